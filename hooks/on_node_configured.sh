@@ -116,7 +116,7 @@ write_status() { # STATE STAGE [MORE JSON]
     write_file "$logs/status.json" "$text, ${3:+$3, }\"updated\": \"$(now)\"}"
 }
 
-for_json() { # TEXT without what JSON would need an escape for; half a character is no JSON
+for_json() { # TEXT without what JSON would need an escape for; half a character is not JSON
     local text
     text=$(echo "${1:0:2000}" | tr '\n\t"\134' "  '/" | tr -d '\000-\037\177-\377')
     echo "${text% }"
@@ -454,7 +454,7 @@ check_floor() { # TEXT: a version that a signed pointer has refused once stays r
     version=$(sed -n '1{/^mlcluster\.pointer\/1$/!q}; s/^version //p' "$1")
     [ ! -e "$seen" ] || floor=$(head -c 99 "$seen" 2>&1 | tr '\000' '?')
     [[ $floor =~ ^$numbers$ ]] ||
-        fail 2 "the floor '$floor' in $seen is no version such as 1.2.3: correct it"
+        fail 2 "the floor '$floor' in $seen is not a version such as 1.2.3: correct it"
     floor=$(highest "$floor" "${opt[version-floor]:-0}" "$(sed -n 's/^floor //p' "$1")")
     [[ $version\ $floor =~ ^$numbers\ $numbers$ && $(highest "$version" "$floor") = "$version" ]] ||
         fail 2 "${pointer%%\?*} names version ${version:-none that this hook reads} and the floor" \
@@ -561,7 +561,7 @@ unpack() { # FILE: into $tree, whole or not at all
         rm "$1"; } 2>"$said" ||
         fail 2 "could not unpack the bundle into $home: $(head -c 300 "$said")"
     [ -f "$new/mlcluster-bundle/bin/run-node" ] ||
-        fail 2 "${bundle%%\?*} is no bundle: it has no mlcluster-bundle/bin/run-node"
+        fail 2 "${bundle%%\?*} is not a bundle: it has no mlcluster-bundle/bin/run-node"
     { record_tree "$new" >"$work/record" && mv "$work/record" "$new/record"; } 2>/dev/null ||
         fail 2 "could not record what was unpacked into $home: is the disk full?"
     mv -T "$new" "$tree" || fail 2 "could not move the bundle to $tree"

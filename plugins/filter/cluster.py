@@ -20,7 +20,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import stag
 def cluster_plan(
     settings: dict[str, Any], network: dict[str, Any] | None = None, identifiers: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """Problems of the variables, what in them is no value of your own or not judged, the configuration, its totals."""
+    """Return problems of the variables, placeholders and unjudged values, the configuration, and its totals."""
     settings = _cluster_problems.meant(settings)
     problems = _cluster_problems.problems(settings)
     answer = {"problems": problems, "placeholders": _cluster_problems.placeholders(settings, network or {})}

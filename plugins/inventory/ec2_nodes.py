@@ -243,7 +243,7 @@ try:
 except ImportError:
     from ansible.utils.unsafe_proxy import wrap_var as _inert
 
-    # There, what is no text may come out of a template as one.
+    # There, what is not text may come out of a template as one.
     _SAME_AS_CORE: tuple[type, ...] = (str,)
     # There, templates have ``omit`` only from whoever works them out.
     _OMIT: dict[str, Any] = {"omit": f"__omit_{os.urandom(8).hex()}__"}
@@ -346,7 +346,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self.set_option("cache", False)
 
     def update_cache_if_changed(self) -> None:
-        """Write what was asked for; failing to is no failure, for the next run asks again."""
+        """Write what was asked for; failing to is not a failure, for the next run asks again."""
         if not self.get_option("cache"):
             return
         try:
@@ -436,7 +436,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         except (AttributeError, LookupError, TypeError, ValueError) as exc:
             self._warn(f"the entry of the cache is not used, since it is broken ({_one_line(exc)}); it is made anew")
         except Exception as exc:
-            # A text that is no JSON the cache plugin has reported and removed itself.
+            # A text that is not JSON the cache plugin has reported and removed itself.
             if not isinstance(exc.__context__, ValueError):
                 self._warn(f"the cache is not used, since its entry cannot be read: {_one_line(exc)}")
                 self.set_option("cache", False)

@@ -77,7 +77,7 @@ options:
     description: The time of the report, as C(2026-01-31T12:00:00Z). The default is now.
     type: str
 notes:
-  - A report is no change to a cluster, so it never says that it changed something.
+  - A report is not a change to a cluster, so it never says that it changed something.
 seealso:
   - module: mlcluster.aws.node_health_info
 """

@@ -150,7 +150,7 @@ def main() -> None:
     except ValueError:
         module.fail_json(msg=f"mode is {params['mode']!r}: give it in octal, in quotes, such as '0644'")
     if mode & ~0o755:
-        module.fail_json(msg=f"mode is {params['mode']}: an image that others can write to is no image of yours")
+        module.fail_json(msg=f"mode is {params['mode']}: an image that others can write to is not an image of yours")
     wish = ImageWish(
         source=params["source"],
         directory=params["directory"],

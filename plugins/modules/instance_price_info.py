@@ -11,7 +11,7 @@ short_description: Ask what an instance type costs an hour
 version_added: 0.1.0
 description:
   - Asks AWS's price list for the price on demand of an instance type with plain Linux.
-  - A price that is not told is no failure, for the rights to the list are often missing; RV(reason) says why.
+  - A price that is not told is not a failure, for the rights to the list are often missing; RV(reason) says why.
   - Reads only.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)

@@ -11,7 +11,7 @@ short_description: Look at the Lustre client of a node, its mounts, directories 
 version_added: 0.1.0
 description:
   - One look that returns everything a role has to decide on, with verdicts.
-  - A mount point of systemd's automount is no mount. It is touched, and the file system itself is asked what it is, in
+  - A mount point of systemd's automount is not a mount. It is touched, and the file system itself is read, in
     a process with a time limit.
   - Says of the running kernel and of the next one whether each has the module lustre.
 author:

@@ -180,7 +180,7 @@ def main() -> None:
     roles = module.params["roles"]
     if not isinstance(roles, dict):
         module.fail_json(
-            msg="roles is no mapping of roles and options: let the action plugin node_plan call the module"
+            msg="roles is not a mapping of roles and options: let the action plugin node_plan call the module"
         )
     version = list(sys.version_info[:2])
     if sys.version_info < OLDEST_PYTHON:

@@ -153,7 +153,7 @@ def main() -> None:
             module.fail_json(msg="verb is missing: give the verb and its arguments")
         module.exit_json(changed=False, **begin(module))
     if not detached.is_ours(directory):
-        module.fail_json(msg=f"{directory} is no directory of a verb that was started: leave directory out")
+        module.fail_json(msg=f"{directory} is not a directory of a verb that was started: leave directory out")
     if module.params["forget"]:
         detached.forget(directory)
         module.exit_json(changed=False)

@@ -127,7 +127,7 @@ def problems(host: Host, files: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
         if state and state["is_dir"]:
             found.append(f"{path} is a directory: only files are written and removed")
         elif state and not state["is_link"] and host.read_text(path) is None:
-            found.append(f"{path} is there and is no plain file that can be read: see with 'ls -l' what it is")
+            found.append(f"{path} is there and is not a plain file that can be read: see with 'ls -l' what it is")
     return found
 
 

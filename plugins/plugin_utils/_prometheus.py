@@ -97,7 +97,7 @@ def _with_items(lines: list[str], key: str, items: Sequence[str]) -> list[str]:
     if not places:
         return [*lines, BEGIN, f"{key}:", *(f"  - {item}" for item in items), END]
     if len(places) > 1 or not re.fullmatch(rf"{key}\s*:\s*(#.*)?", lines[places[0]]):
-        raise ValueError(f"{key} is no list with an entry a line: write it so, as promtool check config reads it")
+        raise ValueError(f"{key} is not a list with an entry a line: write it so, as promtool check config reads it")
     indent = "  "
     for line in lines[places[0] + 1 :]:
         if line.strip() and not line.lstrip().startswith("#"):

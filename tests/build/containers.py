@@ -176,7 +176,7 @@ def clean() -> None:
         held.enter_context(locked("molecule"))
         listed = json.loads(demand(podman("ps", "--all", "--format", "json"), "Listing containers") or "[]")
         names = [name for row in listed for name in row["Names"] if name.startswith(PREFIX)]
-        # A host that is no scenario's has a lock of its own name.
+        # A host that is not a scenario's has a lock of its own name.
         for name in [*names, *(f"image-{release}" for release in SUITES)]:
             held.enter_context(locked(name))
         if names:

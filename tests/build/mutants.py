@@ -104,7 +104,7 @@ def _is_none(node: ast.AST) -> bool:
 
 
 def _is_annotation(node: ast.BinOp) -> bool:
-    # ``str | None`` is no operation that a test could notice.
+    # ``str | None`` is not an operation that a test could notice.
     return isinstance(node.op, ast.BitOr) and (_is_none(node.right) or _is_none(node.left))
 
 

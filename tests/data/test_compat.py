@@ -69,7 +69,7 @@ def test_finished_data_set_is_left_as_it_is(tmp_path, capsys):
     assert contents(shards) == contents(FIXTURES / "shards")
 
 
-def test_other_half_of_a_data_set_is_made(tmp_path):
+def test_other_half_of_data_set_is_made(tmp_path):
     """The plan and the part of the first task are those of the recording, the second task is one of now."""
     half = copied("half", tmp_path)
     assert preprocess(tmp_path, half, 1, 2) == 0
@@ -81,7 +81,7 @@ def test_other_half_of_a_data_set_is_made(tmp_path):
     assert found == json.loads(before[parts[0]])
 
 
-def test_order_of_the_data_goes_on_from_a_state():
+def test_order_of_data_goes_on_from_state():
     wanted, state = document("loader_batches.json"), document("loader_state.json")
     config = LoaderConfig(str(FIXTURES / "shards"), 2, buffer=8, seed=7)
     fresh = make_loader(config)
@@ -123,7 +123,7 @@ def test_checkpoints_are_put_in_order_and_thinned_out(tmp_path):
     assert directory.retain(store, 1) == [2]
 
 
-def test_checkpoint_of_now_has_the_fields_of_one_before(tmp_path):
+def test_checkpoint_of_now_has_fields_of_one_before(tmp_path):
     """A job that was submitted before may resume from it."""
     place = Place(tmp_path)
     place.save(4)
@@ -149,7 +149,7 @@ def test_lock_of_another_version_is_heeded(name, tmp_path):
     held.release()
 
 
-def test_lock_of_an_earlier_run_of_a_job_is_taken(tmp_path, monkeypatch):
+def test_lock_of_earlier_run_of_job_is_taken(tmp_path, monkeypatch):
     for name, value in (("JOB_ID", "12"), ("RESTART_COUNT", "1"), ("CLUSTER_NAME", "one")):
         monkeypatch.setenv(f"SLURM_{name}", value)
     shutil.copy(FIXTURES / "lock" / "lock.json", tmp_path / ".lock")
@@ -187,7 +187,7 @@ def test_staged_files_are_not_copied_again(tmp_path):
     assert stage.stage(str(source), folder) == 1
 
 
-def test_journal_goes_on_where_a_checkpoint_was(tmp_path):
+def test_journal_goes_on_where_checkpoint_was(tmp_path):
     path = tmp_path / "m-metrics.jsonl"
     shutil.copy(FIXTURES / "journal.jsonl", path)
     assert [line["step"] for line in journal.read(path)] == [1, 2, 3, 4, 5]
@@ -226,7 +226,7 @@ def test_backup_is_continued(bucket, tmp_path):
     assert (report.copied, sorted(report.same), report.problems) == (["new"], ["a", "empty", "sub/b"], [])
 
 
-def test_sums_of_a_backup_are_made_anew(tmp_path):
+def test_sums_of_backup_are_made_anew(tmp_path):
     """They lack the time of change of the inode, without which a changed file looks the same."""
     shutil.copy(FIXTURES / "sums.json", tmp_path / ".mlcluster-sums.json")
     assert backup.Backup(tmp_path, None)._sums() == {}
@@ -236,7 +236,7 @@ CALLS = sorted({tuple(words[1:]) for found in COMMANDS.values() for words in fou
 
 
 @pytest.mark.parametrize("words", CALLS, ids=" ".join)
-def test_program_takes_the_command_of_an_earlier_script(words, monkeypatch):
+def test_program_takes_command_of_earlier_script(words, monkeypatch):
     asked = []
     module = __import__(f"mlcluster_data.{command.COMMANDS[words[0]][0]}", fromlist=["run"])
     monkeypatch.setattr(module, "run", lambda args: asked.append(args) or 0)

@@ -16,14 +16,14 @@ from mlcluster_data import __main__ as command
 FILES = Path(__file__).resolve().parents[2] / "roles" / "slurm_jobs" / "files"
 
 
-def test_without_a_command_the_commands_are_listed(capsys):
+def test_without_command_commands_are_listed(capsys):
     assert command.main([]) == 3
     assert command.main(["--help"]) == 0
     printed = capsys.readouterr().out
     assert all(name in printed for name in command.COMMANDS)
 
 
-def test_an_unknown_command_is_refused(capsys):
+def test_unknown_command_is_refused(capsys):
     assert command.main(["no-such"]) == 3
     assert "there is no command no-such" in capsys.readouterr().err
 
@@ -44,7 +44,7 @@ def test_wrong_usage_ends_with_3(capsys):
     assert "unrecognized arguments" in capsys.readouterr().err
 
 
-def test_a_package_that_is_missing_is_one_sentence(monkeypatch, capsys):
+def test_package_that_is_missing_is_one_sentence(monkeypatch, capsys):
     def missing(*_names):
         raise ModuleNotFoundError("No module named 'no_such_package'", name="no_such_package")
 
@@ -53,7 +53,7 @@ def test_a_package_that_is_missing_is_one_sentence(monkeypatch, capsys):
     assert "validate needs the Python package no_such_package" in capsys.readouterr().err
 
 
-def test_it_runs_as_a_module():
+def test_it_runs_as_module():
     result = subprocess.run(
         [sys.executable, "-m", "mlcluster_data", "--help"], cwd=FILES, capture_output=True, text=True, check=True
     )
@@ -82,7 +82,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("words", PLACES.values(), ids=PLACES)
-def test_an_empty_place_is_wrong_usage_and_never_the_working_directory(words, capsys, monkeypatch, tmp_path):
+def test_empty_place_is_wrong_usage_and_never_working_directory(words, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
         command.main([*words, ""])
@@ -115,21 +115,21 @@ NUMBERS = {
 
 @pytest.mark.parametrize("number", [NINES, "9" * 18, "-1", "1.5", "x"], ids=["nines", "large", "negative", "part", "x"])
 @pytest.mark.parametrize("words", NUMBERS.values(), ids=NUMBERS)
-def test_a_number_beyond_all_use_is_wrong_usage(words, number, capsys, monkeypatch, tmp_path):
+def test_number_beyond_all_use_is_wrong_usage(words, number, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
         command.main([*words[:-1], f"{words[-1]}={number}"])
     assert stop.value.code == 3
     said = capsys.readouterr().err.splitlines()[-1]
-    assert f"{number[:60]} is no whole number from " in said and len(said) < 200
+    assert f"{number[:60]} is not a whole number from " in said and len(said) < 200
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "x" * 151])
-def test_a_model_is_called_by_what_can_be_the_name_of_a_file(name, capsys):
+def test_model_is_called_by_what_can_be_name_of_file(name, capsys):
     with pytest.raises(SystemExit, match="3"):
         command.main(["train", "--data-dir", "there", f"--model-name={name}"])
-    assert "is no name for a file" in capsys.readouterr().err
+    assert "is not a name for a file" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -156,10 +156,10 @@ def crooked(tmp_path, monkeypatch):
         ("collect file/x --output o", "file/x is not there"),
         ("array inputs", "array could not go on (inputs/inputs.json: Is a directory)"),
         ("array named", "named/a.jsonl: Is a directory and has the name of an input"),
-        ("array file/x", "file/x is no folder"),
+        ("array file/x", "file/x is not a folder"),
         ("validate inputs", "validate could not go on (inputs/inputs.json: Is a directory)"),
         ("validate shards", "validate could not go on (shards/manifest.json: Is a directory)"),
-        ("validate file/x", "file/x is no folder"),
+        ("validate file/x", "file/x is not a folder"),
         ("stage texts --to file/x", "file/x: Not a directory): see to that, or name another folder"),
         ("stage file/x --to o", "file/x holds no file"),
         ("checkpoint list file/x", "file/x cannot be used (file/x: Not a directory)"),
@@ -167,14 +167,14 @@ def crooked(tmp_path, monkeypatch):
         ("hold file/x", "file/x could not be held for one job (Not a directory)"),
         ("hold empty/x", "empty/x could not be held for one job (No such file or directory)"),
         ("preprocess --input inputs --output o --tokenizer tokenizer", "inputs/inputs.json: Is a directory"),
-        ("preprocess --input file/x --output o --tokenizer tokenizer", "file/x is no folder"),
+        ("preprocess --input file/x --output o --tokenizer tokenizer", "file/x is not a folder"),
         ("train --data-dir shards --checkpoint-dir c", "shards/manifest.json cannot be read (Is a directory)"),
         ("train --data-dir file/x --checkpoint-dir c", "file/x/manifest.json is not there"),
         ("train --data-dir texts --checkpoint-dir c --output-dir file/x", "choose another --output-dir"),
         ("train --data-dir texts --checkpoint-dir c --tensorboard-dir file/x", "choose another --tensorboard-dir"),
     ],
 )
-def test_a_place_that_is_something_else_is_one_sentence(words, said, crooked, capsys):
+def test_place_that_is_something_else_is_one_sentence(words, said, crooked, capsys):
     assert command.main(words.split()) == 1
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ERROR: ")]
     assert len(errors) == 1 and said in errors[0]
@@ -191,7 +191,7 @@ def test_a_place_that_is_something_else_is_one_sentence(words, said, crooked, ca
     ],
     ids=["hold", "inputs", "shards", "array"],
 )
-def test_what_is_no_file_where_one_belongs_is_a_sentence_and_no_wait(tmp_path, words, name, what):
+def test_what_is_no_file_where_one_belongs_is_sentence_and_no_wait(tmp_path, words, name, what):
     place = tmp_path / name
     if what == "pipe":
         os.mkfifo(place)
@@ -218,7 +218,7 @@ def test_what_is_no_file_where_one_belongs_is_a_sentence_and_no_wait(tmp_path, w
         ((3, 9), "--help", "3.10", "slurm_jobs_data_python"),
     ],
 )
-def test_a_python_that_is_too_old_is_one_sentence(tmp_path, version, argument, needed, variable):
+def test_python_that_is_too_old_is_one_sentence(tmp_path, version, argument, needed, variable):
     old = ".".join(map(str, version))
     ran = with_python(tmp_path, version, argument)
     assert (ran.returncode, ran.stdout) == (3, "")
@@ -226,7 +226,7 @@ def test_a_python_that_is_too_old_is_one_sentence(tmp_path, version, argument, n
     assert ran.stderr == f"{found}, a job by {variable}\n"
 
 
-def test_hold_needs_no_more_than_the_nodes_have(tmp_path):
+def test_hold_needs_no_more_than_nodes_have(tmp_path):
     ran = with_python(tmp_path, (3, 9), "hold", str(tmp_path / "held"))
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"holds {tmp_path}/held\n", "")
 

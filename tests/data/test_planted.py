@@ -121,5 +121,5 @@ def test_no_name_that_was_taken_before_is_followed(program, tmp_path, request):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", sorted(LONG), indirect=True)
-def test_no_name_of_a_long_program_is_followed(program, tmp_path, request):
+def test_no_name_of_long_program_is_followed(program, tmp_path, request):
     every_name(program, tmp_path, LEAST[request.node.callspec.params["program"]])

@@ -91,7 +91,7 @@ def _without_prefix(words: list[str]) -> list[str]:
 def simple_commands(line: str) -> list[list[str]]:
     """The words of each simple command in a line, without comments, redirections, variables before it, and sudo.
 
-    Raises ValueError for a line that is no shell.
+    Raises ValueError for a line that is not a shell.
     """
     lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars="&|;<>")
     lexer.whitespace_split = True
@@ -193,7 +193,7 @@ def judge_mark(block: Commands, checkout: Checkout) -> Iterator[str]:
         if any(is_own(word) for line in block.lines for words in simple_commands(line) for word in words):
             yield "what the reader has to fill in cannot run here: give the block another mark"
     elif block.mark not in ELSEWHERE:
-        yield f"{block.mark} is no mark"
+        yield f"{block.mark} is not a mark"
 
 
 def complaints(name: str, page: docs_markdown.Page, checkout: Checkout) -> Iterator[str]:

@@ -47,9 +47,9 @@ def link_complaint(pages: Pages, name: str, target: str) -> str | None:
     parts = urlsplit(unquote(target))
     if parts.scheme:
         if parts.scheme != "https" or not parts.hostname:
-            return f"{target} is no https address"
+            return f"{target} is not an https address"
         if not HOSTS.fullmatch(parts.hostname):
-            return f"{parts.hostname} is no host that is linked to so far: look at it, then add it to HOSTS"
+            return f"{parts.hostname} is not a host that is linked to so far: look at it, then add it to HOSTS"
         return None
     path = posixpath.normpath(posixpath.join(posixpath.dirname(name), parts.path)) if parts.path else name
     if path not in pages.files:
@@ -100,7 +100,7 @@ class Variables:
 
     def __init__(self, root: Path, others: set[str]) -> None:
         self.known = {role.name: set(role_docs.read_options(role)) for role in role_docs.role_folders(root)}
-        # What is no role's option and may begin like one: another plugin's option, a play's variable.
+        # What is not a role's option and may begin like one: another plugin's option, a play's variable.
         self.others = others
 
     def unknown(self, key: str) -> str | None:
@@ -115,7 +115,7 @@ def _yaml(text: str, variables: Variables) -> str | None:
     for document in yaml.load_all(text, _AnyTag):
         for key in _keys(document):
             if role := variables.unknown(key):
-                return f"{key} is no variable of {role}"
+                return f"{key} is not a variable of {role}"
     return None
 
 
@@ -151,7 +151,7 @@ def block_complaint(name: str, block: docs_markdown.Block, variables: Variables)
     try:
         return PARSERS[language](block.text, variables)
     except (ValueError, SyntaxError, yaml.YAMLError) as error:
-        return f"this is no {language}: {error}"
+        return f"this is not {language}: {error}"
 
 
 def block_complaints(pages: Pages, variables: Variables) -> Iterator[str]:

@@ -111,13 +111,13 @@ for _names in (("-i", "--inventory"), ("-e", "--extra-vars"), ("-t", "--tags"), 
 
 
 def extra_names(word: str) -> list[str]:
-    """The variables that one ``-e`` sets; of a file none. Raises ValueError for what is no mapping."""
+    """The variables that one ``-e`` sets; of a file none. Raises ValueError for what is not a mapping."""
     if word.startswith("@"):
         return []
     if word.startswith(("{", "[")):
         value = yaml.safe_load(word)
         if not isinstance(value, dict):
-            raise ValueError(f"-e {word} is no mapping")
+            raise ValueError(f"-e {word} is not a mapping")
         return list(value)
     return [part.partition("=")[0] for part in shlex.split(word)]
 

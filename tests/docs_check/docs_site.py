@@ -51,7 +51,7 @@ def is_page(name: str) -> bool:
 
 
 def rewritten(text: str, name: str, pages: set[str], sources: str) -> str:
-    """The Markdown of page ``name`` with links to what is no page leading to ``sources``, the project's address."""
+    """The Markdown of page ``name`` with links to what is not a page leading to ``sources``, the project's address."""
     for target in {link.target for link in docs_markdown.read(text).links}:
         parts = urlsplit(unquote(target))
         if parts.scheme or not parts.path:

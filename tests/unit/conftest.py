@@ -16,7 +16,7 @@ from tests.unit.plugins.inventory import finder
 # Before the first import of ansible_collections, whichever tests are collected first.
 finder.install()
 
-# A slow machine is no failure: hypothesis would otherwise judge each example by the clock. The examples are the same in
+# A slow machine is not a failure, so hypothesis does not judge examples by the clock. The examples are the same in
 # every run, since no change is to be refused for what a draw finds in another part: --hypothesis-profile=search draws.
 settings.register_profile("search", deadline=None)
 settings.register_profile("mlcluster", deadline=None, derandomize=True, database=None)

@@ -61,7 +61,7 @@ COMPOSED = {
     *(f"inventory.{what}" for what in ("disks", "gpus", "efa", "slurm")),
     *(f"run.{role}" for role in ROLES),
 }
-# What is put together in the same way and is no id: the fact of a checklist's size.
+# What is put together in the same way and is not an id: the fact of a checklist's size.
 NO_PATTERNS = {"size.{}"}
 VERDICTS = {"passed", "failed", "undeterminable", "not_applicable"}
 
@@ -111,7 +111,7 @@ def verdict_calls(nodes):
                 yield first.value
 
 
-def test_each_verdict_is_of_a_known_family(nodes):
+def test_each_verdict_is_of_known_family(nodes):
     ids = set(verdict_calls(nodes))
     assert len(ids) > 50, "the calls that make verdicts are not found"
     strange = sorted(name for name in ids if not ID.fullmatch(name))
@@ -132,20 +132,20 @@ def catalogued():
     return found
 
 
-def test_every_id_is_in_the_catalogue(nodes):
+def test_every_id_is_in_catalogue(nodes):
     told = catalogued()
     missing = [name for name in literal_ids(nodes) | COMPOSED if not {name, name.split(".")[0] + REST} & told]
     assert sorted(missing) == [], "add a line for each to docs/guides/failure-catalogue.md"
 
 
-def test_the_catalogue_has_no_other(nodes):
+def test_catalogue_has_no_other(nodes):
     strange = {name for name in catalogued() if not name.endswith(REST)} - literal_ids(nodes) - COMPOSED
     assert sorted(strange) == [], (
         "no check has these ids: add their first word to FAMILIES, or take their lines out of the catalogue"
     )
 
 
-def test_what_is_composed_is_in_the_catalogue(nodes):
+def test_what_is_composed_is_in_catalogue(nodes):
     told = catalogued()
     for pattern in composed_parts(nodes) - NO_PATTERNS:
         known = re.compile(re.escape(pattern).replace(r"\{\}", r"[a-z0-9_.…]+"))
@@ -172,7 +172,7 @@ def ids_in_tests(ids):
     return {name for name in ids if re.search(rf"{re.escape(name)}(?![a-z0-9_])", text)}
 
 
-def test_each_verdict_is_named_in_a_test(nodes):
+def test_each_verdict_is_named_in_test(nodes):
     ids = literal_ids(nodes) | COMPOSED
     untested = ids - ids_in_tests(ids)
     assert sorted(untested - UNTESTED) == [], "write a test that names each"

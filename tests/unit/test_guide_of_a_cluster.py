@@ -23,7 +23,7 @@ def hook_variables():
     return yaml.safe_load(text)
 
 
-def test_the_hook_finds_the_file_systems_of_the_example():
+def test_hook_finds_file_systems_of_example():
     given = hook_variables()
     mounts = [one["mount"] for one in yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))["cluster_filesystems"]]
     assert [one["path"] for one in given["fsx_lustre_file_systems"]] == mounts
@@ -31,7 +31,7 @@ def test_the_hook_finds_the_file_systems_of_the_example():
     assert any(given["slurm_jobs_dir"].startswith(f"{mount}/") for mount in mounts)
 
 
-def test_the_hook_makes_the_directories_of_each_model():
+def test_hook_makes_directories_of_each_model():
     given, defaults = hook_variables(), yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
     layout, models = given["fsx_lustre_layout"], given["fsx_lustre_models"]
     settings = {

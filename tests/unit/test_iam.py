@@ -17,7 +17,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "iam"
 PLAYBOOKS = {"create_network", "create_cluster", "stage_data", "destroy_network", "prove_on_aws"}
 
 
-def test_each_playbook_and_the_hook_have_one():
+def test_each_playbook_and_hook_have_one():
     assert {path.stem for path in FOLDER.glob("*.json")} >= {*PLAYBOOKS, "hook"}
 
 
@@ -45,7 +45,7 @@ UNTAGGED |= {f"arn:aws:ec2:*:*:{kind}/*" for kind in ("image", "network-interfac
 
 
 @pytest.mark.parametrize("name", ["create_network", "create_cluster", "destroy_network", "prove_on_aws"])
-def test_what_changes_something_is_bound_to_a_tag(name):
+def test_what_changes_something_is_bound_to_tag(name):
     policy = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     for statement in policy["Statement"]:
         resources = [statement["Resource"]] if isinstance(statement["Resource"], str) else statement["Resource"]

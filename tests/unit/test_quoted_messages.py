@@ -89,7 +89,7 @@ def test_there_are_such_pages():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_quotes_is_really_said(page, corpus):
+def test_what_page_quotes_is_really_said(page, corpus):
     wrong = []
     for quote in quotes((CHECKOUT / page).read_text(encoding="utf-8")):
         parts = pieces(quote)
@@ -120,7 +120,7 @@ def sentences(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("module", ["plan", "obstacles", "owner", "volume"])
-def test_every_refusal_of_the_local_disks_is_explained(module):
+def test_every_refusal_of_local_disks_is_explained(module):
     explained = [pieces(quote) for quote in quotes((CHECKOUT / DISKS).read_text(encoding="utf-8"))]
     path = CHECKOUT / "plugins" / "module_utils" / "_node" / "storage" / f"{module}.py"
     missing = [
@@ -139,6 +139,6 @@ def test_every_refusal_of_the_local_disks_is_explained(module):
         ("| nothing | x |", ["nothing is quoted in 'nothing'"]),
     ],
 )
-def test_quotations_are_those_of_the_first_column(line, expected):
+def test_quotations_are_those_of_first_column(line, expected):
     page = f"| {HEADING} | do |\n|---|---|\n{line}\n\n| other | do |\n|---|---|\n| `z` | y |\n"
     assert quotes(page) == expected

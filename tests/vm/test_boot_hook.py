@@ -40,7 +40,7 @@ def boot(node: Guest, words: list[str]) -> dict[str, Any]:
     return status
 
 
-def test_a_node_configures_its_own_disks_once_and_keeps_them_over_a_reboot(guest, tmp_path: Path) -> None:
+def test_node_configures_its_own_disks_once_and_keeps_them_over_reboot(guest, tmp_path: Path) -> None:
     """What the node is and needs is found out; the second run and the one after a reboot change nothing."""
     node = guest(disks=4)
     words = bring(node, tmp_path)

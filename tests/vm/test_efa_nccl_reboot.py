@@ -32,7 +32,7 @@ def apply(node: Guest, **settings: object) -> Run:
     return done
 
 
-def test_the_efa_node_is_booted_again_once_and_only_with_consent(guest) -> None:
+def test_efa_node_is_booted_again_once_and_only_with_consent(guest) -> None:
     """What the system asks for is said, done with consent, and looked at afterwards; without a need nothing is done."""
     node = guest(disks=0)
     node.run("touch /run/reboot-required")

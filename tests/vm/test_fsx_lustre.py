@@ -69,7 +69,7 @@ def started(node: Guest, unit: str, stamp: str) -> int:
     return int(node.run(["systemctl", "show", f"--property={stamp}Monotonic", "--value", unit]).out)
 
 
-def test_what_the_role_mounts_is_mounted_and_tuned_again_by_a_boot(guest: GuestFactory) -> None:
+def test_what_role_mounts_is_mounted_and_tuned_again_by_boot(guest: GuestFactory) -> None:
     """fstab's own mount unit is started by the boot, and the tuning after it; a run after it finds nothing to do."""
     node = furnish(guest(disks=1))
     wanted = {
@@ -94,7 +94,7 @@ def test_what_the_role_mounts_is_mounted_and_tuned_again_by_a_boot(guest: GuestF
     assert good(apply(node, **wanted)).changed == 0
 
 
-def test_an_automount_is_no_mount_until_something_comes(guest: GuestFactory) -> None:
+def test_automount_is_no_mount_until_something_comes(guest: GuestFactory) -> None:
     """ParallelCluster's line: touched it mounts; with a silent server it is told; a server that stalls is told too."""
     node = furnish(guest(disks=1))
     node.script('echo "$1" >>/etc/fstab; mkdir /fsx; systemctl daemon-reload; systemctl start fsx.automount', AUTOMOUNT)

@@ -42,7 +42,7 @@ def test_fresh_node_with_four_disks(guest: GuestFactory) -> None:
 
 
 @pytest.mark.ci
-def test_reboot_keeps_the_volume_and_its_files(session_guest: Guest) -> None:
+def test_reboot_keeps_volume_and_its_files(session_guest: Guest) -> None:
     node = helpers.configured(session_guest)
     before = helpers.look(node)
     node.reboot()

@@ -56,7 +56,7 @@ def test_data_that_no_signature_shows_is_refused(session_guest: Guest) -> None:
     helpers.expect_volume(node)
 
 
-def test_a_mapping_opened_after_the_look_is_refused_and_kept(session_guest: Guest) -> None:
+def test_mapping_opened_after_look_is_refused_and_kept(session_guest: Guest) -> None:
     """What cryptsetup does when it opens a container, right before the array is made."""
     node = installed(helpers.blank(session_guest))
     disk = node.instance_store()[1]
@@ -72,7 +72,7 @@ def test_a_mapping_opened_after_the_look_is_refused_and_kept(session_guest: Gues
     assert helpers.digests(node) == before, "a refused step wrote on a disk"
 
 
-def test_data_written_after_the_look_is_refused_and_kept(session_guest: Guest) -> None:
+def test_data_written_after_look_is_refused_and_kept(session_guest: Guest) -> None:
     node = installed(helpers.blank(session_guest))
     disk = node.instance_store()[3]
     written = ["dd", "if=/dev/urandom", f"of={disk}", "bs=1M", "seek=200", "count=100", "conv=fsync"]

@@ -61,7 +61,7 @@ def test_foreign_data_is_refused_and_replaced_only_with_consent(session_guest: G
     assert node.run("ls /data").out.split() == wanted
 
 
-def test_a_group_that_reaches_beyond_the_disks_is_refused_always(session_guest: Guest) -> None:
+def test_group_that_reaches_beyond_disks_is_refused_always(session_guest: Guest) -> None:
     """The EBS volume in the same volume group holds data that no switch of this role may reach."""
     node = helpers.blank(session_guest)
     prepare.prepare(node, "lvm-with-ebs")
@@ -77,7 +77,7 @@ def test_a_group_that_reaches_beyond_the_disks_is_refused_always(session_guest: 
     assert node.run("cat /mnt/mixed/file").out == "precious\n"
 
 
-def test_a_boot_with_foreign_data_touches_nothing(session_guest: Guest) -> None:
+def test_boot_with_foreign_data_touches_nothing(session_guest: Guest) -> None:
     """Somebody else's filesystem is on a disk of ours: the unit says so, exits 1 and leaves all as it is."""
     node = helpers.configured(session_guest)
     node.script(

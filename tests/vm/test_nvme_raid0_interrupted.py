@@ -47,7 +47,7 @@ def interrupt(node: Guest, point: str) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_killed_run_is_continued(session_guest: Guest, point: str) -> None:
+def test_killed_run_is_continued(session_guest: Guest, point: str) -> None:
     """The engine picks up what any of its steps left behind; nothing is on the disks that was not meant to be."""
     node = helpers.blank(session_guest)
     interrupt(node, point)
@@ -63,7 +63,7 @@ def test_a_killed_run_is_continued(session_guest: Guest, point: str) -> None:
 
 
 @pytest.mark.parametrize("point", ["create_array", "amid", "mount"])
-def test_the_role_continues_a_killed_run(session_guest: Guest, point: str) -> None:
+def test_role_continues_killed_run(session_guest: Guest, point: str) -> None:
     node = helpers.blank(session_guest)
     interrupt(node, point)
     before = helpers.look(node)
@@ -75,7 +75,7 @@ def test_the_role_continues_a_killed_run(session_guest: Guest, point: str) -> No
     helpers.expect_unchanged(node)
 
 
-def test_other_disks_than_those_of_the_killed_run_are_foreign(session_guest: Guest) -> None:
+def test_other_disks_than_those_of_killed_run_are_foreign(session_guest: Guest) -> None:
     node = helpers.blank(session_guest)
     interrupt(node, "create_array")
     node.run("mdadm --quiet --stop --scan")
@@ -86,7 +86,7 @@ def test_other_disks_than_those_of_the_killed_run_are_foreign(session_guest: Gue
     assert helpers.digests(node) == disks
 
 
-def test_the_intent_survives_a_power_cut(session_guest: Guest) -> None:
+def test_intent_survives_power_cut(session_guest: Guest) -> None:
     """The plug is pulled right after mkfs: what was written to the node's own disk tells the next run whose that is."""
     node = helpers.blank(session_guest)
     interrupt(node, "make_filesystem")
@@ -100,7 +100,7 @@ def test_the_intent_survives_a_power_cut(session_guest: Guest) -> None:
     helpers.expect_volume(node)
 
 
-def test_a_boot_continues_a_killed_boot(session_guest: Guest) -> None:
+def test_boot_continues_killed_boot(session_guest: Guest) -> None:
     """After a stop and start the unit is killed while it rebuilds; the boot after that one finishes the work."""
     node = helpers.configured(session_guest)
     node.copy_to(HERE / "guest_interrupt.py", TOOL)

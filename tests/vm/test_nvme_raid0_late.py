@@ -59,7 +59,7 @@ def installed(node: Guest) -> Guest:
     return node
 
 
-def test_an_array_whose_node_appears_late_is_waited_for(session_guest: Guest) -> None:
+def test_array_whose_node_appears_late_is_waited_for(session_guest: Guest) -> None:
     node = installed(helpers.blank(session_guest))
     node.copy_to(HERE / "guest_late.py", "/root/late.py")
     done = node.run(["python3", "/root/late.py", "2"]).out
@@ -68,7 +68,7 @@ def test_an_array_whose_node_appears_late_is_waited_for(session_guest: Guest) ->
     assert seen.mounts["/data"]["fstype"] == "ext4" and seen.intent is None
 
 
-def test_a_boot_waits_for_a_disk_that_appears_late(session_guest: Guest) -> None:
+def test_boot_waits_for_disk_that_appears_late(session_guest: Guest) -> None:
     node = helpers.configured(session_guest)
     node.script(LATE_DISK, node.instance_store()[2])
     node.run(f"systemctl restart {helpers.UNIT}", timeout=120)
@@ -87,7 +87,7 @@ def test_two_inactive_halves_become_one_array_again(session_guest: Guest) -> Non
     assert node.run(f"cat {helpers.KEPT}").out == "kept\n"
 
 
-def test_a_volume_hidden_by_a_devices_file_is_adopted(session_guest: Guest) -> None:
+def test_volume_hidden_by_devices_file_is_adopted(session_guest: Guest) -> None:
     """LVM with use_devicesfile shows none of the image's disks; their volume is the image's all the same."""
     node = helpers.blank(session_guest)
     prepare.prepare(node, "parallelcluster")
@@ -103,7 +103,7 @@ def test_a_volume_hidden_by_a_devices_file_is_adopted(session_guest: Guest) -> N
     assert node.run("cat /data/theirs").out == "theirs\n"
 
 
-def test_a_journal_of_a_filesystem_on_ebs_is_never_taken(session_guest: Guest) -> None:
+def test_journal_of_filesystem_on_ebs_is_never_taken(session_guest: Guest) -> None:
     """An ext4 on EBS keeps its journal on a local disk: whoever wipes it loses what is on EBS."""
     node = helpers.blank(session_guest)
     journal, volume = node.instance_store()[0], node.ebs_volumes()[0]
@@ -118,7 +118,7 @@ def test_a_journal_of_a_filesystem_on_ebs_is_never_taken(session_guest: Guest) -
     assert node.run(f"e2fsck -fn {volume}", check=False).rc == 0
 
 
-def test_a_loop_device_holds_the_disk_whatever_its_node_is_called(session_guest: Guest) -> None:
+def test_loop_device_holds_disk_whatever_its_node_is_called(session_guest: Guest) -> None:
     node = helpers.blank(session_guest)
     disk = node.instance_store()[1]
     numbers = node.run(["stat", "--format=0x%t 0x%T", disk]).out.split()
@@ -129,7 +129,7 @@ def test_a_loop_device_holds_the_disk_whatever_its_node_is_called(session_guest:
     assert helpers.look(node).arrays == []
 
 
-def test_the_log_pages_of_a_disk_are_read_by_the_kernels_own_way(session_guest: Guest) -> None:
+def test_log_pages_of_disk_are_read_by_kernels_own_way(session_guest: Guest) -> None:
     """Every NVMe disk tells which commands it has; EC2's statistics are on no other one."""
     node = installed(helpers.blank(session_guest))
     told = node.run(["python3", "-", RUNTIME, node.instance_store()[0]], stdin=PROBE).out

@@ -69,7 +69,7 @@ def expect_each_disk(node: Guest, state: str) -> None:
     assert seen.record and (seen.record["state"], seen.record["layout"]) == (state, "per_disk")
 
 
-def test_one_filesystem_a_disk(session_guest: Guest) -> None:
+def test_one_filesystem_disk(session_guest: Guest) -> None:
     """per_disk: no md, the order of the serials, kept over a reboot and made again after a stop and start."""
     node = helpers.blank(session_guest)
     settings = {"nvme_raid0_layout": "per_disk", "nvme_raid0_fstype": "xfs"}
@@ -87,7 +87,7 @@ def test_one_filesystem_a_disk(session_guest: Guest) -> None:
     helpers.expect_unchanged(node, **settings)
 
 
-def test_layout_none_leaves_the_disks_alone(guest: GuestFactory) -> None:
+def test_layout_none_leaves_disks_alone(guest: GuestFactory) -> None:
     node = guest(disks=4)
     disks = helpers.digests(node)
     run = helpers.configure(node, nvme_raid0_layout="none")
@@ -97,7 +97,7 @@ def test_layout_none_leaves_the_disks_alone(guest: GuestFactory) -> None:
     helpers.expect_unchanged(node, nvme_raid0_layout="none")
 
 
-def test_initramfs_knows_the_array_when_asked(session_guest: Guest) -> None:
+def test_initramfs_knows_array_when_asked(session_guest: Guest) -> None:
     """The initramfs that boots next carries the ARRAY line, so the array has its name before the root is mounted."""
     node = helpers.blank(session_guest)
     old = node.run("sha256sum /initrd.img").out

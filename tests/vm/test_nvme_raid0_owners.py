@@ -57,7 +57,7 @@ def adopted(node: Guest, owner: str) -> Guest:
 
 
 @pytest.mark.parametrize("owner", [pytest.param("parallelcluster", marks=pytest.mark.ci), "dlami"])
-def test_adopts_what_the_owner_made(session_guest: Guest, owner: str) -> None:
+def test_adopts_what_owner_made(session_guest: Guest, owner: str) -> None:
     """Their mount is used and their files stay; found again by the second run and by a reboot."""
     node = adopted(session_guest, owner)
     expect_adopted(node, owner, "intact")
@@ -70,7 +70,7 @@ def test_adopts_what_the_owner_made(session_guest: Guest, owner: str) -> None:
 
 
 @pytest.mark.parametrize("owner", ["parallelcluster", "dlami"])
-def test_an_adopted_volume_is_adopted_again_after_a_stop(session_guest: Guest, owner: str) -> None:
+def test_adopted_volume_is_adopted_again_after_stop(session_guest: Guest, owner: str) -> None:
     """The owner's service makes its volume on blank disks, and the boot unit furnishes that one."""
     node = adopted(session_guest, owner)
     node.stop_start()
@@ -80,7 +80,7 @@ def test_an_adopted_volume_is_adopted_again_after_a_stop(session_guest: Guest, o
     helpers.expect_unchanged(node)
 
 
-def test_waits_for_an_owner_who_has_not_come_yet(session_guest: Guest) -> None:
+def test_waits_for_owner_who_has_not_come_yet(session_guest: Guest) -> None:
     """Blank disks and an enabled service that would take them: the service is started, then adopted."""
     node = helpers.blank(session_guest)
     prepare.prepare(node, "parallelcluster")
@@ -94,7 +94,7 @@ def test_waits_for_an_owner_who_has_not_come_yet(session_guest: Guest) -> None:
 
 
 @pytest.mark.parametrize(("owner", "existing"), [("parallelcluster", "fail"), ("dlami", "replace")])
-def test_takes_the_disks_back_with_consent_only(session_guest: Guest, owner: str, existing: str) -> None:
+def test_takes_disks_back_with_consent_only(session_guest: Guest, owner: str, existing: str) -> None:
     """existing: fail refuses; replace without the second switch refuses; with both the owner never comes back."""
     node = helpers.blank(session_guest)
     prepare.prepare(node, owner)

@@ -84,7 +84,7 @@ SPOILED = {
 }
 
 
-def test_a_spoiled_record_never_costs_data(session_guest: Guest) -> None:
+def test_spoiled_record_never_costs_data(session_guest: Guest) -> None:
     """Without its record the node's own array is unknown: refused, left mounted, and known again with the record."""
     node = helpers.configured(session_guest)
     good = node.run(["cat", RECORD]).out

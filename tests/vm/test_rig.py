@@ -62,7 +62,7 @@ def make_array(guest: Guest) -> str:
 
 
 @pytest.mark.parametrize("disks", [0, 1, pytest.param(3, marks=pytest.mark.ci), 8, 16])
-def test_disks_are_those_of_the_plan(guest: GuestFactory, disks: int) -> None:
+def test_disks_are_those_of_plan(guest: GuestFactory, disks: int) -> None:
     node = guest(disks=disks, ebs=2 if disks == 3 else 1, disk_mb=512)
     assert identities(node) == planned(node)
     assert len(node.instance_store()) == disks
@@ -70,7 +70,7 @@ def test_disks_are_those_of_the_plan(guest: GuestFactory, disks: int) -> None:
 
 
 @pytest.mark.ci
-def test_the_guest_passes_for_an_instance(guest: GuestFactory) -> None:
+def test_guest_passes_for_instance(guest: GuestFactory) -> None:
     begun = time.time()
     node = guest(disks=1)
     # It is given the time once, in whole seconds; the answer takes as long as this machine is busy.
@@ -84,7 +84,7 @@ def test_the_guest_passes_for_an_instance(guest: GuestFactory) -> None:
     assert "ec2-rig" not in node.run("cat /proc/mounts").out
 
 
-def test_reboot_keeps_an_array_and_honours_the_new_initramfs(guest: GuestFactory) -> None:
+def test_reboot_keeps_array_and_honours_new_initramfs(guest: GuestFactory) -> None:
     node = guest(disks=4)
     uuid = make_array(node)
     node.script("""
@@ -119,7 +119,7 @@ def test_stop_start_blanks_instance_store_and_keeps_ebs(guest: GuestFactory) -> 
         assert node.run(["cmp", "-n", "67108864", disk, "/dev/zero"], check=False).rc == 0
 
 
-def test_a_lost_disk_is_gone_now_and_after_a_reboot(guest: GuestFactory) -> None:
+def test_lost_disk_is_gone_now_and_after_reboot(guest: GuestFactory) -> None:
     node = guest(disks=4)
     make_array(node)
     lost = node.lose_disk(2)
@@ -143,7 +143,7 @@ def test_reshuffle_moves_names_and_not_contents(guest: GuestFactory) -> None:
     assert {entry["serial"]: entry["label"] for entry in nvme(node)} == labels
 
 
-def test_reshuffle_of_disks_in_use_waits_for_the_reboot(guest: GuestFactory) -> None:
+def test_reshuffle_of_disks_in_use_waits_for_reboot(guest: GuestFactory) -> None:
     node = guest(disks=4)
     make_array(node)
     order = identities(node)
@@ -258,7 +258,7 @@ def test_prepared_state(guest: GuestFactory, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", ["parallelcluster", "dlami"])
-def test_the_owner_rebuilds_its_volume_on_blank_disks(guest: GuestFactory, case: str) -> None:
+def test_owner_rebuilds_its_volume_on_blank_disks(guest: GuestFactory, case: str) -> None:
     node = guest(disks=4)
     prepare.prepare(node, case)
     node.stop_start()

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From the API to the disks: site.yml over the EC2 inventory, where the guest stands behind one of the instances.
 
-Only the storage play runs: the guest is no Trainium machine, and the other roles would rightly refuse it as one.
+Only the storage play runs: the guest is not a Trainium machine, and the other roles would rightly refuse it as one.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def site(source: Path, endpoint: Endpoint) -> dict[str, int]:
     return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", recap[NODE])}
 
 
-def test_site_yml_configures_the_node_that_the_inventory_found(guest: GuestFactory, tmp_path: Path) -> None:
+def test_site_yml_configures_node_that_inventory_found(guest: GuestFactory, tmp_path: Path) -> None:
     node = guest(disks=4)
     with Endpoint(SCENARIO) as endpoint:
         source = inventory(tmp_path, node)

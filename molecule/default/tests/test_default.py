@@ -19,7 +19,7 @@ def is_image(host):
     return host.check_output("hostname").endswith("-debian13")
 
 
-def test_the_host_is_whole(host):
+def test_host_is_whole(host):
     assert host.check_output("systemctl is-system-running --wait") == "running"
 
 
@@ -28,7 +28,7 @@ def test_fstab_and_mounts_are_as_they_were(host):
     assert not host.mount_point("/data").exists
 
 
-def test_a_host_without_disks_is_left_alone(host, is_image):
+def test_host_without_disks_is_left_unchanged(host, is_image):
     if is_image:
         pytest.skip("an image gets everything installed")
     for path in ("/etc/mlcluster", "/usr/local/lib/mlcluster", f"/etc/systemd/system/{UNIT}"):
@@ -36,7 +36,7 @@ def test_a_host_without_disks_is_left_alone(host, is_image):
     assert not host.package("mdadm").is_installed
 
 
-def test_an_image_gets_the_tools_and_the_boot_unit(host, is_image):
+def test_image_gets_tools_and_boot_unit(host, is_image):
     if not is_image:
         pytest.skip("a node without disks needs none of it")
     assert host.package("mdadm").is_installed
@@ -45,7 +45,7 @@ def test_an_image_gets_the_tools_and_the_boot_unit(host, is_image):
     assert (verified.rc, verified.stderr) == (0, "")
 
 
-def test_nothing_that_an_image_gets_can_be_written_by_others(host, is_image):
+def test_nothing_that_image_gets_can_be_written_by_others(host, is_image):
     if not is_image:
         pytest.skip("a node without disks needs none of it")
     files = host.check_output("find /etc/mlcluster /usr/local/lib/mlcluster").splitlines()
@@ -55,7 +55,7 @@ def test_nothing_that_an_image_gets_can_be_written_by_others(host, is_image):
         assert host.file(path).user == "root", path
 
 
-def test_the_boot_unit_of_an_image_finds_no_disks_and_says_so(host, is_image):
+def test_boot_unit_of_image_finds_no_disks_and_reports_it(host, is_image):
     if not is_image:
         pytest.skip("a node without disks has no boot unit")
     host.check_output(f"systemctl restart {UNIT}")
@@ -65,6 +65,6 @@ def test_the_boot_unit_of_an_image_finds_no_disks_and_says_so(host, is_image):
     assert "none" in host.check_output(f"journalctl --sync && journalctl --no-pager --output cat --unit {UNIT}")
 
 
-def test_only_an_image_gets_limits_and_the_environment_of_nccl(host, is_image):
+def test_only_image_gets_limits_and_environment_of_nccl(host, is_image):
     for path in ("/etc/nccl.conf", "/etc/systemd/system/slurmd.service.d/mlcluster-limits.conf"):
         assert host.file(path).exists == is_image, path

@@ -12,17 +12,17 @@ from testinfra.host import Host
 MARKER = "/opt/amazon/efa_installed_packages"
 
 
-def test_the_pinned_version_is_there(host: Host) -> None:
+def test_pinned_version_is_there(host: Host) -> None:
     assert host.file(MARKER).content_string.startswith("# EFA installer version: 1.51.0\n")
     assert host.check_output("dpkg-query -W -f '${Version} ${Status}' libnccl-ofi") == "1.22.0 hold ok installed"
 
 
-def test_the_installer_was_told_to_check_its_packages(host: Host) -> None:
+def test_installer_was_told_to_check_its_packages(host: Host) -> None:
     arguments = host.file("/opt/amazon/efa_installer_arguments").content_string.split()
     assert arguments == ["-y", "--no-verify", "--check-signatures"]
 
 
-def test_nothing_of_the_installation_is_left(host: Host) -> None:
+def test_nothing_of_installation_is_left(host: Host) -> None:
     for path in (
         "/var/lib/mlcluster/efa_installer.json",
         "/var/cache/mlcluster/efa",
@@ -32,19 +32,19 @@ def test_nothing_of_the_installation_is_left(host: Host) -> None:
     assert host.check_output("dpkg --audit") == ""
 
 
-def test_the_linker_finds_the_plugin_in_its_new_place(host: Host) -> None:
+def test_linker_finds_plugin_in_its_new_place(host: Host) -> None:
     assert "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu/libnccl-net-ofi.so" in host.check_output("ldconfig -p") or (
         "aarch64" in host.check_output("uname -m")
     )
     assert not host.file("/etc/ld.so.conf.d/mlcluster-efa-nccl.conf").exists
 
 
-def test_nccl_came_as_a_pinned_file_and_is_held(host: Host) -> None:
+def test_nccl_came_as_pinned_file_and_is_held(host: Host) -> None:
     assert host.package("libnccl2").version == "2.28.9-1+cuda13.0"
     assert {"libnccl2", "libnccl-ofi", "efa-config"} <= set(host.check_output("apt-mark showhold").split())
 
 
-def test_gdrcopy_came_from_the_repository_and_is_held(host: Host) -> None:
+def test_gdrcopy_came_from_repository_and_is_held(host: Host) -> None:
     assert host.check_output("dpkg-query -W -f '${Version} ${Status}' libgdrapi") == "2.5.1-1 hold ok installed"
 
 
@@ -57,7 +57,7 @@ def test_nccl_tests_were_built_for_several_nodes(host: Host) -> None:
     assert said == "MPI_HOME=/opt/amazon/openmpi CUDA_HOME=/usr/local/cuda"
 
 
-def test_the_environment_is_the_same_in_every_form(host: Host) -> None:
+def test_environment_is_same_in_every_form(host: Host) -> None:
     wanted = {"NCCL_SOCKET_IFNAME": "^docker,lo,veth", "NCCL_NET_PLUGIN": "ofi", "NCCL_DEBUG": "WARN"}
     lines = host.file("/etc/nccl.conf").content_string.splitlines()
     assert dict(line.split("=", 1) for line in lines if not line.startswith("#")) == wanted
@@ -78,7 +78,7 @@ def test_services_may_lock_memory(host: Host, unit: str) -> None:
     assert "LimitMEMLOCK=infinity" in host.file(path).content_string
 
 
-def test_a_service_that_comes_later_gets_the_limit(host: Host) -> None:
+def test_service_that_comes_later_gets_limit(host: Host) -> None:
     host.check_output("printf '[Service]\\nExecStart=/bin/sleep 1d\\n' > /run/systemd/system/containerd.service")
     host.check_output("systemctl daemon-reload")
     try:
@@ -87,7 +87,7 @@ def test_a_service_that_comes_later_gets_the_limit(host: Host) -> None:
         host.check_output("rm /run/systemd/system/containerd.service && systemctl daemon-reload")
 
 
-def test_apt_reads_the_list_of_unattended_upgrades(host: Host) -> None:
+def test_apt_reads_list_of_unattended_upgrades(host: Host) -> None:
     shown = host.check_output("apt-config dump Unattended-Upgrade::Package-Blacklist")
     assert '"^libnccl2$"' in shown
     assert '"^efa$"' in shown

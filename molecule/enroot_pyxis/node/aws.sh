@@ -12,7 +12,7 @@ case "$#:$1 $2 $3" in
     exec cp "${MIRROR:-/srv/mirror}/${4#s3://mirror/}" "$5"
     ;;
 '4:ecr get-login-password --region')
-    case "$4" in [a-z][a-z]-*-[0-9]) echo "token for $4" ;; *) refuse "$4 is no region" ;; esac
+    case "$4" in [a-z][a-z]-*-[0-9]) echo "token for $4" ;; *) refuse "$4 is not a region" ;; esac
     ;;
 *) refuse "unknown call: $*" ;;
 esac

@@ -48,14 +48,14 @@ def found(host: Host) -> str:
     return said.stdout
 
 
-def test_the_command_finds_nothing_wrong(host: Host) -> None:
+def test_command_finds_nothing_wrong(host: Host) -> None:
     said = host.run(INFO)
     assert said.rc == 0, said.stdout
     report = json.loads(host.check_output(f"{INFO} --json"))
     assert {entry["id"] for entry in report["results"] if entry["status"] != "pass"} == {"enroot.nvidia"}
 
 
-def test_the_plan_is_empty_and_says_what_differs(host: Host) -> None:
+def test_plan_is_empty_and_says_what_differs(host: Host) -> None:
     plan = "mlcluster plan --role enroot_pyxis"
     assert host.check_output(plan) == "enroot_pyxis: nothing to do"
     hook = "/etc/enroot/hooks.d/50-slurm-pmi.sh"
@@ -67,13 +67,13 @@ def test_the_plan_is_empty_and_says_what_differs(host: Host) -> None:
         host.check_output("mv /run/kept-hook %s && chmod 0644 /etc/tmpfiles.d/mlcluster-enroot.conf", hook)
 
 
-def test_the_line_is_required_and_listed_once(host: Host, plugin: str) -> None:
+def test_line_is_required_and_listed_once(host: Host, plugin: str) -> None:
     assert host.file(OWN).content_string.splitlines()[1] == f"required {plugin} container_scope=global"
     assert host.file(STACK).content_string.count("include") == 1
 
 
 @pytest.mark.parametrize("user", ["alice", "bob"])
-def test_an_ordinary_user_runs_in_a_container(host: Host, user: str) -> None:
+def test_ordinary_user_runs_in_container(host: Host, user: str) -> None:
     outside = host.check_output("stat -c %d:%i /")
     inside = host.check_output(
         f"runuser -u {user} -- srun --chdir=/ --container-image=/srv/images/smoke.sqsh stat -c %d:%i /"
@@ -103,7 +103,7 @@ def test_directories_for_all_users(host: Host) -> None:
     assert host.file("/var/lib/mlcluster-containers").mode == 0o1777
 
 
-def test_enroot_conf_is_valid_and_gives_each_user_a_directory_of_his_own(host: Host) -> None:
+def test_enroot_conf_is_valid_and_gives_each_user_directory_of_his_own(host: Host) -> None:
     conf = "/etc/enroot/enroot.conf.d/00-mlcluster.conf"
     host.check_output("bash -n %s", conf)
     value = host.check_output('awk \'$1 == "ENROOT_DATA_PATH" { $1 = ""; print }\' %s', conf).strip()
@@ -112,7 +112,7 @@ def test_enroot_conf_is_valid_and_gives_each_user_a_directory_of_his_own(host: H
     host.check_output("runuser -u alice -- mkdir -p %s", path)
 
 
-def test_the_boot_unit_is_sound_and_follows_a_disk_that_comes_later(host: Host) -> None:
+def test_boot_unit_is_sound_and_follows_disk_that_comes_later(host: Host) -> None:
     unit = "mlcluster-containers.service"
     checked = host.run("systemd-analyze --man=no verify /etc/systemd/system/%s", unit)
     assert (checked.rc, checked.stderr) == (0, "")
@@ -150,7 +150,7 @@ def test_docker_is_installed_and_held(host: Host) -> None:
     assert "configuration OK" in said
 
 
-def test_a_broken_daemon_json_is_refused_and_left_as_it_is(host: Host) -> None:
+def test_broken_daemon_json_is_refused_and_left_as_it_is(host: Host) -> None:
     host.check_output("cp -a /etc/docker/daemon.json /tmp/kept.json && echo '{' > /etc/docker/daemon.json")
     try:
         assert "/etc/docker/daemon.json is not valid JSON" in found(host)
@@ -159,7 +159,7 @@ def test_a_broken_daemon_json_is_refused_and_left_as_it_is(host: Host) -> None:
         host.check_output("mv /tmp/kept.json /etc/docker/daemon.json")
 
 
-def test_the_training_image_is_built_imported_and_pushed_once(host: Host) -> None:
+def test_training_image_is_built_imported_and_pushed_once(host: Host) -> None:
     """On the first host, where Docker is a stand-in that can build."""
     if host.system_info.release != "12":
         pytest.skip("no Docker runs there")
@@ -179,14 +179,14 @@ def test_the_training_image_is_built_imported_and_pushed_once(host: Host) -> Non
     assert host.check_output("ls -d /var/tmp/mlcluster-image.* /root/.docker 2>/dev/null || true") == ""
 
 
-def test_credentials_hold_commands_that_give_the_secret(host: Host) -> None:
+def test_credentials_hold_commands_that_give_secret(host: Host) -> None:
     """Read as Enroot reads it: the part from the sixth word on goes through a shell."""
     line = host.check_output("grep nvcr.io /etc/mlcluster/enroot/.credentials")
     assert line.startswith("machine nvcr.io login $oauthtoken password $(")
     assert host.check_output("sh -c %s", f"echo {line.split(' ', 5)[5]}") == "from a command"
 
 
-def test_an_image_is_imported_once(host: Host) -> None:
+def test_image_is_imported_once(host: Host) -> None:
     """By the module, as a play on this host would; Enroot's stand-in writes what it is asked for."""
     image = host.check_output("ls /srv/images")
     assert "torch.sqsh" in image
@@ -195,14 +195,14 @@ def test_an_image_is_imported_once(host: Host) -> None:
     assert b"docker://nvcr.io#nvidia/pytorch:25.10-py3@sha256:5f70bf18a0860070" in asked
 
 
-def test_a_duplicate_is_found_with_its_places(host: Host, plugin: str, restored: None) -> None:
+def test_duplicate_is_found_with_its_places(host: Host, plugin: str, restored: None) -> None:
     host.check_output("echo optional %s >> %s", plugin, STACK)
     said = found(host)
     assert f"listed 2 times ({OWN}:2, {STACK}:2)" in said
     assert "FAIL pyxis.loaded: srun warns that two plugins offer --container-image" in said
 
 
-def test_a_stray_file_that_nobody_can_open(host: Host, restored: None) -> None:
+def test_stray_file_that_nobody_can_open(host: Host, restored: None) -> None:
     host.check_output("touch %s.d/sedXYZ && chmod 0600 %s.d/sedXYZ", STACK, STACK)
     # The star of the role's include does not find it.
     assert host.run(INFO).rc == 0
@@ -213,13 +213,13 @@ def test_a_stray_file_that_nobody_can_open(host: Host, restored: None) -> None:
     assert host.run("runuser -u alice -- srun --chdir=/ true").rc != 0
 
 
-def test_an_option_that_the_plugin_does_not_know_stops_every_job(host: Host, restored: None) -> None:
+def test_option_that_plugin_does_not_know_stops_every_job(host: Host, restored: None) -> None:
     host.check_output("sed -i 's/$/ colour=red/' %s", OWN)
-    assert "colour is no option of Pyxis" in found(host)
+    assert "colour is not an option of Pyxis" in found(host)
     assert host.run("runuser -u alice -- srun --chdir=/ true").rc != 0
 
 
-def test_a_plugin_for_another_slurm(host: Host, plugin: str, restored: None) -> None:
+def test_plugin_for_another_slurm(host: Host, plugin: str, restored: None) -> None:
     host.check_output(
         "gcc -shared -fPIC -DPYXIS_VERSION='\"0.24.0\"' -DOTHER_SLURM=0x170200 -o %s -x c /srv/spank_pyxis.c", plugin
     )
@@ -229,7 +229,7 @@ def test_a_plugin_for_another_slurm(host: Host, plugin: str, restored: None) -> 
     host.check_output("runuser -u alice -- srun --quiet --chdir=/ true")
 
 
-def test_an_include_that_finds_nothing_is_no_silent_success(host: Host, restored: None) -> None:
+def test_include_that_finds_nothing_is_no_silent_success(host: Host, restored: None) -> None:
     host.check_output("rm %s", OWN)
     host.check_output("runuser -u alice -- srun --chdir=/ true")
     said = found(host)
@@ -248,7 +248,7 @@ def test_fifty_writers_at_once_while_jobs_run(host: Host, restored: None) -> Non
     assert "listed once" in host.check_output(f"{INFO} || true")
 
 
-def test_a_failing_epilog_drains_the_node_and_is_named(host: Host) -> None:
+def test_failing_epilog_drains_node_and_is_named(host: Host) -> None:
     host.check_output("touch /etc/pyxis-epilog-fails")
     try:
         host.check_output("runuser -u alice -- srun --chdir=/ true")

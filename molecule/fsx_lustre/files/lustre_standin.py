@@ -112,7 +112,7 @@ def lctl(arguments):
     values = load("parameters.json", PARAMETERS)
     pattern, equals, value = word.partition("=")
     if bool(equals) != (verb == "set_param"):
-        made.error(f"{verb}: no NAME=VALUE in '{word}'" if verb == "set_param" else f"{verb}: '{word}' is no name")
+        made.error(f"{verb}: no NAME=VALUE in '{word}'" if verb == "set_param" else f"{verb}: '{word}' is not a name")
     if equals and not value.isdecimal():
         sys.exit(f"error: set_param: setting {pattern}={value}: Invalid argument")
     names = fnmatch.filter(values, pattern)

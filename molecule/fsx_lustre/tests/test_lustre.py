@@ -32,12 +32,12 @@ def wanted(host: Host) -> dict[str, str | None]:
     return THREE if host.file("/fsx1").exists else ONE
 
 
-def test_directories_belong_to_the_group_and_hand_it_on(host: Host) -> None:
+def test_directories_belong_to_group_and_hand_it_on(host: Host) -> None:
     seen = host.check_output(f"stat -c '%n %U %G %a' {' '.join(wanted(host))}").splitlines()
     assert seen == [f"{path} root ml 2775" for path in wanted(host)]
 
 
-def test_new_files_can_be_written_by_the_whole_group(host: Host) -> None:
+def test_new_files_can_be_written_by_whole_group(host: Host) -> None:
     path = next(iter(wanted(host)))
     script = "import os; print(os.getxattr('%s', 'system.posix_acl_default').hex())"
     entries = bytes.fromhex(host.check_output(f'python3 -c "{script % path}"'))
@@ -45,14 +45,14 @@ def test_new_files_can_be_written_by_the_whole_group(host: Host) -> None:
     assert bytes.fromhex("08000700") + (4711).to_bytes(4, "little") in entries
 
 
-def test_each_has_the_layout_of_its_class(host: Host) -> None:
+def test_each_has_layout_of_its_class(host: Host) -> None:
     asked = "; ".join(f"cd {path} && lfs getstripe -d ." for path in wanted(host))
     for said, count in zip(host.check_output(asked).splitlines(), wanted(host).values(), strict=True):
         assert f"stripe_count:  {count or '1'} " in said
         assert (f"stripe_size:   {16 << 20} " in said) == (count == "-1")
 
 
-def test_the_client_came_from_the_repository_and_is_held(host: Host) -> None:
+def test_client_came_from_repository_and_is_held(host: Host) -> None:
     assert host.check_output("dpkg-query -W -f '${Version} ${Status}' lustre-client-modules-test").endswith(
         "2.15.6-1 hold ok installed"
     )
@@ -65,16 +65,16 @@ def test_unit_is_sound_and_enabled(host: Host) -> None:
     assert host.check_output("systemctl show --property=Result --value %s", UNIT) == "success"
 
 
-def test_the_client_is_tuned(host: Host) -> None:
+def test_client_is_tuned(host: Host) -> None:
     said = host.check_output("lctl get_param '*c.*.max_rpcs_in_flight'").splitlines()
     assert [row.rsplit("=")[1] for row in said] == ["32", "32", "64"]
 
 
-def test_module_options_are_there_for_the_next_boot(host: Host) -> None:
+def test_module_options_are_there_for_next_boot(host: Host) -> None:
     assert "options ksocklnd credits=2560\n" in host.file("/etc/modprobe.d/mlcluster-lustre.conf").content_string
 
 
-def test_info_gives_the_report_that_programs_read(host: Host) -> None:
+def test_info_gives_report_that_programs_read(host: Host) -> None:
     shown = host.run("mlcluster lustre-info --json")
     assert shown.rc == 0
     verdicts = {entry["id"]: entry["status"] for entry in json.loads(shown.stdout)["results"]}

@@ -41,7 +41,7 @@ def test_each_node_is_scraped_with_its_name(host: Host) -> None:
     assert wait(host, 'abs(instance:mlcluster_watch_age:seconds{job="mlcluster_node"}) < 60')
 
 
-def test_a_fault_fires_and_clears(host: Host) -> None:
+def test_fault_fires_and_clears(host: Host) -> None:
     # Each Prometheus watches both nodes, and may not have seen yet that the other's fault is gone.
     name = host.backend.get_pytest_id().rpartition("/")[2]
     labels = f'alertname="MlclusterIsolate",alertstate="firing",check="node.drain_marker",instance="{name}"'
@@ -53,7 +53,7 @@ def test_a_fault_fires_and_clears(host: Host) -> None:
     wait(host, f"absent({fault})")
 
 
-def test_the_timers_run(host: Host) -> None:
+def test_timers_run(host: Host) -> None:
     for name in ("mlcluster-watch", "mlcluster-heal", "mlcluster-heal-node"):
         assert host.service(f"{name}.timer").is_running and host.service(f"{name}.timer").is_enabled
     assert json.loads(host.file("/etc/mlcluster/heal.json").content_string)["most"] == "10%"

@@ -30,7 +30,7 @@ def test_library_and_tools_are_installed(host: Host, package: str) -> None:
     assert host.package(package).is_installed
 
 
-def test_the_module_is_built_only_where_it_is_wanted(host: Host, is_nvfs: bool) -> None:
+def test_module_is_built_only_where_it_is_wanted(host: Host, is_nvfs: bool) -> None:
     assert host.package("nvidia-fs-dkms").is_installed is is_nvfs
     if is_nvfs:
         kernel = host.check_output("ls /lib/modules").split()[-1]
@@ -38,7 +38,7 @@ def test_the_module_is_built_only_where_it_is_wanted(host: Host, is_nvfs: bool) 
         assert host.check_output("modinfo -k %s -F version nvidia-fs", kernel) == "2.26.6"
 
 
-def test_the_module_is_loaded_now_and_at_boot(host: Host, is_nvfs: bool) -> None:
+def test_module_is_loaded_now_and_at_boot(host: Host, is_nvfs: bool) -> None:
     assert host.file("/proc/driver/nvidia-fs/version").exists is is_nvfs
     at_boot = host.file("/etc/modules-load.d/mlcluster-nvidia-fs.conf")
     assert at_boot.exists is is_nvfs
@@ -47,13 +47,13 @@ def test_the_module_is_loaded_now_and_at_boot(host: Host, is_nvfs: bool) -> None
         assert (at_boot.user, at_boot.group, at_boot.mode) == ("root", "root", 0o644)
 
 
-def test_the_link_of_the_alternatives_stays(host: Host) -> None:
+def test_link_of_alternatives_stays(host: Host) -> None:
     assert host.file("/etc/cufile.json").linked_to == TARGET
     assert host.check_output("readlink /etc/cufile.json") == "/etc/alternatives/cufile.json"
     assert TARGET in host.check_output("update-alternatives --query cufile.json")
 
 
-def test_cufile_json_has_what_the_mode_needs_and_all_it_had(host: Host, is_nvfs: bool) -> None:
+def test_cufile_json_has_what_mode_needs_and_all_it_had(host: Host, is_nvfs: bool) -> None:
     text = host.file(TARGET).content_string
     config = settings(text)
     assert config["properties"] == {
@@ -67,7 +67,7 @@ def test_cufile_json_has_what_the_mode_needs_and_all_it_had(host: Host, is_nvfs:
     assert '//"rdma_dc_key": "0xffeeddcc"\n' in text
 
 
-def test_one_copy_of_the_old_file_is_kept(host: Host) -> None:
+def test_one_copy_of_old_file_is_kept(host: Host) -> None:
     (copy,) = host.check_output("ls %s", "/usr/local/cuda-13.0/gds").split()[1:2]
     assert re.fullmatch(r"cufile\.json\.\d{8}T\d{6}Z\.bak", copy)
     assert settings(host.file(f"/usr/local/cuda-13.0/gds/{copy}").content_string)["properties"] == {

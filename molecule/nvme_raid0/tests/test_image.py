@@ -59,12 +59,12 @@ def test_unit_is_sound_and_enabled(host: Host) -> None:
     assert host.service(UNIT).is_enabled
 
 
-def test_unit_comes_before_those_who_use_the_volume(host: Host) -> None:
+def test_unit_comes_before_those_who_use_volume(host: Host) -> None:
     before = host.check_output("systemctl show --property=Before --value %s", UNIT).split()
     assert {"slurmd.service", "docker.service", "containerd.service"} <= set(before)
 
 
-def test_version_is_that_of_the_collection(host: Host) -> None:
+def test_version_is_that_of_collection(host: Host) -> None:
     version = yaml.safe_load(GALAXY.read_text(encoding="utf-8"))["version"]
     assert host.check_output("mlcluster version").startswith(f"mlcluster {version} (Python 3.")
 
@@ -75,7 +75,7 @@ def test_storage_info_says_that_there_are_no_disks(host: Host) -> None:
     assert "this node has no instance-store disks" in shown.stdout
 
 
-def test_storage_info_gives_the_report_that_programs_read(host: Host) -> None:
+def test_storage_info_gives_report_that_programs_read(host: Host) -> None:
     report = json.loads(host.check_output("mlcluster storage-info --json"))
     assert report["schema"] == "mlcluster.report/1"
     assert [(entry["id"], entry["status"]) for entry in report["results"]] == [("storage.plan", "not_applicable")]
@@ -92,7 +92,7 @@ def test_boot_unit_ends_well_and_makes_no_volume(host: Host) -> None:
     assert "/data" not in host.file("/etc/fstab").content_string
 
 
-def test_boot_by_hand_says_the_same_and_the_log_keeps_it(host: Host) -> None:
+def test_boot_by_hand_says_same_and_log_keeps_it(host: Host) -> None:
     run = host.run("mlcluster storage-boot")
     assert run.rc == 0
     assert "storage-boot: none: no volume" in run.stdout + run.stderr

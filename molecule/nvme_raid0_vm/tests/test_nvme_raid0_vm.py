@@ -20,7 +20,7 @@ def record(host: Host) -> dict:
     return json.loads(host.file(RECORD).content_string)
 
 
-def test_the_volume_is_mounted(host: Host, record: dict) -> None:
+def test_volume_is_mounted(host: Host, record: dict) -> None:
     mount = host.mount_point("/data")
     assert mount.exists and mount.filesystem == "ext4"
     assert {"rw", "noatime", "data=ordered"} <= set(mount.options)
@@ -28,7 +28,7 @@ def test_the_volume_is_mounted(host: Host, record: dict) -> None:
     assert f"UUID={record['fs_uuid']} /data ext4 noatime,data=ordered,nofail," in host.file("/etc/fstab").content_string
 
 
-def test_the_array_has_every_instance_store_disk(host: Host, record: dict) -> None:
+def test_array_has_every_instance_store_disk(host: Host, record: dict) -> None:
     disks = json.loads(host.check_output("lsblk -J -d -o NAME,MODEL,SERIAL"))["blockdevices"]
     stores = {disk["name"]: disk["serial"] for disk in disks if disk["model"] == "Amazon EC2 NVMe Instance Storage"}
     assert len(stores) == 4
@@ -46,11 +46,11 @@ def test_directories(host: Host, path: str, mode: int) -> None:
     assert entry.is_directory and (entry.mode, entry.user, entry.group) == (mode, "root", "root")
 
 
-def test_the_marker_tells_that_it_is_ephemeral(host: Host) -> None:
+def test_marker_tells_that_it_is_ephemeral(host: Host) -> None:
     assert "gone when the instance stops" in host.file("/data/EPHEMERAL.txt").content_string
 
 
-def test_the_boot_unit(host: Host) -> None:
+def test_boot_unit(host: Host) -> None:
     assert host.service("mlcluster-storage").is_enabled
     # The guest has no manual pages, and systemd would miss the one that the unit names.
     verify = host.run("systemd-analyze verify --man=no /etc/systemd/system/mlcluster-storage.service")
@@ -58,7 +58,7 @@ def test_the_boot_unit(host: Host) -> None:
     assert host.service("fstrim.timer").is_enabled
 
 
-def test_the_node_proves_its_own_volume(host: Host) -> None:
+def test_node_proves_its_own_volume(host: Host) -> None:
     report = host.run("mlcluster storage-info --json")
     assert report.rc == 0, report.stdout
     results = {entry["id"]: entry["status"] for entry in json.loads(report.stdout)["results"]}

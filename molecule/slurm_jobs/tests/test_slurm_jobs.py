@@ -52,12 +52,12 @@ def test_files_are_roots_and_nobody_else_writes_them(host: Host, path: str, mode
     assert (file.user, file.group, file.mode) == ("root", "root", mode)
 
 
-def test_every_script_is_submitted_by_a_test_of_this_file(host: Host) -> None:
+def test_every_script_is_submitted_by_test_of_this_file(host: Host) -> None:
     scripts = host.check_output("ls /srv/jobs/*.sbatch").split()
     assert {path.rpartition("/")[2].removesuffix(".sbatch") for path in scripts} == SUBMITTED
 
 
-def test_a_user_runs_a_validation(host: Host, numbers: dict[str, str]) -> None:
+def test_user_runs_validation(host: Host, numbers: dict[str, str]) -> None:
     number = numbers["smoke"]
     status, output = outcome(host, "smoke", number)
     assert status == 0, output
@@ -72,13 +72,13 @@ def test_what_cannot_be_tested_is_no_pass(host: Host, numbers: dict[str, str]) -
     assert "all_reduce_perf is not on" in output
 
 
-def test_no_value_reaches_a_shell(host: Host, numbers: dict[str, str]) -> None:
+def test_no_value_reaches_shell(host: Host, numbers: dict[str, str]) -> None:
     status, output = outcome(host, "train", numbers["train"])
     assert status == 0, output
     assert "it's $(id)" in output.splitlines()
 
 
-def test_the_job_takes_what_was_built_once_for_all_nodes(host: Host, numbers: dict[str, str]) -> None:
+def test_job_takes_what_was_built_once_for_all_nodes(host: Host, numbers: dict[str, str]) -> None:
     built = json.loads(host.file("/srv/jobs/tools/ior-4.0.0/.mlcluster.json").content_string)
     assert built["version"] == "4.0.0"
     number = numbers["fsx"]
@@ -88,7 +88,7 @@ def test_the_job_takes_what_was_built_once_for_all_nodes(host: Host, numbers: di
     assert {"io.ior.write", "io.ior.read", "io.mdtest"} <= {entry["id"] for entry in report["results"]}
 
 
-def test_disks_are_measured_by_the_fio_of_the_distribution(host: Host, numbers: dict[str, str]) -> None:
+def test_disks_are_measured_by_fio_of_distribution(host: Host, numbers: dict[str, str]) -> None:
     number = numbers["disks"]
     _status, output = outcome(host, "disks", number)
     assert {"io.fio.write", "io.fio.read", "io.fio.randread"} <= set(output.replace(":", " ").split()), output
@@ -98,7 +98,7 @@ def test_disks_are_measured_by_the_fio_of_the_distribution(host: Host, numbers: 
     assert host.check_output("ls /var/tmp | grep fio || true") == ""
 
 
-def test_what_a_node_without_devices_says_of_them(host: Host, numbers: dict[str, str]) -> None:
+def test_what_node_without_devices_says_of_them(host: Host, numbers: dict[str, str]) -> None:
     number = numbers["gpus"]
     status, output = outcome(host, "gpus", number)
     report = json.loads(host.file(f"{RESULTS}/gpus-{number}/report.json").content_string)
@@ -106,7 +106,7 @@ def test_what_a_node_without_devices_says_of_them(host: Host, numbers: dict[str,
     assert found and status == (1 if "fail" in found else 2 if "undeterminable" in found else 0), output
 
 
-def test_the_programs_for_data_come_with_the_scripts_and_the_array_counts_its_inputs(host: Host) -> None:
+def test_programs_for_data_come_with_scripts_and_array_counts_its_inputs(host: Host) -> None:
     host.run("runuser -u alice -- sh -c 'mkdir -p /srv/jobs/results/texts; echo x >/srv/jobs/results/texts/a.txt'")
     collect = "collect /srv/jobs/results/texts --inputs 1 --output /srv/jobs/results/inputs"
     done = host.run(f"runuser -u alice -- sh -c 'cd /srv/jobs && python3 -m mlcluster_data {collect}'")
@@ -119,7 +119,7 @@ def test_the_programs_for_data_come_with_the_scripts_and_the_array_counts_its_in
     assert host.file(f"{RESULTS}/shards-{done.stdout.strip()}_0.exit").content_string == "1\n"
 
 
-def test_slurm_runs_the_checks_and_a_job_has_a_directory_of_its_own(host: Host) -> None:
+def test_slurm_runs_checks_and_job_has_directory_of_its_own(host: Host) -> None:
     settings = host.run("scontrol show config").stdout
     for name, script in (("Prolog", "prolog"), ("Epilog", "epilog"), ("HealthCheckProgram", "health_check")):
         assert re.search(rf"^{name}(\[0\])? += /etc/mlcluster/slurm/{script}$", settings, re.MULTILINE), settings

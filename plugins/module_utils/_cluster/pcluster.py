@@ -35,7 +35,7 @@ def parse(stdout: str) -> Answer:
         raise ValueError("no JSON in the answer")
     answer = json.loads(stdout[start:])
     if not isinstance(answer, dict):
-        raise ValueError("the answer is no JSON object")
+        raise ValueError("the answer is not a JSON object")
     return answer
 
 

@@ -63,7 +63,7 @@ def _add(found: list[File], strange: list[str], path: str, key: str) -> None:
         strange.append(f"{path!r} has a name that is not UTF-8")
         return
     if not os.path.isfile(path):
-        strange.append(f"{path} is no file")
+        strange.append(f"{path} is not a file")
     elif length > KEY_BYTES:
         strange.append(f"{path} would get a key of {length} bytes, and Amazon S3 takes {KEY_BYTES}")
     else:
@@ -251,6 +251,6 @@ def look_through(path: str, name: str) -> None:
                         raise tarfile.ReadError(f"{member.name} lacks {left} bytes")
                     left -= len(chunk)
     except (tarfile.TarError, EOFError, OSError, zlib.error) as exc:
-        raise aws.AwsError(f"the sample {name} is no whole archive ({exc}); write it again") from exc
+        raise aws.AwsError(f"the sample {name} is not a whole archive ({exc}); write it again") from exc
     if not count:
         raise aws.AwsError(f"the sample {name} is an archive of nothing; write it again")

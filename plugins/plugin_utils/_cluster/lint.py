@@ -126,7 +126,7 @@ def _identifiers(config: Config) -> Iterator[Problem]:
         shape, example = SHAPES[kind]
         if not isinstance(holder[key], str) or not shape.fullmatch(holder[key]):
             old, holder[key] = holder[key], example
-            yield _problem(path, ERROR, old, f"{kind}- and 17 digits", "this is no identifier of AWS")
+            yield _problem(path, ERROR, old, f"{kind}- and 17 digits", "this is not an identifier of AWS")
 
 
 def _storage(config: Config) -> Iterator[Problem]:

@@ -115,7 +115,7 @@ def unpack(stored: Any, identity: str) -> Answer | None:
     if stored is None:
         return None
     if not isinstance(stored, Mapping) or not isinstance(stored.get("answer"), str):
-        raise DamagedError("it is no entry of this plugin")
+        raise DamagedError("it is not an entry of this plugin")
     if stored.get("format") != FORMAT:
         return None
     if stored.get("identity") != identity:

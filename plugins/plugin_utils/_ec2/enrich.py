@@ -133,7 +133,7 @@ def slurm_names(client: Any, records: Records, prefix: str = SLURM_TABLE_PREFIX)
     for cluster in clusters:
         request = {
             "TableName": f"{prefix}{cluster}",
-            # Id is no reserved word of DynamoDB, but a placeholder costs nothing and stays right.
+            # Id is not a reserved word of DynamoDB, but a placeholder costs nothing and stays right.
             "ProjectionExpression": "#node, InstanceId",
             "ExpressionAttributeNames": {"#node": "Id"},
         }

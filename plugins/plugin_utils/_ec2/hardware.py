@@ -172,7 +172,7 @@ class LongCache:
         return {name: self._entries[name]["facts"] for name in names if name in self._entries}
 
     def put(self, facts: dict[str, Facts]) -> None:
-        """Keep what the API said. Failing to write is no failure: the next run asks again."""
+        """Keep what the API said. Failing to write is not a failure: the next run asks again."""
         if self._seconds <= 0 or not facts:
             return
         moment = self._now()

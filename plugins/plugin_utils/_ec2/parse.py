@@ -73,7 +73,7 @@ class Instances:
         operation_model: Any,
         **_more: Any,
     ) -> None:
-        """Handler of the botocore event ``before-parse``; leaves errors, and what is no XML, to botocore."""
+        """Handler of the botocore event ``before-parse``; leaves errors, and what is not a XML, to botocore."""
         body = response_dict.get("body")
         if response_dict.get("status_code") != 200 or not isinstance(body, bytes):
             return

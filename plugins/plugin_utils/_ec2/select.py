@@ -54,7 +54,7 @@ def filters(free: Any, clusters: Iterable[str], cluster_tag: str, states: Iterab
             raise SelectionError(f"states: is empty, which would match nothing; the states are {', '.join(STATES)}")
     unknown = sorted(set(chosen[STATE_FILTER]) - set(STATES))
     if unknown:
-        raise SelectionError(f"{', '.join(unknown)} is no state of an instance; the states are {', '.join(STATES)}")
+        raise SelectionError(f"{', '.join(unknown)} is not a state of an instance; the states are {', '.join(STATES)}")
     return [{"Name": name, "Values": chosen[name]} for name in sorted(chosen)]
 
 

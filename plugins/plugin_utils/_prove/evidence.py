@@ -118,7 +118,7 @@ def verdicts(lines: str, started: Any) -> list[dict[str, str]]:
 def problems(document: Any) -> list[str]:
     """Return what is wrong with a file that was sent, a sentence each."""
     if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
-        return [f"is no document of the schema {SCHEMA}"]
+        return [f"is not a document of the schema {SCHEMA}"]
     told = [f"has the field {name}, which the schema has not" for name in sorted(set(document) - FIELDS)]
     told += [f"lacks {name}" for name in sorted(FIELDS - set(document))]
     if told:
@@ -129,7 +129,7 @@ def problems(document: Any) -> list[str]:
         told += _shape(name, document[name], _TIME)
     for part, known in (("facts", FACTS), ("versions", None)):
         if not isinstance(document[part], Mapping):
-            told.append(f"{part} is no mapping")
+            told.append(f"{part} is not a mapping")
             continue
         for name, value in document[part].items():
             told += [] if known is None or name in known else [f"{part} has {name}, which the schema has not"]

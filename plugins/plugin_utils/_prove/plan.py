@@ -107,7 +107,7 @@ def settings_problem(settings: Mapping[str, Any]) -> str:
             f"nothing was launched: prove_on_aws_folder is {_shown(folder)}; give a path without quotes, % and spaces"
         )
     if not isinstance(settings.get("variables"), Mapping):
-        return "nothing was launched: prove_on_aws_variables is no mapping; give variables of the roles by name"
+        return "nothing was launched: prove_on_aws_variables is not a mapping; give variables of the roles by name"
     return ""
 
 

@@ -111,7 +111,7 @@ def build(
 def _demand(document: Mapping[str, Any] | None, schema: str, what: str) -> None:
     if document is not None and (not isinstance(document, Mapping) or document.get("schema") != schema):
         found = document.get("schema") if isinstance(document, Mapping) else type(document).__name__
-        raise ReportError(f"{what} is no {schema} but {found!r}: give the file that this version wrote")
+        raise ReportError(f"{what} is not {schema} but {found!r}: give the file that this version wrote")
 
 
 def _node(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -333,7 +333,7 @@ def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[st
         if said == result.PASS and all(entry["status"] == result.NOT_APPLICABLE for entry in verdicts):
             verdicts.append(_NO_PASS.to_dict())
         worst = _worst([said, *(entry["status"] for entry in verdicts)])
-        # Only a job that Slurm calls completed proves something. Its script fails where a verdict is no pass.
+        # Only a job that Slurm calls completed proves something. Its script fails where a verdict is not a pass.
         if worst in (result.PASS, result.NOT_APPLICABLE) and told["state"] != "COMPLETED":
             verdicts.append(_not_completed(told["state"]).to_dict())
             worst = verdicts[-1]["status"]

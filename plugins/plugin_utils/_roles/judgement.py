@@ -43,7 +43,7 @@ def judge(
         lines = (*notes, f"{plan['reason']}: nothing is done", *(() if fails else answer["problems"]))
         return _ended(lines, found, [], fails)
     if plan["refusals"]:
-        # What is there is judged all the same: a refusal to change it is no verdict on it.
+        # What is there is judged all the same: a refusal to change it is not a verdict on it.
         lines = (*notes, f"nothing is done, since {'; '.join(plan['refusals'])}", *answer["lines"])
         return _ended(lines, [*trouble, *plan["refusals"], *answer["problems"]], answer["details"], required)
     if not plan["empty"] and is_check:

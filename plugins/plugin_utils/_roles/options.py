@@ -80,7 +80,7 @@ def _no_problems(variables: Mapping[str, Any]) -> list[str]:
 
 
 def system_problems(host: str, facts: Mapping[str, Any]) -> list[str]:
-    """Why no role runs on a node with these facts of Ansible; what is not known is no problem."""
+    """Why no role runs on a node with these facts of Ansible; what is not known is not a problem."""
     if facts.get("distribution") == "Amazon" and str(facts.get("distribution_major_version")) == "2":
         return [UNSUPPORTED["amzn", "2"]]
     python = (facts.get("python") or {}).get("version") or {}

@@ -20,7 +20,7 @@ def is_wanted(given: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
     """Whether site.yml has to look after the tools of a node.
 
     Of the jobs that the role knows only local_io takes a program from packages: fio, unless one was named or built.
-    What is no list is told by the role, and not here.
+    What is not a list is told by the role, and not here.
     """
     if "slurm_jobs_node_packages" in given:
         return True

@@ -26,7 +26,7 @@ def read_defaults(role: str) -> dict[str, Any]:
     """``defaults/main.yml`` of a role, its expressions as Ansible has them in a role."""
     path = str(role_directory(role) / "defaults" / "main.yml")
     loader = DataLoader()
-    # ansible-core 2.19 and newer take what is no content of a playbook for plain text.
+    # ansible-core 2.19 and newer take what is not a content of a playbook for plain text.
     if "trusted_as_template" in inspect.signature(loader.load_from_file).parameters:
         return dict(loader.load_from_file(path, trusted_as_template=True) or {})
     return dict(loader.load_from_file(path) or {})

@@ -197,7 +197,7 @@ def mapping(value):
 
 
 def entries(value):
-    """The mappings of a list, none where it is no list."""
+    """The mappings of a list, none where it is not a list."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 

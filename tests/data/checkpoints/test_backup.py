@@ -99,7 +99,7 @@ def test_file_that_just_changed_is_read_again(source, server):
 
 
 @pytest.mark.parametrize("content", [None, b"other"])
-def test_what_is_gone_here_and_in_the_bucket_is_reported(source, server, content):
+def test_what_is_gone_here_and_in_bucket_is_reported(source, server, content):
     backup.Backup(source, server.prefix()).push()
     (source / "a").unlink()
     assert backup.Backup(source, server.prefix()).push().ok
@@ -114,7 +114,7 @@ def test_what_is_gone_here_and_in_the_bucket_is_reported(source, server, content
 
 
 @pytest.mark.parametrize("harm", ["lost", "changed"])
-def test_what_the_bucket_lost_or_changed_is_sent_again(source, server, harm):
+def test_what_bucket_lost_or_changed_is_sent_again(source, server, harm):
     backup.Backup(source, server.prefix()).push()
     if harm == "lost":
         server.client.delete_object(Bucket=BUCKET, Key="run/a")
@@ -145,7 +145,7 @@ def test_restore_replaces_nothing_unasked(source, server, tmp_path):
     assert backup.Backup(target, server.prefix()).restore(overwrite=True).copied == ["a"]
 
 
-def test_what_was_changed_in_the_bucket_is_not_restored(source, server, tmp_path):
+def test_what_was_changed_in_bucket_is_not_restored(source, server, tmp_path):
     backup.Backup(source, server.prefix()).push()
     server.client.put_object(Bucket=BUCKET, Key="run/a", Body=b"XXX")
     report = backup.Backup(tmp_path / "target", server.prefix()).restore()
@@ -153,7 +153,7 @@ def test_what_was_changed_in_the_bucket_is_not_restored(source, server, tmp_path
     assert sorted(tree(tmp_path / "target")) == ["empty", "sub/b"]
 
 
-def test_a_large_file_goes_in_parts_and_comes_back(server, tmp_path):
+def test_large_file_goes_in_parts_and_comes_back(server, tmp_path):
     content = os.urandom(5 * MIB) * 2 + b"tail"
     source = write(tmp_path / "source", large=content)
     prefix = server.prefix(part=5 * MIB)
@@ -163,7 +163,7 @@ def test_a_large_file_goes_in_parts_and_comes_back(server, tmp_path):
     assert tree(tmp_path / "target") == tree(source)
 
 
-def test_an_upload_that_fails_leaves_no_parts_to_pay_for(server, tmp_path, pauses):
+def test_upload_that_fails_leaves_no_parts_to_pay_for(server, tmp_path, pauses):
     source = write(tmp_path / "source", large=b"x" * (11 * MIB))
     prefix = server.prefix(part=5 * MIB, attempts=2)
     Unwell(prefix, "UploadPart", 100)
@@ -173,14 +173,14 @@ def test_an_upload_that_fails_leaves_no_parts_to_pay_for(server, tmp_path, pause
 
 
 @pytest.mark.parametrize("operation", ["PutObject", "ListObjectsV2", "GetObject"])
-def test_a_503_is_tried_again(source, server, pauses, operation):
+def test_503_is_tried_again(source, server, pauses, operation):
     prefix = server.prefix()
     unwell = Unwell(prefix, operation, 2)
     assert backup.Backup(source, prefix, workers=1).push().ok
     assert unwell.left == 0 and len(pauses) == 2
 
 
-def test_tries_are_bounded_and_the_rest_is_done(source, server, pauses):
+def test_tries_are_bounded_and_rest_is_done(source, server, pauses):
     prefix = server.prefix(attempts=3)
     unwell = Unwell(prefix, "PutObject", 3)
     report = backup.Backup(source, prefix, workers=1).push()
@@ -189,7 +189,7 @@ def test_tries_are_bounded_and_the_rest_is_done(source, server, pauses):
     assert backup.Backup(source, server.prefix()).push().copied == ["a"]
 
 
-def test_a_server_that_confirms_no_checksum_is_not_believed(source, server):
+def test_server_that_confirms_no_checksum_is_not_believed(source, server):
     prefix = server.prefix()
     prefix._client.meta.events.register(
         "after-call.s3.PutObject", lambda parsed, **_kwargs: parsed.pop("ChecksumSHA256", None)
@@ -199,7 +199,7 @@ def test_a_server_that_confirms_no_checksum_is_not_believed(source, server):
     assert prefix.get(backup.MANIFEST) is None
 
 
-def test_a_connection_that_ends_early_is_begun_again(source, server, tmp_path):
+def test_connection_that_ends_early_is_begun_again(source, server, tmp_path):
     backup.Backup(source, server.prefix()).push()
     prefix = server.prefix()
     cut = []
@@ -221,7 +221,7 @@ def test_a_connection_that_ends_early_is_begun_again(source, server, tmp_path):
     assert tree(tmp_path / "target") == tree(source)
 
 
-def test_checkpoints_go_when_they_are_whole_and_the_newest_name_last(server, tmp_path):
+def test_checkpoints_go_when_they_are_whole_and_newest_name_last(server, tmp_path):
     source = tmp_path / "source"
     checkpoint(source, 1)
     checkpoint(source, 2)
@@ -269,7 +269,7 @@ def turn(path: Path) -> None:
         (lambda place: turn(place / "complete"), "/complete"),
     ],
 )
-def test_a_checkpoint_that_was_damaged_never_takes_the_place_of_its_good_copy(server, tmp_path, damage, said):
+def test_checkpoint_that_was_damaged_never_takes_place_of_its_good_copy(server, tmp_path, damage, said):
     source = tmp_path / "source"
     places = [listed(source, step) for step in (1, 2)]
     write(source, latest=b"step-00000002\n")
@@ -289,7 +289,7 @@ def test_a_checkpoint_that_was_damaged_never_takes_the_place_of_its_good_copy(se
     assert [store.check(step, store.manifest(step).files, None) for step in store.steps()] == [[]] * 3
 
 
-def test_a_checkpoint_that_retention_takes_away_meanwhile_is_no_failure(server, tmp_path, monkeypatch):
+def test_checkpoint_that_retention_takes_away_meanwhile_is_no_failure(server, tmp_path, monkeypatch):
     source = tmp_path / "source"
     place = listed(source, 1)
     walk = backup.walk
@@ -304,7 +304,7 @@ def test_a_checkpoint_that_retention_takes_away_meanwhile_is_no_failure(server, 
     assert report.ok and report.gone == ["step-00000001/data"] and report.copied == []
 
 
-def test_a_checkpoint_whose_file_failed_is_not_made_complete(server, tmp_path, pauses):
+def test_checkpoint_whose_file_failed_is_not_made_complete(server, tmp_path, pauses):
     source = tmp_path / "source"
     checkpoint(source, 1)
     write(source, latest=b"step-00000001\n")
@@ -314,7 +314,7 @@ def test_a_checkpoint_whose_file_failed_is_not_made_complete(server, tmp_path, p
     assert [name for name in prefix.list() if name != backup.MANIFEST] == []
 
 
-def test_what_was_sent_before_an_interruption_is_not_sent_again(source, server, monkeypatch):
+def test_what_was_sent_before_interruption_is_not_sent_again(source, server, monkeypatch):
     original = s3.Prefix.put_file
 
     def interrupted(self, name, path, parts=None):
@@ -329,7 +329,7 @@ def test_what_was_sent_before_an_interruption_is_not_sent_again(source, server, 
     assert backup.Backup(source, server.prefix()).push().copied == ["sub/b"]
 
 
-def test_a_restore_that_is_killed_at_any_moment_leaves_no_half_and_is_done_again(source, server, tmp_path):
+def test_restore_that_is_killed_at_any_moment_leaves_no_half_and_is_done_again(source, server, tmp_path):
     backup.Backup(source, server.prefix()).push()
     whole, number, done = tree(source), 0, False
     while not done:
@@ -350,7 +350,7 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_no_half_and_is_done_again
     assert number > 6
 
 
-def test_a_file_that_changes_while_it_is_sent_is_named(source, server, monkeypatch):
+def test_file_that_changes_while_it_is_sent_is_named(source, server, monkeypatch):
     original = s3.measure
 
     def growing(path, wanted):
@@ -364,7 +364,7 @@ def test_a_file_that_changes_while_it_is_sent_is_named(source, server, monkeypat
     assert len(report.problems) == 3 and all("changed while it was read" in problem for problem in report.problems)
 
 
-def test_a_file_that_goes_meanwhile_is_no_failure(source, server, monkeypatch):
+def test_file_that_goes_meanwhile_is_no_failure(source, server, monkeypatch):
     monkeypatch.setattr(backup, "walk", lambda directory: (["a", "left"], []))
     report = backup.Backup(source, server.prefix()).push()
     assert (report.ok, report.copied, report.gone) == (True, ["a"], ["left"])
@@ -378,7 +378,7 @@ def test_links_are_named_and_not_followed(source, server, caplog):
     assert "link is passed over" in caplog.text and "folder is passed over" in caplog.text
 
 
-def test_a_backup_that_was_killed_leaves_a_lock_that_is_taken(source, server):
+def test_backup_that_was_killed_leaves_lock_that_is_taken(source, server):
     gone = subprocess.Popen(["true"])
     gone.wait()
     lock = backup.Lock(source, name=backup.BACKUP_LOCK)
@@ -401,21 +401,21 @@ def test_two_backups_of_one_directory_do_not_meet(source, server):
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"schema": "other/1", "files": {}}', '{"schema": "mlcluster.backup/1", "files": {"a": {}}}']
 )
-def test_a_manifest_that_is_none_is_refused(server, tmp_path, text):
+def test_manifest_that_is_invalid_is_refused(server, tmp_path, text):
     server.prefix().put(backup.MANIFEST, text.encode())
     with pytest.raises(backup.BackupError, match=f"s3://{BUCKET}/run/{backup.MANIFEST}"):
         backup.Backup(tmp_path, server.prefix()).restore()
 
 
 @pytest.mark.parametrize("name", ["../out", "/etc/cron.d/x", "a/../../out"])
-def test_a_manifest_never_writes_outside(server, tmp_path, name):
+def test_manifest_never_writes_outside(server, tmp_path, name):
     entry = {"size": 1, "sha256": "", "etag": "", "mode": 420, "changed": 0}
     server.prefix().put(backup.MANIFEST, json.dumps({"schema": backup.SCHEMA, "files": {name: entry}}).encode())
     with pytest.raises(backup.BackupError, match="leads out of the folder"):
         backup.Backup(tmp_path / "target", server.prefix()).restore()
 
 
-def test_the_command(source, server, tmp_path, capsys):
+def test_command(source, server, tmp_path, capsys):
     url = f"s3://{BUCKET}/run"
     assert command.main(["backup", "push", str(source), url]) == 0
     assert "3 files sent" in capsys.readouterr().out
@@ -426,7 +426,7 @@ def test_the_command(source, server, tmp_path, capsys):
     assert command.main(["backup", "restore", f"s3://{BUCKET}/other", str(tmp_path)]) == 1
     assert "holds no backup" in capsys.readouterr().err
     assert command.main(["backup", "push", str(tmp_path / "absent"), url]) == 1
-    assert "is no directory" in capsys.readouterr().err
+    assert "is not a directory" in capsys.readouterr().err
     assert command.main(["backup", "push", str(source), "http://somewhere"]) == 1
     assert "is no place in S3" in capsys.readouterr().err
     server.client.delete_object(Bucket=BUCKET, Key="run/a")
@@ -469,13 +469,13 @@ def test_only_what_is_this_packages_own_is_passed_over(server, tmp_path):
     assert sorted(backup.Backup(tmp_path / "back", server.prefix()).restore().copied) == sorted(others)
 
 
-def test_a_name_that_no_object_can_have_is_a_problem_of_its_own(source, server):
+def test_name_that_no_object_can_have_is_problem_of_its_own(source, server):
     (source / "caf\udce9").write_bytes(b"x")
     report = backup.Backup(source, server.prefix()).push()
-    assert "is no UTF-8" in "".join(report.problems) and sorted(report.copied) == ["a", "empty", "sub/b"]
+    assert "is not UTF-8" in "".join(report.problems) and sorted(report.copied) == ["a", "empty", "sub/b"]
 
 
 @pytest.mark.parametrize("option", ["--workers", "--attempts"])
-def test_a_number_that_does_nothing_is_refused(option):
+def test_number_that_does_nothing_is_refused(option):
     with pytest.raises(SystemExit, match="3"):
         command.main(["backup", "verify", "s3://bucket/run", option, "0"])

@@ -52,7 +52,7 @@ def test_planted_names_are_replaced_or_refused(source, server, tmp_path, what):
             assert not (tmp_path / "absent").exists()
 
 
-def test_link_below_the_target_is_named_and_nothing_goes_through_it(source, server, tmp_path, capsys):
+def test_link_below_target_is_named_and_nothing_goes_through_it(source, server, tmp_path, capsys):
     backup.Backup(source, server.prefix()).push()
     (tmp_path / "elsewhere").mkdir()
     target = tmp_path / "target"
@@ -69,12 +69,12 @@ def test_link_below_the_target_is_named_and_nothing_goes_through_it(source, serv
 def test_manifest_with_another_type_is_refused(server, tmp_path, key, value):
     entry = {"size": 1, "sha256": "", "etag": "", "mode": 420, "changed": 0, key: value}
     server.prefix().put(backup.MANIFEST, json.dumps({"schema": backup.SCHEMA, "files": {"a": entry}}).encode())
-    with pytest.raises(backup.BackupError, match="is no manifest of a backup"):
+    with pytest.raises(backup.BackupError, match="is not a manifest of a backup"):
         backup.Backup(tmp_path, server.prefix()).restore()
 
 
-def test_manifest_that_others_change_without_end_is_a_failure(source, server, capsys, monkeypatch):
-    """Files were sent and are not in the manifest: that is no backup."""
+def test_manifest_that_others_change_without_end_is_failure(source, server, capsys, monkeypatch):
+    """Files were sent and are not in the manifest: that is not a backup."""
     for verb in ("create", "replace"):
         monkeypatch.setattr(backup.s3.Prefix, verb, lambda *_given: None)
     assert command.main(["backup", "push", str(source), server.prefix().url]) == 1

@@ -46,7 +46,7 @@ def store(tmp_path):
     return found
 
 
-def test_a_checkpoint_on_disk(store):
+def test_checkpoint_on_disk(store):
     publish(store, 12)
     manifest = store.manifest(12)
     assert (manifest.step, manifest.world_size, manifest.notes) == (12, 1, {"epoch": 0})
@@ -55,7 +55,7 @@ def test_a_checkpoint_on_disk(store):
     assert checkpoint_store.verify(store, 12) == []
 
 
-def test_the_nodes_own_verb_reads_the_same(store, capsys):
+def test_nodes_own_verb_reads_same(store, capsys):
     """`mlcluster checkpoints`, by which the training job finds, backs up and removes them."""
     root = NODE.parents[2]
     finder = root / ".collections"
@@ -80,19 +80,19 @@ def test_the_nodes_own_verb_reads_the_same(store, capsys):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"", "is no manifest"),
-        (b"[1]", "is no manifest"),
+        (b"", "is not a manifest"),
+        (b"[1]", "is not a manifest"),
         (b'{"schema": "mlcluster.checkpoint/9"}', "has schema mlcluster.checkpoint/9"),
         (Manifest(1, 1, {"../x": FileSum(1, "a")}, {}).text(), "names a file outside"),
-        (json.dumps({"schema": checkpoint_store.SCHEMA, "step": "x"}).encode(), "is no manifest"),
+        (json.dumps({"schema": checkpoint_store.SCHEMA, "step": "x"}).encode(), "is not a manifest"),
     ],
 )
-def test_what_is_no_manifest_is_told(text, said):
+def test_what_is_no_manifest_is_reported(text, said):
     with pytest.raises(TornError, match=said):
         Manifest.parse(text, "/kept/step-00000001", 1)
 
 
-def test_a_bit_that_turned_in_a_manifest_is_noticed(store):
+def test_bit_that_turned_in_manifest_is_noticed(store):
     """Step, samples and number of ranks would be another one, and the files as good as ever."""
     publish(store, 12)
     path = store.path / step_name(12) / "complete"
@@ -105,7 +105,7 @@ def test_a_bit_that_turned_in_a_manifest_is_noticed(store):
     assert Manifest.parse(good, "/kept/step-00000012", 12) == store.manifest(12)
 
 
-def test_a_manifest_of_an_earlier_version_is_one(store):
+def test_manifest_of_earlier_version_is_one(store):
     publish(store, 12)
     path = store.path / step_name(12) / "complete"
     before = json.loads(path.read_text())
@@ -114,7 +114,7 @@ def test_a_manifest_of_an_earlier_version_is_one(store):
     assert checkpoint_store.verify(store, 12) == []
 
 
-def test_the_manifest_of_another_step_is_none(store):
+def test_manifest_of_another_step_is_none(store):
     for step in (11, 12):
         publish(store, step)
     (store.path / step_name(12) / "complete").write_bytes((store.path / step_name(11) / "complete").read_bytes())
@@ -122,13 +122,13 @@ def test_the_manifest_of_another_step_is_none(store):
         store.manifest(12)
 
 
-def test_what_has_the_name_and_no_manifest_is_told_and_makes_room(store, caplog):
+def test_what_has_name_and_no_manifest_is_reported_and_makes_room(store, caplog):
     """As a restore or a copy that ended early leaves it; it stood in the way of every later checkpoint of that step."""
     half = store.path / step_name(12)
     half.mkdir()
     (half / "weights").write_bytes(b"half")
     store.prepare()
-    assert f"{half} has no complete, so it is no checkpoint: get it back whole, or move it away" in caplog.text
+    assert f"{half} has no complete, so it is not a checkpoint: get it back whole, or move it away" in caplog.text
     publish(store, 12)
     assert checkpoint_store.verify(store, 12) == []
     checkpoint_store.retain(store, 1, checkpoint_store.Proofs(store).good)
@@ -137,7 +137,7 @@ def test_what_has_the_name_and_no_manifest_is_told_and_makes_room(store, caplog)
     assert (aside / "weights").read_bytes() == b"half" and str(aside) in caplog.text
 
 
-def test_an_earlier_run_that_still_writes_keeps_nobody_from_beginning(store, monkeypatch, caplog):
+def test_earlier_run_that_still_writes_keeps_nobody_from_beginning(store, monkeypatch, caplog):
     left = store.path / ".incoming-step-00000009-t"
     left.mkdir()
     before = os.rmdir
@@ -168,7 +168,7 @@ def kept(request, tmp_path):
     return S3Store(prefix), lambda: (prefix.get("latest") or b"").decode() or None, s3.Prefix, "put"
 
 
-def test_a_run_that_ends_before_it_names_its_checkpoint_is_made_good_by_the_next(kept, tmp_path, monkeypatch):
+def test_run_that_ends_before_it_names_its_checkpoint_is_made_good_by_next(kept, tmp_path, monkeypatch):
     store, latest, writer, verb = kept
     write = getattr(writer, verb)
 
@@ -198,7 +198,7 @@ def test_a_run_that_ends_before_it_names_its_checkpoint_is_made_good_by_the_next
     assert latest() is None
 
 
-def test_a_latest_that_cannot_be_set_right_keeps_nobody_from_training(store, caplog):
+def test_latest_that_cannot_be_set_right_keeps_nobody_from_training(store, caplog):
     publish(store, 1)
     (store.path / "latest").unlink()
     (store.path / "latest").mkdir()
@@ -207,7 +207,7 @@ def test_a_latest_that_cannot_be_set_right_keeps_nobody_from_training(store, cap
 
 
 @pytest.mark.parametrize("when", ["replace", "unlink", "rmdir"])
-def test_one_that_another_takes_away_at_the_same_time_is_gone(store, monkeypatch, when):
+def test_one_that_another_takes_away_at_same_time_is_gone(store, monkeypatch, when):
     for step in (1, 2):
         publish(store, step)
     before, second = getattr(os, when), []
@@ -224,13 +224,13 @@ def test_one_that_another_takes_away_at_the_same_time_is_gone(store, monkeypatch
     assert second and sorted(path.name for path in store.path.iterdir()) == ["latest", step_name(2)]
 
 
-def test_the_form_of_names():
+def test_form_of_names():
     assert [checkpoint_store.step_of(name) for name in ("step-00000007", "step-123456789", "step-7", "7", ".x")] == [
         7, 123456789, None, None, None,
     ]  # fmt: skip
 
 
-def test_the_newest_whole_ones_stay_whatever_is_damaged():
+def test_newest_whole_ones_stay_whatever_is_damaged():
     for count in range(6):
         for damaged in itertools.product((False, True), repeat=count):
             steps = list(range(count, 0, -1))
@@ -253,7 +253,7 @@ def test_files_are_spread_evenly_and_none_is_left_out():
     assert sorted(sum(of.size for of in share.values()) for share in shares) == [405, 600, 900]
 
 
-def test_the_command(store, capsys):
+def test_command(store, capsys):
     where = str(store.path)
     assert command.main(["checkpoint", "list", where]) == 1
     assert "holds no checkpoint" in capsys.readouterr().err
@@ -297,7 +297,7 @@ def place(request, tmp_path):
     return S3Store(prefix), prefix.url, flip_object
 
 
-def test_prune_removes_nothing_for_a_checkpoint_with_a_flipped_bit(place, tmp_path, capsys, caplog):
+def test_prune_removes_nothing_for_checkpoint_with_flipped_bit(place, tmp_path, capsys, caplog):
     store, where, flip_bit = place
     for step in (1, 2, 3, 4):
         publish(store, step, source=tmp_path / "local")
@@ -340,7 +340,7 @@ def test_nothing_is_read_where_nothing_may_go(store, monkeypatch):
     assert checkpoint_store.retain(store, 2, checkpoint_store.Proofs(store).good) == []
 
 
-def test_torn_ones_stay_until_a_good_one_has_come_as_far(place, tmp_path):
+def test_torn_ones_stay_until_good_one_has_come_as_far(place, tmp_path):
     store, _where, flip_bit = place
     for step in (1, 2, 3):
         publish(store, step, source=tmp_path / "local")
@@ -353,7 +353,7 @@ def test_torn_ones_stay_until_a_good_one_has_come_as_far(place, tmp_path):
     assert not store.has_torn()
 
 
-def test_mark_of_a_backup_is_no_change(store):
+def test_mark_of_backup_is_no_change(store):
     publish(store, 1)
     before = store.signature(1)
     (store.path / step_name(1) / ".backed-up").write_bytes(b"")
@@ -373,7 +373,7 @@ def test_copy_under_another_spelling_counts_for_nothing(store):
     assert checkpoint_store.step_of(step_name(10**9)) == 10**9
 
 
-def test_only_what_a_save_or_a_removal_left_is_removed(store):
+def test_only_what_save_or_removal_left_is_removed(store):
     names = [".incoming-step-00000009-t", ".removing-step-00000001", ".removing-step-00000001-0123abcd"]
     others = [".incoming-data", ".incoming-step-9-t", ".removing-notes", ".removing-step-00000001-kept"]
     for name in (*names, *others):
@@ -413,7 +413,7 @@ def test_planted_names_are_replaced_or_refused(store, tmp_path, what, name):
     assert not (tmp_path / "absent").exists()
 
 
-def test_layout_of_a_manifest_says_nothing(store):
+def test_layout_of_manifest_says_nothing(store):
     publish(store, 12)
     path = store.path / step_name(12) / "complete"
     content = json.loads(path.read_text())
@@ -422,7 +422,7 @@ def test_layout_of_a_manifest_says_nothing(store):
 
 
 @pytest.mark.parametrize("harm", ["missing", "directory", "shorter"])
-def test_checkpoint_that_lost_a_file_drives_no_good_one_out(store, capsys, harm):
+def test_checkpoint_that_lost_file_drives_no_good_one_out(store, capsys, harm):
     for step in (1, 2, 3):
         publish(store, step)
     lost = store.path / step_name(3) / "__0_0.distcp"

@@ -43,11 +43,11 @@ def test_what_is_saved_is_loaded_each_rank_with_its_own_state(place):
     assert [path for path in place.local.rglob("*") if path.is_file()] == []
 
 
-def test_nothing_to_load_is_told(place):
+def test_nothing_to_load_is_reported(place):
     assert place.load() == [None]
 
 
-def test_the_state_may_change_while_it_is_saved(place):
+def test_state_may_change_while_it_is_saved(place):
     def work(tell):
         opened = place.open()
         state = filled(5)
@@ -59,7 +59,7 @@ def test_the_state_may_change_while_it_is_saved(place):
     assert place.load() == [(5, True, {"rank": 0, "step": 5})]
 
 
-def test_other_numbers_of_ranks_load_the_shared_state_only(place):
+def test_other_numbers_of_ranks_load_shared_state_only(place):
     place.save(4, count=2)
     assert place.load(count=1) == [(4, True, None)]
     assert place.load(count=3) == [(4, True, None)] * 3
@@ -76,7 +76,7 @@ def test_ranks_with_disks_of_their_own(place):
 
 
 @pytest.mark.parametrize("how", ["a byte", "cut off", "no data", "no index", "no JSON", "index unlisted"])
-def test_a_torn_checkpoint_is_set_aside_and_the_one_before_is_taken(place, how):
+def test_torn_checkpoint_is_set_aside_and_one_before_is_taken(place, how):
     place.save(1, 2)
     damage(place.kept / step_name(2), how)
     assert place.load() == [(1, True, {"rank": 0, "step": 1})]
@@ -92,7 +92,7 @@ def test_one_without_its_manifest_is_none(place):
     assert place.load() == [(1, True, {"rank": 0, "step": 1})]
 
 
-def test_a_good_one_that_does_not_fit_is_an_error_and_stays(place):
+def test_good_one_that_does_not_fit_is_error_and_stays(place):
     place.save(1)
 
     def work(tell):
@@ -108,7 +108,7 @@ def test_so_many_stay_as_were_asked_for(place):
     assert place.names() == ["latest", step_name(4), step_name(5)]
 
 
-def test_a_torn_one_never_drives_a_good_one_out(place):
+def test_torn_one_never_drives_good_one_out(place):
     place.save(1, 2, 3)
     for step in (2, 3):
         damage(place.kept / step_name(step), "cut off")
@@ -122,7 +122,7 @@ def test_a_torn_one_never_drives_a_good_one_out(place):
     assert step_name(1) in place.names()
 
 
-def test_a_name_that_is_taken_is_refused_and_kept(place):
+def test_name_that_is_taken_is_refused_and_kept(place):
     place.save(2)
     (outcome,) = place.save(2)[0]
     assert "is there already" in outcome.error
@@ -130,7 +130,7 @@ def test_a_name_that_is_taken_is_refused_and_kept(place):
 
 
 @pytest.mark.parametrize("full", ["kept", "local"])
-def test_a_full_disk_is_told_and_the_good_one_stays(place, full):
+def test_full_disk_is_reported_and_good_one_stays(place, full):
     if os.geteuid():
         pytest.skip("mounting a small disk needs root")
 
@@ -159,7 +159,7 @@ def broken(step, token, source):
     raise OSError(5, "Input/output error")
 
 
-def test_an_error_on_one_rank_is_told_to_all(place):
+def test_error_on_one_rank_is_reported_to_all(place):
     def work(tell):
         opened = place.open()
         if dist.get_rank() == 1:
@@ -249,7 +249,7 @@ def test_killed_before_any_change_it_does_nothing_that_was_published_is_lost(tmp
     assert deaths >= 25
 
 
-def test_killed_in_the_middle_of_any_file_it_loses_nothing(tmp_path, first_checkpoint):
+def test_killed_in_middle_of_any_file_it_loses_nothing(tmp_path, first_checkpoint):
     def look(place, done):
         halves = [path for path in place.root.rglob("*") if path.is_file() and path.stat().st_size == HALF]
         assert len(halves) == (not done)
@@ -259,7 +259,7 @@ def test_killed_in_the_middle_of_any_file_it_loses_nothing(tmp_path, first_check
     assert deaths >= 8
 
 
-def test_the_lock_of_a_killed_run_is_taken_and_that_of_a_living_one_not(place):
+def test_lock_of_killed_run_is_taken_and_that_of_living_one_not(place):
     place.save(1)
     lock = Lock(place.kept)
     lock.acquire()
@@ -271,7 +271,7 @@ def test_the_lock_of_a_killed_run_is_taken_and_that_of_a_living_one_not(place):
     assert place.load() == [(1, True, {"rank": 0, "step": 1})]
 
 
-def test_a_run_whose_lock_was_taken_publishes_nothing_more(place):
+def test_run_whose_lock_was_taken_publishes_nothing_more(place):
     def work(tell):
         opened = place.open()
         (place.kept / locks.NAME).unlink()
@@ -289,7 +289,7 @@ def test_a_run_whose_lock_was_taken_publishes_nothing_more(place):
 # In S3
 
 
-def test_s3_refuses_a_second_training_and_lets_the_next_one_in(place, server):
+def test_s3_refuses_second_training_and_lets_next_one_in(place, server):
     def work(tell):
         first = Checkpointer(S3Store(server.prefix()), place.local)
         refused = ""
@@ -325,7 +325,7 @@ def save_four(opened):
     return opened.close().error
 
 
-def test_s3_keeps_checkpoints_as_a_directory_does(place, server):
+def test_s3_keeps_checkpoints_as_directory_does(place, server):
     def save(opened):
         for step in (1, 2, 3):
             opened.save(step, filled(step), own(step))
@@ -343,7 +343,7 @@ def test_s3_keeps_checkpoints_as_a_directory_does(place, server):
     assert not server.prefix().list(".torn-")
 
 
-def test_s3_that_is_unwell_for_a_while_is_borne(place, server):
+def test_s3_that_is_unwell_for_while_is_borne(place, server):
     def save(opened):
         Unwell(opened.store.prefix, "PutObject", 1)
         opened.save(1, filled(1), own(1))
@@ -353,7 +353,7 @@ def test_s3_that_is_unwell_for_a_while_is_borne(place, server):
     assert in_s3(place, server, looked) == [(1, True, {"rank": 0, "step": 1})]
 
 
-def test_s3_that_stays_unwell_is_told_and_nothing_is_published(place, server):
+def test_s3_that_stays_unwell_is_reported_and_nothing_is_published(place, server):
     def save(opened):
         opened.store.prefix = server.prefix(attempts=1)
         Unwell(opened.store.prefix, "PutObject", 100)

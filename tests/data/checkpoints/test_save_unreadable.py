@@ -53,7 +53,7 @@ def test_one_that_cannot_be_read_now_is_not_torn(place, what):
     assert place.load() == [(2, True, {"rank": 0, "step": 2})]
 
 
-def test_a_torn_one_that_cannot_be_set_aside_ends_it(place):
+def test_torn_one_that_cannot_be_set_aside_ends_it(place):
     """It would count among those that are kept, and every good one that is saved would go at once."""
     place.save(1, 2)
     damage(place.kept / step_name(2), "a byte")
@@ -98,7 +98,7 @@ def test_s3_that_gives_no_file_now_loses_no_checkpoint(place, server, pauses, an
     assert in_s3(place, server, looked) == [(2, True, {"rank": 0, "step": 2})]
 
 
-def test_s3_a_step_that_is_there_is_never_written_over(place, server):
+def test_s3_step_that_is_there_is_never_written_over(place, server):
     def save(opened):
         opened.save(2, filled(2), own(2))
         return opened.close().error

@@ -24,7 +24,7 @@ def clock(monkeypatch):
     return now
 
 
-def test_a_terminal_shows_one_line_that_grows(clock):
+def test_terminal_shows_one_line_that_grows(clock):
     screen = Screen()
     with progress.Progress("work", 200, screen) as shown:
         for _step in range(4):
@@ -36,7 +36,7 @@ def test_a_terminal_shows_one_line_that_grows(clock):
     assert screen.getvalue().count("\n") == 1
 
 
-def test_a_log_gets_a_line_now_and_then(clock):
+def test_log_gets_line_now_and_then(clock):
     log = io.StringIO()
     with progress.Progress("work", 100, log) as shown:
         for _step in range(100):

@@ -44,7 +44,7 @@ def test_documents_are_divided_evenly_and_stay_whole(tmp_path, capsys):
     assert [result["status"] for result in validate.validate(tmp_path / "out")] == ["pass"] * 3
 
 
-def test_articles_are_told_by_their_headings(tmp_path):
+def test_articles_are_reported_by_their_headings(tmp_path):
     (tmp_path / "wiki.txt").write_text(" = One = \n\n x \n\n = Two = \n y \n")
     options = [
         "--document",
@@ -74,7 +74,7 @@ def stand_in(monkeypatch, rows):
     return asked
 
 
-def test_the_datasets_library_is_a_source_where_it_is_installed(tmp_path, monkeypatch):
+def test_datasets_library_is_source_where_it_is_installed(tmp_path, monkeypatch):
     asked = stand_in(monkeypatch, [{"text": text} for text in (" = A = \n", "", "x", " = B = \n", "y")])
     options = [
         "--document",
@@ -92,7 +92,7 @@ def test_the_datasets_library_is_a_source_where_it_is_installed(tmp_path, monkey
     assert read(tmp_path / "out") == [" = A = \n\nx", " = B = \ny"]
 
 
-def test_a_dataset_on_disk_is_read_by_the_library_itself(tmp_path, monkeypatch, capsys):
+def test_dataset_on_disk_is_read_by_library_itself(tmp_path, monkeypatch, capsys):
     """Rows as wikitext has them, in a file of Parquet."""
     pytest.importorskip("datasets", reason="the environment was set up before the lock had it: make setup")
     parquet, arrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
@@ -117,7 +117,7 @@ def test_a_dataset_on_disk_is_read_by_the_library_itself(tmp_path, monkeypatch, 
         (ValueError("gated"), "cannot be loaded"),
     ],
 )
-def test_a_dataset_that_cannot_be_had_is_one_sentence(tmp_path, monkeypatch, capsys, rows, words):
+def test_dataset_that_cannot_be_had_is_one_sentence(tmp_path, monkeypatch, capsys, rows, words):
     stand_in(monkeypatch, rows)
     assert command.main(["collect", "hf:owner/name", "--output", str(tmp_path / "out")]) == 1
     (line,) = capsys.readouterr().err.splitlines()[-1:]
@@ -126,7 +126,7 @@ def test_a_dataset_that_cannot_be_had_is_one_sentence(tmp_path, monkeypatch, cap
         list(collect.datasets_documents("hf:owner/name", collect.Division(), "text"))
 
 
-def test_without_the_library_that_is_said(monkeypatch):
+def test_without_library_that_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(DataError, match="needs the Python package datasets"):
         list(collect.datasets_documents("hf:owner/name", collect.Division(), "text"))
@@ -153,7 +153,7 @@ def test_inputs_are_not_made_twice(tmp_path):
         collect.split(["c", "d"], tmp_path, 2, {})
 
 
-def test_two_at_once_are_told_of_each_other(tmp_path):
+def test_two_at_once_are_reported_of_each_other(tmp_path):
     held = lock.Lock(tmp_path)
     held.acquire()
     try:
@@ -188,7 +188,7 @@ def test_killed_at_any_change_it_leaves_nothing_or_all(tmp_path):
     assert outcomes.count("killed") > 10
 
 
-def test_killed_in_the_middle_of_a_write_it_leaves_no_half(tmp_path):
+def test_killed_in_middle_of_write_it_leaves_no_half(tmp_path):
     def work(_tell):
         die_at_byte(1000)
         collect.split(["a" * 600, "b" * 600], tmp_path / "out", 1, {})
@@ -200,7 +200,7 @@ def test_killed_in_the_middle_of_a_write_it_leaves_no_half(tmp_path):
     assert not list((tmp_path / "out").glob(".collect*"))
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
+def test_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
     def work(_tell):
         small_disk(tmp_path / "small", 1 << 20)
         try:
@@ -215,7 +215,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
     assert left == []
 
 
-def test_a_source_in_the_folder_for_the_inputs_is_refused_and_stays(tmp_path):
+def test_source_in_folder_for_inputs_is_refused_and_stays(tmp_path):
     """It might have the name of an input, and would be gone once it was read."""
     source = tmp_path / "input-00000.jsonl"
     source.write_text('{"text": "mine"}\n')

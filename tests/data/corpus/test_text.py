@@ -41,12 +41,12 @@ def test_documents_keep_their_boundaries(division, lines, expected):
         (("heading", "("), "no regular expression"),
     ],
 )
-def test_a_division_that_cannot_be_is_refused(arguments, words):
+def test_division_that_cannot_be_is_refused(arguments, words):
     with pytest.raises(DataError, match=words):
         Division(*arguments)
 
 
-def test_a_bad_byte_is_named_with_its_line(tmp_path):
+def test_bad_byte_is_named_with_its_line(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"good\nb\xff\n")
     with pytest.raises(
@@ -56,7 +56,7 @@ def test_a_bad_byte_is_named_with_its_line(tmp_path):
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("skip", ["good"]), ("replace", ["good", "b\ufffd"])])
-def test_a_bad_byte_is_left_out_or_replaced_by_choice(tmp_path, policy, expected):
+def test_bad_byte_is_left_out_or_replaced_by_choice(tmp_path, policy, expected):
     path = tmp_path / "a.txt"
     path.write_bytes(b"good\nb\xff\n")
     bad = Bad(policy)
@@ -67,7 +67,7 @@ def test_a_bad_byte_is_left_out_or_replaced_by_choice(tmp_path, policy, expected
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[1]", 'no text in the field "text"'),
         ('{"text": 1}', "no text"),
         ('{"text": "\\ud800"}', "surrogate"),
@@ -93,7 +93,7 @@ def test_packed_files_are_read_and_torn_ones_named(tmp_path):
         list(text.read_documents(torn, Division(), Bad()))
 
 
-def test_a_line_that_is_no_document_is_refused(monkeypatch):
+def test_line_that_is_no_document_is_refused(monkeypatch):
     monkeypatch.setattr(text, "LINE_MOST", 1 << 20)
     with pytest.raises(DataError, match="line 2 is longer than 1 MiB"):
         list(text.lines_of(io.BytesIO(b"a\n" + b"b" * (1 << 20) + b"b"), "x", Bad()))

@@ -36,7 +36,7 @@ def test_inputs_and_shards_pass(copied, capsys):
     assert "pass           data.sample: input-0000" in capsys.readouterr().out
 
 
-def test_the_standard_library_is_enough(copied):
+def test_standard_library_is_enough(copied):
     program = (
         f"import sys; sys.path.insert(0, {str(FILES)!r}); from mlcluster_data.__main__ import main; sys.exit(main())"
     )
@@ -108,7 +108,7 @@ def test_what_is_wrong_is_named(copied, capsys, spoil, folder, words):
     assert "fail" in printed
 
 
-def test_of_a_part_only_what_is_there_is_judged(copied, capsys):
+def test_of_part_only_what_is_there_is_judged(copied, capsys):
     shards = copied / "shards"
     first, *others = sorted(shards.glob("*.tar"))
     for path in others:
@@ -129,7 +129,7 @@ def test_many_problems_are_counted(tmp_path):
     assert verdict["found"] == 9
 
 
-def test_without_a_manifest_it_cannot_be_told(tmp_path, capsys):
+def test_without_manifest_it_cannot_be_told(tmp_path, capsys):
     (tmp_path / "a.txt").write_text("x\n")
     assert command.main(["validate", str(tmp_path)]) == 2
     assert "no manifest to hold them against" in capsys.readouterr().out
@@ -144,7 +144,7 @@ def test_without_a_manifest_it_cannot_be_told(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ('{"schema": "other/1"}', "is of the schema other/1"),
         ('{"schema": "mlcluster.inputs/1", "files": [{"name": 1}]}', "does not have just"),
         (
@@ -153,7 +153,7 @@ def test_without_a_manifest_it_cannot_be_told(tmp_path, capsys):
         ),
     ],
 )
-def test_a_manifest_that_is_none_is_one_sentence(tmp_path, capsys, content, words):
+def test_manifest_that_is_invalid_is_one_sentence(tmp_path, capsys, content, words):
     (tmp_path / "inputs.json").write_text(content)
     assert command.main(["validate", str(tmp_path)]) == 1
     assert words in capsys.readouterr().err
@@ -161,10 +161,10 @@ def test_a_manifest_that_is_none_is_one_sentence(tmp_path, capsys, content, word
 
 def test_no_folder_is_one_sentence(tmp_path, capsys):
     assert command.main(["validate", str(tmp_path / "none")]) == 1
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
-def test_a_sample_is_the_same_for_the_same_seed(inputs):
+def test_sample_is_same_for_same_seed(inputs):
     files = collect.manifest.inputs_of(inputs)
     assert validate.sample(inputs, files, 5) == validate.sample(inputs, files, 5)
     assert {one["input"] for one in validate.sample(inputs, files, 5)} == {file.name for file in files}

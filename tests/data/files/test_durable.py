@@ -72,7 +72,7 @@ def test_only_durable_opens_files_for_writing():
      "os.open('x', os.O_WRONLY)", "os.replace('a', 'b')", "tempfile.mkstemp()", "shutil.move('a', 'b')",
      "tarfile.open('x', 'w')", "gzip.open('x', 'wb')", "p.mkdir()", "np.save('x', y)"],
 )  # fmt: skip
-def test_rule_notices_a_write(line):
+def test_rule_notices_write(line):
     assert list(writes(line))
 
 
@@ -136,13 +136,13 @@ def test_what_is_planted_is_not_opened(here, victim, what, method):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_directory_owner_and_root_may_own_a_lock(here):
+def test_directory_owner_and_root_may_own_lock(here):
     os.chown(here.path, SOMEBODY, SOMEBODY)
     plant(here.path / "file", "other owner", here.path)
     os.close(here.lock_file("file"))
 
 
-def test_file_with_a_second_name_is_not_appended_to(here, victim):
+def test_file_with_second_name_is_not_appended_to(here, victim):
     os.link(victim, here.path / "log")
     with pytest.raises(OSError, match="has a second name"):
         here.appending("log")
@@ -171,7 +171,7 @@ def test_link_is_no_directory_below(here, victim):
     assert list(victim.parent.iterdir()) == [victim]
 
 
-def test_file_goes_where_the_directory_is_not_where_its_name_leads(here, victim):
+def test_file_goes_where_directory_is_not_where_its_name_leads(here, victim):
     """Another one exchanges the directory after it was opened."""
     moved = here.path.with_name("moved")
     here.path.rename(moved)
@@ -197,7 +197,7 @@ def test_failure_leaves_what_was_there(here, monkeypatch):
     assert os.listdir(here.path) == ["file"] and here.read("file") == b"before"
 
 
-def test_half_written_file_is_private_and_has_a_random_name(here):
+def test_half_written_file_is_private_and_has_random_name(here):
     names = set()
     for _time in range(3):
         with here.making("file") as file:
@@ -214,7 +214,7 @@ def test_names_aside_fit(here, name):
     assert os.listdir(here.path) == [name]
 
 
-def test_mode_is_as_asked_less_the_umask(here):
+def test_mode_is_as_asked_less_umask(here):
     before = os.umask(0o027)
     try:
         here.write("plain", b"")
@@ -300,14 +300,14 @@ def test_tree_is_removed_and_nothing_that_it_leads_to(tmp_path, victim):
 
 
 @pytest.mark.parametrize("what", [what for what in PLANTED if what != "directory"])
-def test_tree_that_is_no_directory_is_an_error_at_once(tmp_path, victim, what):
+def test_tree_that_is_no_directory_is_error_at_once(tmp_path, victim, what):
     plant(tmp_path / "tree", what, victim)
     with pytest.raises(OSError, match="tree"):
         durable.remove_tree(tmp_path / "tree")
     assert os.path.lexists(tmp_path / "tree") and victim.read_bytes() == b"precious"
 
 
-def test_tree_that_is_too_deep_is_an_error(tmp_path, monkeypatch):
+def test_tree_that_is_too_deep_is_error(tmp_path, monkeypatch):
     monkeypatch.setattr(durable.Directory.remove_tree, "__defaults__", (3,))
     (tmp_path / "1" / "2" / "3" / "4").mkdir(parents=True)
     with pytest.raises(OSError, match="too many directories in each other"):

@@ -25,20 +25,20 @@ def test_what_is_planted_gets_no_lines(tmp_path, what, caplog):
 
 
 @pytest.mark.parametrize("what", ["link", "pipe"])
-def test_a_link_and_a_pipe_are_no_journal(tmp_path, what):
+def test_link_and_pipe_are_no_journal(tmp_path, what):
     (tmp_path / "victim").write_text('{"step": 1}\n')
     plant(tmp_path / "metrics.jsonl", what, tmp_path / "victim")
     assert read(tmp_path / "metrics.jsonl") == []
 
 
-def test_a_directory_in_place_of_a_journal_ends_the_start(tmp_path):
+def test_directory_in_place_of_journal_ends_start(tmp_path):
     (tmp_path / "metrics.jsonl").mkdir()
     with pytest.raises(IsADirectoryError):
         Journal(tmp_path / "metrics.jsonl").rewind(0)
 
 
 @pytest.mark.parametrize("what", sorted(set(PLANTED) - {"directory"}))
-def test_what_is_planted_is_replaced_at_a_start(tmp_path, what):
+def test_what_is_planted_is_replaced_at_start(tmp_path, what):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     plant(tmp_path / "metrics.jsonl", what, victim)

@@ -86,7 +86,7 @@ def test_nothing_is_lost_of_shards(tmp_path, few):
     assert judged(Preprocess(few), tmp_path, mixed=1) > 20
 
 
-def test_nothing_is_lost_of_a_restore(tmp_path, server):
+def test_nothing_is_lost_of_restore(tmp_path, server):
     for name, content in RESTORED.items():
         (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "source" / name).write_bytes(content)

@@ -63,7 +63,7 @@ def test_what_changed_or_went_missing_is_copied_again(weights, tmp_path):
     assert found(local) == found(weights)
 
 
-def test_one_file_is_a_source_too(weights, tmp_path):
+def test_one_file_is_source_too(weights, tmp_path):
     assert stage.stage(str(weights / "model.safetensors"), tmp_path / "local") == 1
     assert list(found(tmp_path / "local")) == ["model.safetensors"]
 
@@ -78,7 +78,7 @@ def test_weights_come_from_s3(weights, tmp_path, server):
     assert stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local") == 0
 
 
-def test_of_the_ranks_of_a_node_one_copies_and_the_others_wait(weights, tmp_path):
+def test_of_ranks_of_node_one_copies_and_others_wait(weights, tmp_path):
     local = tmp_path / "local"
 
     def copying(wait):
@@ -138,7 +138,7 @@ def test_too_little_room_is_one_sentence(weights, tmp_path):
     assert left == {}
 
 
-def test_a_source_that_cannot_be_read_is_one_sentence(weights, tmp_path, monkeypatch):
+def test_source_that_cannot_be_read_is_one_sentence(weights, tmp_path, monkeypatch):
     def unreadable(source, target):
         raise PermissionError(13, os.strerror(13), str(source))
 
@@ -153,7 +153,7 @@ def test_nothing_to_stage_is_one_sentence(tmp_path):
         stage.stage(str(tmp_path / "empty"), tmp_path / "local")
 
 
-def test_names_that_lead_out_of_the_folder_are_refused(tmp_path, server, monkeypatch):
+def test_names_that_lead_out_of_folder_are_refused(tmp_path, server, monkeypatch):
     monkeypatch.setattr(s3.Prefix, "list", lambda self: {"../outside": s3.Remote(1, "e")})
     with pytest.raises(DataError, match=r"has the name '\.\./outside', which leads out of the folder"):
         stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local")
@@ -175,7 +175,7 @@ def test_halves_of_others_stay(weights, tmp_path):
     assert all(path.exists() for path in kept) and not any(path.exists() for path in gone)
 
 
-def test_hidden_files_of_the_source_are_staged(tmp_path):
+def test_hidden_files_of_source_are_staged(tmp_path):
     """A name that only begins as a staging's own folder does is a file like any other."""
     (tmp_path / "source" / ".staging-area").mkdir(parents=True)
     for name in (".staging-notes", ".staging-area/a"):
@@ -185,7 +185,7 @@ def test_hidden_files_of_the_source_are_staged(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[]", "null", '{"a": 1}', '{"a": []}', "{"])
-def test_a_mark_that_is_damaged_is_none(weights, tmp_path, text):
+def test_mark_that_is_damaged_is_none(weights, tmp_path, text):
     copied = stage.stage(str(weights), tmp_path / "local")
     (tmp_path / "local" / stage.MARK).write_text(text)
     assert stage.stage(str(weights), tmp_path / "local") == copied
@@ -203,7 +203,7 @@ def test_a_mark_that_is_damaged_is_none(weights, tmp_path, text):
         (["a\0b"], "which has a null byte in it"),
     ],
 )
-def test_names_are_judged_before_the_first_byte(tmp_path, server, monkeypatch, names, said):
+def test_names_are_judged_before_first_byte(tmp_path, server, monkeypatch, names, said):
     monkeypatch.setattr(s3.Prefix, "list", lambda self: {name: s3.Remote(1, "e") for name in [*names, "good"]})
     monkeypatch.setattr(s3.Prefix, "fetch", lambda *_given: pytest.fail("something was fetched"))
     with pytest.raises(DataError, match=re.escape(said)):
@@ -220,7 +220,7 @@ def test_long_names_are_staged(tmp_path, length):
     assert stage.stage(str(tmp_path / "weights"), tmp_path / "local") == 0
 
 
-def test_folder_that_was_staged_is_a_source(weights, tmp_path):
+def test_folder_that_was_staged_is_source(weights, tmp_path):
     """Its own mark, lock and what is under way there are none of its files."""
     stage.stage(str(weights), tmp_path / "local")
     aside = tmp_path / "local" / f".staging-{'1' * 16}"
@@ -232,7 +232,7 @@ def test_folder_that_was_staged_is_a_source(weights, tmp_path):
 
 
 @pytest.mark.parametrize(("there", "source"), [("a/b", "a"), ("a", "a/b")])
-def test_what_stands_in_the_way_is_named_before_the_first_byte(tmp_path, monkeypatch, there, source):
+def test_what_stands_in_way_is_named_before_first_byte(tmp_path, monkeypatch, there, source):
     for place in (tmp_path / "local" / there, tmp_path / "weights" / source, tmp_path / "weights" / "first"):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(b"x")
@@ -266,7 +266,7 @@ def failing_disk(monkeypatch):
     monkeypatch.setattr(stage.Signature, "of", lambda state: Signature(1, of(state).size, 1, 1))
 
 
-def test_flipped_bit_is_found_once_in_a_run(weights, tmp_path, job, failing_disk, monkeypatch):
+def test_flipped_bit_is_found_once_in_run(weights, tmp_path, job, failing_disk, monkeypatch):
     local = tmp_path / "local"
     assert stage.stage(str(weights), local) == 2
     flip(local / "model.safetensors")
@@ -306,7 +306,7 @@ def test_runs_differ_by_job_restart_and_starting_process(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "more/config.json"])
-def test_file_of_the_same_name_that_was_not_staged_is_kept(weights, tmp_path, name):
+def test_file_of_same_name_that_was_not_staged_is_kept(weights, tmp_path, name):
     local = tmp_path / "local"
     (local / name).parent.mkdir(parents=True)
     (local / name).write_bytes(b"years of work")
@@ -318,7 +318,7 @@ def test_file_of_the_same_name_that_was_not_staged_is_kept(weights, tmp_path, na
 
 
 @pytest.mark.parametrize("damage", ["none", "mark", "names", "both"])
-def test_staged_file_is_replaced_as_long_as_anything_says_so(weights, tmp_path, damage):
+def test_staged_file_is_replaced_as_long_as_anything_reports_it(weights, tmp_path, damage):
     local = tmp_path / "local"
     stage.stage(str(weights), local)
     if damage in ("mark", "both"):
@@ -411,7 +411,7 @@ def test_staged_files_may_be_read_by_all(weights, tmp_path):
 
 
 @pytest.mark.parametrize(("number", "advice"), [(28, "make room there"), (122, "make room there"), (5, "see to that")])
-def test_advice_follows_the_error(weights, tmp_path, monkeypatch, number, advice):
+def test_advice_follows_error(weights, tmp_path, monkeypatch, number, advice):
     def failing(source, file):
         raise OSError(number, os.strerror(number), str(source))
 
@@ -421,7 +421,7 @@ def test_advice_follows_the_error(weights, tmp_path, monkeypatch, number, advice
 
 
 @pytest.mark.parametrize(("free", "fits"), [(100_002, True), (100_001, False)])
-def test_room_is_judged_to_the_byte(weights, tmp_path, monkeypatch, free, fits):
+def test_room_is_judged_to_byte(weights, tmp_path, monkeypatch, free, fits):
     monkeypatch.setattr(os, "statvfs", lambda _place: SimpleNamespace(f_bavail=free, f_frsize=1))
     if fits:
         assert stage.stage(str(weights), tmp_path / "local") == 2

@@ -53,7 +53,7 @@ def everything(folder):
 
 
 @pytest.mark.parametrize(("world", "workers"), [(1, 0), (1, 2), (2, 0), (3, 0), (2, 2)])
-def test_every_sample_is_seen_once_and_ranks_make_the_same_steps(shards, monkeypatch, world, workers):
+def test_every_sample_is_seen_once_and_ranks_make_same_steps(shards, monkeypatch, world, workers):
     seen, lengths = [], set()
     for rank in range(world):
         as_rank(monkeypatch, rank, world)
@@ -79,7 +79,7 @@ def test_shards_are_divided_as_webdataset_divides_them(monkeypatch):
 
 
 @pytest.mark.parametrize("form", shards.FORMS)
-def test_labels_are_those_of_a_causal_model(inputs, preprocess, tmp_path, form):
+def test_labels_are_those_of_causal_model(inputs, preprocess, tmp_path, form):
     assert preprocess(inputs, tmp_path, "--form", form, "--pad", "") == 0
     loader = make_loader(LoaderConfig(str(tmp_path), 8, workers=0))
     expected = everything(tmp_path)
@@ -107,14 +107,14 @@ def test_rows_have_one_width_when_that_is_wanted(inputs, preprocess, tmp_path):
 
 
 @pytest.mark.parametrize("value", [None, "2048", -1])
-def test_a_manifest_whose_numbers_are_none_is_a_sentence(shards, tmp_path, value):
+def test_manifest_whose_numbers_are_none_is_sentence(shards, tmp_path, value):
     content = json.loads((shards.path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps({**content, "length": value, "pad": 0}))
     with pytest.raises(DataError, match=r"manifest\.json has no whole number for length: make the shards again"):
         make_loader(LoaderConfig(str(tmp_path), 8))
 
 
-def test_the_order_changes_with_the_epoch_and_the_seed(shards):
+def test_order_changes_with_epoch_and_seed(shards):
     loader = make_loader(LoaderConfig(str(shards.path), 4, workers=0, buffer=30))
     first, second = ids(loader), ids(loader)
     assert loader.epoch == 2
@@ -127,7 +127,7 @@ def test_the_order_changes_with_the_epoch_and_the_seed(shards):
 
 
 @pytest.mark.parametrize("options", [{"uneven": "pad"}, {"uneven": "drop"}, {"resampled": True, "epoch_batches": 23}])
-def test_a_run_goes_on_where_it_was(shards, monkeypatch, options):
+def test_run_goes_on_where_it_was(shards, monkeypatch, options):
     as_rank(monkeypatch, 1, 3)
     config = LoaderConfig(str(shards.path), 4, workers=0, buffer=30, **options)
     whole = make_loader(config)
@@ -147,7 +147,7 @@ def test_a_run_goes_on_where_it_was(shards, monkeypatch, options):
         assert other.epoch == 3
 
 
-def test_a_run_with_workers_goes_on_where_it_was(shards, monkeypatch):
+def test_run_with_workers_goes_on_where_it_was(shards, monkeypatch):
     as_rank(monkeypatch, 0, 2)
     config = LoaderConfig(str(shards.path), 4, workers=2, buffer=30, prefetch=2)
     expected = [batch["ids"].tolist() for batch in make_loader(config)]
@@ -158,7 +158,7 @@ def test_a_run_with_workers_goes_on_where_it_was(shards, monkeypatch):
         assert begun + [batch["ids"].tolist() for batch in second] == expected
 
 
-def test_shards_behind_the_place_are_not_read(shards, monkeypatch):
+def test_shards_behind_place_are_not_read(shards, monkeypatch):
     config = LoaderConfig(str(shards.path), 4, workers=0, buffer=20)
     loader = make_loader(config)
     state = {**loader.state_dict(), "batches": len(loader) - 2}
@@ -192,7 +192,7 @@ def test_other_shards_are_noticed(shards, inputs, preprocess, tmp_path):
         new.load_state_dict(old.state_dict())
 
 
-def test_too_few_shards_are_refused_with_the_numbers(shards, monkeypatch):
+def test_too_few_shards_are_refused_with_numbers(shards, monkeypatch):
     count = len(shards.shards)
     as_rank(monkeypatch, 0, count)
     words = rf"{count} shards cannot feed {count} ranks x 2 workers = {2 * count} readers: use at most 1 workers, make"
@@ -268,7 +268,7 @@ def spoiled(shards, tmp_path):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_corrupt_shard_is_named_and_ends_the_run(spoiled, workers):
+def test_corrupt_shard_is_named_and_ends_run(spoiled, workers):
     with pytest.raises(
         CorruptError, match=r"shard-00001-00001\.tar is corrupt: .*run its preprocess task again"
     ) as caught:
@@ -277,7 +277,7 @@ def test_a_corrupt_shard_is_named_and_ends_the_run(spoiled, workers):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_corrupt_shard_is_named_and_left_out_by_choice(spoiled, shards, capfd, workers):
+def test_corrupt_shard_is_named_and_left_out_by_choice(spoiled, shards, capfd, workers):
     config = LoaderConfig(str(spoiled), 4, workers=workers, on_corrupt="skip", buffer=30)
     loader = make_loader(config)
     batches = list(loader)
@@ -299,12 +299,12 @@ def relist(folder, name, **changes):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda content: b"no tar at all" * 100, "is no tar of samples"),
-        (lambda content: content[: len(content) // 2], "is no tar of samples|holds"),
+        (lambda content: b"no tar at all" * 100, "is not a tar of samples"),
+        (lambda content: content[: len(content) // 2], "is not a tar of samples|holds"),
         (lambda content: content, "holds .* samples, and the manifest says"),
     ],
 )
-def test_a_shard_that_agrees_with_its_hash_and_is_none_is_named(shards, tmp_path, spoil, words):
+def test_shard_that_agrees_with_its_hash_and_is_none_is_named(shards, tmp_path, spoil, words):
     folder = tmp_path / "set"
     shutil.copytree(shards.path, folder)
     name = "shard-00000-00000.tar"
@@ -316,7 +316,7 @@ def test_a_shard_that_agrees_with_its_hash_and_is_none_is_named(shards, tmp_path
         list(make_loader(LoaderConfig(str(folder), 4, workers=0)))
 
 
-def test_a_missing_shard_is_one_sentence(shards, tmp_path):
+def test_missing_shard_is_one_sentence(shards, tmp_path):
     shutil.copytree(shards.path, tmp_path / "set")
     (tmp_path / "set" / "shard-00000-00000.tar").unlink()
     with pytest.raises(DataError, match=r"shard-00000-00000\.tar cannot be read"):
@@ -343,7 +343,7 @@ def test_options_that_make_no_sense_are_refused(options, words):
         LoaderConfig("/nowhere", **options)
 
 
-def test_shards_are_read_once_and_then_from_the_local_disk(shards, tmp_path):
+def test_shards_are_read_once_and_then_from_local_disk(shards, tmp_path):
     folder, cache = tmp_path / "set", tmp_path / "cache"
     shutil.copytree(shards.path, folder)
     config = LoaderConfig(str(folder), 4, workers=0, cache=str(cache))
@@ -354,7 +354,7 @@ def test_shards_are_read_once_and_then_from_the_local_disk(shards, tmp_path):
     assert len(list(cache.iterdir())) == len(shards.shards)
 
 
-def test_a_shard_that_rots_in_the_cache_is_fetched_again(shards, tmp_path):
+def test_shard_that_rots_in_cache_is_fetched_again(shards, tmp_path):
     config = LoaderConfig(str(shards.path), 4, workers=0, cache=str(tmp_path / "cache"))
     first = ids(make_loader(config))
     for path in (tmp_path / "cache").iterdir():
@@ -365,7 +365,7 @@ def test_a_shard_that_rots_in_the_cache_is_fetched_again(shards, tmp_path):
     assert all(cache.read(shard) is not None for shard in dataset.shards)
 
 
-def test_the_longest_unused_leave_the_cache(shards, tmp_path):
+def test_longest_unused_leave_cache(shards, tmp_path):
     dataset = subject.open_dataset(str(shards.path))
     first, second, third = dataset.shards[:3]
     cache = shard_reader.Cache(tmp_path, most=first.bytes + second.bytes + third.bytes - 1)
@@ -377,7 +377,7 @@ def test_the_longest_unused_leave_the_cache(shards, tmp_path):
     assert [cache.path(shard).exists() for shard in (first, second, third)] == [True, False, True]
 
 
-def test_a_full_cache_disk_is_said_once_and_does_no_harm(shards, tmp_path, capfd):
+def test_full_cache_disk_is_reported_once_and_does_no_harm(shards, tmp_path, capfd):
     def work(_tell):
         small_disk(tmp_path / "small", 32 << 10)
         config = LoaderConfig(str(shards.path), 4, workers=0, cache=str(tmp_path / "small"), cache_bytes=1 << 30)
@@ -389,7 +389,7 @@ def test_a_full_cache_disk_is_said_once_and_does_no_harm(shards, tmp_path, capfd
     assert capfd.readouterr().err.count("No space left on device, shards are read without keeping them here") == 1
 
 
-def test_another_error_of_the_cache_is_an_error(shards, tmp_path, monkeypatch):
+def test_another_error_of_cache_is_error(shards, tmp_path, monkeypatch):
     cache = shard_reader.Cache(tmp_path)
 
     def broken(*_arguments, **_handles):
@@ -421,7 +421,7 @@ def test_shards_come_from_s3_through_its_bad_moments(shards, server, pauses, tmp
         list(make_loader(LoaderConfig(where, 4, workers=0)))
 
 
-def test_positions_count_as_the_workers_are_asked():
+def test_positions_count_as_workers_are_asked():
     batches = [3, 1, 2]
     order = [(turn, worker) for turn in range(3) for worker in range(3) if turn < batches[worker]]
     for delivered, (turn, worker) in enumerate(order):
@@ -431,7 +431,7 @@ def test_positions_count_as_the_workers_are_asked():
     assert loader_order.position(batches, 8) == (3, 2)
 
 
-def test_a_batch_without_samples_only_fills(shards):
+def test_batch_without_samples_only_fills(shards):
     dataset = subject.open_dataset(str(shards.path))
     batch = subject.collate([], dataset, 8)
     assert batch["input_ids"].tolist() == [[dataset.pad] * 8]
@@ -441,7 +441,7 @@ def test_a_batch_without_samples_only_fills(shards):
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_cache_below_a_file_is_one_sentence(shards, tmp_path, workers):
+def test_cache_below_file_is_one_sentence(shards, tmp_path, workers):
     (tmp_path / "file").touch()
     loader = make_loader(
         LoaderConfig(str(shards.path), batch_size=4, workers=workers, cache=str(tmp_path / "file" / "cache"))

@@ -17,7 +17,7 @@ def shard_of(content: bytes) -> Shard:
     return Shard("shard-00000-00000.tar", 1, 1, 1, len(content), hashlib.sha256(content).hexdigest(), 0)
 
 
-def test_the_cache_removes_nothing_that_it_did_not_put_there(tmp_path):
+def test_cache_removes_nothing_that_it_did_not_put_there(tmp_path):
     """A folder that others use too, such as all of /data, and half a shard that a killed run left."""
     (tmp_path / "folder").mkdir()
     for name in ("weights.bin", "shard-00000-00000.tar", ".hidden", f"{'0' * 23}-x"):
@@ -32,7 +32,7 @@ def test_the_cache_removes_nothing_that_it_did_not_put_there(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*mine, cache.path(shard_of(second)).name])
 
 
-def test_a_shard_whose_half_was_removed_by_another_is_not_kept(tmp_path, monkeypatch):
+def test_shard_whose_half_was_removed_by_another_is_not_kept(tmp_path, monkeypatch):
     cache, content = shard_reader.Cache(tmp_path), b"1" * 4000
 
     def gone(*names, **handles):
@@ -43,7 +43,7 @@ def test_a_shard_whose_half_was_removed_by_another_is_not_kept(tmp_path, monkeyp
     assert not cache.path(shard_of(content)).exists() and not cache.full
 
 
-def test_planted_link_in_the_cache_is_not_touched(tmp_path):
+def test_planted_link_in_cache_is_not_touched(tmp_path):
     """It may lead to the right bytes; the time of use is that of the link itself."""
     content = b"1" * 4000
     victim = tmp_path / "victim"

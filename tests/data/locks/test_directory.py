@@ -42,14 +42,14 @@ def test_one_takes_it_and_gives_it_back(tmp_path):
     second.release()
 
 
-def test_the_dead_process_of_this_node_is_seen_at_once(tmp_path):
+def test_dead_process_of_this_node_is_seen_at_once(tmp_path):
     before = held_by(tmp_path, **dataclasses.asdict(locks.myself()) | {"started": 1})
     lock = Lock(tmp_path, stale_seconds=600)
     assert lock.acquire() == before
     lock.release()
 
 
-def test_an_earlier_run_of_the_same_job_is_over(tmp_path, monkeypatch):
+def test_earlier_run_of_same_job_is_over(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     before = held_by(tmp_path, job="12", restart="0")
@@ -58,7 +58,7 @@ def test_an_earlier_run_of_the_same_job_is_over(tmp_path, monkeypatch):
     lock.release()
 
 
-def test_an_earlier_run_of_the_same_job_is_over_while_its_process_still_ends(tmp_path, monkeypatch):
+def test_earlier_run_of_same_job_is_over_while_its_process_still_ends(tmp_path, monkeypatch):
     """On the same node, where the process is seen to be there."""
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
@@ -68,7 +68,7 @@ def test_an_earlier_run_of_the_same_job_is_over_while_its_process_still_ends(tmp
     lock.release()
 
 
-def test_a_job_of_the_same_number_of_another_cluster_is_another_one(tmp_path, monkeypatch):
+def test_job_of_same_number_of_another_cluster_is_another_one(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     monkeypatch.setenv("SLURM_CLUSTER_NAME", "one")
@@ -102,7 +102,7 @@ def test_another_node_that_gives_one_keeps_it(tmp_path):
         toucher.join()
 
 
-def test_a_lock_that_is_given_back_meanwhile_is_taken(tmp_path):
+def test_lock_that_is_given_back_meanwhile_is_taken(tmp_path):
     held_by(tmp_path)
     lock = Lock(tmp_path, stale_seconds=600)
     mark, looks = lock._mark, []
@@ -118,7 +118,7 @@ def test_a_lock_that_is_given_back_meanwhile_is_taken(tmp_path):
     lock.release()
 
 
-def test_of_two_who_find_a_stale_one_only_one_takes_it(tmp_path):
+def test_of_two_who_find_stale_one_only_one_takes_it(tmp_path):
     stale = held_by(tmp_path)
     slow, fast = Lock(tmp_path, stale_seconds=0.1), Lock(tmp_path, stale_seconds=0.1)
     fast.acquire()
@@ -174,13 +174,13 @@ def test_one_that_was_taken_away_is_not_given_back(tmp_path):
     assert (tmp_path / locks.NAME).exists()
 
 
-def test_a_file_that_is_no_lock_is_left_alone(tmp_path):
+def test_file_that_is_no_lock_is_left_unchanged(tmp_path):
     (tmp_path / locks.NAME).write_text("notes")
-    with pytest.raises(LockedError, match="is no lock of this program"):
+    with pytest.raises(LockedError, match="is not a lock of this program"):
         Lock(tmp_path).acquire()
 
 
-def test_a_place_that_cannot_be_written_any_more_hides_no_other_error(tmp_path):
+def test_place_that_cannot_be_written_any_more_hides_no_other_error(tmp_path):
     """The lock is left there, and what ended the run is what is said."""
     if os.geteuid():
         pytest.skip("mounting a small disk needs root")
@@ -212,7 +212,7 @@ def test_what_is_planted_is_refused_and_not_touched(tmp_path, what):
     assert not (tmp_path / "absent").exists()
 
 
-def test_sign_of_life_goes_on_after_a_planted_link_and_never_through_it(tmp_path):
+def test_sign_of_life_goes_on_after_planted_link_and_never_through_it(tmp_path):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     os.utime(victim, (1, 1))
@@ -235,7 +235,7 @@ def test_sign_of_life_goes_on_after_a_planted_link_and_never_through_it(tmp_path
     assert not lock.path.exists()
 
 
-def test_link_that_takes_the_place_of_a_lock_in_a_look_is_not_touched(tmp_path, monkeypatch):
+def test_link_that_takes_place_of_lock_in_look_is_not_touched(tmp_path, monkeypatch):
     """Between the look at it and the sign of life."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
@@ -263,7 +263,7 @@ def test_link_that_takes_the_place_of_a_lock_in_a_look_is_not_touched(tmp_path, 
 
 
 @pytest.mark.parametrize("by", ["link", "directory"])
-def test_exchanged_directory_is_not_what_a_held_lock_works_in(tmp_path, by):
+def test_exchanged_directory_is_not_what_held_lock_works_in(tmp_path, by):
     """Its lock, signs of life and end stay where it was taken."""
     kept, moved, other = tmp_path / "kept", tmp_path / "moved", tmp_path / "other"
     kept.mkdir()
@@ -299,7 +299,7 @@ def test_lock_keeps_no_directory_open_once_it_ended(tmp_path):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_directory_that_is_removed_while_it_waits_is_an_error(tmp_path, monkeypatch):
+def test_directory_that_is_removed_while_it_waits_is_error(tmp_path, monkeypatch):
     place = tmp_path / "kept"
     place.mkdir()
     lock = Lock(place)

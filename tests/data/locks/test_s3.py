@@ -46,7 +46,7 @@ def test_one_takes_it_and_gives_it_back(server):
     assert names(server) == []
 
 
-def test_an_earlier_run_of_the_same_job_is_over(server, monkeypatch):
+def test_earlier_run_of_same_job_is_over(server, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     before = held_by(server, job="12", restart="0")
@@ -103,9 +103,9 @@ def test_it_gives_signs_of_life_and_stops_when_it_was_taken_away(server):
     assert names(server) == [KEY]
 
 
-def test_an_object_that_is_no_lock_is_left_alone(server):
+def test_object_that_is_no_lock_is_left_unchanged(server):
     server.client.put_object(Bucket=BUCKET, Key=KEY, Body=b"notes")
-    with pytest.raises(LockedError, match="is no lock of this program"):
+    with pytest.raises(LockedError, match="is not a lock of this program"):
         S3Lock(server.prefix()).acquire()
 
 
@@ -127,7 +127,7 @@ def refuse(request, **_kwargs):
         ("before-send", refuse, "the server has no conditional writes"),
     ],
 )
-def test_a_server_without_conditions_locks_nothing_and_it_is_said(server, caplog, event, handler, words):
+def test_server_without_conditions_locks_nothing_and_it_is_reported(server, caplog, event, handler, words):
     prefix = server.prefix()
     prefix._client.meta.events.register(f"{event}.s3.PutObject", handler)
     lock = S3Lock(prefix)
@@ -136,7 +136,7 @@ def test_a_server_without_conditions_locks_nothing_and_it_is_said(server, caplog
     lock.release()
 
 
-def test_a_boto3_without_conditions_locks_nothing_and_it_is_said(server, caplog):
+def test_boto3_without_conditions_locks_nothing_and_it_is_reported(server, caplog):
     prefix = server.prefix()
     prefix._client.meta.service_model.operation_model("PutObject").input_shape.members.pop("IfNoneMatch")
     lock = S3Lock(prefix)
@@ -144,7 +144,7 @@ def test_a_boto3_without_conditions_locks_nothing_and_it_is_said(server, caplog)
     assert "this boto3 has no conditional writes" in caplog.text
 
 
-def test_an_answer_that_is_lost_is_no_lock_of_somebody_else(server):
+def test_answer_that_is_lost_is_no_lock_of_somebody_else(server):
     """The request arrives, its answer does not, and boto3 asks again."""
     lock = S3Lock(server.prefix())
     content = json.dumps({**dataclasses.asdict(lock.owner), "beats": 1}).encode()

@@ -80,7 +80,7 @@ def test_two_restores_into_one_directory_never_meet(kept, server, tmp_path, caps
 
 
 @pytest.mark.parametrize("program", ["only_writer", lock.NAME, lock.JOB_NAME])
-def test_nothing_is_restored_under_a_training_a_collection_or_a_job(kept, tmp_path, capsys, program):
+def test_nothing_is_restored_under_training_collection_or_job(kept, tmp_path, capsys, program):
     target = tmp_path / "target"
     with has(target, program) as process:
         assert refused(restore_to(target), capsys, process, target)
@@ -110,7 +110,7 @@ def test_what_dead_processes_left_below_keeps_nobody_out(kept, tmp_path):
     assert not list(target.rglob(lock.NAME))
 
 
-def test_what_other_programs_call_a_lock_below_keeps_nobody_out(kept, tmp_path):
+def test_what_other_programs_call_lock_below_keeps_nobody_out(kept, tmp_path):
     target = tmp_path / "target"
     (target / "environment").mkdir(parents=True)
     (target / "environment" / lock.NAME).touch()
@@ -118,7 +118,7 @@ def test_what_other_programs_call_a_lock_below_keeps_nobody_out(kept, tmp_path):
     assert (target / "environment" / lock.NAME).exists()
 
 
-def test_a_job_restores_into_the_directory_that_it_has(kept, tmp_path, capsys, monkeypatch):
+def test_job_restores_into_directory_that_it_has(kept, tmp_path, capsys, monkeypatch):
     target = tmp_path / "target"
     with has(target, lock.JOB_NAME, **JOB) as process:
         monkeypatch.setenv("SLURM_JOB_ID", "7")
@@ -131,7 +131,7 @@ def test_a_job_restores_into_the_directory_that_it_has(kept, tmp_path, capsys, m
 
 
 @pytest.mark.parametrize("program", [lock.NAME, lock.JOB_NAME])
-def test_collect_stage_prune_and_train_leave_a_directory_to_whoever_has_it(tmp_path, capsys, program, shards):
+def test_collect_stage_prune_and_train_leave_directory_to_whoever_has_it(tmp_path, capsys, program, shards):
     (tmp_path / "text.txt").write_text("text")
     target = tmp_path / "target"
     step = target / "step-00000001"
@@ -150,7 +150,7 @@ def test_collect_stage_prune_and_train_leave_a_directory_to_whoever_has_it(tmp_p
         assert json.loads((target / program).read_text())["pid"] == process.pid
 
 
-def test_a_job_does_not_begin_where_somebody_stages(tmp_path):
+def test_job_does_not_begin_where_somebody_stages(tmp_path):
     (tmp_path / "text.txt").write_text("text")
     target = tmp_path / "target"
 
@@ -180,7 +180,7 @@ def test_shards_and_what_takes_their_whole_folder_keep_each_other_out(kept, inpu
     assert preprocess(inputs, out) == 0
 
 
-def test_two_tasks_of_one_node_that_make_the_same_shards_for_s3_keep_each_other_out(
+def test_two_tasks_of_one_node_that_make_same_shards_for_s3_keep_each_other_out(
     server, inputs, preprocess, tmp_path, capsys, monkeypatch
 ):
     """In S3 they would do no harm, but both write their halves into the same folder of the node."""

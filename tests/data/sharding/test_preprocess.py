@@ -65,7 +65,7 @@ def test_every_document_is_there_with_its_end(shards, inputs, tokenizer):
     assert (shards.documents, shards.dtype, shards.pad, shards.eos) == (120, "<u2", ids.pad, ids.eos)
 
 
-def test_what_it_makes_is_valid_and_says_so(shards):
+def test_what_it_makes_is_valid_and_reports_it(shards):
     assert [result["status"] for result in validate.validate(shards.path)] == ["pass", "pass"]
     assert len(shards.shards) > 10
     assert all(row["tokens"] < 800 + 1000 for row in shards.shards)
@@ -79,13 +79,13 @@ def test_what_it_makes_is_valid_and_says_so(shards):
         ("--tasks", "1", "--task", "0"),
     ],
 )
-def test_the_bytes_depend_on_the_text_alone(tmp_path, inputs, preprocess, shards, options, monkeypatch):
+def test_bytes_depend_on_text_alone(tmp_path, inputs, preprocess, shards, options, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 4096)
     assert preprocess(inputs, tmp_path, *options) == 0
     assert contents(tmp_path) == contents(shards.path)
 
 
-def test_tasks_divide_the_inputs_and_the_last_one_writes_the_manifest(tmp_path, inputs, preprocess, shards, capsys):
+def test_tasks_divide_inputs_and_last_one_writes_manifest(tmp_path, inputs, preprocess, shards, capsys):
     assert preprocess(inputs, tmp_path, "--task", "1", "--tasks", "2") == 0
     assert "other tasks are still at work" in capsys.readouterr().out
     assert {name[:11] for name in contents(tmp_path) if name.endswith(".tar")} == {"shard-00001"}
@@ -111,12 +111,12 @@ def test_tasks_divide_the_inputs_and_the_last_one_writes_the_manifest(tmp_path, 
         ),
     ],
 )
-def test_a_task_knows_its_place(options, environment, expected):
+def test_task_knows_its_place(options, environment, expected):
     args = argparse.Namespace(**{"task": None, "tasks": None, **options})
     assert subject.tasks_of(args, environment) == expected
 
 
-def test_a_task_that_is_none_is_refused():
+def test_task_that_is_invalid_is_refused():
     with pytest.raises(DataError, match="task 3 of 3 is none"):
         subject.tasks_of(argparse.Namespace(task=3, tasks=3), {})
 
@@ -129,11 +129,11 @@ def test_more_tasks_than_inputs_have_nothing_to_do(tmp_path, inputs, preprocess,
 @pytest.mark.parametrize(
     ("arguments", "expected"), [((10,), "0-9"), ((10, 4), "0-3"), ((3, 10), "0-2"), ((10, None, 8), "0-9%8")]
 )
-def test_the_range_of_an_array(arguments, expected):
+def test_range_of_array(arguments, expected):
     assert preprocess_array.spec(*arguments) == expected
 
 
-def test_the_range_comes_from_the_inputs(inputs, capsys):
+def test_range_comes_from_inputs(inputs, capsys):
     assert command.main(["array", str(inputs), "--limit", "2"]) == 0
     assert capsys.readouterr().out == "0-2%2\n"
     assert command.main(["array", str(inputs), "--limit", "0"]) == 0
@@ -184,7 +184,7 @@ def test_finished_shards_are_not_made_again(tmp_path, inputs, preprocess, shards
     assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.tar")} == before
 
 
-def test_killed_in_the_middle_of_a_shard_it_leaves_no_half(tmp_path, inputs, preprocess, shards):
+def test_killed_in_middle_of_shard_it_leaves_no_half(tmp_path, inputs, preprocess, shards):
     def work(_tell):
         die_at_byte(6000)
         return preprocess(inputs, tmp_path / "out", "--shard-tokens", "5000")
@@ -198,7 +198,7 @@ def test_killed_in_the_middle_of_a_shard_it_leaves_no_half(tmp_path, inputs, pre
     assert samples(tmp_path / "out").keys() == samples(shards.path).keys()
 
 
-def test_a_shard_that_went_missing_is_made_again(tmp_path, inputs, preprocess, shards):
+def test_shard_that_went_missing_is_made_again(tmp_path, inputs, preprocess, shards):
     shutil.copytree(shards.path, tmp_path / "out")
     (tmp_path / "out" / "shard-00001-00002.tar").unlink()
     assert preprocess(inputs, tmp_path / "out") == 0
@@ -206,7 +206,7 @@ def test_a_shard_that_went_missing_is_made_again(tmp_path, inputs, preprocess, s
 
 
 @pytest.mark.parametrize("spool", [False, True])
-def test_a_full_disk_is_one_sentence_and_the_next_run_goes_on(tmp_path, inputs, preprocess, shards, capfd, spool):
+def test_full_disk_is_one_sentence_and_next_run_goes_on(tmp_path, inputs, preprocess, shards, capfd, spool):
     small = tmp_path / "small"
     places = (tmp_path / "out", "--spool", str(small)) if spool else (small,)
 
@@ -230,7 +230,7 @@ def test_a_full_disk_is_one_sentence_and_the_next_run_goes_on(tmp_path, inputs, 
     assert made
 
 
-def test_two_arrays_on_one_output_are_told_of_each_other(tmp_path, inputs, preprocess, capsys):
+def test_two_arrays_on_one_output_are_reported_of_each_other(tmp_path, inputs, preprocess, capsys):
     assert preprocess(inputs, tmp_path, "--task", "0", "--tasks", "3") == 0
     held = lock.Lock(tmp_path / ".locks" / "input-00001")
     held.path.parent.mkdir(parents=True)
@@ -243,7 +243,7 @@ def test_two_arrays_on_one_output_are_told_of_each_other(tmp_path, inputs, prepr
     assert preprocess(inputs, tmp_path) == 0
 
 
-def test_the_lock_of_one_that_was_killed_is_taken_away(tmp_path, inputs, preprocess, shards, capsys):
+def test_lock_of_one_that_was_killed_is_taken_away(tmp_path, inputs, preprocess, shards, capsys):
     folder = tmp_path / ".locks" / "input-00000"
     folder.mkdir(parents=True)
 
@@ -259,7 +259,7 @@ def test_the_lock_of_one_that_was_killed_is_taken_away(tmp_path, inputs, preproc
 
 
 @pytest.mark.parametrize("options", [("--length", "16"), ("--packed",), ("--form", "json"), ("--on-bad", "skip")])
-def test_another_plan_on_the_same_output_is_refused(tmp_path, inputs, preprocess, capsys, options):
+def test_another_plan_on_same_output_is_refused(tmp_path, inputs, preprocess, capsys, options):
     assert preprocess(inputs, tmp_path, "--task", "0", "--tasks", "3") == 0
     assert preprocess(inputs, tmp_path, *options) == 1
     assert "holds shards that are made otherwise" in capsys.readouterr().err
@@ -284,12 +284,12 @@ def spoiled(folder, *lines):
     ("line", "words"),
     [
         (b'{"text": "\xff"}', "a.jsonl: line 2: byte 11 of the line is 0xff, which is not UTF-8"),
-        (b"{", "a.jsonl: line 2 is no JSON"),
+        (b"{", "a.jsonl: line 2 is not JSON"),
         (b'{"body": "x"}', 'a.jsonl: line 2 has no text in the field "text"'),
         (b'{"text": "\\udc00"}', "a.jsonl: line 2 holds half a surrogate pair"),
     ],
 )
-def test_a_bad_line_is_named_and_left_out_by_choice(tmp_path, preprocess, capsys, line, words):
+def test_bad_line_is_named_and_left_out_by_choice(tmp_path, preprocess, capsys, line, words):
     source = spoiled(tmp_path / "in", line)
     assert preprocess(source, tmp_path / "out") == 1
     assert words in capsys.readouterr().err
@@ -308,7 +308,7 @@ def test_bad_bytes_are_replaced_by_choice(tmp_path, preprocess):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda folder: None, "is no folder"),
+        (lambda folder: None, "is not a folder"),
         (lambda folder: folder.mkdir(), "holds no input"),
         (lambda folder: (folder.mkdir(), (folder / "a.txt").touch()), "a.txt holds no document"),
         (lambda folder: (folder.mkdir(), (folder / "a.txt").mkdir()), "a.txt: Is a directory"),
@@ -327,7 +327,7 @@ def test_places_that_cannot_be_written_are_one_sentence(tmp_path, inputs, prepro
         assert "Not a directory): name a folder that can be written" in capsys.readouterr().err
 
 
-def test_an_empty_input_is_passed_over_by_choice(tmp_path, preprocess):
+def test_empty_input_is_passed_over_by_choice(tmp_path, preprocess):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").touch()
     (tmp_path / "in" / "b.txt").write_text("one document\n\nanother\n")
@@ -335,7 +335,7 @@ def test_an_empty_input_is_passed_over_by_choice(tmp_path, preprocess):
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["documents"] == 2
 
 
-def test_a_line_of_50_mb_is_one_document(tmp_path, preprocess):
+def test_line_of_50_mb_is_one_document(tmp_path, preprocess):
     (tmp_path / "in").mkdir()
     with open(tmp_path / "in" / "a.txt", "wb") as file:
         file.write(b"short\n" + (b"x" * 200 + b" ") * ((50 << 20) // 201) + b"end\nshort\n")
@@ -345,7 +345,7 @@ def test_a_line_of_50_mb_is_one_document(tmp_path, preprocess):
     assert [row["documents"] for row in content["shards"]] == [2, 1]
 
 
-def test_a_line_that_is_no_document_is_refused(tmp_path, preprocess, capsys, monkeypatch):
+def test_line_that_is_no_document_is_refused(tmp_path, preprocess, capsys, monkeypatch):
     monkeypatch.setattr(blocks, "LINE_MOST", 10_000)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 100)
     (tmp_path / "in").mkdir()
@@ -391,7 +391,7 @@ def test_s3_that_stays_unwell_is_one_sentence(server, pauses, inputs, preprocess
     assert "could not be written" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_a_process_that_is_ended_is_one_sentence(inputs, tokenizer):
+def test_process_that_is_ended_is_one_sentence(inputs, tokenizer):
     found, config = tokenizing.load(str(tokenizer))
     definition, _digest = tokenizing.definition_of(found)
     settings = blocks.Settings(definition, tokenizing.ids_of(found, config), False, "fail")
@@ -405,18 +405,18 @@ def test_a_process_that_is_ended_is_one_sentence(inputs, tokenizer):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"STEP": "0"}, "SLURM_ARRAY_TASK_STEP=0 is no task of an array"),
+        ({"STEP": "0"}, "SLURM_ARRAY_TASK_STEP=0 is not a task of an array"),
         ({"ID": "x"}, "SLURM_ARRAY_TASK_ID=x, SLURM_ARRAY_TASK_COUNT=4,"),
-        ({"COUNT": "9" * 5000}, "is no task of an array: start it with sbatch --array, or give --task and --tasks"),
+        ({"COUNT": "9" * 5000}, "is not a task of an array: start it with sbatch --array, or give --task and --tasks"),
     ],
 )
-def test_an_environment_that_slurm_never_makes_is_a_sentence(changes, words):
+def test_environment_that_slurm_never_makes_is_sentence(changes, words):
     environment = {f"SLURM_ARRAY_TASK_{name}": value for name, value in {"ID": "1", "COUNT": "4", **changes}.items()}
     with pytest.raises(DataError, match=words):
         subject.tasks_of(SimpleNamespace(task=None, tasks=None), environment)
 
 
-def test_it_uses_the_cores_of_its_task(monkeypatch):
+def test_it_uses_cores_of_its_task(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(8)))
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
     assert subject.cores() == 8
@@ -427,7 +427,7 @@ def test_it_uses_the_cores_of_its_task(monkeypatch):
 @pytest.mark.parametrize(
     "damage", [{"ends": [1]}, {"ends": None}, {"ends": "x"}, {"complete": "yes"}, {"skipped": None}, {"plan": None}]
 )
-def test_what_was_kept_of_an_input_and_is_damaged_is_a_sentence(shards, inputs, preprocess, tmp_path, capsys, damage):
+def test_what_was_kept_of_input_and_is_damaged_is_sentence(shards, inputs, preprocess, tmp_path, capsys, damage):
     shutil.copytree(shards.path, tmp_path / "out")
     part = tmp_path / "out" / "input-00000.json"
     part.write_text(json.dumps({**json.loads(part.read_text()), **damage}))

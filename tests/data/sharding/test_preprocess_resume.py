@@ -66,9 +66,7 @@ def test_harmed_shard_is_made_again(tmp_path, inputs, preprocess, shards, capsys
 
 
 @pytest.mark.parametrize("harm", [cut_short, empty, change, take_away])
-def test_manifest_is_not_written_over_the_harmed_shard_of_another_task(
-    tmp_path, inputs, preprocess, shards, capsys, harm
-):
+def test_manifest_is_not_written_over_harmed_shard_of_another_task(tmp_path, inputs, preprocess, shards, capsys, harm):
     shutil.copytree(shards.path, tmp_path / "out")
     (tmp_path / "out" / "manifest.json").unlink()
     harm(tmp_path / "out" / SHARD)
@@ -92,7 +90,7 @@ def test_harmed_shard_in_s3_is_made_again(server, inputs, preprocess, capsys):
     assert {name: prefix.get(name) for name in prefix.list()} == good
 
 
-def test_every_value_of_a_part_manifest_is_sealed(tmp_path, inputs, preprocess, shards, capsys):
+def test_every_value_of_part_manifest_is_sealed(tmp_path, inputs, preprocess, shards, capsys):
     shutil.copytree(shards.path, tmp_path / "out")
     part = tmp_path / "out" / "input-00001.json"
     content = json.loads(part.read_text())
@@ -111,7 +109,7 @@ def test_every_value_of_a_part_manifest_is_sealed(tmp_path, inputs, preprocess, 
     assert contents(tmp_path / "out") == contents(shards.path)
 
 
-def test_shard_is_read_once_in_a_run(tmp_path, inputs, preprocess, shards, monkeypatch):
+def test_shard_is_read_once_in_run(tmp_path, inputs, preprocess, shards, monkeypatch):
     shutil.copytree(shards.path, tmp_path / "out")
     read, proof = [], store.Folder.proof
     monkeypatch.setattr(
@@ -206,7 +204,7 @@ def test_spool_of_others_is_refused(tmp_path, inputs, preprocess, capsys, what):
     assert list((tmp_path / "elsewhere").iterdir()) == [] and not list((tmp_path / "out").glob("*.tar"))
 
 
-def test_shard_that_changed_since_it_was_made_is_noticed_at_the_end(tmp_path, inputs, preprocess, capsys, monkeypatch):
+def test_shard_that_changed_since_it_was_made_is_noticed_at_end(tmp_path, inputs, preprocess, capsys, monkeypatch):
     finish = subject.finish
 
     def harmed(job):

@@ -35,7 +35,7 @@ def cut(rows):
     return [(shards.sample_name(number), part.tolist()) for number, part in zip(rows.ids, parts)]
 
 
-def test_each_document_begins_a_row_of_its_own():
+def test_each_document_begins_row_of_its_own():
     assert cut(shards.rows_of(3, 7, *documents(5, 1, 2), 2, False)) == [
         ("3-7-0", [0, 1]),
         ("3-7-1", [2, 3]),
@@ -45,7 +45,7 @@ def test_each_document_begins_a_row_of_its_own():
     ]
 
 
-def test_packed_documents_fill_the_rows():
+def test_packed_documents_fill_rows():
     assert cut(shards.rows_of(0, 0, *documents(5, 1, 2), 3, True)) == [
         ("0-0-0", [0, 1, 2]),
         ("0-0-1", [3, 4, 100]),
@@ -78,7 +78,7 @@ def test_numbers_that_do_not_fit_are_refused():
 
 
 @pytest.mark.parametrize("form", shards.FORMS)
-def test_webdataset_itself_reads_a_shard(tmp_path, form):
+def test_webdataset_itself_reads_shard(tmp_path, form):
     rows = shards.rows_of(2, 0, *documents(*range(1, 400)), 64, False)
     path, size, digest = shards.write_shard(tmp_path, "a.tar", rows, form)
     assert path.stat().st_size == size
@@ -94,7 +94,7 @@ def test_webdataset_itself_reads_a_shard(tmp_path, form):
     assert again[1:] == (size, digest)
 
 
-def test_the_compact_form_takes_a_fraction_of_the_other(tmp_path):
+def test_compact_form_takes_fraction_of_other(tmp_path):
     rows = shards.rows_of(0, 0, *documents(*[50] * 600), 64, False)
     compact, plain = (shards.write_shard(tmp_path, form, rows, form)[1] for form in ("npy", "json"))
     assert compact * 5 < plain
@@ -107,10 +107,10 @@ def test_the_compact_form_takes_a_fraction_of_the_other(tmp_path):
         (lambda group: group.update({"ids.npy": b"x"}), "holds no array"),
         (lambda group: group.update({"ids.npy": told_of(10**12)}), r"tells of \(1000000000000,\) and it has 136 bytes"),
         (lambda group: group.update({"lengths.npy": group["ids.npy"]}), "arrays that do not fit"),
-        (lambda group: group.update({"json": b"{}"}), "k.json is no sample"),
+        (lambda group: group.update({"json": b"{}"}), "k.json is not a sample"),
     ],
 )
-def test_a_sample_that_is_none_is_named(change, words):
+def test_sample_that_is_invalid_is_named(change, words):
     rows = shards.rows_of(0, 5, *documents(3, 4), 8, False)
     group = {"__key__": "k", **{name.split(".", 1)[1]: content for name, content in shards.members(rows, "npy")}}
     assert len(shards.samples_of(group, "a.tar")) == 2

@@ -40,7 +40,7 @@ def variants(folder):
         yield json.dumps(definition)
 
 
-def test_words_give_the_ids_of_the_whole_text(tokenizer, texts):
+def test_words_give_ids_of_whole_text(tokenizer, texts):
     rng = random.Random(5)
     letters = "ab é한\u0301🙂1 23  \n\t\u00a0\u3000.,'!-_<|>"
     random_texts = ["".join(rng.choices(letters, k=rng.randint(0, 60))) for _text in range(3000)]
@@ -54,7 +54,7 @@ def test_words_give_the_ids_of_the_whole_text(tokenizer, texts):
             fast.by_words = True
 
 
-def test_a_long_text_in_slices_gives_the_ids_of_the_whole(tokenizer, monkeypatch):
+def test_long_text_in_slices_gives_ids_of_whole(tokenizer, monkeypatch):
     monkeypatch.setattr(subject, "SLICE_CHARACTERS", 10)
     ids = subject.ids_of(*subject.load(str(tokenizer)))
     definition = (tokenizer / "tokenizer.json").read_text()
@@ -65,7 +65,7 @@ def test_a_long_text_in_slices_gives_the_ids_of_the_whole(tokenizer, monkeypatch
         assert fast.encode(some) == whole.encode(some)
 
 
-def test_pieces_put_together_give_the_text():
+def test_pieces_put_together_give_text():
     rng = random.Random(6)
     for _turn in range(500):
         text = "".join(rng.choices("ab \n\t\u00a0\u2003é", k=rng.randint(0, 30)))
@@ -96,7 +96,7 @@ def test_only_what_is_known_to_cut_at_spaces_is_encoded_by_words(tokenizer, chan
     assert not subject.cuts_at_spaces(definition)
 
 
-def test_a_table_of_words_that_is_wrong_is_noticed(tokenizer):
+def test_table_of_words_that_is_wrong_is_noticed(tokenizer):
     encoder = subject.Encoder((tokenizer / "tokenizer.json").read_text(), subject.ids_of(*subject.load(str(tokenizer))))
     encoder.encode(["some words here"])
     encoder._words["words"] = encoder._words["here"]
@@ -104,7 +104,7 @@ def test_a_table_of_words_that_is_wrong_is_noticed(tokenizer):
         encoder.encode(["some words here"])
 
 
-def test_the_table_of_words_stays_small_and_goes_where_it_does_not_help(tokenizer, monkeypatch):
+def test_table_of_words_stays_small_and_goes_where_it_does_not_help(tokenizer, monkeypatch):
     monkeypatch.setattr(subject, "WORDS_MOST", 50)
     encoder = subject.Encoder((tokenizer / "tokenizer.json").read_text(), subject.ids_of(*subject.load(str(tokenizer))))
     encoder.encode([" ".join(corpus.words(60))])
@@ -114,7 +114,7 @@ def test_the_table_of_words_stays_small_and_goes_where_it_does_not_help(tokenize
     assert not encoder.by_words
 
 
-def test_the_end_and_the_padding_are_two_tokens(tokenizer):
+def test_end_and_padding_are_two_tokens(tokenizer):
     found, config = subject.load(str(tokenizer))
     ids = subject.ids_of(found, config)
     assert (ids.before, ids.after) == ((), (ids.eos,))
@@ -130,7 +130,7 @@ def test_the_end_and_the_padding_are_two_tokens(tokenizer):
         subject.ids_of(found, config, pad="nothing")
 
 
-def test_what_the_tokenizer_puts_around_a_text_is_kept(tokenizer):
+def test_what_tokenizer_puts_around_text_is_kept(tokenizer):
     found, config = subject.load(str(tokenizer))
     begin = found.token_to_id(corpus.PAD)
     template = f"{corpus.PAD} $A"
@@ -149,7 +149,7 @@ def test_ids_take_as_few_bytes_as_they_can():
     assert subject.Ids((), (), 0, 1, 65537).dtype == "<u4"
 
 
-def test_names_of_special_tokens_in_a_text_are_text(tokenizer):
+def test_names_of_special_tokens_in_text_are_text(tokenizer):
     ids = subject.ids_of(*subject.load(str(tokenizer)))
     encoder = subject.Encoder((tokenizer / "tokenizer.json").read_text(), ids)
     (encoded,) = encoder.encode([f"a {corpus.END} b"])
@@ -157,14 +157,14 @@ def test_names_of_special_tokens_in_a_text_are_text(tokenizer):
 
 
 @pytest.mark.parametrize("name", ["/none/at/all", "./none", "none.json"])
-def test_a_path_that_is_not_there_is_one_sentence(name):
+def test_path_that_is_missing_is_one_sentence(name):
     with pytest.raises(DataError, match="is not there: give a"):
         subject.load(name)
 
 
-def test_a_file_that_is_no_tokenizer_is_one_sentence(tmp_path):
+def test_file_that_is_no_tokenizer_is_one_sentence(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(DataError, match="is no tokenizer"):
+    with pytest.raises(DataError, match="is not a tokenizer"):
         subject.load(str(tmp_path))
 
 
@@ -221,7 +221,7 @@ def hub(monkeypatch, tokenizer, tmp_path):
     server.server_close()
 
 
-def test_a_tokenizer_comes_from_the_hub_by_its_id(hub, tokenizer, monkeypatch):
+def test_tokenizer_comes_from_hub_by_its_id(hub, tokenizer, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     found, config = subject.load("owner/good")
     assert found.get_vocab_size() == subject.load(str(tokenizer))[0].get_vocab_size()
@@ -237,7 +237,7 @@ def test_a_tokenizer_comes_from_the_hub_by_its_id(hub, tokenizer, monkeypatch):
         ("owner/bare", "the model has no tokenizer.json"),
     ],
 )
-def test_a_hub_that_refuses_is_one_sentence(hub, inputs, tmp_path, capsys, name, words):
+def test_hub_that_refuses_is_one_sentence(hub, inputs, tmp_path, capsys, name, words):
     options = ["--input", str(inputs), "--output", str(tmp_path / "out"), "--tokenizer", name]
     assert command.main(["preprocess", *options]) == 1
     errors = capsys.readouterr().err.splitlines()
@@ -246,7 +246,7 @@ def test_a_hub_that_refuses_is_one_sentence(hub, inputs, tmp_path, capsys, name,
     assert words in errors[0]
 
 
-def test_a_token_that_is_refused_is_never_shown(hub, inputs, tmp_path, capsys, monkeypatch, caplog):
+def test_token_that_is_refused_is_never_shown(hub, inputs, tmp_path, capsys, monkeypatch, caplog):
     monkeypatch.setenv("HF_TOKEN", "hf_verysecret")
     options = ["--input", str(inputs), "--output", str(tmp_path / "out"), "--tokenizer", "owner/gated"]
     assert command.main(["preprocess", *options]) == 1
@@ -257,7 +257,7 @@ def test_a_token_that_is_refused_is_never_shown(hub, inputs, tmp_path, capsys, m
     assert not any("hf_verysecret" in path.read_text() for path in tmp_path.rglob("*.json"))
 
 
-def test_a_hub_that_cannot_be_reached_is_one_sentence(monkeypatch):
+def test_hub_that_cannot_be_reached_is_one_sentence(monkeypatch):
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "is_offline_mode", lambda: True, raising=False)
@@ -267,7 +267,7 @@ def test_a_hub_that_cannot_be_reached_is_one_sentence(monkeypatch):
 
 
 @pytest.mark.parametrize("value", ["hf_secret", '{"token": "hf_secret"}'])
-def test_the_token_comes_from_secrets_manager(hub, monkeypatch, value):
+def test_token_comes_from_secrets_manager(hub, monkeypatch, value):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with mock_aws():
         boto3.client("secretsmanager").create_secret(Name="hub", SecretString=value)
@@ -275,7 +275,7 @@ def test_the_token_comes_from_secrets_manager(hub, monkeypatch, value):
 
 
 @pytest.mark.parametrize(("name", "words"), [("none", "cannot be read"), ("two", "has 2 fields")])
-def test_a_secret_that_cannot_be_used_is_one_sentence(monkeypatch, name, words):
+def test_secret_that_cannot_be_used_is_one_sentence(monkeypatch, name, words):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with mock_aws():
         boto3.client("secretsmanager").create_secret(Name="two", SecretString='{"a": "hf_x", "b": "hf_y"}')
@@ -284,7 +284,7 @@ def test_a_secret_that_cannot_be_used_is_one_sentence(monkeypatch, name, words):
     assert "hf_" not in str(caught.value)
 
 
-def test_a_folder_copied_elsewhere_gives_the_same_definition(tokenizer, tmp_path):
+def test_folder_copied_elsewhere_gives_same_definition(tokenizer, tmp_path):
     shutil.copytree(tokenizer, tmp_path / "copy")
     first, second = (subject.definition_of(subject.load(str(path))[0])[1] for path in (tokenizer, tmp_path / "copy"))
     assert first == second

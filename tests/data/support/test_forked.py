@@ -13,7 +13,7 @@ import pytest
 from tests.data.support import forked
 
 
-def test_ranks_do_not_outlive_a_test_whose_time_is_up(tmp_path, monkeypatch):
+def test_ranks_do_not_outlive_test_whose_time_is_up(tmp_path, monkeypatch):
     started = []
 
     def time_is_up(process, pipe):

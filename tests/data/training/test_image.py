@@ -69,7 +69,7 @@ def prepared(image, tmp_path_factory, texts, tokenizer):
     return SimpleNamespace(path=root / "shards", samples=manifest["samples"])
 
 
-def test_environment_is_the_lock_of_the_image(image):
+def test_environment_is_lock_of_image(image):
     folder = image("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
     found = {re.sub(r"[-_.]+", "-", entry.name).lower(): entry.version for entry in distributions(path=[folder])}
     wanted = dict(re.findall(r"(?m)^([a-z0-9._-]+)==(\S+)", environments.TRAINING_IMAGE.read_text(encoding="utf-8")))

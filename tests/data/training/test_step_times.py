@@ -55,7 +55,7 @@ def test_waiting_for_others_is_no_time_of_its_own(clock, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_file_is_written_now_and_then(clock, tmp_path):
+def test_file_is_written_now_and_then(clock, tmp_path):
     times = step_times.StepTimes(tmp_path / "steps.0", CPU)
     for _step in range(5):
         one_step(times, clock, 0.05, 0.05, 0.05, 0.05)
@@ -85,7 +85,7 @@ class Event:
         return 250.0
 
 
-def test_a_gpu_is_asked_for_times_that_it_has_and_never_waited_for(clock, tmp_path, monkeypatch):
+def test_gpu_is_asked_for_times_that_it_has_and_never_waited_for(clock, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "Event", Event)
     times = step_times.StepTimes(tmp_path / "steps.0", torch.device("cuda"))
     for _step in range(3):
@@ -95,7 +95,7 @@ def test_a_gpu_is_asked_for_times_that_it_has_and_never_waited_for(clock, tmp_pa
 
 
 @pytest.mark.parametrize("kind", ["missing", "link"])
-def test_a_file_that_cannot_be_written_ends_no_training(clock, tmp_path, caplog, kind):
+def test_file_that_cannot_be_written_ends_no_training(clock, tmp_path, caplog, kind):
     path = tmp_path / "gone" / "steps.0"
     if kind == "link":
         path.parent.mkdir()
@@ -120,11 +120,11 @@ def test_a_file_that_cannot_be_written_ends_no_training(clock, tmp_path, caplog,
         ({"MLCLUSTER_STEP_FILE": "/dev/shm/s.7", "LOCAL_RANK": "../x"}, None),
     ],
 )
-def test_the_file_of_a_rank(variables, name):
+def test_file_of_rank(variables, name):
     assert step_times.file_of(variables) == (Path(name) if name else None)
 
 
-def test_a_training_writes_its_steps(tmp_path, monkeypatch):
+def test_training_writes_its_steps(tmp_path, monkeypatch):
     monkeypatch.setattr(step_times, "EVERY", 0.0)
     made = trainer.Trainer
 
@@ -135,7 +135,7 @@ def test_a_training_writes_its_steps(tmp_path, monkeypatch):
     monkeypatch.setattr(trainer, "Trainer", with_file)
 
     def check(training):
-        # An epoch has six steps: what comes between two of them is no step.
+        # An epoch has six steps: what comes between two of them is not a step.
         steps, seconds, own = (tmp_path / f"steps.{torch.distributed.get_rank()}").read_text().split()
         assert int(steps) == training.position.step - 1 and 0 < float(own) < float(seconds)
 

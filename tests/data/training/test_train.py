@@ -106,7 +106,7 @@ def test_checkpoints_in_s3(run, server):
     assert len(run.samples(1)) == run.shards.samples
 
 
-def test_an_order_that_cannot_go_on_is_refused_unless_the_epoch_may_begin_again(run, tmp_path, monkeypatch, capfd):
+def test_order_that_cannot_go_on_is_refused_unless_epoch_may_begin_again(run, tmp_path, monkeypatch, capfd):
     request = tmp_path / "request"
     monkeypatch.setenv("MLCLUSTER_CHECKPOINT_REQUEST", str(request))
     request.touch()
@@ -134,7 +134,7 @@ def test_what_is_refused(run, capfd, folders, options, said):
     assert said in capfd.readouterr().err
 
 
-def test_two_trainings_of_one_name_never_write_into_the_same_journal(run, tmp_path, capfd):
+def test_two_trainings_of_one_name_never_write_into_same_journal(run, tmp_path, capfd):
     """With directories for checkpoints of their own each would cut the other's lines off when it goes on."""
     with has(tmp_path / "log", f"{TRAIN_NAME}.small") as process:
         assert run("--epochs", "1") == 1
@@ -148,7 +148,7 @@ def test_two_trainings_of_one_name_never_write_into_the_same_journal(run, tmp_pa
     ]  # fmt: skip
 
 
-def test_a_rank_that_cannot_begin_keeps_no_other_waiting(run, tmp_path):
+def test_rank_that_cannot_begin_keeps_no_other_waiting(run, tmp_path):
     """The others would wait at their first meeting for a rank that has ended."""
     parser = argparse.ArgumentParser()
     train.add_arguments(parser)
@@ -165,7 +165,7 @@ def test_a_rank_that_cannot_begin_keeps_no_other_waiting(run, tmp_path):
     assert second == f"another rank cannot begin, so this one does not either: {first}"
 
 
-def test_the_checkpoint_of_another_model_is_refused(run, capfd):
+def test_checkpoint_of_another_model_is_refused(run, capfd):
     """Other heads have weights of the same sizes, which would be loaded and mean something else."""
     assert run("--epochs", "1") == 0
     assert run("--epochs", "2", "--heads", "4") == 1
@@ -183,7 +183,7 @@ def kill_workers():
     loader._Epoch.__iter__ = end
 
 
-def test_a_process_of_the_loader_that_is_ended_is_one_sentence(run, capfd):
+def test_process_of_loader_that_is_ended_is_one_sentence(run, capfd):
     assert run("--workers", "1", before=kill_workers) == 1
     assert "ERROR: a process of the loader was ended (DataLoader worker (pid" in capfd.readouterr().err
 
@@ -195,18 +195,18 @@ def test_a_process_of_the_loader_that_is_ended_is_one_sentence(run, capfd):
         (("--layers", "1000000", "--width", "2"), "the model's layers are 1000000: choose at most 10000"),
     ],
 )
-def test_a_model_that_no_memory_holds_is_refused_before_it_is_made(run, capfd, options, said):
+def test_model_that_no_memory_holds_is_refused_before_it_is_made(run, capfd, options, said):
     assert run(*options) == 1
     assert said in capfd.readouterr().err
 
 
-def test_half_of_a_meeting_place_is_refused(run, monkeypatch, capfd):
+def test_half_of_meeting_place_is_refused(run, monkeypatch, capfd):
     monkeypatch.setenv("RANK", "0")
     assert run() == 1
     assert "WORLD_SIZE, MASTER_ADDR, MASTER_PORT is not set" in capfd.readouterr().err
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_nccl_without_a_gpu_is_refused(run, capfd):
+def test_nccl_without_gpu_is_refused(run, capfd):
     assert run("--distributed-backend", "nccl") == 1
     assert "nccl needs a GPU for each rank" in capfd.readouterr().err

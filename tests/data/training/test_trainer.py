@@ -144,17 +144,17 @@ def test_it_learns(undisturbed):
     assert results[0][2] == results[1][2]
 
 
-def test_each_sample_is_learnt_once_an_epoch(run):
+def test_each_sample_is_learnt_once_epoch(run):
     run.go()
     assert [run.samples(epoch) for epoch in (0, 1)] == [all_samples()] * 2
 
 
-def test_ranks_that_do_not_agree_on_the_end_are_told(run):
+def test_ranks_that_do_not_agree_on_end_are_reported(run):
     with pytest.raises(DataError, match="1 of 2 ranks have a batch left"):
         run.go(counts=(5, 2))
 
 
-def test_asked_to_stop_it_saves_goes_on_and_comes_to_the_same_end(run, undisturbed):
+def test_asked_to_stop_it_saves_goes_on_and_comes_to_same_end(run, undisturbed):
     asked = at_step(5, lambda training: (run.root / "request").touch())
     assert [result[:2] for result in run.go(during=asked)] == [(False, 0), (False, 0)]
     (run.root / "request").unlink()
@@ -166,7 +166,7 @@ def test_asked_to_stop_it_saves_goes_on_and_comes_to_the_same_end(run, undisturb
     assert run.losses() == undisturbed[1]
 
 
-def test_a_signal_to_one_rank_stops_all(run):
+def test_signal_to_one_rank_stops_all(run):
     def kill_one(training):
         if dist.get_rank() == 1:
             os.kill(os.getpid(), signal.SIGUSR1)
@@ -175,7 +175,7 @@ def test_a_signal_to_one_rank_stops_all(run):
 
 
 @pytest.mark.parametrize("step", [2, 4, 7, 11])
-def test_killed_it_loses_at_most_what_is_not_published_and_comes_to_the_same_end(run, undisturbed, step):
+def test_killed_it_loses_at_most_what_is_not_published_and_comes_to_same_end(run, undisturbed, step):
     def kill(training):
         if training.position.step == step and dist.get_rank() == 1:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -192,7 +192,7 @@ def test_killed_it_loses_at_most_what_is_not_published_and_comes_to_the_same_end
     assert run.losses() == undisturbed[1]
 
 
-def test_a_training_that_is_finished_is_left_alone_and_can_be_prolonged(run):
+def test_training_that_is_finished_is_left_unchanged_and_can_be_prolonged(run):
     run.go(epochs=1)
     again = run.go(epochs=1)
     assert again[0][:2] == (True, STEPS) and len(run.losses()) == STEPS
@@ -226,25 +226,25 @@ def failing(times: int):
     return during
 
 
-def test_a_save_that_fails_is_told_and_the_training_goes_on(run):
+def test_save_that_fails_is_reported_and_training_goes_on(run):
     assert run.go(during=failing(1), every=2)[0][0]
     saves = [line["checkpoint"] for line in journal.read(run.root / "metrics.jsonl") if "checkpoint" in line]
     assert "No space left on device" in saves[0]["error"] and all(not save["error"] for save in saves[1:])
 
 
-def test_saves_that_fail_again_and_again_end_the_training(run):
+def test_saves_that_fail_again_and_again_end_training(run):
     with pytest.raises(CheckpointError, match="No space left on device"):
         run.go(during=failing(100), every=2)
     # Each is told when the next one begins, the third with that of step 8, and the last of all would be that of 12.
     assert len(run.losses()) == 8
 
 
-def test_the_last_save_must_succeed(run):
+def test_last_save_must_succeed(run):
     with pytest.raises(CheckpointError, match="No space left on device"):
         run.go(during=failing(100), every=100)
 
 
-def test_ranks_of_different_load_give_the_gradient_of_all_tokens(tmp_path):
+def test_ranks_of_different_load_give_gradient_of_all_tokens(tmp_path):
     def work(tell):
         torch.manual_seed(1)
         network = Model(CONFIG)
@@ -276,7 +276,7 @@ def test_ranks_of_different_load_give_the_gradient_of_all_tokens(tmp_path):
     assert torch.allclose(torch.tensor(found[0]), torch.tensor(expected), atol=1e-6)
 
 
-def test_a_journal_is_taken_up_where_the_checkpoint_was(tmp_path):
+def test_journal_is_taken_up_where_checkpoint_was(tmp_path):
     log = journal.Journal(tmp_path / "deep" / "log.jsonl")
     for step in (1, 2, 3):
         log.write(step, value=step)
@@ -296,7 +296,7 @@ def fill(disk: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_a_journal_on_a_full_disk_is_said_misses_lines_and_goes_on(tmp_path):
+def test_journal_on_full_disk_is_reported_misses_lines_and_goes_on(tmp_path):
     def work(tell):
         said = []
         handler = logging.Handler()
@@ -324,7 +324,7 @@ def test_a_journal_on_a_full_disk_is_said_misses_lines_and_goes_on(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_a_full_disk_of_the_logs_ends_no_training(run):
+def test_full_disk_of_logs_ends_no_training(run):
     """Hours of work would be lost for a line about them."""
 
     def on_a_full_disk(training):

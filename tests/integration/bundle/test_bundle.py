@@ -68,7 +68,7 @@ def loads(bundles, target, core):
     assert f"PyYAML with libyaml, on Python {version}" in done.stdout
 
 
-def test_it_loads_on_the_python_of_this_suite(bundles):
+def test_it_loads_on_python_of_this_suite(bundles):
     loads(bundles, f"debian-py{OWN}", {"3.11": "2.19"}.get(OWN, "2.21"))
 
 
@@ -87,7 +87,7 @@ def test_it_loads_on_every_python_that_is_here(bundles, target, core):
     loads(bundles, target, core)
 
 
-def test_a_play_runs_out_of_it_with_its_own_collections_alone(bundles, tmp_path):
+def test_play_runs_out_of_it_with_its_own_collections_alone(bundles, tmp_path):
     bundle = bundles(f"debian-py{OWN}")
     (tmp_path / "play.yml").write_text(PLAY)
     (tmp_path / "fstab").write_text("")
@@ -112,7 +112,7 @@ def test_a_play_runs_out_of_it_with_its_own_collections_alone(bundles, tmp_path)
     assert (tmp_path / "written").read_text() == "by a module\n"
 
 
-def test_another_folder_process_clock_and_mask_give_the_same_bytes(bundles, tmp_path):
+def test_another_folder_process_clock_and_mask_give_same_bytes(bundles, tmp_path):
     target = f"debian-py{OWN}"
     bundles(target)
     other = shutil.copytree(bundles.collection, tmp_path / "somewhere" / "else")
@@ -165,7 +165,7 @@ def test_it_is_small(bundles):
     assert built.unpacked < UNPACKED
 
 
-def test_every_file_of_a_collection_is_what_the_manifest_sums_up(bundles):
+def test_every_file_of_collection_is_what_manifest_sums_up(bundles):
     bundle = bundles(f"debian-py{OWN}")
     told = json.loads((bundle / "MANIFEST.json").read_text())
     sums = {entry["name"]: entry["sha256"] for entry in told["components"] if entry["kind"] == "collection"}

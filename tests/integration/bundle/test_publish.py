@@ -96,7 +96,7 @@ def release(play, client, key):
     return said
 
 
-def test_bucket_without_answer_is_rejected_before_a_build(play):
+def test_bucket_without_answer_is_rejected_before_build(play):
     dest = play.folder / "unbuilt"
     status, output = play(build_bundle_bucket="no-such-bucket", build_bundle_dest=str(dest))
     assert status == 2 and "nothing was built: bucket no-such-bucket could not be listed (" in " ".join(output.split())
@@ -167,7 +167,7 @@ def older_release(client, key, tmp_path, version=OLDER):
     client.put_object(Bucket=BUCKET, Key=f"{PREFIX}/releases/{version}", Body=path.read_bytes())
 
 
-def test_what_was_built_is_told_with_its_size_and_lies_in_the_bucket_with_its_sum(published, client):
+def test_what_was_built_is_reported_with_its_size_and_lies_in_bucket_with_its_sum(published, client):
     told = pointed(client, "pointer")
     entry = told["bundles"][TARGET]
     # Without a key of one's own, the bucket's.
@@ -193,15 +193,13 @@ def test_what_was_built_is_told_with_its_size_and_lies_in_the_bucket_with_its_su
     )
 
 
-def test_a_node_configures_itself_from_what_was_published(published, client, node):
+def test_node_configures_itself_from_what_was_published(published, client, node):
     version = pointed(client, "pointer")["version"]
     status, told = node()
     assert (status["state"], status["bundle"]["version"]) == ("configured", version), told
 
 
-def test_the_pointer_moves_to_a_release_that_was_signed_before_without_the_key(
-    published, play, client, key, node, s3, tmp_path
-):
+def test_pointer_moves_to_release_that_was_signed_before_without_key(published, play, client, key, node, s3, tmp_path):
     older_release(client, key, tmp_path)
     code, told = play(build_bundle_release=OLDER, build_bundle_kms_key_id=KMS_KEY)
     assert code == 0, told
@@ -217,7 +215,7 @@ def test_the_pointer_moves_to_a_release_that_was_signed_before_without_the_key(
 
 
 @pytest.mark.slow
-def test_a_release_that_is_not_there_moves_nothing(published, play, client):
+def test_release_that_is_missing_moves_nothing(published, play, client):
     before = read(client, "pointer")
     code, told = play(build_bundle_release="9.9.9")
     assert code == 2

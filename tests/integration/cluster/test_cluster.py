@@ -48,7 +48,7 @@ def wishes(pcluster):
 
 
 @pytest.mark.slow
-def test_the_example_as_it_is_makes_no_cluster_and_is_judged_all_the_same(aws_account, play, wishes):
+def test_example_as_it_is_makes_no_cluster_and_is_judged_all_same(aws_account, play, wishes):
     refused = play("create_cluster", **{key: wishes[key] for key in wishes if key not in own()})
     assert refused.status == 2
     for said in (
@@ -78,7 +78,7 @@ def calls(tmp_path):
     return found
 
 
-def test_the_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, play, wishes, tmp_path):
+def test_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, play, wishes, tmp_path):
     fsx = aws_account.client("fsx", REGION)
     # As if the region had them by now: the one for checkpoints with EFA.
     wishes["cluster_filesystems"][1] |= {"deployment": "PERSISTENT_2", "throughput": 1000, "efa": True}
@@ -128,7 +128,7 @@ def test_the_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, p
     check_changes("create_cluster", aws_account.changes(), NAME)
 
 
-def test_a_cluster_is_deleted_with_consent_and_what_goes_and_stays_is_what_it_really_has(
+def test_cluster_is_deleted_with_consent_and_what_goes_and_stays_is_what_it_really_has(
     play, wishes, configurations, tmp_path
 ):
     state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 0}
@@ -154,7 +154,7 @@ def test_a_cluster_is_deleted_with_consent_and_what_goes_and_stays_is_what_it_re
 
 
 @pytest.mark.slow
-def test_a_cluster_whose_configuration_is_gone_is_not_deleted_without_a_word_for_it(play, wishes, tmp_path):
+def test_cluster_whose_configuration_is_gone_is_not_deleted_without_word_for_it(play, wishes, tmp_path):
     state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 0}
     (tmp_path / "state.json").write_text(json.dumps(state))
     kept = play("destroy_cluster", cluster_consent=NAME, **wishes)
@@ -166,7 +166,7 @@ def test_a_cluster_whose_configuration_is_gone_is_not_deleted_without_a_word_for
 
 
 @pytest.mark.slow
-def test_waiting_has_an_end_and_the_creation_goes_on(play, wishes, tmp_path):
+def test_waiting_has_end_and_creation_goes_on(play, wishes, tmp_path):
     # One that hardly moves: it has more steps to go than anybody asks for.
     state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 100000}
     (tmp_path / "state.json").write_text(json.dumps(state))
@@ -177,7 +177,7 @@ def test_waiting_has_an_end_and_the_creation_goes_on(play, wishes, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_dry_run_that_is_refused_stops_everything(play, wishes, tmp_path):
+def test_dry_run_that_is_refused_stops_everything(play, wishes, tmp_path):
     (tmp_path / "refusal.json").write_text(
         json.dumps(
             {
@@ -195,7 +195,7 @@ def test_a_dry_run_that_is_refused_stops_everything(play, wishes, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_file_full_of_mistakes_is_refused_in_one_go(play, wishes):
+def test_file_full_of_mistakes_is_refused_in_one_go(play, wishes):
     # From where the user stands, which is the checkout here.
     mistakes = os.path.relpath(Path(__file__).parent / "mistakes.yaml", ROOT)
     refused = play("create_cluster", **{**wishes, "cluster_config_file": mistakes, "cluster_zone": ""})
@@ -203,11 +203,11 @@ def test_a_file_full_of_mistakes_is_refused_in_one_go(play, wishes):
     for sentence in ("right is alinux2023", "right is Scheduling/SlurmQueues", "right is PERSISTENT_2", "c7i.4xlarge"):
         assert sentence in refused.said
     absent = play("create_cluster", **{**wishes, "cluster_config_file": "no/cluster.yaml"})
-    assert f"cluster_config_file is 'no/cluster.yaml', and {ROOT}/no/cluster.yaml is no file" in absent.said
+    assert f"cluster_config_file is 'no/cluster.yaml', and {ROOT}/no/cluster.yaml is not a file" in absent.said
 
 
 @pytest.mark.slow
-def test_without_parallelcluster_the_way_to_it_is_told(play, wishes):
+def test_without_parallelcluster_way_to_it_is_reported(play, wishes):
     refused = play("create_cluster", **{**wishes, "cluster_pcluster_python": "/nowhere/python"})
     assert refused.status == 2
     assert "/nowhere/python is not there, which is the Python of AWS ParallelCluster; run make pcluster" in refused.said

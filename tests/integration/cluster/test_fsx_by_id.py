@@ -71,7 +71,7 @@ def validate(play, tmp_path):
     return run
 
 
-def test_one_request_serves_all_nodes_of_a_run(validate, made, aws_account):
+def test_one_request_serves_all_nodes_of_run(validate, made, aws_account):
     first, second, third = made(efa=True), made(), made()
     both = [{"path": "/fsx1", "id": first, "efa": True}, {"path": "/fsx2", "id": second}]
     nodes = {"node1": both, "node2": both, "node3": both[:1], "node4": [{"path": "/fsx", "id": third}]}

@@ -26,7 +26,7 @@ def test_what_jakarta_offers(run_module):
     assert list(found["types"]) == ["p5e.48xlarge"]
 
 
-def test_a_filesystem_is_foretold_made_once_and_adopted(run_module):
+def test_filesystem_is_foretold_made_once_and_adopted(run_module):
     # Before the network is made a dry run has no subnet to name.
     foretold = run_module(fsx_lustre, check=True, **WISHES)
     assert (foretold["changed"], foretold["id"]) == (True, "")
@@ -40,7 +40,7 @@ def test_a_filesystem_is_foretold_made_once_and_adopted(run_module):
     assert other["msg"] == (f"{made['id']} has gib 7200 and not 4800; change the variables, or the file system by hand")
 
 
-def test_a_filesystem_of_another_cluster_is_shared_only_on_purpose(run_module):
+def test_filesystem_of_another_cluster_is_shared_only_on_purpose(run_module):
     made = run_module(fsx_lustre, cluster="old", **WISHES, **PLACE)
     refused = run_module(fsx_lustre, cluster="train", **WISHES, **PLACE)["msg"]
     assert f"found that of another cluster ({made['id']} of old); give its id to share it" in refused
@@ -51,7 +51,7 @@ def test_a_filesystem_of_another_cluster_is_shared_only_on_purpose(run_module):
 
 @pytest.mark.parametrize("broken", ["file system", "tie"])
 @pytest.mark.parametrize("check", [False, True])
-def test_what_has_failed_is_told_at_once_with_its_reason(run_module, monkeypatch, broken, check):
+def test_what_has_failed_is_reported_at_once_with_its_reason(run_module, monkeypatch, broken, check):
     made = run_module(fsx_lustre, **WISHES, **PLACE)
     tie = {"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://data"}
     failed = {"Lifecycle": "FAILED", "FailureDetails": {"Message": "no permission for s3://data"}}
@@ -70,12 +70,12 @@ def test_what_has_failed_is_told_at_once_with_its_reason(run_module, monkeypatch
     assert said == f"{what} is FAILED: no permission for s3://data; mend that, or delete it, by hand"
 
 
-def test_what_a_filesystem_lacks_is_told(run_module):
+def test_what_filesystem_lacks_is_reported(run_module):
     said = run_module(fsx_lustre, **WISHES)["msg"]
     assert said == "there is no file system checkpoints, and to make one subnet, groups are needed"
 
 
-def test_a_network_that_is_not_there(run_module):
+def test_network_that_is_missing(run_module):
     found = run_module(network_info, name="train")
     assert (found["network"]["vpc"], found["network"]["vpcs"], found["outputs"]) == (None, 0, None)
     assert found["network"]["zones"][0] == "ap-southeast-3a"
@@ -86,7 +86,7 @@ def tagged(kind, name, **tags):
     return [{"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in every.items()]}]
 
 
-def test_what_is_not_ours_is_a_stranger_and_what_is_half_made_is_ours(run_module, aws_account):
+def test_what_is_not_ours_is_stranger_and_what_is_half_made_is_ours(run_module, aws_account):
     ec2 = aws_account.client("ec2", REGION)
     ours = {"mlcluster:network": "train"}
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16", TagSpecifications=tagged("vpc", "train", **ours))["Vpc"]["VpcId"]
@@ -142,7 +142,7 @@ def test_what_is_not_ours_is_a_stranger_and_what_is_half_made_is_ours(run_module
     assert len(gone) == 3
 
 
-def test_a_second_gateway_with_the_tag_is_in_the_way_and_not_forgotten(aws_account, run_module):
+def test_second_gateway_with_tag_is_in_way_and_not_forgotten(aws_account, run_module):
     ec2 = aws_account.client("ec2", REGION)
     tags = [{"Key": "mlcluster:network", "Value": "train"}]
 
@@ -169,7 +169,7 @@ def test_a_second_gateway_with_the_tag_is_in_the_way_and_not_forgotten(aws_accou
 
 
 @pytest.mark.parametrize("module", [network_info, fsx_lustre])
-def test_a_profile_that_does_not_exist(run_module, module):
+def test_profile_that_does_not_exist(run_module, module):
     said = run_module(module, name="train", profile="nobody")["msg"]
     assert said.startswith("no ")
     assert "ProfileNotFound: The config profile (nobody) could not be found" in said

@@ -76,7 +76,7 @@ def test_network_is_foretold_made_and_then_left_alone(aws_account, play):
     check_changes("create_network", aws_account.changes(), "train")
 
 
-def test_a_name_with_wildcards_is_no_network_of_others(aws_account):
+def test_name_with_wildcards_is_no_network_of_others(aws_account):
     from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import network
 
     ec2 = aws_account.client("ec2", REGION)
@@ -91,7 +91,7 @@ def test_a_name_with_wildcards_is_no_network_of_others(aws_account):
     assert (found["vpcs"], len(found["addresses"]), found["key"]) == (1, 1, "theirs")
 
 
-def test_destroy_refuses_a_name_with_wildcards(play):
+def test_destroy_refuses_name_with_wildcards(play):
     refused = play("destroy_network", cluster_consent="train", cluster_network_name="trai?", **WISHES)
     assert refused.status == 2
     assert "give a name on one line without *, ? and backslashes" in refused.said
@@ -102,7 +102,7 @@ def addresses(ec2):
 
 
 @pytest.mark.slow
-def test_network_is_taken_down_with_consent_and_the_key_stays(aws_account, play):
+def test_network_is_taken_down_with_consent_and_key_stays(aws_account, play):
     ec2 = aws_account.client("ec2", REGION)
     # The run before was killed when it had an address and no gateway yet.
     aws_account.kill_at("ec2:CreateNatGateway")
@@ -129,7 +129,7 @@ def test_network_is_taken_down_with_consent_and_the_key_stays(aws_account, play)
 
 
 @pytest.mark.slow
-def test_what_a_killed_run_left_goes_and_what_others_made_is_in_the_way(aws_account, play):
+def test_what_killed_run_left_goes_and_what_others_made_is_in_way(aws_account, play):
     ec2 = aws_account.client("ec2", REGION)
     aws_account.kill_at("ec2:CreateNatGateway")
     play("create_network", **WISHES)

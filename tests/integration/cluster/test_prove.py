@@ -167,7 +167,7 @@ def evidence(tmp_path):
     return json.loads(text), text
 
 
-def test_a_run_passes_every_step_and_leaves_nothing(aws_account, prove, foreign, tmp_path):
+def test_run_passes_every_step_and_leaves_nothing(aws_account, prove, foreign, tmp_path):
     aws_account.forget()
     done = prove()
     assert done.status == 0, done.said
@@ -210,7 +210,7 @@ def test_what_cannot_be_carried_out_is_one_sentence(aws_account, prove, variable
 
 
 @pytest.mark.slow
-def test_a_failed_site_ends_the_instance_all_the_same(aws_account, prove, foreign, tmp_path):
+def test_failed_site_ends_instance_all_same(aws_account, prove, foreign, tmp_path):
     failed = prove(good='"/site.jsonl" not in mlcluster_verdict_report')
     assert failed.status == 2
     assert "not everything was proved" in failed.said and "site.log says why" in failed.said
@@ -230,7 +230,7 @@ def test_steps_that_end_well_prove_nothing_without_verdicts(aws_account, prove, 
 
 
 @pytest.mark.slow
-def test_the_instance_ends_itself_without_its_controller(aws_account, prove):
+def test_instance_ends_itself_without_its_controller(aws_account, prove):
     aws_account.kill_at(f"controller {STEP}")
     assert prove().status == -9
     ec2 = aws_account.client("ec2", REGION)
@@ -243,7 +243,7 @@ def test_the_instance_ends_itself_without_its_controller(aws_account, prove):
 
 
 @pytest.mark.slow
-def test_a_failed_termination_says_what_may_still_run(aws_account, prove, sweep, foreign):
+def test_failed_termination_says_what_may_still_run(aws_account, prove, sweep, foreign):
     aws_account.kill_at("ec2:TerminateInstances")
     failed = prove(good="false")
     assert failed.status == 2
@@ -267,7 +267,7 @@ QUICK = (STEP,)
 @pytest.mark.parametrize(
     "operation", [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in DEATHS]
 )
-def test_a_sweep_removes_what_a_killed_controller_left(aws_account, prove, sweep, foreign, operation):
+def test_sweep_removes_what_killed_controller_left(aws_account, prove, sweep, foreign, operation):
     aws_account.kill_at(f"controller {operation}")
     assert prove().status == -9
     aws_account.kill_at("")
@@ -281,14 +281,14 @@ def test_a_sweep_removes_what_a_killed_controller_left(aws_account, prove, sweep
 
 
 @pytest.mark.slow
-def test_a_sweep_takes_tagged_volumes_that_stayed(aws_account, sweep, foreign):
+def test_sweep_takes_tagged_volumes_that_stayed(aws_account, sweep, foreign):
     ec2 = aws_account.client("ec2", REGION)
     make_volume(ec2, TAGS)
     assert sweep().status == 0
     assert there(aws_account) == foreign
 
 
-def test_a_sweep_refuses_what_is_no_name_of_a_run(sweep, foreign, aws_account):
+def test_sweep_refuses_what_is_no_name_of_run(sweep, foreign, aws_account):
     refused = sweep("*")
     assert refused.status == 2 and "nothing was removed: prove_on_aws_sweep is '*'" in refused.said
     listed = sweep("list")

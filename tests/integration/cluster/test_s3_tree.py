@@ -88,7 +88,7 @@ def test_same_size_other_content_is_brought_again(s3, bring, folder):
     assert s3.get_object(Bucket="data", Key="datasets/a.txt")["Body"].read() == b"omega"
 
 
-def test_others_are_left_alone_unless_asked(s3, bring):
+def test_others_are_left_unchanged_unless_asked(s3, bring):
     for key in ("datasets/old.txt", "elsewhere/a.txt"):
         s3.put_object(Bucket="data", Key=key, Body=b"old")
     kept = bring()
@@ -101,7 +101,7 @@ def test_others_are_left_alone_unless_asked(s3, bring):
     assert "elsewhere/a.txt" in keys(s3)
 
 
-def test_one_file_that_cannot_be_read_does_not_stop_the_others(s3, bring, folder, monkeypatch):
+def test_one_file_that_cannot_be_read_does_not_stop_others(s3, bring, folder, monkeypatch):
     from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import s3_tree
 
     put = s3_tree.Tree._put
@@ -118,7 +118,7 @@ def test_one_file_that_cannot_be_read_does_not_stop_the_others(s3, bring, folder
     assert keys(s3) == ["datasets/big.bin", "datasets/deep/empty.txt"]
 
 
-def test_what_s3_does_not_confirm_is_a_failure(s3, bring, folder, monkeypatch):
+def test_what_s3_does_not_confirm_is_failure(s3, bring, folder, monkeypatch):
     from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import s3_tree
 
     def damaged(self, key, stream, own):
@@ -130,7 +130,7 @@ def test_what_s3_does_not_confirm_is_a_failure(s3, bring, folder, monkeypatch):
     assert "was it written to meanwhile? Run this again" in said
 
 
-def test_bucket_that_is_not_there(run_module, folder, aws_account):
+def test_bucket_that_is_missing(run_module, folder, aws_account):
     from ansible_collections.mlcluster.aws.plugins.modules import s3_tree
 
     result = run_module(s3_tree, source=str(folder), bucket="nowhere")
@@ -157,7 +157,7 @@ def test_samples_come_back_whole(s3, bring, folder, tmp_path):
     assert same[0] == same[1]
 
 
-def test_a_sample_never_takes_the_place_of_what_was_uploaded(s3, bring, folder, tmp_path):
+def test_sample_never_takes_place_of_what_was_uploaded(s3, bring, folder, tmp_path):
     said = bring(sample=["a.txt"], sample_dir=str(folder))["msg"]
     assert said == f"the sample {folder}/a.txt would take the place of the file itself; give another sample_dir"
     linked = tmp_path / "linked"
@@ -187,7 +187,7 @@ def test_sample_whose_writer_was_killed(s3, bring, folder, tmp_path):
     whole = (folder / "shard.tar").read_bytes()
     (folder / "shard.tar").write_bytes(whole[:9000])
     said = bring(sample=["shard.tar"], sample_dir=str(tmp_path))["msg"]
-    assert "shard.tar is no whole archive" in said
+    assert "shard.tar is not a whole archive" in said
     assert said.endswith("write it again")
 
 
@@ -216,7 +216,7 @@ def strict(monkeypatch):
     return named
 
 
-def test_a_bucket_of_another_account_gets_nothing(s3, bring, strict, tmp_path):
+def test_bucket_of_another_account_gets_nothing(s3, bring, strict, tmp_path):
     said = bring(owner="999988887777")["msg"]
     assert said.startswith("listing s3://data/datasets/ failed: AccessDenied: Access Denied")
     assert keys(s3) == []
@@ -229,7 +229,7 @@ def test_a_bucket_of_another_account_gets_nothing(s3, bring, strict, tmp_path):
     assert len(strict) > 10
 
 
-def test_crc64_of_a_small_file_is_what_s3_keeps(s3, bring, folder):
+def test_crc64_of_small_file_is_what_s3_keeps(s3, bring, folder):
     (folder / "a.txt").write_bytes(b"123456789")
     result = bring(source=str(folder / "a.txt"), checksum="crc64nvme")
     assert "msg" not in result, result

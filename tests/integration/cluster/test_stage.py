@@ -94,7 +94,7 @@ def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, wishes,
 
 
 @pytest.mark.slow
-def test_a_sample_that_the_judge_refuses_stops_the_run(aws_account, play, wishes, source):
+def test_sample_that_judge_refuses_stops_run(aws_account, play, wishes, source):
     (source / "shard-1.txt").write_text("odd\n")
     judged = play("stage_data", **wishes)
     assert judged.status == 2
@@ -105,7 +105,7 @@ def test_a_sample_that_the_judge_refuses_stops_the_run(aws_account, play, wishes
 
 
 @pytest.mark.slow
-def test_a_sample_that_its_manifest_refuses_stops_the_run(play, wishes, source):
+def test_sample_that_its_manifest_refuses_stops_run(play, wishes, source):
     (source / "a.jsonl").write_text('{"text": "other"}\n')
     judged = play("stage_data", **wishes)
     assert judged.status == 2

@@ -85,7 +85,7 @@ def test_capacity_block_spot_and_shared_nodes_pass_too(types):
     assert verdict["warnings"] == [text for text in verdict["warnings"] if "memory" in text.lower()]
 
 
-def test_the_example_of_the_hooks_wiring_passes_too(types):
+def test_example_of_hooks_wiring_passes_too(types):
     path = ROOT / "docs/examples/boot_hook/parallelcluster.yaml"
     example, config = yaml.safe_load(path.read_text(encoding="utf-8")), planned()
     (queue,) = example["Scheduling"]["SlurmQueues"]
@@ -119,7 +119,7 @@ def test_what_only_parallelcluster_knows_is_reported_too(types, where, value, va
     assert any(validator in text for text in verdict["errors"]), verdict["errors"]
 
 
-def test_a_type_that_nobody_described_is_no_pass_without_a_word():
+def test_type_that_nobody_described_is_no_pass_without_word():
     verdict = judged(planned(), {}, offers=["p5e.48xlarge", "c7i.4xlarge", "c7i.24xlarge"])
     assert [text for text in verdict["warnings"] if text.startswith("p5e.48xlarge was not checked")]
 
@@ -138,19 +138,19 @@ def test_offline_no_type_is_refused_for_what_nobody_was_asked():
     assert "whether the region offers the instance types was not checked, for EC2 was not asked" in verdict["notes"]
 
 
-def test_offline_what_the_table_knows_better_is_refused():
+def test_offline_what_table_knows_better_is_refused():
     gpu, _cpu = settings()["queues"]
     (error,) = judged(planned(queues=[{**gpu, "instance_type": "g5.xlarge", "efa": True}]), {}, online=False)["errors"]
     assert error == "Instance type 'g5.xlarge' does not support EFA. (EfaValidator)"
 
 
 @pytest.mark.parametrize("scheduling", [None, [], {"Scheduler": "slurm", "SlurmQueues": [None, {"Name": 7}]}])
-def test_what_is_no_configuration_is_told_by_the_schema(scheduling):
+def test_what_is_no_configuration_is_reported_by_schema(scheduling):
     verdict = judged({**planned(), "Scheduling": scheduling}, {}, online=False)
     assert [text for text in verdict["errors"] if "(ParallelCluster's schema)" in text]
 
 
-def test_every_mistake_is_reported_in_one_go_with_the_right_value(types):
+def test_every_mistake_is_reported_in_one_go_with_right_value(types):
     config = yaml.safe_load((Path(__file__).parent / "mistakes.yaml").read_text(encoding="utf-8"))
     verdict = judged(config, types)
     told = verdict["errors"] + verdict["warnings"]

@@ -59,7 +59,7 @@ def environment(copy):
 
 
 @pytest.mark.parametrize("block", HERE, ids=[f"{block.page}:{block.line}" for block in HERE])
-def test_a_command_that_runs_here_ends_well(block, copy, environment):
+def test_command_that_runs_here_ends_well(block, copy, environment):
     for line in block.lines:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", line],
@@ -129,7 +129,7 @@ def test_every_inventory_that_is_named_finds_its_nodes(copy, account):
         assert "@compute:" in said and "@gpu:" in said, f"{' '.join(words)}\n{said}"
 
 
-def test_every_play_can_be_laid_over_the_example_inventories(copy, account):
+def test_every_play_can_be_laid_over_example_inventories(copy, account):
     checkout = docs_programs.Checkout(ROOT)
     playbooks: dict[tuple[str, ...], set[str]] = {}
     for words in named("ansible-playbook"):

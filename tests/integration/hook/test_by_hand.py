@@ -63,7 +63,7 @@ def test_version_exits_0_and_touches_nothing(node, proxy):
         ),
     ],
 )
-def test_wrong_options_exit_3_with_the_usage_and_touch_nothing(node, proxy, words, sentence):
+def test_wrong_options_exit_3_with_usage_and_touch_nothing(node, proxy, words, sentence):
     done = typed(node, *words)
     first, second = done.stderr.splitlines()[:2]
     assert (done.returncode, done.stdout) == (3, "")
@@ -72,14 +72,14 @@ def test_wrong_options_exit_3_with_the_usage_and_touch_nothing(node, proxy, word
 
 
 @pytest.mark.parametrize("parent", ["/usr/bin/cloud-init", "cfn-init", "/opt/x/fetch_and_run", "/opt/aws/pcs/agent"])
-def test_wrong_options_of_a_boot_drain_the_node(node, parent):
+def test_wrong_options_of_boot_drain_node(node, parent):
     command = ["bash", "-c", 'bash "$@"; exit $?', parent, str(HOOK), "--root", str(node.root), "--bundel", "x"]
     done = subprocess.run(command, env=node.environment, stdin=subprocess.DEVNULL, check=False)
     assert done.returncode == 0 and node.reason() == "there is no option '--bundel': see docs/boot_hook.md"
 
 
 @pytest.mark.parametrize("words, environment", [([], BOOT), (["--on-failure", "drain"], {})], ids=["boot", "policy"])
-def test_wrong_options_are_reported_where_a_policy_or_a_boot_asks(node, words, environment):
+def test_wrong_options_are_reported_where_policy_or_boot_asks(node, words, environment):
     failed(node, node.run("--bundel", "x", *words, **environment), "there is no option '--bundel'")
 
 
@@ -96,13 +96,13 @@ def test_dry_run_names_what_would_be_fetched_and_changes_nothing(node, wanted, p
     assert len(proxy.requests) == 1
 
 
-def test_dry_run_of_a_pointer_names_the_pointer(node, proxy):
+def test_dry_run_of_pointer_names_pointer(node, proxy):
     done = typed(node, "--pointer", "https://b.example/p?X-Amz-Signature=f00d", "--public-key", "QUJD", "--dry-run")
     assert done.returncode == 0 and "pointer:    https://b.example/p\n" in done.stdout and "f00d" not in done.stdout
     assert untouched(node, proxy)
 
 
-def test_log_of_a_drained_node_says_how_to_run_again_and_lift_the_marker(node, wanted):
+def test_log_of_drained_node_says_how_to_run_again_and_lift_marker(node, wanted):
     ran = node.run(*wanted[:3], "1" * 64, "--vars", "https://b.example/v?X-Amz-Signature=f00d")
     # What the runner reports is followed by the same advice.
     by_runner = node.run(*wanted, "--vars", '{"token": "f00d"}', "--roles", "nothing")

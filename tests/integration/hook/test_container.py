@@ -43,7 +43,7 @@ def container(tmp_path):
         containers.down([NAME])
 
 
-def test_a_node_configures_itself_with_the_roles_of_the_collection(container):
+def test_node_configures_itself_with_roles_of_collection(container):
     run, hook = container
     containers.demand(run("apt-get", "-q", "update"), "Refreshing the package lists")
     timers = run("systemctl", "list-units", "--plain", "--no-legend", "--state=active", "*.timer").stdout
@@ -62,7 +62,7 @@ def test_a_node_configures_itself_with_the_roles_of_the_collection(container):
     assert "configured: 2 roles, 0 changes" in run("cat", "/var/log/mlcluster/on_node_configured.log").stdout
 
 
-def test_what_an_image_holds_is_found_done_at_the_boot(container):
+def test_what_image_holds_is_found_done_at_boot(container):
     run, hook = container
     containers.demand(run("apt-get", "-q", "update"), "Refreshing the package lists")
     words = ["--roles", "nvme_raid0,efa_nccl", "--node-type", "standalone", "--vars"]
@@ -114,7 +114,7 @@ def mount_lustre(run, paths: list[str]) -> None:
         containers.demand(subprocess.run(inside, capture_output=True, text=True, check=False), f"Mounting {path}")
 
 
-def test_head_node_of_the_example_gets_the_directories_of_each_model(container, tmp_path):
+def test_head_node_of_example_gets_directories_of_each_model(container, tmp_path):
     run, hook = container
     mounts = [entry["mount"] for entry in yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))["cluster_filesystems"]]
     mount_lustre(run, mounts)
@@ -136,7 +136,7 @@ def test_head_node_of_the_example_gets_the_directories_of_each_model(container, 
     assert (again.returncode, [role["changed"] for role in status["roles"]]) == (0, [0]), again.stdout + again.stderr
 
 
-def test_a_required_role_that_fails_drains_and_the_runtime_sees_it(container):
+def test_required_role_that_fails_drains_and_runtime_sees_it(container):
     run, hook = container
     # A layout that there is not.
     words = ["--roles", "nvme_raid0", "--vars", json.dumps({"nvme_raid0_layout": "raid7"})]

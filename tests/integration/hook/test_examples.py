@@ -46,7 +46,7 @@ def words_of(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir()))
-def test_the_hook_takes_the_words_of_the_example(node, name):
+def test_hook_takes_words_of_example(node, name):
     words = words_of(name)
     # Nothing is there to be fetched: the words themselves were right, or it would be exit code 3.
     ran = node.run(*words, "--on-failure", "drain")
@@ -77,7 +77,7 @@ def wirings() -> dict[str, tuple[dict, list[dict[str, str]]]]:
 
 
 @pytest.mark.parametrize("name", ["guide", "example"])
-def test_node_of_the_wiring_reads_what_it_needs_and_no_logs(name):
+def test_node_of_wiring_reads_what_it_needs_and_no_logs(name):
     action, access = wirings()[name]
     named = [action["Script"], *(word for word in action["Args"] if word.startswith("s3://"))]
     keys = [word.removeprefix("s3://my-bucket/") for word in named if not word.endswith("/logs")]

@@ -50,7 +50,7 @@ def test_from_s3_with_three_requests_and_again_with_none(node, wanted, proxy):
     assert proxy.paths()[2:] == [f"/{BUCKET}/vars.json"]
 
 
-def test_overload_twice_and_a_cut_body_are_tried_again(node, wanted, proxy, tmp_path):
+def test_overload_twice_and_cut_body_are_tried_again(node, wanted, proxy, tmp_path):
     proxy.faults = [
         times(1, error(503, "SlowDown", "Please reduce your request rate.")),
         times(1, error(500, "InternalError")),
@@ -62,7 +62,7 @@ def test_overload_twice_and_a_cut_body_are_tried_again(node, wanted, proxy, tmp_
     assert "try 1 for s3://mlcluster-test/bundle.tar.gz failed:" in ran.log and "SlowDown" in ran.log
 
 
-def test_a_presigned_address_needs_curl_alone_and_its_secret_is_not_told(node, bundle, stored, proxy, moto):
+def test_presigned_address_needs_curl_alone_and_its_secret_is_not_told(node, bundle, stored, proxy, moto):
     url = stored.generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": "bundle.tar.gz"})
     proxy.faults = [times(1, error(503, "SlowDown")), times(1, Answer(200, b"", cut=True))]
     (node.root.parent / "bin").mkdir()
@@ -76,7 +76,7 @@ def test_a_presigned_address_needs_curl_alone_and_its_secret_is_not_told(node, b
     assert "Signature" not in ran.log + json.dumps(ran.status) and len(proxy.requests) == 3
 
 
-def test_a_wrong_sum_is_refused_before_anything_is_unpacked(node, wanted, proxy):
+def test_wrong_sum_is_refused_before_anything_is_unpacked(node, wanted, proxy):
     ran = node.run(*wanted[:3], "1" * 64, *wanted[4:])
     failed(node, ran, f"has sha256 {wanted[3]} and not {'1' * 64}", "nothing of it was unpacked")
     assert not list((node.root / "opt/mlcluster/bundles").iterdir())
@@ -85,7 +85,7 @@ def test_a_wrong_sum_is_refused_before_anything_is_unpacked(node, wanted, proxy)
 
 
 @pytest.mark.parametrize("answer", [Answer(200, b"", hang=True), Answer(200, b"", slow=60)], ids=["hangs", "is_slow"])
-def test_an_endpoint_that_does_not_come_to_an_end_is_left_at_the_deadline(node, wanted, proxy, answer):
+def test_endpoint_that_does_not_come_to_end_is_left_at_deadline(node, wanted, proxy, answer):
     proxy.faults = [times(99, answer)]
     ran = node.run(*wanted[:-1], "3")
     failed(node, ran, "could not get s3://mlcluster-test/bundle.tar.gz", "no answer until the deadline")
@@ -103,7 +103,7 @@ def restless(node: Node, folder: Path) -> str:
     return str(folder)
 
 
-def test_a_bucket_in_another_region_is_followed_there(node, wanted, proxy):
+def test_bucket_in_another_region_is_followed_there(node, wanted, proxy):
     def elsewhere(request):
         if request.region != "eu-west-1":
             return error(301, "PermanentRedirect", "must be addressed elsewhere", x_amz_bucket_region="eu-west-1")
@@ -119,7 +119,7 @@ def test_a_bucket_in_another_region_is_followed_there(node, wanted, proxy):
     assert ran.status["node"]["kind"] == "compute"
 
 
-def test_a_bucket_of_another_account_is_not_read_and_gets_no_log(node, wanted, proxy, tmp_path):
+def test_bucket_of_another_account_is_not_read_and_gets_no_log(node, wanted, proxy, tmp_path):
     def stranger(request):
         return error(403, "AccessDenied") if request.owner not in ("", "111122223333") else None
 
@@ -135,7 +135,7 @@ def test_a_bucket_of_another_account_is_not_read_and_gets_no_log(node, wanted, p
     assert [request.owner for request in proxy.requests if request.method == "PUT"][-2:] == ["111122223333"] * 2
 
 
-def test_what_is_not_there_is_not_asked_for_again(node, wanted, proxy):
+def test_what_is_missing_is_not_asked_for_again(node, wanted, proxy):
     ran = node.run("--bundle", f"s3://{BUCKET}/no.tar.gz", *wanted[2:])
     failed(node, ran, "could not get s3://mlcluster-test/no.tar.gz", "NoSuchKey")
     assert len(proxy.requests) == 1
@@ -144,7 +144,7 @@ def test_what_is_not_there_is_not_asked_for_again(node, wanted, proxy):
 SKEWED = "An error occurred (RequestTimeTooSkewed) when calling the GetObject operation: The difference is too large."
 
 
-def test_a_clock_that_stays_wrong_is_named(node, wanted, tmp_path):
+def test_clock_that_stays_wrong_is_named(node, wanted, tmp_path):
     programs = tmp_path / "bin"
     path = restless(node, programs)
     # As the AWS CLI words it.
@@ -155,21 +155,21 @@ def test_a_clock_that_stays_wrong_is_named(node, wanted, tmp_path):
     finished(node, node.run(*wanted))
 
 
-def test_a_clock_that_is_corrected_meanwhile_is_no_failure(node, wanted, proxy):
+def test_clock_that_is_corrected_meanwhile_is_no_failure(node, wanted, proxy):
     proxy.faults = [times(1, error(403, "RequestTimeTooSkewed", "The difference is too large."))]
     ran = node.run(*wanted)
     finished(node, ran)
     assert "RequestTimeTooSkewed" in ran.log and len(proxy.requests) == 2
 
 
-def test_through_an_http_proxy_alone(node, wanted, proxy):
+def test_through_http_proxy_alone(node, wanted, proxy):
     # An address that leads nowhere (RFC 5737): only the proxy answers.
     ran = node.run(*wanted, AWS_ENDPOINT_URL_S3="http://192.0.2.1", HTTP_PROXY=proxy.url, http_proxy=proxy.url)
     finished(node, ran)
     assert len(proxy.requests) == 1
 
 
-def test_the_aws_cli_is_asked_first(node, wanted, proxy, tmp_path):
+def test_aws_cli_is_asked_first(node, wanted, proxy, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     for program in node.programs.iterdir():
@@ -186,7 +186,7 @@ def test_the_aws_cli_is_asked_first(node, wanted, proxy, tmp_path):
     )
 
 
-def test_the_aws_cli_is_asked_to_keep_the_log(node, tmp_path):
+def test_aws_cli_is_asked_to_keep_log(node, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     for program in node.programs.iterdir():
@@ -204,7 +204,7 @@ def test_the_aws_cli_is_asked_to_keep_the_log(node, tmp_path):
 STAND_IN = "import boto3, sys; b, k, t = sys.argv[1:]; boto3.client('s3').download_file(b, k, t)"
 
 
-def test_no_way_to_s3_is_said(node, wanted, tmp_path):
+def test_no_way_to_s3_is_reported(node, wanted, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     for program in node.programs.iterdir():
@@ -215,7 +215,7 @@ def test_no_way_to_s3_is_said(node, wanted, tmp_path):
 
 
 @pytest.mark.parametrize("where", ["path", "parallelcluster"])
-def test_a_python_that_is_too_old_is_named_and_parallelclusters_own_is_found(node, bundle, tmp_path, where):
+def test_python_that_is_too_old_is_named_and_parallelclusters_own_is_found(node, bundle, tmp_path, where):
     programs = tmp_path / "bin"
     programs.mkdir()
     for program in node.programs.iterdir():
@@ -250,7 +250,7 @@ def test_variables_that_are_malformed_are_placed(node, bundle, tmp_path):
 
 
 @pytest.mark.parametrize("policy, code", [("continue", 0), ("terminate", 2)])
-def test_the_policy_decides_what_a_failure_is(node, wanted, policy, code):
+def test_policy_decides_what_failure_is(node, wanted, policy, code):
     ran = node.run(*wanted[:3], "1" * 64, "--on-failure", policy)
     assert (ran.rc, ran.status["state"], ran.status["exit_code"]) == (code, "failed", 2), ran.out
     assert not node.marker.exists()
@@ -270,7 +270,7 @@ def test_the_policy_decides_what_a_failure_is(node, wanted, policy, code):
         (["--bundle", "x", "--sha256", "0" * 64], "the --sha256 of zeros is a placeholder"),
         (["--bucket-owner", "me"], "--bucket-owner takes the 12 digits of an account, not 'me'"),
         (["--pointer", "x"], "--pointer needs --public-key"),
-        # A byte that is no UTF-8 makes neither status nor marker unreadable.
+        # A byte that is not UTF-8 makes neither status nor marker unreadable.
         (["--bund\udcffel"], "there is no option '--bundel'"),
         (["--deadline", "soon"], "--deadline takes whole seconds, not 'soon'"),
         (["--deadline", "9" * 23], f"--deadline takes whole seconds, not '{'9' * 23}'"),
@@ -291,19 +291,19 @@ def test_options_that_are_wrong(node, words, sentence):
     assert ran.status["exit_code"] == 3 and len(ran.status["message"]) < 2500 and "f00d" not in ran.out
 
 
-def test_seconds_with_a_zero_before_are_those_seconds(node, tmp_path):
+def test_seconds_with_zero_before_are_those_seconds(node, tmp_path):
     ran = node.run("--bundle", str(tmp_path / "none"), "--sha256", "a" * 64, "--deadline", "0900")
     failed(node, ran, "No such file or directory")
     assert "base" not in ran.out and "unbound" not in ran.out
 
 
-def test_a_file_that_gives_nothing_is_left_at_the_deadline(node, tmp_path):
+def test_file_that_gives_nothing_is_left_at_deadline(node, tmp_path):
     os.mkfifo(tmp_path / "bundle")
     ran = node.run("--bundle", str(tmp_path / "bundle"), "--sha256", "a" * 64, "--deadline", "1")
     failed(node, ran, "no answer until the deadline")
 
 
-def test_a_person_s_marker_stays(node, wanted):
+def test_person_s_marker_stays(node, wanted):
     node.marker.parent.mkdir(parents=True)
     node.marker.write_text('{"schema": "mlcluster.drain/1", "reason": "GPU 3 is slow", "by": "an operator"}')
     ran = node.run(*wanted[:3], "1" * 64)
@@ -315,7 +315,7 @@ def test_a_person_s_marker_stays(node, wanted):
     assert ran.status["warnings"] == ["jobs are still kept away, for another reason: GPU 3 is slow"]
 
 
-def test_the_log_of_a_failure_is_copied_to_s3_and_to_parallelclusters_logs(node, bundle, stored, proxy):
+def test_log_of_failure_is_copied_to_s3_and_to_parallelclusters_logs(node, bundle, stored, proxy):
     (node.root / "var/log/parallelcluster").mkdir(parents=True)
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--log-prefix", f"s3://{BUCKET}/logs"]
     ran = node.run(*words, "--roles", "nothing")
@@ -327,7 +327,7 @@ def test_the_log_of_a_failure_is_copied_to_s3_and_to_parallelclusters_logs(node,
     assert "ERROR: the bundle has no role nothing" in (node.root / "var/log/parallelcluster/mlcluster.log").read_text()
 
 
-def test_a_full_disk_leaves_nothing_behind_and_the_next_run_finishes(node, bundle):
+def test_full_disk_leaves_nothing_behind_and_next_run_finishes(node, bundle):
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
     bundles = node.root / "opt/mlcluster/bundles"
     bundles.mkdir(parents=True)
@@ -349,7 +349,7 @@ def test_a_full_disk_leaves_nothing_behind_and_the_next_run_finishes(node, bundl
 
 
 @pytest.mark.parametrize("stage", ["download", "unpack", "variables", "runner"])
-def test_a_hook_that_was_killed_is_finished_by_the_next(node, wanted, proxy, tmp_path, stage):
+def test_hook_that_was_killed_is_finished_by_next(node, wanted, proxy, tmp_path, stage):
     bundles = node.root / "opt/mlcluster/bundles"
     log = node.root / "var/log/mlcluster/on_node_configured.log"
     lock = node.root / "var/lib/dpkg/lock-frontend"
@@ -387,7 +387,7 @@ def test_a_hook_that_was_killed_is_finished_by_the_next(node, wanted, proxy, tmp
     finished(node, node.run(*wanted))
 
 
-def test_a_hook_that_is_told_to_stop_says_so(node, wanted, proxy):
+def test_hook_that_is_reported_to_stop_reports_it(node, wanted, proxy):
     proxy.faults = [times(99, Answer(200, b"", hang=True))]
     process = node.start(*wanted)
     process.until("the request", lambda: proxy.requests)
@@ -411,7 +411,7 @@ def test_two_runs_do_not_overlap(node, wanted, proxy, tmp_path):
     finished(node, node.run(*wanted))
 
 
-def test_a_runner_that_dies_is_reported_by_the_hook(node, tmp_path):
+def test_runner_that_dies_is_reported_by_hook(node, tmp_path):
     path = tmp_path / "broken.tar.gz"
     sha = build_bundle(path, entry="raise SystemExit(7)\n")
     ran = node.run("--bundle", str(path), "--sha256", sha)
@@ -421,7 +421,7 @@ def test_a_runner_that_dies_is_reported_by_the_hook(node, tmp_path):
 
 
 @pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGHUP])
-def test_an_order_to_stop_that_comes_twice_while_it_waits_is_reported_once(node, bundle, order):
+def test_order_to_stop_that_comes_twice_while_it_waits_is_reported_once(node, bundle, order):
     log = node.root / "var/log/mlcluster/on_node_configured.log"
     lock = node.root / "var/lib/dpkg/lock-frontend"
     lock.parent.mkdir(parents=True)

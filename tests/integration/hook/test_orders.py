@@ -41,7 +41,7 @@ def with_program(node: Node, folder: Path, name: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_hook_that_waits_for_another_run_stops_at_once_and_says_so(node, bundle, tmp_path, order):
+def test_hook_that_waits_for_another_run_stops_at_once_and_reports_it(node, bundle, tmp_path, order):
     path = with_program(node, tmp_path / "bin", "flock", f'touch {tmp_path}/waits; exec {node.programs}/flock "$@"')
     lock = node.root / "run/mlcluster/hook.lock"
     lock.parent.mkdir(parents=True)
@@ -56,7 +56,7 @@ def test_a_hook_that_waits_for_another_run_stops_at_once_and_says_so(node, bundl
 
 
 @pytest.mark.parametrize("order", ["TERM", "INT", "HUP"])
-def test_an_order_that_comes_before_the_options_are_read_is_heeded_once_they_are(node, bundle, tmp_path, order):
+def test_order_that_comes_before_options_are_read_is_heeded_once_they_are(node, bundle, tmp_path, order):
     """A hook that dies of it has left no marker, and its status terminates the node whatever the policy is."""
     hook = "$(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)"
     text = f'[ "$1" != -d ] || kill -{order} {hook}\nexec {node.programs}/tr "$@"'
@@ -65,7 +65,7 @@ def test_an_order_that_comes_before_the_options_are_read_is_heeded_once_they_are
     finished(node, node.run(*local(bundle)))
 
 
-def test_a_hook_between_two_tries_stops_at_once(node, bundle, tmp_path):
+def test_hook_between_two_tries_stops_at_once(node, bundle, tmp_path):
     # The pause lasts: how soon the order comes is the machine's business.
     path = with_program(node, tmp_path / "bin", "sleep", f"touch {tmp_path}/waits; exec {node.programs}/sleep 600")
     process = node.start("--bundle", "http://127.0.0.1:1/b", "--sha256", bundle[1], PATH=path)
@@ -81,7 +81,7 @@ trap '[ "${stage:-}$BASHPID" != "roles$$" ] || { at=$((${at:-0} + 1)); [ $at != 
 """
 
 
-def test_an_order_at_any_moment_of_the_roles_gets_their_true_verdict_and_leaves_nothing_running(node, bundle, tmp_path):
+def test_order_at_any_moment_of_roles_gets_their_true_verdict_and_leaves_nothing_running(node, bundle, tmp_path):
     (tmp_path / "order").write_text(ORDER_AT)
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "nothing", "--on-failure", "terminate"]
     stopped, reported = (2, "the run was told to stop"), (3, "the bundle has no role nothing")
@@ -98,7 +98,7 @@ def test_an_order_at_any_moment_of_the_roles_gets_their_true_verdict_and_leaves_
     assert seen[0] == 2 and seen[-1] == 3 and seen == sorted(seen)
 
 
-def test_an_order_to_stop_does_not_take_the_place_of_what_had_failed(node, tmp_path):
+def test_order_to_stop_does_not_take_place_of_what_had_failed(node, tmp_path):
     slow = f"touch {tmp_path}/asked\nuntil [ -e {tmp_path}/go ]; do sleep 0.05; done"
     path = with_program(node, tmp_path / "bin", "aws", slow)
     process = node.start("--deadline", "soon", "--log-prefix", "s3://b/logs", "--on-failure", "drain", PATH=path)
@@ -110,7 +110,7 @@ def test_an_order_to_stop_does_not_take_the_place_of_what_had_failed(node, tmp_p
     assert ran.log.count("ERROR: ") == 1
 
 
-def test_half_written_files_of_a_killed_run_are_removed(node, bundle):
+def test_half_written_files_of_killed_run_are_removed(node, bundle):
     left = [
         node.root / name
         for name in (
@@ -140,7 +140,7 @@ def test_nobody_has_to_listen(node, bundle, reader):
     assert "configured: 1 roles" in told(node) and "ERROR: give --bundle with its --sha256" in told(node)
 
 
-def test_a_name_that_is_no_utf_8_is_a_name(node, bundle, tmp_path):
+def test_name_that_is_no_utf_8_is_name(node, bundle, tmp_path):
     os.symlink(bundle[0], os.fsencode(tmp_path) + b"/b\xff.tar.gz")
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/b\xff.tar.gz")
     finished(node, node.run("--bundle", odd, *local(bundle)[2:], "--vars", " {}"))

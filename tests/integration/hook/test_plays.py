@@ -14,7 +14,7 @@ from tests.integration.hook.conftest import ENTRY, Node, build_bundle
 from tests.rig.slurm.processes import wait_for
 
 
-def test_a_fresh_node_is_configured_and_the_second_run_changes_nothing(node: Node, real):
+def test_fresh_node_is_configured_and_second_run_changes_nothing(node: Node, real):
     first = node.run(*real, "--roles", "mark", "--vars", '{"marker_word": "hello", "mark_reboot_allowed": true}')
     assert (first.rc, first.status["state"], first.roles) == (0, "configured", {"mark": "configured"}), first.out
     # The hook never lets a role reboot the node, whatever the variables say.
@@ -30,7 +30,7 @@ def test_a_fresh_node_is_configured_and_the_second_run_changes_nothing(node: Nod
     assert "has changed since" not in second.log
 
 
-def test_best_effort_goes_on_and_a_required_role_drains_the_node_until_it_is_mended(node: Node, real):
+def test_best_effort_goes_on_and_required_role_drains_node_until_it_is_mended(node: Node, real):
     # What the role would wait for belongs to a boot and is left out of a build.
     never = json.dumps({"marker_wait": str(node.root / "never")})
     ran = node.run(*real, "--roles", "flop:best-effort,mark", "--phase", "build", "--vars", never)
@@ -64,7 +64,7 @@ LEAP = f"""    import time, types
 {START}"""
 
 
-def test_the_deadline_ends_the_play_and_the_next_run_finishes(node: Node, real, tmp_path):
+def test_deadline_ends_play_and_next_run_finishes(node: Node, real, tmp_path):
     bundle = tmp_path / "leaps.tar.gz"
     sha = build_bundle(bundle, quick=False, entry=ENTRY.replace(START, LEAP))
     words = ["--deadline", "900", "--roles", "mark", "--vars", json.dumps({"marker_wait": str(node.root / "never")})]
@@ -78,7 +78,7 @@ def test_the_deadline_ends_the_play_and_the_next_run_finishes(node: Node, real, 
     assert (ran.rc, ran.status["state"]) == (0, "configured"), ran.out
 
 
-def test_a_hook_killed_in_the_middle_of_a_role_is_taken_up_by_the_next(node: Node, real):
+def test_hook_killed_in_middle_of_role_is_taken_up_by_next(node: Node, real):
     wait = json.dumps({"marker_wait": str(node.root / "go")})
     words = [*real, "--roles", "mark", "--vars", wait]
     process = node.start(*words)

@@ -51,7 +51,7 @@ def state(ran) -> tuple[str, str]:
     return ran.status["state"], ran.status["message"]
 
 
-def test_a_release_and_the_way_back_by_moving_the_pointer(node: Node, releases, bundle, tmp_path):
+def test_release_and_way_back_by_moving_pointer(node: Node, releases, bundle, tmp_path):
     other = tmp_path / "other.tar.gz"
     sha = build_bundle(other, version="2.0.0")
     releases.move("1.2.3")
@@ -66,7 +66,7 @@ def test_a_release_and_the_way_back_by_moving_the_pointer(node: Node, releases, 
     assert kept == sorted([sha, bundle[1]])
 
 
-def test_a_floor_that_was_told_once_holds_and_one_may_be_pinned(node: Node, releases):
+def test_floor_that_was_told_once_holds_and_one_may_be_pinned(node: Node, releases):
     releases.move("1.3.0", floor="1.3.0")
     assert state(node.run(*releases.words))[0] == "configured"
     releases.move("1.2.9")
@@ -80,7 +80,7 @@ def test_a_floor_that_was_told_once_holds_and_one_may_be_pinned(node: Node, rele
 
 
 @pytest.mark.parametrize("damage", [b"1.x\xff\n", b"", b"1\0.3\n", b"1" * 999, None])
-def test_a_floor_that_is_damaged_is_named_and_not_passed_over(node: Node, releases, damage):
+def test_floor_that_is_damaged_is_named_and_not_passed_over(node: Node, releases, damage):
     floor = node.root / "var/lib/mlcluster/version_floor"
     floor.parent.mkdir(parents=True)
     if damage is None:
@@ -91,11 +91,11 @@ def test_a_floor_that_is_damaged_is_named_and_not_passed_over(node: Node, releas
     ran = node.run(*releases.words)
     assert (
         state(ran)[0] == "drained"
-        and "mlcluster/version_floor is no version such as 1.2.3: correct it" in state(ran)[1]
+        and "mlcluster/version_floor is not a version such as 1.2.3: correct it" in state(ran)[1]
     )
 
 
-def test_what_the_key_has_not_signed_is_not_used(node: Node, releases, tmp_path):
+def test_what_key_has_not_signed_is_not_used(node: Node, releases, tmp_path):
     releases.move("1.2.3")
     signed = releases.path.read_bytes()
     releases.path.write_bytes(signed.replace(b"1.2.3", b"9.2.3"))
@@ -106,7 +106,7 @@ def test_what_the_key_has_not_signed_is_not_used(node: Node, releases, tmp_path)
     assert state(node.run(*releases.words))[0] == "configured"
 
 
-def test_a_pointer_that_names_no_sum_is_not_followed(node: Node, releases, bundle):
+def test_pointer_that_names_no_sum_is_not_followed(node: Node, releases, bundle):
     # It would be a path below the bundles' directory, and one that is there.
     releases.move("1.2.3", bundle=(bundle[0], "../bundles"))
     ran = node.run(*releases.words)
@@ -125,13 +125,13 @@ def test_a_pointer_that_names_no_sum_is_not_followed(node: Node, releases, bundl
         ("mlcluster.pointer/1\nversion 1.2.3\nfloor 1.2.2 b\n", "names version 1.2.3 and the floor is 1.2.2 b"),
     ],
 )
-def test_what_the_key_has_signed_for_something_else_is_not_followed(node: Node, releases, text, sentence):
+def test_what_key_has_signed_for_something_else_is_not_followed(node: Node, releases, text, sentence):
     releases.sign(text)
     ran = node.run(*releases.words)
     assert state(ran)[0] == "drained" and sentence in state(ran)[1]
 
 
-def test_a_node_of_another_family_is_told_what_there_is(node: Node, releases):
+def test_node_of_another_family_is_reported_what_there_is(node: Node, releases):
     (node.root / "etc").mkdir()
     (node.root / "etc/os-release").write_text('ID="amzn"\nID_LIKE="fedora"\n')
     releases.move("1.2.3")
@@ -154,14 +154,14 @@ def without(node: Node, folder: Path, **programs: str) -> str:
     return str(folder)
 
 
-def test_a_last_line_without_an_end_is_a_line(node: Node, releases, bundle, tmp_path):
+def test_last_line_without_end_is_line(node: Node, releases, bundle, tmp_path):
     # A Python that comes after the one that has a bundle.
     path = without(node, tmp_path / "bin", **{"python3.19": "echo 19"})
     releases.sign(f"{pointer.SCHEMA}\nversion 1.2.3\nbundle debian-{PYTHON} {bundle[0]} {bundle[1]}")
     assert state(node.run(*releases.words, PATH=path))[0] == "configured"
 
 
-def test_a_python_that_hangs_or_makes_noise_does_not_keep_others_from_being_found(node: Node, releases, tmp_path):
+def test_python_that_hangs_or_makes_noise_does_not_keep_others_from_being_found(node: Node, releases, tmp_path):
     # The bound of the one that hangs, and of no other, is shorter than a node's.
     bound = f'[ "$2" != python3 ] || set -- 1 "$2"; exec {node.programs}/timeout "$@"'
     noisy = f'echo noise; printf more; exec "{sys.executable}" "$@"'
@@ -170,7 +170,7 @@ def test_a_python_that_hangs_or_makes_noise_does_not_keep_others_from_being_foun
     assert state(node.run(*releases.words, PATH=without(node, tmp_path / "bin", **programs)))[0] == "configured"
 
 
-def test_a_presigned_pointer_is_followed_and_its_secret_is_not_told(node: Node, releases, stored, proxy, moto):
+def test_presigned_pointer_is_followed_and_its_secret_is_not_told(node: Node, releases, stored, proxy, moto):
     releases.move("1.2.3")
     stored.upload_file(str(releases.path), BUCKET, "pointer")
     url = stored.generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": "pointer"}).replace(moto, proxy.url)

@@ -28,7 +28,7 @@ def allows(action: str, path: str) -> bool:
     return any(fnmatch.fnmatchcase(path.removeprefix(f"/{BUCKET}/"), pattern) for pattern in keys)
 
 
-def test_the_policy_is_what_a_node_asks_for(node, stored, proxy, bundle, key, tmp_path):
+def test_policy_is_what_node_asks_for(node, stored, proxy, bundle, key, tmp_path):
     def address(name: str) -> str:
         return f"s3://{BUCKET}/mlcluster/{name}"
 

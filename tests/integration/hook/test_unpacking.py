@@ -14,7 +14,7 @@ import tarfile
 from tests.integration.hook.test_failures import failed, finished
 
 
-def test_a_bundle_that_was_spoilt_on_the_disk_is_unpacked_anew(node, bundle):
+def test_bundle_that_was_spoilt_on_disk_is_unpacked_anew(node, bundle):
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
     finished(node, node.run(*words))
     # What a power loss leaves of a file that was not yet on the disk.
@@ -64,13 +64,13 @@ def leaving(source, target, *members):
     return [*words[:3], hashlib.sha256(target.read_bytes()).hexdigest(), *words[4:]]
 
 
-def test_a_member_that_would_leave_the_bundle_does_not(node, bundle, tmp_path):
+def test_member_that_would_leave_bundle_does_not(node, bundle, tmp_path):
     words = leaving(bundle[0], tmp_path / "up.tar.gz", ("mlcluster-bundle/../../../../../../escaped", ""))
     failed(node, node.run(*words), "could not unpack the bundle into", "escaped: Member name contains '..'")
     assert not list(tmp_path.rglob("escaped"))
 
 
-def test_a_member_that_would_leave_the_bundle_through_a_link_does_not(node, bundle, tmp_path):
+def test_member_that_would_leave_bundle_through_link_does_not(node, bundle, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     way = [("mlcluster-bundle/way", str(outside)), ("mlcluster-bundle/way/escaped", "")]
@@ -83,7 +83,7 @@ def test_a_member_that_would_leave_the_bundle_through_a_link_does_not(node, bund
     assert not list(outside.iterdir())
 
 
-def test_a_manifest_that_lies_about_its_python_is_refused_in_words(node, bundle, tmp_path):
+def test_manifest_that_lies_about_its_python_is_refused_in_words(node, bundle, tmp_path):
     def lie(member, data):
         return data.replace(f'"3.{sys.version_info[1]}"'.encode(), b'"3.99"') if "MANIFEST" in member.name else data
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.rig import controller
 
 
-def test_a_name_of_several_nodes_is_refused_before_slurm_is_asked(tmp_path):
+def test_name_of_several_nodes_is_refused_before_slurm_is_asked(tmp_path):
     scontrol = tmp_path / "bin" / "scontrol"
     scontrol.parent.mkdir()
     scontrol.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\n')

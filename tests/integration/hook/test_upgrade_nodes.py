@@ -128,7 +128,7 @@ def changed(said: str) -> dict[str, int]:
     return {name: int(count) for name, count in found if name != "localhost"}
 
 
-def test_nodes_are_upgraded_canary_first_and_a_persons_drain_stays(slurm, tmp_path):
+def test_nodes_are_upgraded_canary_first_and_persons_drain_stays(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     slurm.run("scontrol", "update", f"NodeName={second}", "State=DRAIN", "Reason=GPU 3 is slow")
     done = upgrade(slurm, tmp_path, upgrade_nodes_proof=["true"])
@@ -138,7 +138,7 @@ def test_nodes_are_upgraded_canary_first_and_a_persons_drain_stays(slurm, tmp_pa
     assert states(slurm)[second] == ("drained", "GPU 3 is slow")
 
 
-def test_a_canary_that_fails_stays_drained_and_stops_the_rest(slurm, tmp_path):
+def test_canary_that_fails_stays_drained_and_stops_rest(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     done = upgrade(slurm, tmp_path, upgrade_nodes_proof=["false"])
     assert done.returncode != 0
@@ -152,7 +152,7 @@ def test_a_canary_that_fails_stays_drained_and_stops_the_rest(slurm, tmp_path):
     assert [state for state, _reason in states(slurm).values()] == ["idle"] * len(states(slurm))
 
 
-def test_roles_wait_for_the_job_and_a_second_run_of_a_release_changes_nothing(slurm, tmp_path):
+def test_roles_wait_for_job_and_second_run_of_release_changes_nothing(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     # It ends only once the playbook waits for it.
     job = jobs.submit(slurm, f"while [ ! -e {tmp_path}/go ]; do sleep 0.2; done; echo whole", f"--nodelist={first}")
@@ -179,7 +179,7 @@ def test_roles_wait_for_the_job_and_a_second_run_of_a_release_changes_nothing(sl
     assert f"{first} has had 570.1" in again.stdout
 
 
-def test_a_node_that_fails_stops_the_next_batch_and_not_its_neighbours(slurm, tmp_path):
+def test_node_that_fails_stops_next_batch_and_not_its_neighbours(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     (tmp_path / f"fail-{first}").touch()
     done = upgrade(slurm, tmp_path, **roles(upgrade_nodes_proof=["true"], upgrade_nodes_batches=[2]))
@@ -190,7 +190,7 @@ def test_a_node_that_fails_stops_the_next_batch_and_not_its_neighbours(slurm, tm
     assert (tmp_path / f"driver-{second}").exists()
 
 
-def test_a_node_that_cannot_be_reached_stays_drained_and_its_neighbour_is_upgraded(slurm, tmp_path):
+def test_node_that_cannot_be_reached_stays_drained_and_its_neighbour_is_upgraded(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     done = upgrade(slurm, tmp_path, gone=[first], upgrade_nodes_proof=["true"], upgrade_nodes_batches=[2])
     assert done.returncode != 0
@@ -200,7 +200,7 @@ def test_a_node_that_cannot_be_reached_stays_drained_and_its_neighbour_is_upgrad
     assert (tmp_path / "changed").read_text().split() == [second]
 
 
-def test_a_job_that_does_not_end_is_let_be(slurm, tmp_path):
+def test_job_that_does_not_end_is_let_be(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     job = jobs.submit(slurm, "sleep 600", f"--nodelist={first}")
     jobs.wait(slurm, job, "RUNNING")
@@ -251,6 +251,6 @@ def test_reimage_gives_each_node_another_instance(saving, tmp_path):
     assert set(changed(again.stdout).values()) == {0}
 
 
-def test_a_way_that_is_not_known_is_refused(slurm, tmp_path):
+def test_way_that_is_not_known_is_refused(slurm, tmp_path):
     done = upgrade(slurm, tmp_path, upgrade_nodes_how="magic")
     assert done.returncode != 0 and "say -e upgrade_nodes_how=roles, reboot or reimage" in done.stdout

@@ -11,7 +11,7 @@ import os
 from tests.integration.hook.test_failures import failed, finished
 
 
-def test_a_lock_of_dpkg_is_waited_for_and_one_that_stays_is_named(node, bundle):
+def test_lock_of_dpkg_is_waited_for_and_one_that_stays_is_named(node, bundle):
     lock = node.root / "var/lib/dpkg/lock-frontend"
     lock.parent.mkdir(parents=True)
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
@@ -28,7 +28,7 @@ def test_a_lock_of_dpkg_is_waited_for_and_one_that_stays_is_named(node, bundle):
     assert ran.status["state"] == "configured" and ran.status["warnings"] == [], ran.out
 
 
-def test_what_the_head_node_writes_is_waited_for_and_named_where_it_does_not_come(node, bundle):
+def test_what_head_node_writes_is_waited_for_and_named_where_it_does_not_come(node, bundle):
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark", "--wait-for", "/fsx/ready"]
     ran = node.run(*words, "--wait-seconds", "1")
     failed(node, ran, "/fsx/ready is not there after", "see whether the head node has written it")

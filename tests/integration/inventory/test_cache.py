@@ -31,7 +31,7 @@ def cached(inventory):
     return {"cache": True, "cache_plugin": "jsonfile", "cache_connection": str(folder), "cache_timeout": 3600}, folder
 
 
-def test_cached_run_needs_no_network_and_the_key_that_made_it(inventory, cluster, cached):
+def test_cached_run_needs_no_network_and_key_that_made_it(inventory, cluster, cached):
     options, _folder = cached
     more = {"enrich": ENRICH, **COMPOSED}
     with Endpoint(Scenario((Region("us-east-1", cluster),))) as endpoint:
@@ -119,7 +119,7 @@ def test_another_account_is_another_entry(play, inventory, cached):
         assert listed.only()["ec2_account_id"] == endpoint.state.keys[key]
 
 
-def test_options_of_the_output_use_the_same_entry(play, inventory, cached, cluster):
+def test_options_of_output_use_same_entry(play, inventory, cached, cluster):
     options, _folder = cached
     endpoint = play(*cluster)
     inventory(endpoint, **options)
@@ -129,7 +129,7 @@ def test_options_of_the_output_use_the_same_entry(play, inventory, cached, clust
     assert endpoint.count() == asked
 
 
-def test_amazon_aws_2998_an_entry_of_another_format_is_not_read(play, inventory, cached):
+def test_amazon_aws_2998_entry_of_another_format_is_not_read(play, inventory, cached):
     options, folder = cached
     endpoint = play(Fleet())
     first = inventory(endpoint, **options)
@@ -169,7 +169,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_entry_costs_one_warning_and_no_host(play, inventory, cached, name):
+def test_broken_entry_costs_one_warning_and_no_host(play, inventory, cached, name):
     options, folder = cached
     endpoint = play(Fleet())
     first = inventory(endpoint, **options)
@@ -187,7 +187,7 @@ def test_a_broken_entry_costs_one_warning_and_no_host(play, inventory, cached, n
         assert endpoint.count("DescribeInstances") == 2
 
 
-def test_a_place_that_cannot_be_used_costs_one_warning_and_no_host(play, inventory, cached):
+def test_place_that_cannot_be_used_costs_one_warning_and_no_host(play, inventory, cached):
     options, folder = cached
     endpoint = play(Fleet())
     first = inventory(endpoint)
@@ -197,7 +197,7 @@ def test_a_place_that_cannot_be_used_costs_one_warning_and_no_host(play, invento
     assert again.said.count("WARNING") == 1 and "the cache is not used" in again.said
 
 
-def test_an_entry_where_anybody_could_have_put_it_is_not_used(play, inventory, cached):
+def test_entry_where_anybody_could_have_put_it_is_not_used(play, inventory, cached):
     options, folder = cached
     endpoint = play(Fleet(tags={"look": "first"}, tags_later={"look": "later"}))
     inventory(endpoint, **options)
@@ -225,7 +225,7 @@ def test_many_runs_at_once_share_one_cache(play, inventory, cached, cluster):
     assert inventory.read(path, **endpoint.environment()).said == ""
 
 
-def test_the_entry_is_trimmed_and_holds_no_secret(play, inventory, cached):
+def test_entry_is_trimmed_and_holds_no_secret(play, inventory, cached):
     options, folder = cached
     endpoint = play(Fleet(count=20))
     inventory(endpoint, **options)
@@ -235,7 +235,7 @@ def test_the_entry_is_trimmed_and_holds_no_secret(play, inventory, cached):
     assert len(text) < 20 * 3000
 
 
-def test_a_region_that_failed_for_a_moment_is_not_cached_away(play, inventory, cached):
+def test_region_that_failed_for_moment_is_not_cached_away(play, inventory, cached):
     options, _folder = cached
     fault = Fault("DescribeInstances", "RequestLimitExceeded", times=1)
     endpoint = play(Region("us-east-1", (Fleet(),)), Region("eu-west-1", (Fleet(),), (fault,)))
@@ -244,7 +244,7 @@ def test_a_region_that_failed_for_a_moment_is_not_cached_away(play, inventory, c
     assert len(inventory(endpoint, regions=regions, **options).hosts) == 2
 
 
-def test_a_region_that_stays_denied_is_said_again_from_the_cache(play, inventory, cached):
+def test_region_that_stays_denied_is_reported_again_from_cache(play, inventory, cached):
     options, _folder = cached
     fault = Fault("DescribeInstances", "UnauthorizedOperation")
     endpoint = play(Region("us-east-1", (Fleet(),)), Region("eu-west-1", (Fleet(),), (fault,)))
@@ -255,7 +255,7 @@ def test_a_region_that_stays_denied_is_said_again_from_the_cache(play, inventory
     assert (again.out, again.said) == (first.out, first.said) and "eu-west-1" in again.said
 
 
-def test_the_types_that_are_kept_are_private_and_survive_rubbish(play, inventory):
+def test_types_that_are_kept_are_private_and_survive_rubbish(play, inventory):
     endpoint = play(Fleet())
     first = inventory(endpoint)
     kept = Path(inventory.environment["XDG_CACHE_HOME"]) / "mlcluster" / "ec2_instance_types.json"

@@ -104,7 +104,7 @@ def theirs(inventory, endpoint):
     )
 
 
-def test_350_hosts_have_the_values_and_groups_that_aws_ec2_gives_them(play, inventory):
+def test_350_hosts_have_values_and_groups_that_aws_ec2_gives_them(play, inventory):
     endpoint = play(*FLEETS, page_size=100)
     ours, other = inventory(endpoint), theirs(inventory, endpoint)
     assert len(ours.hosts) == len(other.hosts) == 350
@@ -197,7 +197,7 @@ def test_two_regions_of_moto(moto, inventory):
     assert set(inventory.read(inventory.file(options), **KEYS).hosts) >= {ids["boss"], ids["n1"], ids["n2"]}
 
 
-def test_a_region_of_our_own_endpoint_has_what_moto_has(moto, play, inventory):
+def test_region_of_our_own_endpoint_has_what_moto_has(moto, play, inventory):
     url, ids = moto
     ours = inventory(play(Region("us-east-1", (Fleet(cluster="train", queue="q", compute_resource="c"),)))).only()
     options = {"plugin": "mlcluster.aws.ec2_nodes", "endpoint_url": url, "filters": {"instance-id": ids["n1"]}}

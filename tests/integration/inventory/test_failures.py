@@ -47,7 +47,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize(("region", "reason"), FAILURES.values(), ids=FAILURES)
-def test_one_region_fails_and_the_others_stay(play, inventory, region, reason):
+def test_one_region_fails_and_others_stay(play, inventory, region, reason):
     endpoint = play(HOME, region)
     listed = inventory(endpoint, regions=BOTH)
     assert set(listed.hosts) == {host.id for host in endpoint.hosts()}
@@ -60,7 +60,7 @@ def test_one_region_fails_and_the_others_stay(play, inventory, region, reason):
 
 
 @pytest.mark.parametrize(("region", "reason"), FAILURES.values(), ids=FAILURES)
-def test_strict_regions_makes_it_an_error(play, inventory, region, reason):
+def test_strict_regions_makes_it_error(play, inventory, region, reason):
     listed = inventory(play(HOME, region), regions=BOTH, strict_regions=True)
     assert listed.hosts == {}
     assert "strict_regions" in listed.said and "eu-west-1" in listed.said and reason in listed.said
@@ -75,14 +75,14 @@ def test_of_all_regions_five_fail_in_their_own_ways_and_two_answer(inventory):
     assert failed == {"eu-west-1", "eu-north-1", "ap-south-1", "us-west-2", "sa-east-1"}
 
 
-def test_an_error_can_end_the_command(play, inventory):
+def test_error_can_end_command(play, inventory):
     endpoint = play(HOME, far(failing("UnauthorizedOperation")))
     path = inventory.file(inventory.options(endpoint, regions=BOTH, strict_regions=True))
     listed = inventory.command(endpoint, path, "--list", ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED="true")
     assert listed.status != 0 and "eu-west-1" in listed.said
 
 
-def test_a_page_in_the_middle_that_fails_fails_its_region(play, inventory):
+def test_page_in_middle_that_fails_fails_its_region(play, inventory):
     endpoint = play(
         HOME, Region("eu-west-1", (Fleet(count=25, interfaces=1),), (failing("InternalError", page=1),)), page_size=10
     )
@@ -91,7 +91,7 @@ def test_a_page_in_the_middle_that_fails_fails_its_region(play, inventory):
     assert "eu-west-1" in listed.said and "InternalError" in listed.said
 
 
-def test_when_no_region_answers_there_is_an_error(play, inventory):
+def test_when_no_region_answers_there_is_error(play, inventory):
     listed = inventory(play(far(failing("UnauthorizedOperation"))), regions=["eu-west-1"])
     assert listed.hosts == {} and "no region answered" in listed.said and "UnauthorizedOperation" in listed.said
 
@@ -104,7 +104,7 @@ def test_throttling_that_ends_is_survived(play, inventory):
 
 
 @pytest.mark.parametrize("mode", ["standard", "adaptive"])
-def test_a_dropped_connection_is_tried_again(play, inventory, mode):
+def test_dropped_connection_is_tried_again(play, inventory, mode):
     endpoint = play(Region("us-east-1", (Fleet(count=2),), (failing("drop", times=1),)))
     assert len(inventory(endpoint, max_attempts=3, retry_mode=mode).hosts) == 2
 
@@ -116,7 +116,7 @@ def test_amazon_aws_2574_zero_hosts_say_who_was_asked_for_what(play, inventory):
         assert word in listed.said
 
 
-def test_zero_hosts_after_exclusion_say_so(play, inventory):
+def test_zero_hosts_after_exclusion_report_it(play, inventory):
     listed = inventory(play(HOME), include="cluster_name")
     assert listed.hosts == {} and "include and exclude leave none of the 2 instances" in listed.said
 
@@ -138,7 +138,7 @@ def test_no_region_is_one_sentence(play, inventory):
     assert "no region is known" in listed.said and "regions" in listed.said and "Traceback" not in listed.said
 
 
-def test_amazon_aws_127_an_unknown_profile_is_named(play, inventory):
+def test_amazon_aws_127_unknown_profile_is_named(play, inventory):
     listed = inventory(play(HOME), profile="nobody")
     assert "the AWS profile 'nobody' does not exist" in listed.said and "Traceback" not in listed.said
 
@@ -150,7 +150,7 @@ def test_credentials_that_are_refused_are_one_sentence(play, inventory):
     assert "AuthFailure" in listed.said and "us-east-1" in listed.said and "Traceback" not in listed.said
 
 
-def test_an_endpoint_where_nothing_listens_is_one_sentence(inventory):
+def test_endpoint_where_nothing_listens_is_one_sentence(inventory):
     # Bound and deaf: a port that was free a moment ago may be another program's by now.
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
@@ -161,7 +161,7 @@ def test_an_endpoint_where_nothing_listens_is_one_sentence(inventory):
     assert "Traceback" not in listed.said
 
 
-def test_amazon_aws_566_the_role_asks_for_the_regions(play, inventory):
+def test_amazon_aws_566_role_asks_for_regions(play, inventory):
     region = Region("us-east-1", (Fleet(account="444455556666"),), (Fault("DescribeRegions", account="111122223333"),))
     endpoint = play(region, roles=ROLES)
     listed = inventory(endpoint, regions=["all"], assume_role_arn=ROLES[1].arn)
@@ -169,14 +169,14 @@ def test_amazon_aws_566_the_role_asks_for_the_regions(play, inventory):
     assert [call.account for call in endpoint.calls if call.operation == "DescribeRegions"] == ["444455556666"]
 
 
-def test_amazon_aws_1908_two_roles_give_the_hosts_of_both_accounts(play, inventory):
+def test_amazon_aws_1908_two_roles_give_hosts_of_both_accounts(play, inventory):
     endpoint = play(Fleet(count=2), Fleet(count=3, account="444455556666"), roles=ROLES)
     listed = inventory(endpoint, assume_role_arn=[role.arn for role in ROLES])
     accounts = [host["ec2_account_id"] for host in listed.hosts.values()]
     assert (accounts.count("111122223333"), accounts.count("444455556666")) == (2, 3)
 
 
-def test_two_profiles_give_the_hosts_of_both_accounts(play, inventory):
+def test_two_profiles_give_hosts_of_both_accounts(play, inventory):
     endpoint = play(Fleet(count=2), Fleet(count=3, account="444455556666"))
     keys = inventory.folder / "credentials"
     sections = (("one", "AKIARIGMAIN"), ("two", "AKIARIGOTHER"))
@@ -192,7 +192,7 @@ def test_two_profiles_give_the_hosts_of_both_accounts(play, inventory):
     assert "the AWS profile 'gone' does not exist" in listed.said and "its hosts are missing" in listed.said
 
 
-def test_an_external_id_and_a_session_name_are_passed_on(inventory):
+def test_external_id_and_session_name_are_passed_on(inventory):
     role = Role("arn:aws:iam::444455556666:role/guarded", "444455556666", external_id="secret-word")
     with Endpoint(Scenario((Region("us-east-1", (Fleet(account="444455556666"),)),), roles=(role,))) as endpoint:
         options = {"assume_role_arn": role.arn, "assume_role_session_name": "nightly"}
@@ -213,7 +213,7 @@ ENRICHMENTS = {
 
 
 @pytest.mark.parametrize("name", ENRICHMENTS)
-def test_an_enrichment_that_fails_costs_nothing_else(play, inventory, cluster, name):
+def test_enrichment_that_fails_costs_nothing_else(play, inventory, cluster, name):
     operation, variable = ENRICHMENTS[name]
     code = "UnauthorizedOperation" if operation.startswith("DescribeC") else "AccessDeniedException"
     endpoint = play(Region("us-east-1", cluster, (Fault(operation, code),)))
@@ -228,7 +228,7 @@ def test_an_enrichment_that_fails_costs_nothing_else(play, inventory, cluster, n
         assert any(host[kept] for host in listed.hosts.values()), kept
 
 
-def test_types_come_from_the_table_when_the_call_is_denied(play, inventory, cluster):
+def test_types_come_from_table_when_call_is_denied(play, inventory, cluster):
     endpoint = play(Region("us-east-1", cluster, (Fault("DescribeInstanceTypes"),)))
     listed = inventory(endpoint)
     assert "DescribeInstanceTypes failed in us-east-1" in listed.said
@@ -237,7 +237,7 @@ def test_types_come_from_the_table_when_the_call_is_denied(play, inventory, clus
     assert len(listed.groups["gpu"]) == 3
 
 
-def test_a_region_that_is_too_slow_does_not_hold_up_the_others(play, inventory):
+def test_region_that_is_too_slow_does_not_hold_up_others(play, inventory):
     # Seconds enough for a busy machine to answer for the other region, with what it has made beforehand.
     endpoint = play(HOME, far(latency_ms=600_000))
     endpoint.prepare()
@@ -246,7 +246,7 @@ def test_a_region_that_is_too_slow_does_not_hold_up_the_others(play, inventory):
     assert listed.said.count("WARNING") == 1 and "eu-west-1: ReadTimeoutError" in listed.said
 
 
-def test_ctrl_c_ends_the_run_though_a_region_hangs(tmp_path):
+def test_ctrl_c_ends_run_though_region_hangs(tmp_path):
     scenario = Scenario(regions=(HOME, far(latency_ms=120_000), Region("us-west-2", (Fleet(),), latency_ms=120_000)))
     with Endpoint(scenario) as endpoint:
         path = tmp_path / "t.ec2_nodes.yml"

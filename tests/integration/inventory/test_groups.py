@@ -17,7 +17,7 @@ def of(endpoint, **wanted):
     return {h.id for h in endpoint.hosts() if all(getattr(h.fleet, k) == v for k, v in wanted.items())}
 
 
-def test_a_parallelcluster_is_grouped_by_what_its_nodes_are(play, inventory, cluster):
+def test_parallelcluster_is_grouped_by_what_its_nodes_are(play, inventory, cluster):
     endpoint = play(*cluster)
     groups = inventory(endpoint).groups
     everything = {host.id for host in endpoint.hosts()}
@@ -42,7 +42,7 @@ def test_a_parallelcluster_is_grouped_by_what_its_nodes_are(play, inventory, clu
     }
 
 
-def test_ansible_40581_names_of_groups_are_made_safe_and_the_raw_name_is_kept(play, inventory):
+def test_ansible_40581_names_of_groups_are_made_safe_and_raw_name_is_kept(play, inventory):
     endpoint = play(Fleet(cluster="my-cluster.1", queue="p5 east/2", compute_resource="ünï"))
     listed = inventory(endpoint)
     assert {"cluster_my_cluster_1", "queue_p5_east_2", "compute_resource__n_"} <= set(listed.groups)
@@ -52,7 +52,7 @@ def test_ansible_40581_names_of_groups_are_made_safe_and_the_raw_name_is_kept(pl
     assert listed.said == ""
 
 
-def test_two_clusters_have_a_group_each(play, inventory):
+def test_two_clusters_have_group_each(play, inventory):
     endpoint = play(Fleet(count=2, cluster="a", queue="q", compute_resource="c"), Fleet(cluster="b", role="HeadNode"))
     groups = inventory(endpoint).groups
     assert (len(groups["cluster_a"]), len(groups["cluster_b"])) == (2, 1)
@@ -66,7 +66,7 @@ def test_ansible_11898_impaired_and_retiring_nodes(play, inventory):
     assert not {"impaired", "retiring"} & set(inventory(endpoint).groups)
 
 
-def test_network_nodes_make_a_tree_of_groups(play, inventory):
+def test_network_nodes_make_tree_of_groups(play, inventory):
     endpoint = play(Fleet(count=9, interfaces=1))
     listed = inventory(endpoint, enrich=["topology"])
     for host in endpoint.hosts():
@@ -81,7 +81,7 @@ def test_ansible_79664_tags_do_not_make_groups(play, inventory):
     assert set(groups) <= {"all", "ungrouped", "type_c6i_4xlarge", "az_use1_az1"}
 
 
-def test_tags_of_ones_own_say_what_a_node_is(play, inventory):
+def test_tags_of_ones_own_say_what_node_is(play, inventory):
     tags = {"Cluster": "own", "Role": "controller", "Partition": "p"}
     endpoint = play(Fleet(tags=tags), Fleet(tags={"Cluster": "own"}))
     keys = {"cluster": "Cluster", "node_type": "Role", "queue": "Partition"}
@@ -125,7 +125,7 @@ def test_extra_vars_in_constructed_options(play, inventory):
     assert listed.only()["y"] == "runningx"
 
 
-def test_amazon_aws_49_the_address_is_always_explicit(play, inventory, cluster):
+def test_amazon_aws_49_address_is_always_explicit(play, inventory, cluster):
     endpoint = play(*cluster)
     listed = inventory(endpoint, hostnames=["tag:Name"])
     assert {host["ansible_host"] for host in listed.hosts.values()} == {host.ip for host in endpoint.hosts()}
@@ -135,7 +135,7 @@ def test_amazon_aws_49_the_address_is_always_explicit(play, inventory, cluster):
     assert public[endpoint.hosts()[2].id]["ansible_host"] == endpoint.hosts()[2].ip
 
 
-def test_a_bastion_is_the_head_node_of_the_same_cluster(play, inventory, cluster):
+def test_bastion_is_head_node_of_same_cluster(play, inventory, cluster):
     other = (
         Fleet(cluster="b", role="HeadNode", type="c6i.4xlarge"),
         Fleet(cluster="b", queue="q", compute_resource="c"),
@@ -154,20 +154,20 @@ def test_a_bastion_is_the_head_node_of_the_same_cluster(play, inventory, cluster
             assert jump in variables["ansible_ssh_common_args"] and "ProxyJump" in variables["ansible_ssh_common_args"]
 
 
-def test_the_bastion_is_found_though_it_is_excluded(play, inventory, cluster):
+def test_bastion_is_found_though_it_is_excluded(play, inventory, cluster):
     endpoint = play(*cluster)
     listed = inventory(endpoint, connection="ssh_bastion", include="node_type == 'compute'")
     assert len(listed.hosts) == 5 and listed.said == ""
     assert all(endpoint.hosts()[0].public_ip in host["ansible_ssh_common_args"] for host in listed.hosts.values())
 
 
-def test_a_bastion_of_ones_own(play, inventory, cluster):
+def test_bastion_of_ones_own(play, inventory, cluster):
     listed = inventory(play(*cluster), connection="ssh_bastion", bastion_host="jump.example.org", bastion_port=2222)
     assert all("jump.example.org:2222" in host["ansible_ssh_common_args"] for host in listed.hosts.values())
 
 
 @pytest.mark.parametrize("option", ["bastion_user", "bastion_host"])
-def test_a_bastion_cannot_smuggle_arguments(play, inventory, cluster, option):
+def test_bastion_cannot_smuggle_arguments(play, inventory, cluster, option):
     listed = inventory(play(*cluster), connection="ssh_bastion", **{option: "x -o ProxyCommand=touch"})
     assert listed.hosts == {} and option in listed.said
 
@@ -196,7 +196,7 @@ def test_site_yml_finds_its_hosts_without_any_mapping(play, inventory, cluster):
 
 
 @pytest.mark.parametrize("folder", ["ec2", "parallelcluster"])
-def test_an_example_works_as_it_is(play, inventory, folder):
+def test_example_works_as_it_is(play, inventory, folder):
     # The environment says where AWS is, as it does for any user: nothing in the example is changed.
     endpoint = play(
         Fleet(

@@ -16,7 +16,7 @@ def test_instance_ids_by_default(play, inventory, cluster):
     assert set(listed.hosts) == {host.id for host in endpoint.hosts()} and listed.said == ""
 
 
-def test_ansible_62583_hosts_that_share_a_name_stay_apart(play, inventory):
+def test_ansible_62583_hosts_that_share_name_stay_apart(play, inventory):
     endpoint = play(Fleet(count=3, cluster="train", queue="gpu", compute_resource="p5"))
     listed = inventory(endpoint, hostnames=["tag:Name"])
     assert set(listed.hosts) == {f"Compute-{host.id}" for host in endpoint.hosts()}
@@ -24,7 +24,7 @@ def test_ansible_62583_hosts_that_share_a_name_stay_apart(play, inventory):
     assert {host["ec2_tags"]["Name"] for host in listed.hosts.values()} == {"Compute"}
 
 
-def test_a_collision_across_regions_counts_too(play, inventory):
+def test_collision_across_regions_counts_too(play, inventory):
     endpoint = play(
         Region("us-east-1", (Fleet(name="one"),)), Region("eu-west-1", (Fleet(name="one"), Fleet(name="two")))
     )
@@ -33,7 +33,7 @@ def test_a_collision_across_regions_counts_too(play, inventory):
     assert set(listed.hosts) == {f"one-{ids[0]}", f"one-{ids[1]}", "two"}
 
 
-def test_a_collision_across_files_counts_too(play, inventory):
+def test_collision_across_files_counts_too(play, inventory):
     regions = ("us-east-1", "eu-west-1")
     endpoint = play(*(Region(region, (Fleet(name="head"), Fleet(name=region))) for region in regions))
     named = {"hostnames": ["tag:Name"]}
@@ -41,7 +41,7 @@ def test_a_collision_across_files_counts_too(play, inventory):
         inventory.file(inventory.options(endpoint, regions=[region], **named), f"{region}.ec2_nodes.yml")
         for region in regions
     )
-    # The first file once more: the same instance under the same name is no collision.
+    # The first file once more: the same instance under the same name is not a collision.
     listed = inventory.read(first, "-i", str(second), "-i", str(first), **endpoint.environment())
     other = endpoint.hosts("eu-west-1")[0].id
     assert set(listed.hosts) == {"head", f"head-{other}", *regions}
@@ -49,7 +49,7 @@ def test_a_collision_across_files_counts_too(play, inventory):
     assert listed.hosts["head"]["ec2_region"] == "us-east-1"
 
 
-def test_amazon_aws_583_the_next_preference_when_a_tag_is_missing(play, inventory):
+def test_amazon_aws_583_next_preference_when_tag_is_missing(play, inventory):
     endpoint = play(Fleet(name="named"), Fleet(), Fleet(name=" "))
     listed = inventory(endpoint, hostnames=["tag:Name", "private_dns"])
     assert set(listed.hosts) == {"named", endpoint.hosts()[1].private_dns, endpoint.hosts()[2].private_dns}
@@ -71,7 +71,7 @@ def test_slurm_node_names_where_there_are_some(play, inventory, cluster):
     assert listed.hosts["gpu-dy-p5-2"]["ec2_slurm_node_name"] == "gpu-dy-p5-2"
 
 
-def test_amazon_aws_814_a_name_is_never_made_from_an_expression_in_a_tag(play, inventory):
+def test_amazon_aws_814_name_is_never_made_from_expression_in_tag(play, inventory):
     endpoint = play(Fleet(name="{{ 40 + 2 }}"), Fleet(name="a b/c;rm"), Fleet(name="-o"), Fleet(name="all"))
     listed = inventory(endpoint, hostnames=["tag:Name"])
     assert len(listed.hosts) == 4 and "42" not in " ".join(listed.hosts)
@@ -82,19 +82,19 @@ def test_amazon_aws_814_a_name_is_never_made_from_an_expression_in_a_tag(play, i
     assert tags == {"{{ 40 + 2 }}", "a b/c;rm", "-o", "all"}
 
 
-def test_a_name_of_a_group_is_not_taken_by_a_host(play, inventory):
+def test_name_of_group_is_not_taken_by_host(play, inventory):
     endpoint = play(Fleet(name="gpu"), Fleet(name="type_p5_48xlarge"))
     listed = inventory(endpoint, hostnames=["tag:Name"])
     assert set(listed.hosts) == {f"{host.fleet.name}-{host.id}" for host in endpoint.hosts()}
     assert listed.groups["gpu"] == set(listed.hosts)
 
 
-def test_an_unknown_preference_is_one_sentence(play, inventory):
+def test_unknown_preference_is_one_sentence(play, inventory):
     listed = inventory(play(Fleet()), hostnames=["name"])
     assert "hostnames: 'name' is not known" in listed.said and "Traceback" not in listed.said
 
 
-def test_a_node_with_many_interfaces_is_one_host_with_its_primary_address(play, inventory):
+def test_node_with_many_interfaces_is_one_host_with_its_primary_address(play, inventory):
     endpoint = play(Fleet(count=2, type="p5.48xlarge"))
     listed = inventory(endpoint, hostnames=["private_ip"])
     assert set(listed.hosts) == {host.ip for host in endpoint.hosts()}

@@ -44,7 +44,7 @@ def test_hostile_tags_come_out_verbatim(hostile, inventory):
     assert listed.said == "" and not hacked(inventory)
 
 
-def test_hostile_tags_through_the_constructed_options(hostile, inventory):
+def test_hostile_tags_through_constructed_options(hostile, inventory):
     compose = {f"c_{name}": f"ec2_tags['{name}']" for name in HOSTILE}
     compose.update({f"d_{name}": f"ec2_tags['{name}'] | default('none')" for name in HOSTILE})
     compose["joined"] = "'<' ~ ec2_tags.template ~ '>'"
@@ -61,7 +61,7 @@ def test_hostile_tags_through_the_constructed_options(hostile, inventory):
     assert all(name.replace("_", "").isalnum() for name in listed.groups)
 
 
-def test_hostile_text_in_everything_that_a_cluster_is_named_by(play, inventory):
+def test_hostile_text_in_everything_that_cluster_is_named_by(play, inventory):
     text = HOSTILE["template"]
     endpoint = play(
         Fleet(
@@ -77,7 +77,7 @@ def test_hostile_text_in_everything_that_a_cluster_is_named_by(play, inventory):
 
 
 @pytest.mark.parametrize("cache", [False, True])
-def test_a_play_sees_hostile_tags_as_text(hostile, inventory, cache):
+def test_play_sees_hostile_tags_as_text(hostile, inventory, cache):
     kept = {"cache": True, "cache_plugin": "jsonfile", "cache_connection": str(inventory.folder / "cache")}
     path = inventory.file(
         inventory.options(hostile, compose={"copied": "ec2_tags.template"}, **(kept if cache else {}))
@@ -103,7 +103,7 @@ def test_a_play_sees_hostile_tags_as_text(hostile, inventory, cache):
         assert not hacked(inventory)
 
 
-def test_options_made_from_extra_vars_do_not_open_the_api_to_templates(play, inventory):
+def test_options_made_from_extra_vars_do_not_open_api_to_templates(play, inventory):
     endpoint = play(Fleet(name="{{ 1 }}", cluster="train", queue="{{ 2 }}", compute_resource="x"))
     listed = inventory(
         endpoint, "-e", "want=train", cluster_name="{{ want }}", include="tags.Name == '{{ '{{' }} 1 {{ '}}' }}'"

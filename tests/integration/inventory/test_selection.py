@@ -19,7 +19,7 @@ def ids(endpoint, region="us-east-1", **wanted):
     return {h.id for h in endpoint.hosts(region) if all(getattr(h.fleet, k) == v for k, v in wanted.items())}
 
 
-def test_the_real_command_reads_an_inventory(play, inventory, cluster):
+def test_real_command_reads_inventory(play, inventory, cluster):
     endpoint = play(*cluster)
     path = inventory.file(inventory.options(endpoint))
     listed = inventory.command(endpoint, path, "--graph")
@@ -27,7 +27,7 @@ def test_the_real_command_reads_an_inventory(play, inventory, cluster):
     assert all(f"--{name}" in listed.out for name in ids(endpoint))
 
 
-def test_amazon_aws_875_only_the_default_region_is_asked(play, inventory):
+def test_amazon_aws_875_only_default_region_is_asked(play, inventory):
     endpoint = play(Region("us-east-1", (Fleet(),)), Region("eu-west-1", (Fleet(),)))
     assert set(inventory(endpoint).hosts) == ids(endpoint)
     assert endpoint.count("DescribeInstances") == 1
@@ -35,13 +35,13 @@ def test_amazon_aws_875_only_the_default_region_is_asked(play, inventory):
 
 
 @pytest.mark.parametrize("name", ["AWS_REGION", "AWS_DEFAULT_REGION"])
-def test_the_default_region_comes_from_the_environment(play, inventory, name):
+def test_default_region_comes_from_environment(play, inventory, name):
     endpoint = play(Region("us-east-1", (Fleet(),)), Region("eu-west-1", (Fleet(),)))
     inventory.environment = {name: "eu-west-1"}
     assert set(inventory(endpoint).hosts) == ids(endpoint, "eu-west-1")
 
 
-def test_the_default_region_comes_from_the_profile(play, inventory):
+def test_default_region_comes_from_profile(play, inventory):
     endpoint = play(Region("us-east-1", (Fleet(),)), Region("eu-west-1", (Fleet(),)))
     config = inventory.folder / "config"
     config.write_text("[profile far]\nregion = eu-west-1\n", encoding="utf-8")
@@ -53,7 +53,7 @@ def test_the_default_region_comes_from_the_profile(play, inventory):
     assert set(inventory.read(path, **files).hosts) == ids(endpoint, "eu-west-1")
 
 
-def test_the_default_region_comes_from_the_metadata_service(play, inventory):
+def test_default_region_comes_from_metadata_service(play, inventory):
     endpoint = play(Region("us-east-1", (Fleet(),)), Region("eu-west-1", (Fleet(),)), home_region="eu-west-1")
     inventory.environment = {}
     assert set(inventory(endpoint).hosts) == ids(endpoint, "eu-west-1")
@@ -74,7 +74,7 @@ def test_pages_are_put_together(play, inventory):
     assert len(asked) == 3 and all(1 <= int(one["MaxResults"]) <= 1000 for one in asked)
 
 
-def test_more_filter_values_than_a_call_may_have(play, inventory):
+def test_more_filter_values_than_call_may_have(play, inventory):
     endpoint = play(Fleet(count=250, type="c6i.4xlarge", interfaces=1), Fleet(count=3, type="m7g.xlarge"))
     wanted = sorted(ids(endpoint, type="c6i.4xlarge"))
     assert set(inventory(endpoint, filters={"instance-id": wanted}).hosts) == set(wanted)
@@ -89,7 +89,7 @@ def test_ansible_12233_only_running_instances_by_default(play, inventory):
     assert set(inventory(endpoint, filters={"instance-state-name": "pending"}).hosts) == ids(endpoint, state="pending")
 
 
-def test_cluster_name_is_all_that_a_parallelcluster_needs(play, inventory, cluster):
+def test_cluster_name_is_all_that_parallelcluster_needs(play, inventory, cluster):
     endpoint = play(*cluster, Fleet(cluster="other", queue="gpu", compute_resource="p5"), Fleet(name="plain"))
     assert set(inventory(endpoint, cluster_name="train").hosts) == ids(endpoint, cluster="train")
     both = inventory(endpoint, cluster_name=["train", "other"])
@@ -106,12 +106,12 @@ def test_amazon_aws_452_filters_all_have_to_match(play, inventory):
     assert set(listed.hosts) == {endpoint.hosts()[0].id}
 
 
-def test_amazon_aws_457_a_filter_that_matches_nothing_gives_nothing(play, inventory):
+def test_amazon_aws_457_filter_that_matches_nothing_gives_nothing(play, inventory):
     endpoint = play(Fleet(count=3))
     assert inventory(endpoint, filters={"tag:Name": "no such"}).hosts == {}
 
 
-def test_amazon_aws_2708_exclusion_is_judged_on_the_same_answer(play, inventory):
+def test_amazon_aws_2708_exclusion_is_judged_on_same_answer(play, inventory):
     # The tag that excludes appears between a first and a second look; only one look may decide.
     endpoint = play(Fleet(tags={"Keep": "no"}, tags_later={"Keep": "yes"}), Fleet(tags={"Keep": "yes"}))
     listed = inventory(endpoint, exclude="tags.Keep == 'no'")
@@ -119,7 +119,7 @@ def test_amazon_aws_2708_exclusion_is_judged_on_the_same_answer(play, inventory)
     assert endpoint.count("DescribeInstances") == 1
 
 
-def test_amazon_aws_182_exclude_and_include_over_the_record(play, inventory, cluster):
+def test_amazon_aws_182_exclude_and_include_over_record(play, inventory, cluster):
     endpoint = play(*cluster)
     heads = ids(endpoint, role="HeadNode")
     assert set(inventory(endpoint, exclude="node_type == 'head'").hosts) == ids(endpoint) - heads
@@ -129,7 +129,7 @@ def test_amazon_aws_182_exclude_and_include_over_the_record(play, inventory, clu
     assert set(healthy.hosts) == ids(endpoint)
 
 
-def test_a_wrong_expression_is_one_sentence(play, inventory):
+def test_wrong_expression_is_one_sentence(play, inventory):
     listed = inventory(play(Fleet()), include="tags.[")
     assert "include: not a JMESPath expression" in listed.said
     assert "Traceback" not in listed.said
@@ -152,18 +152,18 @@ def test_amazon_aws_2673_extra_vars_in_every_kind_of_option(play, inventory, clu
     assert {host["ansible_connection"] for host in listed.hosts.values()} == {"amazon.aws.aws_ssm"}
 
 
-def test_amazon_aws_127_an_option_may_be_omitted_by_its_template(play, inventory):
+def test_amazon_aws_127_option_may_be_omitted_by_its_template(play, inventory):
     endpoint = play(Fleet())
     listed = inventory(endpoint, profile="{{ lookup('env', 'NO_SUCH_THING') or omit }}")
     assert set(listed.hosts) == ids(endpoint)
 
 
-def test_an_undefined_variable_in_an_option_is_named(play, inventory):
+def test_undefined_variable_in_option_is_named(play, inventory):
     listed = inventory(play(Fleet()), cluster_name="{{ nowhere }}")
     assert listed.hosts == {} and "nowhere" in listed.said and "cluster_name" in listed.said
 
 
-def test_amazon_aws_912_a_file_with_another_name_says_what_is_wrong(play, inventory):
+def test_amazon_aws_912_file_with_another_name_says_what_is_wrong(play, inventory):
     endpoint = play(Fleet())
     path = inventory.file(inventory.options(endpoint), name="cluster.yml")
     listed = inventory.read(path, **endpoint.environment())

@@ -19,7 +19,7 @@ FIELDS = {
 }  # fmt: skip
 
 
-def test_amazon_aws_535_every_variable_has_the_prefix(play, inventory):
+def test_amazon_aws_535_every_variable_has_prefix(play, inventory):
     endpoint = play(Fleet(cluster="train", queue="gpu", compute_resource="p5"))
     assert set(inventory(endpoint).only()) == FIELDS | {"ansible_host"}
     other = inventory(endpoint, hostvars_prefix="node_").only()
@@ -32,7 +32,7 @@ def test_amazon_aws_2857_no_warning_about_reserved_names(play, inventory, cluste
     assert all(host["ec2_tags"]["Name"] for host in listed.hosts.values())
 
 
-def test_values_are_those_of_the_api(play, inventory):
+def test_values_are_those_of_api(play, inventory):
     fleet = Fleet(
         cluster="train", queue="gpu", compute_resource="p5", zone="b", placement_group="pg-1", public=True,
         reservation="cr-0123456789abcdef0", block_days_left=2, lifecycle="capacity-block", tags={"Owner": "ml"},
@@ -52,16 +52,16 @@ def test_values_are_those_of_the_api(play, inventory):
     assert variables["ec2_account_id"] == "111122223333"
 
 
-def test_amazon_aws_1550_the_id_of_the_availability_zone(play, inventory):
+def test_amazon_aws_1550_id_of_availability_zone(play, inventory):
     variables = inventory(play(Fleet(zone="c"))).only()
     assert (variables["ec2_availability_zone"], variables["ec2_availability_zone_id"]) == ("us-east-1c", "use1-az3")
 
 
-def test_the_launch_time_is_iso_text(play, inventory):
+def test_launch_time_is_iso_text(play, inventory):
     assert inventory(play(Fleet())).only()["ec2_launch_time"] == "2026-11-20T10:11:12+00:00"
 
 
-def test_values_that_an_instance_lacks_are_null(play, inventory):
+def test_values_that_instance_lacks_are_null(play, inventory):
     variables = inventory(play(Fleet(state="terminated")), states=["terminated"]).only()
     for name in ("private_ip_address", "public_ip_address", "private_dns_name", "placement_group", "cluster_name"):
         assert variables[f"ec2_{name}"] is None, name
@@ -83,19 +83,19 @@ def test_accelerators_of_each_type(play, inventory, name):
     assert found["efa_max"] == kind.efa and found["efa_attached"] == kind.efa
 
 
-def test_fewer_efa_interfaces_than_the_type_has_are_seen(play, inventory):
+def test_fewer_efa_interfaces_than_type_has_are_seen(play, inventory):
     found = inventory(play(Fleet(efa=30, interfaces=32))).only()["ec2_accelerators"]
     assert (found["efa_max"], found["efa_attached"]) == (32, 30)
 
 
-def test_the_table_answers_without_a_call(play, inventory):
+def test_table_answers_without_call(play, inventory):
     endpoint = play(Fleet())
     found = inventory(endpoint, hardware="table").only()["ec2_accelerators"]
     assert (found["source"], found["count"], found["efa_attached"]) == ("table", 8, 32)
     assert endpoint.count("DescribeInstanceTypes") == 0
 
 
-def test_the_full_record_is_there_on_request(play, inventory):
+def test_full_record_is_there_on_request(play, inventory):
     endpoint = play(Fleet(interfaces=3))
     whole = inventory(endpoint, full_record=True).only()["ec2_instance"]
     assert len(whole["NetworkInterfaces"]) == 3 and whole["CpuOptions"]["CoreCount"] == 96
@@ -113,7 +113,7 @@ def test_health_and_events(play, inventory):
     assert ending["events"][0]["not_before"] == "2026-12-04T00:00:00+00:00"
 
 
-def test_the_topology_sorts_neighbours_together(play, inventory):
+def test_topology_sorts_neighbours_together(play, inventory):
     endpoint = play(Fleet(count=9, interfaces=1), Fleet(type="c6i.4xlarge"))
     listed = inventory(endpoint, enrich=["topology"])
     *nodes, head = endpoint.hosts()
@@ -123,14 +123,14 @@ def test_the_topology_sorts_neighbours_together(play, inventory):
     assert listed.hosts[head.id]["ec2_network_nodes"] == []
 
 
-def test_the_topology_of_many_nodes_comes_in_pages(play, inventory):
+def test_topology_of_many_nodes_comes_in_pages(play, inventory):
     endpoint = play(Fleet(count=230, interfaces=1))
     listed = inventory(endpoint, enrich=["topology", "health"])
     assert all(len(host["ec2_network_nodes"]) == 3 for host in listed.hosts.values())
     assert endpoint.count("DescribeInstanceTopology") == 3 and endpoint.count("DescribeInstanceStatus") == 1
 
 
-def test_the_end_of_a_capacity_block(play, inventory):
+def test_end_of_capacity_block(play, inventory):
     endpoint = play(Fleet(reservation="cr-0aaaaaaaaaaaaaaa1", block_days_left=5), Fleet(reservation="cr-0bbb"), Fleet())
     listed = inventory(endpoint, enrich=["capacity"])
     block, plain, none = (listed.hosts[host.id]["ec2_capacity"] for host in endpoint.hosts())
@@ -148,7 +148,7 @@ def test_amazon_aws_1713_ssm_status_of_many_hosts(play, inventory, count):
     assert endpoint.count("DescribeInstanceInformation") == -(-(count + 1) // 50)
 
 
-def test_enrichments_cost_one_call_in_a_region_and_none_in_an_empty_one(play, inventory, cluster):
+def test_enrichments_cost_one_call_in_region_and_none_in_empty_one(play, inventory, cluster):
     endpoint = play(Region("us-east-1", cluster), Region("eu-west-1"))
     enrich = ["health", "topology", "capacity", "ssm", "slurm_names"]
     inventory(endpoint, regions=["us-east-1", "eu-west-1"], enrich=enrich)

@@ -46,7 +46,7 @@ def watch(runtime, engines, fault=""):
     )
 
 
-def test_a_fault_becomes_an_alert_and_ends_with_it(runtime, found):
+def test_fault_becomes_alert_and_ends_with_it(runtime, found):
     watch(runtime, found)
     wait_for("the metrics", lambda: found.query('mlcluster_verdict{check="node.drain_marker",status="pass"}'))
     assert "MlclusterIsolate" not in found.firing()

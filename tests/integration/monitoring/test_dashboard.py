@@ -33,7 +33,7 @@ OF_PEERS = "instance_job:mlcluster_drift:ratio"
 CASES = [(row, panel, query) for row, panels in ROWS.items() for panel in panels for query in panel.queries]
 
 
-def test_the_json_is_what_the_panels_say():
+def test_json_is_what_panels_say():
     board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     shown = [
         (panel["title"], [(target["expr"], target["legendFormat"]) for target in panel.get("targets", [])])
@@ -98,5 +98,5 @@ def test_each_variable_offers_something(prometheus, name):
     assert all(label in one["metric"] for one in prometheus.query(metric)) and prometheus.query(metric)
 
 
-def test_a_query_of_a_metric_that_is_not_there_gives_nothing(prometheus):
+def test_query_of_metric_that_is_missing_gives_nothing(prometheus):
     assert prometheus.query('mlcluster_verdicts{status="fail"}') == []

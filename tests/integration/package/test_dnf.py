@@ -139,7 +139,7 @@ def test_role_installs_pinned_packages_once(node):
 
 
 @pytest.mark.slow
-def test_held_package_stays_until_a_plan_changes_it(node):
+def test_held_package_stays_until_plan_changes_it(node):
     plan = Plan("role", packages=(Package("kmod", "2-1"),), hold=("kmod",))
     first = node.carry_out(plan, "packages", "hold")
     assert node.packages("kmod") == {"kmod": ("2-1", True)}, first
@@ -160,7 +160,7 @@ def test_package_file_of_another_sha256_is_refused(node):
         assert ("did not match" in output) is (not installed)
 
 
-def test_errors_of_the_network_are_tried_again(node):
+def test_errors_of_network_are_tried_again(node):
     node.run("dnf", "clean", "all")
     # dnf itself asks four times.
     node.mirror.failures = {"repomd.xml": 4, "late-1-1.noarch.rpm": 4}

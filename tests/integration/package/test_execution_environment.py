@@ -57,7 +57,7 @@ def run(tmp_path):
     return start
 
 
-def test_navigator_takes_the_settings(run):
+def test_navigator_takes_settings(run):
     schema = json.loads(run("ansible-navigator", "settings", "--schema", "json", "--mode", "stdout"))
     jsonschema.validate(SETTINGS, schema)
     # Without this the settings above would be judged by nothing.
@@ -65,7 +65,7 @@ def test_navigator_takes_the_settings(run):
         jsonschema.validate({"ansible-navigator": {"modee": "stdout"}}, schema)
 
 
-def test_navigator_runs_without_a_container_and_keeps_what_a_run_did(run, tmp_path):
+def test_navigator_runs_without_container_and_keeps_what_run_did(run, tmp_path):
     said = run("ansible-navigator", "run", CHECKOUT / "site.yml", "-i", "localhost,", "--syntax-check")
     assert "playbook: " in said
     (artifact,) = (tmp_path / ".build/navigator").glob("site-*.json")
@@ -73,7 +73,7 @@ def test_navigator_runs_without_a_container_and_keeps_what_a_run_did(run, tmp_pa
     assert (tmp_path / ".build/navigator/ansible-navigator.log").exists()
 
 
-def test_versions_agree_with_the_collection():
+def test_versions_agree_with_collection():
     settings = SETTINGS["ansible-navigator"]["execution-environment"]
     definition = yaml.safe_load(DEFINITION.read_text(encoding="utf-8"))
     assert settings["image"].endswith(f":{VERSION}") and settings["enabled"] is False
@@ -83,7 +83,7 @@ def test_versions_agree_with_the_collection():
     assert series and f"ansible-core=={series.group(1)}." in lock
 
 
-def test_builder_makes_the_context_of_the_image(run, tmp_path):
+def test_builder_makes_context_of_image(run, tmp_path):
     (tmp_path / "dist").mkdir()
     command = [CHECKOUT / ".venv/bin/ansible-galaxy", "collection", "build", "--output-path", tmp_path / "dist"]
     subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True)
@@ -126,7 +126,7 @@ def missing_files(context):
     return list(dict.fromkeys(lacks))
 
 
-def test_the_image_gets_the_python_packages_that_the_collection_lists(run):
+def test_image_gets_python_packages_that_collection_lists(run):
     found = yaml.safe_load(run("ansible-builder", "introspect", CHECKOUT / ".collections"))
     wanted = (CHECKOUT / "meta/ee-requirements.txt").read_text(encoding="utf-8").splitlines()
     mark = "  # from collection mlcluster.aws"

@@ -30,7 +30,7 @@ PLAY = """---
 """
 
 
-def test_a_directory_that_is_on_no_mount_is_refused_before_docker_is_asked(said, tmp_path):
+def test_directory_that_is_on_no_mount_is_refused_before_docker_is_asked(said, tmp_path):
     play = tmp_path / "image.yml"
     play.write_text(PLAY, encoding="utf-8")
     status, words = said(play, {"head": {"h1": {}}}, **IMAGE)

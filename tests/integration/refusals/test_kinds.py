@@ -126,7 +126,7 @@ CLUSTER = {"cluster_name": "train", "cluster_region": "us-east-1"}
         pytest.param("destroy_network", marks=pytest.mark.slow),
     ],
 )
-def test_the_playbooks_of_a_cluster_tell_them_before_aws_is_asked(said, playbook):
+def test_playbooks_of_cluster_tell_them_before_aws_is_asked(said, playbook):
     given = {"cluster_ssh_cidrs": "10.9.0.0/16", "cluster_grafana_port": "8443", "cluster_keep": "key"}
     status, words = said(f"playbooks/{playbook}.yml", {}, **CLUSTER, **given)
     assert status == 2, words
@@ -154,7 +154,7 @@ def test_run_validation_tells_them_before_slurm_is_asked(said):
 
 
 @pytest.mark.slow
-def test_packages_of_a_node_are_a_list(said):
+def test_packages_of_node_are_list(said):
     given = {"slurm_jobs_node_packages": "fio"}
     status, words = said("site.yml", {"compute": {"n1": {}}}, "--tags", "slurm_jobs_install", **given)
     assert status == 2 and "slurm_jobs_node_packages is 'fio', a text; give a list of texts" in words, words
@@ -183,7 +183,7 @@ def test_hosts_are_named_by_one_pattern(said):
         ("enroot_pyxis", {"enroot_pyxis_checksums": "pyxis=0"}, "enroot_pyxis_checksums is 'pyxis=0', a text; give a"),
     ],
 )
-def test_a_role_tells_what_its_argument_spec_takes_for_a_mapping(said, role, given, sentence):
+def test_role_tells_what_its_argument_spec_takes_for_mapping(said, role, given, sentence):
     status, words = said("site.yml", {"efa": {"n1": {}}, "compute": {"n1": {}}}, "--tags", role, **given)
     assert status == 2 and sentence in words, words
     assert "has no attribute" not in words

@@ -38,7 +38,7 @@ import pytest
         ),
     ],
 )
-def test_all_that_is_wrong_is_told_at_once(said, given, sentences):
+def test_all_that_is_wrong_is_reported_at_once(said, given, sentences):
     status, words = said("playbooks/monitor_cluster.yml", {"compute": {"n1": {}}}, monitor_cluster=given)
     assert status == 2, words
     for sentence in sentences:
@@ -46,6 +46,6 @@ def test_all_that_is_wrong_is_told_at_once(said, given, sentences):
     assert "Know the node" not in words
 
 
-def test_an_inventory_without_nodes_is_refused(said):
+def test_inventory_without_nodes_is_refused(said):
     status, words = said("playbooks/monitor_cluster.yml", {"others": {"n1": {}}})
     assert status == 2 and "nothing is watched: the inventory has no host in head:login:compute" in words

@@ -13,14 +13,14 @@ CLUSTER = {"head": {"h1": {}}, "compute": {"n1": {}}}
 
 @pytest.mark.parametrize("playbook", ["site.yml", "playbooks/verify_nodes.yml"])
 @pytest.mark.parametrize("option", ["--tags", "--skip-tags"])
-def test_a_tag_that_no_task_has_is_refused(said, playbook, option):
+def test_tag_that_no_task_has_is_refused(said, playbook, option):
     status, words = said(playbook, CLUSTER, option, "nvme_riad0")
     assert status == 2, words
     assert f"{option} nvme_riad0: no task has that tag; did you mean nvme_raid0?" in words
 
 
 @pytest.mark.parametrize("display", ["ansible.builtin.default", "mlcluster.aws.cluster_progress"])
-def test_variables_and_groups_of_nearly_the_name_are_warnings(said, display):
+def test_variables_and_groups_of_nearly_name_are_warnings(said, display):
     groups = {**CLUSTER, "instance_stores": {"n1": {"nvme_raid0_mount_pont": "/x", "nvme_raid0_mine": 1}}}
     status, words = said(
         "site.yml",
@@ -38,7 +38,7 @@ def test_variables_and_groups_of_nearly_the_name_are_warnings(said, display):
     assert "nvme_raid0_mine" not in words
 
 
-def test_a_playbook_of_ones_own_has_tags_of_its_own(said, tmp_path):
+def test_playbook_of_ones_own_has_tags_of_its_own(said, tmp_path):
     path = tmp_path / "mine.yml"
     path.write_text("- import_playbook: mlcluster.aws.site\n", encoding="utf-8")
     status, words = said(str(path), CLUSTER, "--tags", "my_own,nvme_riad0")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A run that would reach no node ends with an error: a misspelt group or limit is no success over no hosts."""
+"""A run that would reach no node ends with an error: a misspelt group or limit is not a success over no hosts."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ EACH = [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for 
 
 
 @pytest.mark.parametrize("playbook", EACH)
-def test_an_inventory_of_other_groups_is_refused(said, playbook):
+def test_inventory_of_other_groups_is_refused(said, playbook):
     status, words = said(f"playbooks/{playbook}.yml", {"gpus": {"n1": {}}}, upgrade_nodes_how="roles")
     assert status == 2 and SAID[playbook] in words, words
     assert "within --limit" not in words
 
 
 @pytest.mark.parametrize("playbook", EACH)
-def test_a_limit_that_leaves_nobody_is_refused(said, playbook):
+def test_limit_that_leaves_nobody_is_refused(said, playbook):
     groups = {**CLUSTER, "others": {"o1": {}}}
     status, words = said(f"playbooks/{playbook}.yml", groups, "--limit", "o1", upgrade_nodes_how="roles")
     # Which hosts submit is known, and --limit has left them out.
@@ -43,7 +43,7 @@ def test_a_limit_that_leaves_nobody_is_refused(said, playbook):
     assert playbook == "run_validation" or "within --limit o1" in words, words
 
 
-def test_a_target_that_nobody_is_in_is_refused_though_there_is_a_head_node(said):
+def test_target_that_nobody_is_in_is_refused_though_there_is_head_node(said):
     status, words = said("site.yml", CLUSTER, "--tags", "slurm_jobs_verify", target="queue_gup")
     assert (
         status == 2
@@ -53,7 +53,7 @@ def test_a_target_that_nobody_is_in_is_refused_though_there_is_a_head_node(said)
 
 
 @pytest.mark.parametrize("options", [(), ("--limit", "n1")], ids=["all", "limited"])
-def test_a_head_node_of_no_group_is_enough(said, options):
+def test_head_node_of_no_group_is_enough(said, options):
     groups = {"others": {"h1": {}}, "compute": {"n1": {}}}
     status, words = said("site.yml", groups, "--tags", "never", *options, head="h1")
     assert status == 0, words
@@ -72,7 +72,7 @@ def test_a_head_node_of_no_group_is_enough(said, options):
     ],
     ids=["how", "batches", "release"],
 )
-def test_an_upgrade_of_some_nodes_is_refused_as_one_of_all(said, given, sentence):
+def test_upgrade_of_some_nodes_is_refused_as_one_of_all(said, given, sentence):
     status, words = said("playbooks/upgrade_nodes.yml", CLUSTER, "--limit", "h1,n1", **given)
     assert status == 2 and sentence in words, words
     assert "Ask Slurm" not in words

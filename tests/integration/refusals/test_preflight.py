@@ -31,7 +31,7 @@ def test_nodes_that_are_ready(said, tmp_path):
     assert not report.exists()
 
 
-def test_everything_that_is_wrong_is_told_at_once(said):
+def test_everything_that_is_wrong_is_reported_at_once(said):
     groups = {
         "compute": {"n1": {}, "n2": LOST},
         "gpu": {"n1": {"nvidia_gds_mode": "nvsf", "efa_nccl_hlod": True}},
@@ -54,7 +54,7 @@ def test_everything_that_is_wrong_is_told_at_once(said):
         assert line in words, f"{line}: {words}"
 
 
-def test_no_host_and_an_unknown_playbook_are_refused(said):
+def test_no_host_and_unknown_playbook_are_refused(said):
     status, words = said(PLAYBOOK, {"web": {"w1": {}}})
     assert status == 2, words
     assert "FAIL preflight.inventory: none of the groups instance_store, efa, gpu, compute, login, head has" in words
@@ -63,7 +63,7 @@ def test_no_host_and_an_unknown_playbook_are_refused(said):
     assert status == 2 and "preflight_playbooks has create_claster: those that ask AWS are build_bundle" in words
 
 
-def test_the_report_is_written_outside_of_check_mode(said, tmp_path):
+def test_report_is_written_outside_of_check_mode(said, tmp_path):
     report = tmp_path / "report.json"
     status, words = said(PLAYBOOK, GOOD, check=False, preflight_report=str(report))
     assert status == 0, words

@@ -43,14 +43,14 @@ def play(tmp_path):
     return path
 
 
-def test_a_role_looks_by_itself_in_the_play_of_somebody_else(said, play):
+def test_role_looks_by_itself_in_play_of_somebody_else(said, play):
     status, words = said(play, {"any": {"n1": {}, "n2": {}}}, mode="compat")
     assert status == 0, words
     assert f"n1: {NOTHING}" in words and f"n2: {NOTHING}" in words
     assert "act.yml" not in words
 
 
-def test_containers_need_a_slurm_and_nothing_else_of_the_collection(said, tmp_path):
+def test_containers_need_slurm_and_nothing_else_of_collection(said, tmp_path):
     path = tmp_path / "containers.yml"
     path.write_text(CONTAINERS, encoding="utf-8")
     status, words = said(path, {"any": {"n1": {}}})
@@ -59,20 +59,20 @@ def test_containers_need_a_slurm_and_nothing_else_of_the_collection(said, tmp_pa
     assert "act.yml" not in words
 
 
-def test_a_variable_that_nothing_can_come_of_is_named(said, play):
+def test_variable_that_nothing_can_come_of_is_named(said, play):
     status, words = said(play, {"any": {"n1": {}}}, mode="nvfs", nvidia_gds_cuda_version="13")
     assert status == 2, words
     assert "nvidia_gds_cuda_version is '13': give a release of CUDA in quotes" in words
 
 
-def test_site_takes_the_answer_of_the_one_look(said):
+def test_site_takes_answer_of_one_look(said):
     status, words = said("site.yml", {"gpu": {"n1": {}}})
     assert status == 0, words
     assert words.count("TASK [Look for all roles at once]") == 1
     assert words.count(f"n1: {NOTHING}") == 1
 
 
-def test_site_leaves_a_refusal_to_the_role_that_it_is_of(said):
+def test_site_leaves_refusal_to_role_that_it_is_of(said):
     nodes = {"n1": {"nvidia_gds_mode": "fast"}, "n2": {}}
     status, words = said("site.yml", {"gpu": nodes})
     assert status == 2, words

@@ -36,7 +36,7 @@ PLAY = """\
 
 
 @pytest.mark.parametrize(("required", "status", "state"), [(True, 2, "failed:"), (False, 0, "failed (not required):")])
-def test_script_that_slurm_would_not_take_is_in_the_verdict(said, tmp_path, required, status, state):
+def test_script_that_slurm_would_not_take_is_in_verdict(said, tmp_path, required, status, state):
     play = tmp_path / "play.yml"
     play.write_text(PLAY.replace("ROOT", str(controller.ROOT)), encoding="utf-8")
     prefix = {"slurm_jobs_required": required, "slurm_jobs_slurm_prefix": "/nowhere"}

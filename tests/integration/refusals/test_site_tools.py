@@ -20,7 +20,7 @@ NODES = {
 }
 
 
-def test_only_a_node_whose_jobs_take_a_package_is_asked_and_once(said):
+def test_only_node_whose_jobs_take_package_is_asked_and_once(said):
     status, words = said("site.yml", {"compute": NODES}, "--tags", "slurm_jobs_install")
     assert status == 0, words
     play = words.partition("PLAY [What jobs take from packages")[2].partition("PLAY RECAP")[0]

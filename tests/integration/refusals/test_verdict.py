@@ -28,7 +28,7 @@ def test_hardware_that_nobody_expects_does_not_apply(said, tmp_path, playbook):
     }
 
 
-def test_hardware_that_the_inventory_knows_is_a_failure(said, tmp_path):
+def test_hardware_that_inventory_knows_is_failure(said, tmp_path):
     """No role is required to have a GPU by default, and yet the run fails."""
     groups = {"gpu": {"n1": {"ec2_instance_type": "g5.48xlarge"}, "n2": {}}}
     report = tmp_path / "made" / "verdict.jsonl"
@@ -39,7 +39,7 @@ def test_hardware_that_the_inventory_knows_is_a_failure(said, tmp_path):
     assert "a g5.48xlarge with 8 GPUs, and no NVIDIA driver is loaded" in words
 
 
-def test_the_verdict_comes_though_no_node_is_left(said):
+def test_verdict_comes_though_no_node_is_left(said):
     """Ansible ends such a run before its last play."""
     groups = {"instance_store": {"n1": {"ec2_instance_type": "p5.48xlarge"}}, "gpu": {"n1": {}}}
     progress = "mlcluster.aws.cluster_progress"
@@ -55,8 +55,8 @@ def test_check_mode_fails_for_nothing_that_it_cannot_prove(said, tmp_path):
     assert not report.exists()
 
 
-def test_a_node_that_does_not_answer_fails_no_other(said):
-    """The controller tells the verdict, and is no node."""
+def test_node_that_does_not_answer_fails_no_other(said):
+    """The controller tells the verdict, and is not a node."""
     lost = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
     groups = {"gpu": {"n1": {}, "lost": lost}}
     progress = "mlcluster.aws.cluster_progress"

@@ -4,7 +4,7 @@
 
 """The playbook check_nodes, run for real over this machine under several names and a port where nobody answers.
 
-The machine is no training node, so most of its checks have no meaning or cannot be proved; that the page says so is
+The machine is not a training node, so most of its checks have no meaning or cannot be proved; that the page says so is
 what is tested. The instance type is given, for nothing tells it here.
 """
 
@@ -75,7 +75,7 @@ def kept(folder, *results):
     return {**HERE, "slurm_jobs_dir": str(folder / "jobs")}
 
 
-def test_one_page_on_all_nodes_the_silent_one_too(check, tmp_path):
+def test_one_page_on_all_nodes_silent_one_too(check, tmp_path):
     head = kept(tmp_path, scene.bandwidth(1.0, "n1+n2"))
     everywhere = {"compute": group(n1=HERE, n2=HERE, lost=NOBODY), "head": group(h1=head)}
     status, said, report = check(everywhere, "-e", json.dumps(SITE))
@@ -128,7 +128,7 @@ def hanging(tmp_path):
         os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
 
 
-def test_a_node_or_a_place_of_results_that_hangs_keeps_the_page_from_nobody(check, hanging):
+def test_node_or_place_of_results_that_hangs_keeps_page_from_nobody(check, hanging):
     """It lets everybody in, and then nothing of it comes back, as where its root or its /home does not answer."""
     # Its own limits are short; the others have all the time that there is, however busy this machine.
     limits = {"check_nodes_patience": 5, "check_nodes_options": {"seconds": 1}}
@@ -142,19 +142,19 @@ def test_a_node_or_a_place_of_results_that_hangs_keeps_the_page_from_nobody(chec
     assert len(nodes["n1"]["results"]) > 5
 
 
-def test_nothing_is_written_in_check_mode_and_the_verdict_is_the_same(check):
+def test_nothing_is_written_in_check_mode_and_verdict_is_same(check):
     status, said, report = check({"compute": group(lost=NOBODY)}, "--check")
     assert status == 2 and "1 not proved of 1 node; 1 did not answer" in said
     assert not report.exists()
 
 
-def test_a_cluster_without_a_head_node_asks_no_empty_host(check):
+def test_cluster_without_head_node_asks_no_empty_host(check):
     status, said, report = check({"compute": group(lost=NOBODY)})
     assert status == 2 and "Empty hostname" not in said and "delegate_to" not in said, said
     assert report.exists()
 
 
-def test_an_inventory_without_nodes_is_no_good_cluster(check):
+def test_inventory_without_nodes_is_no_good_cluster(check):
     status, said, report = check({"others": group(n1=HERE)})
     assert status == 2 and "no node was checked: the inventory has no host in head:login:compute" in said
     assert not report.exists()
@@ -173,7 +173,7 @@ def test_bad_options_have_one_sentence(check, options, words):
     assert status == 2 and words in said
 
 
-def test_a_variable_with_nothing_after_its_colon_is_as_one_that_is_not_there(check):
+def test_variable_with_nothing_after_its_colon_is_as_one_that_is_missing(check):
     """Else every node counts as one that did not answer."""
     names = ("check_nodes_buckets", "check_nodes_formats", "check_nodes_options", "node_health_expectations")
     options = json.dumps(dict.fromkeys(names))

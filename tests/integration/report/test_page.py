@@ -150,7 +150,7 @@ def test_nothing_is_clipped_squeezed_or_printed_over(browse, size, where):
     assert wrong == []
 
 
-def test_the_geometry_test_sees_a_page_that_is_too_wide(browse, monkeypatch):
+def test_geometry_test_sees_page_that_is_too_wide(browse, monkeypatch):
     monkeypatch.setattr(
         _report_html, "STYLE", _report_html.STYLE.replace("overflow-wrap:anywhere", "white-space:nowrap")
     )
@@ -159,7 +159,7 @@ def test_the_geometry_test_sees_a_page_that_is_too_wide(browse, monkeypatch):
     assert {"the page is wider than the screen", "beyond the screen"} <= {what for what, _where in wrong}
 
 
-def test_seven_problems_are_within_two_screens_of_a_telephone(browse):
+def test_seven_problems_are_within_two_screens_of_telephone(browse):
     nodes, more = crowded()
     probe = """
     var items = document.querySelectorAll('#problems > ol > li');
@@ -170,7 +170,7 @@ def test_seven_problems_are_within_two_screens_of_a_telephone(browse):
     assert bottom <= 2 * PHONE[1]
 
 
-def test_every_part_of_the_page_is_drawn(browse):
+def test_every_part_of_page_is_drawn(browse):
     """The map by topology, storage of the nodes and of FSx, time by role, versions and packages, what changed."""
     names = [f"p5-dy-{number}" for number in range(1, 9)]
     results = [
@@ -208,7 +208,7 @@ def test_every_part_of_the_page_is_drawn(browse):
     assert re.search(r"gone</td><td[^>]*>left</td>", shown) and "h1:/fsx/validation-7.json" in shown
 
 
-def test_what_nodes_say_cannot_break_the_page(browse):
+def test_what_nodes_say_cannot_break_page(browse):
     """HTML in every name, ten megabytes of output, figures that are none, and keys that are missing."""
     hostile = scene.ATTACK
     nodes = [
@@ -235,7 +235,7 @@ def test_what_nodes_say_cannot_break_the_page(browse):
     assert (wrong, complaints) == ([], [])
 
 
-def test_a_node_that_is_asked_for_is_shown_with_its_failures_first(browse):
+def test_node_that_is_asked_for_is_shown_with_its_failures_first(browse):
     shown, complaints = browse([scene.node("a"), scene.broken("b", scene.ATTACK)], "#node=b")
     assert complaints == []
     detail = re.search(r'<tr id="detail".*?</tr>', shown, re.DOTALL).group()
@@ -273,7 +273,7 @@ answer(%s.map(function (where) {
 """
 
 
-def test_the_address_says_which_nodes_are_shown_and_in_which_order(browse):
+def test_address_says_which_nodes_are_shown_and_in_which_order(browse):
     nodes = [scene.node("a"), scene.broken("b"), scene.silent("c")]
     nodes += [scene.node(name, queue="q1") for name in ("d10", "d2")]
     found, complaints = browse(nodes, "", SHOWN % json.dumps([*ADDRESSES]))
@@ -281,7 +281,7 @@ def test_the_address_says_which_nodes_are_shown_and_in_which_order(browse):
     assert dict(zip(ADDRESSES, found, strict=True)) == ADDRESSES
 
 
-def test_a_click_opens_a_node_where_it_was_clicked_and_closes_it_again(browse):
+def test_click_opens_node_where_it_was_clicked_and_closes_it_again(browse):
     probe = """
     var steps = [];
     function step(selector) {
@@ -300,7 +300,7 @@ def test_a_click_opens_a_node_where_it_was_clicked_and_closes_it_again(browse):
     assert steps == [["map", "#node=b"], ["open", "#node=b"], ["TBODY", "#node=b"], [None, ""]]
 
 
-def test_a_filter_of_the_page_is_in_its_address(browse):
+def test_filter_of_page_is_in_its_address(browse):
     probe = """
     function choose(name, value) {
       var field = document.querySelector('#tools [name=' + name + ']');
@@ -318,6 +318,6 @@ def test_a_filter_of_the_page_is_in_its_address(browse):
     assert found == ["#state=fail&text=zeta&sort=-1", "1 of 3 shown"]
 
 
-def test_the_page_says_how_old_it_is(browse):
+def test_page_says_how_old_it_is(browse):
     found, _complaints = browse([scene.node("a")], "", "answer(document.getElementById('age').textContent);")
     assert re.fullmatch(r", \d+ days old", found)

@@ -66,7 +66,7 @@ def test_plain_lines_where_there_is_no_terminal(command, strategy, monkeypatch):
     assert len(lines) < 16, done.stdout
 
 
-def test_one_line_that_is_kept_up_to_date_on_a_terminal(command):
+def test_one_line_that_is_kept_up_to_date_on_terminal(command):
     master, slave = pty.openpty()
     with subprocess.Popen(command, stdout=slave, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as run:
         os.close(slave)

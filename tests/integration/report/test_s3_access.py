@@ -194,7 +194,7 @@ def judged(server):
     return ask
 
 
-def test_rights_are_what_the_server_gives(judged, server):
+def test_rights_are_what_server_gives(judged, server):
     place = Bucket("data", "full/", ALL)
     assert judged("all", place) == {"s3.list": "pass", "s3.read": "pass", "s3.write": "pass"}
     assert judged("reader", place) == {"s3.list": "pass", "s3.read": "pass", "s3.write": "fail"}
@@ -215,7 +215,7 @@ def test_places_where_nothing_is_yet(judged, server):
     assert server.names() == ["full/a", "hollow/a"]
 
 
-def test_a_name_that_the_aws_cli_takes_for_a_file_or_an_address_is_not_asked_for(judged, server):
+def test_name_that_aws_cli_takes_for_file_or_address_is_not_asked_for(judged, server):
     for name in ("-x", "file:///etc/hostname", "fileb:///etc/hostname", "http://127.0.0.1/x"):
         with server.unguarded():
             server.s3.create_bucket(Bucket="hostile")
@@ -227,7 +227,7 @@ def test_a_name_that_the_aws_cli_takes_for_a_file_or_an_address_is_not_asked_for
             server.s3.delete_bucket(Bucket="hostile")
 
 
-def test_a_bucket_that_is_not_there_and_credentials_that_do_not_count(judged):
+def test_bucket_that_is_missing_and_credentials_that_do_not_count(judged):
     assert judged("all", Bucket("nowhere-at-all", "x/", ALL)) == {
         "s3.list": "fail",
         "s3.read": "undeterminable",
@@ -252,7 +252,7 @@ def test_check_mode_writes_nothing(judged, server):
     assert judged("all", place, may_write=False) and server.names() == ["full/a", "hollow/a"]
 
 
-def test_a_server_that_is_not_there(judged, server, monkeypatch):
+def test_server_that_is_missing(judged, server, monkeypatch):
     monkeypatch.setattr(server, "url", "http://127.0.0.1:1")
     monkeypatch.setattr(server, "clients", {})
     assert judged("all", Bucket("data", "full/", ("list",))) == {"s3.list": "undeterminable"}
@@ -270,7 +270,7 @@ PROGRAMS = [None, *filter(None, [os.environ.get("MLCLUSTER_TEST_AWS_CLI")])]
 
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_real_programs_of_a_node(server, monkeypatch, program):
+def test_real_programs_of_node(server, monkeypatch, program):
     """A Python with boto3, and the AWS CLI where a person names one; in processes of their own, as on a node."""
     for name, value in {
         "AWS_ENDPOINT_URL": server.url,
@@ -292,7 +292,7 @@ def test_real_programs_of_a_node(server, monkeypatch, program):
 
 
 @pytest.mark.usefixtures("patient")
-def test_without_a_program_nothing_is_proved(monkeypatch, tmp_path):
+def test_without_program_nothing_is_proved(monkeypatch, tmp_path):
     stranger = tmp_path / "python"
     stranger.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'boto3'\" >&2; exit 1\n")
     stranger.chmod(0o755)

@@ -21,7 +21,7 @@ CHECKOUT = Path(__file__).parents[3]
 
 
 @pytest.mark.newer
-def test_a_play_looks_plans_submits_and_follows(slurm, script, tmp_path):
+def test_play_looks_plans_submits_and_follows(slurm, script, tmp_path):
     conf = {"conf": f"{slurm.root}/etc/slurm.conf"}
     plan = {"cluster": {"nodes": 2, "instance_type": "p5e.48xlarge"}, "models": [{"name": "both", "nodes": 2}]}
     submission = "{{ (plan | mlcluster.aws.slurm_plan).submissions[0] }}"

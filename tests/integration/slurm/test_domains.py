@@ -71,7 +71,7 @@ def validate(ultraservers, run_module, runtime, tmp_path):
     return go
 
 
-def test_segment_has_at_most_the_nodes_of_the_smallest_block(ultraservers):
+def test_segment_has_at_most_nodes_of_smallest_block(ultraservers):
     asked = [
         ultraservers.run("sbatch", f"--nodes={size}", f"--segment={size}", "--exclusive", "--wrap=true", check=False)
         for size in (2, 3)

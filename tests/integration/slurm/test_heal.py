@@ -73,7 +73,7 @@ def reboot(rig, name):
 
 
 @pytest.mark.slow
-def test_drained_nodes_are_rebooted_within_the_budget_and_resume_by_proof_alone(rig):
+def test_drained_nodes_are_rebooted_within_budget_and_resume_by_proof_alone(rig):
     cluster, _scripts, log = rig
     (cluster.root / "heal.json").write_text(json.dumps(POLICY), encoding="utf-8")
     for name in ("n1", "n2"):
@@ -197,7 +197,7 @@ def reset_is_due(rig):
     "fault, problem",
     [("busy", "processes have GPUs: 4711"), ("held", "GPU 00000000:51:00.0 is currently in use by another process")],
 )
-def test_gpus_that_are_in_use_are_not_reset_and_a_reboot_is_asked_for(fresh, gpus, fault, problem):
+def test_gpus_that_are_in_use_are_not_reset_and_reboot_is_asked_for(fresh, gpus, fault, problem):
     (gpus / fault).write_text("4711\n", encoding="utf-8")
     reset_is_due(fresh)
     told = heal(fresh, "n2", "--node")
@@ -209,7 +209,7 @@ def test_gpus_that_are_in_use_are_not_reset_and_a_reboot_is_asked_for(fresh, gpu
 
 
 @pytest.mark.newer
-def test_gpus_are_reset_once_and_the_node_resumes_by_the_full_check(fresh, gpus):
+def test_gpus_are_reset_once_and_node_resumes_by_full_check(fresh, gpus):
     reset_is_due(fresh)
     told = heal(fresh, "n2", "--node")
     assert "n2 takes jobs again: the full check proved node.drain_marker" in told, told
@@ -288,7 +288,7 @@ def powered_up(cluster, ec2):
 
 
 @pytest.mark.slow
-def test_a_dynamic_node_is_replaced_and_its_instance_terminated(cloud):
+def test_dynamic_node_is_replaced_and_its_instance_terminated(cloud):
     rig, ec2 = cloud
     cluster = rig[0]
     (cluster.root / "heal.json").write_text(json.dumps({**POLICY, "actions": ["replace"]}), encoding="utf-8")

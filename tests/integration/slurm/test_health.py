@@ -72,7 +72,7 @@ def health(rig, *options):
 
 
 @pytest.mark.newer
-def test_a_prolog_that_fails_drains_the_node_with_the_reason_and_the_job_runs_when_it_is_well(rig, cluster):
+def test_prolog_that_fails_drains_node_with_reason_and_job_runs_when_it_is_well(rig, cluster):
     mark(cluster)
     number = jobs.submit(cluster, "echo ran on $(hostname)", *as_user(cluster, NOBODY, "--nodelist=n1"))
     assert drained(cluster) == "mlcluster health: node.drain_marker (isolate): the driver did not build"
@@ -90,7 +90,7 @@ def test_a_prolog_that_fails_drains_the_node_with_the_reason_and_the_job_runs_wh
     assert jobs.wait(cluster, number).output == "ran on n1\n"
 
 
-def test_what_is_not_proved_keeps_jobs_away_only_where_the_gate_is_closed(rig, cluster, tmp_path):
+def test_what_is_not_proved_keeps_jobs_away_only_where_gate_is_closed(rig, cluster, tmp_path):
     # How many EFA devices this machine should have is not known.
     told = health(rig, "--json")
     found = {one["id"]: one["status"] for one in json.loads(told.stdout)["results"]}
@@ -105,7 +105,7 @@ def test_what_is_not_proved_keeps_jobs_away_only_where_the_gate_is_closed(rig, c
     cluster.run("scancel", str(number))
 
 
-def test_a_runtime_that_is_missing_stops_jobs_only_where_the_gate_is_closed(cluster, tmp_path):
+def test_runtime_that_is_missing_stops_jobs_only_where_gate_is_closed(cluster, tmp_path):
     for gate in ("open", "closed"):
         folder = tmp_path / gate
         folder.mkdir()
@@ -121,7 +121,7 @@ def test_a_runtime_that_is_missing_stops_jobs_only_where_the_gate_is_closed(clus
 
 
 @pytest.mark.slow
-def test_the_health_check_drains_and_undrains_and_leaves_a_persons_drain_alone(rig, cluster):
+def test_health_check_drains_and_undrains_and_leaves_persons_drain_alone(rig, cluster):
     running = jobs.submit(cluster, "echo up; sleep 600", *as_user(cluster, NOBODY, "-wn1"))
     # Slurm says RUNNING while the Prolog runs.
     wait_for("the job itself", lambda: "up" in jobs.look(cluster, running).output)
@@ -177,7 +177,7 @@ def frozen(cluster, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_disk_that_does_not_answer_holds_no_job_up(cluster, frozen, tmp_path):
+def test_disk_that_does_not_answer_holds_no_job_up(cluster, frozen, tmp_path):
     base, freeze = frozen
     scripts = render(tmp_path, base, conf(cluster), epilog_seconds=1)
     cluster.configure(Prolog=scripts["prolog"], Epilog=scripts["epilog"])

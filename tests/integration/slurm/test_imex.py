@@ -99,7 +99,7 @@ def test_job_has_its_domain_while_it_runs(ultra):
     assert ultra.mlcluster("n1", "status").returncode == 0
 
 
-def test_two_jobs_at_once_have_a_domain_each(ultra):
+def test_two_jobs_at_once_have_domain_each(ultra):
     first, second = running(ultra, "--nodelist=n[1-2]"), running(ultra, "--nodelist=n[3-4]")
     assert ultra.members("n1") == [ultra.address("n1"), ultra.address("n2")]
     assert ultra.members("n4") == [ultra.address("n3"), ultra.address("n4")]
@@ -111,7 +111,7 @@ def test_two_jobs_at_once_have_a_domain_each(ultra):
     down(ultra, "n1", "n2", "n3", "n4")
 
 
-def test_killed_daemon_is_told_on_its_node_and_by_its_peers(ultra):
+def test_killed_daemon_is_reported_on_its_node_and_by_its_peers(ultra):
     number = running(ultra, "--nodelist=n[1-3]")
     ultra.inside("n2", "kill", "-KILL", str(ultra.daemon("n2")))
 
@@ -157,7 +157,7 @@ def test_slow_daemon_is_waited_for(ultra):
     assert (job.state, job.output.count("Domain State: UP")) == ("COMPLETED", 1)
 
 
-def test_version_mismatch_keeps_the_job_away(ultra):
+def test_version_mismatch_keeps_job_away(ultra):
     ultra.fault("n2", version="570.1")
     number = jobs.submit(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n[1-2]")
     told = drained(ultra, "n2")
@@ -174,7 +174,7 @@ def test_version_mismatch_keeps_the_job_away(ultra):
         ({"slow": 60}, "imex.domain"),
     ],
 )
-def test_domain_that_does_not_come_up_keeps_the_job_away(ultra, fault, said):
+def test_domain_that_does_not_come_up_keeps_job_away(ultra, fault, said):
     ultra.cluster.configure(**ultra.hooks(seconds=3))
     ultra.fault("n1", **fault)
     number = jobs.submit(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n1")
@@ -196,7 +196,7 @@ def test_best_effort_reports_and_starts(ultra):
     assert "DRAIN" not in reason(ultra, "n1")[0]
 
 
-def test_port_in_use_is_the_reason(ultra):
+def test_port_in_use_is_reason(ultra):
     ultra.cluster.configure(**ultra.hooks(seconds=3))
     number = 1 + jobs.finish(ultra.cluster, "true", "--nodelist=n3").number
     port = 21000 + number % 8192
@@ -230,7 +230,7 @@ def test_job_that_shares_its_node_has_no_domain(ultra):
     assert ultra.daemon("n1") is None and ultra.members("n1") == ["0.0.0.0", "0.0.0.0"]
 
 
-def test_prolog_of_the_site_is_left_alone(ultra):
+def test_prolog_of_site_is_left_unchanged(ultra):
     folder = ultra.folder / "prolog.d"
     folder.mkdir()
     (folder / "10_mlcluster").write_text((ultra.folder / "prolog").read_text())
@@ -244,7 +244,7 @@ def test_prolog_of_the_site_is_left_alone(ultra):
     assert "91_imex configures IMEX for jobs, and is left alone" in one
 
 
-def test_scripts_of_the_role_do_the_same(ultra):
+def test_scripts_of_role_do_same(ultra):
     ultra.cluster.configure(**ultra.role_hooks())
     job = jobs.finish(ultra.cluster, TABLE, EXCLUSIVE, "--nodelist=n[1-2]")
     assert job.output.count("Domain State: UP") == 1
@@ -257,7 +257,7 @@ def test_scripts_of_the_role_do_the_same(ultra):
     ultra.cluster.run("scancel", str(number))
 
 
-def test_tasks_of_an_array_have_a_domain_each(ultra):
+def test_tasks_of_array_have_domain_each(ultra):
     folder = ultra.cluster.root / "output"
     before = set(up(folder)) if folder.is_dir() else set()
     number = jobs.submit(ultra.cluster, f"{TABLE}; sleep 300", EXCLUSIVE, "--nodes=2", "--array=0-1")
@@ -283,7 +283,7 @@ def test_requeued_job_meets_no_daemon_of_its_last_start(ultra):
     down(ultra, "n1", "n2")
 
 
-def test_components_of_a_heterogeneous_job_have_a_domain_each(ultra):
+def test_components_of_heterogeneous_job_have_domain_each(ultra):
     number = jobs.submit(
         ultra.cluster, f"{TABLE}; sleep 300", EXCLUSIVE, "--nodelist=n[1-2]", ":", EXCLUSIVE, "--nodelist=n3"
     )
@@ -294,7 +294,7 @@ def test_components_of_a_heterogeneous_job_have_a_domain_each(ultra):
     down(ultra, "n1", "n2", "n3")
 
 
-def test_second_prolog_of_a_start_changes_nothing(ultra):
+def test_second_prolog_of_start_changes_nothing(ultra):
     number = running(ultra, "--nodelist=n[1-2]")
     before = ultra.daemon("n1"), record(ultra, "n1")["job_id"]
     again = prolog(ultra, number, "n[1-2]")
@@ -311,7 +311,7 @@ def test_jobs_in_quick_succession_all_have_their_domain(ultra):
     assert ultra.inside("n1", "sh", "-c", starts).stdout.count("PASS imex.domain") == 7
 
 
-def test_epilog_that_was_lost_leaves_a_node_that_is_good(ultra):
+def test_epilog_that_was_lost_leaves_node_that_is_good(ultra):
     ultra.cluster.configure(Epilog="/bin/true")
     jobs.finish(ultra.cluster, "true", EXCLUSIVE, "--nodelist=n[1-2]")
     ultra.inside("n2", "systemctl", "stop", "nvidia-imex.service")
@@ -321,7 +321,7 @@ def test_epilog_that_was_lost_leaves_a_node_that_is_good(ultra):
     assert ultra.mlcluster("n1", "forget").returncode == 0 and record(ultra, "n1") == {}
 
 
-def test_best_effort_lets_each_job_start_on_a_node_without_a_daemon(ultra):
+def test_best_effort_lets_each_job_start_on_node_without_daemon(ultra):
     ultra.cluster.configure(**ultra.role_hooks("best_effort"))
     ultra.fault("n1", masked=True)
     for _start in range(2):
@@ -329,14 +329,14 @@ def test_best_effort_lets_each_job_start_on_a_node_without_a_daemon(ultra):
     assert "DRAIN" not in reason(ultra, "n1")[0]
 
 
-def test_file_in_the_place_of_the_channel_is_replaced(ultra):
+def test_file_in_place_of_channel_is_replaced(ultra):
     channel = ultra.path("n1", f"{CHANNELS}/channel0")
     channel.write_text("no device", encoding="ascii")
     assert jobs.finish(ultra.cluster, "true", EXCLUSIVE, "--nodelist=n1").state == "COMPLETED"
     assert stat.S_ISCHR(channel.stat().st_mode) and os.major(channel.stat().st_rdev) == MAJOR
 
 
-def test_read_only_configuration_keeps_the_job_away(ultra):
+def test_read_only_configuration_keeps_job_away(ultra):
     ultra.inside("n1", "mount", "--bind", ETC, ETC)
     ultra.inside("n1", "mount", "-o", "remount,bind,ro", ETC)
     try:
@@ -348,7 +348,7 @@ def test_read_only_configuration_keeps_the_job_away(ultra):
     ultra.cluster.run("scancel", str(number))
 
 
-def test_reboot_in_between_makes_the_channel_again(ultra):
+def test_reboot_in_between_makes_channel_again(ultra):
     jobs.finish(ultra.cluster, "true", EXCLUSIVE, "--nodelist=n[1-2]")
     down(ultra, "n1", "n2")
     ultra.path("n1", f"{CHANNELS}/channel0").unlink()
@@ -359,7 +359,7 @@ def test_reboot_in_between_makes_the_channel_again(ultra):
     assert ultra.path("n1", f"{CHANNELS}/channel0").exists()
 
 
-def test_job_over_two_ultraservers_has_a_domain_in_each():
+def test_job_over_two_ultraservers_has_domain_in_each():
     version = subprocess.run(["slurmd", "-V"], capture_output=True, text=True, check=True).stdout
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < (23, 11):
         pytest.skip("Slurm has topology/block since 23.11: run this by python -m tests.rig.slurm.newer")

@@ -94,13 +94,13 @@ def call(tmp_path):
     return run
 
 
-def test_no_stand_in_is_without_a_wrong_call():
+def test_no_stand_in_is_without_wrong_call():
     programs = {path.stem for path in PROGRAMS.glob("*.py")} - OWN
     assert programs and programs == set(RIGHT) == {program for program, *_rest in WRONG}
 
 
 @pytest.mark.parametrize("program", RIGHT)
-def test_header_names_version_and_source_of_the_grammar(program):
+def test_header_names_version_and_source_of_grammar(program):
     text = (PROGRAMS / f"{program}.py").read_text()
     assert '"""Stands in for ' in text and "Grammar" in text.split('"""')[1]
 
@@ -118,7 +118,7 @@ def test_wrong_call_is_refused(call, program, right, wrong, words):
     assert done.returncode != 0 and words in done.stderr + done.stdout
 
 
-def test_output_of_nccl_tests_follows_from_the_arguments(call):
+def test_output_of_nccl_tests_follows_from_arguments(call):
     words = RIGHT["collective_perf"].replace("-n 20 -w 5 -c 1", "-n 7 -w 3 -c 0")
     lines = call("collective_perf", words).stdout.splitlines()
     sweep = "nGpus 1 minBytes 8 maxBytes 1024 step: 4(factor)"
@@ -130,7 +130,7 @@ def test_output_of_nccl_tests_follows_from_the_arguments(call):
     assert "nGpus 2" in two and two.count(" device ") == 2
 
 
-def test_figures_of_fio_are_of_the_disk_only_past_the_page_cache(call):
+def test_figures_of_fio_are_of_disk_only_past_page_cache(call):
     def figure(words):
         (job,) = json.loads(call("fio", words).stdout.partition("\n")[2])["jobs"]
         return job["write"]["bw_bytes"], job["read"]["bw_bytes"], job["write"]["iops"]
@@ -152,7 +152,7 @@ def test_figures_of_fio_are_of_the_disk_only_past_the_page_cache(call):
         ("-w", "", None, 1800.0),
     ],
 )
-def test_figures_of_ior_are_of_the_servers_only_where_nothing_is_cached(call, tmp_path, right, wrong, write, read):
+def test_figures_of_ior_are_of_servers_only_where_nothing_is_cached(call, tmp_path, right, wrong, write, read):
     done = call("ior", RIGHT["ior"].replace(right, wrong, 1), SLURM_NTASKS="4", SLURM_NNODES="2")
     assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "data/ior.json").read_text())["summary"]
@@ -161,21 +161,21 @@ def test_figures_of_ior_are_of_the_servers_only_where_nothing_is_cached(call, tm
     }
 
 
-def test_table_of_mdtest_follows_from_the_arguments(call):
+def test_table_of_mdtest_follows_from_arguments(call):
     only_files = call("mdtest", RIGHT["mdtest"], SLURM_NTASKS="4").stdout
     assert "4 tasks, 4000 files\n" in only_files and "Directory" not in only_files and "845203.634" in only_files
     both = call("mdtest", RIGHT["mdtest"].replace("-F -u", "-F").replace("-F", "")).stdout
     assert "1 tasks, 1000 files/directories\n" in both and "Directory creation" in both and "845203.634" not in both
 
 
-def test_throughput_of_gdsio_follows_from_the_size(call):
+def test_throughput_of_gdsio_follows_from_size(call):
     done = {size: call("gdsio", RIGHT["gdsio"].replace("8M", size)).stdout for size in ("8M", "1M")}
     assert "Throughput: 8.000000 GiB/sec" in done["8M"] and "DataSetSize: 8192/8192(KiB)" in done["8M"]
     assert "Throughput: 3.333333 GiB/sec" in done["1M"] and "DataSetSize: 1024/1024(KiB)" in done["1M"]
 
 
 @pytest.mark.parametrize(("workers", "busbw"), [("8", "1.75"), ("2", "1.00")])
-def test_bus_bandwidth_of_nccom_test_follows_from_the_workers(call, workers, busbw):
+def test_bus_bandwidth_of_nccom_test_follows_from_workers(call, workers, busbw):
     lines = call("nccom_test", RIGHT["nccom_test"].replace("--nworkers 8", f"--nworkers {workers}")).stdout.splitlines()
     assert [line.split()[0] for line in lines[1:-1]] == ["8", "32", "128", "512"]
     assert {line.split()[-1] for line in lines[1:-1]} == {busbw}

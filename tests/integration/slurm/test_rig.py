@@ -58,14 +58,14 @@ def test_each_node_has_its_name_its_disk_and_its_gpus(slurm):
     assert (slurm.local_of("n2") / "name").read_text() == "n2\n"
 
 
-def test_an_mpi_program_runs_over_two_nodes_if_it_is_launched_as_one(slurm):
+def test_mpi_program_runs_over_two_nodes_if_it_is_launched_as_one(slurm):
     launch = ["srun", "-N2", "--ntasks-per-node=2", "/usr/bin/python3", "-c", OPEN_MPI]
     assert sorted(slurm.run("srun", "--mpi=pmix", *launch[1:]).stdout.splitlines()) == [f"{n} 4 6" for n in range(4)]
     assert slurm.run(*launch, check=False).returncode != 0
 
 
 @pytest.mark.slow
-def test_a_node_that_dies_requeues_its_job_and_comes_back(own_cluster):
+def test_node_that_dies_requeues_its_job_and_comes_back(own_cluster):
     cluster = own_cluster(Spec(nodes=2, settings=FAST_FAILURE))
     number = jobs.submit(cluster, "echo run $SLURM_RESTART_COUNT; sleep 60", "--nodes=2", "--requeue")
     jobs.wait(cluster, number, "RUNNING")
@@ -79,7 +79,7 @@ def test_a_node_that_dies_requeues_its_job_and_comes_back(own_cluster):
 
 
 @pytest.mark.slow
-def test_a_node_that_pauses_keeps_the_job_that_it_is_given(own_cluster):
+def test_node_that_pauses_keeps_job_that_it_is_given(own_cluster):
     """As a busy machine does; with Slurm's own ten seconds the job would go back and wait for two minutes."""
     cluster = own_cluster(Spec(nodes=1))
     slurmd = cluster._slurmd("n1")
@@ -132,7 +132,7 @@ def test_prolog_epilog_drain_and_partitions(own_cluster, tmp_path):
     wait_for("both to be idle", lambda: cluster.nodes_in("idle") == ["n1", "n2"])
 
 
-def test_accounting_remembers_a_job(slurm_accounting):
+def test_accounting_remembers_job(slurm_accounting):
     job = jobs.finish(slurm_accounting, "exit 3", "--nodes=2", "--gres=gpu:8")
     query = ("sacct", "-X", "-n", "-P", "-j", str(job.number), "-o", "State,ExitCode,AllocTRES")
 
@@ -153,7 +153,7 @@ def test_two_clusters_side_by_side_and_only_one_ends(slurm, own_cluster):
 
 
 @pytest.mark.parametrize("role", ["slurmctld", "n1"])
-def test_a_daemon_that_cannot_run_ends_the_wait_for_it(own_cluster, monkeypatch, role):
+def test_daemon_that_cannot_run_ends_wait_for_it(own_cluster, monkeypatch, role):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         number = taken.getsockname()[1]
@@ -170,7 +170,7 @@ def test_a_daemon_that_cannot_run_ends_the_wait_for_it(own_cluster, monkeypatch,
             own_cluster(Spec(nodes=1))
 
 
-def test_what_is_configured_holds_for_the_next_job_on_a_node_that_pauses_too(own_cluster, tmp_path):
+def test_what_is_configured_holds_for_next_job_on_node_that_pauses_too(own_cluster, tmp_path):
     (tmp_path / "prolog").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     (tmp_path / "prolog").chmod(0o755)
     cluster = own_cluster(Spec(nodes=1))
@@ -195,7 +195,7 @@ def test_what_is_configured_holds_for_the_next_job_on_a_node_that_pauses_too(own
     assert jobs.finish(cluster, "true").state == "COMPLETED" and (tmp_path / "ran").exists()
 
 
-def test_a_job_that_is_over_ends_the_wait_for_what_it_was_to_do(slurm):
+def test_job_that_is_over_ends_wait_for_what_it_was_to_do(slurm):
     number = jobs.finish(slurm, "echo its last words; exit 3").number
     with pytest.raises(RigError, match=rf"(?s)job {number} was to be RUNNING and is over; .*its last words"):
         jobs.wait(slurm, number, "RUNNING")
@@ -205,7 +205,7 @@ def test_a_job_that_is_over_ends_the_wait_for_what_it_was_to_do(slurm):
     assert wait_for("what it did last", lambda: "last words" in jobs.look(slurm, number).output, over=over)
 
 
-def test_what_a_killed_run_leaves_is_ended_by_the_next(own_cluster):
+def test_what_killed_run_leaves_is_ended_by_next(own_cluster):
     code = f"""
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.spec import FAST_FAILURE, Spec
@@ -223,7 +223,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert not record.folder(f"{OWN}-killed").exists()
 
 
-def test_the_hosts_mounts_and_name_stay_as_they_are(own_cluster):
+def test_hosts_mounts_and_name_stay_as_they_are(own_cluster):
     cluster = own_cluster(Spec(nodes=1, private=("/mnt",)))
     assert jobs.finish(cluster, "hostname; touch /mnt/mine; ls /mnt").output == "n1\nmine\n"
     assert not Path("/mnt/mine").exists()

@@ -103,7 +103,7 @@ def play(slurm, facts, runtime, programs, tmp_path):
     return make
 
 
-def test_a_limit_is_where_the_jobs_run(play):
+def test_limit_is_where_jobs_run(play):
     on = play()
     done = on("--limit", "head,i-2", slurm_jobs_run=["smoke"])
     assert done.returncode == 0, done.stdout
@@ -118,7 +118,7 @@ def test_a_limit_is_where_the_jobs_run(play):
     assert "the limit leaves out the host that submits" in refused.stdout
 
 
-def test_what_fails_fails_the_play_and_drains_on_request(play, slurm):
+def test_what_fails_fails_play_and_drains_on_request(play, slurm):
     on = play(environment={"STAND_IN_WRONG_HOST": "n2"})
     try:
         done = on(slurm_jobs_run_drain=True, slurm_jobs_run_nodes="all")
@@ -137,7 +137,7 @@ def test_what_fails_fails_the_play_and_drains_on_request(play, slurm):
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
 
 
-def test_results_that_cannot_be_written_hide_neither_the_verdict_nor_the_drain(play, slurm, tmp_path):
+def test_results_that_cannot_be_written_hide_neither_verdict_nor_drain(play, slurm, tmp_path):
     on = play(environment={"STAND_IN_WRONG_HOST": "n2"})
     # Where the verdict is to be kept there is a directory for each number that the next jobs may get.
     last = int(slurm.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
@@ -153,7 +153,7 @@ def test_results_that_cannot_be_written_hide_neither_the_verdict_nor_the_drain(p
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
 
 
-def test_a_missing_tool_is_refused_before_any_job_and_resumes_nobody(play, slurm, tmp_path):
+def test_missing_tool_is_refused_before_any_job_and_resumes_nobody(play, slurm, tmp_path):
     fsx = {"name": "fsx", "kind": "fsx_io", "minutes": 9, "nodes": 1}
     on = play(jobs=[*JOBS, fsx], ior=str(tmp_path / "tools/ior"), mdtest="mdtest")
     slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=mlcluster: nccl: broken")
@@ -168,7 +168,7 @@ def test_a_missing_tool_is_refused_before_any_job_and_resumes_nobody(play, slurm
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
 
 
-def test_a_reason_that_a_person_gave_while_the_jobs_ran_stays(play, slurm, tmp_path):
+def test_reason_that_person_gave_while_jobs_ran_stays(play, slurm, tmp_path):
     """The job itself drains the node that will be at fault, in the place of the person."""
     on = play(environment={"STAND_IN_WRONG_HOST": "n2"})
     script = tmp_path / "single.sbatch"
@@ -185,7 +185,7 @@ def test_a_reason_that_a_person_gave_while_the_jobs_ran_stays(play, slurm, tmp_p
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
 
 
-def test_a_report_that_another_user_put_there_is_none(play, tmp_path):
+def test_report_that_another_user_put_there_is_none(play, tmp_path):
     """The job leaves nothing itself, in the place of one whose node died before its script began."""
     on = play()
     script = tmp_path / "smoke.sbatch"
@@ -202,7 +202,7 @@ def test_a_report_that_another_user_put_there_is_none(play, tmp_path):
     assert json.loads(next(tmp_path.glob("results/smoke-*/report.json")).read_text())["results"][0]["status"] == "pass"
 
 
-def test_what_cannot_be_run_is_said_at_once_and_nothing_is_submitted(play, slurm):
+def test_what_cannot_be_run_is_reported_at_once_and_nothing_is_submitted(play, slurm):
     on = play()
     slurm.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=a person")
     try:
@@ -239,7 +239,7 @@ def too_few(word, among):
     return f"smoke: 2 nodes were asked for and only 1 of {among} takes jobs (n2 is {word}): {THEN}"
 
 
-def test_nodes_that_take_no_jobs_are_said_instead_of_waited_for(play, away):
+def test_nodes_that_take_no_jobs_are_reported_instead_of_waited_for(play, away):
     on = play()
     away("DRAIN")
     done = on(slurm_jobs_run=["smoke"], slurm_jobs_run_timeout=5, slurm_jobs_run_nodes="all")
@@ -256,7 +256,7 @@ def test_nodes_that_take_no_jobs_are_said_instead_of_waited_for(play, away):
         ("DOWN", "down", "those named", {"nodelist": ("n1", "n2")}),
     ],
 )
-def test_a_validation_refuses_with_what_slurm_says_of_its_nodes(
+def test_validation_refuses_with_what_slurm_says_of_its_nodes(
     slurm, facts, runtime, away, tmp_path, state, word, among, nodes
 ):
     """Without a play; the play that shows it is the one above."""
@@ -270,7 +270,7 @@ def test_a_validation_refuses_with_what_slurm_says_of_its_nodes(
 
 
 @pytest.mark.newer
-def test_the_head_node_validates_without_ansible(slurm, facts, runtime, tmp_path):
+def test_head_node_validates_without_ansible(slurm, facts, runtime, tmp_path):
     """The verb as a person types it there: progress, the table, the file and the exit status."""
     scripts.Role(facts, dir=str(tmp_path), gpus_per_node=1, jobs=JOBS).install(runtime)
     begin = ["/usr/bin/python3", str(tmp_path / "mlcluster.pyz"), "validate", f"--dir={tmp_path}"]
@@ -292,7 +292,7 @@ def test_the_head_node_validates_without_ansible(slurm, facts, runtime, tmp_path
     assert wrong.returncode == 3 and "give a number from 1, or all: not none" in wrong.stderr
 
 
-def test_a_node_that_takes_no_jobs_is_no_matter_to_those_that_do_not_need_it(play, away):
+def test_node_that_takes_no_jobs_is_no_matter_to_those_that_do_not_need_it(play, away):
     on = play()
     away("DRAIN")
     done = on(slurm_jobs_run=["smoke"], slurm_jobs_run_nodes="1")

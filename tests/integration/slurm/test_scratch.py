@@ -41,7 +41,7 @@ def gone(cluster, number, node="n1"):
 
 
 @pytest.mark.newer
-def test_a_job_finds_tmpdir_and_its_epilog_takes_it_away(cluster):
+def test_job_finds_tmpdir_and_its_epilog_takes_it_away(cluster):
     script = """
         #SBATCH --nodes=2
         srun bash -c 'stat -c "%a %u" $TMPDIR; echo $SLURM_JOB_ID > $TMPDIR/mine; cat $TMPDIR/mine; echo $TMPDIR'
@@ -71,7 +71,7 @@ def test_jobs_of_one_user_have_their_own_directories_and_other_users_none_of_it(
         gone(cluster, number)
 
 
-def test_each_task_of_an_array_has_its_own(cluster):
+def test_each_task_of_array_has_its_own(cluster):
     script = "echo $SLURM_ARRAY_TASK_ID > $TMPDIR/task; cat $TMPDIR/*"
     options = as_user(cluster, NOBODY, "--array=1-3", f"--output={cluster.root}/open/array-%a")
     jobs.submit(cluster, script, *options)
@@ -83,7 +83,7 @@ def test_each_task_of_an_array_has_its_own(cluster):
 
 
 @pytest.mark.parametrize("how", ["cancel", pytest.param("timeout", marks=pytest.mark.slow), "crash", "full"])
-def test_it_goes_however_the_job_ends(cluster, how):
+def test_it_goes_however_job_ends(cluster, how):
     body = {
         "cancel": "sleep 60",
         "timeout": "trap '' TERM; sleep 600 & wait; wait",
@@ -105,7 +105,7 @@ def test_it_goes_however_the_job_ends(cluster, how):
     assert "n1" in cluster.nodes_in("idle", "allocated", "mixed", "completing")
 
 
-def test_a_requeued_job_gets_a_new_directory(cluster):
+def test_requeued_job_gets_new_directory(cluster):
     script = "ls $TMPDIR; touch $TMPDIR/run-$SLURM_RESTART_COUNT; echo run ${SLURM_RESTART_COUNT:-0}; sleep 60"
     options = as_user(cluster, NOBODY, "--nodelist=n1", "--requeue", "--open-mode=append")
     number = jobs.submit(cluster, script, *options)
@@ -123,7 +123,7 @@ def test_a_requeued_job_gets_a_new_directory(cluster):
 
 
 @pytest.mark.slow
-def test_what_a_dead_node_leaves_is_swept_when_it_comes_back_and_a_running_job_keeps_its_own(rig):
+def test_what_dead_node_leaves_is_swept_when_it_comes_back_and_running_job_keeps_its_own(rig):
     cluster, scripts = rig
     number = jobs.submit(cluster, "touch $TMPDIR/left; sleep 600", *as_user(cluster, NOBODY, "-wn2", "--no-requeue"))
     base = cluster.local_of("n2") / "jobs"

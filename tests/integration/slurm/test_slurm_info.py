@@ -14,7 +14,7 @@ pytestmark = needs_slurm
 
 
 @pytest.mark.newer
-def test_what_a_cluster_has(slurm, run_module):
+def test_what_cluster_has(slurm, run_module):
     number = jobs.submit(slurm, "sleep 60", "--nodes=1", "--nodelist=n1", "--gres=gpu:3", "--job-name=a b|c JobState=X")
     jobs.wait(slurm, number, "RUNNING")
     slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=gpu 3: State=IDLE fell off")
@@ -57,7 +57,7 @@ def test_accounts_where_there_is_accounting(slurm_accounting, run_module):
 
 
 @pytest.mark.parametrize("kind", ["slurm"])
-def test_a_controller_that_is_down_is_an_answer(kind, request, run_module):
+def test_controller_that_is_down_is_answer(kind, request, run_module):
     cluster = request.getfixturevalue(kind)
     cluster.stop("slurmctld")
     try:

@@ -59,7 +59,7 @@ def test_success_with_arguments_that_no_shell_sees(run, script, tmp_path):
         ("kill -KILL $$", ("FAILED", 0, 9, "ended FAILED by signal 9 on n1 (JobLaunchFailure); it wrote nothing")),
     ],
 )
-def test_a_failure_keeps_its_status_and_its_last_words(run, script, line, expected):
+def test_failure_keeps_its_status_and_its_last_words(run, script, line, expected):
     result = run(script=script(line), options={"nodelist": "n1"})
     job = result["job"]
     assert result["failed"] and not job["ok"]
@@ -67,12 +67,12 @@ def test_a_failure_keeps_its_status_and_its_last_words(run, script, line, expect
     assert result["msg"] == f"job {job['job_id']} {expected[3]}"
 
 
-def test_a_failure_may_be_wanted(run, script):
+def test_failure_may_be_wanted(run, script):
     result = run(script=script("exit 3"), fail_on_error=False)
     assert ("failed" in result, result["job"]["exit_code"]) == (False, 3)
 
 
-def test_a_wait_that_is_over_leaves_the_job_or_cancels_it(run, slurm, script):
+def test_wait_that_is_over_leaves_job_or_cancels_it(run, slurm, script):
     number = run(state="submitted", script=script("sleep 600"))["job"]["job_id"]
     jobs.wait(slurm, number, "RUNNING")
     result = run(job_id=number, timeout=1, poll=0.2)
@@ -92,7 +92,7 @@ def test_cancelling_twice_changes_once(run, script):
     assert (second["changed"], second["job"]["state"]) == (False, "CANCELLED")
 
 
-def test_unique_finds_the_job_that_runs_and_only_that(run, script):
+def test_unique_finds_job_that_runs_and_only_that(run, script):
     path = script("sleep 600")
     ask = {"state": "submitted", "script": path, "unique": True, "options": {"job_name": "train"}}
     first, second, other = run(**ask), run(**ask), run(**ask, key="another")
@@ -167,7 +167,7 @@ def test_everything_that_is_wrong_at_once(run):
     assert result["msg"].count(". ") == 7
 
 
-def test_a_refusal_by_sbatch_itself_comes_in_its_words(run, script):
+def test_refusal_by_sbatch_itself_comes_in_its_words(run, script):
     result = run(script=script("true"), options={"mem": "1000G"})
     assert (
         result["msg"].startswith("sbatch does not take ")
@@ -193,7 +193,7 @@ def test_reservation_is_asked_for_before_anything_is_submitted(run, slurm, scrip
 
 
 @pytest.mark.newer
-def test_an_array_is_called_by_its_worst_task(run, script, tmp_path):
+def test_array_is_called_by_its_worst_task(run, script, tmp_path):
     path = script("exit $((SLURM_ARRAY_TASK_ID == 2 ? 7 : 0))")
     result = run(script=path, options={"array": "0-3%2", "output": str(tmp_path / "%A_%a.out")})
     job = result["job"]
@@ -207,7 +207,7 @@ def test_an_array_is_called_by_its_worst_task(run, script, tmp_path):
     assert job["stdout"] == str(tmp_path / f"{job['job_id']}_2.out")
 
 
-def test_an_array_whose_tasks_fill_a_long_line(run, script):
+def test_array_whose_tasks_fill_long_line(run, script):
     tasks = "0-9,13,17,20-400:20"
     number = run(state="submitted", script=script("true"), options={"array": tasks, "hold": True})["job"]["job_id"]
     held = run(job_id=number, timeout=60)
@@ -216,7 +216,7 @@ def test_an_array_whose_tasks_fill_a_long_line(run, script):
     assert (result["changed"], result["job"]["state"]) == (True, "CANCELLED")
 
 
-def test_a_chain_runs_in_order_and_breaks_where_it_must(run, script):
+def test_chain_runs_in_order_and_breaks_where_it_must(run, script):
     first = run(state="submitted", script=script("sleep 1", "touch first"))["job"]["job_id"]
     then = run(script=script("[ -e first ]", name="b"), options={"dependency": f"afterok:{first}"})
     assert then["job"]["ok"], then
@@ -237,9 +237,7 @@ def forgetful(slurm, slurm_accounting):
         cluster.configure(MinJobAge="300")
 
 
-def test_what_the_controller_has_forgotten_the_accounting_or_the_jobs_own_file_knows(
-    run, forgetful, run_module, script, tmp_path
-):
+def test_what_controller_has_forgotten_accounting_or_jobs_own_file_knows(run, forgetful, run_module, script, tmp_path):
     """One wait for both clusters: a controller forgets a job some seconds after MinJobAge."""
     slurm, slurm_accounting = forgetful
     lines = ("trap 'echo $? > exit-$SLURM_JOB_ID' EXIT", "exit 4")
@@ -263,7 +261,7 @@ def test_what_the_controller_has_forgotten_the_accounting_or_the_jobs_own_file_k
     assert "problems" not in run_module(slurm_job, slurm_accounting, check=True, **after)
 
 
-def test_an_account_and_a_quality_of_service_that_are_not_there(slurm_accounting, run_module, script):
+def test_account_and_quality_of_service_that_are_missing(slurm_accounting, run_module, script):
     options = {"account": "none", "qos": "fast"}
     wrong = run_module(slurm_job, slurm_accounting, script=script("true"), state="submitted", options=options)
     assert [problem.split(":")[0] for problem in wrong["problems"]] == [
@@ -272,7 +270,7 @@ def test_an_account_and_a_quality_of_service_that_are_not_there(slurm_accounting
     ]
 
 
-def test_a_controller_that_restarts_in_the_middle(run, slurm, script, tmp_path):
+def test_controller_that_restarts_in_middle(run, slurm, script, tmp_path):
     def restart() -> None:
         wait_for("the job to run", (tmp_path / "started").exists)
         slurm.stop("slurmctld")
@@ -286,7 +284,7 @@ def test_a_controller_that_restarts_in_the_middle(run, slurm, script, tmp_path):
     assert (result["job"]["state"], result["job"]["exit_code"]) == ("FAILED", 6)
 
 
-def test_a_controller_that_is_down_is_not_taken_for_an_end(run, run_module, slurm, script, tmp_path):
+def test_controller_that_is_down_is_not_taken_for_end(run, run_module, slurm, script, tmp_path):
     number = run(state="submitted", script=script("sleep 600"))["job"]["job_id"]
     # The same cluster for clients that wait for an answer two seconds instead of a minute.
     (tmp_path / "etc").mkdir()
@@ -307,7 +305,7 @@ def test_a_controller_that_is_down_is_not_taken_for_an_end(run, run_module, slur
 
 
 @pytest.mark.slow
-def test_a_node_that_dies_under_the_job(run_module, script):
+def test_node_that_dies_under_job(run_module, script):
     cluster = Cluster(f"pytest-nodes-{time.time_ns()}"[:31])
     cluster.up(Spec(nodes=2, settings=FAST_FAILURE), owned=True)
     try:

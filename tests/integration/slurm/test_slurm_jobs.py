@@ -37,7 +37,7 @@ def test_tasks_in_another_order_fail(ran):
     assert (smoke.job.exit_code, smoke.exit_file, smoke.status["smoke.placement"]) == (1, "1\n", "fail")
 
 
-def test_a_job_that_is_submitted_inside_another_starts_its_tasks_where_they_belong(slurm, facts, runtime, tmp_path):
+def test_job_that_is_submitted_inside_another_starts_its_tasks_where_they_belong(slurm, facts, runtime, tmp_path):
     role = scripts.Role(facts, jobs=[{"name": "smoke", "kind": "node_smoke"}], dir=str(tmp_path), gpus_per_node=2)
     role.install(runtime)
     inside = ("salloc", "--quiet", "--ntasks=1", "--mem-per-cpu=10", "srun", "--cpu-bind=none", "--chdir=/")
@@ -47,7 +47,7 @@ def test_a_job_that_is_submitted_inside_another_starts_its_tasks_where_they_belo
     assert smoke.of("smoke.placement")[0]["found"] == {"n1": [0, 1], "n2": [2, 3]}
 
 
-def test_a_node_that_does_not_see_the_shared_directory_is_named(ran, slurm, runtime, facts):
+def test_node_that_does_not_see_shared_directory_is_named(ran, slurm, runtime, facts):
     # The rig's own disk has one path and other contents on each node, as a directory that is not mounted has.
     job = {"name": "smoke", "kind": "node_smoke"}
     role = scripts.Role(facts, jobs=[job], dir=str(slurm.local), gpus_per_node=2)
@@ -75,13 +75,13 @@ def test_six_collectives_on_two_nodes(ran):
     assert (nccl.job.exit_code, nccl.status["nccl.bandwidth.reduce"]) == (2, "undeterminable")
 
 
-def test_a_launch_without_mpi_fails(ran):
+def test_launch_without_mpi_fails(ran):
     nccl = ran({"name": "nccl", "kind": "nccl", "collectives": ["all_reduce"], **SMALL}, mpi="none")
     assert (nccl.job.exit_code, nccl.exit_file) == (1, "1\n")
     assert "fail" in (nccl.status["nccl.correct.all_reduce"], nccl.status["nccl.fabric.all_reduce"])
 
 
-def test_a_run_over_sockets_fails(ran):
+def test_run_over_sockets_fails(ran):
     nccl = ran(
         {"name": "nccl", "kind": "nccl", "collectives": ["broadcast"], **SMALL},
         environment={"STAND_IN_SOCKET_HOST": "n2"},
@@ -143,19 +143,19 @@ def taken(slurm):
 
 
 @pytest.mark.parametrize("launch", ["mpi", "slurm"])
-def test_neurons_ranks_meet_on_a_port_that_nobody_has(nccom, taken, launch):
+def test_neurons_ranks_meet_on_port_that_nobody_has(nccom, taken, launch):
     found = nccom(launch=launch)
     assert taken < found.job.number <= taken + 4
     assert found.status["nccom.correct.all_reduce"] == "pass", (found.folder / "all.all_reduce.out").read_text()
 
 
-def test_neurons_collectives_on_each_node_find_the_broken_one(nccom):
+def test_neurons_collectives_on_each_node_find_broken_one(nccom):
     found = nccom(layout="single", environment={"STAND_IN_BROKEN_HOST": "n2"})
     (node,) = found.of("nccom.nodes")
     assert (found.job.exit_code, node["scope"]["node"], node["severity"]) == (1, "n2", "isolate")
 
 
-def test_a_program_that_is_missing_is_one_sentence(ran):
+def test_program_that_is_missing_is_one_sentence(ran):
     nccl = ran({"name": "nccl", "kind": "nccl"}, nccl_tests_dir="/no/such")
     assert (nccl.job.exit_code, nccl.exit_file, nccl.results) == (2, "2\n", [])
     assert nccl.job.output == (
@@ -163,7 +163,7 @@ def test_a_program_that_is_missing_is_one_sentence(ran):
     )
 
 
-def test_a_job_that_is_cancelled_says_so_in_its_exit_file(slow_to_kill, facts, runtime, tmp_path):
+def test_job_that_is_cancelled_says_so_in_its_exit_file(slow_to_kill, facts, runtime, tmp_path):
     """Also when its step does not hear of it, as one that is only beginning may not."""
     (tmp_path / "all_reduce_perf").write_text(
         f"#!/bin/bash\ntrap '' TERM\necho deaf\nuntil [ -e {tmp_path}/end ]; do sleep 0.1; done\n"
@@ -192,7 +192,7 @@ def four():
 
 
 @pytest.mark.parametrize("layout", ["pairs", "bisect"])
-def test_the_node_that_fails_with_all_is_found(four, run_module, runtime, programs, tmp_path, layout):
+def test_node_that_fails_with_all_is_found(four, run_module, runtime, programs, tmp_path, layout):
     job = {"name": "find", "kind": "nccl", "layout": layout, "nodes": 4, "collectives": ["all_reduce"], **SMALL}
     role = scripts.Role(
         run_module(slurm_info, four),

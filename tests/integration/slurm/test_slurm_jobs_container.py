@@ -78,7 +78,7 @@ def test_tasks_are_placed_in_containers_which_are_compared_with_their_hosts(ran_
 TIMES = {"minutes": 9, "monitor_seconds": 0, "notice_seconds": 0, "signal_seconds": 60, "grace_seconds": 30}
 
 
-def test_a_training_sees_what_it_names_and_nothing_else(ran_inside, tmp_path_factory, tmp_path):
+def test_training_sees_what_it_names_and_nothing_else(ran_inside, tmp_path_factory, tmp_path):
     fsx, elsewhere = tmp_path_factory.mktemp("fsx"), tmp_path_factory.mktemp("elsewhere")
     (fsx / "code").mkdir()
     (fsx / "code" / "train.sh").write_text(
@@ -101,7 +101,7 @@ def test_a_training_sees_what_it_names_and_nothing_else(ran_inside, tmp_path_fac
     assert str(elsewhere) not in (done.folder.parent / f"train-{done.job.number}.out").read_text()
 
 
-def test_what_a_training_writes_beside_its_mounts_is_lost(ran_inside, tmp_path_factory):
+def test_what_training_writes_beside_its_mounts_is_lost(ran_inside, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     job = {
         "name": "train",
@@ -118,7 +118,7 @@ def test_what_a_training_writes_beside_its_mounts_is_lost(ran_inside, tmp_path_f
     assert done.job.output.count(f"{done.folder.parents[1]}\n") == 4
 
 
-def test_preprocessing_in_a_container_keeps_its_shards(ran_inside, tmp_path_factory, tmp_path):
+def test_preprocessing_in_container_keeps_its_shards(ran_inside, tmp_path_factory, tmp_path):
     fsx = tmp_path_factory.mktemp("fsx")
     for name in ("in", "tokenizer"):
         (fsx / name).mkdir()
@@ -156,12 +156,12 @@ def test_preprocessing_in_a_container_keeps_its_shards(ran_inside, tmp_path_fact
         (["--container-image={image}", "--container-writeable"], "unrecognized option '--container-writeable'"),
     ],
 )
-def test_the_stand_in_refuses_what_pyxis_refuses(contained, image, options, words):
+def test_stand_in_refuses_what_pyxis_refuses(contained, image, options, words):
     done = contained.run("srun", "--chdir=/", *(word.format(image=image) for word in options), "true", check=False)
     assert done.returncode != 0 and words in done.stderr
 
 
-def test_the_stand_in_isolates(contained, image, tmp_path):
+def test_stand_in_isolates(contained, image, tmp_path):
     (tmp_path / "seen").touch()
     look = f"ls -d {image} {tmp_path}/seen /work /home; pwd; echo $IMAGE_SAYS; touch /usr/x; touch {tmp_path}/x"
     inside = ("srun", "--nodes=1", "--chdir=/", f"--container-image={image}")
@@ -188,7 +188,7 @@ def health(cluster, runtime, *options):
     return {entry["id"]: entry for entry in json.loads(done.stdout)["results"]}, done
 
 
-def test_the_health_of_a_node_has_that_of_an_image_on_it(contained, runtime):
+def test_health_of_node_has_that_of_image_on_it(contained, runtime):
     image = "registry.example#train:1"
     found, done = health(contained, runtime, "--profile", "full", "--image", image, "--kind", "compute")
     assert found["container.image"]["status"] == "pass", done.stderr
@@ -199,7 +199,7 @@ def test_the_health_of_a_node_has_that_of_an_image_on_it(contained, runtime):
 
 
 @pytest.mark.slow
-def test_a_node_that_jobs_hold_is_left_to_them(contained, runtime):
+def test_node_that_jobs_hold_is_left_to_them(contained, runtime):
     number = jobs.submit(contained, "sleep 600", "--nodelist=n1", "--gres=gpu:2")
     try:
         jobs.wait(contained, number, "RUNNING")

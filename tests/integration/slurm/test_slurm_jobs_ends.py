@@ -44,7 +44,7 @@ def submit(cluster, path, *options):
 
 
 @pytest.mark.newer
-def test_each_task_of_an_array_has_its_own_results_and_a_chain_breaks_where_a_verdict_is_bad(
+def test_each_task_of_array_has_its_own_results_and_chain_breaks_where_verdict_is_bad(
     slurm, facts, rendered, run_module, tmp_path
 ):
     paths = rendered(facts, SMOKE, BROKEN)
@@ -72,9 +72,7 @@ def test_each_task_of_an_array_has_its_own_results_and_a_chain_breaks_where_a_ve
     ]
 
 
-def test_what_an_earlier_job_of_the_same_number_printed_is_kept_and_not_quoted(
-    slurm, facts, rendered, run_module, tmp_path
-):
+def test_what_earlier_job_of_same_number_printed_is_kept_and_not_quoted(slurm, facts, rendered, run_module, tmp_path):
     """As after a new head node, which counts from 1 again: the numbers that come next have been there before."""
     path = rendered(facts, SMOKE)["smoke"]
     last = submit(slurm, path, "--hold")
@@ -93,7 +91,7 @@ def test_what_an_earlier_job_of_the_same_number_printed_is_kept_and_not_quoted(
     assert results.with_name(f"{results.name}.out").read_text() == done["stdout_tail"]
 
 
-def test_the_accounting_says_what_the_scripts_say(slurm_accounting, rendered, run_module, tmp_path):
+def test_accounting_says_what_scripts_say(slurm_accounting, rendered, run_module, tmp_path):
     paths = rendered(run_module(slurm_info, slurm_accounting), SMOKE, BROKEN)
     numbers = {name: submit(slurm_accounting, path) for name, path in paths.items()}
     for name, number in numbers.items():
@@ -110,7 +108,7 @@ def test_the_accounting_says_what_the_scripts_say(slurm_accounting, rendered, ru
     assert wait_for("both in the accounting", rows) == ["smoke|COMPLETED|0:0", "broken|FAILED|1:0"]
 
 
-def test_when_the_time_is_over_a_training_is_saved_and_a_validation_is_no_pass(
+def test_when_time_is_over_training_is_saved_and_validation_is_no_pass(
     slurm, slow_to_kill, facts, runtime, rendered, run_module, tmp_path
 ):
     """One wait for all three: Slurm looks for jobs whose time is over twice a minute."""
@@ -159,7 +157,7 @@ def leave_free(disk, pages):
     (disk / f"filler-{pages}").write_bytes(bytes(max(0, free.f_bavail - pages) * free.f_bsize))
 
 
-def test_a_full_disk_is_no_pass_and_costs_no_checkpoint_that_is_complete(small_disk, run_module, runtime, tmp_path):
+def test_full_disk_is_no_pass_and_costs_no_checkpoint_that_is_complete(small_disk, run_module, runtime, tmp_path):
     cluster, disk = small_disk
     found = run_module(slurm_info, cluster)
     # Held while the disk is filled, or it would write to it meanwhile.
@@ -195,7 +193,7 @@ def test_a_full_disk_is_no_pass_and_costs_no_checkpoint_that_is_complete(small_d
 
 
 @pytest.mark.slow
-def test_a_node_that_dies_under_a_validation_is_no_pass(rendered, run_module, tmp_path):
+def test_node_that_dies_under_validation_is_no_pass(rendered, run_module, tmp_path):
     (tmp_path / "reduce_perf").write_text("#!/bin/sh\nsleep 300\n")
     (tmp_path / "reduce_perf").chmod(0o755)
     cluster = Cluster(f"pytest-dies-{os.getpid()}")

@@ -51,7 +51,7 @@ def test_local_disks_are_measured_on_every_node_and_left_clean(ran, tools, slurm
     assert not list(slurm.local_of("n1").glob("mlcluster-fio-*")) + list(slurm.local_of("n2").glob("mlcluster-fio-*"))
 
 
-def test_a_directory_that_a_node_lacks_is_one_sentence(ran, tools, slurm):
+def test_directory_that_node_lacks_is_one_sentence(ran, tools, slurm):
     (slurm.local_of("n1") / "only-here").mkdir()
     place = str(slurm.local / "only-here")
     done = ran({"name": "disks", "kind": "local_io"}, local_dir=place, **tools)
@@ -61,7 +61,7 @@ def test_a_directory_that_a_node_lacks_is_one_sentence(ran, tools, slurm):
     assert list((slurm.local_of("n1") / "only-here").iterdir()) == []
 
 
-def test_the_shared_file_system_against_what_it_should_do(ran, tools, tmp_path):
+def test_shared_file_system_against_what_it_should_do(ran, tools, tmp_path):
     done = ran({"name": "fsx", "kind": "fsx_io", "minutes": 9, "least_write_mib": 500, "least_read_mib": 4000}, **tools)
     assert done.status == {
         "io.ior.write": "pass",
@@ -129,13 +129,13 @@ def on_local_disks(slurm, of=""):
     return [list(slurm.local_of(node).glob(f"mlcluster-fio-*{of}")) for node in ("n1", "n2")]
 
 
-def test_a_cancelled_job_leaves_the_local_disks_clean(cancelled, endless, slurm):
+def test_cancelled_job_leaves_local_disks_clean(cancelled, endless, slurm):
     job = {"name": "disks", "kind": "local_io", "seconds": 60}
     cancelled(job, lambda: all(on_local_disks(slurm, "/file-*")), local_dir=str(slurm.local), fio=endless)
     wait_for("the files to be gone", lambda: not any(on_local_disks(slurm)))
 
 
-def test_a_cancelled_job_leaves_the_shared_file_system_clean(cancelled, endless, tmp_path):
+def test_cancelled_job_leaves_shared_file_system_clean(cancelled, endless, tmp_path):
     place = tmp_path / "shared"
     place.mkdir()
     job = {"name": "fsx", "kind": "fsx_io", "minutes": 9, "directory": str(place)}
@@ -166,7 +166,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
     return str(program)
 
 
-def test_a_job_that_is_ended_as_it_begins_leaves_no_directory(told_at_once, ran, tools, slurm, tmp_path):
+def test_job_that_is_ended_as_it_begins_leaves_no_directory(told_at_once, ran, tools, slurm, tmp_path):
     given = {"python": told_at_once, **tools}
     disks = ran({"name": "disks", "kind": "local_io"}, local_dir=str(slurm.local), **given)
     assert disks.exit_file != "0\n" and on_local_disks(slurm) == [[], []]
@@ -175,17 +175,17 @@ def test_a_job_that_is_ended_as_it_begins_leaves_no_directory(told_at_once, ran,
     assert fsx.exit_file == "143\n" and list((tmp_path / "shared").iterdir()) == []
 
 
-def test_a_tool_that_is_missing_is_one_sentence(ran):
+def test_tool_that_is_missing_is_one_sentence(ran):
     done = ran({"name": "fsx", "kind": "fsx_io", "minutes": 9}, ior="/no/ior")
     assert (done.job.exit_code, done.results) == (2, [])
     assert done.job.output.startswith("fsx: /no/ior is not on n1: build IOR once on the shared file system")
 
 
-def test_a_figure_of_gdsio_is_worth_nothing_without_the_path_that_was_taken(ran, tools, slurm):
+def test_figure_of_gdsio_is_worth_nothing_without_path_that_was_taken(ran, tools, slurm):
     job = {"name": "gds", "kind": "gds_io", "mounts": [str(slurm.local)], "modes": ["nvfs", "p2pdma"], "least_gib": 1.0}
     done = ran({**job, "size_mib": 8}, **tools)
     figures = {entry["scope"]["node"]: entry for entry in done.of("gds.bandwidth")}
-    # gdsio says GPUD and more than was asked for; the path is none, for here is no GPU.
+    # gdsio says GPUD and more than was asked for; there is no path without a GPU.
     assert {node: entry["status"] for node, entry in figures.items()} == {
         "n1": "undeterminable",
         "n2": "undeterminable",

@@ -40,7 +40,7 @@ def rooted(tmp_path):
     cluster.down()
 
 
-def test_containers_start_beside_the_checks_of_the_nodes(rooted, run_module, tmp_path):
+def test_containers_start_beside_checks_of_nodes(rooted, run_module, tmp_path):
     cluster, image = rooted
     paths = {name: str(tmp_path / name) for name in HOOKS}
     for path in map(Path, paths.values()):
@@ -60,7 +60,7 @@ def test_containers_start_beside_the_checks_of_the_nodes(rooted, run_module, tmp
     assert refused.returncode != 0 and "TaskProlog failed" in refused.stderr
 
 
-def test_a_training_has_the_directory_where_its_node_made_one(slurm, facts, runtime, tmp_path):
+def test_training_has_directory_where_its_node_made_one(slurm, facts, runtime, tmp_path):
     tell = 'echo "$TMPDIR ${MLCLUSTER_SCRATCH:-none}" >"$MLCLUSTER_CHECKPOINTS/$RANK"'
     times = {"minutes": 9, "monitor_seconds": 0, "notice_seconds": 0, "signal_seconds": 60, "grace_seconds": 30}
     what = {"launcher": "srun", "command": ["/bin/sh", "-c", tell], "checkpoints": str(tmp_path / "c")}

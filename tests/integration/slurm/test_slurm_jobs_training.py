@@ -118,7 +118,7 @@ def train(slurm, tmp_path, runtime, facts):
 
 
 @pytest.mark.newer
-def test_a_signal_saves_requeues_resumes_and_backs_up(train, slurm):
+def test_signal_saves_requeues_resumes_and_backs_up(train, slurm):
     training = train(60, 0, "held")
     training.waits_for_a_checkpoint()
     slurm.run("scancel", "--signal=USR1", "--batch", str(training.number))
@@ -143,7 +143,7 @@ def test_a_signal_saves_requeues_resumes_and_backs_up(train, slurm):
 
 
 @pytest.mark.slow
-def test_slurm_itself_tells_a_training_before_its_time_is_over(train, slurm):
+def test_slurm_itself_tells_training_before_its_time_is_over(train, slurm):
     """Which it looks for twice a minute."""
     training = train(60, 0, "held")
     training.waits_for_a_checkpoint()
@@ -152,7 +152,7 @@ def test_slurm_itself_tells_a_training_before_its_time_is_over(train, slurm):
     assert "asks for a checkpoint" in training.events and training.complete() == training.saved() != []
 
 
-def test_torchrun_numbers_the_nodes_as_slurm_does(train, slurm, tmp_path, monkeypatch):
+def test_torchrun_numbers_nodes_as_slurm_does(train, slurm, tmp_path, monkeypatch):
     launcher = tmp_path / "bin" / "torchrun"
     launcher.parent.mkdir()
     # The first node comes last, as it may where nodes are numbered in the order of their arrival.
@@ -183,14 +183,14 @@ mv {tmp_path}/seen.part.$(hostname) {tmp_path}/seen.$(hostname)
         ]
 
 
-def test_a_failure_keeps_its_status_and_is_not_requeued(train, slurm):
+def test_failure_keeps_its_status_and_is_not_requeued(train, slurm):
     training = train(3, 41)
     done = jobs.wait(slurm, training.number)
     assert (done.state, done.exit_code, training.exit_status()) == ("FAILED", 41, "41\n")
     assert "goes back" not in training.events and training.saved() == ["step-3"]
 
 
-def test_a_training_that_does_not_hear_is_ended_before_slurm_does(train, slurm):
+def test_training_that_does_not_hear_is_ended_before_slurm_does(train, slurm):
     training = train(60, 0, "deaf", grace_seconds=1)
     training.waits_for_a_checkpoint()
     slurm.run("scancel", "--signal=USR1", "--batch", str(training.number))
@@ -206,7 +206,7 @@ def test_copies_that_did_not_arrive_do_not_count_and_nothing_is_deleted(train, s
     assert len(training.complete()) == 5 and training.events.count("NOT backed up") == 5
 
 
-def test_a_cancelled_training_is_backed_up(slow_to_kill, train, slurm):
+def test_cancelled_training_is_backed_up(slow_to_kill, train, slurm):
     training = train(60, 0, "held")
     training.waits_for_a_checkpoint()
     slurm.run("scancel", str(training.number))
@@ -217,7 +217,7 @@ def test_a_cancelled_training_is_backed_up(slow_to_kill, train, slurm):
     assert training.exit_status() == "143\n"
 
 
-def test_a_training_that_is_cancelled_while_it_is_saved_is_saved(slow_to_kill, train, slurm, tmp_path):
+def test_training_that_is_cancelled_while_it_is_saved_is_saved(slow_to_kill, train, slurm, tmp_path):
     (tmp_path / "SLOW").touch()
     training = train(3)
     training.waits("the backup to begin", (tmp_path / "BEGAN").exists)
@@ -229,7 +229,7 @@ def test_a_training_that_is_cancelled_while_it_is_saved_is_saved(slow_to_kill, t
     assert (training.saved(), training.exit_status()) == (["step-3"], "0\n")
 
 
-def test_the_directory_of_a_cancelled_training_is_kept_until_it_has_ended(slow_to_kill, train, tmp_path):
+def test_directory_of_cancelled_training_is_kept_until_it_has_ended(slow_to_kill, train, tmp_path):
     """It may write to it yet: that of the next job must not be there beside it."""
     hold = [sys.executable, "-m", "mlcluster_data", "hold", str(tmp_path / "checkpoints")]
 
@@ -250,7 +250,7 @@ def test_the_directory_of_a_cancelled_training_is_kept_until_it_has_ended(slow_t
     assert (training.saved(), training.exit_status()) == (["step-20"], "143\n")
 
 
-def test_every_node_is_watched_until_the_job_ends(train, slurm, tmp_path, monkeypatch):
+def test_every_node_is_watched_until_job_ends(train, slurm, tmp_path, monkeypatch):
     watcher = tmp_path / "bin" / "nvidia-smi"
     watcher.parent.mkdir()
     # A name that no other run of these tests has.
@@ -267,7 +267,7 @@ def test_every_node_is_watched_until_the_job_ends(train, slurm, tmp_path, monkey
     assert watching not in slurm.run("ps", "-eo", "args").stdout
 
 
-def test_the_end_of_a_capacity_block_asks_for_a_checkpoint(train):
+def test_end_of_capacity_block_asks_for_checkpoint(train):
     soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 62))
     training = train(60, 0, "held", ends_at=soon)
     training.waits_for("goes back into the queue")
@@ -306,7 +306,7 @@ def spot(monkeypatch):
     server.server_close()
 
 
-def test_a_spot_interruption_asks_for_a_checkpoint(train, spot):
+def test_spot_interruption_asks_for_checkpoint(train, spot):
     training = train(60, 0, "held", notice_seconds=1)
     training.waits_for_a_checkpoint()
     assert "asks for a checkpoint" not in training.events
@@ -316,13 +316,13 @@ def test_a_spot_interruption_asks_for_a_checkpoint(train, spot):
     assert "spot terminate at" in (training.results / "notice.log").read_text()
 
 
-def test_a_node_that_dies_is_survived(three, run_module, runtime, tmp_path):
+def test_node_that_dies_is_survived(three, run_module, runtime, tmp_path):
     training = Training(three, tmp_path, runtime, run_module(slurm_info, three), 60, 0, "held", gpus_per_node=1)
     training.waits_for_a_checkpoint()
     node = jobs.look(three, training.number).nodes
     assert node == "n[1-2]"
     three.power_off("n2")
-    # As Slurm would by itself some 20 seconds later, which test_a_node_that_dies_requeues_its_job_and_comes_back shows.
+    # As Slurm would by itself some 20 seconds later, which test_node_that_dies_requeues_its_job_and_comes_back shows.
     three.run("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=power")
     try:
         jobs.wait(three, training.number, "PENDING")

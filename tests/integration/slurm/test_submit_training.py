@@ -79,7 +79,7 @@ def queued(slurm):
 
 
 @pytest.mark.newer
-def test_a_plan_is_submitted_once_and_followed(submit, slurm, tmp_path):
+def test_plan_is_submitted_once_and_followed(submit, slurm, tmp_path):
     first = submit(MODELS, follow=False)
     assert first.returncode == 0, first.stdout
     assert sorted(queued(slurm)) == ["other", "small"]
@@ -106,7 +106,7 @@ def test_models_that_share_run_on_one_node_at_once(submit, slurm, tmp_path):
     assert [(tmp_path / name / "gpus").read_text() for name in ("small", "other")] == ["4\n", "4\n"]
 
 
-def test_everything_that_is_wrong_is_said_before_anything_is_submitted(submit, slurm, tmp_path):
+def test_everything_that_is_wrong_is_reported_before_anything_is_submitted(submit, slurm, tmp_path):
     many = submit([{"name": "small", "nodes": 3}])
     assert many.returncode == 2 and "the models need at least 3 nodes and the cluster has 2" in many.stdout
     absent = submit([*MODELS[:1], {"name": "absent", "nodes": 1}])

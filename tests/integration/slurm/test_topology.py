@@ -35,7 +35,7 @@ def placed():
     cluster.down()
 
 
-def test_the_controller_reads_the_tree_as_it_was_meant(placed):
+def test_controller_reads_tree_as_it_was_meant(placed):
     told = placed.run("scontrol", "show", "topology").stdout
     switches = {}
     for line in told.splitlines():
@@ -49,14 +49,14 @@ def test_the_controller_reads_the_tree_as_it_was_meant(placed):
     assert switches.keys() == {NEAR, FAR, WIDE, ALONE, "unplaced", "cluster"}
 
 
-def test_the_controller_finds_nothing_to_complain_about(placed):
+def test_controller_finds_nothing_to_complain_about(placed):
     log = (placed.root / "log/slurmctld.log").read_text(encoding="utf-8")
     assert "Running as primary controller" in log
     # Its words for nodes in no switch and for switches that nothing joins.
     assert not re.search(r"(?i)topology|switches lack access", log), log
 
 
-def test_a_job_is_put_on_neighbours_and_spans_the_cluster_when_it_has_to(placed):
+def test_job_is_put_on_neighbours_and_spans_cluster_when_it_has_to(placed):
     one_switch = placed.run("srun", "--nodes=2", "--switches=1", "hostname").stdout.split()
     assert sorted(one_switch) == ["n1", "n2"]
     assert len(placed.run("srun", f"--nodes={len(PLACES)}", "hostname").stdout.split()) == len(PLACES)
@@ -84,13 +84,13 @@ def blocked():
 
 
 @pytest.mark.newer
-def test_controller_has_a_block_for_each_ultraserver(blocked):
+def test_controller_has_block_for_each_ultraserver(blocked):
     found = parse.blocks(blocked.run("scontrol", "show", "topology").stdout)
     assert found == {"cb-a": "n[1-2]", "cb-b": "n[3-4]"}
 
 
 @pytest.mark.newer
-def test_segment_of_a_job_is_in_one_block(blocked):
+def test_segment_of_job_is_in_one_block(blocked):
     blocked.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=test")
     try:
         # n2 and n3 are free and next to each other, and of two UltraServers.

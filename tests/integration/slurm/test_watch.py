@@ -57,7 +57,7 @@ def end(cluster, number):
     jobs.wait(cluster, number)
 
 
-def test_a_job_is_in_the_labels_of_its_gpus_until_its_epilog(rig):
+def test_job_is_in_labels_of_its_gpus_until_its_epilog(rig):
     cluster, _scripts = rig
     number = running(cluster, "llama 70b")
     found = labels(rig)
@@ -69,7 +69,7 @@ def test_a_job_is_in_the_labels_of_its_gpus_until_its_epilog(rig):
 
 
 @pytest.mark.newer
-def test_step_times_of_a_job_are_metrics_until_its_epilog(rig):
+def test_step_times_of_job_are_metrics_until_its_epilog(rig):
     cluster, _scripts = rig
     # As a training does that is told MLCLUSTER_STEP_FILE; another user's file for the same job is not believed.
     text = 'echo "120 96.5 31.25" > /dev/shm/mlcluster-steps.$SLURM_JOB_ID.0; echo up; sleep 600'
@@ -92,7 +92,7 @@ def test_step_times_of_a_job_are_metrics_until_its_epilog(rig):
 
 
 @pytest.mark.slow
-def test_a_label_goes_where_no_epilog_ever_ran(rig):
+def test_label_goes_where_no_epilog_ever_ran(rig):
     cluster, scripts = rig
     cluster.configure(Epilog="/bin/true")
     try:
@@ -107,7 +107,7 @@ def test_a_label_goes_where_no_epilog_ever_ran(rig):
 
 
 @pytest.mark.slow
-def test_a_prolog_waits_for_a_run_and_then_goes_on(rig):
+def test_prolog_waits_for_run_and_then_goes_on(rig):
     cluster, _scripts = rig
     lock = state_of(cluster, "n1", "/run/mlcluster/watch.lock")
     with subprocess.Popen(

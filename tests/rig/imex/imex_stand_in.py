@@ -101,7 +101,7 @@ def listed(path):
         try:
             ipaddress.ip_address(line)
         except ValueError as exc:
-            raise RefusedError(f"{path}: {line} is no IP address") from exc
+            raise RefusedError(f"{path}: {line} is not an IP address") from exc
     return lines
 
 

@@ -39,7 +39,7 @@ def base() -> Path:
 def folder(name: str) -> Path:
     """Where the cluster of that name lies. Raises RigError for a name that is none."""
     if not NAME.fullmatch(name):
-        raise RigError(f"{name!r} is no name for a cluster: give lower-case letters, digits and hyphens, 31 at most")
+        raise RigError(f"{name!r} is not a name for a cluster: give lower-case letters, digits and hyphens, 31 at most")
     return base() / name
 
 

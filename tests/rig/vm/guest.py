@@ -25,9 +25,9 @@ KEPT = ("plan", "disks", "ebs", "disk_mb", "generation")
 
 
 def folder_of(name: str) -> Path:
-    """Return the folder of the guest of that name. Raises RigError for a name that is no host name."""
+    """Return the folder of the guest of that name. Raises RigError for a name that is not a host name."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,30}", name):
-        raise RigError(f"{name!r} is no guest name: use small letters, digits and '-'.")
+        raise RigError(f"{name!r} is not a guest name: use small letters, digits and '-'.")
     return cache.root() / "guests" / name
 
 
@@ -61,7 +61,7 @@ class Guest(Node):
         """
         wanted = plan.make(disks, ebs, disk_mb, EBS_MB)
         if not re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", instance_type):
-            raise RigError(f"{instance_type!r} is no instance type: give one like {qemu.INSTANCE_TYPE}.")
+            raise RigError(f"{instance_type!r} is not an instance type: give one like {qemu.INSTANCE_TYPE}.")
         started = time.monotonic()
         self.down()
         if instance_type != qemu.INSTANCE_TYPE:

@@ -37,7 +37,7 @@ CASES = {
 
 
 def script_of(name: str) -> str:
-    """Return the shell script of a case. Raises RigError for a name that is no case."""
+    """Return the shell script of a case. Raises RigError for a name that is not a case."""
     if name not in CASES:
         raise RigError(f"there is no case {name!r}: choose one of {', '.join(CASES)}.")
     return (SCRIPTS / f"{name}.sh").read_text(encoding="utf-8")

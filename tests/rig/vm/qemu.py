@@ -176,7 +176,7 @@ def check_snapshot_name(name: str) -> str:
     """Return `name` when QEMU's monitor takes it as one word. Raises RigError otherwise."""
     # A name of digits only would be read as a snapshot's number.
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,60}", name):
-        raise RigError(f"{name!r} is no snapshot name: use a letter, then letters, digits, '_', '.' and '-'.")
+        raise RigError(f"{name!r} is not a snapshot name: use a letter, then letters, digits, '_', '.' and '-'.")
     return name
 
 

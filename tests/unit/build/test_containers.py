@@ -33,14 +33,14 @@ def podman(monkeypatch, tmp_path):
     return answers, asked
 
 
-def test_release_is_the_end_of_the_name():
+def test_release_is_end_of_name():
     assert containers.release_of("mlcluster-nvme_raid0-debian13") == "debian13"
     with pytest.raises(ContainerError, match="does not end in one of debian12, debian13"):
         containers.release_of("mlcluster-default-plan9")
 
 
 @pytest.mark.parametrize("answer", [(1, "no such image"), (0, "1000\n")])
-def test_a_missing_or_stale_image_is_built(podman, monkeypatch, answer):
+def test_missing_or_stale_image_is_built(podman, monkeypatch, answer):
     answers, asked = podman
     answers["image"] = answer
     built = []
@@ -56,12 +56,12 @@ def test_a_missing_or_stale_image_is_built(podman, monkeypatch, answer):
 
 
 @pytest.mark.parametrize(("hard", "expected"), [(20000, 20000), (containers.resource.RLIM_INFINITY, 65536)])
-def test_limits_stay_below_those_of_the_host(monkeypatch, hard, expected):
+def test_limits_stay_below_those_of_host(monkeypatch, hard, expected):
     monkeypatch.setattr(containers.resource, "getrlimit", lambda number: (1024, hard))
     assert f"nofile={expected}:{expected}" in containers.limits()
 
 
-def test_boot_names_the_failed_unit(podman):
+def test_boot_names_failed_unit(podman):
     answers, _asked = podman
     said = iter(["degraded\n", "broken.service loaded failed failed A unit\n"])
     answers["exec"] = lambda: (1, next(said))
@@ -70,7 +70,7 @@ def test_boot_names_the_failed_unit(podman):
 
 
 @pytest.mark.parametrize("state", ["exited", "stopped", "removing"])
-def test_boot_gives_up_on_a_container_that_ended(podman, state):
+def test_boot_gives_up_on_container_that_ended(podman, state):
     answers, _asked = podman
     answers.update(exec=(255, ""), inspect=(0, f"{state}\n"), logs=(0, "no init found\n"))
     with pytest.raises(ContainerError, match="ended while booting: no init found"):

@@ -52,17 +52,17 @@ def place(text, line):
         ("b", 10, range(10, 11)),
     ],
 )
-def test_lines_that_run_with_a_node(text, line, lines):
+def test_lines_that_run_with_node(text, line, lines):
     assert covering.lines_of(TREE, place(text, line)) == lines
 
 
-def test_tests_of_a_line_are_the_quickest_first():
+def test_tests_of_line_are_quickest_first():
     covered = [Covered("a", frozenset({5}), 3), Covered("b", frozenset({6, 9}), 1), Covered("c", frozenset({9}), 0)]
     assert covering.choose(covered, range(5, 8)) == ["b", "a"]
     assert covering.choose(covered, None) == covering.choose(covered, range(1, 3)) == []
 
 
-def test_recorder_writes_the_lines_of_each_test(pytester_run):
+def test_recorder_writes_lines_of_each_test(pytester_run):
     found = {one.name.partition("::")[2]: one.lines for one in covering.read(pytester_run("record"))}
     assert found == {
         "test_two": {1, 2},

@@ -23,7 +23,7 @@ from tests.unit.checkout import CHECKOUT
         ("x = f'{80}'", []),
     ],
 )
-def test_length_of_an_excerpt_in_a_message(source, found):
+def test_length_of_excerpt_in_message(source, found):
     tree = ast.parse(source)
     nodes = list(ast.walk(tree))
     assert [nodes[place].value for place in sorted(equivalents.excerpts(tree))] == found
@@ -40,7 +40,7 @@ def test_length_of_an_excerpt_in_a_message(source, found):
         ("run(argv, timeout=True)", []),
     ],
 )
-def test_time_that_a_program_has(source, found):
+def test_time_that_program_has(source, found):
     tree = ast.parse(source)
     nodes = list(ast.walk(tree))
     assert [nodes[place].value for place in sorted(equivalents.timeouts(tree))] == found

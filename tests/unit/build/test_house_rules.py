@@ -53,7 +53,7 @@ def test_licence_is_asked_of_python_that_says_something():
     assert len(found(rules.licence, "import os\n")) == 1
 
 
-def test_target_code_is_held_to_the_oldest_python():
+def test_target_code_is_held_to_oldest_python():
     new = "match x:\n    case 1:\n        pass\n"
     assert len(found(rules.target_syntax, new)) == 1
     assert found(rules.target_syntax, new, "plugins/inventory/x.py") == []
@@ -63,7 +63,7 @@ def test_target_code_is_held_to_the_oldest_python():
     "expression",
     ["a | difference(b)", "a|union(b | map('f', (c)) | list) | list", "a | intersect([x] if y(z) else []) | first"],
 )
-def test_a_set_filter_whose_order_shows_is_found(expression):
+def test_set_filter_whose_order_shows_is_found(expression):
     (complaint,) = rules.unordered("roles/a/vars/main.yml", f"x: 1\ny: {{{{ {expression} }}}}\n")
     assert complaint.startswith("roles/a/vars/main.yml:2: ")
     assert "loses the order: use select('in', ...) or reject('in', ...)" in complaint
@@ -72,7 +72,7 @@ def test_a_set_filter_whose_order_shows_is_found(expression):
 @pytest.mark.parametrize(
     "expression", ["a | difference(b) | sort", "a | intersect(b | list)\n | length > 0", "a | reject('in', b)"]
 )
-def test_a_set_filter_whose_order_cannot_be_seen_is_let_be(expression):
+def test_set_filter_whose_order_cannot_be_seen_is_let_be(expression):
     assert not list(rules.unordered("roles/a/vars/main.yml", expression))
     assert not list(rules.unordered("plugins/a.py", "a | difference(b)"))
 
@@ -86,7 +86,7 @@ def test_a_set_filter_whose_order_cannot_be_seen_is_let_be(expression):
         'kept = re.sub(r"[.]sqsh$", "", name)',
     ],
 )
-def test_a_pattern_that_takes_a_line_feed_at_the_end_is_found(call):
+def test_pattern_that_takes_line_feed_at_end_is_found(call):
     (complaint,) = found(rules.loose_ends, f"import re\n{call}\n")
     told = "$ lets a line feed stand at the end: use re.fullmatch, or \\Z"
     assert complaint == f"plugins/module_utils/x.py:2: {told}"
@@ -106,7 +106,7 @@ def test_a_pattern_that_takes_a_line_feed_at_the_end_is_found(call):
         'path.endswith("$")',
     ],
 )
-def test_a_pattern_that_takes_none_is_let_be(call):
+def test_pattern_that_takes_none_is_let_be(call):
     assert found(rules.loose_ends, f"import re\n{call}\n") == []
 
 
@@ -122,7 +122,7 @@ def test_a_pattern_that_takes_none_is_let_be(call):
         "x is match('(a|b$)')",
     ],
 )
-def test_a_condition_that_takes_a_line_feed_at_the_end_is_found(condition):
+def test_condition_that_takes_line_feed_at_end_is_found(condition):
     (complaint,) = rules.loose_ends("roles/a/vars/main.yml", f"x: 1\ny: {{{{ {condition} }}}}\n")
     assert complaint == "roles/a/vars/main.yml:2: $ lets a line feed stand at the end: use \\Z"
 
@@ -139,7 +139,7 @@ def test_a_condition_that_takes_a_line_feed_at_the_end_is_found(condition):
         "x | regex_search('^a$')",
     ],
 )
-def test_a_condition_that_takes_none_is_let_be(condition):
+def test_condition_that_takes_none_is_let_be(condition):
     assert not list(rules.loose_ends("roles/a/vars/main.yml", condition))
 
 
@@ -158,7 +158,7 @@ def test_a_condition_that_takes_none_is_let_be(condition):
         'Path(name).write_bytes(b"x")',
     ],
 )
-def test_writer_other_than_the_one_is_found(call):
+def test_writer_other_than_one_is_found(call):
     (complaint,) = found(rules.writers, f"def f():\n    {call}\n")
     assert complaint.startswith("plugins/module_utils/x.py:2: opens a file for writing")
     assert found(rules.writers, call, "tests/unit/x.py") == []
@@ -188,12 +188,12 @@ def test_files_that_write_by_themselves_exist_and_do():
         "replace_file(path, data)",
     ],
 )
-def test_reader_and_the_one_writer_pass(call):
+def test_reader_and_one_writer_pass(call):
     assert found(rules.writers, call) == []
 
 
 @pytest.mark.parametrize("word", ["L{parse}", "C(debug)", "M(slurm_job)", "O(packages)"])
-def test_other_markup_in_a_docstring_is_found(word):
+def test_other_markup_in_docstring_is_found(word):
     (complaint,) = found(rules.markup, f'def f():\n    """Return what {word} gives."""\n')
     assert complaint == f"plugins/module_utils/x.py:2: {word} in a docstring: use double backquotes"
 

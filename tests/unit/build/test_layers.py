@@ -25,7 +25,7 @@ COLLECTION = "ansible_collections.mlcluster.aws.plugins"
         f"from {COLLECTION}.module_utils._node import efa",
     ],
 )
-def test_import_from_a_higher_layer_fails(text):
+def test_import_from_higher_layer_fails(text):
     (complaint,) = layers.layers(FILE, text)
     assert complaint.startswith(f"{FILE}:")
     assert complaint.endswith(
@@ -33,7 +33,7 @@ def test_import_from_a_higher_layer_fails(text):
     )
 
 
-def test_import_from_the_same_layer_fails():
+def test_import_from_same_layer_fails():
     (complaint,) = layers.layers(FILE, "from ..slurm import parse")
     assert complaint.endswith("module_utils._node.slurm: layer 3 is the same layer")
 
@@ -52,7 +52,7 @@ def test_import_from_the_same_layer_fails():
         ("plugins/module_utils/_node/__init__.py", ""),
     ],
 )
-def test_import_from_a_lower_layer_passes(path, text):
+def test_import_from_lower_layer_passes(path, text):
     assert list(layers.layers(path, text)) == []
 
 
@@ -77,7 +77,7 @@ def test_unknown_room_fails():
     assert "layer unknown" in complaint
 
 
-def test_every_layer_names_a_room_that_exists():
+def test_every_layer_names_room_that_exists():
     rooms = {
         path.name for path in (layers.PAGE.parents[1] / layers.IN_ROOMS).iterdir() if (path / "__init__.py").is_file()
     }
@@ -86,12 +86,12 @@ def test_every_layer_names_a_room_that_exists():
     assert {room for layer in layers.ROOMS for room in layer} - {"node"} == rooms - {"node"}
 
 
-def test_picture_in_the_page_is_up_to_date():
+def test_picture_in_page_is_up_to_date():
     text = layers.PAGE.read_text(encoding="utf-8")
     assert layers.renewed(text) == text, "run: .venv/bin/python -m tests.build.layers"
     assert "_node.storage" in text
 
 
-def test_page_without_a_place_for_the_picture_is_an_error():
+def test_page_without_place_for_picture_is_error():
     with pytest.raises(ValueError, match="0 pictures"):
         layers.renewed("# Architecture\n")

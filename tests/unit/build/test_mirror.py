@@ -20,7 +20,7 @@ def found(path, text="import os\n"):
     return list(mirror.mirror(path, text))
 
 
-def test_source_without_a_test_fails(unit):
+def test_source_without_test_fails(unit):
     (complaint,) = found("plugins/modules/new.py")
     assert complaint == "plugins/modules/new.py:1: has no test: write tests/unit/plugins/modules/test_new.py"
     (unit / "test_new.py").touch()
@@ -34,7 +34,7 @@ def test_other_files_need_none(unit, path):
     assert found(path) == []
 
 
-def test_entry_of_a_registry_has_the_test_of_its_folder(tmp_path, monkeypatch):
+def test_entry_of_registry_has_test_of_its_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(mirror, "UNIT", tmp_path)
     path = "plugins/module_utils/_node/jobs/kinds/echo.py"
     assert list(mirror.mirror(path, "x = 1"))

@@ -27,7 +27,7 @@ STAND_IN = '#!/bin/sh\necho "$$ $PWD $*" >said.new && mv said.new said && exec c
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
-def test_whoever_ends_the_run_ends_molecule_whose_hosts_are_locked_as_long_as_it_lives(tmp_path, signal_number):
+def test_whoever_ends_run_ends_molecule_whose_hosts_are_locked_as_long_as_it_lives(tmp_path, signal_number):
     stand_in = tmp_path / ".venv" / "bin" / "molecule"
     stand_in.parent.mkdir(parents=True)
     stand_in.write_text(STAND_IN)
@@ -60,7 +60,7 @@ def test_whoever_ends_the_run_ends_molecule_whose_hosts_are_locked_as_long_as_it
             os.close(os.open(tmp_path / "pipe", os.O_RDWR))
 
 
-def test_container_scenarios_are_those_without_a_virtual_node(tmp_path):
+def test_container_scenarios_are_those_without_virtual_node(tmp_path):
     with pytest.raises(FileNotFoundError, match="no scenario below"):
         molecule.scenarios(tmp_path)
     for name in ("default", "nvme_raid0", "nvme_raid0_vm", "shared"):
@@ -71,6 +71,6 @@ def test_container_scenarios_are_those_without_a_virtual_node(tmp_path):
     assert molecule.in_containers(molecule.scenarios(tmp_path)) == ["default", "nvme_raid0"]
 
 
-def test_an_unknown_scenario_is_refused(capsys):
+def test_unknown_scenario_is_refused(capsys):
     assert molecule.main(["no_such"]) == 2
     assert "no scenario no_such: there are default" in capsys.readouterr().err

@@ -22,7 +22,7 @@ def f(a: "str | None", b):
 '''
 
 
-def test_every_change_is_a_valid_module_that_differs():
+def test_every_change_is_valid_module_that_differs():
     made = mutants.mutants(SOURCE, None, 0)
     plain = ast.unparse(ast.parse(SOURCE))
     assert {one.name for one in made} == {
@@ -41,7 +41,7 @@ def test_every_change_is_a_valid_module_that_differs():
         assert one.runs is None or one.line in one.runs
 
 
-def test_lines_are_those_of_the_source():
+def test_lines_are_those_of_source():
     lines = SOURCE.splitlines()
     named = {(one.name, lines[one.line - 1].strip()) for one in mutants.mutants(SOURCE, None, 0)}
     assert ("statement deleted", "g(a)") in named
@@ -50,19 +50,19 @@ def test_lines_are_those_of_the_source():
     assert not any("Text" in line for _name, line in named)
 
 
-def test_a_seed_picks_the_same_mutants():
+def test_seed_picks_same_mutants():
     first, again = (mutants.mutants(SOURCE, 4, 7) for _time in range(2))
     assert first == again
     assert len(first) == 4
     assert first != mutants.mutants(SOURCE, 4, 8)
 
 
-def test_annotations_are_left_alone():
+def test_annotations_are_left_unchanged():
     made = mutants.mutants("def f(a: str | None) -> None | int: ...", None, 0)
     assert [one for one in made if one.name == "operator"] == []
 
 
-def test_a_modules_own_tests_come_before_their_folder():
+def test_modules_own_tests_come_before_their_folder():
     folder = Path("tests/unit/plugins/module_utils/_node/slurm")
     assert mutants.own_tests(Path("plugins/module_utils/_node/slurm/states.py")) == [folder / "test_states.py", folder]
     assert mutants.own_tests(Path("plugins/module_utils/_node/slurm/__init__.py")) == [folder]

@@ -19,7 +19,7 @@ MINT = 'ID=linuxmint\nID_LIKE="ubuntu debian"\nVERSION_ID="22"\n'
 ROCKY = 'ID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.4"\n'
 
 
-def test_the_list_of_the_checkout_is_pinned_and_without_doubles():
+def test_list_of_checkout_is_pinned_and_without_doubles():
     listed = packages.parse_list(APT_LIST.read_text(encoding="utf-8"))
     names = [package.name for package in listed]
     assert len(names) == len(set(names))

@@ -63,6 +63,6 @@ def test_pointer_to_nothing_is_named_with_its_line(checkout, cell, complaint):
     assert complaints(cell) == [f"docs/architecture.md:9: {complaint}"]
 
 
-def test_page_that_points_nowhere_is_a_complaint(checkout):
+def test_page_that_points_nowhere_is_complaint(checkout):
     assert len(complaints("nowhere")) == len(complaints("`storage/plan.py: free`", heading="## Places")) == 1
     assert list(pointers.pointers("docs/nccl.md", "")) == []

@@ -31,7 +31,7 @@ NODE = f"{PLUGINS}/module_utils/_node"
         ),
     ],
 )
-def test_module_concerns_its_room_and_the_tests_that_import_it(changed, tests, others):
+def test_module_concerns_its_room_and_tests_that_import_it(changed, tests, others):
     found = set(quick.tests_of([changed], CHECKOUT))
     assert tests <= found
     assert not others & found
@@ -71,7 +71,7 @@ def test_imports_are_followed_through_others_and_through_fakes(tmp_path):
         ("tests/unit/build/test_gone.py", []),
     ],
 )
-def test_file_concerns_the_tests_that_mirror_it(changed, tests):
+def test_file_concerns_tests_that_mirror_it(changed, tests):
     found = quick.tests_of([changed], CHECKOUT)
     assert found == tests or (changed.startswith("roles/") and set(tests) <= set(found))
 
@@ -81,7 +81,7 @@ def test_tests_are_not_named_twice():
     assert quick.tests_of(changed, CHECKOUT) == ["tests/unit/build"]
 
 
-def test_every_package_of_the_layers_has_its_folder_of_tests():
+def test_every_package_of_layers_has_its_folder_of_tests():
     missing = {name for name in layers.LEVELS if not (CHECKOUT / "tests/unit" / name.replace(".", "/")).is_dir()}
     # The callback is tested with the playbooks that it reports on, and one file has no folder.
     assert missing <= {"plugins.callback", "plugins.module_utils._node.node", "plugins.__init__"}

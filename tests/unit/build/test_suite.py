@@ -49,7 +49,7 @@ def test_suite_reports_times_and_closing_lines(sessions, capsys):
     assert f"molecule: {recap}\n" in out
 
 
-def test_failed_session_fails_the_suite_and_not_the_others(sessions, capsys):
+def test_failed_session_fails_suite_and_not_others(sessions, capsys):
     sessions(bad="print('the cause'); raise SystemExit(3)", good="")
     assert suite.main(["all"]) == 1
     out = capsys.readouterr().out
@@ -80,7 +80,7 @@ def test_wrong_usage_is_reported(sessions, capsys, words):
     assert "Usage: suite.py {all,setup,unit}" in capsys.readouterr().err
 
 
-def test_silent_session_shows_a_sign_of_life(sessions, capsys, monkeypatch):
+def test_silent_session_shows_sign_of_life(sessions, capsys, monkeypatch):
     assert suite.HEARTBEAT_SECONDS == 20
     monkeypatch.setattr(suite, "HEARTBEAT_SECONDS", 0.0)
     sessions(unit="import time; print('TASK [role : Install | Things] ***\\nok: [host]', flush=True); time.sleep(1)")
@@ -88,7 +88,7 @@ def test_silent_session_shows_a_sign_of_life(sessions, capsys, monkeypatch):
     assert re.search(r"unit: \d+ s of 60 s allotted \| TASK \[role : Install \| Things\]\n", capsys.readouterr().out)
 
 
-def test_long_session_is_a_warning_only(sessions, capsys, monkeypatch):
+def test_long_session_is_warning_only(sessions, capsys, monkeypatch):
     sessions(unit="")
     monkeypatch.setitem(suite.ALLOTTED, "unit", -1)
     assert suite.main(["unit"]) == 0
@@ -97,7 +97,7 @@ def test_long_session_is_a_warning_only(sessions, capsys, monkeypatch):
 
 def test_slowest_tests_of_all_sessions_come_in_order(sessions, capsys):
     lines = [f"{seconds}.00s call     tests/test_{name}.py::test" for seconds, name in ((2, "b"), (30, "a"), (1, "c"))]
-    sessions(unit=f"print('{lines[0]}')", data=f"print('{lines[1]}\\n{lines[2]}\\n30.00s is no test')")
+    sessions(unit=f"print('{lines[0]}')", data=f"print('{lines[1]}\\n{lines[2]}\\n30.00s is not a test')")
     assert suite.main(["all"]) == 0
     assert "\n".join(["slowest 3 tests", lines[1], lines[0], lines[2], ""]) in capsys.readouterr().out
 
@@ -188,14 +188,14 @@ def decorated() -> dict[str, ast.FunctionDef]:
     return {node.name: node for node in functions if any(ast.unparse(d) == "nox.session" for d in node.decorator_list)}
 
 
-def test_suite_knows_the_sessions_of_nox_and_make_calls_no_other():
+def test_suite_knows_sessions_of_nox_and_make_calls_no_other():
     assert set(decorated()) == set(suite.ALLOTTED)
     assert {name for names in suite.SUITES.values() for name in names} <= set(decorated())
     called = re.findall(r"\$\(START\) (?:\$\(if \$\(SCENARIO\),)?([\w-]+)", MAKEFILE)
     assert len(called) > 10 and set(called) <= {*suite.ALLOTTED, *suite.SUITES}
 
 
-def test_every_test_has_time_for_the_busiest_machine():
+def test_every_test_has_time_for_busiest_machine():
     texts = [node.value for node in ast.walk(NOXFILE) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     limits = [int(text.partition("=")[2]) for text in texts if text.startswith("--timeout=")]
     assert limits and min(limits) >= 300

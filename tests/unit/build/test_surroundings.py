@@ -64,14 +64,14 @@ def test_where_files_of_tests_are_is_looked_up_again(tmp_path):
     assert (done.stdout, done.stderr) == ("True False\n", "")
 
 
-def test_a_proxy_is_for_other_machines():
+def test_proxy_is_for_other_machines():
     found = surroundings.variables({"https_proxy": "http://proxy:3128", "no_proxy": "mirror.example,localhost"})
     assert found["https_proxy"] == "http://proxy:3128"
     assert found["no_proxy"] == found["NO_PROXY"] == "127.0.0.1,localhost,mirror.example"
 
 
 @pytest.mark.parametrize("how", ["the first conftest", "a session"])
-def test_whoever_starts_tests_they_find_the_same(tmp_path, how):
+def test_whoever_starts_tests_they_find_same(tmp_path, how):
     """The caller's variables, umask, deaf ears and closed standard input reach no program that a test starts."""
     if how == "a session":
         settings = f"suite.COMMAND = 'sh', '-c', {CHILD!r}\nsuite.CHECKOUT = suite.LOGS = Path({str(tmp_path)!r})"
@@ -94,7 +94,7 @@ def test_whoever_starts_tests_they_find_the_same(tmp_path, how):
         assert words.count("heard") == 2 and names == {"PATH", "HOME", *HERE}
 
 
-def test_a_signal_that_is_ignored_stays_ignored_here_and_is_heard_by_children():
+def test_signal_that_is_ignored_stays_ignored_here_and_is_heard_by_children():
     program = (
         "import os, signal, subprocess\nfrom tests.build import surroundings\nsurroundings.settle()\n"
         "os.kill(os.getpid(), signal.SIGHUP)\nprint(subprocess.run(['sh', '-c', 'kill -HUP $$']).returncode)"

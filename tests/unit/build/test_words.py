@@ -35,7 +35,7 @@ def page(text):
         "# A heading\n\n[What](x.md) tells.",
     ],
 )
-def test_old_words_and_clauses_in_a_page_are_found(text):
+def test_old_words_and_clauses_in_page_are_found(text):
     assert page(text)
 
 

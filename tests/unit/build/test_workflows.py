@@ -23,7 +23,7 @@ def steps():
             yield from job["steps"]
 
 
-def test_each_command_is_a_target_of_the_makefile():
+def test_each_command_is_target_of_makefile():
     commands = [step["run"] for step in steps() if "run" in step]
     assert {command.split()[1] for command in commands} == {"lint", "unit", "sanity"}
     for command in commands:
@@ -32,20 +32,20 @@ def test_each_command_is_a_target_of_the_makefile():
         assert "\n" not in command and all(option.startswith("CORE=") for option in options), command
 
 
-def test_actions_of_others_are_held_at_a_commit():
+def test_actions_of_others_are_held_at_commit():
     used = [step["uses"] for step in steps() if "uses" in step]
     assert used and all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", name) for name in used), used
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_workflow_may_only_read(path):
+def test_workflow_may_only_read(path):
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert document["permissions"] == {"contents": "read"}
     assert not [name for name, job in document["jobs"].items() if "permissions" in job]
     assert "secrets." not in path.read_text(encoding="utf-8")
 
 
-def test_sanity_runs_on_three_cores_that_the_matrix_locks():
+def test_sanity_runs_on_three_cores_that_matrix_locks():
     (job,) = [
         job
         for path in FILES

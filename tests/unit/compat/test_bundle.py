@@ -54,7 +54,7 @@ def run(tmp_path):
     return start
 
 
-def test_hook_follows_the_pointer_to_the_bundle(run, tmp_path):
+def test_hook_follows_pointer_to_bundle(run, tmp_path):
     words = [
         "--pointer",
         str(written.path("bundle/pointer")),
@@ -70,12 +70,12 @@ def test_hook_follows_the_pointer_to_the_bundle(run, tmp_path):
     assert (tmp_path / "root/var/lib/mlcluster/version_floor").read_text() == "1.0.0\n"
 
 
-def test_hook_runs_the_bundle_of_a_file(run):
+def test_hook_runs_bundle_of_file(run):
     code, output = run(HOOK, "--bundle", str(BUNDLE), "--sha256", SUM)
     assert (code, f"--bundle-sha256 {SUM}" in output) == (7, True), output
 
 
-def test_earlier_hook_runs_a_bundle_of_now(run, tmp_path):
+def test_earlier_hook_runs_bundle_of_now(run, tmp_path):
     """Users copy the hook to S3 once; bundles follow."""
     request = made.request(tmp_path / "request", compiled=False)
     checkout = tmp_path / "request" / "checkout"
@@ -97,7 +97,7 @@ def test_earlier_hook_runs_a_bundle_of_now(run, tmp_path):
     assert given.deadline_at - given.started_at == 60
 
 
-def test_pointer_says_the_same():
+def test_pointer_says_same():
     signature, text = pointer.read(written.path("bundle/pointer"))
     told = pointer.from_text(text)
     assert (told["schema"], told["version"], told["floor"]) == ("mlcluster.pointer/1", "1.2.3", "1.0.0")
@@ -105,7 +105,7 @@ def test_pointer_says_the_same():
     assert (pointer.to_text(told), len(signature) > 60) == (text, True)
 
 
-def test_bundle_of_now_has_the_places_of_the_recorded_one(tmp_path):
+def test_bundle_of_now_has_places_of_recorded_one(tmp_path):
     """The hook and the module ``node_bundle`` of either version look for them; a runner is that of its own bundle."""
     request = made.request(tmp_path / "request", compiled=False)
     bundle = build.build(request, archive.parse_target("debian-py3.11"))

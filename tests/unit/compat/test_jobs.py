@@ -23,12 +23,12 @@ from tests.unit.compat import written
 COMMANDS = [
     words[1:] for found in written.document("jobs/commands.json").values() for words in found if words[0] == "mlcluster"
 ]
-# Read as source by its caller and started elsewhere; it is no module of this process.
+# Read as source by its caller and started elsewhere; it is not a module of this process.
 CHILDREN = ("gds_child", "probe_child")
 
 
 @pytest.mark.parametrize("words", [list(one) for one in sorted(set(map(tuple, COMMANDS)))], ids=" ".join)
-def test_runtime_takes_the_command(words):
+def test_runtime_takes_command(words):
     assert cli.build_parser("0").parse_args(words).verb == words[0]
 
 
@@ -43,7 +43,7 @@ def test_kind_of_job_is_judged(kind, tmp_path):
     assert cli.main(command, log_dir=str(tmp_path)) in (1, 2)
 
 
-def test_tasks_of_a_job_prove_its_placement(tmp_path, monkeypatch):
+def test_tasks_of_job_prove_its_placement(tmp_path, monkeypatch):
     monkeypatch.setattr(platform, "node", lambda: "n1")
     for name, text in written.document("jobs/tasks.json").items():
         (tmp_path / name).write_text(text)
@@ -58,12 +58,12 @@ def test_tasks_of_a_job_prove_its_placement(tmp_path, monkeypatch):
     ]
 
 
-def test_exit_status_of_a_job_is_read():
+def test_exit_status_of_job_is_read():
     found = outcome.from_exit_file(7, written.text("jobs/train-7.exit"))
     assert (found["job_id"], found["state"], found["exit_code"], found["signal"]) == (7, "FAILED", 137, 9)
 
 
-def test_job_in_the_queue_is_recognised_by_its_comment():
+def test_job_in_queue_is_recognised_by_its_comment():
     known = written.document("jobs/fingerprint.json")
     found = job.COMMENT + job.fingerprint(known["text"], known["options"], known["arguments"])
     assert found == known["comment"]
@@ -88,7 +88,7 @@ JOBS = written.FIXTURES.with_name("e882aec") / "jobs"
 
 
 @pytest.mark.parametrize("kind", sorted(path.stem for path in JOBS.iterdir()))
-def test_file_beside_a_script_is_read(kind, capsys, tmp_path):
+def test_file_beside_script_is_read(kind, capsys, tmp_path):
     """A job in the queue reads it when it starts, by the runtime that is there then."""
     assert cli.main(["job", "--dry-run", str(JOBS / f"{kind}.json")], log_dir=str(tmp_path)) == 0
     printed = capsys.readouterr().out.splitlines()

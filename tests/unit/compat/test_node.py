@@ -87,7 +87,7 @@ def test_check_that_hangs_is_not_started_again(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="directories of jobs are trusted only where they are root's")
-def test_directory_of_a_job_is_kept_for_it_and_swept_after_a_boot():
+def test_directory_of_job_is_kept_for_it_and_swept_after_boot():
     with tempfile.TemporaryDirectory(prefix="mlcluster-scratch-") as name:
         base = Path(name) / "volume" / "jobs"
         Path(name).chmod(0o755)
@@ -103,7 +103,7 @@ def test_directory_of_a_job_is_kept_for_it_and_swept_after_a_boot():
         assert scratch.sweep(Host(), str(base), known, None, known[0].made + 1).taken == [4711]
 
 
-def test_baseline_of_a_site_is_compared_with(tmp_path):
+def test_baseline_of_site_is_compared_with(tmp_path):
     path = tmp_path / "baseline.json"
     path.write_text(written.text("nccl/baseline.json"))
     entries = nccl_baseline.load(Host(), str(path))

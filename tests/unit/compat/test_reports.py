@@ -24,7 +24,7 @@ def build(*nodes, **more):
     return report_document.build(nodes, "2026-12-01T12:00:00Z", **more)
 
 
-def test_report_of_a_node_means_the_same():
+def test_report_of_node_means_same():
     report = result.loads(written.text("reports/report.json"))
     assert [(one.id, one.status, one.severity) for one in report.results] == [
         ("gpu.count", "pass", "none"),
@@ -40,19 +40,19 @@ def test_report_of_a_node_means_the_same():
     assert result.dumps(report) + "\n" == written.text("reports/report.json")
 
 
-def test_single_result_means_the_same():
+def test_single_result_means_same():
     found = result.loads(written.text("reports/result.json"))
     assert found == result.loads(written.text("reports/report.json")).results[1]
     assert result.dumps(found) + "\n" == written.text("reports/result.json")
 
 
-def test_report_of_a_data_set_is_read():
+def test_report_of_data_set_is_read():
     report = result.loads(written.text("data/validated.json"))
     assert report.results
     assert {one.status for one in report.results} == {"pass"}
 
 
-def test_report_of_a_job_is_judged_with_its_end():
+def test_report_of_job_is_judged_with_its_end():
     ran = {"job_id": 8, "state": "FAILED", "exit_code": 1, "nodes": "n[1-2]", "elapsed_seconds": 3}
     report = written.text("reports/report.json")
     (job,) = validation.collect([{"name": "nccl", "job": ran, "report": report, "message": None}])["jobs"]
@@ -84,7 +84,7 @@ def test_report_is_compared_with():
     ]
 
 
-def test_status_of_a_node_keeps_its_keys(tmp_path):
+def test_status_of_node_keeps_its_keys(tmp_path):
     """Programs of users read it."""
     before = written.document("hook/status.json")
     (tmp_path / "var/lib/mlcluster").mkdir(parents=True)
@@ -98,7 +98,7 @@ def test_status_of_a_node_keeps_its_keys(tmp_path):
         assert set(written.document(f"hook/status_{name}.json")) <= set(now)
 
 
-def test_timers_that_a_killed_run_stopped_are_started(tmp_path):
+def test_timers_that_killed_run_stopped_are_started(tmp_path):
     record = tmp_path / "quiet.json"
     record.write_text(written.text("hook/quiet.json"))
     calls = []
@@ -127,7 +127,7 @@ def test_answer_of_ec2_is_readable_under_another_key():
     assert cache.unpack(written.document("ec2/answer.json"), "somebody else") is None
 
 
-def test_instance_types_are_taken_from_the_cache():
+def test_instance_types_are_taken_from_cache():
     path = written.path("ec2/types.json")
     (entry,) = written.document("ec2/types.json")["types"].values()
     kept = hardware.LongCache(path, 3600, lambda: entry["time"] + 60)

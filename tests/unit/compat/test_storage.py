@@ -51,7 +51,7 @@ def test_configured_node_needs_no_change(name):
 
 
 @pytest.mark.parametrize("name", VOLUMES)
-def test_record_names_the_same_volume_after_a_boot(name):
+def test_record_names_same_volume_after_boot(name):
     host, options, _found = written.machine(f"storage/{name}.json")
     before = record_of(host)
     host.machine.files["/proc/sys/kernel/random/boot_id"] = "boot-2\n"
@@ -62,7 +62,7 @@ def test_record_names_the_same_volume_after_a_boot(name):
 
 
 @pytest.mark.parametrize("name", [name for name in VOLUMES if name != "adopted"])
-def test_volume_is_mounted_again_after_a_reboot(name):
+def test_volume_is_mounted_again_after_reboot(name):
     host, options, _found = written.machine(f"storage/{name}.json")
     before = record_of(host)
     host.machine.reboot()
@@ -84,7 +84,7 @@ def test_boot_configuration_is_read_and_stays(name):
 
 
 @pytest.mark.parametrize("name", VOLUMES)
-def test_fstab_holds_the_wanted_lines(name):
+def test_fstab_holds_wanted_lines(name):
     host, options, _found = written.machine(f"storage/{name}.json")
     facts, plan = converge.survey(host, scene.config(**options))
     wanted = [volume["fstab"] for volume in plan.volumes if volume["fstab"]]

@@ -39,7 +39,7 @@ def test_names_that_agree_are_no_difference(tmp_path):
     assert differences(tmp_path, keys, v1_11=old, v1_19=new) == []
 
 
-def test_a_name_that_is_there_too_early_or_not_at_all_is_told(tmp_path):
+def test_name_that_is_there_too_early_or_not_at_all_is_reported(tmp_path):
     keys = [key("logging.dir", "1.11"), key("profile.nvtx", "1.13")]
     assert differences(tmp_path, keys, v1_11=["profile.nvtx"]) == [
         "logging.dir is not in libcufile 1.11, and the table says since 1.11, until now",
@@ -47,7 +47,7 @@ def test_a_name_that_is_there_too_early_or_not_at_all_is_told(tmp_path):
     ]
 
 
-def test_a_word_inside_another_text_is_no_name(tmp_path):
+def test_word_inside_another_text_is_no_name(tmp_path):
     assert "logging.dir" not in check_cufile_keys.names(wheel(tmp_path, "1.11", "no logging.dir was given"))
 
 
@@ -55,15 +55,15 @@ def test_a_word_inside_another_text_is_no_name(tmp_path):
     ("names", "words"),
     [
         ([], "no wheel was given"),
-        (["x.whl"], "x.whl is no wheel of nvidia-cufile"),
+        (["x.whl"], "x.whl is not a wheel of nvidia-cufile"),
         (["nvidia_cufile-1.2.3-x.whl"], "No such file"),
     ],
 )
-def test_files_that_cannot_be_read_are_told(names, words, capsys):
+def test_files_that_cannot_be_read_are_reported(names, words, capsys):
     assert check_cufile_keys.main(names) == 2
     assert words in capsys.readouterr().err
 
 
-def test_the_table_is_compared_as_a_whole(tmp_path, capsys):
+def test_table_is_compared_as_whole(tmp_path, capsys):
     assert check_cufile_keys.main([str(wheel(tmp_path, "1.11", "logging.dir"))]) == 1
     assert "logging.level is not in libcufile 1.11" in capsys.readouterr().out

@@ -92,7 +92,7 @@ def locked(path):
     return yaml.safe_load(path.read_text())["artifacts"]
 
 
-def test_the_right_checksum_is_locked(server, tmp_path, capsys):
+def test_right_checksum_is_locked(server, tmp_path, capsys):
     path = tmp_path / "artifacts.lock.yml"
     assert tool.lock([artifact(server)], path) == 0
     assert locked(path) == [
@@ -131,21 +131,21 @@ def path(tmp_path):
     return path
 
 
-def test_a_wrong_checksum_changes_nothing(server, path, capsys):
+def test_wrong_checksum_changes_nothing(server, path, capsys):
     fails(capsys, 1, [artifact(server, sha256="1" * 64)], path, "a 1.0", SHA256, "1" * 64)
 
 
-def test_a_truncated_download_changes_nothing(server, path, capsys):
+def test_truncated_download_changes_nothing(server, path, capsys):
     server.cut.add("/a-1.0.tgz")
     fails(capsys, 2, [artifact(server)], path, "broke off after 8 of 16 bytes")
 
 
-def test_a_missing_file_changes_nothing(server, path, capsys):
+def test_missing_file_changes_nothing(server, path, capsys):
     server.files.clear()
     fails(capsys, 2, [artifact(server)], path, "a 1.0", "Not Found")
 
 
-def test_no_network_is_a_sentence_for_each_artifact(path, capsys):
+def test_no_network_is_sentence_for_each_artifact(path, capsys):
     with socket.socket() as unheard:
         # Bound and not listening: every connection is refused.
         unheard.bind(("127.0.0.1", 0))
@@ -158,14 +158,14 @@ def test_no_network_is_a_sentence_for_each_artifact(path, capsys):
     assert path.read_bytes() == before
 
 
-def test_one_failure_keeps_the_others_out_too(server, path, capsys):
+def test_one_failure_keeps_others_out_too(server, path, capsys):
     before = path.read_bytes()
     assert tool.lock([artifact(server), artifact(server, name="c", sha256="1" * 64)], path) == 1
     assert "1 of 2 failed" in capsys.readouterr().err
     assert path.read_bytes() == before
 
 
-def test_entries_that_were_not_asked_for_are_kept_and_an_old_version_goes(server, path):
+def test_entries_that_were_not_asked_for_are_kept_and_old_version_goes(server, path):
     assert tool.lock([artifact(server)], path) == 0
     server.files["/a-1.1.tgz"] = DATA
     assert tool.lock([artifact(server, version="1.1")], path) == 0
@@ -173,13 +173,13 @@ def test_entries_that_were_not_asked_for_are_kept_and_an_old_version_goes(server
 
 
 @needs_gpgv
-def test_a_signature_by_the_right_key_is_locked(server, path):
+def test_signature_by_right_key_is_locked(server, path):
     assert tool.lock([signed(server)], path) == 0
     assert (locked(path)[0]["sha256"], locked(path)[0]["trust"]) == (SHA256, "signature")
 
 
 @needs_gpgv
-def test_a_key_without_armour_is_as_good(server, path):
+def test_key_without_armour_is_as_good(server, path):
     assert tool.lock([signed(server, key=tool.dearmored(KEY))], path) == 0
 
 
@@ -195,7 +195,7 @@ def test_a_key_without_armour_is_as_good(server, path):
     ],
     ids=["another key", "damaged signature", "no signature", "no key", "damaged key"],
 )
-def test_a_signature_that_proves_nothing_changes_nothing(server, path, capsys, changes):
+def test_signature_that_proves_nothing_changes_nothing(server, path, capsys, changes):
     fails(capsys, 1, [signed(server, **changes)], path, "no valid signature by key")
 
 
@@ -205,18 +205,18 @@ def test_signed_data_that_was_changed_changes_nothing(server, path, capsys):
     fails(capsys, 1, [signed(server)], path, "BAD signature")
 
 
-def test_a_missing_signature_changes_nothing(server, path, capsys):
+def test_missing_signature_changes_nothing(server, path, capsys):
     made = signed(server)
     del server.files["/a-1.0.tgz.sig"]
     fails(capsys, 2 if shutil.which("gpgv") else 1, [made], path, "signature")
 
 
-def test_without_gpgv_a_signature_is_not_taken_on_trust(server, path, capsys, monkeypatch):
+def test_without_gpgv_signature_is_not_taken_on_trust(server, path, capsys, monkeypatch):
     monkeypatch.setattr(tool.shutil, "which", lambda name: None)
     fails(capsys, 1, [signed(server)], path, "install the package gpgv")
 
 
-def test_the_same_version_with_other_bytes_is_refused(server, path, capsys, monkeypatch):
+def test_same_version_with_other_bytes_is_refused(server, path, capsys, monkeypatch):
     monkeypatch.setattr(tool, "scheme", lambda address: "https")
     made = artifact(server, sha256="")
     assert tool.lock([made], path) == 0
@@ -226,15 +226,15 @@ def test_the_same_version_with_other_bytes_is_refused(server, path, capsys, monk
     fails(capsys, 1, [made], path, "artifacts.lock.yml says", SHA256)
 
 
-def test_an_unencrypted_address_with_nothing_to_check_is_refused(server, path, capsys):
+def test_unencrypted_address_with_nothing_to_check_is_refused(server, path, capsys):
     fails(capsys, 1, [artifact(server, sha256="")], path, "neither encrypted nor signed nor pinned")
 
 
-def test_a_file_address_is_refused(server, path, capsys):
+def test_file_address_is_refused(server, path, capsys):
     fails(capsys, 1, [artifact(server, url="file:///etc/passwd")], path, "not an http or https address")
 
 
-def test_an_encrypted_address_may_not_lead_to_an_unencrypted_one(path, capsys, monkeypatch):
+def test_encrypted_address_may_not_lead_to_unencrypted_one(path, capsys, monkeypatch):
     class Answer(io.BytesIO):
         headers = email.message.Message()
 
@@ -246,7 +246,7 @@ def test_an_encrypted_address_may_not_lead_to_an_unencrypted_one(path, capsys, m
     fails(capsys, 1, [artifact(server)], path, "leads to the unencrypted http://elsewhere.invalid/a")
 
 
-def test_a_file_that_is_too_large_is_not_kept(server, path, capsys, monkeypatch):
+def test_file_that_is_too_large_is_not_kept(server, path, capsys, monkeypatch):
     monkeypatch.setattr(tool, "MAX_BYTES", 4)
     fails(capsys, 2, [artifact(server)], path, "larger than 4 bytes")
 
@@ -254,7 +254,7 @@ def test_a_file_that_is_too_large_is_not_kept(server, path, capsys, monkeypatch)
 @pytest.mark.parametrize(
     "text", ["[", "artifacts:\n- nonsense\n", "artifacts:\n- colour: red\n", "- 1\n", "", "\udce4"]
 )
-def test_a_lock_that_cannot_be_read_is_left_alone(server, tmp_path, capsys, text):
+def test_lock_that_cannot_be_read_is_left_unchanged(server, tmp_path, capsys, text):
     path = tmp_path / "artifacts.lock.yml"
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
     before = path.read_bytes()
@@ -263,7 +263,7 @@ def test_a_lock_that_cannot_be_read_is_left_alone(server, tmp_path, capsys, text
     assert path.read_bytes() == before
 
 
-def test_an_unknown_name_is_a_usage_error(capsys):
+def test_unknown_name_is_usage_error(capsys):
     with pytest.raises(SystemExit) as stop:
         tool.main(["nosuch"])
     assert stop.value.code == 3
@@ -278,7 +278,7 @@ def test_names_choose_what_is_locked(monkeypatch):
 
 
 @pytest.mark.parametrize("entry", ARTIFACTS, ids=[f"{a['name']} {a['platform']}" for a in ARTIFACTS])
-def test_the_table_ships_no_checksum_without_its_source(entry):
+def test_table_ships_no_checksum_without_its_source(entry):
     assert set(entry) == {"name", "platform", "version", "url", "sha256", "sha256_source", "signature", "source"}
     assert re.fullmatch(r"|[0-9a-f]{64}", entry["sha256"])
     assert bool(entry["sha256"]) == bool(entry["sha256_source"])
@@ -291,6 +291,6 @@ def test_the_table_ships_no_checksum_without_its_source(entry):
         assert entry["signature"]["key_url"].startswith("https://")
 
 
-def test_the_table_names_each_artifact_once():
+def test_table_names_each_artifact_once():
     keys = [(entry["name"], entry["platform"]) for entry in ARTIFACTS]
     assert len(keys) == len(set(keys))

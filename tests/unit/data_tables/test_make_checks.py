@@ -29,17 +29,17 @@ PAGE = """
 """
 
 
-def test_the_table_is_up_to_date():
+def test_table_is_up_to_date():
     made = make_checks.written(make_checks.kept())
     assert made == make_checks.TARGET.read_text(encoding="utf-8"), "run python -m tests.data_tables.make_checks"
 
 
-def test_causes_are_read_from_the_catalogue():
+def test_causes_are_read_from_catalogue():
     first = "a bad thing (x 1) a | b"
     assert make_checks.catalogued(PAGE) == {"gpu.a": f"{first}; more", "gpu.b": first}
 
 
-def test_an_id_that_nobody_asks_for_is_refused(tmp_path):
+def test_id_that_nobody_asks_for_is_refused(tmp_path):
     (tmp_path / "plugins").mkdir()
     with pytest.raises(make_checks.CatalogueError, match=r"nobody asks for new\.thing"):
         make_checks.who_asks({"new.thing": ""}, tmp_path)
@@ -54,24 +54,24 @@ def test_an_id_that_nobody_asks_for_is_refused(tmp_path):
         ("plugins/module_utils/_node/system/host.py", []),
     ],
 )
-def test_who_asks_follows_from_the_file(path, who):
+def test_who_asks_follows_from_file(path, who):
     assert make_checks.asked_by(path) == who
 
 
 @pytest.mark.parametrize("profile", ["prolog", "full"])
-def test_what_a_profile_says_is_listed_for_it(profile, tmp_path):
+def test_what_profile_says_is_listed_for_it(profile, tmp_path):
     wishes = profiles.Wishes(marker=str(tmp_path / "none"))
     found = {one.id for one in profiles.examine(good_node(), profile, wishes, 60, str(tmp_path))}
     assert len(found) > 5
     assert sorted(found - {name for name, _text, _severities, who in CHECKS if profile in who}) == []
 
 
-def test_severities_are_those_of_the_schema():
+def test_severities_are_those_of_schema():
     for name, _text, severities, _who in CHECKS:
         assert list(severities) == [word for word in make_checks.SEVERITIES if word in severities], name
 
 
-def test_long_texts_are_written_as_the_formatter_would():
+def test_long_texts_are_written_as_formatter_would():
     text = "word " * 60
     assert make_checks._text(text.strip()).count("\n") == 5
     assert make_checks._text('say "no"') == "        'say \"no\"',\n"

@@ -35,7 +35,7 @@ def test_boxes_arrows_and_labels_are_drawn():
     assert sorted(words(svg)) == ["D", "E", "disk", "one", "to <b>"] and svg.count("stroke-dasharray") == 1
 
 
-def test_no_arrow_runs_through_a_box():
+def test_no_arrow_runs_through_box():
     """A to D passes the rank of B beside it."""
     svg = diagrams.draw(SMALL)
     paths = [element.get("d") for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}path")]
@@ -63,7 +63,7 @@ def test_what_would_be_drawn_wrong_is_refused(text):
         diagrams.draw(text)
 
 
-def test_every_diagram_of_the_pages_can_be_drawn():
+def test_every_diagram_of_pages_can_be_drawn():
     pages = [name for name in tracked_files(CHECKOUT) if name.endswith(".md")]
     found = {}
     for name in pages:

@@ -39,7 +39,7 @@ def test_every_command_says_where_it_runs_and_could_run_there(pages, checkout):
     assert_none(text for name in names for text in docs_commands.complaints(name, pages.read[name], checkout))
 
 
-def test_every_page_hangs_in_the_site(pages):
+def test_every_page_hangs_in_site(pages):
     entries = re.findall(
         r"^/(\S+)$", "\n".join(block.text for block in pages.read["docs/index.md"].blocks), re.MULTILINE
     )
@@ -50,7 +50,7 @@ def test_every_page_hangs_in_the_site(pages):
         assert entry == "collection/index" or any(Path(name.removesuffix(".md")).match(entry) for name in pages.read)
 
 
-def test_every_schema_is_in_the_notes_on_upgrades(pages, checkout):
+def test_every_schema_is_in_notes_on_upgrades(pages, checkout):
     schema = re.compile(r"mlcluster\.[a-z_]+/\d+\b")
     places = ("plugins/", "hooks/", "roles/slurm_jobs/files/")
     written = {

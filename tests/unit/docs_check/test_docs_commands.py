@@ -21,7 +21,7 @@ def block(command, mark="aws"):
     return BLOCK.format(mark=mark, command=command)
 
 
-def test_lines_that_print_are_no_commands_and_a_command_goes_on():
+def test_lines_that_print_are_no_commands_and_command_goes_on():
     text = "$ first --a \\\n    --b\nprinted \\\n$ second # why\n"
     assert docs_commands.command_lines(text) == ("first --a \\\n    --b", "second # why")
 
@@ -36,7 +36,7 @@ def test_lines_that_print_are_no_commands_and_a_command_goes_on():
         ("one \\\n  two", [["one", "two"]]),
     ],
 )
-def test_a_line_is_taken_apart_as_a_shell_does(line, commands):
+def test_line_is_taken_apart_as_shell_does(line, commands):
     assert docs_commands.simple_commands(line) == commands
 
 
@@ -48,7 +48,7 @@ def test_a_line_is_taken_apart_as_a_shell_does(line, commands):
         ("ansible-playbook mlcluster.aws.none", "there is no playbook mlcluster.aws.none"),
         ("ansible-playbook site.yml -e nvme_raid0_sfae_mode=1", "nvme_raid0_sfae_mode is in no argument spec"),
         ("""ansible-playbook site.yml -e '{"no_such": 1}'""", "no_such is in no argument spec"),
-        ("ansible-playbook site.yml -e '[1]'", "-e [1] is no mapping"),
+        ("ansible-playbook site.yml -e '[1]'", "-e [1] is not a mapping"),
         ("ansible-playbook site.yml --tags nvme_raid1", "nothing has the tag nvme_raid1"),
         ("ansible-inventory -i inventories/none --graph", "there is no inventory inventories/none"),
         ("ansible-navigator run playbooks/none.yml", "there is no playbook playbooks/none.yml"),
@@ -67,7 +67,7 @@ def test_a_line_is_taken_apart_as_a_shell_does(line, commands):
         ("echo 'a", "no shell understands"),
     ],
 )
-def test_a_command_that_cannot_be_right_is_named(checkout, command, complaint):
+def test_command_that_cannot_be_right_is_named(checkout, command, complaint):
     (found,) = told(checkout, block(command))
     assert complaint in found
 
@@ -86,11 +86,11 @@ def test_a_command_that_cannot_be_right_is_named(checkout, command, complaint):
         "MY_PROGRAM --what",
     ],
 )
-def test_a_command_that_can_be_right_is_let_be(checkout, command):
+def test_command_that_can_be_right_is_let_be(checkout, command):
     assert told(checkout, block(command)) == []
 
 
-def test_a_file_that_the_page_shows_is_there(checkout):
+def test_file_that_page_shows_is_there(checkout):
     shown = "```yaml\n# mine.ec2_nodes.yml: your own\nplugin: mlcluster.aws.ec2_nodes\n```\n\n"
     command = block("ansible-playbook -i mine.ec2_nodes.yml site.yml")
     assert told(checkout, shown + command) == []
@@ -102,7 +102,7 @@ def test_a_file_that_the_page_shows_is_there(checkout):
     [
         ("```console\n$ make test\n```\n", "say where it runs"),
         ("```bash\ntrue\n```\n", "say where it runs"),
-        (block("make test", "nowhere"), "nowhere is no mark"),
+        (block("make test", "nowhere"), "nowhere is not a mark"),
         (block("pip install x", "make"), "pip is not make"),
         (block("make SCENARIO=NAME", "here"), "cannot run here"),
         (block("make test", "tests/unit/none.py"), "there is no test tests/unit/none.py"),
@@ -111,7 +111,7 @@ def test_a_file_that_the_page_shows_is_there(checkout):
         ("<!-- runs: aws -->\n\ntext\n\n```console\n$ make test\n```\n", "say where it runs"),
     ],
 )
-def test_a_block_says_where_it_runs(checkout, text, complaint):
+def test_block_says_where_it_runs(checkout, text, complaint):
     (found,) = told(checkout, text)
     assert complaint in found
 
@@ -125,7 +125,7 @@ def test_a_block_says_where_it_runs(checkout, text, complaint):
         ("ansible-playbook site.yml -e no_such=1", "no_such is in no argument spec"),
     ],
 )
-def test_a_command_within_a_sentence_is_judged_too(checkout, code, complaint):
+def test_command_within_sentence_is_judged_too(checkout, code, complaint):
     (found,) = told(checkout, f"Say `{code}` there.\n")
     assert complaint in found
 
@@ -141,11 +141,11 @@ def test_a_command_within_a_sentence_is_judged_too(checkout, code, complaint):
         "ls none",
     ],
 )
-def test_names_and_parts_of_commands_within_a_sentence_are_let_be(checkout, code):
+def test_names_and_parts_of_commands_within_sentence_are_let_be(checkout, code):
     assert told(checkout, f"Say `{code}` there.\n") == []
 
 
-def test_a_script_is_judged_where_its_lines_can_be_understood(checkout):
+def test_script_is_judged_where_its_lines_can_be_understood(checkout):
     script = "<!-- runs: slurm -->\n```bash\n#!/bin/bash\n# make none\n{line}\nwhile true; do\n  odd 'a\ndone\n```\n"
     assert told(checkout, script.format(line="srun python3 -m mlcluster_data train \\\n  --batch-size 8")) == []
     (found,) = told(checkout, script.format(line="srun python3 -m mlcluster_data train \\\n  --batch-sizes 8"))

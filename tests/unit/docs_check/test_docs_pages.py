@@ -44,11 +44,11 @@ def small(tmp_path):
         ("on_node_configured.sh", "on_node_configuredsh"),
     ],
 )
-def test_an_anchor_is_that_of_a_code_host(title, anchor):
+def test_anchor_is_that_of_code_host(title, anchor):
     assert docs_markdown.read(f"# {title}\n").anchors == {anchor}
 
 
-def test_a_heading_that_comes_again_is_numbered():
+def test_heading_that_comes_again_is_numbered():
     assert docs_markdown.read("# A\n## B\n## B\n").anchors == {"a", "b", "b-1"}
 
 
@@ -64,7 +64,7 @@ def test_a_heading_that_comes_again_is_numbered():
         "other.md#%EC%95%88",
     ],
 )
-def test_a_link_that_leads_somewhere_is_let_be(small, target):
+def test_link_that_leads_somewhere_is_let_be(small, target):
     pages = small(x=f"# Here\n\n[a]({target})\n", other="# Two words\n\n## 안\n")
     assert list(docs_pages.link_complaints(pages)) == []
 
@@ -77,11 +77,11 @@ def test_a_link_that_leads_somewhere_is_let_be(small, target):
         ("#none", "docs/x.md has no heading with that anchor"),
         ("../docs/iam/b.json", "leads to docs/iam/b.json, which is not there"),
         ("../../outside.md", "which is not there"),
-        ("http://docs.aws.amazon.com/x", "is no https address"),
-        ("https://docs.aws.amazon.com.example.org/x", "is no host that is linked to so far"),
+        ("http://docs.aws.amazon.com/x", "is not an https address"),
+        ("https://docs.aws.amazon.com.example.org/x", "is not a host that is linked to so far"),
     ],
 )
-def test_a_link_that_leads_nowhere_is_named(small, target, complaint):
+def test_link_that_leads_nowhere_is_named(small, target, complaint):
     pages = small(x=f"# Here\n\n| a |\n|---|\n| [a]({target}) |\n", other="# Two words\n")
     (found,) = docs_pages.link_complaints(pages)
     assert found.startswith("docs/x.md:5: ") and complaint in found
@@ -98,15 +98,15 @@ def test_titles_out_of_order_are_named(small, text):
         ("", "x", "the block's language is not named"),
         ("shell", "x", "the block's language is shell: use one of bash"),
         ("{toctree}", "x", "the block's language is {toctree}"),
-        ("yaml", "a: [", "this is no yaml"),
-        ("yaml", "- hosts: a\n  vars: {nvme_raid0_lyaout: x}", "nvme_raid0_lyaout is no variable of nvme_raid0"),
-        ("json", "{", "this is no json"),
-        ("python", "a b", "this is no python"),
-        ("toml", "a b", "this is no toml"),
+        ("yaml", "a: [", "this is not yaml"),
+        ("yaml", "- hosts: a\n  vars: {nvme_raid0_lyaout: x}", "nvme_raid0_lyaout is not a variable of nvme_raid0"),
+        ("json", "{", "this is not json"),
+        ("python", "a b", "this is not python"),
+        ("toml", "a b", "this is not toml"),
         ("bash", "if true", "syntax error"),
     ],
 )
-def test_a_block_that_does_not_parse_is_named(variables, language, text, complaint):
+def test_block_that_does_not_parse_is_named(variables, language, text, complaint):
     block = docs_markdown.Block(language, text, 1, "")
     assert complaint in (docs_pages.block_complaint("docs/x.md", block, variables) or "")
 
@@ -120,11 +120,11 @@ def test_a_block_that_does_not_parse_is_named(variables, language, text, complai
         ("bash", "for x in a; do echo $x; done"),
     ],
 )
-def test_a_block_that_parses_is_let_be(variables, language, text):
+def test_block_that_parses_is_let_be(variables, language, text):
     assert docs_pages.block_complaint("docs/x.md", docs_markdown.Block(language, text, 1, ""), variables) is None
 
 
-def test_links_to_what_is_no_page_lead_to_the_sources():
+def test_links_to_what_is_no_page_lead_to_sources():
     pages = {"docs/a.md", "docs/b.md"}
     text = "[b](b.md#x) [j](iam/a.json) [l](../LICENSE) [o](https://x)\n"
     assert docs_site.rewritten(text, "docs/a.md", pages, "https://p") == (
@@ -144,11 +144,11 @@ def test_links_to_what_is_no_page_lead_to_the_sources():
         ("docs/iam/a.json", False),
     ],
 )
-def test_which_files_are_pages_of_the_site(name, page):
+def test_which_files_are_pages_of_site(name, page):
     assert docs_site.is_page(name) is page
 
 
-def test_the_pages_come_as_they_lie_and_the_index_on_top(tmp_path):
+def test_pages_come_as_they_lie_and_index_on_top(tmp_path):
     docs_site.stage(ROOT, tmp_path)
     index = (tmp_path / "index.md").read_text(encoding="utf-8")
     assert "](docs/guides/start.md)" in index and "](README.md)" in index and "](docs/pictures/run.svg)" in index
@@ -156,7 +156,7 @@ def test_the_pages_come_as_they_lie_and_the_index_on_top(tmp_path):
     assert "[`nvme_raid0`](roles/nvme_raid0/README.md)" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 
-def test_pictures_and_drawn_diagrams_go_with_the_pages(tmp_path):
+def test_pictures_and_drawn_diagrams_go_with_pages(tmp_path):
     docs_site.stage(ROOT, tmp_path)
     assert (tmp_path / "docs/pictures/report.png").stat().st_size > 10000
     assert "](docs/pictures/run.svg)" in (tmp_path / "README.md").read_text(encoding="utf-8")
@@ -165,6 +165,6 @@ def test_pictures_and_drawn_diagrams_go_with_the_pages(tmp_path):
     assert (tmp_path / "docs/architecture-1.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
-def test_no_second_table_of_contents_is_left_in_a_page():
+def test_no_second_table_of_contents_is_left_in_page():
     text = "Title\n\n.. contents::\n   :local:\n   :depth: 1\n\nText\n"
     assert docs_site.CONTENTS.sub("", text) == "Title\n\n\nText\n"

@@ -24,12 +24,12 @@ def test_each_table_is_in_some_guide():
 
 
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
-def test_the_guides_are_up_to_date(path):
+def test_guides_are_up_to_date(path):
     text = path.read_text(encoding="utf-8")
     assert guide_tables.renewed(text) == text, "run: .venv/bin/python -m tests.docs_check.guide_tables"
 
 
-def test_a_table_is_replaced_and_nothing_else():
+def test_table_is_replaced_and_nothing_else():
     text = "before\n<!-- table: xids -->\nold\n<!-- /table -->\nafter\n"
     new = guide_tables.renewed(text)
     assert new.startswith("before\n<!-- table: xids -->\n| Xid | bucket |")
@@ -37,7 +37,7 @@ def test_a_table_is_replaced_and_nothing_else():
     assert "old" not in new
 
 
-def test_a_table_that_nobody_knows_is_an_error():
+def test_table_that_nobody_knows_is_error():
     with pytest.raises(KeyError):
         guide_tables.renewed("<!-- table: other -->\n<!-- /table -->")
 
@@ -48,7 +48,7 @@ def test_imports_of_kinds_are_up_to_date():
     assert new == text, "run: .venv/bin/python -m tests.docs_check.guide_tables"
 
 
-def test_new_file_is_a_kind_once_its_import_is_written(tmp_path):
+def test_new_file_is_kind_once_its_import_is_written(tmp_path):
     package = tmp_path / "plugins/module_utils"
     shutil.copytree(guide_tables.CHECKOUT / "plugins/module_utils", package)
     folder = package / guide_tables.KINDS.relative_to(guide_tables.CHECKOUT / "plugins/module_utils")
@@ -64,24 +64,24 @@ def test_new_file_is_a_kind_once_its_import_is_written(tmp_path):
     assert "training" not in names
 
 
-def test_registry_without_a_place_for_imports_is_an_error():
+def test_registry_without_place_for_imports_is_error():
     with pytest.raises(ValueError, match="has 0 blocks"):
         guide_tables.kind_imports("KINDS = {}\n", ["nccl"])
 
 
-def test_folder_without_a_kind_is_an_error(tmp_path):
+def test_folder_without_kind_is_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="has no kind of job"):
         guide_tables.kind_names(tmp_path)
 
 
-def test_what_a_type_has_is_told():
+def test_what_type_has_is_reported():
     rows = {row.split("|")[1].strip(): row for row in guide_tables.training_types().splitlines()}
     assert "8 H200, 144384 MiB | 8 x 3800 | 32 | 3200 | 400 | no public figure" in rows["p5e.48xlarge"]
     assert rows["p5.48xlarge"].rstrip().endswith("| below |")
     assert "m7i.large" not in rows
 
 
-def test_the_least_that_passes_is_below_what_was_published():
+def test_least_that_passes_is_below_what_was_published():
     row = next(line for line in guide_tables.published_bandwidths().splitlines() if "p5en.48xlarge | 1 |" in line)
     assert "16 GiB 482.05 | 16 GiB 433.8 |" in row
 
@@ -100,13 +100,13 @@ def test_without_evidence_nothing_is_called_proved(tmp_path):
     assert "is not proved" in guide_tables.evidence(tmp_path)
 
 
-def test_each_evidence_is_a_row(tmp_path):
+def test_each_evidence_is_row(tmp_path):
     (tmp_path / "one.json").write_text(sent(), encoding="utf-8")
     row = guide_tables.evidence(tmp_path).splitlines()[2]
     assert row == f"| c5d.large | Ubuntu 24.04, 6.8.0 | {', '.join(proofs.NAMES)} | nothing |"
 
 
-def test_evidence_with_a_foreign_field_is_no_row(tmp_path):
+def test_evidence_with_foreign_field_is_no_row(tmp_path):
     (tmp_path / "one.json").write_text(sent(account="1"), encoding="utf-8")
     with pytest.raises(ValueError, match=r"one\.json has the field account"):
         guide_tables.evidence(tmp_path)

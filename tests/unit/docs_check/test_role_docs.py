@@ -32,12 +32,12 @@ def test_table_of_variables():
     ]
 
 
-def test_only_the_table_of_a_readme_is_written():
+def test_only_table_of_readme_is_written():
     readme = "# x\n<!-- variables -->\nold\n<!-- /variables -->\ntail\n"
     assert role_docs.with_table(readme, "new") == "# x\n<!-- variables -->\nnew\n<!-- /variables -->\ntail\n"
 
 
 @pytest.mark.parametrize("readme", ["# x\n", "<!-- variables -->\n"])
-def test_a_readme_without_the_marks_is_refused(readme):
+def test_readme_without_marks_is_refused(readme):
     with pytest.raises(ValueError, match="are missing"):
         role_docs.with_table(readme, "new")

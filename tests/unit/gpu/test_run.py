@@ -98,7 +98,7 @@ def test_every_step_runs_and_eight_files_are_kept(machine):
     assert "INFO -b 8 -e 64M -f 2 -g 1" in files["nccl.txt"]
 
 
-def test_nothing_that_names_a_machine_is_kept(machine):
+def test_nothing_that_names_machine_is_kept(machine):
     _status, files, _table, _errors = machine()
     assert files["nvidia-smi.xml"] == (
         "<uuid>GPU-00000000-0000-0000-0000-000000000000</uuid><serial>0000000000</serial>\n"
@@ -106,7 +106,7 @@ def test_nothing_that_names_a_machine_is_kept(machine):
     assert "eth0:192.0.2.2<0>" in files["nccl.txt"]
 
 
-def test_what_lies_in_the_directory_besides_is_left_alone(machine, tmp_path):
+def test_what_lies_in_directory_besides_is_left_unchanged(machine, tmp_path):
     text = "GPU-aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee\n"
     (tmp_path / "out").mkdir()
     for place in (tmp_path / "out" / "mine", tmp_path / "target"):
@@ -118,29 +118,29 @@ def test_what_lies_in_the_directory_besides_is_left_alone(machine, tmp_path):
 
 
 @pytest.mark.parametrize("verdict", [1, 2])
-def test_a_verdict_is_an_answer(machine, verdict):
+def test_verdict_is_answer(machine, verdict):
     status, _files, table, _errors = machine(STATUS_GDS=verdict)
     assert (status, table["gds"]["status"]) == (0, str(verdict))
 
 
-def test_a_step_that_crashes_fails_the_run_and_the_others_go_on(machine):
+def test_step_that_crashes_fails_run_and_others_go_on(machine):
     status, files, table, _errors = machine(STATUS_ACCELERATORS=7)
     assert (status, table["accelerators"]["status"], table["nccl"]["status"]) == (1, "7", "0")
     assert list(files) == KEPT
 
 
-def test_a_step_that_hangs_is_stopped(machine):
+def test_step_that_hangs_is_stopped(machine):
     status, _files, table, _errors = machine(HANG=1, STEP_SECONDS=600)
     assert (status, table["nccl"]["status"], table["nccl-verdict"]["status"]) == (1, "124", "0")
 
 
-def test_without_nccl_tests_the_library_itself_is_asked(machine):
+def test_without_nccl_tests_library_itself_is_asked(machine):
     _status, _files, table, _errors = machine(without=["all_reduce_perf"], NCCL_TESTS="")
     assert table["nccl"]["status"] == "1"
     assert "libnccl.so.2 cannot be loaded" in table["nccl"]["last line of standard error"]
 
 
-def test_the_directory_itself_is_probed_when_no_path_is_named(machine, tmp_path):
+def test_directory_itself_is_probed_when_no_path_is_named(machine, tmp_path):
     out = str(tmp_path / "out")
     _status, files, _table, _errors = machine(out)
     assert files["gds.json"] == f"['gds', '--active', '--json', '{out}']\n"
@@ -155,7 +155,7 @@ def test_no_gpu_no_archive_and_no_arguments_are_one_sentence_each(machine, tmp_p
     assert (done.returncode, done.stderr.split(":")[0]) == (3, "usage")
 
 
-def test_the_archive_that_it_builds_runs(tmp_path):
+def test_archive_that_it_builds_runs(tmp_path):
     archive = tmp_path / "made" / "mlcluster.pyz"
     done = subprocess.run(["bash", str(RUN), "build", str(archive)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{archive}\n", "")
@@ -200,7 +200,7 @@ def one_gpu(libraries, *arguments, **more):
     return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_the_log_of_libcufile_is_written_where_it_is_asked_for(libraries, tmp_path):
+def test_log_of_libcufile_is_written_where_it_is_asked_for(libraries, tmp_path):
     log = tmp_path / "cufile.log"
     recorded = FIXTURES / "libcufile-1.15-h200-compat-forbidden.log"
     done = one_gpu(libraries, "cufile", str(log), FAKE_CUFILE_LOG=str(recorded), FAKE_CUFILE_OPEN="5001")
@@ -209,7 +209,7 @@ def test_the_log_of_libcufile_is_written_where_it_is_asked_for(libraries, tmp_pa
     assert one_gpu(libraries, "cufile", str(log)).returncode == 0
 
 
-def test_an_all_reduce_over_one_rank(libraries):
+def test_all_reduce_over_one_rank(libraries):
     done = one_gpu(libraries, "nccl")
     assert (done.returncode, done.stdout) == (0, "all_reduce of 1048576 floats over one rank: equal\n")
     done = one_gpu(libraries, "nccl", WRONG="1")

@@ -55,7 +55,7 @@ def start(root, *words, **environment):
     return subprocess.run(command, env=values, capture_output=True, text=True, check=False)
 
 
-def test_the_runner_gets_the_arguments_and_its_status_is_the_status(bundle):
+def test_runner_gets_arguments_and_its_status_is_status(bundle):
     done = start(bundle, "--options-file", "/x y")
     assert done.returncode == 7, done.stderr
     told = json.loads(done.stdout)
@@ -63,7 +63,7 @@ def test_the_runner_gets_the_arguments_and_its_status_is_the_status(bundle):
     assert told["environ"]["MLCLUSTER_BUNDLE"] == str(bundle)
 
 
-def test_only_packages_of_the_bundle_are_seen(bundle):
+def test_only_packages_of_bundle_are_seen(bundle):
     told = json.loads(start(bundle, PYTHONPATH="/elsewhere").stdout)
     assert told["path"][:2] == [str(bundle / "site"), str(bundle / "hooks")]
     assert not [path for path in told["path"] if path.endswith(("site-packages", "dist-packages"))]
@@ -71,13 +71,13 @@ def test_only_packages_of_the_bundle_are_seen(bundle):
     assert "PYTHONPATH" not in told["environ"]
 
 
-def test_an_older_python_is_refused(bundle):
+def test_older_python_is_refused(bundle):
     manifest(bundle, "3.99")
     done = start(bundle)
     assert (done.returncode, done.stdout) == (3, "")
     assert "made for Python 3.99 and was started with 3." in done.stderr
 
 
-def test_a_newer_python_is_taken(bundle):
+def test_newer_python_is_taken(bundle):
     manifest(bundle, "3.6")
     assert start(bundle).returncode == 7

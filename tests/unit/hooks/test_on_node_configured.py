@@ -43,7 +43,7 @@ def test_lines_are_ordinary():
     assert [line for line in TEXT.splitlines() if len(line) > 100] == []
 
 
-def test_version_is_that_of_the_collection():
+def test_version_is_that_of_collection():
     (version,) = re.findall(r"^version: (\S+)$", (ROOT / "galaxy.yml").read_text(encoding="utf-8"), re.MULTILINE)
     assert f"\nHOOK_VERSION={version} " in TEXT
 
@@ -54,7 +54,7 @@ def test_s3_program_needs_no_newer_python_than_is_looked_for():
 
 
 @pytest.mark.parametrize("option", [*OPTIONS, "required", "best-effort", "dry-run", "help", "version"])
-def test_every_option_is_in_the_help_and_the_guide(option):
+def test_every_option_is_in_help_and_guide(option):
     assert len(OPTIONS) == 16
     guide = (ROOT / "docs/boot_hook.md").read_text(encoding="utf-8")
     assert re.search(rf"--{option}\b", call("print_help")) and re.search(rf"`[^`]*--{option}\b", guide)
@@ -98,7 +98,7 @@ def test_called_by_boot_knows_parallelcluster_by_its_variables(environment, call
     assert call("called_by_boot && echo yes || echo no", **environment) == called
 
 
-def test_open_to_others_names_the_first(tmp_path):
+def test_open_to_others_names_first(tmp_path):
     good, bad, missing = tmp_path / "good", tmp_path / "bad", tmp_path / "missing"
     good.mkdir(0o755)
     bad.mkdir()
@@ -149,14 +149,14 @@ def with_sums(tree):
 
 
 @pytest.mark.parametrize("prepare", [with_sums, lambda tree: None], ids=["sums", "no sums"])
-def test_record_is_what_the_unchanged_tree_shows(unpacked, prepare):
+def test_record_is_what_unchanged_tree_shows(unpacked, prepare):
     prepare(unpacked)
     parent = str(unpacked.parent)
     assert call('record_tree "$1"', parent) == call('describe_tree "$1"', parent) != ""
 
 
 @pytest.mark.parametrize("name", ["bin/run-node", "SUMS"])
-def test_record_shows_a_file_that_was_unpacked_wrong(unpacked, name):
+def test_record_shows_file_that_was_unpacked_wrong(unpacked, name):
     with_sums(unpacked)
     before = call('record_tree "$1"', str(unpacked.parent))
     (unpacked / name).write_text("other\n")

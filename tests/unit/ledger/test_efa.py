@@ -49,4 +49,4 @@ ROOM = Room(
         *(Excuse(name, UNUSED) for name in ("yama", "package*", "held_packages/*", "reboot_required")),
     ),
 )  # fmt: skip
-test_sample, test_every_leaf, test_the_ledger = room_tests(ROOM)
+test_sample, test_every_leaf, test_ledger = room_tests(ROOM)

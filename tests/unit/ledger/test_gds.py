@@ -51,7 +51,7 @@ ROOM = Room(
         Excuse("open/table/compatible", "the driver opens in that mode too; the answer 'strict' has the path"),
     ),
 )  # fmt: skip
-test_sample, test_every_leaf, test_the_ledger = room_tests(ROOM)
+test_sample, test_every_leaf, test_ledger = room_tests(ROOM)
 
 LINE = (
     "IoType: READ XferType: {} Threads: 8 DataSetSize: 1048576/1048576(KiB) IOSize: 1024(KiB) Throughput: 6.500000 "

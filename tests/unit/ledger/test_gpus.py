@@ -142,4 +142,4 @@ ROOM = Room(
     judge,
     LEDGER,
 )
-test_sample, test_every_leaf, test_the_ledger = room_tests(ROOM)
+test_sample, test_every_leaf, test_ledger = room_tests(ROOM)

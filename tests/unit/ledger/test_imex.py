@@ -59,4 +59,4 @@ EXCUSES = (
     Excuse("record/job_id", "a name in messages"),
 )
 ROOM = Room("imex", (_FACTS, WHOLE), LEAVES, judge, EXCUSES)
-test_sample, test_every_leaf, test_the_ledger = room_tests(ROOM)
+test_sample, test_every_leaf, test_ledger = room_tests(ROOM)

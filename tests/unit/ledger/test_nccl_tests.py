@@ -110,12 +110,12 @@ LEDGER = (
     Excuse("log*/channel*", OTHERS),
 )
 ROOM = Room("nccl-tests", LINES, LEAVES, judge, LEDGER)
-test_sample, test_every_leaf, test_the_ledger = room_tests(ROOM)
+test_sample, test_every_leaf, test_ledger = room_tests(ROOM)
 
 
 @pytest.mark.parametrize(("old", "new"), [("Libfabric", "Socket"), ("provider is efa", "provider is tcp")])
 @pytest.mark.parametrize("host", PLAN.hosts)
-def test_a_line_that_proves_another_way_is_noticed(host, old, new):
+def test_line_that_proves_another_way_is_noticed(host, old, new):
     numbers = [number for number, line in enumerate(LINES) if line.startswith(f"{host}:") and old in line]
     for number in (numbers[0], numbers[-1]):
         changed = [*LINES[:number], LINES[number].replace(old, new), *LINES[number + 1 :]]

@@ -87,6 +87,6 @@ RUN_LEDGER = (
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_room_of_a_run(number):
+def test_room_of_run(number):
     room = Room("validation job", run_good(), fact_leaves(run_good()), run_judge, RUN_LEDGER)
     room_tests(room)[number]()

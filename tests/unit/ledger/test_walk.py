@@ -28,14 +28,14 @@ NAME = Excuse("name", "a name and nothing more")
 FASTER = Excuse("speed", "a faster one is as good", ("ten times",))
 
 
-def test_changes_of_a_text():
+def test_changes_of_text():
     assert changed("Yes") == {**UNKNOWN, "opposite": "No"}
     assert changed("10.50 MHz") == {**UNKNOWN, "zero": "0.00 MHz", "half": "5.25 MHz", "ten times": "105.00 MHz"}
     assert changed("0") == UNKNOWN
     assert "N/A" not in changed("N/A")
 
 
-def test_a_ledger_that_covers_all_is_good():
+def test_ledger_that_covers_all_is_good():
     for test in room_tests(room(NAME, FASTER)):
         test()
 
@@ -48,7 +48,7 @@ def test_a_ledger_that_covers_all_is_good():
         (room(NAME, FASTER, judged=("speed",)), "ecc_errors: '0' -> ERR!"),
     ],
 )
-def test_a_change_that_no_verdict_notices_is_a_hole(bad, words):
+def test_change_that_no_verdict_notices_is_hole(bad, words):
     sample, every_leaf, _ledger = room_tests(bad)
     for test in (sample, every_leaf):
         with pytest.raises(AssertionError) as found:
@@ -56,7 +56,7 @@ def test_a_change_that_no_verdict_notices_is_a_hole(bad, words):
         assert words in str(found.value)
 
 
-def test_an_excuse_that_is_not_needed_is_dropped():
+def test_excuse_that_is_not_needed_is_dropped():
     every_leaf = room_tests(room(NAME, FASTER, limit=float("inf"), judged=("ecc_errors",)))[1]
     with pytest.raises(AssertionError):
         every_leaf()
@@ -75,11 +75,11 @@ def test_an_excuse_that_is_not_needed_is_dropped():
         (Excuse("ecc_errors", "judged elsewhere", ("zero", "N/A")), "excuses .*ecc_errors"),
     ],
 )
-def test_a_bad_ledger_is_refused(excuse, words):
+def test_bad_ledger_is_refused(excuse, words):
     with pytest.raises(AssertionError, match=words):
         room_tests(room(excuse))[2]()
 
 
-def test_an_output_without_a_pass_is_refused():
+def test_output_without_pass_is_refused():
     with pytest.raises(AssertionError, match="has no pass"):
         room_tests(room(NAME, limit=99.0))[0]()

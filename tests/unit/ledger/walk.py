@@ -7,7 +7,7 @@ A ``Room`` has the leaves of one kind of output and the function that judges it.
 ``changed``; after each change some verdict is no longer a pass, or an ``Excuse`` of the room names the leaf. A leaf of
 health, error, state or speed is never excused from a text that proves nothing.
 
-To add a room: a file ``test_NAME.py`` here, with a ``Room`` and ``test_sample, test_every_leaf, test_the_ledger =
+To add a room: a file ``test_NAME.py`` here, with a ``Room`` and ``test_sample, test_every_leaf, test_ledger =
 room_tests(ROOM)``.
 """
 
@@ -154,7 +154,7 @@ def room_tests(room: Room) -> tuple[t.Callable[[], None], t.Callable[[], None], 
         idle = [excuse.pattern for excuse in room.excuses if excuse not in needed]
         assert not idle, f"these are noticed, drop them: {idle}"
 
-    def test_the_ledger() -> None:
+    def test_ledger() -> None:
         paths = [leaf.path for leaf in room.leaves]
         assert len(paths) == len(set(paths)), "two leaves of one path"
         assert len(room.excuses) <= MOST_EXCUSES, f"{room.name} has {len(room.excuses)} excuses"
@@ -167,7 +167,7 @@ def room_tests(room: Room) -> tuple[t.Callable[[], None], t.Callable[[], None], 
                 assert excuse.kinds, f"{excuse.pattern} excuses {essential}"
                 assert not set(excuse.kinds) & set(UNKNOWN), f"{excuse.pattern} excuses {essential}"
 
-    return test_sample, test_every_leaf, test_the_ledger
+    return test_sample, test_every_leaf, test_ledger
 
 
 def fact_leaves(facts: t.Any, skip: t.Collection[str] = ()) -> list[Leaf]:
@@ -215,7 +215,7 @@ def _typed(before: t.Any, text: str | None) -> t.Any:
 
 
 def statuses(results: t.Iterable[t.Any]) -> dict[str, str]:
-    """Return the worst status by id of results; one that passes for one device and not for another is no pass."""
+    """Return the worst status by id of results; one that passes for one device and not for another is not a pass."""
     found: dict[str, str] = {}
     for one in results:
         found[one.id] = one.status if found.get(one.id, "pass") == "pass" else found[one.id]
@@ -223,7 +223,7 @@ def statuses(results: t.Iterable[t.Any]) -> dict[str, str]:
 
 
 def bounded(judge: t.Callable[[t.Any], t.Iterable[t.Any]]) -> t.Callable[[t.Any], dict[str, str]]:
-    """Return a judge of a room; facts of types that no look gives may end in an error, which is no pass."""
+    """Return a judge of a room; facts of types that no look gives may end in an error, which is not a pass."""
 
     def judged(facts: t.Any) -> dict[str, str]:
         try:

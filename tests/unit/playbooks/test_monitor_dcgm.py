@@ -54,7 +54,7 @@ def docker_run(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def test_docker_takes_the_command(unit):
+def test_docker_takes_command(unit):
     program, verb, *options = words(unit, "ExecStart")
     assert (program, verb) == ("/usr/bin/docker", "run")
     run = docker_run(options)
@@ -78,7 +78,7 @@ def test_it_reads_what_prologs_write(unit, tmp_path):
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 @pytest.mark.parametrize("fault", ["", "Restart=on-failure", "[Install]"])
-def test_systemd_takes_the_unit(unit, tmp_path, fault):
+def test_systemd_takes_unit(unit, tmp_path, fault):
     docker = tmp_path / "docker"
     docker.write_text("#!/bin/sh\n")
     docker.chmod(0o755)

@@ -53,7 +53,7 @@ def test_each_alert_fires_in_some_case_and_each_severity_has_one():
 
 
 @pytest.mark.parametrize("name", alerts())
-def test_each_runbook_is_a_heading_of_a_page(name):
+def test_each_runbook_is_heading_of_page(name):
     link = alerts()[name]["annotations"]["runbook_url"]
     page, _hash, anchors = link.removeprefix("https://github.com/mlcluster/mlcluster.aws/blob/main/").partition("#")
     # The anchor of a verdict depends on its check.
@@ -61,7 +61,7 @@ def test_each_runbook_is_a_heading_of_a_page(name):
     assert set(wanted) <= read_file(ROOT / page).anchors
 
 
-def test_each_metric_in_a_rule_is_written_by_something():
+def test_each_metric_in_rule_is_written_by_something():
     known = {
         *METRICS,
         *HEAL_METRICS,

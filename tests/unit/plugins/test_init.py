@@ -49,7 +49,7 @@ def test_other_modules_are_left_to_ansible(name):
     assert plugins.CompiledFinder.find_spec(name, [folder]) is None
 
 
-def test_a_folder_without_code_is_left_to_ansible(tmp_path):
+def test_folder_without_code_is_left_to_ansible(tmp_path):
     (tmp_path / "_room").mkdir()
     name = plugins.PACKAGES[0] + "_room"
     assert plugins.CompiledFinder.find_spec(name, [str(tmp_path)]) is None
@@ -57,7 +57,7 @@ def test_a_folder_without_code_is_left_to_ansible(tmp_path):
     assert plugins.CompiledFinder.find_spec(name, [str(tmp_path)]).origin == str(tmp_path / "_room" / "__init__.py")
 
 
-def test_the_finder_stands_once_before_that_of_ansible():
+def test_finder_stands_once_before_that_of_ansible():
     theirs, others = _AnsibleCollectionFinder(), [object(), object()]
     finders = [others[0], theirs, others[1]]
     plugins.install(finders)
@@ -66,7 +66,7 @@ def test_the_finder_stands_once_before_that_of_ansible():
     assert isinstance(finders[1], plugins.CompiledFinder)
 
 
-def test_a_process_without_ansible_keeps_its_finders():
+def test_process_without_ansible_keeps_its_finders():
     finders = [object()]
     plugins.install(finders)
     assert len(finders) == 1

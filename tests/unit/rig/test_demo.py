@@ -52,7 +52,7 @@ def outcome(tmp_path, state="successful", changed=7):
     return play.Outcome(state, status, tmp_path / "status.json", tmp_path / "ansible.log")
 
 
-def test_the_verdict_says_what_was_built_and_where_the_report_lies(tmp_path):
+def test_verdict_says_what_was_built_and_where_report_lies(tmp_path):
     lines = demo.verdict(STATUS, False, outcome(tmp_path), demo.Proof(RECORD, MOUNT, GOOD, JOB))
     assert lines == [
         "mlcluster.aws demo: PASS (3 checks passed, on the node and in a job on it)",
@@ -101,14 +101,14 @@ def test_the_verdict_says_what_was_built_and_where_the_report_lies(tmp_path):
         ),
     ],
 )
-def test_only_a_run_that_the_node_confirms_passes(tmp_path, state, proof, code, words):
+def test_only_run_that_node_confirms_passes(tmp_path, state, proof, code, words):
     found, why = demo.judge(outcome(tmp_path, state), proof)
     assert found == code
     assert words in why
     assert demo.verdict(STATUS, True, outcome(tmp_path, state), proof)[0].startswith("mlcluster.aws demo: ")
 
 
-def test_the_node_is_asked_for_record_mount_and_verdict():
+def test_node_is_asked_for_record_mount_and_verdict():
     answers = {
         "cat ": json.dumps({**RECORD, "path": "/my data"}),
         "findmnt ": json.dumps({"filesystems": [MOUNT]}),
@@ -127,7 +127,7 @@ def test_the_node_is_asked_for_record_mount_and_verdict():
 
 
 @pytest.mark.parametrize("answer", ["", "cat: no such file", "[]", "null", "{}"])
-def test_a_node_that_says_nothing_useful_proves_nothing(answer):
+def test_node_that_says_nothing_useful_proves_nothing(answer):
     proof = demo.ask(lambda line: answer)
     assert (proof.mount, proof.report, proof.job) == (None, None, None)
 
@@ -153,19 +153,19 @@ def fake_rig(monkeypatch, statuses, ssh=0):
         ([STATUS, STATUS], 255, ["status", "ssh", "up", "status"], False),
     ],
 )
-def test_a_node_that_answers_is_used_again(monkeypatch, statuses, ssh, verbs, reused):
+def test_node_that_answers_is_used_again(monkeypatch, statuses, ssh, verbs, reused):
     run = fake_rig(monkeypatch, statuses, ssh)
     assert demo.bring_up() == (STATUS, reused)
     assert run == verbs
 
 
-def test_a_rig_that_fails_ends_the_demo_with_a_sentence(monkeypatch, capsys):
+def test_rig_that_fails_ends_demo_with_sentence(monkeypatch, capsys):
     monkeypatch.setattr(demo, "RIG", [sys.executable, "-c", "import sys; sys.exit(1)"])
     assert demo.main() == 2
     assert "python3 -m tests.rig.vm status` failed" in capsys.readouterr().err
 
 
-def test_a_whole_demo_leaves_its_verdict_beside_the_log(monkeypatch, tmp_path, capsys):
+def test_whole_demo_leaves_its_verdict_beside_log(monkeypatch, tmp_path, capsys):
     fake_rig(monkeypatch, [STATUS])
     monkeypatch.setattr(demo.play, "run_playbook", lambda *args, **options: outcome(tmp_path, changed=0))
     monkeypatch.setattr(demo, "ask", lambda ssh: demo.Proof(RECORD, MOUNT, GOOD, JOB))
@@ -190,7 +190,7 @@ def answer(monkeypatch, status):
     monkeypatch.setattr(demo_inventory.subprocess, "run", lambda *args, **options: done)
 
 
-def test_the_demo_inventory_has_the_running_node(monkeypatch, capsys):
+def test_demo_inventory_has_running_node(monkeypatch, capsys):
     answer(monkeypatch, STATUS)
     assert demo_inventory.main() == 0
     assert json.loads(capsys.readouterr().out) == {
@@ -200,7 +200,7 @@ def test_the_demo_inventory_has_the_running_node(monkeypatch, capsys):
     }
 
 
-def test_the_demo_inventory_says_when_nothing_runs(monkeypatch, capsys):
+def test_demo_inventory_says_when_nothing_runs(monkeypatch, capsys):
     answer(monkeypatch, {"name": "demo", "running": False})
     assert demo_inventory.main() == 1
     assert "make site" in capsys.readouterr().err

@@ -101,7 +101,7 @@ def test_tags_may_change_between_two_looks():
     assert [tags[0]["Value"] for tags in looks] == ["worker", "excluded", "excluded"]
 
 
-def test_a_fault_strikes_as_often_as_it_says():
+def test_fault_strikes_as_often_as_it_says():
     with play(Fault("DescribeInstances", "RequestLimitExceeded", times=2)) as endpoint:
         api = client(endpoint.url)
         assert [refused(api.describe_instances) for _call in range(2)] == ["RequestLimitExceeded"] * 2
@@ -109,7 +109,7 @@ def test_a_fault_strikes_as_often_as_it_says():
         assert endpoint.count("DescribeInstances", "us-east-1") == 3
 
 
-def test_a_fault_can_wait_for_a_page():
+def test_fault_can_wait_for_page():
     with play(Fault("DescribeInstances", "InternalError", page=1)) as endpoint:
         api = client(endpoint.url)
         first = api.describe_instances(MaxResults=5)
@@ -118,7 +118,7 @@ def test_a_fault_can_wait_for_a_page():
 
 
 @pytest.mark.parametrize(("code", "raises"), [("drop", BotoCoreError), ("cut", ResponseParserError)])
-def test_a_connection_can_break(code, raises):
+def test_connection_can_break(code, raises):
     with play(Fault("DescribeInstances", code, times=1)) as endpoint:
         api = client(endpoint.url)
         with pytest.raises(raises):
@@ -126,7 +126,7 @@ def test_a_connection_can_break(code, raises):
         assert len(ids(api.describe_instances())) == 14
 
 
-def test_a_region_that_is_not_enabled_is_hidden_and_refuses():
+def test_region_that_is_not_enabled_is_hidden_and_refuses():
     regions = (Region("us-east-1", FLEETS), Region("ap-east-1", FLEETS, opt_in="not-opted-in"))
     with Endpoint(Scenario(regions=regions)) as endpoint:
         api = client(endpoint.url)
@@ -135,7 +135,7 @@ def test_a_region_that_is_not_enabled_is_hidden_and_refuses():
         assert refused(client(endpoint.url, region="ap-east-1").describe_instances) == "AuthFailure"
 
 
-def test_accounts_see_their_own_and_a_role_the_other_one(endpoint):
+def test_accounts_see_their_own_and_role_other_one(endpoint):
     assert len(ids(client(endpoint.url, key="AKIARIGOTHER").describe_instances())) == 1
     assert refused(client(endpoint.url, key="AKIANOBODY").describe_instances) == "AuthFailure"
     assert refused(client(endpoint.url, "sts", key="AKIANOBODY").get_caller_identity) == "InvalidClientTokenId"
@@ -148,7 +148,7 @@ def test_accounts_see_their_own_and_a_role_the_other_one(endpoint):
     assert len(ids(client(endpoint.url, key=key).describe_instances())) == 1
 
 
-def test_ssm_pages_and_leaves_out_hosts_without_an_agent(endpoint):
+def test_ssm_pages_and_leaves_out_hosts_without_agent(endpoint):
     pages = (
         client(endpoint.url, "ssm")
         .get_paginator("describe_instance_information")
@@ -159,7 +159,7 @@ def test_ssm_pages_and_leaves_out_hosts_without_an_agent(endpoint):
     assert other.describe_instance_information()["InstanceInformationList"] == []
 
 
-def test_dynamodb_pages_the_node_names_of_one_cluster(endpoint):
+def test_dynamodb_pages_node_names_of_one_cluster(endpoint):
     api = client(endpoint.url, "dynamodb")
     pages = list(api.get_paginator("scan").paginate(TableName="parallelcluster-slurm-train"))
     assert [page["Count"] for page in pages] == [4, 4, 3]
@@ -168,7 +168,7 @@ def test_dynamodb_pages_the_node_names_of_one_cluster(endpoint):
     assert refused(api.scan, TableName="parallelcluster-slurm-other") == "ResourceNotFoundException"
 
 
-def test_capacity_tells_when_a_block_ends():
+def test_capacity_tells_when_block_ends():
     fleet = Fleet(count=2, reservation="cr-0123456789abcdef0", block_days_left=14)
     with Endpoint(Scenario(regions=(Region("us-east-1", (fleet,)),))) as endpoint:
         api = client(endpoint.url)
@@ -188,13 +188,13 @@ def ask(url, path, method="GET", **headers):
         connection.close()
 
 
-def test_the_metadata_service_knows_the_home_region(endpoint):
+def test_metadata_service_knows_home_region(endpoint):
     assert ask(endpoint.url, "/latest/api/token", "PUT", token_ttl_seconds="60") == b"token"
     assert ask(endpoint.url, "/latest/meta-data/placement/region", token="token") == b"us-east-1"
     assert ask(endpoint.url, "/latest/meta-data/placement/region") != b"us-east-1"
 
 
-def test_network_nodes_make_a_tree(endpoint):
+def test_network_nodes_make_tree(endpoint):
     hosts = endpoint.hosts()
     assert hosts[0].network_nodes == hosts[3].network_nodes
     assert hosts[3].network_nodes[:2] == hosts[4].network_nodes[:2]
@@ -202,18 +202,18 @@ def test_network_nodes_make_a_tree(endpoint):
 
 
 @pytest.mark.parametrize("path", sorted(scenarios.SCENARIOS.glob("*.yml")), ids=lambda path: path.stem)
-def test_the_named_scenarios_load(path):
+def test_named_scenarios_load(path):
     assert sum(fleet.count for region in load(path.stem).regions for fleet in region.fleets)
 
 
-def test_a_scenario_with_a_wrong_word_says_so():
+def test_scenario_with_wrong_word_reports_it():
     with pytest.raises(scenarios.ScenarioError, match=r"us-east-1\.fleets: cout is not a field"):
         scenarios.from_dict({"regions": {"us-east-1": {"fleets": [{"cout": 3}]}}})
     with pytest.raises(scenarios.ScenarioError, match=r"neither a scenario file nor one of: .*small"):
         load("no-such-scenario")
 
 
-def test_the_command_serves_on_a_free_port():
+def test_command_serves_on_free_port():
     command = [sys.executable, "-m", "tests.rig.ec2", "--scenario", "small"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:

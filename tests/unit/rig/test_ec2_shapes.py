@@ -60,7 +60,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("operation", CALLS)
-def test_every_element_is_in_the_service_model(endpoint, operation):
+def test_every_element_is_in_service_model(endpoint, operation):
     api = client(endpoint.url)
     bodies = []
     api.meta.events.register("before-parse.ec2", lambda response_dict, **_more: bodies.append(response_dict["body"]))
@@ -85,7 +85,7 @@ def test_values_come_out_with_their_types(endpoint):
 
 
 @pytest.mark.parametrize("text", ["{{ 1 }} {% x %}", "a\nb\r\nc\td", "<&>\"'", "ünïcødé 節點 🚀", "x" * 256, " edges "])
-def test_any_tag_text_survives_the_wire(text):
+def test_any_tag_text_survives_wire(text):
     with Endpoint(Scenario(regions=(Region("us-east-1", (Fleet(tags={"odd": text}),)),))) as endpoint:
         (entry,) = client(endpoint.url).describe_instances()["Reservations"]
     assert {"Key": "odd", "Value": text} in entry["Instances"][0]["Tags"]
@@ -105,7 +105,7 @@ def same_kind(mine, theirs, path: str) -> list[str]:
 MOTO_ONLY = {"KernelId", "RamdiskId", "SriovNetSupport", "StateReason"}
 
 
-def test_an_instance_has_the_fields_that_moto_gives_one(endpoint, monkeypatch):
+def test_instance_has_fields_that_moto_gives_one(endpoint, monkeypatch):
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -133,7 +133,7 @@ def test_an_instance_has_the_fields_that_moto_gives_one(endpoint, monkeypatch):
 
 
 @pytest.mark.parametrize("name", types.KINDS)
-def test_types_agree_with_the_table_of_the_collection(name):
+def test_types_agree_with_table_of_collection(name):
     mine, table = types.describe(name), instance_types.lookup(name)
     if table is None:
         assert not {"gpuInfo", "neuronInfo", "instanceStorageInfo"} & mine.keys()

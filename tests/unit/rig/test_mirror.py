@@ -37,7 +37,7 @@ def served(tmp_path):
     running.server_close()
 
 
-def test_a_plugin_whose_library_is_missing_cannot(tmp_path):
+def test_plugin_whose_library_is_missing_cannot(tmp_path):
     path = tmp_path / "libnccl-net-ofi.so"
     path.write_bytes(plugin.compile_plugin("1.22.0", loadable=False))
     with pytest.raises(OSError, match=r"libmlcluster-nowhere\.so\.1"):
@@ -54,7 +54,7 @@ def signed_by(mirror, name: str, tmp_path) -> str:
     return subprocess.run(verify, capture_output=True, text=True, check=False).stdout
 
 
-def test_a_stranger_signed_the_forged_one(mirror, tmp_path):
+def test_stranger_signed_forged_one(mirror, tmp_path):
     said = signed_by(mirror, "forged/aws-efa-installer-1.51.0.tar.gz", tmp_path)
     assert "NO_PUBKEY" in said
     assert "VALIDSIG" not in said
@@ -66,7 +66,7 @@ def ask(served, path: str) -> http.client.HTTPResponse:
     return connection.getresponse()
 
 
-def test_a_truncated_file_promises_more_than_it_gives(served):
+def test_truncated_file_promises_more_than_it_gives(served):
     answer = ask(served, "/truncated/file")
     assert answer.headers["Content-Length"] == "10000"
     with pytest.raises(http.client.IncompleteRead):

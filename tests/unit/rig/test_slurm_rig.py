@@ -43,16 +43,16 @@ def test_what_cannot_be_made_is_refused(options, message):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the rig needs root, and says that first")
-def test_a_directory_of_its_own_has_to_be_there_when_a_cluster_is_made_and_not_when_its_record_is_read(base):
+def test_directory_of_its_own_has_to_be_there_when_cluster_is_made_and_not_when_its_record_is_read(base):
     spec = Spec(private=("/none/such",))
-    with pytest.raises(RigError, match="each node was to have its own /none/such, which is no directory here"):
+    with pytest.raises(RigError, match="each node was to have its own /none/such, which is not a directory here"):
         Cluster("c1").up(spec)
     (base / "c1").mkdir()
     record.Record("m", spec, PORTS).save(base / "c1")
     assert record.load(base / "c1").spec == spec
 
 
-def test_the_record_of_another_checkout_is_read(base):
+def test_record_of_another_checkout_is_read(base):
     """Its own fields are passed over; a rig that could not read it would start no cluster beside it."""
     (base / "c1").mkdir()
     record.Record("m", Spec(), PORTS).save(base / "c1")
@@ -64,12 +64,12 @@ def test_the_record_of_another_checkout_is_read(base):
 
 
 @pytest.mark.parametrize("name", ["../x", "", "A", "x" * 32, "-a"])
-def test_a_name_never_leaves_the_directory_of_the_rig(base, name):
-    with pytest.raises(RigError, match="is no name for a cluster"):
+def test_name_never_leaves_directory_of_rig(base, name):
+    with pytest.raises(RigError, match="is not a name for a cluster"):
         record.folder(name)
 
 
-def test_ports_of_other_clusters_are_left_alone(base, monkeypatch):
+def test_ports_of_other_clusters_are_left_unchanged(base, monkeypatch):
     (base / "c1").mkdir()
     record.Record("m", Spec(), PORTS).save(base / "c1")
     monkeypatch.setattr(record, "PORTS", range(20001, 20011))
@@ -79,7 +79,7 @@ def test_ports_of_other_clusters_are_left_alone(base, monkeypatch):
         record.choose_ports(3)
 
 
-def test_ports_are_chosen_by_one_cluster_after_the_other_until_they_are_written_down(base, monkeypatch):
+def test_ports_are_chosen_by_one_cluster_after_other_until_they_are_written_down(base, monkeypatch):
     def choose(nodes):
         with open(base / ".-ports.lock", "w") as stream, pytest.raises(BlockingIOError):
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,7 +99,7 @@ def sleeper(mark: str, log: Path) -> Process:
     return process
 
 
-def test_a_recorded_process_is_ended_and_one_with_its_pid_but_another_start_is_not(tmp_path):
+def test_recorded_process_is_ended_and_one_with_its_pid_but_another_start_is_not(tmp_path):
     ours = sleeper("mark-a", tmp_path / "log")
     processes.end([Process(ours.pid, ours.started - 1)])
     assert processes.alive(ours)
@@ -121,7 +121,7 @@ def test_removing_ends_what_was_started_and_not_written_down_any_more(base):
         processes.end([foreign])
 
 
-def test_a_cluster_ends_when_its_owner_has_died(base):
+def test_cluster_ends_when_its_owner_has_died(base):
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     gone = Process(dead.pid, 1)
     dead.wait()
@@ -132,12 +132,12 @@ def test_a_cluster_ends_when_its_owner_has_died(base):
     assert record.names() == ["kept", "owned"]
 
 
-def test_a_missing_program_is_one_sentence(tmp_path):
+def test_missing_program_is_one_sentence(tmp_path):
     with pytest.raises(RigError, match="needs the program no-such-daemon, which is not installed: run `make setup`"):
         processes.spawn(["no-such-daemon"], tmp_path / "log", "m")
 
 
-def test_the_command_line_reaches_the_spec(monkeypatch, capsys, base):
+def test_command_line_reaches_spec(monkeypatch, capsys, base):
     seen = []
 
     monkeypatch.setattr(Cluster, "up", lambda self, spec: seen.append((self.name, spec)) or self)
@@ -159,6 +159,6 @@ def test_the_command_line_reaches_the_spec(monkeypatch, capsys, base):
     assert '"name": "c"' in capsys.readouterr().out
 
 
-def test_a_failure_is_one_sentence_and_status_1(capsys, base):
+def test_failure_is_one_sentence_and_status_1(capsys, base):
     assert command.main(["status", "--name", "nothing"]) == 1
     assert "there is no cluster called nothing" in capsys.readouterr().err

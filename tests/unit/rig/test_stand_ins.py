@@ -167,7 +167,7 @@ def test_lustre_takes(lustre, words, shown):
         ("lctl set_param osc.*.max_rpcs_in_flight=-5", "Invalid argument"),
         ("lctl set_param osc.*.max_rpcs_in_flight=abc", "Invalid argument"),
         ("lctl set_param osc.*.max_rpcs_in_flight", "no NAME=VALUE"),
-        ("lctl get_param osc.*.max_rpcs_in_flight=5", "is no name"),
+        ("lctl get_param osc.*.max_rpcs_in_flight=5", "is not a name"),
         ("lctl get_param osc.none", "No such file or directory"),
         ("lctl list_param osc", "invalid choice: 'list_param'"),
         ("lnetctl net add", "unknown command: net add"),
@@ -268,7 +268,7 @@ def test_docker_refuses(shell, words, said):
     refuses(shell(DOCKER, words), said)
 
 
-def test_aws_copies_from_the_mirror(shell, tmp_path):
+def test_aws_copies_from_mirror(shell, tmp_path):
     assert shell(AWS, "s3 cp --only-show-errors s3://mirror/file {}/copy").returncode == 0
     assert (tmp_path / "copy").read_text() == "x"
     assert shell(AWS, "ecr get-login-password --region eu-west-2").stdout == "token for eu-west-2\n"
@@ -366,7 +366,7 @@ def test_efa_installer_refuses(installer, words, said):
     refuses(installer(words), said)
 
 
-def test_metadata_needs_the_token_of_a_put():
+def test_metadata_needs_token_of_put():
     with Endpoint(Scenario(regions=(Region("eu-west-2", (Fleet(),)),), home_region="eu-west-2")) as endpoint:
 
         def ask(path, method="GET", **headers):
@@ -510,7 +510,7 @@ def test_imex_never_joins_another_list_or_version(imex):
     assert [domain.members[imex.addresses[0]].to[one] for one in imex.addresses] == ["C", "!M!", "!V!"]
 
 
-def test_imex_that_was_killed_waits_for_the_nodes_of_its_last_instance(imex):
+def test_imex_that_was_killed_waits_for_nodes_of_its_last_instance(imex):
     for number in (1, 2, 3):
         imex(number, "nvidia-imex {}")
     seen(imex, 1, "Domain State: UP")
@@ -524,7 +524,7 @@ def test_imex_that_was_killed_waits_for_the_nodes_of_its_last_instance(imex):
 
 
 @pytest.mark.parametrize("way", ["ended", "other list", "no quorum"])
-def test_imex_waits_for_nobody_after_a_clean_end_or_with_another_list(imex, way):
+def test_imex_waits_for_nobody_after_clean_end_or_with_another_list(imex, way):
     for number in (1, 2, 3):
         imex(number, "nvidia-imex {}")
     seen(imex, 1, "Domain State: UP")
@@ -541,7 +541,7 @@ def test_imex_waits_for_nobody_after_a_clean_end_or_with_another_list(imex, way)
     wait_for("it to be ready", lambda: imex(1, "nvidia-imex-ctl {} -q")[1] == "READY\n")
 
 
-def test_imex_waits_for_all_where_the_quorum_is_full(imex):
+def test_imex_waits_for_all_where_quorum_is_full(imex):
     config = imex.folder / "1/config.cfg"
     config.write_text(config.read_text() + "IMEX_WAIT_FOR_QUORUM=FULL\n")
     imex(1, "nvidia-imex {}")
@@ -551,7 +551,7 @@ def test_imex_waits_for_all_where_the_quorum_is_full(imex):
     seen(imex, 1, "Domain State: UP")
 
 
-def test_imex_whose_port_is_taken_ends_with_an_error_in_its_log(imex):
+def test_imex_whose_port_is_taken_ends_with_error_in_its_log(imex):
     port = int((imex.folder / "1/config.cfg").read_text().split("SERVER_PORT=")[1].split()[0])
     with socket.socket() as taken:
         taken.bind((imex.addresses[0], port))
@@ -582,7 +582,7 @@ def test_imex_whose_port_is_taken_ends_with_an_error_in_its_log(imex):
             "IMEX_AUTH_SOURCE is none of",
         ),
         ({"nodes.cfg": ""}, "nvidia-imex {}", "names no node"),
-        ({"nodes.cfg": "n1\n"}, "nvidia-imex {}", "n1 is no IP address"),
+        ({"nodes.cfg": "n1\n"}, "nvidia-imex {}", "n1 is not an IP address"),
         ({"nodes.cfg": "10.99.99.99\n"}, "nvidia-imex {}", "none of this node's addresses is in the list"),
         ({"stand_in.json": '{"driver": "1"}'}, "nvidia-imex {}", "is not matching with current GPU driver 1"),
         ({}, "nvidia-imex-ctl {}", "Usage: nvidia-imex-ctl"),
@@ -684,14 +684,14 @@ def test_fakes_of_hosts_refuse(line, rc, said):
         "sinfo --noheader --Node --format=%N",
     ],
 )
-def test_a_sound_line_without_an_answer_of_its_own_ends_the_test(line):
+def test_sound_line_without_answer_of_its_own_ends_test(line):
     host = TrainingHost()
     host.commands[line.split()[0]] = "the answer to another line"
     with pytest.raises(AssertionError):
         host.run(line.split())
 
 
-def test_the_simulated_disks_refuse():
+def test_simulated_disks_refuse():
     """An option that is misspelt, a level that is none of ours, and a wipefs that only lists."""
     host = SimulatedHost(Machine())
     for line in ("wipefs --al /dev/x", "mdadm --craete /dev/md/a", "mkfs.ext4 -X /dev/x", "lsblk --jsn"):
@@ -705,7 +705,7 @@ def test_the_simulated_disks_refuse():
     assert "0 devices where 2" in host.run(f"{create.format(0, 1.2)} --raid-devices=2".split(), check=False).stderr
 
 
-def test_every_stand_in_has_a_test_that_feeds_it_a_wrong_call():
+def test_every_stand_in_has_test_that_feeds_it_wrong_call():
     """A file that says what it stands in for is named here, or by test_programs.py of the Slurm tests."""
     tested = {PCLUSTER, LUSTRE, MODPROBE, DOCKER, AWS, ENROOT, EFA, EC2, IMEX, GRAMMARS}
     programs = (CHECKOUT / "tests/integration/slurm/test_programs.py").read_text(encoding="utf-8")

@@ -10,11 +10,11 @@ from tests.rig.vm import base
 
 
 @pytest.mark.parametrize("uptime, elapsed", [(40.0, 55.0), (55.0, 55.0), (10.0, 120.0)])
-def test_a_clock_behind_ours_is_kept(uptime: float, elapsed: float):
+def test_clock_behind_ours_is_kept(uptime: float, elapsed: float):
     assert base.clock_problem(uptime, elapsed) == ""
 
 
-def test_a_clock_that_runs_ahead_is_not_kept():
+def test_clock_that_runs_ahead_is_not_kept():
     assert base.clock_problem(300.0, 60.0) == "the guest counted 300 s in 60 s"
 
 
@@ -42,14 +42,14 @@ def machine(monkeypatch, tmp_path):
     return problems, boots
 
 
-def test_a_boot_with_a_wrong_clock_is_repeated(machine):
+def test_boot_with_wrong_clock_is_repeated(machine):
     problems, boots = machine
     problems += ["the guest counted 300 s in 60 s", ""]
     base.ensure()
     assert len(boots) == 2
 
 
-def test_clocks_that_stay_wrong_are_an_error(machine):
+def test_clocks_that_stay_wrong_are_error(machine):
     problems, boots = machine
     problems += ["the guest counted 300 s in 60 s"] * base.BOOTS
     with pytest.raises(base.RigError, match=r"counted 300 s in 60 s, in 3 boots: try again when less runs"):

@@ -29,7 +29,7 @@ class Builder:
 
 
 @pytest.mark.parametrize("damage", ["cut", "lost", "manifest", "touched"])
-def test_a_damaged_entry_is_built_again(damage: str) -> None:
+def test_damaged_entry_is_built_again(damage: str) -> None:
     build = Builder()
     entry = cache.ensure("images", "key", build)
     if damage == "cut":
@@ -45,7 +45,7 @@ def test_a_damaged_entry_is_built_again(damage: str) -> None:
     assert (entry / "disk").read_text() == "contents 2"
 
 
-def test_a_failed_build_leaves_nothing() -> None:
+def test_failed_build_leaves_nothing() -> None:
     def fail(folder: Path) -> None:
         (folder / "half").write_text("half")
         raise RigError("no")
@@ -55,7 +55,7 @@ def test_a_failed_build_leaves_nothing() -> None:
     assert list((cache.root() / "images").iterdir()) == []
 
 
-def test_what_a_killed_builder_left_goes() -> None:
+def test_what_killed_builder_left_goes() -> None:
     left = cache.root() / "images" / ".new-key-abc"
     other = cache.root() / "images" / ".new-other-abc"
     left.mkdir(parents=True)
@@ -74,7 +74,7 @@ def test_entries_that_nobody_used_for_long_go_when_another_is_built() -> None:
     assert recent.exists()
 
 
-def test_the_lock_keeps_another_process_out() -> None:
+def test_lock_keeps_another_process_out() -> None:
     program = (
         "from tests.rig.vm import cache\n"
         "try:\n"
@@ -90,7 +90,7 @@ def test_the_lock_keeps_another_process_out() -> None:
     assert other() == "in\n"
 
 
-def test_discard_stays_inside_the_cache(tmp_path: Path) -> None:
+def test_discard_stays_inside_cache(tmp_path: Path) -> None:
     outside = tmp_path / "precious"
     outside.mkdir()
     with pytest.raises(RigError, match="is not inside"):

@@ -15,7 +15,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
-def test_the_key_follows_the_contents(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_follows_contents(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = cache.root() / "ssh"
     folder.mkdir()
     (folder / "id_ed25519").write_text("private")

@@ -39,30 +39,30 @@ class WithoutMachine(guest.Guest):
 
 @pytest.mark.parametrize("name", ["", "../x", "A", "a_b", "-a", "x" * 40])
 def test_guest_names_that_are_no_host_names_are_refused(name: str) -> None:
-    with pytest.raises(RigError, match="is no guest name"):
+    with pytest.raises(RigError, match="is not a guest name"):
         guest.folder_of(name)
 
 
-def test_every_case_has_a_script_that_a_shell_understands() -> None:
+def test_every_case_has_script_that_shell_understands() -> None:
     assert {path.stem for path in prepare.SCRIPTS.glob("*.sh")} == set(prepare.CASES)
     for name in prepare.CASES:
         subprocess.run(["sh", "-n", "-c", prepare.script_of(name)], check=True)
 
 
-def test_prepare_needs_disks_and_a_known_case() -> None:
+def test_prepare_needs_disks_and_known_case() -> None:
     with pytest.raises(RigError, match="the guest has none"):
         prepare.prepare(WithoutMachine(), "gpt")
     with pytest.raises(RigError, match="there is no case 'x': choose one of parallelcluster"):
         prepare.script_of("x")
 
 
-def test_a_verb_that_fails_says_one_sentence_and_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_verb_that_fails_says_one_sentence_and_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--name", "nobody", "lose-disk", "0"]) == 1
     assert capsys.readouterr().err == ("rig: lose-disk: the guest nobody is not running: start it with `up`.\n")
 
 
 @pytest.mark.parametrize("name", ["guest-unit", "images-key"])
-def test_clean_waits_for_whoever_uses_a_guest_or_builds_an_image(
+def test_clean_waits_for_whoever_uses_guest_or_builds_image(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "PROGRESS_EVERY", 0.0)

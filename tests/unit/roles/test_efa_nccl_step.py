@@ -57,9 +57,9 @@ def message(failed):
         ),
     ],
 )
-def test_failed_download_names_its_origin_the_reason_and_what_to_do(failed, words):
+def test_failed_download_names_its_origin_reason_and_what_to_do(failed, words):
     assert message(failed).startswith(f"node1: {words}")
 
 
-def test_reason_has_a_bound():
+def test_reason_has_bound():
     assert len(message({"failed": True, "msg": "x" * 10_000})) < 900

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A name with a line feed behind it is no name: it would end a line of a file or of a command's output that it is
+"""A name with a line feed behind it is not a name: it would end a line of a file or of a command's output that it is
 written into. Ansible's own templating judges, from the files of roles and playbooks."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def hold(that, variables):
 NAME_AND_REGION = (ROLES / "cluster/tasks/common.yml", "Common | Refuse to go on without a name and a region")
 NETWORK = (ROLES / "cluster/tasks/common.yml", "Common | Refuse a name of the network that would stand for others")
 NODE = (PLAYBOOKS / "tasks/upgrade_node.yml", "Refuse a name that is not one node's")
-RELEASE = (PLAYBOOKS / "upgrade_nodes.yml", "Refuse a release that is no name")
+RELEASE = (PLAYBOOKS / "upgrade_nodes.yml", "Refuse a release that is not a name")
 HERE = {"cluster_name": "train", "cluster_region": "us-east-1"}
 
 
@@ -50,7 +50,7 @@ HERE = {"cluster_name": "train", "cluster_region": "us-east-1"}
         (RELEASE, {"upgrade_nodes_release": "0.1.0"}, {"upgrade_nodes_release": "0.1.0\n"}),
     ],
 )
-def test_a_task_refuses_a_line_feed_at_the_end(task, good, bad):
+def test_task_refuses_line_feed_at_end(task, good, bad):
     path, name = task
     tasks = load(path)
     that = conditions(tasks[0]["tasks"] if "hosts" in tasks[0] else tasks, name)

@@ -43,7 +43,7 @@ def installers() -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-def test_packages_are_installed_by_the_shared_tasks_alone():
+def test_packages_are_installed_by_shared_tasks_alone():
     others = {path for path, _module, _task in installers() if not path.startswith("roles/plan/")}
     assert others == set()
 

@@ -94,28 +94,28 @@ def test_role_has_its_files(role: Path) -> None:
     assert (role / "README.md").is_file()
 
 
-def test_defaults_are_those_of_the_argument_specs(role: Path) -> None:
+def test_defaults_are_those_of_argument_specs(role: Path) -> None:
     options = role_docs.read_options(role)
     promised = {name: spec["default"] for name, spec in options.items() if "default" in spec}
     hint = "give each the same default in defaults/main.yml (left) and meta/argument_specs.yml (right)"
     assert load(role / "defaults" / "main.yml") == promised, hint
 
 
-def test_variables_without_a_default_are_shown_commented_out(role: Path) -> None:
+def test_variables_without_default_are_shown_commented_out(role: Path) -> None:
     text = (role / "defaults" / "main.yml").read_text(encoding="utf-8")
     without = [name for name, spec in role_docs.read_options(role).items() if "default" not in spec]
     missing = [name for name in without if not re.search(rf"^# {name}:", text, re.MULTILINE)]
     assert missing == [], "write a line '# NAME: example' for each into defaults/main.yml"
 
 
-def test_every_default_has_a_comment(role: Path) -> None:
+def test_every_default_has_comment(role: Path) -> None:
     lines = (role / "defaults" / "main.yml").read_text(encoding="utf-8").splitlines()
     blocks = "\n".join(lines).split("\n\n")
     without = [block for block in blocks if not block.removeprefix("---\n").startswith("# ")]
     assert without == [], "write a comment above each in defaults/main.yml"
 
 
-def test_public_names_carry_the_role(role: Path) -> None:
+def test_public_names_carry_role(role: Path) -> None:
     names = role_docs.read_options(role)
     assert [name for name in names if not name.startswith(f"{role.name}_")] == []
 
@@ -142,7 +142,7 @@ def test_every_option_is_read(role: Path) -> None:
     assert unread == [], "an option that no task, template or variable in use reads does nothing: use it or remove it"
 
 
-def test_roles_with_a_configuration_for_the_node_are_all_here(role: Path) -> None:
+def test_roles_with_configuration_for_node_are_all_here(role: Path) -> None:
     rooms = {path.parent.name for path in NODE.glob("*/config.py")}
     assert rooms - OF_JOBS == {room for room, _spec, _config, _module in CONFIGS.values()} != set()
     name = "look" if has_look(role) else "main"
@@ -199,7 +199,7 @@ def test_entry_points(role: Path) -> None:
     assert [name for name in specs if not (role / "tasks" / f"{name}.yml").is_file()] == []
 
 
-def test_tasks_main_is_a_contents_page(role: Path) -> None:
+def test_tasks_main_is_contents_page(role: Path) -> None:
     lines = (role / "tasks" / "main.yml").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= TASKS_MAIN_LINES
     modules = {key for task in load(role / "tasks" / "main.yml") for key in task} - {"name", "tags", "when"}

@@ -63,7 +63,7 @@ def specs(**settings):
 
 
 def steps(spec):
-    """The steps of a job as --dry-run prints them, on nodes n1 and n2, without what is no step."""
+    """The steps of a job as --dry-run prints them, on nodes n1 and n2, without what is not a step."""
     printed = dry_run.lines(spec, Host(), ("n1", "n2"))
     return [line for line in printed if not line.startswith("#")]
 
@@ -85,7 +85,7 @@ def test_every_script_is_sound_shell(tmp_path):
         assert done.returncode == 0, f"{name}: {done.stdout}"
 
 
-def test_each_script_is_read_at_a_glance():
+def test_each_script_is_read_at_glance():
     for name, text in every_script().items():
         assert len(text.splitlines()) <= 25, name
         (command,) = [line for line in text.splitlines() if line and not line.startswith("#")]
@@ -96,7 +96,7 @@ def test_each_script_is_read_at_a_glance():
         assert not re.search(r"^#SBATCH --(container|export)", text, re.MULTILINE), name
 
 
-def test_a_container_is_the_steps_and_not_the_batch_scripts():
+def test_container_is_steps_and_not_batch_scripts():
     spec = specs(facts=WITH_PYXIS, jobs=[JOBS[-1]], instance_type="p5.48xlarge")["nccl_image"]
     launches = [line for line in steps(spec) if "_perf" in line]
     image = "docker://nvcr.io#nvidia/pytorch:25.10-py3"
@@ -106,12 +106,12 @@ def test_a_container_is_the_steps_and_not_the_batch_scripts():
 
 
 @pytest.mark.parametrize(("offered", "launch"), [(["none", "pmix", "pmi2"], "pmix"), (["pmi2", "none"], "pmi2")])
-def test_mpi_is_what_the_cluster_offers(offered, launch):
+def test_mpi_is_what_cluster_offers(offered, launch):
     spec = specs(facts={**FACTS, "mpi_types": offered}, jobs=JOBS[1:2])["nccl_all"]
     assert spec.mpi == launch and any(f" --mpi={launch} " in line for line in steps(spec))
 
 
-def test_a_cluster_without_mpi_is_refused():
+def test_cluster_without_mpi_is_refused():
     assert Role(facts={**FACTS, "mpi_types": ["none"]}, jobs=JOBS[1:2]).problems == [
         "job nccl_all: its ranks find each other over pmix or pmi2, and srun offers none: install Slurm's PMIx plugin"
     ]
@@ -120,7 +120,7 @@ def test_a_cluster_without_mpi_is_refused():
 
 
 @pytest.mark.parametrize("value", [text for text in HOSTILE if "\n" not in text])
-def test_no_value_is_more_than_a_word(value, tmp_path):
+def test_no_value_is_more_than_word(value, tmp_path):
     """Neither in the script, nor in a line that --dry-run prints for people to paste."""
     job = {**JOBS[-1], "container_image": f"r#{value}", "collectives": ["reduce"]}
     settings = {"facts": WITH_PYXIS, "jobs": [job], "nccl_tests_dir": value, "python": f"/{value}"}
@@ -135,7 +135,7 @@ def test_no_value_is_more_than_a_word(value, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["part.sh"]
 
 
-def test_everything_that_is_wrong_with_the_settings_at_once():
+def test_everything_that_is_wrong_with_settings_at_once():
     role = Role(
         dir="/fsx/my jobs",
         partition="gpu; rm",
@@ -157,7 +157,7 @@ def test_everything_that_is_wrong_with_the_settings_at_once():
     assert role.scripts() == {}
 
 
-def test_what_the_cluster_cannot_run_is_found_before_it_is_asked():
+def test_what_cluster_cannot_run_is_found_before_it_is_asked():
     facts = copy.deepcopy(FACTS)
     facts["accounting"] = True
     jobs = [
@@ -175,7 +175,7 @@ def test_what_the_cluster_cannot_run_is_found_before_it_is_asked():
     ]
 
 
-def test_variables_come_from_the_table_and_harmful_ones_are_refused():
+def test_variables_come_from_table_and_harmful_ones_are_refused():
     spec = specs(jobs=JOBS[1:2], instance_type="p5.48xlarge")["nccl_all"]
     text = "\n".join(steps(spec))
     assert "NCCL_DEBUG=INFO NCCL_NET=Libfabric" in text
@@ -184,7 +184,7 @@ def test_variables_come_from_the_table_and_harmful_ones_are_refused():
 
 
 @pytest.mark.parametrize("image", ["nemo.sqsh", "images/nemo.sqsh", "~/nemo.sqsh", "./nemo", "../x.SQSH"])
-def test_relative_path_of_an_image_is_refused(image):
+def test_relative_path_of_image_is_refused(image):
     sentence = f"container_image is '{image}': give the absolute path of a .sqsh file, or the name of an image in a "
     (of_job,) = Role(jobs=[{"name": "x", "kind": "nccl", "container_image": image}], facts=WITH_PYXIS).problems
     assert of_job == f"job x: {sentence}registry"
@@ -193,7 +193,7 @@ def test_relative_path_of_an_image_is_refused(image):
 
 
 @pytest.mark.parametrize("image", ["/fsx/nemo.sqsh", "nvcr.io#nvidia/nemo:25.07", "ubuntu", "docker://r#n.sqsh"])
-def test_image_of_a_registry_or_with_an_absolute_path_is_taken(image):
+def test_image_of_registry_or_with_absolute_path_is_taken(image):
     assert Role(jobs=[{"name": "x", "kind": "nccl", "container_image": image}], facts=WITH_PYXIS).problems == []
 
 
@@ -201,7 +201,7 @@ def test_a_job_for_other_accelerators_is_left_out():
     assert list(texts(jobs=JOBS[:2], instance_type="trn1.32xlarge")) == ["node_smoke"]
 
 
-def test_a_training_that_would_have_no_time_to_save_is_refused():
+def test_training_that_would_have_no_time_to_save_is_refused():
     job = {"name": "t", "kind": "training", "command": ["x"], "checkpoints": "/c"}
     (short,) = Role(jobs=[{**job, "minutes": 10}]).problems
     assert short.startswith("job t: signal_seconds is 600 and the job has 600")
@@ -221,7 +221,7 @@ def test_a_training_that_would_have_no_time_to_save_is_refused():
     ["2026-13-41T99:99:99Z", "2026-02-30T00:00:00Z", "2026-12-01T11:30:60Z", "2026-12-01T11:30:00+99:00",
      "2026-12-01T11:30:00", "0000-01-01T00:00:00Z"],
 )  # fmt: skip
-def test_an_end_that_no_calendar_has_is_refused(when):
+def test_end_that_no_calendar_has_is_refused(when):
     job = {"name": "t", "command": ["x"], **TRAINING}
     (own,) = Role(jobs=[{**job, "ends_at": when}]).problems
     assert own == f"job t: ends_at is '{when}': give a time such as 2026-12-01T11:30:00Z, or never"
@@ -230,7 +230,7 @@ def test_an_end_that_no_calendar_has_is_refused(when):
     assert Role(jobs=[{**job, "ends_at": "2028-02-29T11:30:00+0530"}]).problems == []
 
 
-def test_a_training_is_signalled_requeued_and_appended_to():
+def test_training_is_signalled_requeued_and_appended_to():
     text = every_script()["ranks"]
     for line in ("--signal=B:USR1@600", "--requeue", "--open-mode=append", "--ntasks-per-node=8", "--gpus-per-node=8"):
         assert f"#SBATCH {line}\n" in text
@@ -238,7 +238,7 @@ def test_a_training_is_signalled_requeued_and_appended_to():
     assert "#SBATCH --ntasks-per-node=1\n" in torch
 
 
-def test_all_nodes_of_the_partition():
+def test_all_nodes_of_partition():
     text = texts(jobs=[{"name": "a", "kind": "node_smoke", "nodes": "all"}])["a"]
     assert "#SBATCH --nodes=2\n" in text and "#SBATCH --gpus-per-node=8\n" in text
 
@@ -284,14 +284,14 @@ CAPACITY = [
         (CAPACITY[3:], {}, {}, None),
     ],
 )
-def test_a_training_is_told_before_the_capacity_block_takes_its_nodes_back(hosts, settings, job, ends):
+def test_training_is_reported_before_capacity_block_takes_its_nodes_back(hosts, settings, job, ends):
     wanted = {"name": "t", "command": ["x"], **TRAINING, **job}
     known = {f"i-{number}": {"ec2_capacity": capacity} for number, capacity in enumerate(hosts)}
     inventory = {"groups": {"compute": [*known, "i-x"]}, "hostvars": {**known, "i-x": {"ec2_capacity": None}}}
     assert specs(jobs=[wanted], inventory=inventory, **settings)["t"].values["ends_at"] == (ends or "")
 
 
-def test_what_a_job_needs_stands_in_its_head():
+def test_what_job_needs_stands_in_its_head():
     jobs = [
         {"name": "n", "kind": "nccl", "collectives": ["reduce"]},
         {"name": "i", "kind": "nccl", "container_image": "/fsx/a.sqsh"},
@@ -309,7 +309,7 @@ def test_what_a_job_needs_stands_in_its_head():
     }
 
 
-def test_jobs_take_the_tools_that_the_role_builds():
+def test_jobs_take_tools_that_role_builds():
     jobs = [
         {"name": "fsx", "kind": "fsx_io", "minutes": 9},
         {"name": "disks", "kind": "local_io"},
@@ -326,7 +326,7 @@ def test_jobs_take_the_tools_that_the_role_builds():
     assert problem.startswith("build_versions has '../x' for fio")
 
 
-def test_an_array_shares_its_nodes_and_submits_itself_with_a_task_for_each_input():
+def test_array_shares_its_nodes_and_submits_itself_with_task_for_each_input():
     text = every_script()["shards"]
     directives = re.findall("^#SBATCH --(.*)$", text, re.MULTILINE)
     assert {"array=0", "cpus-per-task=8", "nodes=1", "ntasks-per-node=1", "partition=main", "requeue"} <= set(
@@ -342,7 +342,7 @@ def test_an_array_shares_its_nodes_and_submits_itself_with_a_task_for_each_input
     assert "python3 -m mlcluster_data array /fsx/in --limit 16 --tasks 9" in steps(found["shards_image"])
 
 
-def test_an_array_that_cannot_be_meant_is_refused_all_at_once():
+def test_array_that_cannot_be_meant_is_refused_all_at_once():
     wrong = {"nodes": 2, "limit": 0, "cpus_per_task": 0, "output": "s3://b/$(id)", "input": "in", "spool": "/a b",
              "tokenizer": "-x", "tasks": -1, "options": {"array": "0-9"}}  # fmt: skip
     problems = Role(jobs=[{"name": "p", "kind": "preprocess", **wrong}]).problems
@@ -395,14 +395,14 @@ def test_container_sees_every_path_that_its_job_names(job, mounts, workdir):
     assert (",".join(container.mounts), container.workdir) == (mounts, workdir)
 
 
-def test_a_mount_that_hides_what_a_job_names_is_refused():
+def test_mount_that_hides_what_job_names_is_refused():
     job = {"name": "x", "kind": "training", "command": ["t"], "checkpoints": "/fsx/c", "container_image": "/x.sqsh"}
     (problem,) = Role(jobs=[{**job, "container_mounts": ["/data:/fsx"]}], dir="/data/jobs", facts=WITH_PYXIS).problems
     assert problem.startswith("job x: checkpoints is /fsx/c, and with /data:/fsx in container_mounts that is /data/c ")
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_smallest_job_of_each_kind_is_a_sound_script(name):
+def test_smallest_job_of_each_kind_is_sound_script(name):
     job = {"name": "smallest", "kind": name, "partition": "main", **KINDS[name].example}
     days = [{**partition, "max_seconds": 172800} for partition in FACTS["partitions"]]
     cluster = {**FACTS, "container_options": 1, "partitions": days}
@@ -416,7 +416,7 @@ def test_smallest_job_of_each_kind_is_a_sound_script(name):
     assert steps(spec)
 
 
-def test_what_a_job_runs_is_beside_its_script_and_not_where_a_baseline_is():
+def test_what_job_runs_is_beside_its_script_and_not_where_baseline_is():
     files = Role(jobs=[{"name": "x", "kind": "node_smoke"}]).files()
     assert list(files) == ["/fsx/mlcluster/jobs/x.json", "/fsx/mlcluster/jobs/x.sbatch"]
     assert json.loads(files["/fsx/mlcluster/jobs/x.json"])["schema"] == "mlcluster.job/1"
@@ -431,7 +431,7 @@ def test_script_changes_with_what_it_runs():
     assert first == again != other
 
 
-def test_segment_of_a_job_on_ultraservers():
+def test_segment_of_job_on_ultraservers():
     job = {"name": "domains", "kind": "nccl", "layout": "domains", "options": {"segment": 1}}
     lines = texts(jobs=[job])["domains"].splitlines()
     assert {"#SBATCH --segment=1", "#SBATCH --nodes=2", "#SBATCH --exclusive"} <= set(lines)

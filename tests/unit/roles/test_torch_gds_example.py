@@ -92,14 +92,14 @@ def run(tmp_path):
     return start
 
 
-def test_a_tensor_goes_out_and_comes_back(run):
+def test_tensor_goes_out_and_comes_back(run):
     status, output, errors = run()
     assert (status, errors) == (0, "")
     assert output.startswith("write ")
     assert output.endswith(" GiB/s, equal\n")
 
 
-def test_a_difference_is_1(run):
+def test_difference_is_1(run):
     status, output, _errors = run(WRONG="1")
     assert (status, output.endswith("DIFFERENT\n")) == (1, True)
 

@@ -38,20 +38,20 @@ def imported():
     return names - set(sys.stdlib_module_names) - {"mlcluster_data", "__future__"}
 
 
-def test_the_image_has_what_the_data_programs_import():
+def test_image_has_what_data_programs_import():
     found = imported()
     assert {"torch", "webdataset", "boto3", "tokenizers", "datasets"} <= found
     assert (found | BESIDES) - set(locked(IMAGE)) == set()
 
 
-def test_the_image_has_the_versions_that_were_tested():
+def test_image_has_versions_that_were_tested():
     image, tested = locked(IMAGE), locked(TESTED)
     both = ((imported() | BESIDES) - OTHER_BUILDS) & set(tested)
     assert len(both) >= 6
     assert {name: image[name] for name in both} == {name: tested[name] for name in both}
 
 
-def test_documented_command_installs_the_lock_for_its_python():
+def test_documented_command_installs_lock_for_its_python():
     text = (CHECKOUT / "docs/data.md").read_text(encoding="utf-8")
     ((python, where, program, lock),) = re.findall(
         r"\$ python(\S+) -m venv (\S+)\n\$ (\S+)/bin/pip install --require-hashes -r (\S+)\n", text

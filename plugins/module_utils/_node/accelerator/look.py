@@ -128,7 +128,7 @@ def _kernel_log(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     """Xids of this boot from the journal, or from dmesg where there is none that can be read.
 
     problem says why neither could be read; an empty log of a running kernel counts as one that could not. partial:
-    only the end of a long log could be looked at, or its beginning is gone, or it is no log of a kernel at all.
+    only the end of a long log could be looked at, or its beginning is gone, or it is not a log of a kernel at all.
     """
     since = ["--since", wishes.xid_since] if wishes.xid_since else []
     journal = ["journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LOG_LINES), *since]

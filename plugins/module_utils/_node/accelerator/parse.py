@@ -25,14 +25,14 @@ _NOTHING = re.compile(
     r"|.*\brequires reset|.*\bis lost|insufficient permissions?)\]?",
     re.IGNORECASE,
 )
-# The words of NVML's errors where a value should stand (nvml.h, nvmlReturn_t). "N/A" is no error: the GPU does not have
+# NVML's error texts in place of a value (nvml.h, nvmlReturn_t). "N/A" is not an error: the GPU does not have
 # the field.
 _ERROR = re.compile(
     r"\[?(?:.*\berror\b.*|err!?|.*\brequires reset|.*\bis lost|insufficient permissions?|.*\bcorrupted\b.*)\]?",
     re.IGNORECASE,
 )
 _RESET = re.compile(r"\brequires reset\b", re.IGNORECASE)
-# What processes are called is no answer of the GPU.
+# What processes are called is not an answer of the GPU.
 _FOREIGN = ("processes", "accounted_processes", "supported_clocks")
 # Nobody reads the list of clocks, and it is most of the document.
 _SUPPORTED_CLOCKS = re.compile(
@@ -292,7 +292,7 @@ def parse_smi(text: str) -> dict[str, t.Any]:
     """Return what ``nvidia-smi -q -x`` printed: driver, cuda, attached, gpus, warnings.
 
     ``attached`` is how many GPUs it says there are; ``warnings`` are the lines outside the document. Raises ValueError
-    with one sentence where the text is no whole document of nvidia-smi, or declares entities. The list of supported
+    with one sentence where the text is not a whole document of nvidia-smi, or declares entities. The list of supported
     clocks is left out.
     """
     start = text.find("<?xml")
@@ -452,14 +452,14 @@ def _integer(value: object) -> int | None:
 def parse_neuron_ls(text: str) -> list[dict[str, t.Any]]:
     """``neuron-ls --json-output``: devices with index, bdf, cores, memory_mib, connected_to, numa_node, processes.
 
-    Raises ValueError with one sentence where it is no list of devices.
+    Raises ValueError with one sentence where it is not a list of devices.
     """
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise ValueError(f"no JSON ({exc}) but: {' '.join(text.split())[:300] or 'nothing'}") from None
     if not isinstance(data, list) or not all(isinstance(entry, dict) for entry in data):
-        raise ValueError("JSON that is no list of devices")
+        raise ValueError("JSON that is not a list of devices")
     devices = []
     for entry in data:
         memory = _integer(entry.get("memory_size"))

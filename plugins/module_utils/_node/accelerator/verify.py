@@ -465,7 +465,7 @@ def _recovery(gpus: t.Sequence[Subject], driver: str | None) -> Result:
         _no("reset_status.recommended", "asks for: drain and reset", "reset", old("reset_status.recommended")),
     ]
     result = decide("gpu.recovery", evidence, gpus, "None", source=source)
-    # A GPU that reports none of these is no pass: that nothing asks for a reset proves nothing.
+    # A GPU that reports none of these is not a pass: that nothing asks for a reset proves nothing.
     there = [field.when(gpu.facts) for gpu in gpus for field in evidence if field.when is not None]
     if result.status != FAIL and gpus and not any(there):
         return not_applicable("gpu.recovery", "this driver does not name a recovery action")

@@ -27,6 +27,6 @@ def add_verbs(subparsers: t.Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command to its end; its exit status stands in the directory."""
     if not detached.is_ours(args.directory):
-        LOGGER.error("detached: %s is no directory of node_verb: this verb is for that module", args.directory)
+        LOGGER.error("detached: %s is not a directory of node_verb: this verb is for that module", args.directory)
         return result.EXIT_USAGE
     return detached.keep(args.directory, args.command)

@@ -110,7 +110,7 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
     expectations = {} if args.expect is None else host.read_json(args.expect)
     if expectations is None:
         LOGGER.error(
-            "health: %s cannot be read or is no JSON: give the file of expectations, or leave it out", args.expect
+            "health: %s cannot be read or is not JSON: give the file of expectations, or leave it out", args.expect
         )
         return result.EXIT_USAGE
     wishes = health.Wishes(

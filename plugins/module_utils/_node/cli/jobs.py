@@ -60,7 +60,7 @@ def add_verbs(subparsers: t.Any) -> None:
 
 
 def run(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Run a job and return its exit status, or print its steps; 3 for what is no job."""
+    """Run a job and return its exit status, or print its steps; 3 for what is not a job."""
     host = host or Host()
     try:
         spec = load(host, args.file)
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, host: Host | None = None) -> int:
 
 
 def run_on_node(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Do what a kind of job does on each node, and return its exit status; 3 for what is no job."""
+    """Do what a kind of job does on each node, and return its exit status; 3 for what is not a job."""
     host = host or Host()
     try:
         spec = load(host, args.file)
@@ -88,7 +88,7 @@ def run_on_node(args: argparse.Namespace, host: Host | None = None) -> int:
 
 
 def job_verdict(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Write report.json beside the results, print it, and give its exit code; 3 for what is no job."""
+    """Write report.json beside the results, print it, and give its exit code; 3 for what is not a job."""
     host = host or Host()
     nodes = tuple(args.nodes.split())
     try:

@@ -186,7 +186,7 @@ def role_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
     found += config.replacements
     for name, checksum in config.checksums.items():
         if not re.fullmatch(r"[0-9a-f]{64}", str(checksum)):
-            found.append(f"{name} in enroot_pyxis_checksums is no sha256: give 64 hexadecimal digits")
+            found.append(f"{name} in enroot_pyxis_checksums is not a sha256: give 64 hexadecimal digits")
     return found
 
 
@@ -226,7 +226,7 @@ def problems(config: EnrootConfig) -> list[str]:
         found.append(f"smoke_image is {config.smoke_image!r}: give the absolute path of a .sqsh file")
     if config.smoke_image and not config.smoke_users:
         found.append("smoke_image is set and smoke_users is empty: name one ordinary user, better two, to try it as")
-    found += [f"smoke_users has {user!r}: that is no user name" for user in config.smoke_users if not _is_user(user)]
+    found += [f"smoke_users has {user!r}: that is not a user name" for user in config.smoke_users if not _is_user(user)]
     if "root" in config.smoke_users:
         found.append("smoke_users has root: what works for root proves nothing for the people who run jobs")
     for name, least in (("runtime_min_mib", 0), ("max_user_namespaces", 2), ("smoke_seconds", 5)):

@@ -93,7 +93,7 @@ def setting_problems(extra: t.Mapping[str, t.Any]) -> list[str]:
     problems = []
     for key, value in sorted(extra.items()):
         if not _KEY.fullmatch(key):
-            problems.append(f"{key} is no setting that Enroot reads: they begin with ENROOT_, NVIDIA_ or MELLANOX_")
+            problems.append(f"{key} is not a setting that Enroot reads: they begin with ENROOT_, NVIDIA_ or MELLANOX_")
         if value is not None and re.search(r"[\r\n]", str(value)):
             problems.append(f"the value of {key} has more than one line: Enroot reads one line a setting")
         if value is not None and re.search(r"[;&|<>`]", _without_substitutions(str(value))):

@@ -253,7 +253,7 @@ def _import(host: EnrootHost, wish: ImageWish, digest: str, path: str) -> None:
         problem = _incomplete(host, made)
         if problem:
             raise NodeError(
-                f"what {wish.source} gave is no whole squashfs image ({problem}), so it was thrown away: look at the "
+                f"what {wish.source} gave is not a whole squashfs image ({problem}), so it was deleted: look at the "
                 "source"
             )
         if wish.kind == "file" and f"sha256:{host.sha256(made)}" != digest:

@@ -83,7 +83,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def shown(text: str) -> str:
-    """A text that was read exactly, for people: what is no UTF-8 is a replacement character."""
+    """A text that was read exactly, for people: what is not UTF-8 is a replacement character."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

@@ -28,7 +28,7 @@ _PYXIS_VERSION = re.compile(rb"pyxis: version v(\d+(?:\.\d+){1,3})")
 
 
 class ElfError(NodeError):
-    """The file is no plugin that can be judged; the text says why."""
+    """The file is not a plugin that can be judged; the text says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ def slurm_release(version: str | None) -> str | None:
 def read_spank_plugin(data: bytes) -> SpankPlugin:
     """The versions in the bytes of a plugin. Raises ElfError for what is no 64-bit little-endian SPANK plugin."""
     if data[:4] != b"\x7fELF":
-        raise ElfError("it is no ELF file")
+        raise ElfError("it is not an ELF file")
     if data[4:6] != b"\x02\x01":
         raise ElfError("it is no 64-bit little-endian ELF file")
     try:
@@ -64,7 +64,7 @@ def read_spank_plugin(data: bytes) -> SpankPlugin:
     except (struct.error, IndexError, ValueError):
         raise ElfError("its symbol table is damaged") from None
     if number is None:
-        raise ElfError("it has no symbol plugin_version, so it is no Slurm plugin")
+        raise ElfError("it has no symbol plugin_version, so it is not a Slurm plugin")
     own = _PYXIS_VERSION.search(data)
     return SpankPlugin(slurm_version_text(number), own.group(1).decode("ascii") if own else None)
 

@@ -38,7 +38,7 @@ def option_problems(options: t.Mapping[str, t.Any], version: str | None) -> list
     problems = []
     for name, value in sorted(options.items()):
         if name not in OPTIONS:
-            problems.append(f"{name} is no option of Pyxis: it has {', '.join(OPTIONS)}")
+            problems.append(f"{name} is not an option of Pyxis: it has {', '.join(OPTIONS)}")
             continue
         kind, since = OPTIONS[name]
         if not at_least(version_key(version or OLDEST_ASSUMED), version_key(since)):

@@ -132,7 +132,7 @@ def judge_plugin(host: EnrootHost, path: str, slurm_version: str | None) -> dict
     try:
         plugin = read_spank_plugin(data)
     except ElfError as exc:
-        return {**answer, "problem": f"{path} is no plugin for Slurm: {exc}"}
+        return {**answer, "problem": f"{path} is not a plugin for Slurm: {exc}"}
     answer.update(slurm_version=plugin.slurm_version, pyxis_version=plugin.pyxis_version)
     answer["fits"] = slurm_release(plugin.slurm_version) == slurm_release(slurm_version)
     if answer["fits"]:

@@ -67,7 +67,7 @@ def install(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
         )
         if problem:
             raise NodeError(
-                f"EFA installer {version} was not installed, since {arguments['signature_origin']} is no valid "
+                f"EFA installer {version} was not installed, since {arguments['signature_origin']} is not a valid "
                 f"signature by the key {arguments['fingerprint']} of {arguments['key_origin']}; {problem}: do not use "
                 "the file, and compare the fingerprint with the EC2 User Guide"
             )

@@ -297,7 +297,7 @@ def _package(package: t.Mapping[str, t.Any]) -> t.Iterator[str]:
         return
     name, version, url = str(package["name"]), str(package["version"]), package.get("url")
     if not _PACKAGE.fullmatch(name):
-        yield f"{name!r}: that is no name of a package"
+        yield f"{name!r}: that is not a name of a package"
     if not _PACKAGE_VERSION.fullmatch(version):
         yield f"{name} {version!r}: give one whole version"
     if "url" in package and not _PACKAGE_URL.fullmatch(str(url)):

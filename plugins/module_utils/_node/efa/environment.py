@@ -276,7 +276,7 @@ def _notes(setting: Setting) -> list[str]:
 def refuse_bad(variables: t.Mapping[str, str]) -> None:
     """Raise ``NodeError`` with every name and value that would not be the same thing in every file format."""
     problems = [
-        f"{name!r} is no name for a variable: give capital letters, digits and underscores"
+        f"{name!r} is not a name for a variable: give capital letters, digits and underscores"
         for name in variables
         if not _NAME.fullmatch(name)
     ] + [

@@ -78,7 +78,7 @@ def parse_marker(text: str) -> dict[str, t.Any]:
 
 
 def parse_limit(word: str) -> int | str | None:
-    """A memlock value of limits.conf (KiB), or None for what is no value; -1, infinity and unlimited are one."""
+    """A memlock value of limits.conf (KiB), or None for what is not a value; -1, infinity and unlimited are one."""
     if word in (UNLIMITED, "infinity", "-1", "18446744073709551615"):
         return UNLIMITED
     return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None

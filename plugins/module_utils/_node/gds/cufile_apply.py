@@ -173,6 +173,6 @@ def _write(host: FileHost, wish: Wish, outcome: Outcome, data: bytes | None) -> 
     except OSError as exc:
         raise NodeError(
             f"{target} could not be replaced ({exc.strerror}) and is as it was: run as root (become: true) and see "
-            "that its filesystem is writable and not full, and that the file itself is no mount"
+            "that its filesystem is writable and not full, and that the file itself is not a mount"
         ) from exc
     return dataclasses.replace(outcome, backup_file=copy)

@@ -28,15 +28,15 @@ _DEFAULT_UNIT = "    "
 def set_value(text: str, path: Path, value: t.Any, origin: str) -> str:
     """The text with the value at path, which is not empty; an empty mapping asks for an object of whatever content.
 
-    Raises NodeError where something that is no object stands on the way. origin is the file's name, for the sentence.
+    Raises NodeError if a value on the path is not an object. ``origin`` is the file's name, for the message.
     """
     node = parse(text, origin)
     unit = _unit(text, node)
     for depth, name in enumerate(path):
         if node.members is None:
             raise NodeError(
-                f"{origin} has a value that is no object at {'.'.join(path[:depth])}, so {'.'.join(path)} cannot be "
-                "set below it: correct it by hand, or take it out with state absent first"
+                f"{origin} has a value that is not an object at {'.'.join(path[:depth])}, so {'.'.join(path)} cannot "
+                "be set below it: correct it by hand, or take it out with state absent first"
             )
         member = node.member(name)
         if member is None:

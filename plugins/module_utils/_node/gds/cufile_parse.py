@@ -65,7 +65,7 @@ def decode(data: bytes, path: str) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
-        raise NodeError(_sentence(path, f"line {line} holds a byte that is no UTF-8")) from None
+        raise NodeError(_sentence(path, f"line {line} holds a byte that is not UTF-8")) from None
 
 
 def parse(text: str, path: str) -> Node:
@@ -78,7 +78,7 @@ def parse(text: str, path: str) -> Node:
     if end != len(text):
         raise parser.fault(end, "there is something behind the closing brace")
     if root.members is None:
-        raise parser.fault(root.start, "the outermost value is no object in braces")
+        raise parser.fault(root.start, "the outermost value is not an object in braces")
     return root
 
 

@@ -171,7 +171,7 @@ def _entry(path: Path) -> tuple[dict[str, t.Any] | None, Path]:
 
 def _unknown(key: str) -> str:
     if key in INSTEAD:
-        return f"{key} is no setting of cufile.json: it is called {INSTEAD[key]} there"
+        return f"{key} is not a setting of cufile.json: it is called {INSTEAD[key]} there"
     last = key.rsplit(".", 1)[-1]
     close = [name for name in _BY_NAME if name.endswith(f".{last}")] or difflib.get_close_matches(key, _BY_NAME, 1)
     hint = f"do you mean {' or '.join(close[:3])}" if close else "look it up in NVIDIA's configuration guide"
@@ -240,11 +240,11 @@ def _texts_problem(key: str, entry: dict[str, t.Any], value: t.Any) -> str:
 
 def _table_problem(key: str, below: Path, value: t.Any) -> str:
     if not below[0].startswith("/"):
-        return f"{key} is no entry of a mount_table: its names are absolute mount points"
+        return f"{key} is not an entry of a mount_table: its names are absolute mount points"
     if len(below) == 1 and value == {}:
         return ""
     if below[1:] != ("rdma_dev_addr_list",):
-        return f"{key} is no entry of a mount_table: a mount point has rdma_dev_addr_list and nothing else"
+        return f"{key} is not an entry of a mount_table: a mount point has rdma_dev_addr_list and nothing else"
     return _texts_problem(key, {"kind": "addresses", "of": None}, value)
 
 

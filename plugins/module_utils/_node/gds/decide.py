@@ -23,7 +23,7 @@ NONE = "none"
 UNDETERMINABLE = "undeterminable"
 MODES = (NVFS, P2PDMA, COMPAT, NONE, UNDETERMINABLE)
 DIRECT = (NVFS, P2PDMA)
-# The setting itself is no obstacle to what another setting would make possible.
+# The setting itself is not an obstacle to what another setting would make possible.
 SETTINGS = ("cufile_p2pdma",)
 # Programs go through the CPU with these, whatever the mount could do.
 FORCING = ("force_compat_mode", "posix_io_mode", "vanilla_posix_io_mode")

@@ -75,7 +75,7 @@ def _mount(
 def _refuse_paths(paths: list[str]) -> None:
     wrong = [path for path in paths if "\0" in path or any("\ud800" <= letter <= "\udfff" for letter in path)]
     if wrong:
-        raise NodeError(f"{wrong[0]!r} holds a NUL or is no UTF-8, so its mount cannot be looked up: give another path")
+        raise NodeError(f"{wrong[0]!r} holds a NUL or is not UTF-8, so its mount cannot be looked up: use another path")
 
 
 def _switch(text: str | None) -> bool | None:

@@ -107,7 +107,7 @@ def parse_table(text: str) -> dict[str, t.Any]:
     {cufile.json key as printed: text}, gpus [{index, name, bar_mib, supported, iommu}], platform {row: text},
     p2pdma (None, or {supported, kernel, cuda, gpus}: bool each), signs (prerequisites that lines complain about, in
     order), errors (texts of level ERROR), compatible (libcufile says that it runs in compatible mode).
-    Where P2PDMA is switched off in the configuration, what the log says about it is no finding, and is left out.
+    Where P2PDMA is switched off in the configuration, what the log says about it is not a finding, and is left out.
     "Platform verification succeeded" is not kept: hosts that can only do compat print it too.
     """
     table: dict[str, t.Any] = {

@@ -200,7 +200,7 @@ def _root(inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None) 
         return undeterminable(check, text)
     if here == there:
         hint = "see that Pyxis is loaded: srun --help | grep container-image"
-        return failed(check, "this is no container: its root directory is the host's", severity="reset", hint=hint)
+        return failed(check, "this is not a container: its root directory is the host's", severity="reset", hint=hint)
     return passed(check, "a root directory of its own")
 
 

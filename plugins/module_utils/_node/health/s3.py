@@ -138,7 +138,7 @@ class Client:
         self.ways = self._find()
 
     def _find(self) -> list[list[str]]:
-        """The beginnings of the commands that may do it; the first that is no stranger to boto3 does."""
+        """The beginnings of the commands that may do it; the first that is not a stranger to boto3 does."""
         program = self.host.which("aws")
         if program:
             return [[program]]

@@ -33,7 +33,7 @@ _PROPERTIES = "Id,LoadState,ActiveState,SubState,UnitFileState,ExecStart"
 
 
 def look(host: Host, options: config.Options) -> Facts:
-    """Return the facts of a node; of one that is no part of an UltraServer only its type.
+    """Return the facts of a node; of one that is not part of an UltraServer only its type.
 
     ``type``, ``ultraserver`` (None: not known), ``programs`` {name: path or None}, ``unit``, ``config`` and
     ``nodes`` (files), ``daemons``, ``major``, ``channel``, ``record``, and ``record_problem`` where there is one that

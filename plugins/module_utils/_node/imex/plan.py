@@ -51,7 +51,7 @@ def unconcerned_node(options: config.Options, facts: Facts) -> str:
     if options.mode == "none":
         return "slurm_jobs_imex is none: nothing is done for the domains of jobs"
     if facts["ultraserver"] is False:
-        return f"{facts['type'] or 'this machine'} is no part of an UltraServer"
+        return f"{facts['type'] or 'this machine'} is not part of an UltraServer"
     return ""
 
 

@@ -28,7 +28,7 @@ _LOG_HINT = f"look at {config.LOG}, 'systemctl status {config.SERVICE}' and '{co
 def verify(facts: Facts, domain: parse.Domain | None = None, problem: str = "") -> list[Result]:
     """Return the three verdicts; ``domain`` is what the daemon prints, None with ``problem`` where it is not known."""
     if facts["ultraserver"] is False:
-        known = f"{facts['type']} is no part of an UltraServer"
+        known = f"{facts['type']} is not part of an UltraServer"
         alone = "the driver has no IMEX channels, or its GPUs are of no domain with others"
         return [not_applicable("imex.service", known if facts["type"] else alone)]
     if facts["ultraserver"] is not True:

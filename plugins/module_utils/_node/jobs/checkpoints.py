@@ -27,7 +27,7 @@ from ..verdict import result
 
 LOGGER = logging.getLogger("mlcluster")
 BACKED_UP = ".backed-up"
-# On its way out; such a name is no checkpoint any more, so a removal that is cut short leaves none that looks whole.
+# On its way out; such a name is not a checkpoint any more, so a removal that is cut short leaves none that looks whole.
 REMOVING = ".removing-"
 # The marker that the trainer of slurm_jobs writes is a manifest of this schema.
 MANIFEST = "mlcluster.checkpoint/1"

@@ -81,7 +81,7 @@ def wanted(
 ) -> dict[str, t.Any]:
     """Return all settings of the checks; ``volume`` is where the node has its local disks, None without any.
 
-    ``imex`` is what slurm_jobs_imex says, which is no setting of slurm_jobs_checks.
+    ``imex`` is what slurm_jobs_imex says, which is not a setting of slurm_jobs_checks.
     """
     found = {
         **DEFAULTS,
@@ -124,7 +124,7 @@ def problems(given: Checks) -> list[str]:
         found.append(f"slurm_jobs_checks.interval is {given['interval']}: give 1 to 65535 seconds")
     for key in ("health_options", "imex_options"):
         if not isinstance(checks[key], list):
-            found.append(f"slurm_jobs_checks.{key} is no list: give one list entry a word")
+            found.append(f"slurm_jobs_checks.{key} is not a list: give one list entry a word")
     return found + [
         f"slurm_jobs_checks.{key} is not an absolute path of plain characters"
         for key in _PLACES

@@ -193,7 +193,7 @@ def checks_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def tools_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
-    """Return a sentence about what is no name of a package."""
+    """Return a sentence about what is not a name of a package."""
     strange = [spec for spec in parse_tools(raw).node_packages if not _PACKAGE.fullmatch(spec)]
     if not strange:
         return []

@@ -46,7 +46,7 @@ class DryWork(Work):
         self.printed: list[str] = []
 
     def note(self, text: str) -> None:
-        """Say what is no step."""
+        """Say what is not a step."""
         self.printed.append(f"# {text}")
 
     def on_each_node(self, *words: str) -> int:

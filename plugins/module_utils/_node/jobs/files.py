@@ -48,7 +48,7 @@ fi
 
 
 def quote(value: object) -> str:
-    """A value as one word of a shell, whatever is in it. Raises ValueError for what is no single text."""
+    """A value as one word of a shell, whatever is in it. Raises ValueError for what is not a single text."""
     if isinstance(value, (t.Mapping, list, tuple, set)) or value is None:
         raise ValueError(f"only a text or a number can be one word of a shell, and this is {value!r}")
     text = str(value)

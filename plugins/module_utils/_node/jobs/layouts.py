@@ -75,7 +75,7 @@ class Rounds:
             self.work.remove(name)
 
     def fails(self, collective: str, group: Nodes) -> bool:
-        """Return whether a run on these nodes is wrong, or not over EFA; what cannot be determined is no failure."""
+        """Return whether a run on these nodes is wrong, or not over EFA; what cannot be determined is not a failure."""
         (status,) = self.run(collective, [group])
         if self.work.dry:
             return False

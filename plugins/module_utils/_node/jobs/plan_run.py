@@ -101,6 +101,6 @@ class PlanRun:
         return failed
 
     def follow(self, timeout: float) -> list[str]:
-        """Follow each job to its end; return a message for each that is no success."""
+        """Follow each job to its end; return a message for each that is not a success."""
         follow(self.slurm, self.entries, self.say, timeout)
         return [text for text in map(sentence, self.entries) if text]

@@ -113,7 +113,7 @@ def job_number(array: bool, variables: t.Mapping[str, str]) -> str:
     names = ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID") if array else ("SLURM_JOB_ID",)
     if not all(variables.get(name) for name in names):
         raise NodeError(
-            f"{' and '.join(names)} are not set, so this is no job of Slurm: submit the script with sbatch, or use "
+            f"{' and '.join(names)} are not set, so this is not a job of Slurm: submit the script with sbatch, or use "
             "--dry-run to see the steps"
         )
     return "_".join(variables[name] for name in names)

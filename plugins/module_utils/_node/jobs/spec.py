@@ -168,7 +168,7 @@ def parse(text: str, path: str, kinds: t.Mapping[str, Kind]) -> Spec:
 
 def _no_constant(word: str) -> t.NoReturn:
     """Refuse NaN and Infinity, which no comparison rejects."""
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _of_kind(found: t.Mapping[str, t.Any], kinds: t.Mapping[str, Kind]) -> t.Iterator[str]:

@@ -40,7 +40,7 @@ def parse_asked(text: str) -> dict[str, t.Any]:
 
 def _no_constant(word: str) -> t.NoReturn:
     """Refuse NaN and Infinity, than which no figure is less."""
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def judge_job(job: Job, host: Host) -> list[result.Result]:

@@ -143,7 +143,7 @@ def judge_fio(figures: t.Mapping[str, t.Mapping[str, float | str]], tolerance: f
 def _figure(value: object) -> float:
     """Return a figure of a tool. Raises TypeError for anything but a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     try:
         return float(value)
     except OverflowError:
@@ -229,7 +229,7 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int) -> list[r
         check = f"io.ior.{operation}"
         figure, wanted = figures.get(operation), least.get(operation) or 0
         if not is_number(wanted) or wanted < 0:
-            # Nothing is less than what is no number.
+            # Nothing is less than what is not a number.
             wanted = 0
         if _is_no_number(figure) and not rc:
             results.append(_unread(check, f"bwMaxMIB of {operation} in ior.out reads '{figure}'"))

@@ -91,7 +91,7 @@ class Work(abc.ABC):
         """Remove a file among the results."""
 
     def note(self, text: str) -> None:  # noqa: B027
-        """Say what is no step, where steps are only shown."""
+        """Say what is not a step, where steps are only shown."""
 
     def read(self, name: str) -> str:
         """Return the text of a file among the results, an empty string where it cannot be read."""

@@ -4,7 +4,7 @@
 
 """One read-only look at Lustre on a node: client and kernels, mounts that answer, directories, tuning, LNet.
 
-A mount point of systemd's automount is no mount: it is touched, and the file system itself is asked what it is.
+A mount point of systemd's automount is not a mount: it is touched, and the file system itself is asked what it is.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def load(host: Host, path: str, missing_ok: bool = False) -> list[Entry]:
         raise NodeError(f"the baseline {path} is not valid JSON ({exc}): repair it, or record a new one") from None
     entries = document.get("entries") if isinstance(document, dict) and document.get("schema") == SCHEMA else None
     if not isinstance(entries, list) or not all(map(_valid, entries)):
-        raise NodeError(f"{path} is no baseline of the kind {SCHEMA}: give the file that a good run was recorded in")
+        raise NodeError(f"{path} is not a baseline of the kind {SCHEMA}: give the file that a good run was recorded in")
     return entries
 
 

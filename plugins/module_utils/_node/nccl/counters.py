@@ -51,7 +51,7 @@ def parse_snapshots(text: str, what: str) -> dict[str, Snapshot]:
             }
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise NodeError(
-                f"line {number} of {what} is no snapshot of counters: give what mlcluster efa-counters printed on "
+                f"line {number} of {what} is not a snapshot of counters: give what mlcluster efa-counters printed on "
                 "each host, a line each"
             ) from None
         if short_host(name) in found:

@@ -460,7 +460,7 @@ def lowest(run: Run) -> dict[int, float]:
 def thresholds(tool: str, collective: str | None, asked: Asked) -> dict[int, dict[str, t.Any]]:
     """Size to ``busbw`` (the least that passes, GB/s) and ``source``: the site's own figures before published ones."""
     if not within(0, 100)(asked.tolerance_percent) or asked.tolerance_percent == 100:
-        # Nothing is less than what is no number, or than nothing.
+        # Nothing is less than what is not a number, or than nothing.
         return {}
     share = 1 - asked.tolerance_percent / 100
     where = (asked.instance_type, asked.nodes, asked.ranks, collective)
@@ -512,11 +512,11 @@ def entries(judged: Judged, asked: Asked, now: str) -> tuple[list[Entry], str | 
     proofs = (correct, fabric, *domain)
     doubts = [one.line() for one in proofs if one.status not in (result.PASS, result.NOT_APPLICABLE)]
     if run is None or correct.status != result.PASS or doubts:
-        return [], f"this run is no baseline: {'; '.join(doubts)}"
+        return [], f"this run is not a baseline: {'; '.join(doubts)}"
     if bandwidth.status == result.UNDETERMINABLE and bandwidth.reason != "no_threshold":
-        return [], f"this run is no baseline, for its bandwidth is not known: {bandwidth.line()}"
+        return [], f"this run is not a baseline, for its bandwidth is not known: {bandwidth.line()}"
     if bandwidth.status == result.FAIL:
-        return [], f"this run is no baseline, for it is slower than what is known: {bandwidth.line()}"
+        return [], f"this run is not a baseline, for it is slower than what is known: {bandwidth.line()}"
     where = {"tool": run.tool, "instance_type": asked.instance_type, "nodes": asked.nodes, "collective": collective}
     return [
         {**where, "size": size, "busbw": busbw, "ranks": asked.ranks, "recorded": now}

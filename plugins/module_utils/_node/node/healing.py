@@ -28,7 +28,7 @@ SCHEMA = "mlcluster.heal/1"
 RESET, REBOOT, REPLACE, ISOLATED = "reset", "reboot", "replace", "isolated"
 WAIT, AGAIN, RESUMED = "wait", "again", "resumed"
 ACTIONS = (RESET, REBOOT, REPLACE)
-# The action of each severity. Watching is no action, and a verdict that was not proved condemns nothing.
+# The action of each severity. Watching is not an action, and a verdict that was not proved condemns nothing.
 BY_SEVERITY = {"reset": RESET, "reboot": REBOOT, "isolate": REPLACE}
 LONGEST_REASON = 200
 DAY = 86400.0

@@ -42,7 +42,7 @@ class Job:
 
 
 def parse_gpus(text: str) -> tuple[int, ...]:
-    """The GPUs in ``SLURM_JOB_GPUS``; a word that is no index, as that of a MIG instance, is skipped."""
+    """The GPUs in ``SLURM_JOB_GPUS``; a word that is not an index, as that of a MIG instance, is skipped."""
     words = [word.strip() for word in text.split(",")]
     return tuple(sorted({int(word) for word in words if re.fullmatch(r"[0-9]{1,2}", word) and int(word) < MOST_GPUS}))
 
@@ -63,7 +63,7 @@ def remove(host: Host, job_id: int, directory: str = DIRECTORY) -> None:
 
 
 def known(host: Host, directory: str = DIRECTORY) -> list[Job]:
-    """The jobs that are remembered, by number; what is no record of a job is skipped."""
+    """The jobs that are remembered, by number; what is not a record of a job is skipped."""
     found = []
     for name in host.listdir(f"{directory}/jobs"):
         if not re.fullmatch(r"[1-9][0-9]{0,9}\.json", name):

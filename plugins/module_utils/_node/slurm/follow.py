@@ -175,7 +175,7 @@ def state_line(job: Mapping[str, Any]) -> str:
 
 
 def sentence(entry: Entry) -> str | None:
-    """Why the job is no success; None where it is one."""
+    """Why the job is not a success; None where it is one."""
     if not entry.over:
         return f"{entry.name}: {entry.msg}"
     job = entry.job or {}

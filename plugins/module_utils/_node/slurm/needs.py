@@ -72,6 +72,6 @@ def _problem(host: Host, what: str, path: str) -> t.Iterator[str]:
     if info is None:
         yield f"the {name} {path} does not exist: {ADVICE[what]}"
     elif info["is_dir"] != (what == "directory"):
-        yield f"the {name} {path} is {'a' if info['is_dir'] else 'no'} directory: correct the path"
+        yield f"the {name} {path} is {'a' if info['is_dir'] else 'not a'} directory: correct the path"
     elif what == "program" and not int(info["mode"], 8) & 0o111:
         yield f"the program {path} cannot be executed: chmod a+x it"

@@ -85,7 +85,7 @@ def first(get: Get) -> t.Optional[Notice]:
 def metadata(endpoint: str) -> Get:
     """get(path) gives the text of one of the metadata, None where there is no such; raises ``NodeError`` otherwise.
 
-    Never by a proxy: the address is that of the hypervisor. Raises ``NodeError`` for an endpoint that is no address.
+    Uses no proxy: the address is the hypervisor's. Raises ``NodeError`` for an endpoint that is not an address.
     """
     parts = urllib.parse.urlsplit(endpoint)
     if parts.scheme != "http" or not parts.hostname:
@@ -134,7 +134,7 @@ def _seconds_left(notice: Notice) -> float:
 
 
 def watch(args: argparse.Namespace, host: t.Optional[Host] = None, get: t.Optional[Get] = None) -> int:
-    """Print what EC2 announces; 0: nothing, 1: an end within --before, 2: no metadata, which is no EC2 instance."""
+    """Print what EC2 announces; 0: nothing, 1: an end within --before, 2: no metadata, which is not an EC2 instance."""
     host = host or Host()
     asked = False
     try:

@@ -115,7 +115,7 @@ def _rank(state: str) -> int:
 
 
 def sentence(result: t.Mapping[str, t.Any], tail: str = "") -> str:
-    """Why the job is no success, in one sentence, with the last line that it wrote."""
+    """Why the job is not a success, in one sentence, with the last line that it wrote."""
     who = f"job {result['job_id']}"
     if result["state"] == "LOST":
         return (

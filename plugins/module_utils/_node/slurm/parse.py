@@ -367,7 +367,7 @@ def queue(text: str) -> list[dict[str, t.Any]]:
 def _spans(ranges: str, whole: str) -> list[tuple[str, t.Optional[range]]]:
     """What stands between brackets, part by part: its first number as it is written, and which numbers it stands for.
 
-    A part that is no range stands for itself (None).
+    A part that is not a range stands for itself (None).
     """
     found: list[tuple[str, t.Optional[range]]] = []
     for part in ranges.split(","):
@@ -378,8 +378,8 @@ def _spans(ranges: str, whole: str) -> list[tuple[str, t.Optional[range]]]:
             found.append((first, range(int(first), int(last) + 1)))
         else:
             raise NodeError(
-                f"took {whole[:60]!r} for a list of nodes and {part[:60]!r} in it is no range of numbers: write it as "
-                "node-[1-4,7]"
+                f"took {whole[:60]!r} for a list of nodes and {part[:60]!r} in it is not a range of numbers: write it "
+                "as node-[1-4,7]"
             )
     return found
 
@@ -387,7 +387,7 @@ def _spans(ranges: str, whole: str) -> list[tuple[str, t.Optional[range]]]:
 def expand(expression: t.Optional[str]) -> list[str]:
     """The names in a Slurm node expression: "q-[1-2,05],n" gives q-1, q-2, q-05, n; several brackets multiply.
 
-    Raises NodeError, before any name is made, for more of them than Slurm itself takes, and for what is no range.
+    Raises NodeError, before any name is made, for more of them than Slurm itself takes, and for what is not a range.
     """
     text = absent(expression) or ""
     names: list[str] = []

@@ -56,7 +56,7 @@ class NotSubmittedError(NodeError):
 def parse_options(given: t.Mapping[str, t.Any]) -> dict[str, t.Optional[str]]:
     """Long options of sbatch without their dashes; true gives a bare option, false and null leave it out.
 
-    Raises RequestError, with all of them at once, for what is no option and for those that would not submit.
+    Raises RequestError, with all of them at once, for what is not an option and for those that would not submit.
     """
     problems: list[str] = []
     options: dict[str, t.Optional[str]] = {}
@@ -263,7 +263,7 @@ def other_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
         problems.append(f"no node has the feature {', '.join(missing)}: the nodes have {has}")
     stated = slurm_parse.number(facts["settings"].get("MaxArraySize"))
     limit = slurm_parse.ARRAY_MOST if stated is None else stated
-    # Without the step of a range, which is no index.
+    # Without the step of a range, which is not an index.
     ranges = re.sub(r":\d+", "", (options.get("array") or "").partition("%")[0])
     indices = [int(text) for text in re.findall(r"\d+", ranges)]
     if indices and limit == 0:

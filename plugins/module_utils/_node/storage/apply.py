@@ -142,7 +142,7 @@ def _resolve_devices(host: Host, plan: Plan) -> None:
 
 
 def _settle(host: Host) -> None:
-    """Let udev finish with what just changed; a slow udev is no failure, since nothing here depends on its links."""
+    """Let udev finish with what just changed; a slow udev is not a failure, since nothing here depends on its links."""
     if host.which("udevadm"):
         host.run(["udevadm", "settle", "--timeout=30"], timeout=40, check=False)
 

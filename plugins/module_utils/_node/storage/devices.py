@@ -407,7 +407,7 @@ def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t
     for kname in host.listdir("/sys/class/block"):
         members = host.listdir(f"/sys/class/block/{kname}/slaves")
         state = (host.read_text(f"/sys/class/block/{kname}/md/array_state") or "").strip()
-        # After mdadm --stop a node without members can stay behind: it is no array.
+        # After mdadm --stop a node without members can stay behind: it is not an array.
         if not re.fullmatch(r"md[0-9_a-zA-Z]*", kname) or not state or not members:
             continue
         fields = _detail(host, kname) if tools["mdadm"] else {}

@@ -211,7 +211,7 @@ def teardown_obstacles(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mappin
     arrays = {array["kname"] for array in facts["arrays"]}
     for disk in disks:
         if disk["kind"] != "instance_store":
-            obstacles.append(f"{disk['path']} is no instance-store disk")
+            obstacles.append(f"{disk['path']} is not an instance-store disk")
         system = sorted(set(disk["mounts"]) & SYSTEM_MOUNTS)
         if system:
             obstacles.append(f"{disk['path']} carries the operating system's {', '.join(system)}")

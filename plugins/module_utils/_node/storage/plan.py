@@ -192,7 +192,7 @@ def select(facts: Facts, config: StorageConfig) -> tuple[list[Disk], list[str]]:
                 wanted[kname] = stores[kname]
             elif kname in known:
                 what = known[kname]["model"] or "no model string"
-                kind = "an EBS volume" if what == EBS_MODEL else f"no instance-store disk ({what})"
+                kind = "an EBS volume" if what == EBS_MODEL else f"not an instance-store disk ({what})"
                 problems.append(f"nvme_raid0_devices names {given}, which is {kind}: take it out of the list")
             else:
                 problems.append(f"nvme_raid0_devices names {given}, and there is no such disk: see 'lsblk', correct it")

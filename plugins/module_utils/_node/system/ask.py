@@ -42,7 +42,7 @@ def whole_number(least: int, most: int) -> t.Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"{text} is not a number from {least} to {most}")
         return value
 
-    # argparse names it where the text is no number at all.
+    # argparse names it where the text is not a number at all.
     convert.__name__ = "number"
     return convert
 

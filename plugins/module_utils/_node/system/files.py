@@ -37,7 +37,7 @@ def open_directory(path: AnyPath, make: bool = False, last: int = DIRECTORY) -> 
     """
     text = os.fspath(path)
     if not hasattr(os, "O_PATH"):
-        # A controller that is no Linux.
+        # A controller that is not a Linux.
         return os.open(text or ".", last)
     left = _parts(text)
     handle = os.open("/" if text.startswith("/") else ".", STEP if left else last)

@@ -95,7 +95,7 @@ def _open_plain(path: str, flags: int) -> int:
 
 
 def _open_no_link(path: str, flags: int) -> int:
-    """Open a plain file that is no link, or raise OSError."""
+    """Open a plain file that is not a link, or raise OSError."""
     return _open_plain(path, flags | os.O_NOFOLLOW)
 
 

@@ -36,13 +36,13 @@ SHARED_FILESYSTEMS = {
 def read_mounts(host: Host) -> list[dict[str, t.Any]]:
     """Return the mounts of this machine as ``parse_mountinfo`` does.
 
-    Raises ``NodeError`` where the table cannot be read or has a line that is no mount: a mount that is not seen is not
+    Raises ``NodeError`` if the table is unreadable or has a line that is not a mount: a mount that is not seen is not
     a mount that is not there.
     """
     text = host.read_text(MOUNTINFO)
     mounts = parse_mountinfo(text or "")
     if not mounts or len(mounts) != sum(1 for line in (text or "").split("\n") if line):
-        found = "no table" if text is None else "an empty table" if not text.strip() else "a line that is no mount"
+        found = "no table" if text is None else "an empty table" if not text.strip() else "a line that is not a mount"
         raise NodeError(
             f"read {MOUNTINFO} and found {found}, so it is unknown what is mounted: mount /proc (in a container or "
             "chroot, that of the host), then run again"

@@ -60,7 +60,7 @@ class Unit:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """Something that is no package, file or unit: the role has a task file for it, which takes ``arguments``.
+    """Something that is not a package, file or unit: the role has a task file for it, which takes ``arguments``.
 
     ``name`` is a word such as ``installer``; ``shown`` is what people read ("upgrade EFA"). The tasks that roles share
     do those of ``command`` and ``runtime``.

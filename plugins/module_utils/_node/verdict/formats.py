@@ -169,7 +169,7 @@ def _xml(text: str) -> str:
 def nhc(reports: t.Sequence[Report], command: str = "/usr/local/bin/mlcluster") -> str:
     """Lines for nhc.conf of LBNL's Node Health Check, one for each host.
 
-    NHC runs the light check by itself: what was found now is no check. Only the host names come from the reports.
+    NHC runs the light check by itself: what was found now is not a check. Only the host names come from the reports.
     Source of check_cmd_status and its options: the README of mej/nhc.
     """
     call = f"check_cmd_status -t {NHC_SECONDS} -r 0 {command} health --profile prolog --fail-open"

@@ -37,7 +37,7 @@ _ID = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
 _TEXT_FIELDS = ("unit", "reason", "message", "hint", "source")
 _RESULT_FIELDS = ("id", "status", "severity", "expected", "found") + _TEXT_FIELDS + ("scope", "seconds")
 _REPORT_FIELDS = ("host", "time", "versions", "results")
-# More than thirty years; what is larger is no duration, and too large an integer for a float.
+# More than thirty years; what is larger is not a duration, and too large an integer for a float.
 _MOST_SECONDS = 1e9
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 

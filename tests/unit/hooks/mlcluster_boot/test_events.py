@@ -19,7 +19,7 @@ def runner(kind, **data):
     return events.from_runner({"event": kind, "created": "2027-01-15T08:00:02+00:00", "event_data": data}, START)
 
 
-def test_event_has_its_own_time_or_the_latest():
+def test_event_has_its_own_time_or_latest():
     assert runner("playbook_on_play_start", name="x").time == START + 2
     assert events.from_runner({"event": "playbook_on_play_start", "created": "soon"}, START).time == START
 
@@ -44,7 +44,7 @@ def test_event_has_its_own_time_or_the_latest():
         ("playbook_on_stats", {"ok": {"n1": 2}, "dark": {"n2": 1}}, {"kind": "stats", "host": ""}),
     ],
 )
-def test_event_of_the_runner(kind, data, expected):
+def test_event_of_runner(kind, data, expected):
     event = runner(kind, **data)
     assert {name: getattr(event, name) for name in expected} == expected
 
@@ -98,7 +98,7 @@ def runner_events():
     yield runner("playbook_on_stats", ok={"n1": 1}, changed={"n1": 1}, failures={"n2": 1}, dark={"n3": 1})
 
 
-def test_callback_and_runner_give_the_same_run(capsys):
+def test_callback_and_runner_give_same_run(capsys):
     callback = importlib.import_module(PLUGIN).CallbackModule()
     callback_events(callback)
     hook = tracker.Tracker("", START)
@@ -143,5 +143,5 @@ def test_callback_and_runner_give_the_same_run(capsys):
         ({"censored": "hidden due to no_log"}, "the task failed and gave no message"),
     ],
 )
-def test_the_modules_own_words(res, message):
+def test_modules_own_words(res, message):
     assert events.failure_message(res) == message

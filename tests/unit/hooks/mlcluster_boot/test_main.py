@@ -51,7 +51,7 @@ def outcome(state, failures=()):
         ("error", "nvme_raid0: no disks", 2),
     ],
 )
-def test_what_an_ended_play_means(report, state, sentence, code):
+def test_what_ended_play_means(report, state, sentence, code):
     entry = {"role": "nvme_raid0", "required": True, "state": "failed", "changed": 0, "message": "no\n disks"}
     report.document["roles"] = [entry, {**entry, "role": "slurm_jobs", "state": "interrupted"}]
     with pytest.raises(main.NoVerdictError) as told:
@@ -59,13 +59,13 @@ def test_what_an_ended_play_means(report, state, sentence, code):
     assert (str(told.value), told.value.code) == (sentence, code)
 
 
-def test_a_play_that_said_nothing_of_a_role_is_told_in_its_own_last_words(report):
+def test_play_that_said_nothing_of_role_is_reported_in_its_own_last_words(report):
     report.document["roles"] = []
     with pytest.raises(main.NoVerdictError, match="the play ended as error: b c"):
         main.verdict(report, outcome("error", [("", "a\nb\nc")]))
 
 
-def test_role_without_an_outcome_is_no_success(report):
+def test_role_without_outcome_is_no_success(report):
     report.document["roles"] = [{"role": "nvme_raid0", "required": False, "state": "running", "changed": 0}]
     with pytest.raises(main.NoVerdictError, match="the play ended without recording nvme_raid0: see /log"):
         main.verdict(report, outcome("successful"))
@@ -81,13 +81,13 @@ def test_role_without_an_outcome_is_no_success(report):
         ("", ""),
     ],
 )
-def test_a_manifest_that_says_nothing_ends_no_run(tmp_path, monkeypatch, text, version):
+def test_manifest_that_says_nothing_ends_no_run(tmp_path, monkeypatch, text, version):
     (tmp_path / "MANIFEST.json").write_text(text)
     monkeypatch.setattr(main, "BUNDLE", tmp_path)
     assert main._version() == version
 
 
-def test_a_second_order_to_stop_does_not_break_into_what_puts_the_node_back():
+def test_second_order_to_stop_does_not_break_into_what_puts_node_back():
     done = []
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -104,7 +104,7 @@ def test_a_second_order_to_stop_does_not_break_into_what_puts_the_node_back():
     assert done == ["the timers are started"]
 
 
-def test_an_order_to_stop_after_the_play_breaks_into_no_report():
+def test_order_to_stop_after_play_breaks_into_no_report():
     before = signal.getsignal(signal.SIGTERM)
     try:
         with main._stop_on_signals():
@@ -114,7 +114,7 @@ def test_an_order_to_stop_after_the_play_breaks_into_no_report():
         signal.signal(signal.SIGTERM, before)
 
 
-def test_the_log_has_its_time_to_be_copied_after_the_deadline(report, monkeypatch):
+def test_log_has_its_time_to_be_copied_after_deadline(report, monkeypatch):
     armed = []
     monkeypatch.setattr(main.faulthandler, "dump_traceback_later", lambda after, **_more: armed.append(after))
     monkeypatch.setattr(main, "_reported", lambda report: 0)
@@ -123,7 +123,7 @@ def test_the_log_has_its_time_to_be_copied_after_the_deadline(report, monkeypatc
     assert armed and armed[0] > status.SHIP_SECONDS
 
 
-def test_no_variable_makes_a_role_reboot_the_node():
+def test_no_variable_makes_role_reboot_node():
     node = hook_node.Node("compute", "", "", "", "", ())
     given = {"efa_nccl_reboot_allowed": True, "a": 1}
     found = main.extra_variables([Role("efa_nccl", True)], given, node)
@@ -141,13 +141,13 @@ main.run(["--root", sys.argv[1], "--started-at", "0", "--deadline", "0"])
 """
 
 
-def test_a_runner_that_hangs_after_the_deadline_ends_itself_and_says_where_it_was(tmp_path):
+def test_runner_that_hangs_after_deadline_ends_itself_and_says_where_it_was(tmp_path):
     command = [sys.executable, "-c", HANGING, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "Timeout" in done.stderr and "in run" in done.stderr
 
 
-def test_program_of_plays_runs_without_the_node_s_own_packages(tmp_path, monkeypatch):
+def test_program_of_plays_runs_without_node_s_own_packages(tmp_path, monkeypatch):
     flags = "sys.flags.no_site, sys.flags.isolated, gc.get_threshold()[0]"
     program = tmp_path / "site" / "ansible" / "cli" / "playbook.py"
     program.parent.mkdir(parents=True)

@@ -39,7 +39,7 @@ def hardware(tmp_path):
     return tmp_path
 
 
-def test_groups_by_what_the_kernel_lists(hardware):
+def test_groups_by_what_kernel_lists(hardware):
     assert hook_node.hardware_groups(hardware / "sys") == ["instance_store", "efa", "gpu"]
     assert hook_node.hardware_groups(hardware / "nothing") == []
 
@@ -65,7 +65,7 @@ def test_cfnconfig_is_read_however_it_is_quoted(tmp_path):
         ("cfn_node_type=ComputeFleet", True, "head", "head", "--node-type"),
     ],
 )
-def test_the_kind_of_the_node(tmp_path, monkeypatch, text, slurm, told, kind, source):
+def test_kind_of_node(tmp_path, monkeypatch, text, slurm, told, kind, source):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     if text:
         write(tmp_path, "etc/parallelcluster/cfnconfig", f"{text}\ncfn_scheduler_queue_name=gpu\n")
@@ -76,7 +76,7 @@ def test_the_kind_of_the_node(tmp_path, monkeypatch, text, slurm, told, kind, so
     assert node.groups == (() if kind == "standalone" else (kind,))
 
 
-def test_metadata_takes_a_token_first_and_no_proxy(monkeypatch):
+def test_metadata_takes_token_first_and_no_proxy(monkeypatch):
     asked = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -120,13 +120,13 @@ def test_metadata_takes_a_token_first_and_no_proxy(monkeypatch):
         (a_node("standalone"), {}, ""),
     ],
 )
-def test_roles_by_the_groups_of_the_node(node, variables, names):
+def test_roles_by_groups_of_node(node, variables, names):
     roles = hook_node.choose_roles(node, (), None, ROLES, variables)
     assert [role.name for role in roles] == names.split()
     assert [role.name for role in roles if not role.required] == [n for n in names.split() if n == "nvidia_gds"]
 
 
-def test_a_level_of_one_role_goes_before_that_of_all():
+def test_level_of_one_role_goes_before_that_of_all():
     requests = [RoleRequest("nvme_raid0", None), RoleRequest("nvidia_gds", True), RoleRequest("site.own.motd", None)]
     assert hook_node.choose_roles(a_node(), requests, False, ROLES, {}) == [
         Role("nvme_raid0", False),
@@ -140,12 +140,12 @@ def test_a_level_of_one_role_goes_before_that_of_all():
     ]
 
 
-def test_only_the_head_node_writes_what_is_shared():
+def test_only_head_node_writes_what_is_shared():
     with pytest.raises(OptionsError, match=r"slurm_jobs writes what all nodes share.*this is a compute node"):
         hook_node.choose_roles(a_node("compute"), [RoleRequest("slurm_jobs", None)], None, ROLES, {})
     assert hook_node.choose_roles(a_node("head"), [RoleRequest("slurm_jobs", None)], None, ROLES, {})
 
 
-def test_a_role_that_the_bundle_has_not():
+def test_role_that_bundle_has_not():
     with pytest.raises(OptionsError, match="the bundle has no role nfs; it has a, b"):
         hook_node.choose_roles(a_node(), [RoleRequest("nfs", None)], None, ["b", "a"], {})

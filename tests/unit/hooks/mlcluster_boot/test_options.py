@@ -15,7 +15,7 @@ from hooks.mlcluster_boot.options import OptionsError, RoleRequest
 TIMES = ["--started-at", "10", "--deadline", "100"]
 
 
-def test_what_the_hook_was_called_with_and_what_it_added():
+def test_what_hook_was_called_with_and_what_it_added():
     options = hook_options.parse_options(
         [
             *("--bundle", "s3://b/k", "--sha256", "0" * 64, "--roles", "nvme_raid0, nvidia_gds:best-effort"),
@@ -32,7 +32,7 @@ def test_what_the_hook_was_called_with_and_what_it_added():
     assert (options.started_at, options.deadline_at) == (10, 110)
 
 
-def test_the_key_in_a_presigned_address_is_not_told_again():
+def test_key_in_presigned_address_is_not_told_again():
     words = ["--vars", "https://b.example/v.json?X-Amz-Signature=abc", "--bundle", "s3://b/k", *TIMES]
     assert hook_options.parse_options(words).vars_source == "https://b.example/v.json"
 
@@ -80,7 +80,7 @@ def test_wrong_options_can_still_be_reported(policy, kept):
         (0, True, "HeadNodeBootstrapTimeout: soon\n# ComputeNodeBootstrapTimeout: 600\n", 2100 - 120),
     ],
 )
-def test_the_deadline_of_a_bootstrap_counts_from_the_launch(tmp_path, started, parallelcluster, settings, seconds):
+def test_deadline_of_bootstrap_counts_from_launch(tmp_path, started, parallelcluster, settings, seconds):
     if parallelcluster:
         (tmp_path / "opt/parallelcluster/shared").mkdir(parents=True)
     if settings is not None:
@@ -89,14 +89,14 @@ def test_the_deadline_of_a_bootstrap_counts_from_the_launch(tmp_path, started, p
     assert options.deadline_at - started == seconds
 
 
-def test_a_share_that_does_not_answer_leaves_the_usual_deadline(tmp_path, monkeypatch):
+def test_share_that_does_not_answer_leaves_usual_deadline(tmp_path, monkeypatch):
     monkeypatch.setattr(hook_options, "CONFIGURATION_SECONDS", 0.1)
     (tmp_path / "opt/parallelcluster/shared").mkdir(parents=True)
     os.mkfifo(tmp_path / "opt/parallelcluster/shared/cluster-config.yaml")
     assert hook_options.bootstrap_left(tmp_path, 100.0) == 2100 - 100 - 120
 
 
-def test_a_value_that_looks_like_an_option_is_a_value():
+def test_value_that_looks_like_option_is_value():
     words = ["--root", "/node", "--bundle", "--required", "--roles", "--root", *TIMES]
     with pytest.raises(OptionsError, match=r"--roles takes names, .* not '--root'"):
         hook_options.parse_options(words)
@@ -105,11 +105,11 @@ def test_a_value_that_looks_like_an_option_is_a_value():
     assert hook_options.parse_options(["--vars", " {}", *TIMES]).vars_source == "the text of --vars"
 
 
-def test_seconds_with_a_zero_before_are_those_seconds():
+def test_seconds_with_zero_before_are_those_seconds():
     assert hook_options.parse_options(["--started-at", "10", "--deadline", "08"]).deadline_at == 18
 
 
-def test_the_words_of_an_options_file(tmp_path):
+def test_words_of_options_file(tmp_path):
     path = tmp_path / "options"
     path.write_bytes(b"--vars\0{\n}\0--roles\0\0")
     assert hook_options.read_words(path) == ["--vars", "{\n}", "--roles", ""]

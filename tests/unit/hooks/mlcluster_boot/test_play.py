@@ -52,7 +52,7 @@ def run(project, tasks, hosts="nodes", **options):
     return outcome, stream.getvalue()
 
 
-def test_a_real_run_leaves_a_private_report_and_nothing_else(project, monkeypatch):
+def test_real_run_leaves_private_report_and_nothing_else(project, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
     before = signal.getsignal(signal.SIGTERM)
     tasks = """
@@ -83,7 +83,7 @@ def test_a_real_run_leaves_a_private_report_and_nothing_else(project, monkeypatc
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_failing_task_is_told_with_host_task_and_message(project):
+def test_failing_task_is_reported_with_host_task_and_message(project):
     outcome, text = run(project, "    - name: Break it\n      ansible.builtin.fail:\n        msg: the disk is gone\n")
     assert (outcome.state, outcome.exit_code) == ("failed", 1)
     assert "FAILED localhost | Break it\n    the disk is gone\n" in text
@@ -91,13 +91,13 @@ def test_a_failing_task_is_told_with_host_task_and_message(project):
     assert any(line.startswith("  failed after ") for line in outcome.lines())
 
 
-def test_no_host_is_not_a_success(project):
+def test_no_host_is_not_success(project):
     outcome, text = run(project, "    - name: Say\n      ansible.builtin.ping:\n", hosts="gpu")
     assert (outcome.state, outcome.exit_code) == ("no_hosts", 2)
     assert "no host was configured" in text
 
 
-def test_a_playbook_that_cannot_be_read_shows_what_ansible_said(project):
+def test_playbook_that_cannot_be_read_shows_what_ansible_said(project):
     outcome, text = run(project, "    - name: Say\n      nosuch.module:\n    nonsense\n")
     assert (outcome.state, outcome.exit_code) == ("error", 2)
     assert "ansible-playbook stopped before it had a result" in text
@@ -139,7 +139,7 @@ def test_time_over_is_no_verdict(project, monkeypatch):
     assert left_behind(project) == []
 
 
-def test_a_clock_that_is_put_right_meanwhile_ends_no_run(project, monkeypatch):
+def test_clock_that_is_put_right_meanwhile_ends_no_run(project, monkeypatch):
     begun = leaping(ansible_runner.runner, monkeypatch, "time")
 
     def watch(status):
@@ -151,7 +151,7 @@ def test_a_clock_that_is_put_right_meanwhile_ends_no_run(project, monkeypatch):
     assert begun.is_set() and outcome.state == "successful"
 
 
-def test_the_command_line_passes_arguments_on_and_a_signal_ends_it(project):
+def test_command_line_passes_arguments_on_and_signal_ends_it(project):
     playbook = project / "play.yml"
     playbook.write_text(
         PLAY.format(hosts="nodes") + "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 3600\n"
@@ -176,7 +176,7 @@ def test_usage_errors_end_with_three(argv):
     assert "usage: mlcluster_boot.play" in done.stderr
 
 
-def test_a_report_directory_that_cannot_be_made_is_said(project, capsys):
+def test_report_directory_that_cannot_be_made_is_reported(project, capsys):
     (project / "file").write_text("")
     assert play.main(["play.yml", "--report-dir", str(project / "file" / "x")]) == 2
     assert "--report-dir" in capsys.readouterr().err
@@ -191,7 +191,7 @@ def test_old_reports_are_pruned_and_other_files_left(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted(["20260104T000000Z-1", made.directory.name, "latest", "notes"])
 
 
-def test_a_clock_that_was_set_back_does_not_cost_the_run_its_own_report(tmp_path):
+def test_clock_that_was_set_back_does_not_cost_run_its_own_report(tmp_path):
     later = [f"2999010{day}T000000Z-1" for day in range(1, 5)]
     for name in later:
         (tmp_path / name).mkdir()
@@ -201,7 +201,7 @@ def test_a_clock_that_was_set_back_does_not_cost_the_run_its_own_report(tmp_path
     assert sorted(os.listdir(tmp_path)) == sorted([later[-1], made.directory.name, "latest"])
 
 
-def test_a_full_disk_is_said_once_and_does_not_end_the_run(tmp_path, monkeypatch):
+def test_full_disk_is_reported_once_and_does_not_end_run(tmp_path, monkeypatch):
     stream = io.StringIO()
     made = play.Run("site.yml", tmp_path, stream, keep=2)
 
@@ -217,7 +217,7 @@ def test_a_full_disk_is_said_once_and_does_not_end_the_run(tmp_path, monkeypatch
     assert "Look" in stream.getvalue()
 
 
-def test_an_event_that_breaks_the_tracker_is_logged_and_not_raised(tmp_path, monkeypatch):
+def test_event_that_breaks_tracker_is_logged_and_not_raised(tmp_path, monkeypatch):
     made = play.Run("site.yml", tmp_path, io.StringIO(), keep=2)
     monkeypatch.setattr(made.tracker, "handle", lambda event: 1 / 0)
     assert made.event({"event": "odd"}) is False
@@ -253,7 +253,7 @@ def test_plain_output_speaks_at_each_task_and_after_silence(clock):
     ]
 
 
-def test_a_terminal_has_one_updating_line_no_wider_than_itself(clock, monkeypatch):
+def test_terminal_has_one_updating_line_no_wider_than_itself(clock, monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
@@ -267,7 +267,7 @@ def test_a_terminal_has_one_updating_line_no_wider_than_itself(clock, monkeypatc
     assert stream.getvalue() == "\r\x1b[K[   0s] nvme_raid0 \r\x1b[KFAILED\n\r\x1b[K"
 
 
-def test_a_closed_stream_does_not_end_the_run():
+def test_closed_stream_does_not_end_run():
     stream = io.StringIO()
     display = play.Display(stream)
     stream.close()

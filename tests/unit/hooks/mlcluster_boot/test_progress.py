@@ -23,7 +23,7 @@ def test_each_role_has_one_line_when_it_is_over():
     assert progress.task("efa_nccl", "Look", 4.25) == ["nvme_raid0       2 nodes, 1 changed, 4.2 s"]
 
 
-def test_a_role_that_no_node_took_part_in_has_none():
+def test_role_that_no_node_took_part_in_has_none():
     progress = Progress(0.0)
     progress.task("nvme_raid0", "Look", 0.0)
     assert progress.task("", "Something", 1.0) == []
@@ -49,7 +49,7 @@ def test_failures_are_named():
     ]
 
 
-def test_the_line_of_now_names_the_last_few():
+def test_line_of_now_names_last_few():
     progress = Progress(0.0)
     assert progress.line() == ""
     progress.task("efa_nccl", "Install", 0.0)
@@ -61,14 +61,14 @@ def test_the_line_of_now_names_the_last_few():
     assert progress.line() == "efa_nccl: Install (8 done, 1 FAILED, 2 running: n8, n9)"
 
 
-def test_the_end():
+def test_end():
     counts = {"n1": {"ok": 3, "changed": 1}, "n2": {"failed": 1}, "n3": {"unreachable": 1}}
     assert Progress(0.0).verdict(counts, 9.0) == "2 of 3 nodes FAILED: n2, n3; 1 changed; 9.0 s"
     assert Progress(0.0).verdict({"n1": {"ok": 1}}, 2.0) == "the node is done; 0 changed; 2.0 s"
     assert Progress(0.0).verdict({}, 2.0) == "no node took part; 0 changed; 2.0 s"
 
 
-def test_roles_that_are_interleaved_have_one_line_each_when_the_play_is_over():
+def test_roles_that_are_interleaved_have_one_line_each_when_play_is_over():
     progress = Progress(0.0)
     progress.interleaved = True
     shown = []

@@ -57,7 +57,7 @@ FLOP = [("nvme_raid0", "configured"), ("site.own.motd", "failed")]
         ("failed", [("nvme_raid0", 1)], [("nvme_raid0", "failed")], "failed pending pending"),
     ],
 )
-def test_states_of_the_roles(state, tasks, outcomes, states):
+def test_states_of_roles(state, tasks, outcomes, states):
     entries = status.role_states(ROLES, snapshot(state, tasks, outcomes))
     assert [entry["state"] for entry in entries] == states.split()
     assert [entry["role"] for entry in entries] == ["nvme_raid0", "site.own.motd", "slurm_jobs"]
@@ -80,13 +80,13 @@ def test_each_role_that_ended_has_one_line_with_task_and_message(report, caplog)
     ]
 
 
-def test_the_status_file_is_private_and_whole(report):
+def test_status_file_is_private_and_whole(report):
     report.update(state="running")
     assert stat.S_IMODE(report.status_file.stat().st_mode) == 0o600
     assert report.document["deadline_seconds"] == 100 and 0 < report.left() <= 100
 
 
-def test_a_status_that_cannot_be_written_is_said_once(report, monkeypatch, caplog):
+def test_status_that_cannot_be_written_is_reported_once(report, monkeypatch, caplog):
     def full(path, document):
         raise OSError(28, "No space left on device")
 
@@ -99,12 +99,12 @@ def test_a_status_that_cannot_be_written_is_said_once(report, monkeypatch, caplo
 
 
 @pytest.mark.parametrize("state, code, told", [("configured", 0, 0), ("failed", 2, 0)])
-def test_the_exit_code_of_the_policy_drain(report, state, code, told):
+def test_exit_code_of_policy_drain(report, state, code, told):
     assert report.finish(state, "x", code) == told
     assert report.document["exit_code"] == code
 
 
-def test_the_log_goes_with_the_aws_cli_else_with_a_python_that_has_boto3(tmp_path, monkeypatch):
+def test_log_goes_with_aws_cli_else_with_python_that_has_boto3(tmp_path, monkeypatch):
     calls = []
 
     def run(argv, **options):
@@ -140,7 +140,7 @@ def test_two_bundles_are_kept(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([names[0], names[3], "other"])
 
 
-def test_a_cluster_log_on_a_full_disk_is_passed_over(tmp_path, capfd):
+def test_cluster_log_on_full_disk_is_passed_over(tmp_path, capfd):
     folder = tmp_path / "var/log/parallelcluster"
     folder.mkdir(parents=True)
     (folder / "mlcluster.log").symlink_to("/dev/full")

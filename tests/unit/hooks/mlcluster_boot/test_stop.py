@@ -37,7 +37,7 @@ def test_stop_without_seconds_has_no_deadline(clock):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_stops_in_time_and_the_handler_is_restored(clock, number):
+def test_signal_stops_in_time_and_handler_is_restored(clock, number):
     before = signal.getsignal(number)
     limit = stop.Stop(10)
     with limit.by_signals():
@@ -49,7 +49,7 @@ def test_signal_stops_in_time_and_the_handler_is_restored(clock, number):
     assert signal.getsignal(number) is before
 
 
-def test_signals_are_left_alone_outside_the_main_thread():
+def test_signals_are_left_unchanged_outside_main_thread():
     before, seen = signal.getsignal(signal.SIGTERM), []
 
     def work() -> None:
@@ -62,7 +62,7 @@ def test_signals_are_left_alone_outside_the_main_thread():
     assert seen == [before]
 
 
-def test_end_workers_kills_those_with_the_marker_alone(tmp_path):
+def test_end_workers_kills_those_with_marker_alone(tmp_path):
     mine, other = (
         subprocess.Popen(["sleep", "600"], env={"PATH": os.environ["PATH"], stop.MARKER: str(tmp_path / name)})
         for name in ("mine", "other")

@@ -69,7 +69,7 @@ def test_seconds_per_task_and_role_are_wall_clock_between_starts():
     ]
 
 
-def test_tasks_that_roles_share_count_for_the_role_whose_turn_it_is():
+def test_tasks_that_roles_share_count_for_role_whose_turn_it_is():
     tracker, shown = tracked(
         event("playbook_on_task_start", 1, task="Look", role="nvme_raid0"),
         event("runner_on_ok", 2, host="n1", task="Look", role="nvme_raid0"),
@@ -87,7 +87,7 @@ def test_tasks_that_roles_share_count_for_the_role_whose_turn_it_is():
     assert {path.name for path in roles.iterdir() if not (path / "tasks/main.yml").is_file()} >= run_tracker.SHARED
 
 
-def test_the_status_of_a_run_in_progress_names_role_and_task():
+def test_status_of_run_in_progress_names_role_and_task():
     tracker, _shown = tracked(
         event("playbook_on_play_start", 0, name="Configure"),
         event("playbook_on_task_start", 1, task="Look", role="nvme_raid0"),
@@ -109,7 +109,7 @@ def outcome(after, role, state):
     return event("runner_on_ok", after, host="localhost", task="Record", res={"ansible_facts": fact})
 
 
-def test_outcome_of_a_role_has_task_and_message_of_its_last_failure():
+def test_outcome_of_role_has_task_and_message_of_its_last_failure():
     tracker, _shown = tracked(
         event("playbook_on_task_start", 1, task="Try", role="motd"),
         event("runner_on_failed", 2, host="localhost", task="Try", role="motd", res={"msg": "mended by the role"}),
@@ -119,7 +119,7 @@ def test_outcome_of_a_role_has_task_and_message_of_its_last_failure():
     assert tracker.snapshot(START + 3)["outcomes"] == {}
     assert tracker.handle(outcome(4, "site.own.motd", "failed")) == [("outcome", "role site.own.motd failed")]
     tracker.handle(outcome(5, "mark", "configured"))
-    # What is no known word is no success, and a failure without an event has no message.
+    # What is not a known word is not a success, and a failure without an event has no message.
     other = run_tracker.Tracker("site.yml", START)
     other.handle(event("playbook_on_task_start", 1, task="Record", role=""))
     other.handle(outcome(2, "mark", "good"))
@@ -132,7 +132,7 @@ def test_outcome_of_a_role_has_task_and_message_of_its_last_failure():
     }
 
 
-def test_a_failure_gives_host_task_and_message():
+def test_failure_gives_host_task_and_message():
     tracker, shown = tracked(
         event("playbook_on_task_start", 1, task="Build", role="nvme_raid0"),
         event("runner_on_failed", 2, host="n1", task="Build", role="nvme_raid0", res={"msg": "no disks"}),
@@ -153,7 +153,7 @@ def test_a_failure_gives_host_task_and_message():
     ]
 
 
-def test_ignored_and_rescued_failures_do_not_fail_the_run():
+def test_ignored_and_rescued_failures_do_not_fail_run():
     tracker, shown = tracked(
         event("playbook_on_task_start", 1, task="Try"),
         event("runner_on_failed", 2, host="n1", task="Try", ignore_errors=True, res={"msg": "x"}),
@@ -167,7 +167,7 @@ def test_ignored_and_rescued_failures_do_not_fail_the_run():
     assert [(f["task"], f["rescued"]) for f in tracker.failures] == [("Boom", True)]
 
 
-def test_only_the_last_failure_of_a_host_lasts_when_an_earlier_one_was_rescued():
+def test_only_last_failure_of_host_lasts_when_earlier_one_was_rescued():
     tracker, _shown = tracked(
         event("playbook_on_task_start", 1, task="a"),
         event("runner_on_failed", 2, host="n1", task="a", res={"msg": "x"}),
@@ -191,13 +191,13 @@ def test_only_the_last_failure_of_a_host_lasts_when_an_earlier_one_was_rescued()
         ([], "canceled", 254, "canceled"),
     ],
 )
-def test_the_closing_state(events, status, rc, state):
+def test_closing_state(events, status, rc, state):
     tracker, _shown = tracked(*events)
     tracker.close(status, rc)
     assert tracker.state == state
 
 
-def test_an_error_before_any_host_keeps_the_end_of_the_output():
+def test_error_before_any_host_keeps_end_of_output():
     tracker, _shown = tracked()
     tracker.close("failed", 4, "[ERROR]: couldn't resolve module\nOrigin: x.yml")
     assert tracker.failures[-1]["message"] == "[ERROR]: couldn't resolve module\nOrigin: x.yml"
@@ -211,6 +211,6 @@ def test_events_of_unknown_kinds_and_shapes_do_no_harm():
     assert (tracker.state, shown, tracker.hosts) == ("starting", [], {})
 
 
-def test_a_play_without_hosts_is_shown():
+def test_play_without_hosts_is_shown():
     _tracker, shown = tracked(event("playbook_on_play_start", name="Nobody"), event("playbook_on_no_hosts_matched"))
     assert shown == [("play", "Nobody"), ("no_hosts", "no node is in its groups")]

@@ -35,7 +35,7 @@ def node(tmp_path, monkeypatch):
     return path, answers, asked
 
 
-def test_a_node_that_is_as_it_was_left_needs_no_play(node):
+def test_node_that_is_as_it_was_left_needs_no_play(node):
     path, _answers, asked = node
     found = unchanged.look(path, KEY, ROLES)
     assert [(entry["role"], entry["required"], entry["state"], entry["changed"]) for entry in found] == [
@@ -54,7 +54,7 @@ def test_a_node_that_is_as_it_was_left_needs_no_play(node):
         {**GOOD, "plan": {"empty": True, "refusals": ["no driver"]}},
     ],
 )
-def test_any_doubt_is_for_the_play(node, answer):
+def test_any_doubt_is_for_play(node, answer):
     path, answers, _asked = node
     answers["nvidia_gds"] = answer
     assert unchanged.look(path, KEY, ROLES) is None
@@ -72,7 +72,7 @@ def test_any_doubt_is_for_the_play(node, answer):
         json.dumps({"schema": unchanged.SCHEMA, "key": KEY, "options": []}),
     ],
 )
-def test_a_record_of_something_else_asks_nobody(node, text):
+def test_record_of_something_else_asks_nobody(node, text):
     path, _answers, asked = node
     if text is None:
         unchanged.forget(path)
@@ -89,7 +89,7 @@ def test_roles_that_do_not_look_so_leave_no_record(tmp_path):
     unchanged.forget(path)
 
 
-def test_the_record_is_for_root_alone(node):
+def test_record_is_for_root_alone(node):
     path, *_rest = node
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -105,14 +105,14 @@ def test_another_bundle_role_level_or_variable_is_another_request():
     assert unchanged.request_key("5" * 64, [ROLES[0], Role("nvidia_gds", False)], {"a": 1}) == KEY
 
 
-def test_a_role_that_looks_no_more_is_for_the_play(node, monkeypatch):
+def test_role_that_looks_no_more_is_for_play(node, monkeypatch):
     path, _answers, asked = node
     monkeypatch.delitem(look.DOMAINS, "nvidia_gds")
     assert unchanged.look(path, KEY, ROLES) is None
     assert asked == []
 
 
-def test_a_run_without_a_record_loads_no_room():
+def test_run_without_record_loads_no_room():
     code = "import sys, hooks.mlcluster_boot.main\nprint(*(name for name in sys.modules if '._node.node.' in name))"
     done = subprocess.run(
         [sys.executable, "-c", code],

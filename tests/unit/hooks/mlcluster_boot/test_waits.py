@@ -39,7 +39,7 @@ class Recorded:
         return CommandResult(0, found, "")
 
 
-def test_a_poll_asks_at_least_once_and_says_what_is_left():
+def test_poll_asks_at_least_once_and_says_what_is_left():
     assert waits.poll("x", lambda: "it", 0) == waits.Wait("x", 0.0, "it")
     assert waits.poll("x", lambda: "", 0).obstacle == ""
 
@@ -66,7 +66,7 @@ input()
 """
 
 
-def test_a_lock_that_another_process_has_is_waited_for_until_it_lets_go(tmp_path, monkeypatch):
+def test_lock_that_another_process_has_is_waited_for_until_it_lets_go(tmp_path, monkeypatch):
     lock = tmp_path / "var/lib/dpkg/lock"
     lock.parent.mkdir(parents=True)
     command = [sys.executable, "-c", HOLDER, str(lock)]
@@ -107,7 +107,7 @@ def test_who_was_started_by_cloud_init_does_not_wait_for_it(tmp_path, generation
     assert waits.under_cloud_init(tmp_path, last) is under
 
 
-def test_cloud_init_is_waited_for_with_a_bound(monkeypatch):
+def test_cloud_init_is_waited_for_with_bound(monkeypatch):
     monkeypatch.setattr(waits, "under_cloud_init", lambda: False)
     assert waits.wait_for_cloud_init(Recorded(), 5) is None
     host = Recorded(**{"cloud-init": "status: done"})
@@ -117,7 +117,7 @@ def test_cloud_init_is_waited_for_with_a_bound(monkeypatch):
     assert "cloud-init has not ended" in waits.wait_for_cloud_init(slow, 5).obstacle
 
 
-def test_the_volume_of_the_deep_learning_ami_is_waited_for():
+def test_volume_of_deep_learning_ami_is_waited_for():
     assert waits.wait_for_dlami(Recorded(), 1) is None
     assert waits.wait_for_dlami(Recorded(systemctl="LoadState=not-found\nActiveState=inactive\n"), 1) is None
     states = iter(["activating", "activating", "active"])
@@ -134,7 +134,7 @@ def test_shared_files_are_waited_for(tmp_path):
     assert waits.wait_for_paths(tmp_path, [Path("/fsx"), Path("/opt/x")], 0).obstacle == "/opt/x is not there"
 
 
-def test_an_interrupted_dpkg_is_finished(tmp_path):
+def test_interrupted_dpkg_is_finished(tmp_path):
     host = Recorded(dpkg="", env="")
     assert waits.repair_dpkg(tmp_path, host, 5) == "" and host.asked == []
     (tmp_path / "var/lib/dpkg/updates").mkdir(parents=True)
@@ -147,7 +147,7 @@ def test_an_interrupted_dpkg_is_finished(tmp_path):
 UNITS = "apt-daily.timer loaded active waiting Daily apt\ndnf-makecache.timer loaded active waiting\n"
 
 
-def test_updates_are_quiet_during_the_run_and_back_after_it(tmp_path):
+def test_updates_are_quiet_during_run_and_back_after_it(tmp_path):
     host = Recorded(systemctl=UNITS)
     record = tmp_path / "quiet.json"
     with pytest.raises(KeyError), waits.pause_update_timers(host, record, pytest.fail) as stopped:
@@ -157,7 +157,7 @@ def test_updates_are_quiet_during_the_run_and_back_after_it(tmp_path):
     assert host.asked[2][2:] == stopped and not record.exists()
 
 
-def test_what_a_killed_run_had_stopped_is_started_by_the_next(tmp_path):
+def test_what_killed_run_had_stopped_is_started_by_next(tmp_path):
     record = tmp_path / "quiet.json"
     record.write_text('["apt-daily.timer", "sshd.service"]')
     host = Recorded(systemctl="")
@@ -169,7 +169,7 @@ def test_what_a_killed_run_had_stopped_is_started_by_the_next(tmp_path):
 HANGS = CommandError(["systemctl"], None, "", "", "no answer within 20 seconds")
 
 
-def test_a_systemd_that_does_not_answer_fails_no_run_and_what_it_did_not_start_is_told_and_kept(tmp_path):
+def test_systemd_that_does_not_answer_fails_no_run_and_what_it_did_not_start_is_reported_and_kept(tmp_path):
     record = tmp_path / "quiet.json"
     host = Recorded(systemctl=UNITS, systemctl_stop=HANGS, systemctl_start=HANGS)
     told = []
@@ -188,7 +188,7 @@ def test_a_systemd_that_does_not_answer_fails_no_run_and_what_it_did_not_start_i
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk that is full")
-def test_a_full_disk_does_not_cost_the_record_of_a_run_that_was_killed(tmp_path):
+def test_full_disk_does_not_cost_record_of_run_that_was_killed(tmp_path):
     volume = tmp_path / "volume"
     volume.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", volume], check=True)
@@ -207,14 +207,14 @@ def test_a_full_disk_does_not_cost_the_record_of_a_run_that_was_killed(tmp_path)
         subprocess.run(["umount", volume], check=True)
 
 
-def test_a_node_without_systemd_has_nothing_to_quiet(tmp_path):
+def test_node_without_systemd_has_nothing_to_quiet(tmp_path):
     host = Recorded()
     with waits.pause_update_timers(host, tmp_path / "quiet.json", pytest.fail) as stopped:
         assert stopped == []
     assert host.asked == []
 
 
-def test_the_play_of_a_killed_run_is_ended_and_what_it_began_may_end(tmp_path):
+def test_play_of_killed_run_is_ended_and_what_it_began_may_end(tmp_path):
     marker = f"MLCLUSTER_RUN={tmp_path}/"
     environment = {**os.environ, "MLCLUSTER_RUN": f"{tmp_path}/1/runner"}
     wait = "import sys; print(flush=True); sys.stdin.read()"

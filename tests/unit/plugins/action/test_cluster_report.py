@@ -21,7 +21,7 @@ def test_what_is_no_report_is_none_to_compare_with(tmp_path, text):
     assert cluster_report._previous(path) is None
 
 
-def test_a_pipe_is_not_waited_for_and_a_report_is_read(tmp_path):
+def test_pipe_is_not_waited_for_and_report_is_read(tmp_path):
     path = tmp_path / "report.json"
     assert cluster_report._previous(path) is None
     os.mkfifo(path)
@@ -31,7 +31,7 @@ def test_a_pipe_is_not_waited_for_and_a_report_is_read(tmp_path):
     assert cluster_report._previous(path) == {"schema": SCHEMA}
 
 
-def test_what_a_link_leads_to_is_not_written_into(tmp_path):
+def test_what_link_leads_to_is_not_written_into(tmp_path):
     other, path = tmp_path / "other", tmp_path / "report.json"
     other.write_text("mine")
     path.symlink_to(other)

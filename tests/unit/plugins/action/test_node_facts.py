@@ -23,13 +23,13 @@ def arguments_of_modules(monkeypatch):
     monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", None, raising=False)
 
 
-def test_the_facts_are_those_of_setup():
+def test_facts_are_those_of_setup():
     facts = node_facts.gather(["!all", "!min", "platform", "python"])["ansible_facts"]
     assert facts["ansible_kernel"] == platform.release()
     assert facts["ansible_python"]["executable"] == sys.executable
 
 
-def test_an_answer_that_is_none_is_told(monkeypatch):
+def test_answer_that_is_invalid_is_reported(monkeypatch):
     monkeypatch.setattr(setup, "main", lambda: print("Traceback"))
     with pytest.raises(AnsibleActionFail, match=r"setup gave no facts but 'Traceback"):
         node_facts.gather(["min"])

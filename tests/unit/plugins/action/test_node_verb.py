@@ -51,7 +51,7 @@ def verb(monkeypatch):
     return run
 
 
-def test_options_of_a_task_are_documented():
+def test_options_of_task_are_documented():
     documented_options = yaml.safe_load(documented.DOCUMENTATION)["options"]
     assert set(node_verb.ARGUMENTS) == set(documented_options) - {"directory", "offset", "forget"}
     assert documented.ARGUMENTS["every"]["default"] == node_verb.ARGUMENTS["every"]["default"]
@@ -67,13 +67,13 @@ def test_lines_are_shown_as_they_come(verb):
     assert asked[4] == {"directory": "/tmp/d", "forget": True}
 
 
-def test_a_failure_is_what_the_verb_said(verb):
+def test_failure_is_what_verb_said(verb):
     answer, *_rest = verb([STARTED, looked("", 0, True, 1, "validation is fail\n", changed=True), {}])
     assert (answer["failed"], answer["msg"], answer["changed"]) == (True, "validation is fail", True)
 
 
 @pytest.mark.parametrize(("rc", "why"), [(None, "ended without an exit status"), (2, "ended with 2 and said nothing")])
-def test_an_end_without_a_word_is_told(verb, rc, why):
+def test_end_without_word_is_reported(verb, rc, why):
     answer, *_rest = verb([STARTED, looked("", 0, True, rc), {}])
     assert answer["failed"] and f"validate {why}" in answer["msg"]
 
@@ -84,18 +84,18 @@ def test_silence_is_waited_out(verb):
     assert lines == ["a", "b"] and answer["rc"] == 0
 
 
-def test_silence_without_an_end_fails(verb):
+def test_silence_without_end_fails(verb):
     answer, *_rest = verb([STARTED, AnsibleConnectionFailure("ssh: no route")])
     assert answer["failed"]
     assert answer["msg"].startswith("nobody answers: ssh: no route; jobs that were submitted go on")
 
 
-def test_a_look_that_cannot_be_is_the_end(verb):
-    answer, *_rest = verb([STARTED, {"failed": True, "msg": "/tmp/d is no directory of a verb"}])
-    assert answer["failed"] and answer["msg"] == "/tmp/d is no directory of a verb"
+def test_look_that_cannot_be_is_end(verb):
+    answer, *_rest = verb([STARTED, {"failed": True, "msg": "/tmp/d is not a directory of a verb"}])
+    assert answer["failed"] and answer["msg"] == "/tmp/d is not a directory of a verb"
 
 
-def test_a_verb_that_did_not_start_is_followed_by_nobody(verb):
+def test_verb_that_did_not_start_is_followed_by_nobody(verb):
     answer, asked, _lines = verb([{"failed": True, "msg": "looked for the node runtime"}])
     assert (answer["failed"], answer["msg"], len(asked)) == (True, "looked for the node runtime", 1)
 

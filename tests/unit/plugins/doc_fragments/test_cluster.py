@@ -23,12 +23,12 @@ from .test_storage import documented
 MODULES = [fsx_lustre, fsx_lustre_info, instance_offers_info, network_info, s3_tree]
 
 
-def test_the_shared_options_are_those_of_the_spec():
+def test_shared_options_are_those_of_spec():
     assert documented(yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]) == OPTIONS
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rsplit(".", 1)[-1])
-def test_a_module_takes_them_from_the_fragment(module):
+def test_module_takes_them_from_fragment(module):
     own = yaml.safe_load(module.DOCUMENTATION)
     assert own["extends_documentation_fragment"] == ["mlcluster.aws._cluster"]
     assert not set(OPTIONS) & set(own["options"])

@@ -21,17 +21,17 @@ SPECS = {
 }
 
 
-def test_the_shared_options_are_those_of_the_spec():
+def test_shared_options_are_those_of_spec():
     assert documented(yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]) == ARGUMENT_SPEC
 
 
 @pytest.mark.parametrize("module", SPECS, ids=lambda module: module.__name__.rsplit(".", 1)[-1])
-def test_a_module_documents_what_it_takes(module):
+def test_module_documents_what_it_takes(module):
     assert documented(yaml.safe_load(module.DOCUMENTATION)["options"]) == SPECS[module]
 
 
 @pytest.mark.parametrize("module", SPECS, ids=lambda module: module.__name__.rsplit(".", 1)[-1])
-def test_the_examples_use_options_that_exist(module):
+def test_examples_use_options_that_exist(module):
     name = "mlcluster.aws." + module.__name__.rsplit(".", 1)[-1]
     known = {*SPECS[module], *(ARGUMENT_SPEC if module is enroot_pyxis_info else ())}
     tasks = yaml.safe_load(module.EXAMPLES)

@@ -17,19 +17,19 @@ from .test_storage import documented
 OWN_OPTIONS = {lustre_directories: set(), lustre_info: {"probe", "packages", "files"}}
 
 
-def test_the_shared_options_are_those_of_the_spec():
+def test_shared_options_are_those_of_spec():
     assert documented(yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]) == ARGUMENT_SPEC
 
 
 @pytest.mark.parametrize("module", OWN_OPTIONS, ids=lambda module: module.__name__.rsplit(".", 1)[-1])
-def test_a_module_documents_its_own_options_and_takes_the_shared_ones(module):
+def test_module_documents_its_own_options_and_takes_shared_ones(module):
     document = yaml.safe_load(module.DOCUMENTATION)
     assert document["extends_documentation_fragment"] == ["mlcluster.aws._lustre"]
     assert set(document.get("options", {})) == OWN_OPTIONS[module]
 
 
 @pytest.mark.parametrize("module", OWN_OPTIONS, ids=lambda module: module.__name__.rsplit(".", 1)[-1])
-def test_the_examples_use_options_that_exist(module):
+def test_examples_use_options_that_exist(module):
     name = "mlcluster.aws." + module.__name__.rsplit(".", 1)[-1]
     tasks = [task for task in yaml.safe_load(module.EXAMPLES) if name in task]
     assert tasks

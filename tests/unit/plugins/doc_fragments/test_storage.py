@@ -26,7 +26,7 @@ def documented(options):
     return spec
 
 
-def test_types_choices_and_defaults_are_those_of_the_spec():
+def test_types_choices_and_defaults_are_those_of_spec():
     options = documented(yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"])
     assert options == ARGUMENT_SPEC, "document each option of ARGUMENT_SPEC in plugins/doc_fragments/_storage.py"
 
@@ -44,7 +44,7 @@ def test_every_option_is_described_in_sentences():
 
 
 @pytest.mark.parametrize("module", OWN_OPTIONS, ids=lambda module: module.__name__.rsplit(".", 1)[-1])
-def test_a_module_documents_its_own_options_and_takes_the_shared_ones(module):
+def test_module_documents_its_own_options_and_takes_shared_ones(module):
     document = yaml.safe_load(module.DOCUMENTATION)
     assert document["extends_documentation_fragment"] == ["mlcluster.aws._storage"]
     assert set(document.get("options", {})) == OWN_OPTIONS[module]
@@ -52,7 +52,7 @@ def test_a_module_documents_its_own_options_and_takes_the_shared_ones(module):
 
 
 @pytest.mark.parametrize("module", OWN_OPTIONS, ids=lambda module: module.__name__.rsplit(".", 1)[-1])
-def test_the_examples_use_options_that_exist(module):
+def test_examples_use_options_that_exist(module):
     for task in yaml.safe_load(module.EXAMPLES):
         (name,) = set(task) & {"mlcluster.aws.instance_store", "mlcluster.aws.instance_store_info"} or {None}
         if name:

@@ -15,7 +15,7 @@ LINT = FILTERS["nccl_env_lint"]
 PROBLEM = FILTERS["nccl_env_problem"]
 
 
-def test_an_environment_is_rendered_with_its_files():
+def test_environment_is_rendered_with_its_files():
     made = RENDER("p4d.24xlarge", plugin="1.21.1", nccl=None, debug="WARN", extra={"FI_LOG_LEVEL": "warn"})
     assert made["variables"] == {
         "NCCL_SOCKET_IFNAME": "^docker,lo,veth",
@@ -60,6 +60,6 @@ def test_what_cannot_be_done_is_one_sentence(call, sentence):
         call()
 
 
-def test_the_problem_filter_never_raises():
+def test_problem_filter_never_raises():
     assert "not in the table" in PROBLEM({}, "x9.large")
     assert "give a mapping" in PROBLEM(3)

@@ -11,7 +11,7 @@ from ansible_collections.mlcluster.aws.plugins.filter import prove
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Seoul", "America/New_York"])
-def test_the_deadline_is_the_same_in_every_zone(monkeypatch, zone):
+def test_deadline_is_same_in_every_zone(monkeypatch, zone):
     monkeypatch.setenv("TZ", zone)
     prove.time.tzset()
     monkeypatch.setattr(prove.time, "time", lambda: 1767225600.9)

@@ -17,7 +17,7 @@ def host(name, *path):
     return {"ec2_slurm_node_name": name, "ec2_network_nodes": list(path), "inventory_hostname": f"i-{name}"}
 
 
-def test_a_tree_of_three_layers():
+def test_tree_of_three_layers():
     hosts = [host(f"q-dy-p5-{number}", "nn-top", f"nn-m{number // 4}", f"nn-l{number // 2}") for number in range(8)]
     assert slurm_topology(hosts).splitlines() == [
         "SwitchName=nn-m0 Switches=nn-l0,nn-l1",
@@ -30,7 +30,7 @@ def test_a_tree_of_three_layers():
     ]
 
 
-def test_several_trees_and_nodes_without_a_place_are_joined():
+def test_several_trees_and_nodes_without_place_are_joined():
     assert slurm_topology([host("a-1", "nn-x"), host("a-2", "nn-y"), host("a-3")]).splitlines() == [
         "SwitchName=cluster Switches=nn-x,nn-y,unplaced",
         "SwitchName=nn-x Nodes=a-1",
@@ -39,7 +39,7 @@ def test_several_trees_and_nodes_without_a_place_are_joined():
     ]
 
 
-def test_a_switch_has_either_nodes_or_switches():
+def test_switch_has_either_nodes_or_switches():
     assert slurm_topology([host("a", "top"), host("b", "top", "leaf")]).splitlines() == [
         "SwitchName=top Switches=leaf,top-nodes",
         "SwitchName=leaf Nodes=b",
@@ -53,7 +53,7 @@ def test_other_variables_may_be_named():
     assert slurm_topology([]) == ""
 
 
-def test_nodes_that_do_not_run_have_a_place_too():
+def test_nodes_that_do_not_run_have_place_too():
     assert slurm_topology([host("a-1", "nn-x")], nodes=["a-1", "a-2", "a-2", "a-3"]).splitlines() == [
         "SwitchName=cluster Switches=nn-x,unplaced",
         "SwitchName=nn-x Nodes=a-1",
@@ -80,7 +80,7 @@ def test_nodes_that_are_no_names_are_refused(nodes, message):
         (["a"], "needs a list of host variables"),
     ],
 )
-def test_what_would_break_the_file_is_refused(hosts, message):
+def test_what_would_break_file_is_refused(hosts, message):
     with pytest.raises(AnsibleFilterError, match=message):
         slurm_topology(hosts)
 
@@ -119,7 +119,7 @@ NAMES = st.sets(st.from_regex(r"[a-c](-[a-c])?-?[0-9]{0,3}", fullmatch=True), ma
 
 @settings(max_examples=200, deadline=None)
 @given(NAMES)
-def test_every_name_is_in_the_hostlist_once(names):
+def test_every_name_is_in_hostlist_once(names):
     assert sorted(expanded(hostlist(names))) == sorted(names)
 
 
@@ -146,7 +146,7 @@ def test_every_node_hangs_below_one_root_once(names, data):
     assert len(set(switches) - set(parents)) == min(1, len(names))
 
 
-def test_the_filter_is_there():
+def test_filter_is_there():
     assert FilterModule().filters()["slurm_topology"] is slurm_topology
 
 
@@ -177,17 +177,17 @@ def test_capacity_blocks_of_other_types_are_no_blocks():
     assert blocks([other], block_key="ec2_network_nodes")[-1] == "BlockSizes=1"
 
 
-def test_smallest_block_is_the_base_size():
+def test_smallest_block_is_base_size():
     hosts = [in_block(f"n{number}", "a" if number < 3 else "b") for number in range(5)]
     assert blocks(hosts)[-1] == "BlockSizes=2"
     assert blocks(hosts, block_sizes=[1, 2, 4])[-1] == "BlockSizes=1,2,4"
 
 
-def test_nearest_network_node_may_be_the_block():
+def test_nearest_network_node_may_be_block():
     assert blocks([in_block("a", "x")], block_key="ec2_network_nodes") == ["BlockName=nn-1 Nodes=a", "BlockSizes=1"]
 
 
-def test_no_host_in_a_block_is_no_text():
+def test_no_host_in_block_is_no_text():
     assert slurm_topology([in_block("a", None)], plugin="block") == ""
 
 

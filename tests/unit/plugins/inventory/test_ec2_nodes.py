@@ -21,7 +21,7 @@ def cluster(count=3, **more):
     )
 
 
-def test_a_cluster_has_its_groups_without_any_option(play, load, warnings):
+def test_cluster_has_its_groups_without_any_option(play, load, warnings):
     play(Region("us-east-1", cluster()))
     inventory = load(regions=["us-east-1"])
     assert warnings == []
@@ -42,7 +42,7 @@ def test_a_cluster_has_its_groups_without_any_option(play, load, warnings):
     }
 
 
-def test_a_host_has_lean_variables(play, load):
+def test_host_has_lean_variables(play, load):
     endpoint = play(Region("us-east-1", cluster(reservation="cr-1", placement_group="pg")))
     inventory = load(regions=["us-east-1"])
     (host,) = [one for one in endpoint.hosts() if one.number == 0 and one.fleet.queue]
@@ -65,7 +65,7 @@ def test_a_host_has_lean_variables(play, load):
     assert own["ec2_cluster_name"] == "train"
 
 
-def test_hosts_share_the_texts_that_they_have_in_common(play, manage):
+def test_hosts_share_texts_that_they_have_in_common(play, manage):
     play(Region(EAST, (Fleet(count=2, cluster="train"),)))
     inventory = manage(f"plugin: mlcluster.aws.ec2_nodes\nregions: [{EAST}]\n")
     first, second = (inventory.data.hosts[name].vars for name in inventory.hosts)
@@ -74,7 +74,7 @@ def test_hosts_share_the_texts_that_they_have_in_common(play, manage):
     assert first["ec2_tags"]["parallelcluster:cluster-name"] is second["ec2_tags"]["parallelcluster:cluster-name"]
 
 
-def test_the_garbage_collector_is_left_as_it_was(play, load):
+def test_garbage_collector_is_left_as_it_was(play, load):
     play(Region(EAST, (Fleet(),)))
     assert gc.isenabled()
     load(regions=EAST)
@@ -87,7 +87,7 @@ def test_the_garbage_collector_is_left_as_it_was(play, load):
         gc.enable()
 
 
-def test_an_inventory_that_was_replaced_can_be_collected(play, load):
+def test_inventory_that_was_replaced_can_be_collected(play, load):
     play(Region(EAST, (Fleet(),)))
     gone = weakref.ref(load(regions=EAST).data.groups["all"])
     load(regions=EAST)
@@ -95,7 +95,7 @@ def test_an_inventory_that_was_replaced_can_be_collected(play, load):
     assert gone() is None
 
 
-def test_variables_of_a_host_can_be_chosen_added_and_renamed(play, load):
+def test_variables_of_host_can_be_chosen_added_and_renamed(play, load):
     play(Region("us-east-1", (Fleet(),)))
     few = load(regions="us-east-1", variables=["instance_type", "key_name", "security_groups"])
     (host,) = few.hosts
@@ -133,7 +133,7 @@ def test_what_variables_leave_out_is_still_there_for_names_groups_and_filters(pl
     assert set(few.vars(few.hosts[0])) & {"ec2_tags", "ec2_vpc_id", "ec2_accelerators"} == set()
 
 
-def test_a_cached_answer_has_what_the_variables_need(play, load, tmp_path):
+def test_cached_answer_has_what_variables_need(play, load, tmp_path):
     endpoint = play(Region("us-east-1", (Fleet(),)))
     cache = {"cache": True, "cache_plugin": "jsonfile", "cache_connection": str(tmp_path / "cache")}
     load(regions="us-east-1", **cache)
@@ -162,7 +162,7 @@ def test_names_may_come_from_what_is_no_variable(play, load):
         ("regionss", "did you mean regions"),
     ],
 )
-def test_an_option_of_aws_ec2_says_what_is_meant_here(play, load, option, hint):
+def test_option_of_aws_ec2_says_what_is_meant_here(play, load, option, hint):
     play(Region("us-east-1"))
     with pytest.raises(AnsibleParserError, match=hint):
         load(regions="us-east-1", **{option: "x"})

@@ -45,7 +45,7 @@ def test_cached_run_asks_nothing(play, load, kept, warnings):
     assert warnings[len(said) :] == said != []
 
 
-def test_a_cached_run_does_not_even_load_botocore(play, load, kept, monkeypatch):
+def test_cached_run_does_not_even_load_botocore(play, load, kept, monkeypatch):
     play(Region(EAST, (Fleet(),)))
     load(**kept)
     monkeypatch.setitem(sys.modules, "botocore.session", None)
@@ -82,21 +82,21 @@ def test_another_question_has_another_entry(play, load, kept, change):
     assert endpoint.count("DescribeInstances") == 2
 
 
-def test_include_and_exclude_and_names_work_on_the_same_entry(play, load, kept):
+def test_include_and_exclude_and_names_work_on_same_entry(play, load, kept):
     endpoint = play(Region(EAST, (Fleet(name="a"), Fleet(name="b"))))
     load(**kept)
     assert load(**kept, exclude="tags.Name == 'a'", hostnames=["tag:Name"]).hosts == ["b"]
     assert endpoint.count("DescribeInstances") == 1
 
 
-def test_keys_of_another_account_do_not_see_the_entry(play, load, kept, monkeypatch):
+def test_keys_of_another_account_do_not_see_entry(play, load, kept, monkeypatch):
     play(Region(EAST, (Fleet(count=2), Fleet(account="444455556666"))))
     assert len(load(**kept).hosts) == 2
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIARIGOTHER")
     assert len(load(**kept).hosts) == 1
 
 
-def test_an_answer_that_lacks_a_region_for_now_is_not_kept(play, load, kept):
+def test_answer_that_lacks_region_for_now_is_not_kept(play, load, kept):
     west = Region("us-west-2", (Fleet(),), faults=(Fault("DescribeInstances", "InternalError", times=1),))
     play(Region(EAST, (Fleet(),)), west)
     kept["regions"] = [EAST, "us-west-2"]
@@ -104,7 +104,7 @@ def test_an_answer_that_lacks_a_region_for_now_is_not_kept(play, load, kept):
     assert len(load(**kept, max_attempts=1).hosts) == 2
 
 
-def test_an_answer_that_lacks_a_forbidden_region_is_kept_with_its_warning(play, load, kept, warnings):
+def test_answer_that_lacks_forbidden_region_is_kept_with_its_warning(play, load, kept, warnings):
     endpoint = play(Region(EAST, (Fleet(),)), Region("us-west-2", faults=(Fault(),)))
     kept["regions"] = [EAST, "us-west-2"]
     load(**kept)
@@ -114,7 +114,7 @@ def test_an_answer_that_lacks_a_forbidden_region_is_kept_with_its_warning(play, 
     assert warnings[0] == warnings[1]
 
 
-def test_amazon_aws_2998_an_entry_of_another_format_is_not_read(play, load, kept, monkeypatch):
+def test_amazon_aws_2998_entry_of_another_format_is_not_read(play, load, kept, monkeypatch):
     endpoint = play(Region(EAST, (Fleet(),)))
     load(**kept)
     monkeypatch.setattr(_ec2_cache, "FORMAT", _ec2_cache.FORMAT + 1)
@@ -131,7 +131,7 @@ def test_no_secret_is_kept(play, load, kept, tmp_path):
     assert "not-a-secret" not in text
 
 
-def test_an_answer_that_cannot_be_kept_is_an_answer(play, load, kept, warnings, monkeypatch):
+def test_answer_that_cannot_be_kept_is_answer(play, load, kept, warnings, monkeypatch):
     play(Region(EAST, (Fleet(),)))
 
     def full(*_arguments):
@@ -142,7 +142,7 @@ def test_an_answer_that_cannot_be_kept_is_an_answer(play, load, kept, warnings, 
     assert len(warnings) == 1 and "could not be kept in the cache: [Errno 28] No space left on device" in warnings[0]
 
 
-def test_a_directory_that_another_run_makes_at_the_same_moment_is_used(play, load, kept, warnings, monkeypatch):
+def test_directory_that_another_run_makes_at_same_moment_is_used(play, load, kept, warnings, monkeypatch):
     endpoint = play(Region(EAST, (Fleet(),)))
     real, made = os.makedirs, []
 
@@ -159,13 +159,13 @@ def test_a_directory_that_another_run_makes_at_the_same_moment_is_used(play, loa
     assert endpoint.count("DescribeInstances") == 1
 
 
-def test_a_cache_plugin_that_does_not_exist_is_named(play, load, kept, warnings):
+def test_cache_plugin_that_does_not_exist_is_named(play, load, kept, warnings):
     play(Region(EAST, (Fleet(),)))
     assert len(load(**{**kept, "cache_plugin": "nowhere"}).hosts) == 1
     assert len(warnings) == 1 and "nowhere" in warnings[0] and "the cache is not used" in warnings[0]
 
 
-def test_a_cache_that_breaks_down_is_not_asked_twice(play, load, kept, warnings, monkeypatch):
+def test_cache_that_breaks_down_is_not_asked_twice(play, load, kept, warnings, monkeypatch):
     play(Region(EAST, (Fleet(),)))
 
     def down(*_arguments):

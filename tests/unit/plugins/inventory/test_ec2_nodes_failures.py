@@ -28,7 +28,7 @@ ONE = (Fleet(),)
     ],
     ids=["denied", "amazon.aws-2669-not-opted-in", "opt-in-required", "unreachable", "cut", "throttled-to-death"],
 )
-def test_a_region_that_fails_is_named_and_the_others_stay(play, load, warnings, region, reason):
+def test_region_that_fails_is_named_and_others_stay(play, load, warnings, region, reason):
     play(region, Region(WEST, ONE))
     inventory = load(regions=[EAST, WEST], max_attempts=2)
     assert [inventory.vars(host)["ec2_region"] for host in inventory.hosts] == [WEST]
@@ -37,13 +37,13 @@ def test_a_region_that_fails_is_named_and_the_others_stay(play, load, warnings, 
     assert re.search(reason, warning)
 
 
-def test_strict_regions_makes_it_an_error(play, load):
+def test_strict_regions_makes_it_error(play, load):
     play(Region(EAST, ONE, faults=(Fault(),)), Region(WEST, ONE))
     with pytest.raises(AnsibleParserError, match=r"failed in us-east-1: Unauth.*strict_regions is set"):
         load(regions=[EAST, WEST], strict_regions=True)
 
 
-def test_no_region_that_answers_is_an_error(play, load):
+def test_no_region_that_answers_is_error(play, load):
     play(Region(EAST, faults=(Fault(),)), Region(WEST, faults=(Fault(),)))
     with pytest.raises(AnsibleParserError, match=r"and 1 more regions failed.*no region answered"):
         load(regions=[EAST, WEST])
@@ -65,7 +65,7 @@ def test_no_credentials_is_one_sentence(play, load, monkeypatch):
         load(regions=EAST)
 
 
-def test_an_unknown_profile_is_named_with_those_that_are_known(play, load, tmp_path):
+def test_unknown_profile_is_named_with_those_that_are_known(play, load, tmp_path):
     play(Region(EAST))
     (tmp_path / "aws-config").write_text("[profile lab]\nregion = us-west-2\n")
     with pytest.raises(AnsibleParserError, match="the AWS profile 'home' does not exist; known are lab"):
@@ -73,7 +73,7 @@ def test_an_unknown_profile_is_named_with_those_that_are_known(play, load, tmp_p
 
 
 @pytest.mark.parametrize("keys", [True, False], ids=["with keys", "without keys"])
-def test_an_unknown_profile_of_the_environment_is_named_too(play, load, monkeypatch, keys):
+def test_unknown_profile_of_environment_is_named_too(play, load, monkeypatch, keys):
     play(Region(EAST))
     monkeypatch.setenv("AWS_PROFILE", "home")
     if not keys:
@@ -92,7 +92,7 @@ def test_half_credentials_are_one_sentence(play, load, monkeypatch):
 ROLE, OTHER = "arn:aws:iam::111122223333:role/inventory", "arn:aws:iam::444455556666:role/inventory"
 
 
-def test_amazon_aws_1908_several_roles_give_the_hosts_of_all(play, load):
+def test_amazon_aws_1908_several_roles_give_hosts_of_all(play, load):
     play(
         Region(EAST, (Fleet(), Fleet(account="444455556666"))),
         roles=(Role(ROLE, "111122223333", "secret"), Role(OTHER, "444455556666", "secret")),
@@ -102,7 +102,7 @@ def test_amazon_aws_1908_several_roles_give_the_hosts_of_all(play, load):
     assert accounts == {"111122223333", "444455556666"}
 
 
-def test_amazon_aws_566_regions_are_listed_with_the_role(play, load, monkeypatch):
+def test_amazon_aws_566_regions_are_listed_with_role(play, load, monkeypatch):
     denied = Fault("DescribeRegions", account="444455556666")
     endpoint = play(Region(EAST, ONE, faults=(denied,)), roles=(Role(ROLE, "111122223333"),))
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIARIGOTHER")
@@ -110,7 +110,7 @@ def test_amazon_aws_566_regions_are_listed_with_the_role(play, load, monkeypatch
     assert [call.account for call in endpoint.calls if call.operation == "DescribeRegions"] == ["111122223333"]
 
 
-def test_a_role_that_is_refused_is_one_sentence(play, load):
+def test_role_that_is_refused_is_one_sentence(play, load):
     play(Region(EAST), roles=(Role(ROLE, "111122223333", "secret"),))
     with pytest.raises(AnsibleParserError, match=f"the role {ROLE} cannot be assumed: AccessDenied: User"):
         load(regions=EAST, assume_role_arn=ROLE, assume_role_external_id="wrong")
@@ -122,7 +122,7 @@ def test_describe_regions_denied_says_to_name_them(play, load):
         load(regions="all")
 
 
-def test_types_that_cannot_be_described_come_from_the_table(play, load, warnings):
+def test_types_that_cannot_be_described_come_from_table(play, load, warnings):
     play(Region(EAST, (Fleet(), Fleet(type="c6i.4xlarge")), faults=(Fault("DescribeInstanceTypes"),)))
     inventory = load(regions=EAST)
     facts = {
@@ -147,7 +147,7 @@ def test_types_that_cannot_be_described_come_from_the_table(play, load, warnings
         ("slurm_names", "Scan", "ec2_slurm_node_name", None),
     ],
 )
-def test_an_enrichment_that_fails_costs_nothing_else(play, load, warnings, name, operation, variable, empty):
+def test_enrichment_that_fails_costs_nothing_else(play, load, warnings, name, operation, variable, empty):
     play(Region(EAST, (Fleet(cluster="train", queue="q"),), faults=(Fault(operation, "AccessDenied"),)))
     inventory = load(regions=EAST, enrich=[name], max_attempts=1)
     (host,) = inventory.hosts
@@ -167,7 +167,7 @@ def test_an_enrichment_that_fails_costs_nothing_else(play, load, warnings, name,
         ("short", r"ResponseParserError: Unable to parse response"),
     ],
 )
-def test_an_answer_that_is_not_of_aws_says_its_status(play, load, warnings, code, said):
+def test_answer_that_is_not_of_aws_says_its_status(play, load, warnings, code, said):
     play(Region(EAST, ONE, faults=(Fault("DescribeInstances", code),)), Region(WEST, ONE))
     inventory = load(regions=[EAST, WEST], max_attempts=2)
     assert [inventory.vars(host)["ec2_region"] for host in inventory.hosts] == [WEST]
@@ -176,14 +176,14 @@ def test_an_answer_that_is_not_of_aws_says_its_status(play, load, warnings, code
 
 
 @pytest.mark.parametrize("code", ["html-429", "short"])
-def test_an_answer_that_is_not_of_aws_once_is_asked_for_again(play, load, warnings, code):
+def test_answer_that_is_not_of_aws_once_is_asked_for_again(play, load, warnings, code):
     endpoint = play(Region(EAST, ONE, faults=(Fault("DescribeInstances", code, times=1),)))
     assert len(load(regions=EAST).hosts) == 1
     assert endpoint.count("DescribeInstances") == 2
     assert warnings == []
 
 
-def test_one_refused_role_of_several_is_a_warning_and_the_others_stay(play, load, warnings):
+def test_one_refused_role_of_several_is_warning_and_others_stay(play, load, warnings):
     play(Region(EAST, ONE), roles=(Role(ROLE, "111122223333"),))
     inventory = load(regions=EAST, assume_role_arn=[ROLE, OTHER])
     assert len(inventory.hosts) == 1

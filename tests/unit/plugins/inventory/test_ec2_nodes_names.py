@@ -21,33 +21,33 @@ def test_ansible_62583_three_hosts_named_compute_are_three_hosts(play, load, war
     assert "Compute" in warning
 
 
-def test_a_host_may_not_be_called_like_a_group_or_like_the_controller(play, load):
+def test_host_may_not_be_called_like_group_or_like_controller(play, load):
     endpoint = play(Region(EAST, (Fleet(name="gpu"), Fleet(name="localhost", type="c6i.4xlarge"), Fleet(name="plain"))))
     inventory = load(regions=EAST, hostnames=["tag:Name"])
     ids = [host.id for host in endpoint.hosts()]
     assert inventory.hosts == sorted([f"gpu-{ids[0]}", f"localhost-{ids[1]}", "plain"])
 
 
-def test_amazon_aws_583_a_missing_tag_falls_through_to_the_next(play, load):
+def test_amazon_aws_583_missing_tag_falls_through_to_next(play, load):
     endpoint = play(Region(EAST, (Fleet(tags={"Host": "a"}), Fleet(tags={"Other": "b"}), Fleet())))
     inventory = load(regions=EAST, hostnames=["tag:Host", "tag:Other", "private_dns"])
     assert inventory.hosts == sorted(["a", "b", endpoint.hosts()[2].private_dns])
 
 
-def test_amazon_aws_814_a_name_from_a_tag_is_text_and_never_an_expression(play, load):
+def test_amazon_aws_814_name_from_tag_is_text_and_never_expression(play, load):
     play(Region(EAST, (Fleet(tags={"Host": "x{{ 1 + 1 }}, y[1:3] \n'\""}),)))
     (host,) = load(regions=EAST, hostnames=["tag:Host"]).hosts
     assert not set(host) & set("{}[],: \n'\"")
 
 
-def test_amazon_aws_950_a_host_of_32_interfaces_is_one_host_with_its_primary_address(play, load):
+def test_amazon_aws_950_host_of_32_interfaces_is_one_host_with_its_primary_address(play, load):
     endpoint = play(Region(EAST, (Fleet(type="p5.48xlarge"),)))
     inventory = load(regions=EAST, hostnames=["private_ip"])
     assert inventory.hosts == [endpoint.hosts()[0].ip]
     assert inventory.vars(inventory.hosts[0])["ec2_network_interfaces"] == 32
 
 
-def test_amazon_aws_49_the_address_is_always_explicit(play, load):
+def test_amazon_aws_49_address_is_always_explicit(play, load):
     endpoint = play(Region(EAST, (Fleet(public=True), Fleet())))
     public, private = endpoint.hosts()
     for address, first, second in (
@@ -87,21 +87,21 @@ def test_the_bastion_is_the_head_node_of_the_same_cluster(play, load, warnings):
     assert warnings == []
 
 
-def test_an_excluded_head_node_is_still_the_bastion(play, load):
+def test_excluded_head_node_is_still_bastion(play, load):
     play(Region(EAST, two_clusters()[:2]))
     inventory = load(regions=EAST, connection="ssh_bastion", exclude="node_type == 'head'")
     (host,) = inventory.hosts
     assert "ProxyJump=54." in inventory.vars(host)["ansible_ssh_common_args"]
 
 
-def test_a_cluster_without_head_node_is_pointed_out(play, load, warnings):
+def test_cluster_without_head_node_is_pointed_out(play, load, warnings):
     play(Region(EAST, two_clusters()[1:2]))
     inventory = load(regions=EAST, connection="ssh_bastion")
     assert "ansible_ssh_common_args" not in inventory.vars(inventory.hosts[0])
     assert "no head node was found for one" in warnings[0]
 
 
-def test_a_bastion_of_ones_own(play, load):
+def test_bastion_of_ones_own(play, load):
     endpoint = play(Region(EAST, two_clusters()))
     inventory = load(regions=EAST, connection="ssh_bastion", bastion_host="jump.example.org", bastion_port=2222)
     for host in endpoint.hosts():
@@ -151,13 +151,13 @@ def test_ansible_11898_impaired_and_retiring_are_groups(play, load):
     assert inventory.vars(ids[3])["ec2_health"]["events"][0]["code"] == "system-reboot"
 
 
-def test_health_beyond_the_ids_of_one_call(play, load):
+def test_health_beyond_ids_of_one_call(play, load):
     endpoint = play(Region(EAST, (Fleet(count=130, type="c6i.4xlarge"), Fleet(health="impaired"))))
     assert len(load(regions=EAST, enrich=["health"]).group("impaired")) == 1
     assert endpoint.count("DescribeInstanceStatus") == 1
 
 
-def test_topology_nests_the_network_nodes(play, load):
+def test_topology_nests_network_nodes(play, load):
     endpoint = play(Region(EAST, (Fleet(count=150, leaf=4),)))
     inventory = load(regions=EAST, enrich=["topology"])
     host = endpoint.hosts()[0]
@@ -171,7 +171,7 @@ def test_topology_nests_the_network_nodes(play, load):
     assert len(inventory.group(top)) == 64
 
 
-def test_capacity_says_when_a_block_ends(play, load):
+def test_capacity_says_when_block_ends(play, load):
     endpoint = play(Region(EAST, (Fleet(reservation="cr-1", block_days_left=2), Fleet(reservation="cr-2"), Fleet())))
     inventory = load(regions=EAST, enrich=["capacity"])
     block, reserved, none = (inventory.vars(host.id)["ec2_capacity"] for host in endpoint.hosts())
@@ -188,7 +188,7 @@ def test_hosts_of_one_type_may_differ_in_what_is_attached(play, load):
     assert inventory.group("efa") == sorted(host.id for host in endpoint.hosts()[:3])
 
 
-def test_tags_of_ones_own_say_what_a_node_is(play, load):
+def test_tags_of_ones_own_say_what_node_is(play, load):
     play(
         Region(
             EAST,
@@ -221,7 +221,7 @@ def test_instance_types_are_asked_for_once_and_kept(play, load):
     assert endpoint.count("DescribeInstanceTypes") == 2
 
 
-def test_the_full_record_only_when_asked(play, load):
+def test_full_record_only_when_asked(play, load):
     play(Region(EAST, (Fleet(type="p4d.24xlarge"),), faults=(Fault("DescribeInstanceTypes"),)))
     lean, full = load(regions=EAST), load(regions=EAST, full_record=True)
     (host,) = full.hosts
@@ -232,7 +232,7 @@ def test_the_full_record_only_when_asked(play, load):
     assert {name: value for name, value in full.vars(host).items() if name != "ec2_instance"} == lean.vars(host)
 
 
-def test_a_group_that_is_made_later_keeps_its_name(play, load, warnings):
+def test_group_that_is_made_later_keeps_its_name(play, load, warnings):
     endpoint = play(Region(EAST, (Fleet(name="big"), Fleet(name="small"))))
     big = endpoint.hosts()[0].id
     inventory = load(regions=EAST, hostnames=["tag:Name"], groups={"big": "ec2_instance_type is defined"})
@@ -240,7 +240,7 @@ def test_a_group_that_is_made_later_keeps_its_name(play, load, warnings):
     assert len(inventory.group("big")) == 2 and len(warnings) == 1
 
 
-def test_variables_of_a_host_never_go_to_a_group_of_its_name(play, load):
+def test_variables_of_host_never_go_to_group_of_its_name(play, load):
     endpoint = play(Region(EAST, (Fleet(name="one", tags={"Of": "two"}), Fleet(name="two", tags={"Of": "one"}))))
     keyed = [{"key": "ec2_tags.Of", "prefix": "", "separator": ""}]
     inventory = load(regions=EAST, hostnames=["tag:Name"], keyed_groups=keyed, compose={"mine": "ec2_tags.Name"})

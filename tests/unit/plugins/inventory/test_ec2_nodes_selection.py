@@ -15,14 +15,14 @@ from tests.rig.ec2 import Fault, Fleet, Region
 EAST, WEST = "us-east-1", "us-west-2"
 
 
-def test_amazon_aws_875_only_the_region_of_the_environment_is_asked(play, load, monkeypatch):
+def test_amazon_aws_875_only_region_of_environment_is_asked(play, load, monkeypatch):
     endpoint = play(Region(EAST, (Fleet(),)), Region(WEST, (Fleet(),)))
     monkeypatch.setenv("AWS_REGION", EAST)
     assert len(load().hosts) == 1
     assert endpoint.count("DescribeInstances") == endpoint.count("DescribeInstances", EAST) == 1
 
 
-def test_the_region_of_the_profile(play, load, monkeypatch, tmp_path):
+def test_region_of_profile(play, load, monkeypatch, tmp_path):
     endpoint = play(Region(EAST, (Fleet(),)), Region(WEST, (Fleet(),)))
     (tmp_path / "aws-config").write_text("[profile lab]\nregion = us-west-2\n")
     (tmp_path / "aws-credentials").write_text(
@@ -33,7 +33,7 @@ def test_the_region_of_the_profile(play, load, monkeypatch, tmp_path):
     assert {call.region for call in endpoint.calls if call.service == "ec2"} == {WEST}
 
 
-def test_the_region_of_the_instance_that_ansible_runs_on(play, load, monkeypatch):
+def test_region_of_instance_that_ansible_runs_on(play, load, monkeypatch):
     endpoint = play(Region(EAST), Region(WEST, (Fleet(),)), home_region=WEST)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "false")
     assert len(load().hosts) == 1
@@ -53,14 +53,14 @@ def test_all_regions_only_when_asked_and_only_enabled_ones(play, load, warnings)
     assert warnings == []
 
 
-def test_a_name_that_is_no_region_is_refused_before_anything_is_asked(play, load):
+def test_name_that_is_no_region_is_refused_before_anything_is_asked(play, load):
     endpoint = play(Region(EAST))
     with pytest.raises(AnsibleParserError, match=r"regions: 'evil\.example/' is not the name of a region"):
         load(regions=["evil.example/"])
     assert endpoint.calls == []
 
 
-def test_cluster_name_selects_by_the_tag_of_parallelcluster(play, load):
+def test_cluster_name_selects_by_tag_of_parallelcluster(play, load):
     play(Region(EAST, (Fleet(cluster="one", queue="q"), Fleet(cluster="two", queue="q"))))
     inventory = load(regions=EAST, cluster_name="two")
     assert inventory.group("cluster_two") == inventory.hosts
@@ -80,13 +80,13 @@ def test_amazon_aws_2673_extra_vars_in_every_option(play, load):
     assert [inventory.vars(host)["ec2_tags"]["env"] for host in inventory.hosts] == ["dev"]
 
 
-def test_an_extra_var_that_is_not_there_names_the_option(play, load):
+def test_extra_var_that_is_missing_names_option(play, load):
     play(Region(EAST))
     with pytest.raises(AnsibleParserError, match=r"option cluster_name cannot be worked out: .*cluster.* is undefined"):
         load(regions=EAST, cluster_name="{{ cluster }}")
 
 
-def test_amazon_aws_127_a_profile_from_a_lookup_may_be_empty(play, load):
+def test_amazon_aws_127_profile_from_lookup_may_be_empty(play, load):
     play(Region(EAST, (Fleet(),)))
     inventory = load(regions=EAST, profile="{{ lookup('ansible.builtin.env', 'NO_SUCH_PROFILE_VARIABLE') }}")
     assert len(inventory.hosts) == 1
@@ -101,7 +101,7 @@ def test_ansible_12233_only_running_instances(play, load):
     assert len(load(regions=EAST, filters={"instance-state-name": "stopped"}).hosts) == 1
 
 
-def test_amazon_aws_2708_exclusion_is_judged_on_the_same_answer(play, load):
+def test_amazon_aws_2708_exclusion_is_judged_on_same_answer(play, load):
     endpoint = play(Region(EAST, (Fleet(tags={"skip": "no"}, tags_later={"skip": "yes"}), Fleet(tags={"skip": "yes"}))))
     inventory = load(regions=EAST, exclude="tags.skip == 'yes'")
     assert [inventory.vars(host)["ec2_tags"]["skip"] for host in inventory.hosts] == ["no"]
@@ -123,7 +123,7 @@ def test_amazon_aws_452_state_and_tag_must_both_match(play, load):
     assert len(load(regions=EAST, filters={"tag:a": "b", "instance-state-name": ["running"]}).hosts) == 1
 
 
-def test_amazon_aws_457_a_filter_that_matches_nothing_gives_no_hosts_and_says_so(play, load, warnings):
+def test_amazon_aws_457_filter_that_matches_nothing_gives_no_hosts_and_reports_it(play, load, warnings):
     play(Region(EAST, (Fleet(),)))
     assert load(regions=EAST, filters={"tag:a": "b"}).hosts == []
     (warning,) = warnings
@@ -133,7 +133,7 @@ def test_amazon_aws_457_a_filter_that_matches_nothing_gives_no_hosts_and_says_so
     )
 
 
-def test_amazon_aws_2574_nothing_left_after_exclude_is_said_too(play, load, warnings):
+def test_amazon_aws_2574_nothing_left_after_exclude_is_reported_too(play, load, warnings):
     play(Region(EAST, (Fleet(count=2),)))
     assert load(regions=EAST, exclude="`true`").hosts == []
     assert "include and exclude leave none of the 2 instances" in warnings[0]
@@ -152,7 +152,7 @@ def test_all_pages_are_read(play, load):
     assert endpoint.count("DescribeInstances") == 9
 
 
-def test_a_failed_page_fails_its_region_and_shortens_nothing_silently(play, load, warnings):
+def test_failed_page_fails_its_region_and_shortens_nothing_silently(play, load, warnings):
     play(
         Region(EAST, (Fleet(count=30),), faults=(Fault("DescribeInstances", "InternalError", page=2),)),
         Region(WEST, (Fleet(),)),
@@ -174,7 +174,7 @@ def test_a_failed_page_fails_its_region_and_shortens_nothing_silently(play, load
         ({"filters": {"tag:a": []}}, "filters: 'tag:a' has an empty list"),
         ({"filters": {"tag:a": {"b": 1}}}, "filters: the value of 'tag:a' must be text"),
         ({"filters": {"tag:parallelcluster:cluster-name": "a"}, "cluster_name": "b"}, "give only one of them"),
-        ({"filters": {"instance-state-name": "asleep"}}, "asleep is no state of an instance"),
+        ({"filters": {"instance-state-name": "asleep"}}, "asleep is not a state of an instance"),
         ({"states": []}, "states: is empty, which would match nothing"),
         ({"cluster_name": ""}, "cluster_name: is empty; name a cluster"),
         ({"cluster_name": ["a", ""]}, "cluster_name: is empty; name a cluster"),
@@ -191,14 +191,14 @@ def test_a_failed_page_fails_its_region_and_shortens_nothing_silently(play, load
         ({"keyed_groups": [{"key": "a[", "prefix": "p"}]}, "keyed_groups: the expression of 'p' is wrong"),
     ],
 )
-def test_a_bad_option_is_one_sentence(play, load, options, message):
+def test_bad_option_is_one_sentence(play, load, options, message):
     play(Region(EAST, (Fleet(),)))
     with pytest.raises(AnsibleParserError, match=message) as caught:
         load(regions=EAST, **options)
     assert "\n" not in str(caught.value)
 
 
-def test_a_misspelt_option_does_not_select_everything(play, load):
+def test_misspelt_option_does_not_select_everything(play, load):
     endpoint = play(Region(EAST, (Fleet(),)))
     with pytest.raises(AnsibleParserError) as caught:
         load(regions=EAST, cluster_nmae="train", colour="red")
@@ -206,13 +206,13 @@ def test_a_misspelt_option_does_not_select_everything(play, load):
     assert endpoint.calls == []
 
 
-def test_an_unknown_enrichment_is_refused(play, load):
+def test_unknown_enrichment_is_refused(play, load):
     play(Region(EAST))
     with pytest.raises(Exception, match="weather"):
         load(regions=EAST, enrich=["weather"])
 
 
-def test_amazon_aws_912_a_misnamed_file_is_pointed_out(load, tmp_path, warnings):
+def test_amazon_aws_912_misnamed_file_is_pointed_out(load, tmp_path, warnings):
     from ansible.plugins.loader import inventory_loader
 
     path = tmp_path / "nodes.yml"
@@ -251,7 +251,7 @@ def test_cluster_name_left_out_selects_by_filters(play, load):
     ],
 )
 @pytest.mark.parametrize("option", ["include", "exclude"])
-def test_expression_with_an_unknown_name_is_refused(play, load, option, expression, words):
+def test_expression_with_unknown_name_is_refused(play, load, option, expression, words):
     endpoint = play(Region(EAST, (Fleet(),)))
     with pytest.raises(AnsibleParserError, match=re.escape(f"{option}: {words}")):
         load(regions=EAST, **{option: expression})
@@ -279,7 +279,7 @@ def test_switch_that_is_neither_on_nor_off_is_refused(play, load, option, value)
         load(regions=EAST, **{option: value})
 
 
-def test_ansible_78749_number_or_switch_as_a_key_makes_a_group(play, load):
+def test_ansible_78749_number_or_switch_as_key_makes_group(play, load):
     play(Region(EAST, (Fleet(tags={"rack": "7"}),)))
     keyed = [{"key": "ec2_tags.rack | int", "prefix": "rack"}, {"key": "ec2_tags.rack == '7'", "prefix": "seven"}]
     inventory = load(regions=EAST, keyed_groups=keyed)

@@ -85,9 +85,7 @@ API = {
 
 
 @pytest.mark.parametrize(("name", "message", "status", "said"), API.values(), ids=API)
-def test_an_error_of_the_api_is_one_sentence_and_the_other_region_stays(
-    stub, load, warnings, name, message, status, said
-):
+def test_error_of_api_is_one_sentence_and_other_region_stays(stub, load, warnings, name, message, status, said):
     stub(EAST, ("describe_instances", (name, message, status)))
     stub(WEST, ("describe_instances", page(instance(1))))
     inventory = load(regions=[EAST, WEST], hardware="table")
@@ -98,14 +96,14 @@ def test_an_error_of_the_api_is_one_sentence_and_the_other_region_stays(
 
 
 @pytest.mark.parametrize(("name", "message", "status", "said"), API.values(), ids=API)
-def test_an_error_of_the_api_everywhere_is_one_sentence(stub, load, name, message, status, said):
+def test_error_of_api_everywhere_is_one_sentence(stub, load, name, message, status, said):
     stub(EAST, ("describe_instances", (name, message, status)))
     with pytest.raises(AnsibleParserError) as caught:
         load(regions=EAST)
     assert said in str(caught.value) and "no region answered" in str(caught.value)
 
 
-def test_the_blob_of_a_denied_call_is_left_out(stub, load):
+def test_blob_of_denied_call_is_left_out(stub, load):
     message = "You are not authorized to perform this operation. Encoded authorization failure message: " + "x" * 2000
     stub(EAST, ("describe_instances", ("UnauthorizedOperation", message, 403)))
     with pytest.raises(AnsibleParserError, match=r"not authorized to perform this operation\.; no region") as caught:
@@ -129,7 +127,7 @@ CONNECTION = {
 
 
 @pytest.mark.parametrize("error", CONNECTION.values(), ids=CONNECTION)
-def test_a_failure_on_the_way_is_one_sentence_and_the_other_region_stays(stub, load, warnings, error):
+def test_failure_on_way_is_one_sentence_and_other_region_stays(stub, load, warnings, error):
     stub.fail(EAST, error)
     stub(WEST, ("describe_instances", page(instance(1))))
     inventory = load(regions=[EAST, WEST], hardware="table", max_attempts=1)
@@ -138,7 +136,7 @@ def test_a_failure_on_the_way_is_one_sentence_and_the_other_region_stays(stub, l
     assert f"DescribeInstances failed in us-east-1: {type(error).__name__}: " in warning and "\n" not in warning
 
 
-def test_a_token_that_comes_again_fails_the_region_and_does_not_turn_for_ever(stub, load, warnings):
+def test_token_that_comes_again_fails_region_and_does_not_turn_for_ever(stub, load, warnings):
     stub(EAST, *[("describe_instances", page(instance(number), token="same")) for number in range(5)])
     stub(WEST, ("describe_instances", page(instance(9))))
     inventory = load(regions=[EAST, WEST], hardware="table")
@@ -146,7 +144,7 @@ def test_a_token_that_comes_again_fails_the_region_and_does_not_turn_for_ever(st
     assert len(warnings) == 1 and "PaginationError" in warnings[0] and "us-east-1" in warnings[0]
 
 
-def test_an_instance_that_comes_on_two_pages_is_one_host_in_its_later_state(stub, load):
+def test_instance_that_comes_on_two_pages_is_one_host_in_its_later_state(stub, load):
     first = page(instance(1), instance(2), token="next")
     stub(EAST, ("describe_instances", first), ("describe_instances", page(instance(2, "stopping"), instance(3))))
     inventory = load(regions=EAST, hardware="table", states=["running", "stopping"])
@@ -154,7 +152,7 @@ def test_an_instance_that_comes_on_two_pages_is_one_host_in_its_later_state(stub
     assert [inventory.vars(host)["ec2_state"] for host in inventory.hosts] == ["running", "stopping", "running"]
 
 
-def test_an_instance_about_which_nothing_is_said_is_a_host(stub, load, warnings):
+def test_instance_about_which_nothing_is_reported_is_host(stub, load, warnings):
     bare = {"InstanceId": "i-1", "InstanceType": "p5.48xlarge"}
     stub(EAST, ("describe_instances", {"Reservations": [{"Instances": [bare]}, {}]}))
     inventory = load(regions=EAST, hardware="table", hostnames=["tag:Name", "private_dns", "private_ip"])
@@ -163,7 +161,7 @@ def test_an_instance_about_which_nothing_is_said_is_a_host(stub, load, warnings)
     assert inventory.group("gpu") == ["i-1"] and warnings == []
 
 
-def test_one_instance_that_is_gone_does_not_cost_the_health_of_the_others(stub, load, warnings):
+def test_one_instance_that_is_gone_does_not_cost_health_of_others(stub, load, warnings):
     statuses = {"InstanceStatuses": [{"InstanceId": instance(1)["InstanceId"], "InstanceStatus": {"Status": "ok"}}]}
     missing = ("InvalidInstanceID.NotFound", "The instance ID 'i-2' does not exist", 400)
     stub(
@@ -177,7 +175,7 @@ def test_one_instance_that_is_gone_does_not_cost_the_health_of_the_others(stub, 
     assert first["instance"] == "ok" and second is None and warnings == []
 
 
-def test_a_table_that_cannot_be_read_does_not_cost_the_names_of_another_cluster(stub, load, warnings):
+def test_table_that_cannot_be_read_does_not_cost_names_of_another_cluster(stub, load, warnings):
     def tagged(number, cluster):
         keys = {"parallelcluster:cluster-name": cluster, "parallelcluster:node-type": "Compute"}
         return instance(number, Tags=[{"Key": key, "Value": value} for key, value in keys.items()])

@@ -33,7 +33,7 @@ def train():
     )
 
 
-def test_the_parallelcluster_example_needs_the_name_of_the_cluster_only(play, load, monkeypatch, warnings):
+def test_parallelcluster_example_needs_name_of_cluster_only(play, load, monkeypatch, warnings):
     endpoint = play(Region(EAST, train()))
     monkeypatch.setenv("AWS_REGION", EAST)
     inventory = load(example("parallelcluster"), extra_vars={"cluster": "train"})
@@ -53,19 +53,19 @@ def test_without_permission_for_slurm_names_it_still_works(play, load, monkeypat
     assert len(warnings) == 1
 
 
-def test_without_a_name_the_option_is_named(play, load):
+def test_without_name_option_is_named(play, load):
     play(Region(EAST))
     with pytest.raises(AnsibleParserError, match="option cluster_name cannot be worked out"):
         load(example("parallelcluster"))
 
 
-def test_an_empty_name_does_not_mean_every_instance(play, load):
+def test_empty_name_does_not_mean_every_instance(play, load):
     play(Region(EAST, train()))
     with pytest.raises(AnsibleParserError, match="cluster_name: is empty"):
         load(example("parallelcluster"), extra_vars={"cluster": ""})
 
 
-def test_the_ec2_example_finds_nodes_by_their_tag(play, load):
+def test_ec2_example_finds_nodes_by_their_tag(play, load):
     play(
         Region(
             EAST,
@@ -91,7 +91,7 @@ def groups_in(hosts):
 
 
 @pytest.mark.parametrize("playbook", sorted((ROOT / "playbooks").glob("*.yml")), ids=lambda path: path.stem)
-def test_playbooks_take_hosts_of_groups_that_the_plugin_makes(playbook):
+def test_playbooks_take_hosts_of_groups_that_plugin_makes(playbook):
     documented = set(re.findall(r"C\(([a-z_]+)\)", ec2_nodes.DOCUMENTATION))
     for one in yaml.safe_load(playbook.read_text()):
         # Where the site's own Prometheus and Grafana run is for its inventory to say.

@@ -17,13 +17,13 @@ def lookup(monkeypatch, tmp_path):
     return lookup_loader.get("mlcluster.aws.artifact")
 
 
-def test_an_artifact_of_the_table(lookup):
+def test_artifact_of_table(lookup):
     (found,) = lookup.run(["aws-efa-installer"])
     assert found["url"] == f"https://efa-installer.amazonaws.com/aws-efa-installer-{found['version']}.tar.gz"
     assert found["fingerprint"] == "4E9091BCBB97A96B26B15E59A05480B1DD2D3CCC"
 
 
-def test_a_lock_of_the_user_is_read(lookup, tmp_path):
+def test_lock_of_user_is_read(lookup, tmp_path):
     lock = tmp_path / "mine.yml"
     lock.write_text(
         f"artifacts: [{{name: aws-efa-installer, platform: any, version: 9.9.9, sha256: {'3' * 64}}}]\n",
@@ -33,6 +33,6 @@ def test_a_lock_of_the_user_is_read(lookup, tmp_path):
     assert found["sha256"] == "3" * 64
 
 
-def test_an_unknown_name_is_the_lookups_error(lookup):
+def test_unknown_name_is_lookups_error(lookup):
     with pytest.raises(AnsibleLookupError, match="no artifact nothing for any; there are"):
         lookup.run(["nothing"])

@@ -27,7 +27,7 @@ def test_terms_and_options_are_refused(lookup, terms, options):
         lookup.run(terms, **options)
 
 
-def test_a_failed_build_is_the_lookups_error(lookup, monkeypatch):
+def test_failed_build_is_lookups_error(lookup, monkeypatch):
     def fail():
         raise _runtime.RuntimeBuildError("no version")
 

@@ -47,12 +47,12 @@ def test_check_mode_foretells_then_it_is_written_and_then_left_alone(apply, tmp_
     assert result["diff"]["before"] == result["diff"]["after"]
 
 
-def test_the_time_is_now_unless_it_is_given(apply):
+def test_time_is_now_unless_it_is_given(apply):
     assert apply(issued="2026-01-01T00:00:00Z")["pointer"]["issued"] == "2026-01-01T00:00:00Z"
     assert apply(version="2.0.0")["pointer"]["issued"].endswith("Z")
 
 
-def test_what_is_wrong_is_told(apply, tmp_path):
+def test_what_is_wrong_is_reported(apply, tmp_path):
     result = apply(version="one")
     assert result["failed"]
     assert "version is 'one'" in result["msg"]

@@ -45,7 +45,7 @@ def encoded(document):
     return base64.b64encode(text.encode()).decode()
 
 
-def test_the_files_that_are_asked_for_and_no_other(report, tmp_path):
+def test_files_that_are_asked_for_and_no_other(report, tmp_path):
     result = report(formats=["html", "junit"])
     folder = tmp_path / "report"
     assert result["files"] == {"html": str(folder / "report.html"), "junit": str(folder / "junit.xml")}
@@ -62,7 +62,7 @@ def test_check_mode_judges_and_writes_nothing(report, tmp_path):
     assert not (tmp_path / "report").exists()
 
 
-def test_the_report_that_stands_there_is_what_the_next_is_compared_with(report, tmp_path):
+def test_report_that_stands_there_is_what_next_is_compared_with(report, tmp_path):
     assert report()["changes"] is None
     assert report(nodes=[scene.broken("a")])["changes"]["verdicts"][0]["after"] == "fail"
     # One of another version, or damaged, is no reason to make none.
@@ -109,7 +109,7 @@ def test_what_was_fetched_and_cannot_be_read_takes_no_report(report, content, tm
     assert (document["jobs"], document["jobs_source"]) == ([], "")
 
 
-def test_from_the_outputs_of_a_job_to_its_cell_on_the_page(report, tmp_path):
+def test_from_outputs_of_job_to_its_cell_on_page(report, tmp_path):
     """The whole way: what nccl-tests print, the verdict on it, run_validation's file, the fetched text, the page."""
     results = tmp_path / "results"
     results.mkdir()

@@ -39,7 +39,7 @@ def file(tmp_path):
     return tmp_path / "cufile.json"
 
 
-def test_a_setting_is_changed_once(run, file):
+def test_setting_is_changed_once(run, file):
     result = run(settings=ALLOW)
     assert result["changed"]
     assert result["changes"] == [{"key": "properties.allow_compat_mode", "before": False, "after": True}]
@@ -64,7 +64,7 @@ def test_keys_are_taken_out_once(run, file):
     assert not run(state="absent", keys=["properties.allow_compat_mode"])["changed"]
 
 
-def test_a_file_is_made_on_request(run, tmp_path):
+def test_file_is_made_on_request(run, tmp_path):
     assert "does not exist" in run(settings=ALLOW)["msg"]
     assert run(settings=ALLOW, create=True)["changed"]
     assert json.loads((tmp_path / "cufile.json").read_text()) == ALLOW
@@ -87,5 +87,5 @@ def test_what_cannot_be_carried_out_is_refused_and_nothing_is_written(run, file,
     assert [path.name for path in file.parent.iterdir()] == ["cufile.json"]
 
 
-def test_an_unknown_setting_is_written_on_request(run, file):
+def test_unknown_setting_is_written_on_request(run, file):
     assert run(settings={"vendor": {"mode": "fast"}}, allow_unknown=True)["config"]["vendor"] == {"mode": "fast"}

@@ -13,14 +13,14 @@ from tests.unit.fakes.fake_training_host import PLUGIN, TrainingHost, good_node
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_a_good_node_has_no_problems(run_module, check):
+def test_good_node_has_no_problems(run_module, check):
     result = run_module(efa_info, good_node(), check=check, files=[PLUGIN], packages=["bash"])
     assert (result["changed"], result["problems"], result["instance_type"]) == (False, [], "p5.48xlarge")
     assert [Result.from_dict(entry).line() for entry in result["results"]] == result["lines"]
     assert (result["files"][PLUGIN], result["packages"]["bash"]) == ("0" * 64, "5.2")
 
 
-def test_the_options_reach_the_look(run_module):
+def test_options_reach_look(run_module):
     host = good_node(31)
     result = run_module(efa_info, host, wait_seconds=5, counters=True, units=["slurmd.service"], plugin_dirs=["/site"])
     assert (result["waited_seconds"], result["devices"][0]["counters"]) == (5.0, {"tx_bytes": 4096})
@@ -29,7 +29,7 @@ def test_the_options_reach_the_look(run_module):
 
 
 @pytest.mark.parametrize("seconds", [-1, 601])
-def test_a_wait_without_end_is_refused(run_module, seconds):
+def test_wait_without_end_is_refused(run_module, seconds):
     assert run_module(efa_info, good_node(), wait_seconds=seconds)["msg"] == f"wait_seconds is {seconds}: give 0 to 600"
 
 

@@ -36,12 +36,12 @@ def test_step_is_carried_out(step, done, run_module):
     assert done == [("1.51.0", False)]
 
 
-def test_step_is_told_of_check_mode(done, run_module):
+def test_step_is_reported_of_check_mode(done, run_module):
     answer = run_module(efa_step, TrainingHost(), True, step="tests", arguments={"version": "1.51.0"})
     assert (answer["changed"], done) == (True, [("1.51.0", True)])
 
 
-def test_refusal_is_the_message(done, run_module):
+def test_refusal_is_message(done, run_module):
     answer = run_module(efa_step, TrainingHost(), step="tests", arguments={"version": "bad"})
     assert answer["msg"] == "it was not taken and nothing was installed"
 

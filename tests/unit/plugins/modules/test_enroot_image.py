@@ -28,7 +28,7 @@ def test_from_nothing_to_nothing(run_module, tmp_path):
         ({"directory": "/nowhere"}, "make it first"),
     ],
 )
-def test_wrong_wishes_fail_with_a_sentence(run_module, tmp_path, options, words):
+def test_wrong_wishes_fail_with_sentence(run_module, tmp_path, options, words):
     given = {"source": "docker://alpine", "directory": str(tmp_path), **options}
     result = run_module(enroot_image, ImageHost(), **given)
     assert result["failed"]

@@ -21,7 +21,7 @@ def host(tmp_path):
     return rooted.node(tmp_path)
 
 
-def test_one_look_has_all_that_a_role_decides_on(run_module, host):
+def test_one_look_has_all_that_role_decides_on(run_module, host):
     rooted.with_pyxis(rooted.with_enroot(host))
     result = run_module(enroot_pyxis_info, host)
     assert not result["changed"]
@@ -31,7 +31,7 @@ def test_one_look_has_all_that_a_role_decides_on(run_module, host):
     assert len(result["results"]) == len(result["lines"]) > len(result["problems"]) > 0
 
 
-def test_a_node_without_slurm(run_module, tmp_path):
+def test_node_without_slurm(run_module, tmp_path):
     result = run_module(enroot_pyxis_info, rooted.RootedHost(tmp_path))
     assert (result["slurm"], result["refusals"], result["problems"]) == (None, [], [])
 
@@ -40,7 +40,7 @@ def test_wrong_settings_fail_with_all_their_sentences(run_module, host):
     result = run_module(enroot_pyxis_info, host, hooks=["evil.sh"], conf={"PATH": "/"})
     assert result["failed"]
     assert "there is no hook evil.sh" in result["msg"]
-    assert "PATH is no setting" in result["msg"]
+    assert "PATH is not a setting" in result["msg"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_plugstack_is_written_once(run_module, host):
     assert (gone["changed"], host.listdir(STACK + ".d")) == (True, [])
 
 
-def test_a_plugin_for_another_slurm_is_never_listed_as_required(run_module, host):
+def test_plugin_for_another_slurm_is_never_listed_as_required(run_module, host):
     rooted.with_pyxis(host, slurm=0x170B0A)
     result = run_module(pyxis_plugstack, host, **LISTED, word="required")
     assert result["failed"]
@@ -79,12 +79,12 @@ def test_a_plugin_for_another_slurm_is_never_listed_as_required(run_module, host
     assert not host.exists(STACK)
 
 
-def test_an_option_that_would_stop_every_job_is_refused(run_module, host):
+def test_option_that_would_stop_every_job_is_refused(run_module, host):
     rooted.with_pyxis(host)
     assert "needs Pyxis 0.21.0" in run_module(pyxis_plugstack, host, **LISTED, options={"importer": "/x"})["msg"]
 
 
-def test_problems_of_others_are_told(run_module, host):
+def test_problems_of_others_are_reported(run_module, host):
     rooted.with_pyxis(host)
     host.put(STACK, f"optional {PLUGIN}\noptional {PLUGIN}\n")
     result = run_module(pyxis_plugstack, host, **LISTED)

@@ -39,7 +39,7 @@ def seen(fsx, *found, **request):
     fsx.add_response("describe_file_systems", {"FileSystems": list(found)}, request)
 
 
-def test_what_is_missing_is_foretold_without_a_request_to_make_it(ensure, fsx):
+def test_what_is_missing_is_foretold_without_request_to_make_it(ensure, fsx):
     seen(fsx)
     answer = ensure(check=True, **WISHES, **PLACE, associations=[LINK])
     assert (answer["changed"], answer["file_system"], answer["id"]) == (True, None, "")
@@ -64,7 +64,7 @@ def test_one_is_made_waited_for_and_tied(ensure, fsx):
     fsx.assert_no_pending_responses()
 
 
-def test_one_that_is_there_and_tied_is_left_alone(ensure, fsx):
+def test_one_that_is_there_and_tied_is_left_unchanged(ensure, fsx):
     seen(fsx, file_system())
     fsx.add_response("describe_data_repository_associations", {"Associations": [TIE]}, None)
     for _look in range(2):
@@ -80,7 +80,7 @@ def test_another_than_wanted_is_refused_with_every_difference(ensure, fsx):
     assert f"{ONE} has efa False and not True" in said
 
 
-def test_one_that_broke_is_told_with_its_reason(ensure, fsx):
+def test_one_that_broke_is_reported_with_its_reason(ensure, fsx):
     seen(fsx, file_system(**MISCONFIGURED))
     assert ensure(**WISHES)["msg"] == (
         f"{ONE} is MISCONFIGURED: the network interface is gone; mend that, or delete it, by hand"
@@ -94,7 +94,7 @@ def test_what_is_needed_to_make_one_is_named(ensure, fsx):
     )
 
 
-def test_a_request_that_is_refused_is_one_sentence(ensure, fsx):
+def test_request_that_is_refused_is_one_sentence(ensure, fsx):
     seen(fsx)
     fsx.add_client_error("create_file_system", "ServiceLimitExceeded", "You have reached the limit.")
     assert ensure(**WISHES, **PLACE)["msg"] == (

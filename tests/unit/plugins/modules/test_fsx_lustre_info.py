@@ -34,14 +34,14 @@ def test_all_are_asked_for_at_once_and_each_once(ask, fsx):
     }
 
 
-def test_the_one_that_is_not_there_is_named(ask, fsx):
+def test_one_that_is_missing_is_named(ask, fsx):
     fsx.add_client_error("describe_file_systems", "FileSystemNotFound", "File system does not exist.")
     fsx.add_response("describe_file_systems", {"FileSystems": [file_system()]}, {"FileSystemIds": [ONE]})
     fsx.add_client_error("describe_file_systems", "FileSystemNotFound", expected_params={"FileSystemIds": [TWO]})
     assert ask(ONE, TWO)["msg"] == (f"FSx in {REGION} has no file system {TWO} for this account: check id and region")
 
 
-def test_every_one_that_cannot_be_mounted_is_told(ask, fsx):
+def test_every_one_that_cannot_be_mounted_is_reported(ask, fsx):
     zfs = file_system(0, FileSystemType="OPENZFS")
     fsx.add_response("describe_file_systems", {"FileSystems": [zfs, file_system(1, **MISCONFIGURED)]})
     assert ask(ONE, TWO)["msg"] == (
@@ -57,14 +57,14 @@ def test_one_that_is_being_made_is_refused_with_what_to_do(ask, fsx):
     )
 
 
-def test_who_may_not_ask_is_told_the_ways_out(ask, fsx):
+def test_who_may_not_ask_is_reported_ways_out(ask, fsx):
     fsx.add_client_error("describe_file_systems", "AccessDeniedException", "not authorized", http_status_code=400)
     said = ask(ONE)["msg"]
     assert said.startswith(f"asking FSx in {REGION} for {ONE} failed: AccessDeniedException: not authorized")
     assert said.endswith(module.WAY_OUT)
 
 
-def test_without_credentials_the_ways_out_are_told(monkeypatch, run_controller_module):
+def test_without_credentials_ways_out_are_reported(monkeypatch, run_controller_module):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):

@@ -37,7 +37,7 @@ def test_every_key_is_documented_and_every_documented_key_is_there(look):
     assert set(result["mounts"][0]) == set(documented["mounts"]["contains"])
 
 
-def test_an_active_probe(look):
+def test_active_probe(look):
     host = node()
     load_nvidia_fs(host)
     asker = Asker(outcome(step="open"), strict=outcome())
@@ -55,7 +55,7 @@ def test_check_mode_touches_no_mount(look):
     assert "gds.bandwidth" not in [entry["id"] for entry in result["results"]]
 
 
-def test_a_required_path_that_is_missing_is_an_answer_and_no_failure(look):
+def test_required_path_that_is_missing_is_answer_and_no_failure(look):
     result = look(node(), Asker(OPENED, **COMPAT), mounts=["/data"], probe="active", required=["nvfs"])
     assert [line.split()[:2] for line in result["problems"]] == [
         ["FAIL", "gds.module:"],
@@ -73,7 +73,7 @@ def test_advice_and_bandwidth(look):
     assert result["results"][-1]["status"] == "undeterminable"
 
 
-def test_everything_else_a_role_needs_in_one_answer(look):
+def test_everything_else_role_needs_in_one_answer(look):
     host = node()
     host.programs.update(modinfo="/sbin/modinfo", rpm="/usr/bin/rpm")
     host.files["/etc/modprobe.d/mlcluster-gds.conf"] = "x"
@@ -101,13 +101,13 @@ def test_everything_else_a_role_needs_in_one_answer(look):
 
 
 @pytest.mark.parametrize("options", [{"timeout": 0}, {"bandwidth_mib": 0}])
-def test_a_wrong_setting_fails_with_one_sentence(look, options):
+def test_wrong_setting_fails_with_one_sentence(look, options):
     result = look(node(), Asker(OPENED), **options)
     assert result["failed"]
     assert result["msg"].startswith("timeout and bandwidth_mib must be 1 or more")
 
 
-def test_a_node_that_cannot_be_looked_at_fails(run_module, monkeypatch):
+def test_node_that_cannot_be_looked_at_fails(run_module, monkeypatch):
     def broken(*given):
         raise NodeError("looked for something and did not find it")
 

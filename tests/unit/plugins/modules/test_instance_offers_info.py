@@ -37,14 +37,14 @@ def ask(run_on_controller, monkeypatch):
     return run
 
 
-def test_a_region_is_asked_and_only_the_types_that_it_offers(ask):
+def test_region_is_asked_and_only_types_that_it_offers(ask):
     result, asked = ask(types=["p5e.48xlarge", "p4d.24xlarge", "p5e.48xlarge"])
     assert asked == [{"LocationType": "region"}] * 2 + [["p5e.48xlarge"]]
     assert result["offered"] == ["c7i.4xlarge", "p5e.48xlarge"]
     assert (result["changed"], list(result["types"])) == (False, ["p5e.48xlarge"])
 
 
-def test_a_zone_is_asked_by_its_name(ask):
+def test_zone_is_asked_by_its_name(ask):
     _result, asked = ask(types=[], zone="us-east-1a")
     place = {"LocationType": "availability-zone", "Filters": [{"Name": "location", "Values": ["us-east-1a"]}]}
     assert asked == [place, place]

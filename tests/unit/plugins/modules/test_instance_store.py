@@ -23,7 +23,7 @@ def kinds(result):
     return [action["action"] for action in result["actions"]]
 
 
-def test_a_fresh_node_gets_its_volume_and_the_second_run_changes_nothing(run):
+def test_fresh_node_gets_its_volume_and_second_run_changes_nothing(run):
     host = scene.node(4)
     first = run(host, directories=[{"path": "scratch", "mode": "1777"}])
     assert first["changed"]
@@ -36,7 +36,7 @@ def test_a_fresh_node_gets_its_volume_and_the_second_run_changes_nothing(run):
     assert second["diff"]["before"] == second["diff"]["after"]
 
 
-def test_check_mode_tells_what_the_run_then_does_and_writes_nothing(run):
+def test_check_mode_tells_what_run_then_does_and_writes_nothing(run):
     host = scene.node(4)
     told = run(host, check=True, fstype="xfs")
     assert told["changed"]
@@ -48,7 +48,7 @@ def test_check_mode_tells_what_the_run_then_does_and_writes_nothing(run):
     assert told["diff"] == done["diff"]
 
 
-def test_the_diff_shows_the_volume_and_the_way_there(run):
+def test_diff_shows_volume_and_way_there(run):
     diff = run(scene.node(2), check=True)["diff"]
     assert diff["before"] == ""
     lines = diff["after"].splitlines()
@@ -58,7 +58,7 @@ def test_the_diff_shows_the_volume_and_the_way_there(run):
     assert "- mount /data" in lines
 
 
-def test_the_diff_of_a_rebuild_shows_what_goes(run):
+def test_diff_of_rebuild_shows_what_goes(run):
     host = scene.converged(2)
     diff = run(host, check=True, fstype="xfs", **scene.CONSENT)["diff"]
     assert "- unmount /data" in diff["after"]
@@ -66,7 +66,7 @@ def test_the_diff_of_a_rebuild_shows_what_goes(run):
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_the_diff_names_what_is_destroyed_unseen(run, check):
+def test_diff_names_what_is_destroyed_unseen(run, check):
     host = scene.node(4)
     host.machine.stopped_array(["nvme1n1", "nvme2n1"], scene.FOREIGN_ARRAY, name="host:old")
     host.machine.volume("data", "all", ["nvme3n1"], active=False)
@@ -85,7 +85,7 @@ def test_the_diff_names_what_is_destroyed_unseen(run, check):
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_a_refusal_fails_with_the_sentence_the_plan_and_the_disks(run, check):
+def test_refusal_fails_with_sentence_plan_and_disks(run, check):
     host = scene.node(2)
     scene.foreign_array(host)
     result = run(host, check=check)
@@ -106,7 +106,7 @@ def test_consent_needs_both_switches(run):
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_a_wrong_setting_fails_with_one_sentence(run, check):
+def test_wrong_setting_fails_with_one_sentence(run, check):
     result = run(scene.node(2), check=check, mode="0777")
     assert result["failed"]
     assert result["msg"].startswith("mode is 0777: everybody could delete")
@@ -122,13 +122,13 @@ def test_a_wrong_setting_fails_with_one_sentence(run, check):
         ({"directories": [{"mode": "0755"}]}, "missing required arguments: path found in directories"),
     ],
 )
-def test_what_the_argument_spec_refuses(run, options, word):
+def test_what_argument_spec_refuses(run, options, word):
     result = run(scene.node(2), **options)
     assert result["failed"]
     assert re.search(word, result["msg"])
 
 
-def test_a_failing_tool_fails_with_its_action_and_its_words(run):
+def test_failing_tool_fails_with_its_action_and_its_words(run):
     host = scene.node(2)
     host.failures["mkfs.ext4"] = (1, "mkfs.ext4: Input/output error")
     result = run(host)

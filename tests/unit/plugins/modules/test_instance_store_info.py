@@ -16,7 +16,7 @@ def look(run_module):
     return lambda host, **options: run_module(instance_store_info, host, **options)
 
 
-def test_a_fresh_node(look):
+def test_fresh_node(look):
     host = scene.node(2)
     result = look(host)
     assert not result["changed"]
@@ -32,14 +32,14 @@ def test_a_fresh_node(look):
     assert host.changes() == []
 
 
-def test_the_plan_is_that_of_the_module_that_carries_it_out(look, run_module):
+def test_plan_is_that_of_module_that_carries_it_out(look, run_module):
     host = scene.node(4)
     told = look(host, fstype="xfs", directories=[{"path": "scratch", "mode": "1777"}])["plan"]
     done = run_module(instance_store, host, fstype="xfs", directories=[{"path": "scratch", "mode": "1777"}])
     assert told["actions"] == done["actions"]
 
 
-def test_a_refusal_is_an_answer_and_no_failure(look):
+def test_refusal_is_answer_and_no_failure(look):
     host = scene.node(2)
     scene.foreign_array(host)
     result = look(host, existing="fail")
@@ -50,7 +50,7 @@ def test_a_refusal_is_an_answer_and_no_failure(look):
 
 
 @pytest.mark.parametrize(("probe", "check", "expected"), [(True, False, 1), (True, True, 0), (False, False, 0)])
-def test_the_probe_runs_when_asked_and_not_in_check_mode(look, probe, check, expected):
+def test_probe_runs_when_asked_and_not_in_check_mode(look, probe, check, expected):
     host = scene.converged(2)
     probed = []
     host.write_probe = lambda directory, size: probed.append(directory)
@@ -70,7 +70,7 @@ def test_verdicts_as_documents_as_lines_and_as_problems(look):
     assert (result["boot_unit_enabled"], result["problems"]) == (True, [])
 
 
-def test_everything_else_a_role_needs_in_one_answer(look):
+def test_everything_else_role_needs_in_one_answer(look):
     host = scene.node(2)
     host.machine.files["/etc/fstab"] = (
         "# comment\nUUID=1 /data ext4 noatime,nofail 0 0\nLABEL=x / ext4 defaults\nbroken\n"
@@ -91,13 +91,13 @@ def test_everything_else_a_role_needs_in_one_answer(look):
     ("options", "message"),
     [({"chunk_kib": 500}, "chunk_kib is 500: md needs a power of two"), ({"mount_point": "/"}, "mount_point is /: ")],
 )
-def test_a_wrong_setting_fails_with_one_sentence(look, options, message):
+def test_wrong_setting_fails_with_one_sentence(look, options, message):
     result = look(scene.node(2), **options)
     assert result["failed"]
     assert result["msg"].startswith(message)
 
 
-def test_a_node_that_cannot_be_looked_at_fails(look):
+def test_node_that_cannot_be_looked_at_fails(look):
     host = scene.node(2)
     host.programs.discard("wipefs")
     assert look(host)["msg"] == "looked for wipefs and did not find it: install util-linux, then run again"

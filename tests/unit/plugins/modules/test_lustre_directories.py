@@ -50,7 +50,7 @@ def test_what_is_missing_is_made_with_what_is_above_it(host, make):
     assert sum(argv[:2] == ["lfs", "setstripe"] for argv in host.ran) == 1
 
 
-def test_the_second_run_changes_nothing_and_finds_no_difference(host, make):
+def test_second_run_changes_nothing_and_finds_no_difference(host, make):
     mount = host.mount("fsx")
     wanted = {"a": {"stripe": ALL}, "b/c": {"stripe": GROWING}}
     make(mount, wanted)
@@ -79,7 +79,7 @@ def test_what_exists_is_left_as_it_is_and_told(host, make):
     assert not any(argv[:2] == ["lfs", "setstripe"] for argv in host.ran)
 
 
-def test_another_layout_is_told_in_words(host, make):
+def test_another_layout_is_reported_in_words(host, make):
     mount = host.mount("fsx")
     make(mount, {"a": {"stripe": GROWING}})
     (told,) = make(mount, {"a": {"stripe": ALL}})["differences"]
@@ -87,7 +87,7 @@ def test_another_layout_is_told_in_words(host, make):
     assert told.endswith("instead of all OSTs of 16777216")
 
 
-def test_a_shorter_list_of_models_deletes_nothing(host, make):
+def test_shorter_list_of_models_deletes_nothing(host, make):
     mount = host.mount("fsx")
     make(mount, {"one": {}, "two": {}})
     answer = make(mount, {"two": {}})
@@ -113,13 +113,13 @@ def test_nothing_is_made_on_what_is_not_lustre(host, make, kind):
     assert os.listdir(mount) == []
 
 
-def test_nothing_is_made_on_an_automount_that_did_not_mount(host, make):
+def test_nothing_is_made_on_automount_that_did_not_mount(host, make):
     mount = host.mount("fsx")
     host.autofs.add(mount)
     assert "is not proved to be Lustre" in make(mount, {"a": {}})["msg"]
 
 
-def test_an_unknown_account_stops_all_before_the_first(host, make):
+def test_unknown_account_stops_all_before_first(host, make):
     mount = host.mount("fsx")
     answer = make(mount, {"a": {}, "b": {"group": "nobody-has-this"}})
     assert (
@@ -129,14 +129,14 @@ def test_an_unknown_account_stops_all_before_the_first(host, make):
     assert os.listdir(mount) == []
 
 
-def test_what_a_run_left_half_made_is_made_whole(host, make):
+def test_what_run_left_half_made_is_made_whole(host, make):
     mount = host.mount("fsx")
     os.mkdir(f"{mount}/.mlcluster-new.a")
     make(mount, {"a": {}})
     assert os.listdir(mount) == ["a"]
 
 
-def test_a_layout_that_is_refused_leaves_no_directory(host, make):
+def test_layout_that_is_refused_leaves_no_directory(host, make):
     mount = host.mount("fsx")
     host.broken["lfs"] = "setstripe: Invalid argument"
     answer = make(mount, {"a": {"stripe": ALL}})
@@ -145,7 +145,7 @@ def test_a_layout_that_is_refused_leaves_no_directory(host, make):
     assert os.listdir(mount) == []
 
 
-def test_a_list_goes_onto_the_open_directory(host, make, monkeypatch):
+def test_list_goes_onto_open_directory(host, make, monkeypatch):
     mount, written = host.mount("fsx"), {}
     monkeypatch.setattr(os, "setxattr", lambda handle, name, value: written.update({name: value}))
     entry = f"group:{MY_GROUP}:rwx"

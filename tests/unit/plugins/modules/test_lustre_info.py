@@ -30,7 +30,7 @@ def test_everything_that_is_promised_is_returned(host, run_module, tmp_path):
     assert (answer["files"], answer["paths"]) == ({nothing: None}, {nothing: None})
 
 
-def test_a_probe_writes_and_check_mode_does_not(host, run_module):
+def test_probe_writes_and_check_mode_does_not(host, run_module):
     path = host.mount("fsx")
     told = {
         check: run_module(module, host, check, file_systems=[{"path": path}], probe=True)["probes"]
@@ -41,7 +41,7 @@ def test_a_probe_writes_and_check_mode_does_not(host, run_module):
     assert os.listdir(path) == []
 
 
-def test_problems_are_the_lines_that_are_no_pass(host, run_module, tmp_path):
+def test_problems_are_lines_that_are_no_pass(host, run_module, tmp_path):
     answer = run_module(module, host, file_systems=[{"path": str(tmp_path / "none")}], packages=["lustre-*"])
     assert answer["problems"] == [line for line in answer["lines"] if not line.startswith(("PASS", "n/a"))]
     assert [result["id"] for result in answer["results"]][:3] == ["lustre.client", "lustre.next_kernel", "lustre.held"]

@@ -51,7 +51,7 @@ def kinds(result: dict[str, t.Any]) -> list[str]:
     return [action["action"] for action in result["actions"]]
 
 
-def test_an_array_is_made_and_described(module):
+def test_array_is_made_and_described(module):
     host = scene.node(4)
     result = module.run(host, chunk_kib=256)
     assert result["changed"]
@@ -70,7 +70,7 @@ def test_an_array_is_made_and_described(module):
     assert host.locks == ["/run/mlcluster/storage.lock"]
 
 
-def test_the_second_run_changes_nothing(module):
+def test_second_run_changes_nothing(module):
     host = scene.node(4)
     first = module.run(host)
     second = module.run(host)
@@ -80,7 +80,7 @@ def test_the_second_run_changes_nothing(module):
     assert second["diff"]["before"] == second["diff"]["after"]
 
 
-def test_a_dry_run_foretells_the_run_and_changes_nothing(module):
+def test_dry_run_foretells_run_and_changes_nothing(module):
     host = scene.node(4)
     told = module.run(host, check=True)
     assert (told["changed"], told["after"], told["uuid"]) == (True, None, None)
@@ -90,12 +90,12 @@ def test_a_dry_run_foretells_the_run_and_changes_nothing(module):
     assert module.run(host)["actions"] == told["actions"]
 
 
-def test_the_difference_shows_the_array(module):
+def test_difference_shows_array(module):
     after = json.loads(module.run(scene.node(2))["diff"]["after"])
     assert (after["path"], after["level"], after["members"]) == ("/dev/md127", "raid0", ["nvme1n1", "nvme2n1"])
 
 
-def test_a_stopped_array_is_assembled(module):
+def test_stopped_array_is_assembled(module):
     host = scene.node(4)
     made = module.run(host)
     host.run(["mdadm", "--stop", "/dev/md127"])
@@ -121,7 +121,7 @@ def test_foreign_data_is_refused(module):
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_the_difference_names_what_is_destroyed_unseen(module, check):
+def test_difference_names_what_is_destroyed_unseen(module, check):
     host = scene.node(2)
     host.machine.stopped_array(["nvme1n1", "nvme2n1"], scene.FOREIGN_ARRAY, name="host:old")
     before = module.run(host, check=check, safe_mode=False)["diff"]["before"].splitlines()
@@ -143,7 +143,7 @@ def test_foreign_data_is_destroyed_with_consent(module):
     assert not [call for call in host.calls if "--force" in call]
 
 
-def test_a_refusal_shows_what_was_found(module):
+def test_refusal_shows_what_was_found(module):
     host = scene.node(4)
     scene.foreign_array(host)
     result = module.run(host)
@@ -164,13 +164,13 @@ def test_bad_options_are_refused_with_one_sentence(module, options, text):
     assert text in module.refused(scene.node(4), **options)
 
 
-def test_a_node_without_lsblk(module):
+def test_node_without_lsblk(module):
     host = scene.node(2)
     host.programs -= {"lsblk"}
     assert module.refused(host) == "looked for lsblk and did not find it: install util-linux, then run again"
 
 
-def test_a_failing_mdadm_is_named_with_its_words(module):
+def test_failing_mdadm_is_named_with_its_words(module):
     host = scene.node(2)
     host.failures["mdadm --create"] = (1, "mdadm: Defined array cannot be started: no such level")
     result = module.run(host)
@@ -180,7 +180,7 @@ def test_a_failing_mdadm_is_named_with_its_words(module):
     assert FRAGMENT not in host.machine.files
 
 
-def test_absent_takes_the_array_away(module):
+def test_absent_takes_array_away(module):
     host = scene.node(4)
     made = module.run(host)
     assert "set safe_mode: false to destroy" in module.refused(host, state="absent")
@@ -193,7 +193,7 @@ def test_absent_takes_the_array_away(module):
     assert (again["changed"], host.changes()) == (False, [])
 
 
-def test_absent_in_a_dry_run_keeps_the_array(module):
+def test_absent_in_dry_run_keeps_array(module):
     host = scene.node(4)
     made = module.run(host)
     told = module.run(host, check=True, state="absent", safe_mode=False)
@@ -201,7 +201,7 @@ def test_absent_in_a_dry_run_keeps_the_array(module):
     assert told["after"]["uuid"] == told["uuid"] == made["uuid"]
 
 
-def test_absent_refuses_an_array_in_use(module):
+def test_absent_refuses_array_in_use(module):
     host = scene.node(4)
     scene.foreign_array(host)
     text = module.refused(host, name="theirs", state="absent", safe_mode=False)
@@ -209,7 +209,7 @@ def test_absent_refuses_an_array_in_use(module):
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_data_without_a_signature_is_refused(module, check):
+def test_data_without_signature_is_refused(module, check):
     host = scene.node(4)
     host.machine.write("nvme2n1", [(1 << 30, 50 << 30)])
     result = module.run(host, check)
@@ -220,7 +220,7 @@ def test_data_without_a_signature_is_refused(module, check):
     assert kinds(module.run(host, safe_mode=False)) == ["create_array", "write_array_config"]
 
 
-def test_disks_are_looked_at_again_right_before_the_array_is_made(module):
+def test_disks_are_looked_at_again_right_before_array_is_made(module):
     host = scene.node(4)
     real = host.read_text
 

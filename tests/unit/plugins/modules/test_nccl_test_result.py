@@ -29,7 +29,7 @@ def judge(run_module, tmp_path):
     return call
 
 
-def test_a_good_run_gets_its_verdicts(judge):
+def test_good_run_gets_its_verdicts(judge):
     result = judge(output(), **FOUR)
     assert result["verdicts"] == {"correct": "pass", "fabric": "pass", "bandwidth": "undeterminable"}
     assert result["changed"] is False
@@ -39,13 +39,13 @@ def test_a_good_run_gets_its_verdicts(judge):
     assert (result["recorded"], result["record_problem"]) == (None, None)
 
 
-def test_a_bad_run_is_a_verdict_and_no_failure(judge):
+def test_bad_run_is_verdict_and_no_failure(judge):
     result = judge(output(network="Socket"), **FOUR)
     assert result["verdicts"]["fabric"] == "fail"
     assert not result.get("failed")
 
 
-def test_a_baseline_is_written_once_and_not_in_check_mode(judge, tmp_path):
+def test_baseline_is_written_once_and_not_in_check_mode(judge, tmp_path):
     path = tmp_path / "nccl.json"
     options = {**FOUR, "record_baseline": str(path)}
     assert judge(output(), check=True, **options)["changed"] is True
@@ -58,7 +58,7 @@ def test_a_baseline_is_written_once_and_not_in_check_mode(judge, tmp_path):
     assert "no baseline" in refused["record_problem"]
 
 
-def test_counters_are_read_from_the_node(judge, tmp_path):
+def test_counters_are_read_from_node(judge, tmp_path):
     options = {}
     for when, sent in (("before", 0), ("after", 10)):
         path = tmp_path / when
@@ -83,7 +83,7 @@ def test_bad_options_are_one_sentence(judge, options, sentence):
     assert sentence in result["msg"]
 
 
-def test_a_path_with_nul_is_one_sentence(run_module, monkeypatch):
+def test_path_with_nul_is_one_sentence(run_module, monkeypatch):
     # With core 2.21 the line that a module writes to syslog ends it first, in one sentence of Ansible's own.
     monkeypatch.setattr(AnsibleModule, "_log_invocation", lambda module: None)
     result = run_module(nccl_test_result, Host(), path="/a\0b", baseline="/\0")
@@ -92,6 +92,6 @@ def test_a_path_with_nul_is_one_sentence(run_module, monkeypatch):
     )
 
 
-def test_a_missing_file_is_one_sentence(run_module):
+def test_missing_file_is_one_sentence(run_module):
     result = run_module(nccl_test_result, Host(), path="/does/not/exist")
     assert result["msg"].startswith("could not read the output /does/not/exist")

@@ -42,7 +42,7 @@ def look(run_on_controller, monkeypatch):
     return run
 
 
-def test_a_whole_network_has_outputs(look):
+def test_whole_network_has_outputs(look):
     result, asked = look(WHOLE, profile="me", key_name="k", strangers=True)
     assert asked == [(("ec2", "me"), "train", "k", True)]
     assert result["changed"] is False
@@ -61,7 +61,7 @@ def test_strangers_are_looked_for_only_where_that_is_asked(look):
         {"groups": {"nodes": WHOLE["groups"]["nodes"], "ssh": {"id": "sg-3", "rules": []}}},
     ],
 )
-def test_a_network_that_lacks_something_has_none(look, change):
+def test_network_that_lacks_something_has_none(look, change):
     assert look({**WHOLE, **change})[0]["outputs"] is None
 
 
@@ -74,5 +74,5 @@ def test_what_aws_refuses_is_one_sentence(look):
     )
 
 
-def test_a_network_needs_a_name(run_on_controller):
+def test_network_needs_name(run_on_controller):
     assert "missing required arguments: name" in run_on_controller(network_info, region="us-east-1")["msg"]

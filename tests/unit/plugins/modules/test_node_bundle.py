@@ -53,7 +53,7 @@ def test_check_mode_foretells_then_it_is_written_and_then_left_alone(apply, tmp_
     assert not apply()["changed"]
 
 
-def test_the_date_is_the_option_then_the_environment_then_nothing(apply, monkeypatch):
+def test_date_is_option_then_environment_then_nothing(apply, monkeypatch):
     assert apply()["manifest"]["created"] == "1970-01-01T00:00:00Z"
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
     assert apply()["manifest"]["created"] == "1970-01-02T00:00:00Z"
@@ -71,7 +71,7 @@ def test_the_date_is_the_option_then_the_environment_then_nothing(apply, monkeyp
         ({"collection": "/nowhere"}, "/nowhere"),
     ],
 )
-def test_what_cannot_be_built_is_told(apply, options, words):
+def test_what_cannot_be_built_is_reported(apply, options, words):
     result = apply(**options)
     assert result["failed"]
     assert words in result["msg"]

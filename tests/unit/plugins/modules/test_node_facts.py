@@ -37,7 +37,7 @@ def spec(monkeypatch):
     return taken
 
 
-def test_options_of_the_documentation_are_those_of_the_action(spec):
+def test_options_of_documentation_are_those_of_action(spec):
     given = {
         name: {key: value for key, value in entry.items() if key != "description"} for name, entry in OPTIONS.items()
     }

@@ -14,7 +14,7 @@ from tests.unit.fakes.fake_training_host import TrainingHost, good_node
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_a_good_node_is_ready(run_module, check):
+def test_good_node_is_ready(run_module, check):
     host = good_node()
     for number in range(8):
         host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
@@ -24,14 +24,14 @@ def test_a_good_node_is_ready(run_module, check):
     assert [Result.from_dict(entry).line() for entry in result["results"]] == result["lines"]
 
 
-def test_the_gate_decides_what_is_not_proved(run_module):
+def test_gate_decides_what_is_not_proved(run_module):
     opened = run_module(node_health_info, TrainingHost(), profile="prolog")
     closed = run_module(node_health_info, TrainingHost(), profile="prolog", gate="closed")
     assert (opened["ready"], closed["ready"], opened["problems"]) == (True, False, closed["problems"])
     assert closed["blocking"] == closed["problems"] != []
 
 
-def test_what_is_required_may_be_a_number(run_module):
+def test_what_is_required_may_be_number(run_module):
     result = run_module(node_health_info, TrainingHost(), profile="container", require={"pytorch": 2.5, "nccl": ""})
     found = {entry["id"]: entry["status"] for entry in result["results"]}
     assert found["container.nccl"] == "fail"
@@ -48,13 +48,13 @@ def test_what_is_required_may_be_a_number(run_module):
         ({"scratch": "a", "host_facts": "b"}, "scratch has 'a': give an absolute path; host_facts has 'b'"),
     ],
 )
-def test_wrong_settings_fail_with_a_sentence_each(run_module, options, message):
+def test_wrong_settings_fail_with_sentence_each(run_module, options, message):
     result = run_module(node_health_info, TrainingHost(), **options)
     assert result["failed"]
     assert result["msg"].startswith(message)
 
 
-def test_the_documentation_names_the_limits_and_the_profiles():
+def test_documentation_names_limits_and_profiles():
     documented = yaml.safe_load(node_health_info.DOCUMENTATION)["options"]
     assert documented["profile"]["choices"] == list(health.PROFILES)
     text = " ".join(documented["seconds"]["description"])

@@ -58,7 +58,7 @@ def to_the_end(module, **started):
     pytest.fail(text)
 
 
-def test_a_verb_runs_to_its_end(module):
+def test_verb_runs_to_its_end(module):
     text, seen = to_the_end(module, **module(verb=["validate", "smoke"], stdin="no disk"))
     assert (text, seen["rc"], seen["errors"], seen["outcome"]) == (
         "validate smoke\n",
@@ -68,7 +68,7 @@ def test_a_verb_runs_to_its_end(module):
     )
 
 
-def test_check_mode_is_a_dry_run(module):
+def test_check_mode_is_dry_run(module):
     text, seen = to_the_end(module, **module(check=True, verb=["validate", "smoke"]))
     assert text.startswith("validate --outcome=") and text.endswith(" smoke\n")
     assert (seen["rc"], seen["outcome"]) == (0, {})
@@ -87,7 +87,7 @@ def test_what_is_over_is_forgotten(module, tmp_path):
         ({"runtime": "/no/such.pyz", "verb": ["x"]}, "looked for the node runtime in /no/such.pyz and found none"),
         ({"python": "/no/python", "verb": ["x"]}, "looked for Python in /no/python and found none"),
         ({}, "verb is missing"),
-        ({"directory": "/etc"}, "/etc is no directory of a verb that was started"),
+        ({"directory": "/etc"}, "/etc is not a directory of a verb that was started"),
     ],
 )
 def test_what_cannot_be_is_refused(module, options, why):

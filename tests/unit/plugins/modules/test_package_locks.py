@@ -17,7 +17,7 @@ def test_free_locks_are_no_change(run_module, monkeypatch):
     assert (answer["changed"], answer["seconds"]) == (False, 0.0)
 
 
-def test_lock_at_the_limit_fails_with_its_holder(run_module, monkeypatch):
+def test_lock_at_limit_fails_with_its_holder(run_module, monkeypatch):
     asked = []
     monkeypatch.setattr(
         package_locks, "wait_for_locks", lambda host, seconds: asked.append(seconds) or "X is held by y"

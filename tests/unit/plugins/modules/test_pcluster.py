@@ -51,20 +51,20 @@ def step(run_module):
 
 
 @pytest.mark.parametrize("name", ["try", "create"])
-def test_without_a_configuration_nothing_is_asked(step, name):
+def test_without_configuration_nothing_is_asked(step, name):
     host = Host()
     assert f"step is {name} but all of the following are missing: config" in step(host, name)["msg"]
     assert host.asked == []
 
 
-def test_the_configuration_goes_in_a_private_file_as_it_is(step):
+def test_configuration_goes_in_private_file_as_it_is(step):
     host = Host(describe_cluster=NONE, create_cluster=DRY)
     result = step(host, "try", config=CONFIG)
     assert (result["changed"], result["cluster"]) == (False, None)
     assert (host.config, host.mode) == (CONFIG, 0o600)
 
 
-def test_a_dry_run_that_is_refused_fails_with_every_finding(step):
+def test_dry_run_that_is_refused_fails_with_every_finding(step):
     errors = [{"level": "ERROR", "type": "V", "message": said} for said in ("no key", "no subnet")]
     refused = {"message": "Invalid cluster configuration.", "configurationValidationErrors": errors}
     said = step(Host(describe_cluster=NONE, create_cluster=refused), "try", config=CONFIG)["msg"]
@@ -86,7 +86,7 @@ def test_a_dry_run_that_is_refused_fails_with_every_finding(step):
         ("delete", cluster("DELETE_IN_PROGRESS"), False, True, []),
     ],
 )
-def test_what_a_step_asks_for(step, name, there, check, changed, asked):
+def test_what_step_asks_for(step, name, there, check, changed, asked):
     made = {"cluster": cluster("CREATE_IN_PROGRESS")}
     host = Host(describe_cluster=there, create_cluster=made, delete_cluster=made)
     result = step(host, name, check, config=CONFIG)
@@ -101,5 +101,5 @@ def test_finished_is_what_does_not_move_any_more(step, status):
     assert result["ways_in"][1] == "ssh -i ~/.ssh/k ubuntu@10.0.0.1"
 
 
-def test_a_cluster_that_has_no_head_node_yet_has_no_ways_in(step):
+def test_cluster_that_has_no_head_node_yet_has_no_ways_in(step):
     assert step(Host(describe_cluster=cluster("CREATE_IN_PROGRESS")), "describe")["ways_in"] == []

@@ -30,7 +30,7 @@ def refuse(*_args):
     raise iam.RightsError("no")
 
 
-def test_without_a_playbook_aws_is_not_asked(aws):
+def test_without_playbook_aws_is_not_asked(aws):
     assert aws(refuse, playbooks=()) == [
         ("preflight.credentials", "not_applicable"),
         ("preflight.rights", "not_applicable"),
@@ -60,7 +60,7 @@ def test_each_playbook_has_its_own_verdict(aws, decision, status):
     ]
 
 
-def test_the_root_of_an_account_may_do_everything(aws):
+def test_root_of_account_may_do_everything(aws):
     found = aws(lambda *_args: {"Account": "1", "Arn": "arn:aws:iam::1:root"}, refuse)
     assert found[1:] == [("preflight.rights", "pass")] * 2
 
@@ -71,13 +71,13 @@ def test_collections_are_found_with_their_versions():
     assert all(version and version[0].isdigit() and oldest[0].isdigit() for version, oldest in found.values())
 
 
-def test_a_collection_without_a_manifest_has_no_version(tmp_path):
+def test_collection_without_manifest_has_no_version(tmp_path):
     assert preflight._version(tmp_path) is None
     (tmp_path / "MANIFEST.json").write_text("{}", encoding="utf-8")
     assert preflight._version(tmp_path) is None
 
 
-def test_a_task_that_was_skipped_was_not_begun():
+def test_task_that_was_skipped_was_not_begun():
     action = object.__new__(preflight.ActionModule)
     given = {
         "preflight_ssh": {"rc": 0},

@@ -38,7 +38,7 @@ def test_every_option_is_documented(write):
     assert set(options) == {"path", "reports", "type", "image", "started", "steps", "done"}
 
 
-def test_the_file_has_what_reports_and_facts_say(write, tmp_path):
+def test_file_has_what_reports_and_facts_say(write, tmp_path):
     (tmp_path / "facts.json").write_text('{"kernel": "6.8.0-1018-aws", "hostname": "secret"}', encoding="utf-8")
     (tmp_path / "site.jsonl").write_text(REPORT, encoding="utf-8")
     result = write(done=[{"name": "site", "passed": True, "seconds": 3}])
@@ -50,7 +50,7 @@ def test_the_file_has_what_reports_and_facts_say(write, tmp_path):
     )
 
 
-def test_step_without_a_report_is_not_proved(write):
+def test_step_without_report_is_not_proved(write):
     result = write(done=[{"name": "site", "passed": True, "seconds": 3}])
     assert result["unproved"] == ["site has no verdict that is a pass"]
     assert result["evidence"]["steps"][0]["state"] == "failed"
@@ -61,6 +61,6 @@ def test_check_mode_writes_nothing(write, tmp_path):
     assert not (tmp_path / "evidence.json").exists()
 
 
-def test_a_report_that_is_none_fails_in_one_sentence(write, tmp_path):
+def test_report_that_is_invalid_fails_in_one_sentence(write, tmp_path):
     (tmp_path / "site.jsonl").write_text("{}\n", encoding="utf-8")
     assert "no evidence was written to" in write()["msg"]

@@ -57,14 +57,14 @@ def test_check_mode_shows_and_writes_nothing(run_module, host):
     assert not host.exists(STACK)
 
 
-def test_a_plugin_for_another_slurm_is_never_required(run_module, host):
+def test_plugin_for_another_slurm_is_never_required(run_module, host):
     result = run_module(pyxis_plugstack, host, **{**LISTED, "slurm_version": "24.11.5"}, word="required")
     assert result["failed"]
     assert "listed as required it would stop every job, so nothing was written" in result["msg"]
     assert not host.exists(STACK)
 
 
-def test_an_option_that_the_plugin_does_not_know_is_refused(run_module, host):
+def test_option_that_plugin_does_not_know_is_refused(run_module, host):
     result = run_module(pyxis_plugstack, host, **LISTED, options={"no_such": "1"})
     assert result["failed"]
     assert "no_such" in result["msg"]

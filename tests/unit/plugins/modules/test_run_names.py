@@ -47,13 +47,13 @@ def test_every_option_is_documented():
     assert set(yaml.safe_load(documented.DOCUMENTATION)["options"]) == {"own_variables", "wanted_groups"}
 
 
-def test_a_run_without_a_wrong_name_says_nothing(look):
+def test_run_without_wrong_name_says_nothing(look):
     result = look({"n1": {"nvme_raid0_layout": "raid0"}}, tags=("all",), skip_tags=("boot",))
     assert (result["changed"], result["warnings"]) == (False, [])
 
 
 @pytest.mark.parametrize("playbook", ["site.yml", "playbooks/site.yml", "mlcluster.aws.site"])
-def test_a_wrong_tag_of_a_playbook_of_ours_is_refused(look, playbook):
+def test_wrong_tag_of_playbook_of_ours_is_refused(look, playbook):
     with pytest.raises(AnsibleActionFail, match="--skip-tags nope: no task has that tag"):
         look({"n1": {}}, args=(playbook,), tags=("all",), skip_tags=("nope",))
 
@@ -62,13 +62,13 @@ def test_a_wrong_tag_of_a_playbook_of_ours_is_refused(look, playbook):
     "playbooks",
     [("/tmp/mine.yml",), ("other.ns.site",), ("site.yml", "/tmp/mine.yml"), ("molecule/default/converge.yml",), ()],
 )
-def test_a_tag_beside_a_playbook_of_others_is_theirs(look, playbooks):
+def test_tag_beside_playbook_of_others_is_theirs(look, playbooks):
     assert look({"n1": {}}, args=playbooks, tags=("nope",))["warnings"] == []
     (warning,) = look({"n1": {}}, args=playbooks, tags=("efa_nccll",))["warnings"]
     assert "did you mean efa_nccl?" in warning
 
 
-def test_variables_and_groups_are_told_and_a_localhost_of_the_play_alone_is_not(look):
+def test_variables_and_groups_are_reported_and_localhost_of_play_alone_is_not(look):
     hosts = {"n1": {"efa_nccl_hlod": True, "efa_nccl_mine": 1}, "localhost": {"efa_nccl_hlod": True}}
     result = look(hosts, {"own_variables": ["*_mine"], "wanted_groups": ["heads"]})
     assert result["unknown"] == result["warnings"]

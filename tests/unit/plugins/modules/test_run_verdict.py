@@ -43,7 +43,7 @@ def test_every_option_is_documented(end):
     assert set(yaml.safe_load(documented.DOCUMENTATION)["options"]) == names
 
 
-def test_what_a_role_has_found_is_told_at_the_end(end, tmp_path):
+def test_what_role_has_found_is_reported_at_end(end, tmp_path):
     assert end({"role": "efa_nccl", "results": [PASS]}) == {"changed": False}
     report = tmp_path / "folder" / "verdict.jsonl"
     result = end({"report": str(report)})
@@ -56,7 +56,7 @@ def test_what_a_role_has_found_is_told_at_the_end(end, tmp_path):
     assert journal.read(journal.path()) == []
 
 
-def test_a_role_that_does_not_apply_says_why(end):
+def test_role_that_does_not_apply_says_why(end):
     end({"role": "slurm_jobs", "reason": "this machine has no Slurm"})
     assert end()["lines"][-1] == "  n1: slurm_jobs not applicable: this machine has no Slurm"
 
@@ -71,17 +71,17 @@ def test_what_is_not_as_wanted_fails_unless_in_check_mode(end, tmp_path, check_m
         assert result["msg"].startswith("1 of 1 node did not get what was asked for: n1 (efa_nccl failed)")
 
 
-def test_a_node_on_which_the_run_ended_fails_it(end):
+def test_node_on_which_run_ended_fails_it(end):
     result = end(left=["localhost"])
     assert result["failed"] and "n1 (not reached)" in result["msg"]
 
 
-def test_a_run_in_which_no_role_said_anything_is_silent(end, tmp_path):
+def test_run_in_which_no_role_said_anything_is_silent(end, tmp_path):
     result = end({"report": str(tmp_path / "verdict.jsonl")})
     assert not result.get("failed") and end.printed == [] and list(tmp_path.iterdir()) == []
 
 
-def test_a_report_that_cannot_be_written_is_a_warning(end, tmp_path):
+def test_report_that_cannot_be_written_is_warning(end, tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     end({"role": "efa_nccl", "results": [PASS]})
     assert not end({"report": str(tmp_path / "file" / "verdict.jsonl")}).get("failed")

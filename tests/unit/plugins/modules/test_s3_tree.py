@@ -37,12 +37,12 @@ def test_refusals(bring, options, sentence):
     assert bring(**options)["msg"] == sentence
 
 
-def test_a_checksum_that_s3_does_not_keep_is_refused(bring):
+def test_checksum_that_s3_does_not_keep_is_refused(bring):
     assert "value of checksum must be one of: sha256, crc64nvme, got: md5" in bring(checksum="md5")["msg"]
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_a_sample_that_is_not_in_the_folder(bring, tmp_path, check):
+def test_sample_that_is_not_in_folder(bring, tmp_path, check):
     said = bring(check, sample=["other.tar", "a.txt"], sample_dir=str(tmp_path))["msg"]
     assert said == f"the samples other.tar are not in {tmp_path}/data; give paths below it"
 
@@ -55,7 +55,7 @@ def test_links_to_folders_are_refused(bring, tmp_path, check):
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_a_folder_without_files_never_empties_the_prefix(bring, tmp_path, check):
+def test_folder_without_files_never_empties_prefix(bring, tmp_path, check):
     (tmp_path / "nothing").mkdir()
     said = bring(check, source=str(tmp_path / "nothing"), delete=True)["msg"]
     assert said == f"{tmp_path}/nothing holds no file, and delete would empty the prefix; check the path"

@@ -51,14 +51,14 @@ def host():
         ("/scratch/jobs", "/scratch", "local"),
     ],
 )
-def test_a_path_is_judged_by_what_is_above_it(host, run_module, path, mount, state):
+def test_path_is_judged_by_what_is_above_it(host, run_module, path, mount, state):
     answer = run_module(module, host, paths=[path])
     (seen,) = answer["places"]
     assert (seen["mount"], seen["state"]) == (mount, state)
     assert bool(answer["problems"]) == (state == "root")
 
 
-def test_the_root_disk_is_told_with_what_is_shared_instead(host, run_module):
+def test_root_disk_is_reported_with_what_is_shared_instead(host, run_module):
     answer = run_module(module, host, paths=["/fsx/mlcluster/jobs", "/fsx1"])
     assert answer["shared"] == ["/fsx1", "/home"]
     (told,) = answer["problems"]
@@ -68,14 +68,14 @@ def test_the_root_disk_is_told_with_what_is_shared_instead(host, run_module):
     )
 
 
-def test_where_nothing_is_shared_that_is_said(host, run_module, monkeypatch):
+def test_where_nothing_is_shared_that_is_reported(host, run_module, monkeypatch):
     host.exports = ""
     monkeypatch.setattr(Node, "read_text", lambda self, path: MOUNTS.splitlines()[0])
     (told,) = run_module(module, host, paths=["/fsx/jobs"])["problems"]
     assert told.endswith("; nothing that is shared is mounted here")
 
 
-def test_a_mount_that_gives_no_answer_costs_its_time_and_is_named(host, run_module):
+def test_mount_that_gives_no_answer_costs_its_time_and_is_named(host, run_module):
     host.hangs = {"/fsx1/jobs"}
     answer = run_module(module, host, paths=["/fsx1/jobs"], timeout=2)
     assert answer["places"][0]["state"] == "silent"
@@ -83,11 +83,11 @@ def test_a_mount_that_gives_no_answer_costs_its_time_and_is_named(host, run_modu
     assert "no answer within 2 seconds" in answer["problems"][0]
 
 
-def test_a_relative_path_is_refused(host, run_module):
+def test_relative_path_is_refused(host, run_module):
     assert run_module(module, host, paths=["jobs"])["msg"] == "paths has 'jobs': give absolute paths"
 
 
-def test_the_real_root_is_found(run_module, tmp_path):
+def test_real_root_is_found(run_module, tmp_path):
     (seen,) = run_module(module, Host(), paths=[str(tmp_path / "none" / "below")])["places"]
     assert seen["mount"].startswith("/")
     assert seen["fstype"]

@@ -52,7 +52,7 @@ class Recorded(Host):
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_a_cluster_is_told_whole(run_module, check):
+def test_cluster_is_reported_whole(run_module, check):
     found = run_module(slurm_info, Recorded(), check=check)
     assert (found["changed"], found["healthy"], found["installed"], found["problems"]) == (False, True, True, [])
     assert (found["version"], found["licenses"]) == ("22.05.8", {"matlab": 2})
@@ -62,14 +62,14 @@ def test_a_cluster_is_told_whole(run_module, check):
     }
 
 
-def test_a_part_that_does_not_answer_is_named_and_the_rest_is_there(run_module):
+def test_part_that_does_not_answer_is_named_and_rest_is_there(run_module):
     found = run_module(slurm_info, Recorded(failing=["squeue", "scontrol --oneliner show licenses"]))
     assert (found["healthy"], found["jobs"], found["licenses"]) == (True, [], {})
     assert [problem.split(" ended with")[0].split()[0] for problem in found["problems"]] == ["squeue", "scontrol"]
     assert found["nodes"]
 
 
-def test_a_controller_that_is_down_and_a_machine_without_slurm_are_answers(run_module):
+def test_controller_that_is_down_and_machine_without_slurm_are_answers(run_module):
     down = run_module(slurm_info, Recorded(failing=["scontrol ping"]))
     assert (down["healthy"], down["installed"], down["nodes"]) == (False, True, [])
     assert down["problems"][0].startswith("asked for the controller and none is up")

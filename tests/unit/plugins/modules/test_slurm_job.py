@@ -19,7 +19,7 @@ def run(capsys, **options) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-def test_parameters_that_cannot_be_are_told_all_at_once(capsys):
+def test_parameters_that_cannot_be_are_reported_all_at_once(capsys):
     result = run(capsys, script="a.sbatch", state="cancelled", exit_file="/e", poll=0, tail_bytes=1 << 20, timeout=-1)
     assert [problem.split(":")[0] for problem in result["problems"]] == [
         "state is cancelled and job_id is missing",
@@ -69,7 +69,7 @@ def slurm(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("unique", [False, True])
-def test_the_number_of_a_job_is_never_lost_once_sbatch_gave_it(slurm, unique, monkeypatch):
+def test_number_of_job_is_never_lost_once_sbatch_gave_it(slurm, unique, monkeypatch):
     warnings = []
     monkeypatch.setattr(slurm_job.AnsibleModule, "warn", lambda _module, text: warnings.append(text))
     result = slurm("echo a plugin of the site; echo 4711", script=slurm.script, state="submitted", unique=unique)
@@ -78,12 +78,12 @@ def test_the_number_of_a_job_is_never_lost_once_sbatch_gave_it(slurm, unique, mo
     assert len(warnings) == 1 and "the controller did not answer" in warnings[0]
 
 
-def test_a_job_that_is_waited_for_keeps_its_number_too(slurm):
+def test_job_that_is_waited_for_keeps_its_number_too(slurm):
     result = slurm("echo '4711;rig'", script=slurm.script, timeout=0)
     assert (result["failed"], result["changed"], result["job"]["job_id"]) == (True, True, 4711)
 
 
-def test_a_requeue_that_was_made_is_told_though_nobody_answers_after_it(slurm):
+def test_requeue_that_was_made_is_reported_though_nobody_answers_after_it(slurm):
     result = slurm("exit 1", job_id=7, state="requeued")
     assert (result.get("failed"), result["changed"], result["job"]["job_id"]) == (None, True, 7)
 
@@ -95,13 +95,13 @@ def test_a_requeue_that_was_made_is_told_though_nobody_answers_after_it(slurm):
         ("Batch job submission failed: Invalid account", "change what it names, then submit again"),
     ],
 )
-def test_a_submission_without_a_number_changed_nothing(slurm, said, told):
+def test_submission_without_number_changed_nothing(slurm, said, told):
     result = slurm(f'echo "sbatch: error: {said}" >&2; exit 1', script=slurm.script, state="submitted")
     assert (result["failed"], result["changed"], "job" in result) == (True, False, False)
     assert said in result["msg"] and told in result["msg"]
 
 
-def test_an_answer_without_a_number_is_no_traceback(slurm):
+def test_answer_without_number_is_no_traceback(slurm):
     result = slurm("echo hello", script=slurm.script, state="submitted")
     assert result["msg"] == "sbatch was to print the number of the job: hello; look for the job with squeue"
     assert "look for the job with squeue" in slurm("exit 0", script=slurm.script, state="submitted")["msg"]

@@ -50,7 +50,7 @@ def test_everything_but_results_and_other_files_goes(run, tmp_path):
     assert run()["changed"] is False
 
 
-def test_tools_of_the_site_stay(run, tmp_path):
+def test_tools_of_site_stay(run, tmp_path):
     tools = tmp_path / "jobs/tools"
     for name in ("ior-4.0.0", "own", "elsewhere"):
         (tmp_path / name).mkdir()
@@ -72,7 +72,7 @@ def test_check_mode_says_it_and_leaves_it(run, tmp_path):
     assert (tmp_path / "prolog").exists() and (tmp_path / "jobs/tools").is_dir()
 
 
-def test_slurm_conf_keeps_its_mode_and_a_backup(run, tmp_path):
+def test_slurm_conf_keeps_its_mode_and_backup(run, tmp_path):
     conf = tmp_path / "slurm.conf"
     answer = run(cluster=CLUSTER, settings=[{"SLURM_CONF": str(conf)}] * 2)
     assert (answer["configured"], conf.read_text()) == ([str(conf)], "ClusterName=c\n")
@@ -80,7 +80,7 @@ def test_slurm_conf_keeps_its_mode_and_a_backup(run, tmp_path):
     assert len(list(tmp_path.glob("slurm.conf.*"))) == 1
 
 
-def test_script_that_slurm_still_runs_fails_the_task(run, tmp_path):
+def test_script_that_slurm_still_runs_fails_task(run, tmp_path):
     used = {"SLURM_CONF": str(tmp_path / "slurm.conf"), "Prolog": str(tmp_path / "prolog")}
     answer = run(cluster=CLUSTER, settings=[used, used])
     assert answer["failed"] and "Slurm still runs them as Prolog" in answer["msg"]

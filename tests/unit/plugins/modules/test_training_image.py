@@ -39,7 +39,7 @@ def decide():
     return run
 
 
-def test_documented_options_are_those_of_the_action():
+def test_documented_options_are_those_of_action():
     options = yaml.safe_load(documented.DOCUMENTATION)["options"]
     told = {
         name: {key: value for key, value in entry.items() if key != "description"} for name, entry in options.items()
@@ -53,7 +53,7 @@ def test_documented_values_are_those_returned(decide):
     assert result["changed"] is False
 
 
-def test_requirements_of_a_site_take_the_place_of_the_roles_own(decide, tmp_path):
+def test_requirements_of_site_take_place_of_roles_own(decide, tmp_path):
     own = tmp_path / "mine.txt"
     pins = ("megatron-core==0.19.2", "torch==9.9.9")
     own.write_text("".join(f"{pin} --hash=sha256:{'c' * 64}\n" for pin in pins), encoding="utf-8")
@@ -63,7 +63,7 @@ def test_requirements_of_a_site_take_the_place_of_the_roles_own(decide, tmp_path
     assert result["tag"] != decide()["tag"]
 
 
-def test_version_of_the_hosts_is_that_of_the_image(decide):
+def test_version_of_hosts_is_that_of_image(decide):
     assert decide(efa_version="1.48.0")["archive"] == "aws-efa-installer-1.48.0.tar.gz"
 
 
@@ -74,12 +74,12 @@ def test_version_of_the_hosts_is_that_of_the_image(decide):
         ({"base": "x", "name": "X"}, "; enroot_pyxis_image_name is 'X'"),
     ],
 )
-def test_an_image_that_could_not_be_built_is_refused(decide, options, words):
+def test_image_that_could_not_be_built_is_refused(decide, options, words):
     with pytest.raises(AnsibleActionFail, match=words):
         decide(**options)
 
 
-def test_a_lock_that_cannot_be_read_is_named(decide, monkeypatch, tmp_path):
+def test_lock_that_cannot_be_read_is_named(decide, monkeypatch, tmp_path):
     lock = tmp_path / "artifacts.lock.yml"
     lock.write_text("artifacts: 1\n", encoding="utf-8")
     monkeypatch.setattr(_artifacts, "collection_lock", lambda: lock)

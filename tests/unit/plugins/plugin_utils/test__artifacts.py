@@ -30,7 +30,7 @@ def find(*arguments, **options):
     return _artifacts.find(*arguments, table=TABLE, **options)
 
 
-def test_the_first_of_the_table_is_the_default():
+def test_first_of_table_is_default():
     found = find("tool")
     assert (found["version"], found["url"]) == ("2.0", "https://example.com/tool-2.0.tar.gz")
     assert (found["signature_url"], found["fingerprint"]) == ("https://example.com/tool-2.0.sig", "A" * 40)
@@ -40,40 +40,40 @@ def test_without_table_and_lock_there_is_no_checksum():
     assert (find("tool")["sha256"], find("tool")["sha256_source"]) == ("", "")
 
 
-def test_a_checksum_comes_with_its_source():
+def test_checksum_comes_with_its_source():
     found = find("tool", version="1.0")
     assert (found["sha256"], found["sha256_source"]) == ("1" * 64, "its home page")
 
 
-def test_the_lock_fills_what_the_table_leaves_empty():
+def test_lock_fills_what_table_leaves_empty():
     lock = [{"name": "tool", "platform": "any", "version": "2.0", "sha256": "2" * 64}]
     assert find("tool", locks=lock)["sha256"] == "2" * 64
     assert find("tool", locks=lock)["sha256_source"] == "artifacts.lock.yml"
 
 
 @pytest.mark.parametrize("other", [{"name": "x"}, {"platform": "deb-amd64"}, {"version": "2.1"}])
-def test_a_lock_of_another_artifact_is_not_taken(other):
+def test_lock_of_another_artifact_is_not_taken(other):
     lock = [{"name": "tool", "platform": "any", "version": "2.0", "sha256": "2" * 64, **other}]
     assert find("tool", locks=lock)["sha256"] == ""
 
 
-def test_a_lock_does_not_overrule_the_table():
+def test_lock_does_not_overrule_table():
     lock = [{"name": "tool", "platform": "any", "version": "1.0", "sha256": "2" * 64}]
     assert find("tool", version="1.0", locks=lock)["sha256"] == "1" * 64
 
 
-def test_an_unknown_version_has_no_checksum_of_another_one():
+def test_unknown_version_has_no_checksum_of_another_one():
     found = find("tool", version="3.0")
     assert (found["url"], found["sha256"]) == ("https://example.com/tool-3.0.tar.gz", "")
 
 
-def test_builds_are_told_apart():
+def test_builds_are_reported_apart():
     assert find("built", "deb-amd64")["signature_url"] == ""
     with pytest.raises(_artifacts.ArtifactError, match="no artifact built for rpm-x86_64; there are built for deb"):
         find("built", "rpm-x86_64")
 
 
-def test_a_missing_lock_is_empty(tmp_path):
+def test_missing_lock_is_empty(tmp_path):
     assert _artifacts.read_lock(tmp_path / "none.yml") == []
 
 
@@ -85,7 +85,7 @@ def test_what_is_no_lock_is_refused(tmp_path, text):
         _artifacts.read_lock(path)
 
 
-def test_a_version_whose_checksum_was_published():
+def test_version_whose_checksum_was_published():
     found = _artifacts.find("aws-efa-installer", version="1.47.0")
     assert found["sha256"].startswith("2df4201e0468")
     assert found["sha256_source"].startswith("Amazon EC2 User Guide")

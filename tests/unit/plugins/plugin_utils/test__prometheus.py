@@ -53,7 +53,7 @@ def test_promtool_takes_it(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_second_run_changes_nothing_and_removal_leaves_what_was_there():
+def test_second_run_changes_nothing_and_removal_leaves_what_was_there():
     assert merge(merge()) == merge()
     assert merge(merge(), "", []) == TEXT
     bare = "global: {scrape_interval: 15s}\n"
@@ -65,20 +65,20 @@ def test_a_second_run_changes_nothing_and_removal_leaves_what_was_there():
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("scrape_configs: []\n", "scrape_configs is no list with an entry a line"),
-        ("rule_files: [a.yml]\n", "rule_files is no list"),
-        ("rule_files:\n- a\nrule_files:\n- b\n", "rule_files is no list"),
+        ("scrape_configs: []\n", "scrape_configs is not a list with an entry a line"),
+        ("rule_files: [a.yml]\n", "rule_files is not a list"),
+        ("rule_files:\n- a\nrule_files:\n- b\n", "rule_files is not a list"),
         (f"{_prometheus.BEGIN}\nx\n", "has no # END"),
         (f"{_prometheus.END}\n", "line 1 is # END mlcluster.aws at an odd place"),
         (f"{_prometheus.BEGIN}\n{_prometheus.BEGIN}\n", "line 2 is # BEGIN"),
     ],
 )
-def test_a_file_of_another_shape_is_left_alone(text, why):
+def test_file_of_another_shape_is_left_unchanged(text, why):
     with pytest.raises(AnsibleFilterError, match=f"prometheus.yml was not changed: .*{why}"):
         prometheus_config(text, "/x", JOBS)
 
 
-def test_targets_have_the_address_and_the_name_of_their_host():
+def test_targets_have_address_and_name_of_their_host():
     hostvars = {
         "b": {"ec2_private_ip_address": "10.0.0.2", "ansible_host": "x", "ec2_queue_name": "gpu"},
         "a": {"ansible_facts": {"default_ipv4": {"address": "10.0.0.1"}}, "ansible_host": "bastion"},
@@ -100,12 +100,12 @@ def test_ec2_finds_running_instances_by_their_tags(tmp_path):
     subprocess.run(["promtool", "check", "config", tmp_path / "p.yml"], check=True, stdout=subprocess.DEVNULL)
 
 
-def test_the_journal_for_people():
+def test_journal_for_people():
     line = '{"action": "reset", "at": 5, "ids": ["gpu.xid"], "node": "n1", "text": "x"}'
     assert FilterModule().filters()["heal_journal"](line + "\n[]\n") == ["1970-01-01T00:00:05Z n1: reset (gpu.xid): x"]
 
 
-def test_the_filters():
+def test_filters():
     assert set(FilterModule().filters()) == {
         "heal_journal",
         "prometheus_config",

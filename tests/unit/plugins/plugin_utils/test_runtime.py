@@ -35,7 +35,7 @@ def checkout(tmp_path):
     return root
 
 
-def test_the_same_files_give_the_same_bytes_whatever_their_times_and_modes(checkout, tmp_path):
+def test_same_files_give_same_bytes_whatever_their_times_and_modes(checkout, tmp_path):
     first = _runtime.build(checkout, tmp_path / "one")
     other = tmp_path / "other"
     shutil.copytree(checkout, other)
@@ -50,7 +50,7 @@ def test_the_same_files_give_the_same_bytes_whatever_their_times_and_modes(check
     assert hashlib.sha256(Path(first["path"]).read_bytes()).hexdigest() == first["sha256"]
 
 
-def test_a_changed_file_gives_another_name(checkout, tmp_path):
+def test_changed_file_gives_another_name(checkout, tmp_path):
     first = _runtime.build(checkout, tmp_path / "cache")
     with (checkout / "plugins" / "module_utils" / "_node" / "cli.py").open("a") as handle:
         handle.write("# changed\n")
@@ -59,7 +59,7 @@ def test_a_changed_file_gives_another_name(checkout, tmp_path):
     assert Path(first["path"]).is_file()
 
 
-def test_an_installed_collection_gives_the_manifests_version(tmp_path):
+def test_installed_collection_gives_manifests_version(tmp_path):
     built = _runtime.build(copy_of(tmp_path / "installed", "4.5.6"), tmp_path / "cache")
     assert built["version"] == "4.5.6"
     done = subprocess.run([built["path"], "version"], capture_output=True, text=True, check=True)
@@ -80,7 +80,7 @@ def test_it_runs_under_every_python_found(checkout, tmp_path, python):
     assert usage.returncode == 3
 
 
-def test_it_holds_the_node_code_and_nothing_else(checkout, tmp_path):
+def test_it_holds_node_code_and_nothing_else(checkout, tmp_path):
     with zipfile.ZipFile(_runtime.build(checkout, tmp_path / "cache")["path"]) as built:
         names = built.namelist()
         assert names == sorted(names)
@@ -90,14 +90,14 @@ def test_it_holds_the_node_code_and_nothing_else(checkout, tmp_path):
         assert {info.compress_type for info in built.infolist()} == {zipfile.ZIP_STORED}
 
 
-def test_a_damaged_build_is_replaced(checkout, tmp_path):
+def test_damaged_build_is_replaced(checkout, tmp_path):
     built = _runtime.build(checkout, tmp_path / "cache")
     Path(built["path"]).write_bytes(b"cut short")
     assert _runtime.build(checkout, tmp_path / "cache") == built
     assert hashlib.sha256(Path(built["path"]).read_bytes()).hexdigest() == built["sha256"]
 
 
-def test_the_cache_is_private_and_old_builds_leave_it(checkout, tmp_path):
+def test_cache_is_private_and_old_builds_leave_it(checkout, tmp_path):
     cache = tmp_path / "cache"
     first = Path(_runtime.build(checkout, cache)["path"])
     os.utime(first, (1, 1))
@@ -108,7 +108,7 @@ def test_the_cache_is_private_and_old_builds_leave_it(checkout, tmp_path):
     assert stat.S_IMODE(second.stat().st_mode) == 0o700
 
 
-def test_a_build_in_use_is_kept_fresh(checkout, tmp_path):
+def test_build_in_use_is_kept_fresh(checkout, tmp_path):
     built = Path(_runtime.build(checkout, tmp_path / "cache")["path"])
     os.utime(built, (1, 1))
     _runtime.build(checkout, tmp_path / "cache")
@@ -116,19 +116,19 @@ def test_a_build_in_use_is_kept_fresh(checkout, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["version: [", "name: aws\n", "- 1\n"])
-def test_no_version_is_said_with_the_paths(checkout, text):
+def test_no_version_is_reported_with_paths(checkout, text):
     (checkout / "galaxy.yml").write_text(text)
     with pytest.raises(_runtime.RuntimeBuildError, match="no version of the collection"):
         _runtime.build(checkout)
 
 
-def test_a_collection_without_its_code_is_refused(tmp_path):
+def test_collection_without_its_code_is_refused(tmp_path):
     (tmp_path / "galaxy.yml").write_text("version: 1.0.0\n")
     with pytest.raises(_runtime.RuntimeBuildError, match="_node holds no Python files"):
         _runtime.build(tmp_path, tmp_path / "cache")
 
 
-def test_a_cache_that_cannot_be_made_is_said(checkout, tmp_path):
+def test_cache_that_cannot_be_made_is_reported(checkout, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(_runtime.RuntimeBuildError, match="XDG_CACHE_HOME"):
         _runtime.build(checkout, tmp_path / "file" / "cache")
@@ -137,7 +137,7 @@ def test_a_cache_that_cannot_be_made_is_said(checkout, tmp_path):
 @pytest.mark.parametrize(
     "value, below", [("/x/cache", "/x/cache"), ("relative", "/home/me/.cache"), ("", "/home/me/.cache")]
 )
-def test_the_cache_follows_xdg(monkeypatch, value, below):
+def test_cache_follows_xdg(monkeypatch, value, below):
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("XDG_CACHE_HOME", value)
     assert str(_runtime.cache_directory()) == f"{below}/mlcluster/runtime"
@@ -149,7 +149,7 @@ def runtime(tmp_path_factory):
 
 
 @pytest.mark.parametrize("module", [b"Standard streams that", b"Runs checks and looks side by side"])
-def test_a_damaged_one_ends_without_a_verdict_and_says_so(runtime, tmp_path, module):
+def test_damaged_one_ends_without_verdict_and_reports_it(runtime, tmp_path, module):
     """Python itself would end with 1, which says that the node is broken; a crash leaves zeros in a new file."""
     data = bytearray(runtime.read_bytes())
     start = data.index(module)
@@ -171,11 +171,11 @@ def shell(runtime, words, where):
 
 
 @pytest.mark.parametrize("where", [">/dev/full", ">&-", "<&- >&- 2>&-", ">/dev/full 2>&1"])
-def test_lines_that_nobody_gets_do_not_change_a_failure(runtime, where):
+def test_lines_that_nobody_gets_do_not_change_failure(runtime, where):
     assert shell(runtime, "registry-credential store", where)[0] == 1
 
 
-def test_a_success_that_could_not_be_printed_is_none(runtime):
+def test_success_that_could_not_be_printed_is_none(runtime):
     code, error = shell(runtime, "registry-credential list", ">/dev/full")
     assert code == 2
     assert "its output could not be written (No space left on device): let it go to a place with room" in error
@@ -187,7 +187,7 @@ def test_closed_streams_are_nobodys_loss_and_no_pipe_takes_their_place(runtime, 
     assert shell(runtime, f"scratch sweep --base {base}", where)[0] == 0
 
 
-def test_a_reader_that_leaves_is_no_failure(runtime, tmp_path):
+def test_reader_that_leaves_is_no_failure(runtime, tmp_path):
     for number in range(3000):
         (tmp_path / f"{number:0200}").mkdir()
     words = f"{runtime} checkpoints {tmp_path} 2>{tmp_path}/said; echo $? >{tmp_path}/code"
@@ -196,7 +196,7 @@ def test_a_reader_that_leaves_is_no_failure(runtime, tmp_path):
     assert (tmp_path / "said").read_text() == ""
 
 
-def test_a_path_that_is_no_text_is_printed_as_its_bytes(runtime, tmp_path):
+def test_path_that_is_no_text_is_printed_as_its_bytes(runtime, tmp_path):
     directory = os.fsencode(tmp_path) + b"/caf\xe9"
     os.makedirs(directory + b"/step-7")
     (Path(os.fsdecode(directory)) / "step-7" / "complete").touch()
@@ -207,7 +207,7 @@ def test_a_path_that_is_no_text_is_printed_as_its_bytes(runtime, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, directory + b"/step-7\n", b"")
 
 
-def test_the_sum_is_made_once_in_a_run(tmp_path, monkeypatch):
+def test_sum_is_made_once_in_run(tmp_path, monkeypatch):
     built = []
     monkeypatch.setattr(_runtime, "build", lambda: built.append(1) or {"sha256": f"{len(built)}" * 64})
     assert _runtime.run_sum(tmp_path) == _runtime.run_sum(tmp_path) == "1" * 64

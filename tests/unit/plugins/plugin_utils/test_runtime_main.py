@@ -64,7 +64,7 @@ def imported_from(archive):
     return run(archive, "-v").stderr
 
 
-def test_first_start_of_root_keeps_a_compiled_copy_that_the_next_takes(archive):
+def test_first_start_of_root_keeps_compiled_copy_that_next_takes(archive):
     run(archive)
     (copy,) = copies(archive)
     assert (copy.stat().st_mode & 0o7777, copy.parent.stat().st_mode & 0o022) == (0o644, 0)
@@ -76,7 +76,7 @@ def test_first_start_of_root_keeps_a_compiled_copy_that_the_next_takes(archive):
     assert [found.stat().st_mtime_ns for found in copies(archive)] == [before]
 
 
-def test_replaced_archive_is_not_run_from_the_copy_of_the_old_one(archive):
+def test_replaced_archive_is_not_run_from_copy_of_old_one(archive):
     run(archive)
     (old,) = copies(archive)
     fresh = archive.with_name("fresh")
@@ -87,7 +87,7 @@ def test_replaced_archive_is_not_run_from_the_copy_of_the_old_one(archive):
     assert new != old
 
 
-def test_other_format_of_compiled_modules_means_the_sources(archive):
+def test_other_format_of_compiled_modules_means_sources(archive):
     """The copy of an earlier Python under this one's name, as no Python leaves it: its sources are taken."""
     run(archive)
     (copy,) = copies(archive)
@@ -99,7 +99,7 @@ def test_other_format_of_compiled_modules_means_the_sources(archive):
 
 
 @pytest.mark.parametrize("python", [f"python3.{minor}" for minor in range(9, 15)])
-def test_each_python_has_a_copy_of_its_own(archive, python):
+def test_each_python_has_copy_of_its_own(archive, python):
     found = shutil.which(python)
     if not found or subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode:
         pytest.skip(f"{python} is not installed")

@@ -114,7 +114,7 @@ def walk(source: Path) -> tuple[list[str], list[str]]:
     names: list[str] = []
     notes: list[str] = []
     if not source.is_dir():
-        raise BackupError(f"{source} is no directory: name the directory that is to be backed up")
+        raise BackupError(f"{source} is not a directory: name the directory that is to be backed up")
     for folder, folders, files in os.walk(source, onerror=_refuse):
         here = Path(folder)
         for name in list(folders):
@@ -222,7 +222,7 @@ class Backup:
             if not all(copy.is_sound for copy in copies.values()):
                 raise ValueError("an entry has text and numbers confused")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
-            raise BackupError(f"{where} is no manifest of a backup: move it away, and back up again") from exc
+            raise BackupError(f"{where} is not a manifest of a backup: move it away, and back up again") from exc
         for name in copies:
             try:
                 durable.parts_of(name)
@@ -282,7 +282,7 @@ class Backup:
     def _push(self, name: str, proved: dict[str, Copy], sums: dict[str, list[t.Any]]) -> str:
         path = self.directory / name
         if any("\ud800" <= letter <= "\udfff" for letter in name):
-            raise BackupError(f"{str(path)!r} has a name that is no UTF-8, as no object in S3 can have: rename it")
+            raise BackupError(f"{str(path)!r} has a name that is not UTF-8, as no object in S3 can have: rename it")
         state = path.stat()
         # The time of change of the inode too: that of the content can be set back, by tar, rsync or a program.
         key = list(dataclasses.astuple(Signature.of(state)))

@@ -43,7 +43,7 @@ def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileS
             if other := sorted(file for file, of in files.items() if _size(place / file) != of.size):
                 raise TornError(f"{place / other[0]} is gone or of another size than its manifest says")
         except TornError as exc:
-            # What retention takes away meanwhile is no failure.
+            # What retention takes away meanwhile is not a failure.
             if (place / COMPLETE).exists():
                 damaged.add(folder)
                 problems.append(f"{exc}: this checkpoint is not sent, and a copy of it stays as it is")

@@ -93,7 +93,7 @@ class Manifest:
                 raise TornError(f"{where}/{COMPLETE} is that of step {made.step}")
             return made
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
-            raise TornError(f"{where}/{COMPLETE} is no manifest of a checkpoint ({durable.reason(exc)})") from exc
+            raise TornError(f"{where}/{COMPLETE} is not a manifest of a checkpoint ({durable.reason(exc)})") from exc
 
 
 SEAL = "sha256"
@@ -112,7 +112,7 @@ def step_name(step: int) -> str:
 
 
 def step_of(name: str) -> int | None:
-    """The step of a name; None for what is no checkpoint, as step-000000120: it would count as step-00000120 twice."""
+    """Return the step in a name; None for any other name, such as step-000000120, a duplicate of step-00000120."""
     match = _STEP.fullmatch(name)
     return int(match.group(1)) if match and name == step_name(int(match.group(1))) else None
 
@@ -246,7 +246,7 @@ class DirectoryStore:
             elif name.startswith(_ASIDE):
                 (self.path / name).unlink(missing_ok=True)
             elif step_of(name) is not None and not _is_plain(self.path / name / COMPLETE):
-                LOGGER.warning("%s has no %s, so it is no checkpoint: get it back whole, or move it away",
+                LOGGER.warning("%s has no %s, so it is not a checkpoint: get it back whole, or move it away",
                                self.path / name, COMPLETE)  # fmt: skip
         self._name_newest()
 

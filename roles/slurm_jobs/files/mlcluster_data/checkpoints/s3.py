@@ -103,7 +103,7 @@ class S3Store:
         return bool(self.prefix.list(TORN))
 
     def set_aside(self, step: int) -> None:
-        # Without it the rest is no checkpoint any more, and goes at the next start.
+        # Without it the rest is not a checkpoint any more, and goes at the next start.
         name = step_name(step)
         self.prefix.put(f"{TORN}{name}-{time.time_ns():x}/{COMPLETE}", self.prefix.get(f"{name}/{COMPLETE}") or b"")
         self.prefix.delete([f"{name}/{COMPLETE}"])

@@ -46,7 +46,7 @@ LOGGER = logging.getLogger("mlcluster.data")
 SAVING = ".saving-"
 LOADING = ".loading-"
 RANK = "rank"
-# torch's own is no Exception but a BaseException.
+# torch's own is not an Exception but a BaseException.
 FAILURES = (Exception, dcp.api.CheckpointException)
 Tensors = Mapping[str, torch.Tensor]
 T = t.TypeVar("T")

@@ -36,7 +36,7 @@ def name(text: str) -> str:
     """The name of a file without its folder, of which something else may follow."""
     if text in ("", ".", "..") or "/" in text or "\0" in text or len(text.encode()) > NAME_BYTES:
         raise argparse.ArgumentTypeError(
-            f"{text[:60]!r} is no name for a file: give one of 1 to {NAME_BYTES} bytes without a slash"
+            f"{text[:60]!r} is not a name for a file: give one of 1 to {NAME_BYTES} bytes without a slash"
         )
     return text
 
@@ -47,7 +47,7 @@ def between(least: int, most: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         # Python itself does not turn a text of some thousand digits into a number.
         if not text.isdecimal() or len(text) > DIGITS or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text[:60]} is no whole number from {least} to {most}")
+            raise argparse.ArgumentTypeError(f"{text[:60]} is not a whole number from {least} to {most}")
         return int(text)
 
     return number

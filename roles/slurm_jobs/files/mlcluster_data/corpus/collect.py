@@ -185,7 +185,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--boundary", default="", help="pattern of the lines that begin a document, for heading")
     parser.add_argument("--field", default="text", help="field or column with the text (text)")
-    parser.add_argument("--on-bad", choices=ON_BAD, default="fail", help="what to do with what is no UTF-8 (fail)")
+    parser.add_argument("--on-bad", choices=ON_BAD, default="fail", help="what to do with what is not UTF-8 (fail)")
 
 
 def run(args: argparse.Namespace) -> int:

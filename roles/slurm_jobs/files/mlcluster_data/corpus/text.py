@@ -24,7 +24,7 @@ from ..errors import DataError
 TEXT_SUFFIXES = (".txt", ".text", ".md")
 JSON_SUFFIXES = (".jsonl", ".json", ".ndjson")
 ON_BAD = ("fail", "skip", "replace")
-# Longer lines are taken for something that is no text; the largest books have some 20 MB.
+# Longer lines are taken for something that is not text; the largest books have some 20 MB.
 LINE_MOST = 256 << 20
 
 
@@ -47,7 +47,7 @@ class Division:
         try:
             re.compile(self.heading)
         except re.error as exc:
-            raise DataError(f"--boundary {self.heading} is no regular expression: {exc}") from exc
+            raise DataError(f"--boundary {self.heading} is not a regular expression: {exc}") from exc
 
     def documents(self, lines: Iterable[str]) -> Iterator[str]:
         """The documents in lines (each with its line end); those without anything but white space are dropped."""
@@ -116,7 +116,7 @@ def lines_of(file: IO[bytes] | gzip.GzipFile, name: str, bad: Bad) -> Iterator[t
     while raw := file.readline(LINE_MOST + 1):
         number += 1
         if len(raw) > LINE_MOST:
-            raise DataError(f"{name}: line {number} is longer than {LINE_MOST >> 20} MiB: divide it, it is no document")
+            raise DataError(f"{name}: line {number} is longer than {LINE_MOST >> 20} MiB: split the document")
         text = bad.line(f"{name}: line {number}", raw)
         if text is not None:
             yield number, text
@@ -127,7 +127,7 @@ def text_of(line: str, where: object, field: str = "text") -> str:
     try:
         value = json.loads(line)
     except ValueError as exc:
-        raise DataError(f"{where} is no JSON ({exc})") from exc
+        raise DataError(f"{where} is not JSON ({exc})") from exc
     except RecursionError as exc:
         raise DataError(f"{where} is nested too deeply to be read") from exc
     text = value.get(field) if isinstance(value, dict) else None
@@ -137,7 +137,7 @@ def text_of(line: str, where: object, field: str = "text") -> str:
         if not text.isascii():
             text.encode("utf-8")
     except UnicodeEncodeError as exc:
-        raise DataError(f"{where} holds half a surrogate pair, which is no character") from exc
+        raise DataError(f"{where} holds half a surrogate pair, which is not a character") from exc
     return text
 
 

@@ -179,7 +179,7 @@ def validate(folder: Path, seed: int = 0, jobs: int = 1, part: bool = False) -> 
     if (folder / manifest.INPUTS).exists():
         return validate_inputs(folder, seed, jobs, part)
     if not folder.is_dir():
-        raise DataError(f"{folder} is no folder: name one with inputs or shards")
+        raise DataError(f"{folder} is not a folder: name one with inputs or shards")
     texts = sorted(path for path in folder.iterdir() if path.suffix in (".jsonl", ".txt") and path.is_file())
     problems = each(check_text, folder, texts, jobs)
     if problems:

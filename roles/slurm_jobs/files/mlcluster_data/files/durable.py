@@ -255,7 +255,7 @@ def is_aside(name: str) -> bool:
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the parts of a relative path. Raises ValueError, with the reason, for what is no path of a file."""
+    """Return the parts of a relative path. Raises ValueError, with the reason, for what is not a path of a file."""
     parts = tuple(name.split("/"))
     if "\0" in name:
         raise ValueError("has a null byte in it")

@@ -71,7 +71,7 @@ class Journal:
 
 
 def read(path: Path) -> list[dict[str, t.Any]]:
-    """The lines of a journal that are whole; none where there is no file, or a link or a pipe, which is no journal."""
+    """Return the complete lines of a journal; none if there is no file, or if it is a link or a pipe."""
     found = []
     for line in _content(path).decode("utf-8", "replace").splitlines():
         with contextlib.suppress(ValueError):

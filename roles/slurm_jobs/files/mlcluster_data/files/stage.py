@@ -258,7 +258,7 @@ def _refuse_obstacles(folder: Directory, names: Collection[str], brought: Collec
             raise DataError(f"{durable.reason(exc)}, and {name} is to be staged below it: move it away") from exc
         with place:
             if place.state(last) is not None and not place.is_plain(last):
-                raise DataError(f"{place.path / last} is no plain file, and {name} is to be staged there: move it away")
+                raise DataError(f"{place.path / last} is not a plain file, but {name} belongs there: move it away")
             if place.state(last) is not None and name not in brought:
                 raise DataError(
                     f"{place.path / last} was not staged, and {name} of the source would replace it: move it away, or "

@@ -86,7 +86,7 @@ class Cache:
         return None
 
     def keep(self, shard: Shard, content: bytes) -> None:
-        """Put a shard here, if there is room; a full disk is said once and is no error."""
+        """Put a shard here, if there is room; a full disk is said once and is not an error."""
         try:
             self._make_room(len(content))
             # Gone where another one needed its room. Not synced: it is read only where it has the right sum.
@@ -156,4 +156,4 @@ class Reader:
             for group in webdataset.tariterators.group_by_keys(files):
                 yield from shards.samples_of(group, shard.name)
         except (tarfile.TarError, ValueError, EOFError) as exc:
-            raise CorruptError(f"{self.source.where}/{shard.name} is no tar of samples ({exc}): make it again") from exc
+            raise CorruptError(f"{self.source.where}/{shard.name} is not a tar of samples ({exc}): remake it") from exc

@@ -299,7 +299,7 @@ class Lock:
             return None
         except (ValueError, TypeError, RecursionError) as exc:
             raise NoLockError(
-                f"{here.path / name} is no lock of this program: see what it is, and move it away"
+                f"{here.path / name} is not a lock of this program: see what it is, and move it away"
             ) from exc
         except OSError as exc:
             if exc.errno not in STRANGE:

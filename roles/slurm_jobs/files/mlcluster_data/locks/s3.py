@@ -114,7 +114,7 @@ class S3Lock:
             return Owner(**{key: value for key, value in json.loads(found[0]).items() if key != "beats"}), found[1]
         except (ValueError, TypeError, AttributeError) as exc:
             where = self.prefix.under(self.name)
-            raise LockedError(f"{where} is no lock of this program: see what it is, and move it away") from exc
+            raise LockedError(f"{where} is not a lock of this program: see what it is, and move it away") from exc
 
     def _goes_on(self, owner: Owner, etag: str) -> bool:
         """Whether the owner writes it anew within the time after which it counts as left behind."""

@@ -62,7 +62,7 @@ def ranges(path: Path, start: int, size: int) -> Iterator[tuple[int, int]]:
             rest = file.readline(LINE_MOST)
             if len(rest) == LINE_MOST and not rest.endswith(b"\n"):
                 raise DataError(
-                    f"{path}: the line behind byte {start} is longer than {LINE_MOST >> 20} MiB: it is no document"
+                    f"{path}: the line behind byte {start} is longer than {LINE_MOST >> 20} MiB: it is not a document"
                 )
             end += len(rest) - 1
             yield start, end

@@ -77,7 +77,7 @@ def _slurm_task(environment: Mapping[str, str]) -> tuple[int, int]:
     except (ValueError, ZeroDivisionError) as exc:
         stated = ", ".join(f"{name}={value[:20]}" for name, value in zip(names, given))
         raise DataError(
-            f"{stated} is no task of an array: start it with sbatch --array, or give --task and --tasks"
+            f"{stated} is not a task of an array: start it with sbatch --array, or give --task and --tasks"
         ) from exc
 
 
@@ -374,7 +374,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--task", type=arguments.between(0, arguments.MOST), help="which task this is (else SLURM_ARRAY_TASK_ID)")
     add("--tasks", type=arguments.at_least_one, help="how many there are (else SLURM_ARRAY_TASK_COUNT)")
     add("--processes", type=arguments.workers, default=cores(), help="processes to encode with (the task's cores)")
-    add("--on-bad", choices=ON_BAD, default="fail", help="what to do with what is no UTF-8 or no JSON (fail)")
+    add("--on-bad", choices=ON_BAD, default="fail", help="what to do with what is not UTF-8 or no JSON (fail)")
     add("--whole", action="store_true", help="encode each text as a whole, not by a table of its words")
 
 

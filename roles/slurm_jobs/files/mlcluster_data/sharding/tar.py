@@ -153,7 +153,7 @@ def samples_of(group: dict[str, Any], name: str) -> list[tuple[int, np.ndarray]]
             content = json.loads(group["json"])
             return [(int(content["id"]), np.array(content["input_ids"], np.int64))]
         except (ValueError, KeyError, TypeError) as exc:
-            raise CorruptError(f"{name}: {group['__key__']}.json is no sample ({exc})") from exc
+            raise CorruptError(f"{name}: {group['__key__']}.json is not a sample ({exc})") from exc
     if missing := {"tokens.npy", "lengths.npy", "ids.npy"} - set(group):
         raise CorruptError(f"{name}: {group['__key__']} lacks {', '.join(sorted(missing))}")
     tokens, lengths, ids = (read_array(group[f"{part}.npy"], name) for part in ("tokens", "lengths", "ids"))

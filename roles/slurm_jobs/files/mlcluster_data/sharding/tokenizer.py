@@ -118,7 +118,7 @@ def load(name: str, secret: str = "") -> tuple[tokenizers.Tokenizer, dict[str, A
         found = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8"))
         return found, json.loads(config.read_text(encoding="utf-8")) if config.exists() else {}
     except Exception as exc:  # tokenizers raises plain Exception
-        raise DataError(f"{file} is no tokenizer ({exc}): give the tokenizer.json of a trained tokenizer") from exc
+        raise DataError(f"{file} is not a tokenizer ({exc}): give the tokenizer.json of a trained tokenizer") from exc
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ class Encoder:
         try:
             found = self._word_by_word(texts) if self.by_words else self._whole(texts)
         except (TypeError, UnicodeEncodeError) as exc:
-            raise DataError(f"a text cannot be encoded ({exc}): it holds what is no character") from exc
+            raise DataError(f"a text cannot be encoded ({exc}): it holds what is not a character") from exc
         return [b"".join((self._before, body, self._after)) for body in found]
 
     def _whole(self, texts: Iterable[str]) -> list[bytes]:

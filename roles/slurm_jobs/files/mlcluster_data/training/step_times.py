@@ -45,7 +45,7 @@ class StepTimes:
         self._pending: collections.deque[tuple[torch.cuda.Event, torch.cuda.Event]] = collections.deque()
 
     def begin(self) -> None:
-        """Count from now on: what came before was no step."""
+        """Count from now on: what came before was not a step."""
         self._began = time.monotonic()
 
     def batch_is_there(self) -> None:

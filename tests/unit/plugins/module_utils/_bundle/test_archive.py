@@ -24,7 +24,7 @@ def test_targets(text):
 
 
 @pytest.mark.parametrize("text", ["debian", "suse-py3.12", "debian-py3.9", "debian-py3.12.1", "-py3.12", ""])
-def test_unknown_target_is_rejected_with_the_choices(text):
+def test_unknown_target_is_rejected_with_choices(text):
     with pytest.raises(BundleError, match=r"debian, redhat, amazon .* 3\.14, such as debian-py3\.12"):
         archive.parse_target(text)
 
@@ -46,7 +46,7 @@ def test_files_have_fixed_order_date_and_owner():
 
 
 @pytest.mark.parametrize("path", ["/etc/x", "../x", "site/../../x", "deep//er/b", "./a.txt", "deep/.", ""])
-def test_path_outside_the_bundle_is_rejected(path):
+def test_path_outside_bundle_is_rejected(path):
     with pytest.raises(BundleError, match="would be unpacked elsewhere"):
         archive.archive({**FILES, path: Member(b"")}, 0)
 
@@ -57,7 +57,7 @@ def test_path_that_is_file_and_folder_is_rejected(path):
         archive.archive({**FILES, path: Member(b"x")}, 0)
 
 
-def test_order_of_input_does_not_change_the_archive():
+def test_order_of_input_does_not_change_archive():
     turned = dict(reversed(list(FILES.items())))
     assert archive.archive(FILES, 0) == archive.archive(turned, 0)
 
@@ -75,7 +75,7 @@ def test_tar_unpacks_long_names(tmp_path):
     assert (tmp_path / "mlcluster-bundle" / path).read_bytes() == b"x"
 
 
-def test_tree_checksum_changes_with_a_name_or_a_byte():
+def test_tree_checksum_changes_with_name_or_byte():
     sums = {
         archive.tree_sha256({"a": Member(b"1")}),
         archive.tree_sha256({"b": Member(b"1")}),
@@ -97,7 +97,7 @@ def test_unwritable_directory_is_reported(tmp_path):
         archive.write_file(tmp_path / "file" / "x", b"")
 
 
-def test_sums_are_those_of_the_unpacked_files(tmp_path):
+def test_sums_are_those_of_unpacked_files(tmp_path):
     packed = archive.archive({**FILES, "SUMS": Member(archive.sums(FILES))}, 0)
     with tarfile.open(fileobj=io.BytesIO(packed)) as source:
         source.extractall(tmp_path, filter="data")

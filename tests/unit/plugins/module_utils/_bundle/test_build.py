@@ -78,7 +78,7 @@ def test_manifest_lists_every_component_with_checksum(tmp_path):
     assert b'"python": "3.11"' in unpacked(built.data)["MANIFEST.json"]
 
 
-def test_bill_of_materials_matches_the_manifest(tmp_path):
+def test_bill_of_materials_matches_manifest(tmp_path):
     built = build.build(made.request(tmp_path), TARGET)
     document = json.loads(built.sbom)
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.5")
@@ -107,7 +107,7 @@ def test_same_input_gives_same_bytes_anywhere(tmp_path, monkeypatch):
     assert build.build(other, TARGET).sha256 != first.sha256
 
 
-def test_date_comes_from_the_request(tmp_path):
+def test_date_comes_from_request(tmp_path):
     built = build.build(made.request(tmp_path, epoch=0), TARGET)
     assert built.manifest["created"] == "1970-01-01T00:00:00Z"
 
@@ -119,7 +119,7 @@ def test_missing_runner_is_rejected(tmp_path):
         build.build(wanted, TARGET)
 
 
-def test_collection_for_newer_core_stops_the_build(tmp_path):
+def test_collection_for_newer_core_stops_build(tmp_path):
     wanted = made.request(tmp_path)
     made.write(tmp_path / "others/ansible_collections/ansible/posix/meta/runtime.yml", "requires_ansible: '>=2.20'\n")
     with pytest.raises(BundleError, match=r"needs ansible-core 2\.20 and this bundle has 2\.19\.1"):
@@ -216,7 +216,7 @@ def test_collection_inside_other_checkout_has_no_commit(repository):
     assert build.checkout(inner) == ("", 0)
 
 
-def test_other_collections_come_from_the_pinned_wheel(tmp_path):
+def test_other_collections_come_from_pinned_wheel(tmp_path):
     wheel = made.wheel(
         tmp_path / "w",
         "ansible",

@@ -63,7 +63,7 @@ print(*(module.__file__ for module in list(sys.modules.values()) if getattr(modu
 """
 
 
-def test_collection_modules_of_the_runner_are_compiled():
+def test_collection_modules_of_runner_are_compiled():
     done = subprocess.run([sys.executable, "-c", LOADS], cwd=ROOT, capture_output=True, text=True, check=True)
     below = ROOT / ".collections"
     loaded = [Path(name).relative_to(below) for name in done.stdout.splitlines() if name.startswith(str(below))]
@@ -89,7 +89,7 @@ def test_failing_python_is_named():
         compiled.compile_files(members(), "/bin/false")
 
 
-def test_manifest_names_the_compiling_python(tmp_path, monkeypatch):
+def test_manifest_names_compiling_python(tmp_path, monkeypatch):
     # The packages of the test are Python 3.11's, and any Python compiles them.
     monkeypatch.setattr(compiled, "interpreter", lambda python: sys.executable if python == "3.11" else "")
     built = build.build(made.request(tmp_path / "one"), Target("debian", "3.11"))

@@ -158,7 +158,7 @@ def test_collection_for_newer_core_is_rejected(tmp_path, needs, core, good):
             content.check_core("ansible.posix", root, core)
 
 
-def test_component_of_a_collection(tmp_path):
+def test_component_of_collection(tmp_path):
     root = made.collection(tmp_path, "ansible.posix")
     entry = content.component("ansible.posix", root, {"a": Member(b"")})
     assert {key: entry[key] for key in ("name", "version", "license", "kind")} == {

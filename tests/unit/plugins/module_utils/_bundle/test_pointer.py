@@ -36,7 +36,7 @@ def pointer_of(version="1.2.3", floor="", issued="now"):
     return pointer.content(version, floor, BUNDLES, issued)
 
 
-def test_content_of_a_pointer():
+def test_content_of_pointer():
     assert pointer_of(floor="1.0.0") == {
         "schema": "mlcluster.pointer/1",
         "version": "1.2.3",
@@ -50,7 +50,7 @@ def test_content_of_a_pointer():
     assert "floor" not in pointer_of()
 
 
-def test_text_of_a_pointer_round_trips():
+def test_text_of_pointer_round_trips():
     text = pointer.to_text(pointer_of(floor="1.0.0"))
     assert text.splitlines() == [
         "mlcluster.pointer/1",
@@ -103,7 +103,7 @@ def test_versions_are_numbers():
             pointer.number(text)
 
 
-def test_openssl_verifies_with_the_one_line_public_key(key, tmp_path):
+def test_openssl_verifies_with_one_line_public_key(key, tmp_path):
     path = tmp_path / "pointer"
     assert pointer.write(pointer_of(), path, key, check=False)
     first, text = path.read_text().split("\n", 1)

@@ -120,7 +120,7 @@ def test_missing_pip_is_reported(tmp_path):
         wheels.fetch([str(tmp_path / "none")], lock, tmp_path / "cache", Target("debian", "3.12"))
 
 
-def test_core_version_of_a_lock(tmp_path):
+def test_core_version_of_lock(tmp_path):
     assert wheels.core_version(made.write(tmp_path / "l", "x==1\nansible-core==2.19.14 \\\n"), "3.12") == "2.19.14"
     with pytest.raises(BundleError, match="does not pin ansible-core"):
         wheels.core_version(made.write(tmp_path / "l", "x==1\n"), "3.12")

@@ -88,7 +88,7 @@ def test_another_deployment_type_is_made_and_held_against():
     assert not any("type" in one for one in fsx.differences(there, older))
 
 
-def test_the_same_wishes_have_the_same_token_and_others_another():
+def test_same_wishes_have_same_token_and_others_another():
     first, second = fsx.request(WANTED), fsx.request(dict(reversed(WANTED.items())))
     assert first["ClientRequestToken"] == second["ClientRequestToken"]
     assert len(first["ClientRequestToken"]) <= 63
@@ -123,7 +123,7 @@ def test_that_of_another_cluster_is_refused_and_never_taken_for_its_own():
         fsx.find(Fsx(theirs, FOUND, own), "checkpoints", "", "train")
 
 
-def test_two_of_a_name_are_refused():
+def test_two_of_name_are_refused():
     with pytest.raises(
         aws.AwsError, match="fs-0123456789abcdef2, fs-x all carry the tag mlcluster:filesystem=checkpoints"
     ):
@@ -146,7 +146,7 @@ def test_adopted_as_it_is():
         ({"FileSystemType": "ONTAP"}, "is of type ONTAP and not LUSTRE"),
     ],
 )
-def test_what_it_has_otherwise_is_told(changes, said):
+def test_what_it_has_otherwise_is_reported(changes, said):
     (problem,) = fsx.differences(other(**changes), WANTED)
     assert said in problem
 
@@ -162,26 +162,26 @@ def test_only_missing_ties_are_made():
     assert set(made["S3"]) == {"AutoImportPolicy", "AutoExportPolicy"}
 
 
-def test_a_path_tied_elsewhere_is_refused():
+def test_path_tied_elsewhere_is_refused():
     there = [{"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://old"}]
     with pytest.raises(aws.AwsError, match="is tied to s3://old and not to s3://data; undo that by hand"):
         fsx.missing_associations(there, {**WANTED, "associations": [{"path": "/datasets", "s3": "s3://data"}]})
 
 
-def test_waiting_ends_with_what_is_told(monkeypatch):
+def test_waiting_ends_with_what_is_reported(monkeypatch):
     answers = iter(["CREATING", "CREATING", "AVAILABLE"])
     monkeypatch.setattr(fsx.time, "sleep", lambda seconds: None)
     fsx.wait(lambda: [{"Lifecycle": next(answers)}], "fs-1", 60)
     assert next(answers, None) is None
 
 
-def test_a_failed_one_is_told_with_its_reason():
+def test_failed_one_is_reported_with_its_reason():
     failed = {"Lifecycle": "FAILED", "FailureDetails": {"Message": "no capacity in this zone"}}
     with pytest.raises(aws.AwsError, match="fs-1 is FAILED: no capacity in this zone"):
         fsx.wait(lambda: [failed], "fs-1", 60)
 
 
-def test_a_tie_that_failed_is_told_and_not_waited_for():
+def test_tie_that_failed_is_reported_and_not_waited_for():
     tie = {"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://data", "Lifecycle": "FAILED"}
     tie["FailureDetails"] = {"Message": "the bucket is in another region"}
     with pytest.raises(
@@ -190,6 +190,6 @@ def test_a_tie_that_failed_is_told_and_not_waited_for():
         fsx.wait(lambda: [{**tie, "Lifecycle": "AVAILABLE"}, tie], "a tie of fs-1", 3600)
 
 
-def test_waiting_has_an_end():
+def test_waiting_has_end():
     with pytest.raises(aws.AwsError, match="fs-1 is still CREATING after -1 s; run this again later"):
         fsx.wait(lambda: [{"Lifecycle": "CREATING"}], "fs-1", -1)

@@ -55,7 +55,7 @@ def changed(change):
     return found
 
 
-def test_a_whole_network_lacks_nothing_and_keeps_its_zone():
+def test_whole_network_lacks_nothing_and_keeps_its_zone():
     assert plan(WHOLE) == {"refusals": [], "actions": [], "todo": [], "zone": "b"}
 
 
@@ -129,7 +129,7 @@ def test_networks_are_compared_as_ec2_writes_them(people):
     assert network.wanted_rules("ssh", {**WANTED, "ssh_cidrs": people}) == ["tcp 22 from 10.9.0.1/32"]
 
 
-def test_every_wrong_wish_is_told_at_once():
+def test_every_wrong_wish_is_reported_at_once():
     wishes = {
         **WANTED, "cidr": "10.0.0.0/8", "public_cidr": "no", "ssh_cidrs": ["::/0", "2001:db8::/32", "10.0.0.1/8", ""],
         "grafana_port": 0,

@@ -40,7 +40,7 @@ def program(*answers, profile=None):
     return pcluster.Pcluster(Host(*answers), "/opt/pcluster", "c", "us-east-1", profile)
 
 
-def test_a_dry_run_is_judged_by_its_message():
+def test_dry_run_is_judged_by_its_message():
     warned = {**DRY, "validationMessages": [{"level": "WARNING", "type": "V", "message": "costs"}]}
     assert program(warned).dry_run("f") == (True, DRY["message"], ["WARNING: costs (V)"])
     good, message, findings = program(REFUSED).dry_run("f")
@@ -48,7 +48,7 @@ def test_a_dry_run_is_judged_by_its_message():
     assert findings == ["ERROR: no such key (KeyPairValidator)"]
 
 
-def test_the_command_is_a_list():
+def test_command_is_list():
     one = program(DRY, profile="train")
     one.dry_run("/tmp/a b.yaml")
     assert one.host.asked == [
@@ -57,7 +57,7 @@ def test_the_command_is_a_list():
     ]  # fmt: skip
 
 
-def test_no_cluster_of_the_name():
+def test_no_cluster_of_name():
     assert program(NONE).describe() is None
 
 
@@ -66,7 +66,7 @@ def test_another_failure_is_no_missing_cluster():
         program({"message": "Bad Request: not allowed"}).describe()
 
 
-def test_a_refused_creation_tells_every_reason():
+def test_refused_creation_tells_every_reason():
     with pytest.raises(aws.AwsError, match=r"was refused: Invalid cluster configuration\.; ERROR: no such key"):
         program(REFUSED).create("f", True)
 
@@ -78,7 +78,7 @@ def test_no_answer_at_all():
         program(CommandResult(1, "", "warning\nAWS Credentials not found.\n")).describe()
 
 
-def test_a_program_without_its_packages():
+def test_program_without_its_packages():
     said = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'connexion'\n"
     with pytest.raises(
         aws.AwsError, match="said: ModuleNotFoundError: No module named 'connexion'; make pcluster installs"
@@ -94,7 +94,7 @@ def test_no_program():
         program(missing).describe()
 
 
-def test_words_before_the_answer_are_passed_over():
+def test_words_before_answer_are_passed_over():
     assert pcluster.parse('DeprecationWarning: old\n{"a": 1}') == {"a": 1}
     with pytest.raises(ValueError, match="no JSON in the answer"):
         pcluster.parse("nothing")
@@ -127,7 +127,7 @@ def test_waiting_returns_with_news_and_not_with_minutes(monkeypatch):
     assert len(waited) == 2
 
 
-def test_a_patient_one_waits_out_its_time_or_for_the_status(monkeypatch):
+def test_patient_one_waits_out_its_time_or_for_status(monkeypatch):
     running = {"clusterName": "c", "clusterStatus": "CREATE_IN_PROGRESS"}
     events = [
         {"events": [{"logicalResourceId": name, "resourceStatus": "CREATE_COMPLETE"}]} for name in ("a", "b", "c")
@@ -140,7 +140,7 @@ def test_a_patient_one_waits_out_its_time_or_for_the_status(monkeypatch):
     assert len(waited) == 2
 
 
-def test_waiting_for_the_end_of_a_deletion():
+def test_waiting_for_end_of_deletion():
     assert program(NONE).wait("", 60) == (None, "c: deleted")
 
 

@@ -26,7 +26,7 @@ class Pricing:
         return {"PriceList": self.products}
 
 
-def test_one_price_is_the_price():
+def test_one_price_is_price():
     pricing = Pricing({"USD": "0.0960000000"}, {"USD": "0.0960000000"}, {"USD": "0"}, {"CNY": "1"})
     assert price.look(pricing, "c5d.large", "us-east-1") == {"dollars": 0.096, "reason": ""}
     assert (pricing.asked["instanceType"], pricing.asked["regionCode"]) == ("c5d.large", "us-east-1")
@@ -39,6 +39,6 @@ def test_no_price_and_several_are_unknown(prices, count):
     assert found == {"dollars": None, "reason": f"the price list has {count} prices of it in us-east-1"}
 
 
-def test_what_is_not_by_the_hour_is_no_price():
+def test_what_is_not_by_hour_is_no_price():
     size = {"unit": "Quantity", "pricePerUnit": {"USD": "9"}}
     assert price.prices({"terms": {"OnDemand": {"t": {"priceDimensions": {"d": size}}}}}) == set()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 CHECK = 0xAE8B14860A799888
 
 
-def test_crc64_has_the_check_value_of_its_specification():
+def test_crc64_has_check_value_of_its_specification():
     assert s3_sums._slow_crc64(b"123456789") == CHECK
 
 
@@ -52,7 +52,7 @@ def test_sha256_of_parts(data, step):
 
 
 @given(st.binary(max_size=40), st.integers(1, 16), st.integers(1, 16))
-def test_crc64_is_the_same_whatever_the_parts_are(data, one, other):
+def test_crc64_is_same_whatever_parts_are(data, one, other):
     first, second = (s3_sums.sums(io.BytesIO(data), "crc64nvme", step) for step in (one, other))
     assert first.whole == second.whole
     assert (first.kind, first.field) == ("FULL_OBJECT", "ChecksumCRC64NVME")

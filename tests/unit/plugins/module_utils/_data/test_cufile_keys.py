@@ -23,7 +23,7 @@ def test_no_name_stands_twice_or_above_another():
 
 
 @pytest.mark.parametrize("entry", KEYS, ids=lambda entry: entry["name"])
-def test_an_entry_is_whole(entry):
+def test_entry_is_whole(entry):
     assert re.fullmatch(r"[a-z]+(\.[a-z0-9_]+){1,2}", entry["name"], re.IGNORECASE)
     assert entry["kind"] in KINDS
     assert RELEASE.fullmatch(entry["since"])

@@ -53,7 +53,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
-def test_the_rows_of_the_published_tables(row):
+def test_rows_of_published_tables(row):
     name, vcpus, memory, devices, each, disks, size, efa, gbps, cards = row
     facts = instance_types.lookup(name)
     accelerators = None
@@ -81,7 +81,7 @@ def test_the_rows_of_the_published_tables(row):
 @pytest.mark.parametrize(
     "name", ["", "p5", "p5.48", "48xlarge", "p5.48xlarge ", "p5.48xlarge 192", "\np5.48xlarge", None, 5]
 )
-def test_what_is_not_a_type_is_unknown(name):
+def test_what_is_not_type_is_unknown(name):
     assert instance_types.lookup(name) is None
 
 
@@ -95,7 +95,7 @@ def test_ultraservers_have_what_sources_confirm_and_no_more():
     assert [name for name in ultraservers.TYPES if instance_types.lookup(name)] == ["p6e-gb200.36xlarge"]
 
 
-def test_type_with_efa_of_a_number_that_is_not_known():
+def test_type_with_efa_of_number_that_is_not_known():
     assert instance_types.has_efa(instance_types.lookup("p6e-gb200.36xlarge"))
     assert instance_types.has_efa(instance_types.lookup("p5.48xlarge"))
     assert not instance_types.has_efa(instance_types.lookup("trn1.2xlarge"))
@@ -119,5 +119,5 @@ def test_every_line_is_readable_and_sane():
             assert accelerators["count"] > 0 < accelerators["memory_mib"]
 
 
-def test_the_table_stays_small_enough_to_travel_with_a_module():
+def test_table_stays_small_enough_to_travel_with_module():
     assert Path(instance_types.__file__).stat().st_size < 60000

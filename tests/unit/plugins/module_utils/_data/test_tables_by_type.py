@@ -16,7 +16,7 @@ TYPES = {name: instance_types.lookup(name) for name in instance_types.names()}
 ACCELERATED = {name: facts for name, facts in TYPES.items() if facts["accelerators"] and instance_types.has_efa(facts)}
 
 
-def test_each_gpu_has_nvlinks_or_a_reason():
+def test_each_gpu_has_nvlinks_or_reason():
     several = {
         facts["accelerators"]["name"]
         for facts in TYPES.values()
@@ -32,7 +32,7 @@ def test_each_gpu_has_nvlinks_or_a_reason():
 
 
 @pytest.mark.parametrize("name", ACCELERATED)
-def test_each_type_has_a_bandwidth_or_a_reason(name):
+def test_each_type_has_bandwidth_or_reason(name):
     published = {row[0] for row in thresholds._FIGURES}
     reasons = [pattern for pattern in thresholds.UNPUBLISHED if re.fullmatch(pattern, name)]
     assert (name in published) != bool(reasons), (
@@ -48,7 +48,7 @@ def test_reasons_and_figures_are_of_known_types():
 
 
 @pytest.mark.parametrize("name", ACCELERATED)
-def test_each_type_is_of_an_nccl_family(name):
+def test_each_type_is_of_nccl_family(name):
     assert any(re.fullmatch(family["types"], name) for family in FAMILIES), f"add {name} to FAMILIES of nccl_env.py"
 
 
@@ -61,7 +61,7 @@ def test_added_type_is_one_row_with_its_source(monkeypatch):
     assert instance_types.names()[-1] == "zz9.48xlarge"
 
 
-def test_additions_are_no_types_of_the_generator():
+def test_additions_are_no_types_of_generator():
     generated = {row.split(" ", 1)[0] for row in instance_types.TABLE.splitlines() if row}
     added = {row.split(" ", 1)[0]: source for row, source in instance_types.ADDITIONS.items()}
     assert not generated & set(added), "the generator knows them by now: remove the rows"

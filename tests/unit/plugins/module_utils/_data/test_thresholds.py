@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types, thresholds
 
 
-def test_every_figure_is_of_a_known_type_and_within_what_its_network_or_nvlink_can_carry():
+def test_every_figure_is_of_known_type_and_within_what_its_network_or_nvlink_can_carry():
     for kind, nodes, collective, figures, source in thresholds._FIGURES:
         assert instance_types.lookup(kind)["efa_interfaces"] > 0
         assert instance_types.lookup(kind)["accelerators"]["count"] == thresholds.RANKS_PER_NODE

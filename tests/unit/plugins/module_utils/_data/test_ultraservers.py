@@ -11,14 +11,14 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data.ultraservers i
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_listed_type_is_an_ultraserver(name):
+def test_listed_type_is_ultraserver(name):
     assert is_ultraserver(name) is True
 
 
 @pytest.mark.parametrize(
     "name", ["p6e-gb200", "p6e-gb300r.36xlarge", "p7e-x.1xlarge", "p7-gb400.8xlarge", "u-p6e-gb200x72"]
 )
-def test_name_of_such_a_family_is_not_known(name):
+def test_name_of_such_family_is_not_known(name):
     assert is_ultraserver(name) is None
 
 
@@ -29,5 +29,5 @@ def test_other_type_is_none(name):
     assert is_ultraserver(name) is False
 
 
-def test_every_other_type_of_the_table_is_none():
+def test_every_other_type_of_table_is_none():
     assert {is_ultraserver(name) for name in instance_types.names() if name not in TYPES} == {False}

@@ -49,7 +49,7 @@ def test_codes_of_nvidias_catalog(code, bucket, severity):
     assert (found["bucket"], found["severity"]) == (bucket, severity)
 
 
-def test_a_fatal_error_of_nvlink_takes_a_reset():
+def test_fatal_error_of_nvlink_takes_reset():
     assert xid_catalog.classify(149, "NETIR_LINK_EVT Fatal XC0 i0 Link 08")["severity"] == "reset"
     assert xid_catalog.classify(145, "RLW_CTRL Nonfatal XC1 i0 Link -1")["severity"] == "monitor"
     assert xid_catalog.classify(31, "Fatal")["severity"] == "none"

@@ -61,7 +61,7 @@ def test_hardware_decides_what_is_not_said():
     assert "EphemeralVolume" not in cpus["ComputeSettings"]["LocalStorage"]
 
 
-def test_wishes_of_a_queue():
+def test_wishes_of_queue():
     queue = only_queue(
         rendered(
             queues=[
@@ -104,7 +104,7 @@ def test_resource_group_of_reservations():
     assert resource["CapacityReservationTarget"] == {"CapacityReservationResourceGroupArn": arn}
 
 
-def test_hook_is_wired_into_every_node_with_the_rights_to_read_it():
+def test_hook_is_wired_into_every_node_with_rights_to_read_it():
     config = rendered(hook={**HOOK, "args": ["--deadline", 900]})
     for owner in (config["HeadNode"], only_queue(config)):
         action = owner["CustomActions"]["OnNodeConfigured"]
@@ -116,7 +116,7 @@ def test_hook_is_wired_into_every_node_with_the_rights_to_read_it():
         ]
 
 
-def test_what_the_args_of_the_hook_name_in_s3_may_be_read_and_the_log_be_written():
+def test_what_args_of_hook_name_in_s3_may_be_read_and_log_be_written():
     args = ["--vars", "s3://site/train/vars.yml", "--best-effort", "--log-prefix", "s3://tools/logs/"]
     config = rendered(hook={**HOOK, "args": args}, s3=[{"bucket": "site"}])
     for owner in (config["HeadNode"], only_queue(config)):
@@ -152,13 +152,13 @@ def test_hook_by_pointer_reads_no_logs_of_other_nodes():
     assert config["HeadNode"]["Iam"]["S3Access"] == [{"BucketName": "tools", "KeyName": "mlcluster/*"}]
 
 
-def test_a_queue_may_do_without_the_hook():
+def test_queue_may_do_without_hook():
     config = rendered(hook=HOOK, queues=[queue_of(hook=False)])
     assert "CustomActions" not in only_queue(config)
     assert "CustomActions" in config["HeadNode"]
 
 
-def test_rights_of_a_queue_go_before_those_of_the_cluster():
+def test_rights_of_queue_go_before_those_of_cluster():
     config = rendered(
         s3=[{"bucket": "data"}, {"bucket": "checkpoints", "write": True}],
         queues=[queue_of(), queue_of(name="cpus", s3=[{"bucket": "data", "prefix": "/raw/", "write": True}])],
@@ -169,14 +169,14 @@ def test_rights_of_a_queue_go_before_those_of_the_cluster():
     assert config["HeadNode"]["Iam"]["S3Access"] == gpus["Iam"]["S3Access"]
 
 
-def test_words_of_a_template_stay_words():
+def test_words_of_template_stay_words():
     text = "{{ lookup('pipe', 'id') }}: [x]\n- #"
     config = rendered(tags={"note": text}, hook={**HOOK, "args": ["--vars", text]})
     assert config["Tags"] == [{"Key": "note", "Value": text}]
     assert only_queue(config)["CustomActions"]["OnNodeConfigured"]["Args"][-1] == text
 
 
-def test_filesystems_existing_beside_and_by_the_cluster():
+def test_filesystems_existing_beside_and_by_cluster():
     config = rendered(
         identifiers={"beside": "fs-0123456789abcdef2"},
         filesystems=[
@@ -196,7 +196,7 @@ def test_filesystems_existing_beside_and_by_the_cluster():
     assert later == {"FileSystemId": "fs-00000000000000003"}
 
 
-def test_the_deployment_type_is_the_one_that_is_given():
+def test_deployment_type_is_one_that_is_given():
     older = {"name": "data", "mount": "/fsx1", "by_cluster": True, "gib": 1200, "throughput": 100}
     config = rendered(filesystems=[{**older, "deployment": "PERSISTENT_1"}])
     (made,) = (entry["FsxLustreSettings"] for entry in config["SharedStorage"])
@@ -211,7 +211,7 @@ def test_groups_are_added_and_never_replace():
     assert "SecurityGroups" not in only_queue(config)["Networking"]
 
 
-def test_ssh_is_never_open_to_the_world():
+def test_ssh_is_never_open_to_world():
     assert rendered()["HeadNode"]["Ssh"] == {"AllowedIps": "10.0.0.0/16"}
     assert rendered(head_ssh_cidr="203.0.113.0/24")["HeadNode"]["Ssh"]["AllowedIps"] == "203.0.113.0/24"
 
@@ -228,7 +228,7 @@ def test_extra_is_laid_over():
     assert config["LoginNodes"] == {"Pools": []}
 
 
-def test_rendering_leaves_the_variables_alone():
+def test_rendering_leaves_variables_alone():
     given = settings(hook=HOOK, s3=[{"bucket": "data"}], extra={"Tags": []})
     before = copy.deepcopy(given)
     _cluster_config.render(given, _cluster_config.NETWORK, {})

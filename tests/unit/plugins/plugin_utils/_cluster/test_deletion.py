@@ -47,7 +47,7 @@ def test_what_was_made_goes_unless_it_is_retained_and_what_was_there_stays():
 
 
 @pytest.mark.parametrize("shared", [None, [], "x", [None, 7]])
-def test_a_cluster_without_storage_keeps_its_logs(shared):
+def test_cluster_without_storage_keeps_its_logs(shared):
     assert fate(shared) == {"names": [], "goes": [], "stays": ["logs in CloudWatch"]}
 
 

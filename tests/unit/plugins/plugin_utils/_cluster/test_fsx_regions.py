@@ -40,7 +40,7 @@ def problems(region, filesystem, **changes):
         ("ap-southeast-5", OLDER, "deployment is PERSISTENT_1, which the FSx for Lustre User Guide"),
     ],
 )
-def test_what_a_region_lacks_is_refused(region, filesystem, words):
+def test_what_region_lacks_is_refused(region, filesystem, words):
     (problem,) = problems(region, filesystem)
     assert problem.startswith("file system 'data': ") and words in problem
 
@@ -59,11 +59,11 @@ def test_what_a_region_lacks_is_refused(region, filesystem, words):
         ("ap-southeast-3", {"id": "fs-0e4b1c9a72d35f806"}),
     ],
 )
-def test_what_a_region_has_or_may_have_is_accepted(region, filesystem):
+def test_what_region_has_or_may_have_is_accepted(region, filesystem):
     assert problems(region, filesystem) == []
 
 
-def test_own_word_goes_before_the_table():
+def test_own_word_goes_before_table():
     assert problems("ap-southeast-3", EFA, fsx_regions={"ap-southeast-3": "all"}) == []
     assert "without EFA" in problems("us-east-2", EFA, fsx_regions={"us-east-2": "slow"})[0]
     (problem,) = problems("ap-southeast-3", OLDER, fsx_regions={"ap-southeast-3": "efa"})
@@ -88,7 +88,7 @@ def test_unknown_region_is_noted_where_something_is_made():
         assert _cluster_problems.notes(settings(region=region, filesystems=filesystems, fsx_regions=own)) == []
 
 
-def test_documentation_has_the_table():
+def test_documentation_has_table():
     text = (CHECKOUT / "docs/cluster.md").read_text(encoding="utf-8")
     rows = [
         line.split("|")[1:4] for line in text.splitlines() if line.endswith(("| `all` |", "| `slow` |", "| `old` |"))

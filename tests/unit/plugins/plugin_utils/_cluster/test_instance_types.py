@@ -38,7 +38,7 @@ def seen(entry):
     }
 
 
-def test_every_type_of_the_table_is_as_ec2_describes_it(ec2):
+def test_every_type_of_table_is_as_ec2_describes_it(ec2):
     # Parts of a GPU are one in the table, and none in what EC2 says.
     names = [name for name in instance_types.names() if name in ec2 and not name.startswith(("g6f.", "gr6f."))]
     assert len(names) > 400
@@ -50,11 +50,11 @@ def test_every_type_of_the_table_is_as_ec2_describes_it(ec2):
     assert unlike == {}
 
 
-def test_a_type_that_the_table_does_not_know():
+def test_type_that_table_does_not_know():
     assert _cluster_types.described("c7i.4xlarge") is None
 
 
-def test_every_place_of_a_type_is_found_and_nothing_else_is_stumbled_over():
+def test_every_place_of_type_is_found_and_nothing_else_is_stumbled_over():
     config = {
         "HeadNode": {"InstanceType": "c7i.4xlarge"},
         "Scheduling": {

@@ -43,12 +43,12 @@ def changed(change):
     return config
 
 
-def test_a_good_configuration_is_left_alone():
+def test_good_configuration_is_left_unchanged():
     reviewed = _cluster_lint.review(GOOD, ["c7i.4xlarge", "p5.48xlarge"])
     assert (reviewed["problems"], reviewed["repaired"]) == ([], None)
 
 
-def test_the_original_is_never_changed():
+def test_original_is_never_changed():
     config = changed(lambda it: it["Image"].update(Os="alinux2"))
     before = copy.deepcopy(config)
     reviewed = _cluster_lint.review(config)
@@ -63,7 +63,7 @@ def test_repairs_need_no_second_repair():
     assert _cluster_lint.review(once["repaired"])["problems"] == []
 
 
-def test_storage_of_every_kind_that_would_go_with_the_cluster_is_told():
+def test_storage_of_every_kind_that_would_go_with_cluster_is_reported():
     config = changed(
         lambda it: it.update(
             SharedStorage=[
@@ -83,7 +83,7 @@ def test_storage_of_every_kind_that_would_go_with_the_cluster_is_told():
     ]
 
 
-def test_who_may_write_script_or_variables_of_all_nodes_is_told():
+def test_who_may_write_script_or_variables_of_all_nodes_is_reported():
     def wire(it):
         script = {"OnNodeConfigured": {"Script": "s3://tools/hooks/on.sh", "Args": ["--vars", "s3://vars/v.json"]}}
         it["HeadNode"].update(CustomActions=script)
@@ -112,7 +112,7 @@ def places(value, path=()):
         yield from places(inner, (*path, key))
 
 
-def test_no_value_anywhere_ends_in_a_traceback():
+def test_no_value_anywhere_ends_in_traceback():
     path = Path(__file__).parents[4] / "integration" / "cluster" / "mistakes.yaml"
     mistakes = yaml.safe_load(path.read_text(encoding="utf-8"))
     for place in places(mistakes):
@@ -126,13 +126,13 @@ def test_no_value_anywhere_ends_in_a_traceback():
             assert all(_cluster_lint.said(problem) for problem in reviewed["problems"])
 
 
-def test_sections_of_the_wrong_kind_are_left_to_the_schema():
+def test_sections_of_wrong_kind_are_left_to_schema():
     for wrong in (None, [], "text", 3):
         config = {"Image": wrong, "HeadNode": wrong, "Scheduling": wrong, "SharedStorage": wrong, "Iam": wrong}
         assert _cluster_lint.review(config, [])["problems"] == []
 
 
-def test_alternatives_are_of_the_same_class_size_and_chip():
+def test_alternatives_are_of_same_class_size_and_chip():
     offered = ["c5.4xlarge", "c7i.4xlarge", "c8g.4xlarge", "c7i.2xlarge", "m7i.4xlarge", "c6in.4xlarge", "odd"]
     assert _cluster_lint.alternatives("c6i.4xlarge", offered) == ["c7i.4xlarge", "c6in.4xlarge", "c5.4xlarge"]
     assert _cluster_lint.alternatives("c6g.4xlarge", offered) == ["c8g.4xlarge"]
@@ -147,7 +147,7 @@ def test_nothing_to_offer_instead():
     )
 
 
-def test_a_complaint_of_the_schema_that_is_none_of_ours_is_told():
+def test_complaint_of_schema_that_is_invalid_of_ours_is_reported():
     answer = {**ANSWER, "schema": [{"path": "Imds", "message": "Not a valid mapping type."}], "judged": False}
     verdict = _cluster_lint.verdict(_cluster_lint.review(GOOD, None), answer)
     assert verdict["errors"] == [
@@ -158,7 +158,7 @@ def test_a_complaint_of_the_schema_that_is_none_of_ours_is_told():
     assert "was not checked, for EC2 was not asked" in verdict["notes"][0]
 
 
-def test_a_complaint_that_is_one_of_ours_is_told_once():
+def test_complaint_that_is_one_of_ours_is_reported_once():
     config = changed(lambda it: it["Image"].update(Os="alinux2"))
     answer = {**ANSWER, "schema": [{"path": "Image/Os", "message": "Must be one of: alinux2023."}]}
     verdict = _cluster_lint.verdict(_cluster_lint.review(config, None), answer)
@@ -172,7 +172,7 @@ def test_findings_by_their_level():
     assert (verdict["errors"], verdict["warnings"], verdict["notes"]) == (["ERROR (V)"], ["WARNING (V)"], ["INFO (V)"])
 
 
-def test_only_types_that_the_user_named_count_as_assumed():
+def test_only_types_that_user_named_count_as_assumed():
     verdict = _cluster_lint.verdict(
         _cluster_lint.review(GOOD, None), {**ANSWER, "assumed": ["c7i.4xlarge", "m7i.large"]}
     )

@@ -23,14 +23,14 @@ def problem_of(**changes):
     return problem
 
 
-def test_args_that_the_hook_would_refuse_on_every_node_are_refused_before():
+def test_args_that_hook_would_refuse_on_every_node_are_refused_before():
     hook = {**HOOK, "args": ["--on-failur", "drain", "--required", "--deadline"]}
     first, second = _cluster_problems.problems(settings(hook=hook))
     assert first.startswith("hook: args has '--on-failur'; it may have --required, --best-effort, --vars, ")
     assert second == "hook: args has --deadline without a value; give one"
 
 
-def test_the_options_of_the_hook_are_those_of_the_hook_itself():
+def test_options_of_hook_are_those_of_hook_itself():
     script = (Path(__file__).resolve().parents[5] / "hooks/on_node_configured.sh").read_text(encoding="utf-8")
     taken = set(re.findall(r"\[([a-z0-9-]+)\]='?", script.partition("takes=(")[2].partition("\n)")[0]))
     ours = {name.replace("_", "-") for name in _cluster_problems.HOOK_OPTIONS}
@@ -154,7 +154,7 @@ def every_place():
 
 
 @pytest.mark.parametrize("put", [pytest.param(put, id=name) for name, put in every_place()])
-def test_a_value_of_the_wrong_kind_is_told_and_never_a_traceback(put):
+def test_value_of_wrong_kind_is_reported_and_never_traceback(put):
     for trap in TRAPS:
         given = settings(**put(trap))
         found = _cluster_problems.problems(given)
@@ -187,7 +187,7 @@ def test_all_problems_at_once():
     assert len(_cluster_problems.problems(settings(name="", region="", queues=[queue_of(count=-1, capacity="x")]))) == 4
 
 
-def test_values_of_an_example_are_told_all_in_one_go_by_where_they_stand():
+def test_values_of_example_are_reported_all_in_one_go_by_where_they_stand():
     network = {"head_subnet": "subnet-00000000000000000", "groups": ["sg-0123456789abcdef0", "sg-0b7e2d41f86c93a50"]}
     given = settings(
         hook={**HOOK, "sha256": "0" * 64},

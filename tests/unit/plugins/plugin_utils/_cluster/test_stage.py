@@ -18,7 +18,7 @@ def upload(**changes):
     return {"source": "/data", "bucket": "train-data", **changes}
 
 
-def test_all_mistakes_at_once_a_sentence_each():
+def test_all_mistakes_at_once_sentence_each():
     found = stage.problems(
         [{"nmae": "x"}, {"name": "No_Bucket"}], [upload(delet=True), {"source": "/a"}, upload(sample="a.tar")]
     )
@@ -43,12 +43,12 @@ def test_delete_beside_another_prefix_is_right():
 
 
 @pytest.mark.parametrize(("key", "trap"), [*itertools.product(stage.UPLOAD_KEYS, TRAPS)])
-def test_no_value_ends_in_a_traceback(key, trap):
+def test_no_value_ends_in_traceback(key, trap):
     for sentence in stage.plan([{"name": trap}], [upload(**{key: trap}), upload()])["problems"]:
         assert len(sentence.splitlines()) == 1
 
 
-def test_our_manifests_go_with_the_sample_and_others_do_not(tmp_path):
+def test_our_manifests_go_with_sample_and_others_do_not(tmp_path):
     for folder, name, text in (
         ("shards", "manifest.json", json.dumps({"schema": "mlcluster.dataset/1"})),
         ("web", "manifest.json", json.dumps({"schema": "extension/3"})),
@@ -71,5 +71,5 @@ def test_statements_of_others_stay(others):
     assert stage.policy(json.dumps(made), OURS) == made
 
 
-def test_a_bucket_without_a_policy():
+def test_bucket_without_policy():
     assert stage.policy("", OURS) == OURS

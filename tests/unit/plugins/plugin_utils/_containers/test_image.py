@@ -35,7 +35,7 @@ def made(requirements: str = REQUIREMENTS, version: str = "1.51.0", template: st
     return recipe({**GOOD, **settings}, efa, requirements, template)
 
 
-def test_the_versions_that_the_scan_compares_are_told():
+def test_versions_that_scan_compares_are_reported():
     image = made()
     assert image["problems"] == []
     assert image["versions"] == {
@@ -47,7 +47,7 @@ def test_the_versions_that_the_scan_compares_are_told():
     }
 
 
-def test_the_same_recipe_has_the_same_name_and_another_one_another():
+def test_same_recipe_has_same_name_and_another_one_another():
     image = made(push="registry.example/training")
     assert image["tag"] == made()["tag"]
     assert image["remote"] == "registry.example/" + image["tag"]
@@ -62,11 +62,11 @@ def test_the_same_recipe_has_the_same_name_and_another_one_another():
 
 
 @pytest.mark.parametrize(("version", "known"), [("1.49.9", False), ("1.50.0", True), ("1.51.0", True)])
-def test_an_installer_that_knows_images_of_ngc_does_not_take_this_for_one(version, known):
+def test_installer_that_knows_images_of_ngc_does_not_take_this_for_one(version, known):
     assert ("--disable-ngc" in made(version=version)["efa_arguments"]) == known
 
 
-def test_what_is_fetched_and_the_arguments_of_the_build():
+def test_what_is_fetched_and_arguments_of_build():
     image = made(mirror_url="s3://bucket/x", build_arguments={"PIP_INDEX_URL": "https://mirror/simple", "A": 1})
     assert image["build_arguments"] == ["--build-arg", "A=1", "--build-arg", "PIP_INDEX_URL=https://mirror/simple"]
     (file,) = image["files"]
@@ -102,7 +102,7 @@ def test_settings_that_no_build_could_use(changed, words):
         (REQUIREMENTS.replace("megatron-core", "megatron"), "lack megatron-core"),
     ],
 )
-def test_packages_that_nobody_vouches_for(text, words):
+def test_packages_without_checksum(text, words):
     (problem,) = made(text)["problems"]
     assert words in problem
 

@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._data.artifacts impo
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_every_published_checksum_is_one_of_an_artifact_and_has_a_source(name):
+def test_every_published_checksum_is_one_of_artifact_and_has_source(name):
     assert name in [row["name"] for row in ARTIFACTS]
     assert PUBLISHED[name]["source"]
     assert all(re.fullmatch(r"[0-9a-f]{64}", checksum) for checksum in PUBLISHED[name]["sha256"].values())

@@ -26,19 +26,19 @@ def test_what_is_packed_is_unpacked():
         ({"AWS_ACCESS_KEY_ID": "a"}, "profile", False),
     ],
 )
-def test_entry_made_with_a_key_is_read_with_that_key_only(environment, profile, is_read):
+def test_entry_made_with_key_is_read_with_that_key_only(environment, profile, is_read):
     stored = _ec2_cache.pack(ANSWER, _ec2_cache.who({"AWS_ACCESS_KEY_ID": "a"}, None))
     assert (_ec2_cache.unpack(stored, _ec2_cache.who(environment, profile)) == ANSWER) is is_read
 
 
-def test_entry_made_without_a_key_is_not_read_with_one():
+def test_entry_made_without_key_is_not_read_with_one():
     stored = _ec2_cache.pack(ANSWER, _ec2_cache.who({}, None))
     assert _ec2_cache.unpack(stored, _ec2_cache.who({}, None)) == ANSWER
     assert _ec2_cache.unpack(stored, _ec2_cache.who({"AWS_ACCESS_KEY_ID": "a"}, None)) is None
 
 
 @pytest.mark.parametrize("name", ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "HOME"])
-def test_key_changes_with_the_files_of_the_profile(tmp_path, name):
+def test_key_changes_with_files_of_profile(tmp_path, name):
     folder = tmp_path / ".aws" if name == "HOME" else tmp_path
     folder.mkdir(exist_ok=True)
     path = folder / "credentials"
@@ -56,7 +56,7 @@ NEWER = {**PACKED, "format": _ec2_cache.FORMAT + 1}
 
 
 @pytest.mark.parametrize("stored", [None, NEWER])
-def test_what_is_not_there_or_of_another_version_is_asked_for_again(stored):
+def test_what_is_missing_or_of_another_version_is_asked_for_again(stored):
     assert _ec2_cache.unpack(stored, "") is None
 
 
@@ -81,12 +81,12 @@ def resealed(text):
         (resealed("[]"), "no answer"),
     ],
 )
-def test_what_is_damaged_says_so(stored, problem):
+def test_what_is_damaged_reports_it(stored, problem):
     with pytest.raises(_ec2_cache.DamagedError, match=problem):
         _ec2_cache.unpack(stored, "")
 
 
-def test_only_a_directory_that_anybody_may_write_to_is_open_to_all(tmp_path, monkeypatch):
+def test_only_directory_that_anybody_may_write_to_is_open_to_all(tmp_path, monkeypatch):
     assert _ec2_cache.open_to_all(str(tmp_path)) is None
     monkeypatch.setenv("PLACE", str(tmp_path))
     tmp_path.chmod(0o1777)
@@ -96,7 +96,7 @@ def test_only_a_directory_that_anybody_may_write_to_is_open_to_all(tmp_path, mon
         assert _ec2_cache.open_to_all(other) is None
 
 
-def test_the_key_names_what_was_asked_and_nothing_secret():
+def test_key_names_what_was_asked_and_nothing_secret():
     key = _ec2_cache.key("base", {"a": [1]}, {"AWS_SECRET_ACCESS_KEY": "s", "PATH": "/"})
     assert key == _ec2_cache.key("base", {"a": (1,)}, {"AWS_ACCESS_KEY_ID": "other"})
     assert key.startswith("base_")

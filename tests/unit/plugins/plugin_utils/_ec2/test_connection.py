@@ -23,7 +23,7 @@ def record(number, node_type="compute", cluster="c", public=None, private="10.0.
     }
 
 
-def test_of_several_head_nodes_the_choice_is_always_the_same():
+def test_of_several_head_nodes_choice_is_always_same():
     records = [record(2, "head"), record(1, "head"), record(0, "head", cluster="d"), record(3, "head", cluster=None)]
     assert {key[2]: head["instance_id"] for key, head in heads(records).items()} == {"c": "i-1", "d": "i-0"}
     assert heads(records[::-1]) == heads(records)
@@ -38,28 +38,28 @@ def test_of_several_head_nodes_the_choice_is_always_the_same():
         (None, Connection("ssh_bastion"), "-o ProxyJump=10.0.0.9"),
     ],
 )
-def test_only_an_address_becomes_a_jump(through, options, expected):
+def test_only_address_becomes_jump(through, options, expected):
     found = variables(record(1), record(0, "head", public=through), options)
     assert found.get("ansible_ssh_common_args") == expected
     assert found["ansible_host"] == "10.0.0.9"
 
 
-def test_ansible_36440_a_host_in_an_ipv6_subnet_is_reached_by_ipv6():
+def test_ansible_36440_host_in_ipv6_subnet_is_reached_by_ipv6():
     node = {**record(1, private=None), "ipv6_address": "2600::9"}
     assert variables(node, None, Connection()) == {"ansible_host": "2600::9"}
 
 
-def test_a_host_without_any_address_is_still_explicit():
+def test_host_without_any_address_is_still_explicit():
     assert variables(record(1, private=None), None, Connection()) == {"ansible_host": "i-1"}
 
 
-def test_ssm_uses_the_profile_that_found_the_node():
+def test_ssm_uses_profile_that_found_node():
     found = variables(record(1), None, Connection("ssm", profile="lab"))
     assert found["ansible_aws_ssm_profile"] == "lab"
     assert "ansible_aws_ssm_bucket_name" not in found
 
 
-def test_options_that_become_part_of_a_command_line_are_checked():
+def test_options_that_become_part_of_command_line_are_checked():
     good = Connection("ssh_bastion", bastion_user="ec2-user", bastion_host="2600::1", bastion_port=22)
     assert check(good) is good
     for bad in ({"bastion_user": "a b"}, {"bastion_host": "-x"}, {"bastion_host": "a;b"}, {"bastion_port": 0}):
@@ -67,12 +67,12 @@ def test_options_that_become_part_of_a_command_line_are_checked():
             check(Connection("ssh_bastion", **bad))
 
 
-def test_a_head_node_with_nothing_but_an_ipv6_address_is_a_bastion():
+def test_head_node_with_nothing_but_ipv6_address_is_bastion():
     head = {**record(0, "head", private=None), "ipv6_address": "2600::1"}
     assert variables(record(1), head, Connection("ssh_bastion"))["ansible_ssh_common_args"] == "-o ProxyJump=[2600::1]"
 
 
-def test_ssm_with_a_role_is_refused_and_without_a_bucket_is_told():
+def test_ssm_with_role_is_refused_and_without_bucket_is_reported():
     """Its connection plugin takes a profile and no role; a bucket may come from a variable of the hosts."""
     with pytest.raises(_ec2_connection.ConnectionOptionError, match=r"ssm takes a profile and no role.*arn:r"):
         check(Connection("ssm", ssm_bucket="b", roles=("arn:r",)))

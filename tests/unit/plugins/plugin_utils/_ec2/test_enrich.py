@@ -59,7 +59,7 @@ def test_health_of_running_nodes_is_asked_by_id():
     enrich.health(client, records)
     assert client.asked == [("describe_instance_status", {"IncludeAllInstances": False, "InstanceIds": ["i-1", "i-2"]})]
     assert records[0]["health"] == {"system": None, "instance": "ok", "ebs": None, "events": []}
-    # What EC2 does not report is no health at all.
+    # What EC2 does not report is not a health at all.
     assert records[1]["health"] is None
 
 
@@ -80,7 +80,7 @@ def test_events_that_are_over_are_left_out():
     assert (event["id"], event["not_before"], event["not_before_deadline"]) == ("e3", "2026-11-20T10:11:12+00:00", None)
 
 
-def test_many_nodes_and_one_that_is_gone_take_a_sweep():
+def test_many_nodes_and_one_that_is_gone_take_sweep():
     sweep = {"PaginationConfig": {"PageSize": 1000}, "IncludeAllInstances": True}
     client = Client(describe_instance_status=statuses(1))
     enrich.health(client, [record(number, state="stopped") for number in range(enrich.IDS_PER_CALL + 1)])
@@ -113,7 +113,7 @@ def test_topology_is_asked_by_types_and_sorts_neighbours():
     assert [len(request["Filters"][0]["Values"]) for _operation, request in client.asked] == [200, 1]
 
 
-def test_capacity_of_a_reservation():
+def test_capacity_of_reservation():
     answer = {"CapacityReservations": [{"CapacityReservationId": "cr-1", "State": "active"}]}
     records = [record(1, capacity_reservation_id="cr-1"), record(2, capacity_reservation_id="cr-2"), record(3)]
     enrich.capacity(Client(describe_capacity_reservations=answer), records)
@@ -128,7 +128,7 @@ def test_ssm_knows_some_nodes():
     assert [one["ssm_ping_status"] for one in records] == ["Online", None]
 
 
-def test_names_of_slurm_are_read_from_the_table_of_each_cluster():
+def test_names_of_slurm_are_read_from_table_of_each_cluster():
     item = {"Id": {"S": "q-dy-1"}, "InstanceId": {"S": "i-2"}}
     missing = error("ResourceNotFoundException", "Scan")
 

@@ -15,7 +15,7 @@ AWS = b"<Response><Errors><Error><Code>AuthFailure</Code><Message>no</Message></
     ("status", "code", "words"),
     [(407, "HTTP407", "HTTPS_PROXY"), (403, "HTTP403", "HTTP 403"), (429, "TooManyRequestsException", "HTTP 429")],
 )
-def test_a_page_of_a_proxy_becomes_an_error_that_says_so(status, code, words):
+def test_page_of_proxy_becomes_error_that_reports_it(status, code, words):
     answer = {"status_code": status, "body": PAGE}
     before_parse(answer, operation_model=None)
     said = answer["body"].decode()
@@ -32,7 +32,7 @@ def test_a_page_of_a_proxy_becomes_an_error_that_says_so(status, code, words):
         {"status_code": 404, "body": None},
     ],
 )
-def test_answers_and_errors_of_aws_are_left_alone(answer):
+def test_answers_and_errors_of_aws_are_left_unchanged(answer):
     before = dict(answer)
     before_parse(answer)
     assert answer == before

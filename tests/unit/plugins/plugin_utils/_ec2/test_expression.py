@@ -39,7 +39,7 @@ def test_plain_paths(text, path):
         ("text is ansible.builtin.match('a')", {("text",)}),
     ],
 )
-def test_what_decides_a_result(text, inputs):
+def test_what_decides_result(text, inputs):
     assert set(expression.study(text).inputs) == inputs
 
 
@@ -66,7 +66,7 @@ def test_what_might_differ_between_two_equal_hosts_is_left_to_ansible_core(text)
 
 
 @pytest.mark.parametrize("text", ["a b", "a |", "'", "a.["])
-def test_a_wrong_expression_is_said_to_be_wrong(text):
+def test_wrong_expression_is_reported_to_be_wrong(text):
     with pytest.raises(expression.ExpressionError):
         expression.study(text)
 
@@ -104,7 +104,7 @@ def test_hosts_that_may_differ_have_different_fingerprints(text, change):
     assert expression.fingerprint(study, VARIABLES) != expression.fingerprint(study, {**VARIABLES, **change})
 
 
-def test_what_an_expression_does_not_name_makes_no_difference():
+def test_what_expression_does_not_name_makes_no_difference():
     study = expression.study("tags.a | default('x') ~ number")
     other = {**VARIABLES, "text": "other", "tags": {"a": "x", "b": "new"}}
     assert expression.fingerprint(study, VARIABLES) == expression.fingerprint(study, other)

@@ -14,7 +14,7 @@ from ansible_collections.mlcluster.aws.plugins.inventory import ec2_nodes
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import groups as _ec2_groups
 
 
-def test_the_documented_groups_are_those_that_are_made():
+def test_documented_groups_are_those_that_are_made():
     facts = {"kind": "gpu", "count": 8, "efa_attached": 1, "instance_store_count": 8}
     health = {"system": "impaired", "events": [{"code": "instance-stop"}]}
     named = ("availability_zone", "cluster_name", "queue_name", "compute_resource_name", "instance_type")
@@ -42,6 +42,6 @@ def test_the_documented_groups_are_those_that_are_made():
         ({"instance_type": "p5.48xlarge", "capacity_block_id": "cb-0a"}, ""),
     ],
 )
-def test_group_of_an_ultraserver(changes, group):
+def test_group_of_ultraserver(changes, group):
     record = {"instance_type": "p6e-gb200.36xlarge", "capacity_block_id": None, **changes}
     assert _ec2_groups.ultraserver(record) == group

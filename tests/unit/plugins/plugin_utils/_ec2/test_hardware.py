@@ -12,7 +12,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import hardware
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.hardware import KEYS, LongCache, from_api, from_table
 
 
-def test_every_type_of_the_table_has_every_fact():
+def test_every_type_of_table_has_every_fact():
     for name in instance_types.names():
         facts = from_table(name)
         assert set(facts) == {*KEYS, "source"}
@@ -34,11 +34,11 @@ P5 = {
 }
 
 
-def test_the_api_and_the_table_say_the_same():
+def test_api_and_table_say_same():
     assert from_api(P5) == {**from_table("p5.48xlarge"), "source": "api"}
 
 
-def test_a_wrong_memory_of_the_api_is_corrected():
+def test_wrong_memory_of_api_is_corrected():
     wrong = {"NeuronDevices": [{"Name": "Trainium2", "Count": 16, "MemoryInfo": {"SizeInMiB": 524288}}]}
     facts = from_api({"InstanceType": "trn2.48xlarge", "NeuronInfo": wrong})
     assert (facts["kind"], facts["count"], facts["memory_mib"]) == ("neuron", 16, 98304)
@@ -69,7 +69,7 @@ def test_network_speed(network, gbps):
     assert from_api({"InstanceType": "x", "NetworkInfo": network})["network_gbps"] == gbps
 
 
-def test_the_long_cache_forgets_after_its_time(tmp_path):
+def test_long_cache_forgets_after_its_time(tmp_path):
     path, clock = tmp_path / "a" / "types.json", [1000.0]
     cache = LongCache(path, 60, lambda: clock[0])
     cache.put({"p5.48xlarge": from_api(P5)})
@@ -79,7 +79,7 @@ def test_the_long_cache_forgets_after_its_time(tmp_path):
     assert LongCache(path, 60, lambda: clock[0]).get(["p5.48xlarge"]) == {}
 
 
-def test_the_long_cache_can_be_off(tmp_path):
+def test_long_cache_can_be_off(tmp_path):
     cache = LongCache(tmp_path / "types.json", 0)
     cache.put({"p5.48xlarge": from_api(P5)})
     assert not (tmp_path / "types.json").exists()
@@ -97,7 +97,7 @@ def test_the_long_cache_can_be_off(tmp_path):
         json.dumps({"format": 1, "types": {"p5.48xlarge": {"time": "now", "facts": from_api(P5)}}}),
     ],
 )
-def test_a_long_cache_that_cannot_be_used_counts_as_empty(tmp_path, content):
+def test_long_cache_that_cannot_be_used_counts_as_empty(tmp_path, content):
     path = tmp_path / "types.json"
     path.write_text(content)
     cache = LongCache(path, 60, lambda: 1000.0)
@@ -106,7 +106,7 @@ def test_a_long_cache_that_cannot_be_used_counts_as_empty(tmp_path, content):
     assert list(json.loads(path.read_text())["types"]) == ["x"]
 
 
-def test_a_place_that_cannot_be_written_is_no_failure(tmp_path):
+def test_place_that_cannot_be_written_is_no_failure(tmp_path):
     (tmp_path / "file").write_text("")
     cache = LongCache(tmp_path / "file" / "types.json", 60)
     cache.put({"x": from_api(P5)})

@@ -69,7 +69,7 @@ def test_option_that_cannot_be_used_is_one_sentence(given, sentence):
     assert str(caught.value).startswith(sentence)
 
 
-def test_one_profile_in_the_list_is_that_profile():
+def test_one_profile_in_list_is_that_profile():
     one, two = read(profiles=["lab", "lab"]), read(profiles=["lab", "prod"])
     assert (one.access.profile, one.access.profiles, one.connection.profile) == ("lab", (), "lab")
     assert (two.access.profile, two.access.profiles) == (None, ("lab", "prod"))
@@ -85,7 +85,7 @@ def test_cluster_that_nobody_names_selects_by_filters_alone():
 @pytest.mark.parametrize(
     ("given", "found"), [(None, []), ("", []), ("a", ["a"]), (["a", ["b", [5]], None, ""], ["a", "b", "5"]), (0, ["0"])]
 )
-def test_list_of_texts_from_whatever_a_template_gives(given, found):
+def test_list_of_texts_from_whatever_template_gives(given, found):
     assert options.flat(given) == found
 
 
@@ -95,7 +95,7 @@ def test_own_tags_replace_those_of_parallelcluster_each():
     assert {"Name": "tag:team:cluster", "Values": ["a"]} in found.filters
 
 
-def test_variables_of_an_enrichment_come_with_it():
+def test_variables_of_enrichment_come_with_it():
     assert "health" not in read().variables
     found = read(enrich=["health", ["topology"], "health"])
     assert found.question.enrich == ("health", "topology")
@@ -103,7 +103,7 @@ def test_variables_of_an_enrichment_come_with_it():
     assert "instance" in read(full_record=True).variables
 
 
-def test_key_of_the_cache_has_what_was_asked_and_no_secret():
+def test_key_of_cache_has_what_was_asked_and_no_secret():
     one, other = (read(assume_role_external_id=secret).asked("/x") for secret in ("s1", "s2"))
     assert one == other and "s1" not in str(one)
     for change in (

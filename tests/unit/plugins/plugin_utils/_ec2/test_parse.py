@@ -44,7 +44,7 @@ def as_text(value):
 
 
 @pytest.mark.parametrize("scenario", ["hostile", "small", "p5-200"])
-def test_instances_of_the_endpoint_are_those_of_botocore(scenario):
+def test_instances_of_endpoint_are_those_of_botocore(scenario):
     with Endpoint(load(scenario)) as endpoint:
         api = client(endpoint.url)
         wanted = as_text(api.describe_instances())

@@ -45,13 +45,13 @@ def test_node_types(given, expected):
     assert _ec2_record.node_type(given) == expected
 
 
-def test_a_bare_instance_has_every_field():
+def test_bare_instance_has_every_field():
     record = _ec2_record.make({"InstanceId": "i-1"}, None, "us-east-1", _ec2_options.TAG_KEYS, "login")
     assert set(record) == set(_ec2_record.FIELDS) - {"accelerators"} | {"efa_attached", "ipv6_address"}
     assert (record["lifecycle"], record["node_type"], record["tags"]) == ("on-demand", "login", {})
 
 
-def test_a_whole_instance_is_flat():
+def test_whole_instance_is_flat():
     instance = {
         "InstanceId": "i-1",
         "InstanceType": "p5.48xlarge",

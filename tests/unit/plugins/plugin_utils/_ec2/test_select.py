@@ -23,14 +23,14 @@ def test_filters_of_all_options_together():
     ]
 
 
-def test_filters_must_be_a_mapping():
+def test_filters_must_be_mapping():
     with pytest.raises(_ec2_select.SelectionError, match="must map names of EC2 filters to values, found list"):
         _ec2_select.filters(["a"], [], "cluster", ["running"])
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.sampled_from("abcd"), st.sets(st.integers(0, 900), min_size=1, max_size=500), min_size=1))
-def test_split_requests_ask_for_the_same_and_stay_below_the_limit(sizes):
+def test_split_requests_ask_for_same_and_stay_below_limit(sizes):
     whole = [{"Name": name, "Values": sorted(map(str, values))} for name, values in sizes.items()]
     parts = _ec2_select.requests(whole)
     asked = set()

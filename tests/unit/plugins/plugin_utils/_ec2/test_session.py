@@ -19,7 +19,7 @@ def error(code, message="no", operation="DescribeInstances"):
 
 
 @pytest.mark.parametrize("name", ["us-east-1", "us-gov-west-1", "ap-southeast-12", "eusc-de-east-1"])
-def test_name_of_a_region_is_itself(name):
+def test_name_of_region_is_itself(name):
     assert session.check_region(name) == name
 
 
@@ -29,7 +29,7 @@ def test_name_that_would_be_another_host_is_refused(name):
         session.check_region(name)
 
 
-def test_reason_of_a_denied_call_leaves_the_encoded_part_out():
+def test_reason_of_denied_call_leaves_encoded_part_out():
     said = session.reason(error("UnauthorizedOperation", DENIED + "x" * 3000))
     assert said == f"UnauthorizedOperation: {DENIED.partition(' Encoded')[0]}"
 
@@ -55,7 +55,7 @@ def test_reason_is_one_line_of_bounded_length():
         (ValueError("AccessDenied"), None, False),
     ],
 )
-def test_only_a_refusal_lasts(given, code, lasting):
+def test_only_refusal_lasts(given, code, lasting):
     assert (session.code(given), session.lasting(given)) == (code, lasting)
 
 
@@ -69,11 +69,11 @@ def test_only_a_refusal_lasts(given, code, lasting):
         ("role/x", False),
     ],
 )
-def test_arn_of_a_role(arn, sound):
+def test_arn_of_role(arn, sound):
     assert bool(session.ROLE.fullmatch(arn)) is sound
 
 
-def test_keys_of_a_role_are_in_no_text():
+def test_keys_of_role_are_in_no_text():
     keys = {"aws_secret_access_key": "not-a-secret"}
     assert "not-a-secret" not in repr(session.Credentials("role", keys))
 
@@ -110,7 +110,7 @@ def two_profiles(aws, monkeypatch, tmp_path):
     return aws
 
 
-def test_several_profiles_give_the_keys_of_each(two_profiles):
+def test_several_profiles_give_keys_of_each(two_profiles):
     made = two_profiles(profiles=("one", "two"))
     found, refused = made.credentials()
     assert [one.label for one in found] == ["profile one", "profile two"] and refused == []
@@ -119,7 +119,7 @@ def test_several_profiles_give_the_keys_of_each(two_profiles):
     assert made.regions([], found[1]) == ["eu-west-1"]
 
 
-def test_a_profile_that_is_refused_leaves_the_others(two_profiles):
+def test_profile_that_is_refused_leaves_others(two_profiles):
     found, refused = two_profiles(profiles=("lab", "two")).credentials()
     assert [one.label for one in found] == ["profile two"]
     assert [(str(one), one.lasting) for one in refused] == [

@@ -37,7 +37,7 @@ def instance(tag, kinds=("interface", "efa")):
     ).encode()
 
 
-def test_what_is_shown_stays_and_the_rest_goes():
+def test_what_is_shown_stays_and_rest_goes():
     root = ElementTree.fromstring(Trim().trim(instance("v")))
     item = root.find("item")
     assert [child.tag for child in item] == [
@@ -54,19 +54,19 @@ def test_what_is_shown_stays_and_the_rest_goes():
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"))), st.lists(st.sampled_from(["efa", "x"])))
-def test_no_text_is_taken_for_an_element(tag, kinds):
+def test_no_text_is_taken_for_element(tag, kinds):
     for text in (tag, f"<cpuOptions>{tag}</cpuOptions>", f"</networkInterfaceSet><keyName>{tag}"):
         root = ElementTree.fromstring(Trim().trim(instance(text, kinds)))
         assert root.findtext("item/tagSet/item/value") == text
         assert len(root.find("item/networkInterfaceSet")) == len(kinds)
 
 
-def test_interfaces_of_an_unknown_shape_are_left_to_the_parser():
+def test_interfaces_of_unknown_shape_are_left_to_parser():
     body = b"<networkInterfaceSet><item><networkInterfaceId>eni</networkInterfaceId></item></networkInterfaceSet>"
     assert Trim().trim(body) == body
 
 
-def test_an_error_answer_is_left_alone():
+def test_error_answer_is_left_unchanged():
     answer = {"status_code": 503, "body": b"<reason>slow</reason>"}
     Trim().before_parse(response_dict=answer, operation_model=None)
     assert answer["body"] == b"<reason>slow</reason>"

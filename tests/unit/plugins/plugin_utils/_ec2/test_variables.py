@@ -56,12 +56,12 @@ def test_variables_are_chosen_added_dropped_and_renamed(given, chosen):
         ({"tags": "ansible_host"}, "which Ansible keeps for itself"),
     ],
 )
-def test_a_choice_that_cannot_be_is_refused(given, said):
+def test_choice_that_cannot_be_is_refused(given, said):
     with pytest.raises(VariablesError, match=said):
         choose(given, "ec2_", USUAL, KNOWN)
 
 
-def test_without_a_prefix_the_name_that_ansible_keeps_has_to_be_changed():
+def test_without_prefix_name_that_ansible_keeps_has_to_be_changed():
     with pytest.raises(VariablesError, match=r"as in variables: \{tags: ec2_tags\}"):
         choose(None, "", USUAL, KNOWN)
     assert choose({"tags": "ec2_tags"}, "", USUAL, KNOWN)["instance_type"] == "instance_type"
@@ -73,6 +73,6 @@ def test_prefixes(given):
 
 
 @pytest.mark.parametrize("given", ["ec2", "EC2_", "1_", "_ec2"])
-def test_what_cannot_begin_a_name_is_refused(given):
+def test_what_cannot_begin_name_is_refused(given):
     with pytest.raises(VariablesError, match="must be small letters"):
         prefix(given)

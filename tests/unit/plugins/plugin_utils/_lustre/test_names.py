@@ -41,18 +41,18 @@ def no_others() -> Iterator[str]:
     return iter(())
 
 
-def test_an_id_becomes_the_names_that_fsx_gave() -> None:
-    systems = [{**BY_ID, "efa": False}, {"path": "/fsx2"}, "what is no mapping"]
+def test_id_becomes_names_that_fsx_gave() -> None:
+    systems = [{**BY_ID, "efa": False}, {"path": "/fsx2"}, "what is not a mapping"]
     found, problems = names.with_names(systems, KNOWN)
     assert problems == []
     assert found == [
         {"path": "/fsx", "efa": False, "dns_name": f"{ONE}.fsx.example.com", "mount_name": "abcdefg0"},
         {"path": "/fsx2"},
-        "what is no mapping",
+        "what is not a mapping",
     ]
 
 
-def test_an_id_with_both_names_is_not_asked_for() -> None:
+def test_id_with_both_names_is_not_asked_for() -> None:
     system = {**BY_ID, "dns_name": "fs-1.example.com", "mount_name": "abcdefgh"}
     assert names.unnamed([system, BY_ID, {"path": "/x", "id": TWO}, {"path": "/y", "id": TWO}]) == [ONE, TWO]
     assert names.entry_problems([system]) == []
@@ -70,20 +70,20 @@ def test_an_id_with_both_names_is_not_asked_for() -> None:
         ({**BY_ID, "dns_name": "fs-1.example.com"}, "with an id and a name: give the id alone, or both names"),
     ],
 )
-def test_an_id_that_cannot_be_is_refused(entry: dict[str, Any], says: str) -> None:
+def test_id_that_cannot_be_is_refused(entry: dict[str, Any], says: str) -> None:
     (problem,) = names.entry_problems([entry, {"path": "/other"}])
     assert problem.startswith("fsx_lustre_file_systems has /fsx with ")
     assert says in problem
 
 
-def test_efa_on_a_file_system_that_was_made_without_it_is_refused() -> None:
+def test_efa_on_file_system_that_was_made_without_it_is_refused() -> None:
     _found, (problem,) = names.with_names([{**BY_ID, "efa": True}], KNOWN)
     assert f"with efa, and {ONE} was made without it, which cannot be changed: take efa out" in problem
 
 
-def test_one_request_serves_all_hosts_of_a_run(asked: list[list[str]], tmp_path: Path) -> None:
+def test_one_request_serves_all_hosts_of_run(asked: list[list[str]], tmp_path: Path) -> None:
     def others() -> Iterator[str]:
-        return iter([ONE, TWO, "what is no id"])
+        return iter([ONE, TWO, "what is not an id"])
 
     for wanted in ([ONE], [TWO], [ONE, TWO], [ONE]):
         found, problems = names.ask_once(wanted, others, ACCOUNT, str(tmp_path))
@@ -106,7 +106,7 @@ def test_only_what_is_not_known_is_asked_for_later(asked: list[list[str]], tmp_p
     assert asked == [[ONE], [TWO]]
 
 
-def test_a_host_is_told_of_its_own_file_systems_alone(asked: list[list[str]], tmp_path: Path) -> None:
+def test_host_is_reported_of_its_own_file_systems_alone(asked: list[list[str]], tmp_path: Path) -> None:
     def others() -> Iterator[str]:
         return iter([ONE, GONE])
 
@@ -115,9 +115,7 @@ def test_a_host_is_told_of_its_own_file_systems_alone(asked: list[list[str]], tm
     assert asked == [[ONE, GONE]]
 
 
-def test_a_refusal_of_aws_is_asked_for_once_and_names_the_ways_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_refusal_of_aws_is_asked_for_once_and_names_ways_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tried: list[str] = []
 
     def client(account: Any, service: str) -> Callable[[], None]:

@@ -92,13 +92,13 @@ def test_only_what_says_so_has_passed():
     assert built(done=[{"name": "site", "passed": "true"}])["steps"][0]["state"] == "failed"
 
 
-def test_a_status_that_is_unknown_is_undeterminable():
+def test_status_that_is_unknown_is_undeterminable():
     found = evidence.verdicts(report({"id": "a.b", "status": "fine"}), RUN["started"])
     assert found == [{"id": "a.b", "status": "undeterminable"}]
 
 
 @pytest.mark.parametrize(("time", "counts"), [(LATER, True), (EARLIER, False), (RUN["started"], True), ("soon", False)])
-def test_report_from_before_the_run_has_no_verdicts(time, counts):
+def test_report_from_before_run_has_no_verdicts(time, counts):
     assert bool(evidence.verdicts(report(GOOD, time=time), RUN["started"])) is counts
     assert evidence.verdicts(report(GOOD, time=time), "soon") == []
 
@@ -144,7 +144,7 @@ def test_what_is_not_proved_is_named():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"schema": "mlcluster.report/1"}, "is no document of the schema"),
+        ({"schema": "mlcluster.report/1"}, "is not a document of the schema"),
         ({"account": "123456789012"}, "has the field account"),
         ({"type": "i-0123456789abcdef0"}, "type has an unknown shape"),
         ({"facts": {"hostname": "x"}}, "facts has hostname"),
@@ -159,7 +159,7 @@ def test_what_is_not_proved_is_named():
         ),
     ],
 )
-def test_a_file_that_was_changed_is_found_out(change, sentence):
+def test_file_that_was_changed_is_found_out(change, sentence):
     assert any(sentence in problem for problem in evidence.problems({**whole(), **change}))
 
 
@@ -202,7 +202,7 @@ def test_file_that_contradicts_itself_is_found_out(change, sentence):
     assert problems == [] if not sentence else any(sentence in problem for problem in problems)
 
 
-def test_a_document_that_lacks_a_field_is_named():
+def test_document_that_lacks_field_is_named():
     document = built()
     del document["facts"]
     assert evidence.problems(document) == ["lacks facts"]

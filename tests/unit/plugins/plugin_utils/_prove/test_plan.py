@@ -36,7 +36,7 @@ LOOK = {
 }
 
 
-def test_a_whole_plan_has_no_problem():
+def test_whole_plan_has_no_problem():
     found = plan.plan(SETTINGS, LOOK)
     assert (found["problem"], found["refusal"]) == ("", "")
     assert (found["subnet"], found["groups"], found["image"]) == ("subnet-b", ["instance_store"], "ubuntu-24.04")
@@ -45,7 +45,7 @@ def test_a_whole_plan_has_no_problem():
     assert "-e prove_on_aws_sweep=prove-1" in found["lines"][-1]
 
 
-def test_without_a_look_only_settings_are_judged():
+def test_without_look_only_settings_are_judged():
     assert plan.plan(SETTINGS) == {"problem": ""}
 
 
@@ -69,7 +69,7 @@ def test_steps_prove_after_reboot_and_stop_before_uninstall():
         ("folder", "/tmp/a b"), ("folder", "/tmp/'x"), ("folder", "/tmp/%h"), ("variables", []),
     ],
 )  # fmt: skip
-def test_a_variable_without_sense_is_refused_by_name(name, value):
+def test_variable_without_sense_is_refused_by_name(name, value):
     found = plan.plan({**SETTINGS, name: value}, LOOK)["problem"]
     assert found.startswith(f"nothing was launched: prove_on_aws_{name} ")
     assert found.count(". ") == 0
@@ -101,23 +101,23 @@ def test_what_aws_has_not_is_one_sentence(change, sentence):
     assert sentence in found["problem"] and found["problem"].startswith("nothing was launched: ")
 
 
-def test_a_price_above_the_limit_is_refused():
+def test_price_above_limit_is_refused():
     found = plan.plan({**SETTINGS, "max_dollars_an_hour": 0.05}, LOOK)
     assert "costs 0.10 dollars an hour, more than prove_on_aws_max_dollars_an_hour (0.05)" in found["problem"]
 
 
-def test_an_unknown_price_is_taken_by_the_users_word():
+def test_unknown_price_is_taken_by_users_word():
     found = plan.plan({**SETTINGS, "max_dollars_an_hour": 2}, {**LOOK, "price": {"dollars": None, "reason": "no"}})
     assert (found["problem"], found["lines"][1][:54]) == ("", "price unknown (no); by your word at most 2.00 dollars ")
 
 
 @pytest.mark.parametrize("confirm", ["", "yes", "c5d.xlarge", True])
-def test_only_the_type_itself_confirms(confirm):
+def test_only_type_itself_confirms(confirm):
     found = plan.plan({**SETTINGS, "confirm": confirm}, LOOK)
     assert "give -e prove_on_aws_confirm=c5d.large" in found["refusal"]
 
 
-def test_gpus_of_nvidia_make_a_group():
+def test_gpus_of_nvidia_make_group():
     assert plan.groups({"GpuInfo": {"Gpus": [{"Manufacturer": "NVIDIA"}]}}) == ["gpu"]
     assert plan.groups({"GpuInfo": {"Gpus": [{"Manufacturer": "AMD"}]}}) == []
 
@@ -138,7 +138,7 @@ def test_user_data_carries_host_key_and_deadline():
     assert ["systemctl", "enable", "--now", "mlcluster-prove-deadline.timer"] in document["runcmd"]
 
 
-def test_inventory_knows_the_host_key_only():
+def test_inventory_knows_host_key_only():
     found = plan.inventory(SETTINGS, ["gpu"], "198.51.100.4", "/tmp/run")["all"]
     host = found["hosts"]["prove-node"]
     assert found["children"] == {"gpu": {"hosts": {"prove-node": {}}}}
@@ -147,7 +147,7 @@ def test_inventory_knows_the_host_key_only():
         assert f"-o '{option}'" in host["ansible_ssh_common_args"]
 
 
-def test_variables_of_the_user_change_no_connection():
+def test_variables_of_user_change_no_connection():
     settings = {**SETTINGS, "variables": {"ansible_host": "192.0.2.1"}}
     assert plan.inventory(settings, [], "198.51.100.4", "/tmp/run")["all"]["hosts"]["prove-node"]["ansible_host"] != (
         "192.0.2.1"

@@ -24,7 +24,7 @@ def names(answer):
     return answer["instances"] + answer["volumes"] + answer["keys"] + answer["groups"]
 
 
-def test_everything_of_the_run_goes():
+def test_everything_of_run_goes():
     answer = removals.removals(found(OURS), "prove-1")
     assert (names(answer), answer["runs"]) == (["i-1", "vol-1", "key", "sg-1"], ["prove-1"])
 
@@ -40,16 +40,16 @@ def test_everything_of_the_run_goes():
         {plan.RUN_TAG: "prove-10", plan.PROJECT_TAG: plan.PROJECT},
     ],
 )
-def test_what_lacks_one_of_the_tags_stays(tags):
+def test_what_lacks_one_of_tags_stays(tags):
     assert names(removals.removals(found(tags), "prove-1")) == []
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "stopping", "stopped", "shutting-down"])
-def test_an_instance_in_any_state_but_gone_is_left(state):
+def test_instance_in_any_state_but_gone_is_left(state):
     assert removals.removals(found(OURS, state), "prove-1")["instances"] == ["i-1"]
 
 
-def test_a_terminated_instance_is_gone():
+def test_terminated_instance_is_gone():
     assert removals.removals(found(OURS, "terminated"), "prove-1")["instances"] == []
 
 
@@ -64,5 +64,5 @@ def test_list_shows_runs_and_removes_nothing():
     assert (names(answer), answer["runs"], answer["problem"]) == ([], ["prove-1"], "")
 
 
-def test_a_region_without_sense_is_refused():
+def test_region_without_sense_is_refused():
     assert "prove_on_aws_region is ''" in removals.removals({}, "prove-1", "")["problem"]

@@ -16,7 +16,7 @@ def test_style_defines_every_colour_that_it_uses():
     assert used == defined
 
 
-def test_every_status_has_a_style_and_a_cell_on_the_map():
+def test_every_status_has_style_and_cell_on_map():
     assert all(f".{status}" in STYLE and f".cells a.{status}{{" in STYLE for status in STATUSES)
 
 

@@ -64,7 +64,7 @@ def test_numbers(value, said):
     assert charts.number_text(value) == said
 
 
-def test_curves_rise_to_the_right_and_say_what_they_are():
+def test_curves_rise_to_right_and_say_what_they_are():
     root = drawn(charts.curves([CURVE]))
     line = next(mark for mark in root.iter("path"))
     (x1, y1), (x2, y2) = (map(float, point.split()) for point in line.get("d")[1:].split("L"))
@@ -74,7 +74,7 @@ def test_curves_rise_to_the_right_and_say_what_they_are():
     assert words(root, "span", "x") == ["1 MiB", "8 MiB", "64 MiB", "512 MiB"]
 
 
-def test_a_failed_curve_is_marked_and_of_many_the_failed_and_the_lowest_are_named():
+def test_failed_curve_is_marked_and_of_many_failed_and_lowest_are_named():
     point = CURVE["points"][1]
     lines = [
         {
@@ -93,12 +93,12 @@ def test_a_failed_curve_is_marked_and_of_many_the_failed_and_the_lowest_are_name
 
 
 @pytest.mark.parametrize("points", [[(0, 0.0)], [(4096, 7.0)], [(1, 0.0), (2, 0.0)], [(4096, -7.0), (8192, 1.0)]])
-def test_a_curve_without_width_or_height_is_still_drawn(points):
+def test_curve_without_width_or_height_is_still_drawn(points):
     made = [{"size": size, "busbw": value, "least": None} for size, value in points]
     drawn(charts.curves([{**CURVE, "points": made}]))
 
 
-def test_the_map_of_pairs_has_each_pair_twice_and_the_slowest_in_words():
+def test_map_of_pairs_has_each_pair_twice_and_slowest_in_words():
     pairs = [
         {"a": "n1", "b": "n2", "collective": "x", "busbw": 480.0, "status": "pass"},
         {"a": "n2", "b": "n10", "collective": "x", "busbw": 90.0, "status": "fail"},
@@ -109,7 +109,7 @@ def test_the_map_of_pairs_has_each_pair_twice_and_the_slowest_in_words():
     assert words(root, "li") == ["n2 with n10: 90.0 GB/s, failed", "n1 with n2: 480 GB/s"]
 
 
-def test_shades_go_from_the_lowest_to_the_highest():
+def test_shades_go_from_lowest_to_highest():
     assert [charts.shade(value, 0, 10) for value in (0, 4.9, 10)] == [0, 2, charts.SHADES - 1]
     assert charts.shade(5, 5, 5) == charts.SHADES - 1
 
@@ -127,17 +127,17 @@ def test_shades_go_from_the_lowest_to_the_highest():
         (42, None, "42.0"),
     ],
 )
-def test_figures_have_three_digits_and_a_unit_one_can_read(value, unit, said):
+def test_figures_have_three_digits_and_unit_one_can_read(value, unit, said):
     root = drawn(charts.bars([{"label": "n1", "value": value, "status": "pass"}], unit))
     assert words(root, "span", "amount") == [said]
 
 
-def test_all_bars_of_a_chart_have_one_unit():
+def test_all_bars_of_chart_have_one_unit():
     rows = [{"label": f"n{at}", "value": at * 4e8, "status": "pass"} for at in (1, 4)]
     assert words(drawn(charts.bars(rows, "B/s")), "span", "amount") == ["0.400 GB/s", "1.60 GB/s"]
 
 
-def test_bars_show_the_lowest_first_and_the_median():
+def test_bars_show_lowest_first_and_median():
     rows = [{"label": f"n{at}", "value": float(at), "status": "pass"} for at in range(1, 101)]
     root = drawn(charts.bars(rows, "s"))
     assert len(words(root, "div", "bar")) == charts.BARS
@@ -153,7 +153,7 @@ def test_bars_of_nothing_but_zero_and_of_less():
     assert words(root, "span", "amount") == ["-4.00 s, failed"]
 
 
-def test_times_are_in_the_order_in_which_roles_ran():
+def test_times_are_in_order_in_which_roles_ran():
     root = drawn(charts.times([{"role": "z", "seconds": 1}, {"role": "<b>", "seconds": 3}]))
     assert words(root, "span", "who") == ["z", "<b>"]
     assert words(root, "span", "amount") == ["1.00 s", "3.00 s"]

@@ -17,7 +17,7 @@ def build(*nodes, **more):
     return model.build(nodes, scene.TIME, **more)
 
 
-def test_a_cluster_is_good_only_if_every_node_is():
+def test_cluster_is_good_only_if_every_node_is():
     assert (build(scene.node("a"), scene.node("b"))["status"], build(scene.node("a"))["exit_code"]) == ("pass", 0)
     one_broken = build(scene.node("a"), scene.broken("b"))
     assert (one_broken["status"], one_broken["exit_code"]) == ("fail", 1)
@@ -41,7 +41,7 @@ def test_no_node_at_all_proves_nothing():
         ("lost", "no_verdicts"),
     ],
 )
-def test_a_node_that_cannot_be_judged_stays_on_the_page_as_not_proved(health, reason):
+def test_node_that_cannot_be_judged_stays_on_page_as_not_proved(health, reason):
     document = build(scene.node("a"), {"name": "b", "health": health})
     (bad,) = (node for node in document["nodes"] if node["name"] == "b")
     found = [entry["reason"] for entry in bad["results"] if entry["reason"] != "incomplete"]
@@ -50,13 +50,13 @@ def test_a_node_that_cannot_be_judged_stays_on_the_page_as_not_proved(health, re
     assert document["problems"][0]["nodes"] == ["b"]
 
 
-def test_of_a_module_that_crashed_the_last_line_says_why():
+def test_of_module_that_crashed_last_line_says_why():
     health = {"failed": True, "msg": "MODULE FAILURE", "module_stderr": "Traceback:\n  x\nOSError: no space\n"}
     (problem,) = build({"name": "a", "health": health})["problems"]
     assert problem["text"].startswith("the node was not judged: MODULE FAILURE. OSError: no space. See whether")
 
 
-def test_one_damaged_verdict_does_not_hide_the_others():
+def test_one_damaged_verdict_does_not_hide_others():
     document = build(scene.node("a", scene.verdict("gpu.xid"), {"id": "?"}))
     assert [(entry["id"], entry["status"]) for entry in document["nodes"][0]["results"]][:2] == [
         ("gpu.xid", "pass"),
@@ -65,7 +65,7 @@ def test_one_damaged_verdict_does_not_hide_the_others():
 
 
 @pytest.mark.parametrize("subjects", FULL_SUBJECTS)
-def test_node_without_a_subject_is_not_proved(subjects):
+def test_node_without_subject_is_not_proved(subjects):
     node = scene.node("a")
     left = [entry for entry in node["health"]["results"] if entry["id"].partition(".")[0] not in subjects]
     document = build({**node, "health": {**node["health"], "results": left}})
@@ -107,7 +107,7 @@ def test_node_of_which_nothing_applies_is_not_proved():
         ([1], "undeterminable", "the validation's list of nodes reads [1]"),
     ],
 )
-def test_validation_counts_for_the_nodes_that_it_names(chosen, status, words):
+def test_validation_counts_for_nodes_that_it_names(chosen, status, words):
     validation = {**scene.validation(scene.verdict("nccl.correct")), "nodes": chosen}
     nodes = [{**scene.node("a"), "slurm_name": "slurm-a"}, {**scene.node("b"), "slurm_name": None}]
     nodes.append({**scene.node("c"), "kind": "head"})
@@ -148,13 +148,13 @@ def test_validation_of_another_cluster_or_time_is_not_proved(changes, words):
 
 
 @pytest.mark.parametrize("jobs", [[], None])
-def test_validation_without_a_job_is_not_proved(jobs):
+def test_validation_without_job_is_not_proved(jobs):
     document = build(scene.node("a"), validation={**scene.validation(), "jobs": jobs})
     assert (document["status"], document["jobs"][0]["name"]) == ("undeterminable", "validation")
     assert document["problems"][0]["text"] == "the file of the validation has no job"
 
 
-def test_job_without_a_passing_verdict_is_not_proved():
+def test_job_without_passing_verdict_is_not_proved():
     validation = scene.validation(scene.verdict("io.stripes", "not_applicable", reason="no_lustre"))
     validation["jobs"][0]["status"] = "pass"
     document = build(scene.node("a"), validation=validation)
@@ -164,7 +164,7 @@ def test_job_without_a_passing_verdict_is_not_proved():
     )
 
 
-def test_report_of_an_impossible_time_is_refused():
+def test_report_of_impossible_time_is_refused():
     with pytest.raises(model.ReportError, match="time is '2026-13-45T12:00:00Z': give it like"):
         model.build([scene.node("a")], "2026-13-45T12:00:00Z")
 
@@ -182,7 +182,7 @@ def test_job_that_did_not_complete_is_no_pass(state, status):
     assert validated(state=state)[0] == status
 
 
-def test_the_same_problem_of_many_nodes_is_told_once_the_gravest_first():
+def test_same_problem_of_many_nodes_is_reported_once_gravest_first():
     watch = scene.verdict("clock.offset", "fail", severity="monitor", message="the clock is off")
     unsure = scene.verdict("gds.mode", "undeterminable", reason="timeout")
     nodes = [scene.node(f"n{number}", watch, unsure) for number in (10, 9, 1)]
@@ -206,12 +206,12 @@ def test_long_figures_are_not_read_out():
     assert document["status"] == "fail"
 
 
-def test_nodes_are_in_the_order_of_their_numbers():
+def test_nodes_are_in_order_of_their_numbers():
     names = [node["name"] for node in build(*(scene.node(f"p5-{number}") for number in (10, 2, 1)))["nodes"]]
     assert names == ["p5-1", "p5-2", "p5-10"]
 
 
-def test_curves_have_their_points_in_order_with_the_least_that_passes():
+def test_curves_have_their_points_in_order_with_least_that_passes():
     entry = scene.bandwidth(1.0, expected={str(scene.SIZES[-1]): 400.0})
     (curve,) = build(scene.node("a"), validation=scene.validation(entry))["bandwidth"]
     assert [point["size"] for point in curve["points"]] == scene.SIZES
@@ -219,7 +219,7 @@ def test_curves_have_their_points_in_order_with_the_least_that_passes():
     assert curve["label"] == "nccl_all all_reduce_perf"
 
 
-def test_a_run_without_a_known_figure_is_one_point():
+def test_run_without_known_figure_is_one_point():
     entry = scene.verdict(
         "nccl.bandwidth.all_gather_perf", "undeterminable", reason="no_threshold",
         found={"largest_size": 1024, "busbw": 3.5},
@@ -235,7 +235,7 @@ def test_pairs_come_from_runs_of_two_nodes():
     assert pairs[1]["busbw"] == pytest.approx(480, rel=0.01)
 
 
-def test_a_size_with_zeros_before_is_that_size():
+def test_size_with_zeros_before_is_that_size():
     entry = {**scene.bandwidth(1.0, "n1+n2"), "found": {"08": 5.0, "4": 3.0}}
     built = build(scene.node("a"), validation=scene.validation(entry))
     assert [pair["busbw"] for pair in built["pairs"]] == [5.0]
@@ -271,13 +271,13 @@ def test_time_by_role():
         (scene.validation(scene.verdict("nccl.correct")), "pass", None),
     ],
 )
-def test_a_job_is_as_bad_as_it_says_and_as_its_verdicts_say(job, status, problem):
+def test_job_is_as_bad_as_it_says_and_as_its_verdicts_say(job, status, problem):
     document = build(scene.node("a"), validation=job)
     assert (document["status"], [one["status"] for one in document["jobs"]]) == (status, [status])
     assert [one["id"] for one in document["problems"]] == ([problem] if problem else [])
 
 
-def test_what_changed_since_the_last_report():
+def test_what_changed_since_last_report():
     before = build(scene.node("a"), scene.node("b", versions={"driver": "570.1"}), scene.node("gone"))
     now = build(scene.broken("a"), scene.node("b", versions={"driver": "580.1"}), scene.node("new"), previous=before)
     assert now["changes"] == {
@@ -296,9 +296,9 @@ def test_what_changed_since_the_last_report():
         ([{"health": {}}], {}, "an entry of nodes has the name None: give a text"),
         ([{"name": "a", "kind": "gpu"}], {}, "node a is of kind 'gpu': give one of head, login, compute, node"),
         ([scene.node("a"), scene.node("a")], {}, "nodes has a twice: give each node once"),
-        ([], {"validation": {"schema": "x"}}, "validation is no mlcluster.validation/1 but 'x': give the file"),
-        ([], {"run": []}, "timings is no mlcluster.run/1 but 'list': give the file"),
-        ([], {"previous": {"schema": "mlcluster.cluster/0"}}, "previous is no mlcluster.cluster/1 but"),
+        ([], {"validation": {"schema": "x"}}, "validation is not mlcluster.validation/1 but 'x': give the file"),
+        ([], {"run": []}, "timings is not mlcluster.run/1 but 'list': give the file"),
+        ([], {"previous": {"schema": "mlcluster.cluster/0"}}, "previous is not mlcluster.cluster/1 but"),
     ],
 )
 def test_input_of_which_no_report_can_be_made(nodes, more, said):
@@ -307,12 +307,12 @@ def test_input_of_which_no_report_can_be_made(nodes, more, said):
     assert said in str(caught.value)
 
 
-def test_the_document_is_json():
+def test_document_is_json():
     document = build(*scene.cluster(4), validation=scene.validation(scene.bandwidth(1.0)), run=scene.RUN)
     assert json.loads(json.dumps(document, allow_nan=False)) == document
 
 
-def test_the_same_sentence_of_several_checks_is_one_problem():
+def test_same_sentence_of_several_checks_is_one_problem():
     message = "nvidia-smi gave no answer within 20 seconds"
     verdicts = [
         scene.verdict("gpu.ecc", "undeterminable", reason="timeout", message=message),
@@ -323,7 +323,7 @@ def test_the_same_sentence_of_several_checks_is_one_problem():
     assert problem["nodes"] == ["a", "b"]
 
 
-def test_nodes_that_did_not_answer_are_one_problem_and_the_first_of_what_is_not_proved():
+def test_nodes_that_did_not_answer_are_one_problem_and_first_of_what_is_not_proved():
     silent = [
         scene.node(name, health={"unreachable": True, "msg": f"connect to host {address} port 22: No route to {name}"})
         for name, address in (("p5-1", "10.0.0.1"), ("p5-2", "10.0.0.2"), ("p5-3", "fd00:ec2::254"))
@@ -349,6 +349,6 @@ def test_nodes_that_did_not_answer_are_one_problem_and_the_first_of_what_is_not_
         ("Failed to connect to the host via ssh: no route to host", "See whether it runs"),
     ],
 )
-def test_what_to_do_about_a_silent_node_follows_from_the_reason(message, hint):
+def test_what_to_do_about_silent_node_follows_from_reason(message, hint):
     (problem,) = build(scene.node("a", health={"unreachable": True, "msg": message}))["problems"]
     assert hint in problem["text"]

@@ -67,14 +67,14 @@ def everything(size=12):
     return [*scene.cluster(size), scene.silent("p5-dy-9999")], more
 
 
-def test_the_first_screen_says_what_is_wrong_and_what_to_do():
+def test_first_screen_says_what_is_wrong_and_what_to_do():
     seen = Page(page(scene.node("a"), scene.broken("b"), scene.silent("c"))).text
     assert "1 broken, 1 not proved, 1 good of 3 nodes; 1 did not answer" in seen
     assert "gpu.count isolate : a GPU fell off the bus. expected 8 GPUs, found 7 GPUs. stop the instance" in seen
     assert seen.index("Do this first (2)") < seen.index("Map")
 
 
-def test_a_good_cluster_says_so_and_nothing_else():
+def test_good_cluster_says_so_and_nothing_else():
     seen = Page(page(scene.node("a"), scene.node("b"))).text
     assert "all 2 nodes are proved good" in seen
     assert "Problems (0) None was found." in seen
@@ -82,7 +82,7 @@ def test_a_good_cluster_says_so_and_nothing_else():
         assert absent not in seen
 
 
-def test_the_first_sentence_says_what_the_exit_code_says():
+def test_first_sentence_says_what_exit_code_says():
     bad = scene.validation(scene.verdict("nccl.correct", "fail", message="wrong"))
     said = _report_html.summary(_report_model.build([scene.node("a"), scene.node("b")], scene.TIME, validation=bad))
     assert said == "all 2 nodes are proved good; 1 of 1 validation jobs broken"
@@ -111,7 +111,7 @@ def test_every_part_is_there():
         assert heading in seen, heading
 
 
-def test_the_page_needs_nothing_from_anywhere():
+def test_page_needs_nothing_from_anywhere():
     nodes, more = everything()
     text = page(*nodes, **more)
     attributes = [pair for _tag, given in Page(text).tags for pair in given.items()]
@@ -121,7 +121,7 @@ def test_the_page_needs_nothing_from_anywhere():
 
 
 @pytest.mark.parametrize("place", ["name", "message", "version", "queue", "cluster", "hint", "found"])
-def test_what_a_node_says_is_text(place):
+def test_what_node_says_is_text(place):
     hostile = scene.ATTACK
     entry = scene.verdict("gpu.count", "fail", severity="reset", message="m", hint="h", found="f")
     if place in entry:
@@ -152,7 +152,7 @@ def test_colour_is_never_all_that_tells():
     assert all(attributes["aria-label"] for attributes in drawn if attributes.get("role") == "img")
 
 
-def test_the_script_has_every_verdict_of_every_node():
+def test_script_has_every_verdict_of_every_node():
     text = page(scene.node("a"), scene.broken("b"))
     found = data(text)
     said = {node["name"]: [found["said"][number] for number in node["said"]] for node in found["nodes"]}
@@ -166,7 +166,7 @@ def test_640_nodes_stay_below_one_megabyte():
     assert len(page(*nodes, **more).encode()) < 1_000_000
 
 
-def test_640_nodes_with_the_same_seven_problems_stay_below_one_megabyte():
+def test_640_nodes_with_same_seven_problems_stay_below_one_megabyte():
     verdicts = [
         scene.verdict(f"check.number_{at}", "fail", severity="reset", message="it broke" * at) for at in range(7)
     ]
@@ -174,7 +174,7 @@ def test_640_nodes_with_the_same_seven_problems_stay_below_one_megabyte():
     assert len(page(*nodes).encode()) < 1_000_000
 
 
-def test_the_title_says_cluster_date_and_verdict():
+def test_title_says_cluster_date_and_verdict():
     (title,) = re.findall("<title>(.*?)</title>", page(scene.node("a"), scene.broken("b")))[:1]
     assert title == "train, 2026-01-31: 1 broken, 1 good of 2 nodes"
     assert "<title>train, 2026-01-31: the only node is proved good</title>" in page(scene.node("a"))
@@ -188,7 +188,7 @@ def test_tiles_checks_names_and_counts_are_links():
     assert 'href="#node=x%22+onclick%3D%22y"' in hostile and 'onclick="' not in hostile
 
 
-def test_every_severity_of_a_problem_is_explained_and_those_beyond_seven_open():
+def test_every_severity_of_problem_is_explained_and_those_beyond_seven_open():
     broken = [
         scene.node(f"n{at}", scene.verdict("gpu.count", "fail", severity="isolate", message=f"cause {at}"))
         for at in range(9)
@@ -199,7 +199,7 @@ def test_every_severity_of_a_problem_is_explained_and_those_beyond_seven_open():
     assert set(_report_html.SEVERITY_WORDS) == set(result.SEVERITIES)
 
 
-def test_a_problem_of_many_nodes_links_to_all_of_them():
+def test_problem_of_many_nodes_links_to_all_of_them():
     text = page(*(scene.broken(f"n{at}") for at in range(20)))
     assert "20 nodes" in Page(text).text
     assert re.search(r'n11</a> <a href="#check=gpu.count">and 8 more</a>', text)

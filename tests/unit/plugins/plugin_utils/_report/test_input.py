@@ -61,7 +61,7 @@ def files(*nodes, **more):
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
-def test_what_a_node_says_takes_the_page_from_nobody(trap):
+def test_what_node_says_takes_page_from_nobody(trap):
     nodes = [scene.node(f"good-{number}") for number in range(4)]
     nodes += [scene.node(f"of {place}", **{place: trap}) for place in PLACES]
     for status in ("pass", "fail"):
@@ -79,7 +79,7 @@ def test_what_a_node_says_takes_the_page_from_nobody(trap):
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
-def test_a_damaged_file_is_drawn_or_refused_in_a_sentence(trap):
+def test_damaged_file_is_drawn_or_refused_in_sentence(trap):
     good = scene.validation(scene.bandwidth(0.9), scene.verdict("io.fio.read", found=7, message="a: b"))
     entry = good["jobs"][0]["results"][0]
     validations = [{**good, "jobs": trap}, {**good, "jobs": [trap]}]
@@ -104,7 +104,7 @@ def test_a_damaged_file_is_drawn_or_refused_in_a_sentence(trap):
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
-def test_an_earlier_report_that_is_damaged_is_no_reason_to_make_none(trap):
+def test_earlier_report_that_is_damaged_is_no_reason_to_make_none(trap):
     node = scene.node("a")
     before = model.build([scene.node("a", versions={"driver": "1"})], scene.TIME)
     inner = before["nodes"][0]
@@ -131,7 +131,7 @@ def test_names_of_nodes(name):
     assert all(line.isprintable() for line in _report_markdown.lines(document))
 
 
-def test_a_verdict_too_many_is_told_and_not_drawn():
+def test_verdict_too_many_is_reported_and_not_drawn():
     entries = [scene.verdict(f"check.number_{number}") for number in range(model.MOST_VERDICTS + 5)]
     document = model.build([scene.node("a", *entries)], scene.TIME)
     left = 5 + len(scene.others(*entries))
@@ -140,17 +140,17 @@ def test_a_verdict_too_many_is_told_and_not_drawn():
     assert any(problem["text"].startswith(f"{left} more verdicts than") for problem in document["problems"])
 
 
-def test_queues_that_yaml_made_numbers_stand_beside_the_others():
+def test_queues_that_yaml_made_numbers_stand_beside_others():
     nodes = [scene.node("a", queue=1), scene.node("b", queue="gpu"), scene.node("c", place=3)]
     assert [node["queue"] for node in files(*nodes)["nodes"]] == ["1", "gpu", "gpu"]
 
 
-def test_a_time_that_is_none_is_refused():
+def test_time_that_is_invalid_is_refused():
     with pytest.raises(model.ReportError, match="time is 'now': give it like"):
         model.build([scene.node("a")], "now")
 
 
-def test_a_thousand_different_problems_do_not_fill_the_page():
+def test_thousand_different_problems_do_not_fill_page():
     nodes = [scene.broken(f"n{number}", message=f"serial {number}") for number in range(1000)]
     document = model.build(nodes, scene.TIME)
     for name in ("html", "markdown"):

@@ -20,7 +20,7 @@ def with_values(*values, check="clock.offset_ms"):
     return [scene.node(f"n{at}", scene.verdict(check, found=value)) for at, value in enumerate(values)]
 
 
-def test_the_odd_one_out_is_named_with_what_the_others_have():
+def test_odd_one_out_is_named_with_what_others_have():
     nodes = [*(scene.node(f"n{at}") for at in range(5)), scene.node("odd", versions={"driver": "570.1"})]
     (one,) = _report_model.build(nodes, scene.TIME)["outliers"]
     assert one["message"] == "odd: version driver is 570.1; 5 of 6 have 580.95.05"
@@ -50,7 +50,7 @@ def test_what_differs_everywhere_says_nothing():
         ([480.1, 479.2, 481.0, 480.4, float("1e9"), 310.0], ["n4", "n5"]),
     ],
 )
-def test_numbers_are_judged_by_their_distance_from_the_median(values, named):
+def test_numbers_are_judged_by_their_distance_from_median(values, named):
     assert [name for name, _what in odd(*with_values(*values))] == named
 
 
@@ -73,7 +73,7 @@ def test_nodes_whose_type_only_they_know_are_compared_with_their_like():
     assert odd(*large, *small, told("s4", "p5.4xlarge", 0)) == [("s4", "gpu.count")]
 
 
-def test_a_run_that_is_slower_than_the_others_of_its_job_is_named():
+def test_run_that_is_slower_than_others_of_its_job_is_named():
     pairs = [scene.bandwidth(1 + at / 100, f"n{at}+n{at + 10}") for at in range(5)]
     document = _report_model.build(
         [scene.node("n1")], scene.TIME, validation=scene.validation(*pairs, scene.bandwidth(0.6, "n5+n15"))
@@ -113,13 +113,13 @@ def test_what_was_not_found_out_is_compared_with_nothing():
     assert odd(*(scene.node(f"n{at}") for at in range(5)), scene.node("unsure", unsure)) == []
 
 
-def test_the_node_that_differs_most_comes_first():
+def test_node_that_differs_most_comes_first():
     nodes = [scene.node(f"n{at}", versions={"a": "1", "b": "1"}) for at in range(6)]
     nodes += [scene.node("one", versions={"a": "2", "b": "1"}), scene.node("two", versions={"a": "2", "b": "2"})]
     assert odd(*nodes) == [("two", "version a"), ("two", "version b"), ("one", "version a")]
 
 
-def test_a_long_value_is_cut_in_the_sentence_only():
+def test_long_value_is_cut_in_sentence_only():
     nodes = [*with_values(*["x"] * 5), scene.node("odd", scene.verdict("clock.offset_ms", found="y" * 5000))]
     (one,) = _report_outliers.find(_report_model.build(nodes, scene.TIME)["nodes"])
     assert len(one["message"]) < 300 and len(one["found"]) == 5000

@@ -39,7 +39,7 @@ def problems(**settings: t.Any) -> list[str]:
     return controller_problems(variables(**settings))
 
 
-def test_rows_of_the_table_of_downloads():
+def test_rows_of_table_of_downloads():
     found = made()
     assert found["artifact"]["url"] == "https://efa-installer.amazonaws.com/aws-efa-installer-1.47.0.tar.gz"
     assert found["artifact"]["signature_url"] == found["artifact"]["url"] + ".sig"
@@ -49,7 +49,7 @@ def test_rows_of_the_table_of_downloads():
     assert problems() == []
 
 
-def test_lock_gives_a_checksum_that_the_table_lacks(tmp_path):
+def test_lock_gives_checksum_that_table_lacks(tmp_path):
     lock = tmp_path / "lock.yml"
     entry = {"name": "aws-efa-installer", "platform": "any", "version": "9.9.9", "sha256": "1" * 64}
     lock.write_text(yaml.safe_dump({"artifacts": [entry]}))
@@ -85,7 +85,7 @@ def test_builder_that_no_host_is_is_refused():
         ),
     ],
 )
-def test_files_on_the_controller_have_to_be_there(settings, words):
+def test_files_on_controller_have_to_be_there(settings, words):
     (problem,) = problems(**settings)
     assert words in problem
 

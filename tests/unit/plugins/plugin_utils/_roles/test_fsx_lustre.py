@@ -46,11 +46,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         ({"fsx_lustre_head_node": "yes"}, True),
     ],
 )
-def test_the_head_node_is_known_by_switch_group_or_hook(variables: dict[str, Any], head: bool) -> None:
+def test_head_node_is_known_by_switch_group_or_hook(variables: dict[str, Any], head: bool) -> None:
     assert fsx_lustre.controller_options(variables)["head_node"] == head
 
 
-def test_without_an_id_nobody_is_asked(asked: list[Any]) -> None:
+def test_without_id_nobody_is_asked(asked: list[Any]) -> None:
     options = fsx_lustre.controller_options({"fsx_lustre_file_systems": [{"path": "/fsx"}]})
     assert options["file_systems"] == [{"path": "/fsx"}]
     assert len(options["runtime_sha256"]) == 64
@@ -67,7 +67,7 @@ def test_without_an_id_nobody_is_asked(asked: list[Any]) -> None:
         ({}, "d"),
     ],
 )
-def test_the_region_is_the_nearest_that_is_known(
+def test_region_is_nearest_that_is_known(
     asked: list[Any], monkeypatch: pytest.MonkeyPatch, variables: dict[str, Any], region: str
 ) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "d")
@@ -81,7 +81,7 @@ class Unreadable(dict):  # type: ignore[type-arg]
         raise AnsibleUndefinedVariable("fsx_of_this_site is undefined")
 
 
-def test_the_other_hosts_of_the_play_are_asked_for_too(asked: list[Any]) -> None:
+def test_other_hosts_of_play_are_asked_for_too(asked: list[Any]) -> None:
     others = {
         "n1": {"fsx_lustre_file_systems": BY_ID},
         "n2": {"fsx_lustre_file_systems": [{"path": "/fsx", "id": TWO}]},
@@ -107,20 +107,20 @@ def test_fsx_is_not_asked_where_it_cannot_or_may_not(asked: list[Any], variables
     assert asked == []
 
 
-def test_the_head_node_asks_for_itself_at_boot(asked: list[Any]) -> None:
+def test_head_node_asks_for_itself_at_boot(asked: list[Any]) -> None:
     variables = {"fsx_lustre_file_systems": BY_ID, "fsx_lustre_region": "us-west-2", "configure_node_kind": "head"}
     fsx_lustre.controller_options(variables)
     assert len(asked) == 1
 
 
-def test_what_does_not_go_with_the_answer_is_a_problem(asked: list[Any]) -> None:
+def test_what_does_not_go_with_answer_is_problem(asked: list[Any]) -> None:
     variables = {"fsx_lustre_file_systems": [{**BY_ID[0], "efa": True}], "fsx_lustre_region": "us-west-2"}
     (problem,) = fsx_lustre.controller_problems(variables)
     assert "with efa, and" in problem
     assert "was made without it" in problem
 
 
-def test_only_the_set_up_that_was_looked_at_is_taken(tmp_path: Path) -> None:
+def test_only_set_up_that_was_looked_at_is_taken(tmp_path: Path) -> None:
     archive = tmp_path / "efa.zip"
     archive.write_bytes(b"a set-up")
     digest = hashlib.sha256(b"a set-up").hexdigest()

@@ -42,7 +42,7 @@ def answer(concerned=False, devices=None):
         ({}, Hardware("an instance")),
     ],
 )
-def test_what_the_variables_of_the_inventory_say(variables, found):
+def test_what_variables_of_inventory_say(variables, found):
     assert known_hardware(variables) == found
 
 
@@ -55,7 +55,7 @@ def test_what_the_variables_of_the_inventory_say(variables, found):
         ("efa_nccl", answer(True, 31), ("inventory.efa", 32, 31)),
     ],
 )
-def test_less_than_the_inventory_says_is_a_failure(role, given, expected):
+def test_less_than_inventory_says_is_failure(role, given, expected):
     (found,) = missing_hardware(role, given, {}, WHOLE)
     assert (found.id, found.expected, found.found) == expected and found.status == "fail"
     assert "the inventory says that this is a p5.48xlarge" in found.line()
@@ -80,7 +80,7 @@ def test_what_is_there_or_was_waived_is_no_failure(role, given, options):
 
 
 @pytest.mark.parametrize("role", ["nvme_raid0", "nvidia_gds", "efa_nccl"])
-def test_an_inventory_that_knows_nothing_expects_nothing(role):
+def test_inventory_that_knows_nothing_expects_nothing(role):
     assert missing_hardware(role, answer(), {}, Hardware()) == []
 
 
@@ -100,7 +100,7 @@ def without_slurm(reason, concerned=False):
         ("slurm_jobs", NO_JOBS, ["compute", "head"], "head"),
     ],
 )
-def test_node_of_cluster_without_slurm_is_a_failure(role, reason, groups, group):
+def test_node_of_cluster_without_slurm_is_failure(role, reason, groups, group):
     (found,) = missing_slurm(role, without_slurm(reason), {"slurm_prefix": "/opt/slurm"}, groups, True)
     assert (found.id, found.status) == ("inventory.slurm", "fail")
     assert f"in the group {group} of a cluster, and no Slurm was found on it" in found.line()

@@ -29,12 +29,12 @@ def answer(plan=None, problems=(), failed=None):
 DIFFERENT = Plan("gds", packages=(Package("fio"),))
 
 
-def test_a_node_with_nothing_to_do_shows_its_verdicts():
+def test_node_with_nothing_to_do_shows_its_verdicts():
     done = judge(answer(), required=True, is_final=True)
     assert (done.lines, done.failure) == (("EFA is newer and kept", "CUDA 13.0", GOOD), None)
 
 
-def test_a_problem_fails_where_it_is_required_and_is_said_elsewhere():
+def test_problem_fails_where_it_is_required_and_is_reported_elsewhere():
     found = answer(problems=[BAD])
     assert judge(found, required=True, is_final=True).failure == f"{BAD}\nthe log"
     said = judge(found, required=False, is_final=True)
@@ -42,13 +42,13 @@ def test_a_problem_fails_where_it_is_required_and_is_said_elsewhere():
     assert judge(found, required=True, is_final=True, is_check=True).failure is None
 
 
-def test_a_node_that_is_about_to_be_changed_is_not_judged():
+def test_node_that_is_about_to_be_changed_is_not_judged():
     assert judge(answer(DIFFERENT, [BAD]), required=True, is_final=False).failure is None
     foretold = judge(answer(DIFFERENT, [BAD]), required=True, is_final=False, is_check=True)
     assert (foretold.lines, foretold.failure) == (("would change packages",), None)
 
 
-def test_differences_that_are_left_are_a_problem():
+def test_differences_that_are_left_are_problem():
     left = judge(answer(DIFFERENT), required=True, is_final=True)
     assert left.failure == "the run left differences: packages\nthe log"
     assert judge(answer(DIFFERENT), required=False, is_final=True).failure is None
@@ -61,7 +61,7 @@ def test_trouble_counts_where_anything_is_not_as_wanted():
 
 
 @pytest.mark.parametrize("is_check", [True, False])
-def test_a_refusal_is_said_and_fails_where_it_is_required(is_check):
+def test_refusal_is_reported_and_fails_where_it_is_required(is_check):
     found = answer(refused("gds", ["the driver is too old"]))
     assert judge(found, True, False, is_check).failure == "the driver is too old\nthe log"
     said = judge(found, False, False, is_check)
@@ -70,13 +70,13 @@ def test_a_refusal_is_said_and_fails_where_it_is_required(is_check):
     assert judge(bad, True, False, is_check).failure == f"the driver is too old; {BAD}\nthe log"
 
 
-def test_a_node_that_is_not_concerned_says_why():
+def test_node_that_is_not_concerned_says_why():
     found = answer(not_concerned("gds", "no NVIDIA driver is loaded on this node"))
     assert judge(found, True, True).lines == ("no NVIDIA driver is loaded on this node: nothing is done",)
     assert judge({**found, "problems": [BAD]}, True, True).failure == BAD
     assert judge({**found, "problems": [BAD]}, False, True).failure is None
 
 
-def test_a_look_without_an_answer_fails_whatever_is_required():
+def test_look_without_answer_fails_whatever_is_required():
     found = answer(refused("gds", ["the look gave no answer"]), failed="the look gave no answer")
     assert judge(found, required=False, is_final=False, is_check=True).failure == "the look gave no answer"

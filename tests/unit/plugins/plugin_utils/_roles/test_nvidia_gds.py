@@ -11,6 +11,6 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.nvidia_gds im
 
 
 @pytest.mark.parametrize(("switch", "is_given"), [(True, True), ("yes", True), (False, False), ("false", False)])
-def test_the_example_goes_to_the_node_where_it_is_asked_for(switch, is_given):
+def test_example_goes_to_node_where_it_is_asked_for(switch, is_given):
     text = EXAMPLE.read_text(encoding="utf-8")
     assert controller_options({"nvidia_gds_example_enabled": switch}) == ({"example_text": text} if is_given else {})

@@ -11,13 +11,13 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.options impor
 NAME = "nvme_raid0"
 
 
-def test_the_node_is_told_the_runtime_of_the_controller():
+def test_node_is_reported_runtime_of_controller():
     options, problems = role_options(DOMAINS[NAME], {"nvme_raid0_chunk_kib": "256"})
     assert problems == []
     assert options == {"chunk_kib": 256, "runtime_sha256": _runtime.build()["sha256"]}
 
 
-def test_a_bad_option_is_named_before_a_node_is_asked():
+def test_bad_option_is_named_before_node_is_asked():
     _options, problems = role_options(DOMAINS[NAME], {"nvme_raid0_mode": "0777"})
     assert problems == [
         "nvme_raid0_mode is 0777: everybody could delete everybody's files there; use 0755, a group with 2775, or 1777"

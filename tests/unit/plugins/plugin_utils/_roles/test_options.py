@@ -22,7 +22,7 @@ def options(**given):
     return role_options(GDS, {**read_defaults("nvidia_gds"), **{f"nvidia_gds_{k}": v for k, v in given.items()}})
 
 
-def test_the_options_are_the_variables_without_the_name_of_the_role():
+def test_options_are_variables_without_name_of_role():
     found, problems = options(mode="nvfs", library="/opt/libcufile.so.0")
     assert (found["mode"], found["library"], found["probe_timeout"], problems) == (
         "nvfs",
@@ -34,7 +34,7 @@ def test_the_options_are_the_variables_without_the_name_of_the_role():
     assert "remove_confirmed" not in found
 
 
-def test_texts_of_the_command_line_become_what_they_stand_for():
+def test_texts_of_command_line_become_what_they_stand_for():
     found, problems = options(required="false", probe_timeout="60", cuda_version="13.0")
     assert (found["required"], found["probe_timeout"], problems) == (False, 60, [])
 
@@ -62,7 +62,7 @@ def test_what_no_node_could_carry_out_is_named_by_its_variable(given, words):
         ({"python": {"version": {"major": 3, "minor": 8}}}, "node1 has Python 3.8 and this role needs 3.9 or newer"),
     ],
 )
-def test_a_system_that_cannot_work_is_refused(facts, words):
+def test_system_that_cannot_work_is_refused(facts, words):
     (problem,) = system_problems("node1", facts)
     assert problem.startswith(words)
 

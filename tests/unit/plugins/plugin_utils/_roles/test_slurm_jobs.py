@@ -30,7 +30,7 @@ def test_programs_for_data_are_known_by_their_sums():
     assert len(sources) > 30 and slurm_jobs.data_sums() == wanted
 
 
-def test_role_without_its_programs_is_an_error(monkeypatch, tmp_path):
+def test_role_without_its_programs_is_error(monkeypatch, tmp_path):
     monkeypatch.setattr(slurm_jobs, "FILES", tmp_path)
     slurm_jobs.data_sums.cache_clear()
     with pytest.raises(AnsibleError, match=r"no Python file lies in .*: install the collection again"):
@@ -38,7 +38,7 @@ def test_role_without_its_programs_is_an_error(monkeypatch, tmp_path):
     slurm_jobs.data_sums.cache_clear()
 
 
-def test_sources_are_those_of_the_mirror_with_the_sum_that_was_given():
+def test_sources_are_those_of_mirror_with_sum_that_was_given():
     given = variables(
         build=["ior", "fio"],
         build_versions={"fio": 9.1},
@@ -50,7 +50,7 @@ def test_sources_are_those_of_the_mirror_with_the_sum_that_was_given():
     assert (found["fio"]["version"], found["fio"]["url"]) == ("9.1", "https://mirror/fio-9.1.tar.gz")
 
 
-def test_lock_gives_the_sum_of_a_version(tmp_path):
+def test_lock_gives_sum_of_version(tmp_path):
     lock = tmp_path / "lock.yml"
     lock.write_text("artifacts:\n  - {name: ior, platform: any, version: 4.0.0, sha256: " + "b" * 64 + "}\n")
     given = variables(build=["ior"], lock_file=str(lock))
@@ -76,7 +76,7 @@ class Unreadable(dict):
         raise AnsibleUndefinedVariable("'x' is undefined")
 
 
-def test_reservations_of_the_nodes_are_told_once():
+def test_reservations_of_nodes_are_reported_once():
     others = {
         "n1": {"ec2_capacity": {**BLOCK, "id": "cr-1"}},
         "n2": {"ec2_capacity": BLOCK},
@@ -88,7 +88,7 @@ def test_reservations_of_the_nodes_are_told_once():
     assert slurm_jobs.capacity({**given, "slurm_jobs_nodes_group": "others"}) == []
 
 
-def test_options_are_sound_with_what_the_controller_adds(monkeypatch):
+def test_options_are_sound_with_what_controller_adds(monkeypatch):
     monkeypatch.setattr(slurm_jobs._runtime, "run_sum", lambda folder: "5" * 64)
     options, problems = role_options(DOMAINS["slurm_jobs"], variables(build=["ior"], gpus_per_node="8"))
     assert problems == []

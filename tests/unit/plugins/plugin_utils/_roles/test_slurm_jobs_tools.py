@@ -26,7 +26,7 @@ DISKS = [{"name": "disks", "kind": "local_io"}]
         ({"node_packages": []}, True),
     ],
 )
-def test_packages_are_wanted_where_a_job_takes_one_or_somebody_says_so(given, wanted):
+def test_packages_are_wanted_where_job_takes_one_or_somebody_reports_it(given, wanted):
     named = {f"slurm_jobs_{name}": value for name, value in given.items()}
     assert slurm_jobs_tools.is_wanted(named, {**read_defaults("slurm_jobs"), **named}) == wanted
     assert slurm_jobs_tools.controller_options(named) == {}

@@ -27,7 +27,7 @@ def test_defaults_stand_where_nothing_was_given():
     assert len(found) == len(set(found))
 
 
-def test_a_default_may_name_another_variable(tmp_path, monkeypatch):
+def test_default_may_name_another_variable(tmp_path, monkeypatch):
     role = tmp_path / "one"
     (role / "defaults").mkdir(parents=True)
     text = "one_place: /opt\none_tools: '{{ one_place }}/tools'\n"
@@ -38,7 +38,7 @@ def test_a_default_may_name_another_variable(tmp_path, monkeypatch):
     assert Variables("one", {"one_place": "/srv"}, template)["one_tools"] == "/srv/tools"
 
 
-def test_the_file_is_read_only_where_it_is_needed(monkeypatch):
+def test_file_is_read_only_where_it_is_needed(monkeypatch):
     monkeypatch.setattr(variables, "read_defaults", lambda role: pytest.fail("it was read"))
     found = Variables("nvidia_gds", {"nvidia_gds_mode": "nvfs"}, template)
     assert "nvidia_gds_mode" in found

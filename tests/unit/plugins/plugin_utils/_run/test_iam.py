@@ -44,7 +44,7 @@ def evaluation(action, decision="allowed"):
     return {"EvalActionName": action, "EvalResourceName": "*", "EvalDecision": decision}
 
 
-def test_the_caller_is_told_and_bad_credentials_are_one_sentence(session):
+def test_caller_is_reported_and_bad_credentials_are_one_sentence(session):
     session.stub("sts").add_response("get_caller_identity", {"Account": "111122223333", "Arn": USER, "UserId": "x"})
     assert iam.identity(session, None) == {"Account": "111122223333", "Arn": USER}
     session.stub("sts").add_client_error("get_caller_identity", "ExpiredToken", "The token has expired")
@@ -64,7 +64,7 @@ def test_no_credentials_are_one_sentence(session, monkeypatch, tmp_path):
         iam.identity(botocore.session.Session(), "us-east-1")
 
 
-def test_a_session_of_a_role_is_judged_by_its_role(session):
+def test_session_of_role_is_judged_by_its_role(session):
     session.stub("iam").add_response(
         "get_role",
         {
@@ -86,7 +86,7 @@ def test_a_session_of_a_role_is_judged_by_its_role(session):
     assert iam.simulate(session, SESSION, ["ec2:RunInstances"]) == {"ec2:RunInstances": "explicitDeny"}
 
 
-def test_an_action_that_iam_leaves_out_is_not_allowed(session):
+def test_action_that_iam_leaves_out_is_not_allowed(session):
     session.stub("iam").add_response(
         "simulate_principal_policy", {"EvaluationResults": [evaluation("ec2:RunInstances")], "IsTruncated": False}
     )
@@ -103,7 +103,7 @@ def test_iam_that_may_not_be_asked_is_one_sentence(session):
 
 
 @pytest.mark.parametrize("playbook", iam.playbooks())
-def test_every_right_of_a_playbook_that_is_denied_is_told(session, playbook):
+def test_every_right_of_playbook_that_is_denied_is_reported(session, playbook):
     every, free = iam.policy(playbook)
     assert every and set(free) <= set(every)
     for denied in every:
@@ -117,6 +117,6 @@ def test_every_right_of_a_playbook_that_is_denied_is_told(session, playbook):
         assert entry.status == "fail" and f"{playbook}.yml is denied {denied}" in entry.line()
 
 
-def test_a_collection_without_its_policies_is_told(tmp_path):
+def test_collection_without_its_policies_is_reported(tmp_path):
     with pytest.raises(iam.RightsError, match="there is no policy in"):
         iam.playbooks(tmp_path)

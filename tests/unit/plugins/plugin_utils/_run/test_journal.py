@@ -14,7 +14,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import journal
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run.journal import Entry
 
 
-def test_entries_come_back_in_the_order_of_writing(tmp_path):
+def test_entries_come_back_in_order_of_writing(tmp_path):
     file = tmp_path / "lines"
     first, second = (
         Entry("n1", "efa_nccl", problems=["a\nb"], results=[]),
@@ -31,7 +31,7 @@ def test_nothing_to_add_makes_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == [] and journal.read(tmp_path / "lines") == []
 
 
-def test_after_the_end_nothing_is_left(tmp_path):
+def test_after_end_nothing_is_left(tmp_path):
     file = tmp_path / "lines"
     journal.add([Entry("n1", "efa_nccl")], file)
     journal.finish(file)
@@ -39,5 +39,5 @@ def test_after_the_end_nothing_is_left(tmp_path):
     assert journal.read(file) == []
 
 
-def test_the_file_is_of_one_run():
+def test_file_is_of_one_run():
     assert journal.path().parent == Path(constants.DEFAULT_LOCAL_TMP)

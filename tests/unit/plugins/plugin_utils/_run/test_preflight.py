@@ -26,7 +26,7 @@ def lines(results):
         ("2.19.3", {}, {"boto3": False, "x": True}, ["FAIL preflight.controller: the Python that runs Ansible cannot"]),
     ],
 )
-def test_the_controller(core, collections, libraries, said):
+def test_controller(core, collections, libraries, said):
     found = lines(preflight.controller(core, "2.17.0", collections, libraries))
     assert [line[: len(words)] for line, words in zip(found, said, strict=True)] == said
 
@@ -40,7 +40,7 @@ def test_the_controller(core, collections, libraries, said):
         ([], {}, "FAIL preflight.inventory: none of the groups compute has a host; the inventory has compute, web"),
     ],
 )
-def test_the_inventory(hosts, types, said):
+def test_inventory(hosts, types, said):
     (line,) = lines(preflight.inventory(hosts, ["compute"], GROUPS, types))
     assert line.startswith(said)
 
@@ -89,14 +89,14 @@ def test_nodes_that_answer():
         ({}, "see that the node runs"),
     ],
 )
-def test_a_node_without_a_shell(task, hint):
+def test_node_without_shell(task, hint):
     first, *others = preflight.nodes({"n1": probe(task)})
     assert (first.id, first.status, first.scope.node) == ("preflight.ssh", "fail", "n1")
     assert hint in first.line() and "10.0.0.1" not in first.line()
     assert [entry.status for entry in others] == ["undeterminable"] * 2
 
 
-def test_the_same_cause_of_many_nodes_is_one_line():
+def test_same_cause_of_many_nodes_is_one_line():
     probes = {
         f"n{at}": probe({"unreachable": True, "msg": f"connect to host 10.0.0.{at} port 22: timed out"})
         for at in range(80)

@@ -54,7 +54,7 @@ def entry(host="n1", role="efa_nccl", **fields):
         ([entry(results=[PASS, UNKNOWN])], "not proved", True),
     ],
 )
-def test_a_cell_is_what_the_last_judgement_says(entries, state, counts):
+def test_cell_is_what_last_judgement_says(entries, state, counts):
     found = verdict.cell(entries)
     assert (found.state, found.counts) == (state, counts)
     assert bool(found.texts) == (state not in ("proved", "changed"))
@@ -66,7 +66,7 @@ def test_roles_without_verdicts_are_those_that_make_none():
 
 
 @pytest.mark.parametrize(("begun", "state"), [(True, "failed"), (False, "not proved")])
-def test_a_run_that_ended_on_the_node_counts(begun, state):
+def test_run_that_ended_on_node_counts(begun, state):
     found = verdict.cell([entry(final=False, begun=begun)], ended=True)
     assert (found.state, found.counts) == (state, True)
 
@@ -82,7 +82,7 @@ def test_end_of_run_is_put_on_role_that_began_last(last):
     assert {role: found.state for role, found in table["n1"].items()} == {first: "proved", last: "not proved"}
 
 
-def test_an_ended_node_of_proved_roles_is_not_good():
+def test_ended_node_of_proved_roles_is_not_good():
     table = verdict.table([entry(results=[PASS])], ["n1", "n2", "n3"], {"n1", "n3"})
     assert list(table) == ["n1", "n3"] and table["n3"] == {}
     assert table["n1"]["efa_nccl"].state == "not proved"
@@ -124,24 +124,24 @@ def test_others_stand_below_with_their_reasons_once():
     ]
 
 
-def test_a_node_that_was_not_reached_stands_above_what_does_not_apply():
+def test_node_that_was_not_reached_stands_above_what_does_not_apply():
     entries = [entry("n1", concerned=False, reason="no device"), entry("n2", failure="lost")]
     told = verdict.lines(verdict.table(entries, ["n3"], {"n2", "n3"}))
     assert [line.split()[0] for line in told] == ["verdict", "n2", "n3", "n1", "n2:", "n3:", "n1:"]
 
 
-def test_the_same_reason_of_two_roles_is_one_line():
+def test_same_reason_of_two_roles_is_one_line():
     entries = [entry("n1", role, final=False, begun=False) for role in ("efa_nccl", "nvidia_gds")]
     last = verdict.lines(verdict.table(entries, [], {"n1"}))[-1]
     assert last.startswith("  n1: efa_nccl, nvidia_gds not proved: the run ended")
 
 
-def test_a_failure_that_is_not_required_says_so():
+def test_failure_that_is_not_required_reports_it():
     told = verdict.lines(verdict.table([entry(problems=["slow"], required=False)], []))
     assert told[-1] == "  n1: efa_nccl failed (not required): slow"
 
 
-def test_each_role_has_an_id_of_its_own_in_the_report():
+def test_each_role_has_id_of_its_own_in_report():
     table = verdict.table([entry(role=role, results=[PASS]) for role in ROLES], [])
     found = result.loads(verdict.reports(table, "2026-01-31T12:00:00Z", {}))
     assert {one.id for one in found.results} - {"efa.devices"} == {
@@ -158,7 +158,7 @@ def test_nothing_to_tell_is_no_line():
     assert verdict.lines({}) == [] and verdict.sentence({}) == ""
 
 
-def test_the_report_has_every_verdict_and_one_a_role():
+def test_report_has_every_verdict_and_one_role():
     entries = [entry(results=[PASS]), entry(role="nvidia_gds", concerned=False, reason="no driver")]
     entries += [entry("n2", failure="lost")]
     table = verdict.table(entries, ["n1", "n2", "n3"], {"n2", "n3"})

@@ -27,5 +27,5 @@ class Files(Host):
         (None, None),
     ],
 )
-def test_cuda_version_is_a_string_of_version_json(document, version):
+def test_cuda_version_is_string_of_version_json(document, version):
     assert cuda_version(Files(document), "/cuda") == version

@@ -54,14 +54,14 @@ def xids(*messages):
     return host
 
 
-def test_a_good_node_passes_everything():
+def test_good_node_passes_everything():
     found = judge(good_node())
     assert {key: result.status for key, result in found.items()} == dict.fromkeys(GPU_CHECKS, "pass")
     assert found["gpu.memory"].found == "81559 MiB"
     assert found["gpu.nvlink"].found == "18 on each GPU, at 26.562 GB/s"
 
 
-def test_one_recorded_gpu_on_the_type_with_one():
+def test_one_recorded_gpu_on_type_with_one():
     host = TrainingHost()
     firmware(host, "p5.4xlarge")
     host.programs.add("nvidia-smi")
@@ -93,7 +93,7 @@ def test_one_recorded_gpu_on_the_type_with_one():
         ("", "no XML but: nothing"),
     ],
 )
-def test_an_nvidia_smi_that_does_not_answer_well_proves_nothing(answer, reason):
+def test_nvidia_smi_that_does_not_answer_well_proves_nothing(answer, reason):
     host = good_node()
     host.commands["nvidia-smi -q -x"] = answer
     found = judge(host)
@@ -102,7 +102,7 @@ def test_an_nvidia_smi_that_does_not_answer_well_proves_nothing(answer, reason):
     assert all(reason in found[key].reason for key in GPU_CHECKS if key != "gpu.xid")
 
 
-def test_an_nvidia_smi_that_hangs_is_asked_once():
+def test_nvidia_smi_that_hangs_is_asked_once():
     host = good_node()
     host.commands["nvidia-smi -q -x"] = hanging("nvidia-smi -q -x", 60)
     facts = look(host)
@@ -110,7 +110,7 @@ def test_an_nvidia_smi_that_hangs_is_asked_once():
     assert facts["nvlinks"]["problem"] == facts["topology"]["problem"] == facts["smi"]["problem"]
 
 
-def test_gpus_that_are_gone_from_the_bus_are_missed_whatever_nvidia_smi_says():
+def test_gpus_that_are_gone_from_bus_are_missed_whatever_nvidia_smi_says():
     host = good_node()
     host.commands["nvidia-smi -q -x"] = hanging("nvidia-smi -q -x", 60)
     del host.files["/sys/bus/pci/devices/0000:50:00.0/vendor"]
@@ -119,14 +119,14 @@ def test_gpus_that_are_gone_from_the_bus_are_missed_whatever_nvidia_smi_says():
     assert (result.status, result.severity, result.expected, result.found) == ("fail", "isolate", 8, 7)
 
 
-def test_a_gpu_that_the_driver_lost():
+def test_gpu_that_driver_lost():
     host = good_node()
     host.commands["nvidia-smi -q -x"] = eight_gpus(7)
     result = judge(host)["gpu.count"]
     assert (result.status, result.severity, result.found) == ("fail", "isolate", 7)
 
 
-def test_counts_that_contradict_each_other_or_the_table():
+def test_counts_that_contradict_each_other_or_table():
     host = good_node()
     host.commands["nvidia-smi -q -x"] = eight_gpus().replace("<attached_gpus>8<", "<attached_gpus>9<")
     assert judge(host)["gpu.count"].status == "undeterminable"
@@ -134,7 +134,7 @@ def test_counts_that_contradict_each_other_or_the_table():
     assert judge(good_node(), instance_type="p99.new")["gpu.count"].status == "undeterminable"
 
 
-def test_a_machine_without_gpus():
+def test_machine_without_gpus():
     host = TrainingHost()
     firmware(host, "c5d.4xlarge")
     assert {key: result.status for key, result in judge(host).items()} == {"gpu.count": "not_applicable"}
@@ -145,14 +145,14 @@ def test_a_machine_without_gpus():
 
 
 @pytest.mark.parametrize(("kind", "status"), [("p7.48xlarge", "undeterminable"), ("m9.large", "not_applicable")])
-def test_a_new_type_whose_gpus_are_all_gone_is_not_one_without_gpus(kind, status):
+def test_new_type_whose_gpus_are_all_gone_is_not_one_without_gpus(kind, status):
     host = TrainingHost()
     firmware(host, kind)
     host.files["/sys/bus/pci/devices/0000:00:00.0/vendor"] = "0x8086\n"
     assert judge(host)["gpu.count"].status == status
 
 
-def test_a_gpu_without_any_driver_is_no_machine_without_gpus():
+def test_gpu_without_any_driver_is_no_machine_without_gpus():
     host = TrainingHost()
     host.files["/sys/bus/pci/devices/0000:00:1e.0/vendor"] = "0x10de\n"
     host.files["/sys/bus/pci/devices/0000:00:1e.0/class"] = "0x030200\n"
@@ -185,7 +185,7 @@ def test_a_gpu_without_any_driver_is_no_machine_without_gpus():
         ({"status": "Failure"}, "gpu.fabric", "reset", "status Failure"),
     ],
 )
-def test_what_one_gpu_has_wrong_is_told_of_that_gpu(fields, check, severity, word):
+def test_what_one_gpu_has_wrong_is_reported_of_that_gpu(fields, check, severity, word):
     found = judge(changed(**fields))
     result = found[check]
     assert (result.status, result.severity, result.scope.device) == ("fail", severity, "gpu7")
@@ -251,7 +251,7 @@ def test_one_gpu_described_eight_times_is_one():
     assert judge(host)["gpu.count"].reason == "nvidia-smi describes one GPU several times"
 
 
-def test_the_worst_of_several_gpus_decides():
+def test_worst_of_several_gpus_decides():
     text = eight_gpus(dram_uncorrectable="1").replace("<remapped_row_failure>No", "<remapped_row_failure>Yes", 1)
     host = good_node()
     host.commands["nvidia-smi -q -x"] = text
@@ -280,7 +280,7 @@ def test_mig_that_is_wanted():
     assert judge(host, mig=True)["gpu.mig"].status == "fail"
 
 
-def test_a_driver_without_recovery_actions():
+def test_driver_without_recovery_actions():
     host = good_node()
     text = eight_gpus().replace("<gpu_recovery_action>None</gpu_recovery_action>", "")
     host.commands["nvidia-smi -q -x"] = text
@@ -298,7 +298,7 @@ def test_links_that_are_down():
     assert judge(host)["gpu.nvlink"].status == "undeterminable"
 
 
-def test_a_pair_without_nvlink():
+def test_pair_without_nvlink():
     host = good_node()
     host.commands["nvidia-smi topo -m"] = training_host.topology(kind="SYS")
     assert judge(host)["gpu.topology"].status == "fail"
@@ -350,7 +350,7 @@ def test_xids_by_nvidias_catalog(messages, status, severity, word):
     assert "docs.nvidia.com" in result.source
 
 
-def test_the_kernel_log_comes_from_dmesg_where_the_journal_is_closed():
+def test_kernel_log_comes_from_dmesg_where_journal_is_closed():
     host = good_node()
     host.commands["journalctl -k"] = ""
     host.commands["dmesg --time-format iso"] = f"2026-01-31T11:00:00,1+00:00 {BUS}79, x\n"
@@ -361,7 +361,7 @@ def test_the_kernel_log_comes_from_dmesg_where_the_journal_is_closed():
     assert (result.status, "not permitted" in result.reason) == ("undeterminable", True)
 
 
-def test_a_kernel_log_since_a_time():
+def test_kernel_log_since_time():
     host = good_node()
     host.commands["journalctl -k"] = ""
     host.commands["dmesg"] = CommandResult(0, "", "")
@@ -383,7 +383,7 @@ PICK = "journalctl -k -b -o short-iso --no-pager -q -n 20000 --grep"
         (hanging(PICK, 30), "undeterminable", "only its end"),
     ],
 )
-def test_a_kernel_log_too_long_to_be_read_whole(picked, status, word):
+def test_kernel_log_too_long_to_be_read_whole(picked, status, word):
     host = good_node()
     host.commands["journalctl -k"] = "2026-01-31T11:00:00+0000 node kernel: noise\n" * accelerator.LOG_LINES
     host.commands[PICK] = picked
@@ -405,7 +405,7 @@ def test_a_kernel_log_too_long_to_be_read_whole(picked, status, word):
         ("\ufffd\x00\x07\n", "undeterminable"),
     ],
 )
-def test_a_log_that_does_not_begin_with_the_boot_proves_no_absence(first, status):
+def test_log_that_does_not_begin_with_boot_proves_no_absence(first, status):
     host = good_node()
     host.files["/proc/stat"] = "cpu  1 2 3\nbtime 1769857200\n"
     host.commands["journalctl -k"] = first
@@ -414,14 +414,14 @@ def test_a_log_that_does_not_begin_with_the_boot_proves_no_absence(first, status
     assert judge(host)["gpu.xid"].status == "fail"
 
 
-def test_what_was_picked_by_a_time_has_times():
+def test_what_was_picked_by_time_has_times():
     host = good_node()
     for said, status in (("2026-02-14T09:00:00+0000 n kernel: noise\n", "pass"), ("Hint: nothing\n", "undeterminable")):
         host.commands["journalctl -k"] = said
         assert judge(host, xid_since="2026-02-01 12:00:00")["gpu.xid"].status == status
 
 
-def test_a_look_only_runs_what_reads():
+def test_look_only_runs_what_reads():
     host = good_node()
     look(host)
     assert [call.split()[:3] for call in host.calls] == [
@@ -438,7 +438,7 @@ WORDS = ["", "N/A", "[N/A]", "-1", "9" * 60, "💥", "Requested functionality ha
 
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 @given(st.dictionaries(st.sampled_from(TAGS), st.sampled_from(WORDS), max_size=4))
-def test_hostile_values_end_in_verdicts_and_never_in_a_crash(fields):
+def test_hostile_values_end_in_verdicts_and_never_in_crash(fields):
     results = verify(look(changed(**fields)))
     assert {result.id for result in results} == set(GPU_CHECKS)
     for result in results:

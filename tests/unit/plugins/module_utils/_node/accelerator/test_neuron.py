@@ -30,7 +30,7 @@ def neuron_node(instance_type="trn2.48xlarge", count=16, memory=103079215104):
     return host
 
 
-def test_a_good_neuron_node():
+def test_good_neuron_node():
     facts = look(neuron_node())
     assert (facts["neuron"]["device_nodes"], facts["neuron"]["driver"], facts["smi"]) == (16, "2.24.7.0", None)
     assert {result.id: result.status for result in verify(facts)} == {
@@ -58,7 +58,7 @@ def test_neuron_nodes_that_are_not_as_they_should_be(host, statuses):
     "answer",
     [missing("neuron-ls"), hanging("neuron-ls", 60), CommandResult(1, "", "no driver"), "[", "[3]", "[" * 200_000],
 )
-def test_a_neuron_ls_that_does_not_answer_well_proves_nothing(answer):
+def test_neuron_ls_that_does_not_answer_well_proves_nothing(answer):
     host = neuron_node()
     host.commands["/opt/aws/neuron/bin/neuron-ls"] = answer
     assert [result.status for result in verify(look(host))] == ["pass", "undeterminable", "undeterminable"]

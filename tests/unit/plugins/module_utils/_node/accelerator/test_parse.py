@@ -31,7 +31,7 @@ OLD_GPU = """<?xml version="1.0" ?>
 <pending_retirement>Yes</pending_retirement></retired_pages></gpu></nvidia_smi_log>"""
 
 
-def test_the_recorded_gpu():
+def test_recorded_gpu():
     found = parse.parse_smi(RECORDED_XML)
     assert (found["driver"], found["cuda"], found["attached"]) == ("580.159.04", "13.0", 1)
     assert found["warnings"] == []
@@ -141,7 +141,7 @@ def test_the_recorded_gpu():
     }
 
 
-def test_a_gpu_of_before_row_remapping():
+def test_gpu_of_before_row_remapping():
     (gpu,) = parse.parse_smi(OLD_GPU)["gpus"]
     counters = {"single_bit/total": 3, "double_bit/total": 2}
     assert gpu["ecc"]["volatile"] == {"correctable": 3, "uncorrectable": 2, "counters": counters}
@@ -174,7 +174,7 @@ def test_what_is_no_whole_document(text, problem):
         parse.parse_smi(text)
 
 
-def test_text_before_the_document_is_passed_over():
+def test_text_before_document_is_passed_over():
     assert parse.parse_smi("WARNING: infoROM is corrupted\n" + RECORDED_XML)["attached"] == 1
 
 
@@ -204,7 +204,7 @@ def test_what_is_no_number_is_nothing_and_no_zero(word):
     assert gpu["ecc"]["volatile"]["uncorrectable"] is None
 
 
-def test_a_huge_number_stays_a_number():
+def test_huge_number_stays_number():
     (gpu,) = parse.parse_smi(RECORDED_XML.replace("81559 MiB", "9" * 400))["gpus"]
     assert gpu["memory_mib"] >= 10**17
 
@@ -227,7 +227,7 @@ def test_any_field_may_hold_anything(position, word):
 
 
 @given(st.integers(0, len(RECORDED_XML) - 30))
-def test_a_document_cut_anywhere_is_refused(length):
+def test_document_cut_anywhere_is_refused(length):
     with pytest.raises(ValueError, match=r"breaks off|no XML"):
         parse.parse_smi(RECORDED_XML[:length])
 
@@ -255,12 +255,12 @@ def test_nvlinks():
 @pytest.mark.parametrize(
     "word", ["", "<unknown>", "ERR!", "N/A", "26.562", "26.562 MB/s", "-1 GB/s", "nan GB/s", "26 GB/s?"]
 )
-def test_a_link_that_cannot_be_read_is_neither_up_nor_down(word):
+def test_link_that_cannot_be_read_is_neither_up_nor_down(word):
     found = parse.parse_nvlinks(f"GPU 0: X (UUID: GPU-1)\n\t Link 0: {word}\n")
     assert found == {"GPU-1": {"active": 0, "inactive": 0, "gb_per_s": {"0": None}}}
 
 
-def test_the_recorded_topology_and_one_of_eight():
+def test_recorded_topology_and_one_of_eight():
     assert parse.parse_topology(RECORDED_TOPOLOGY) == {"GPU0": {}}
     matrix = parse.parse_topology(training_host.topology())
     assert len(matrix) == 9
@@ -309,12 +309,12 @@ def test_xids_and_sxids():
     ]
 
 
-def test_a_flood_is_counted_and_not_kept():
+def test_flood_is_counted_and_not_kept():
     found = parse.parse_xids("NVRM: Xid (PCI:0000:53:00): 31, x\n" * 5000)
     assert (len(found["xids"]), found["counts"]) == (parse.MAX_EVENTS, {"31": 5000})
 
 
-def test_a_flood_hides_no_other_event():
+def test_flood_hides_no_other_event():
     bus = "NVRM: Xid (PCI:0000:53:00): "
     switch = "nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 23001, "
     wanted = f"{bus}154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
@@ -341,7 +341,7 @@ def test_a_flood_hides_no_other_event():
         ("NVRM: Xid (PCI:0000:01:00): 79", 79),
     ],
 )
-def test_every_shape_of_an_xid_is_read(line, code):
+def test_every_shape_of_xid_is_read(line, code):
     assert parse.parse_xids(f"2026-01-31T11:00:00+0000 node kernel: {line}\n")["counts"] == {str(code): 1}
 
 
@@ -439,7 +439,7 @@ NVML: something else: 7
 """
 
 
-def test_nvlink_counters_are_summed_over_the_links_of_a_gpu():
+def test_nvlink_counters_are_summed_over_links_of_gpu():
     found = parse.parse_nvlink_counters(NVLINK_ERRORS)
     assert found == {"0": {"replay_errors": 3, "crc_errors": 0}, "1": {"data_tx": 5}}
     assert parse.parse_nvlink_counters("\t Link 0: Replay Errors: 1\nGPU 0: X\n") == {}
@@ -463,7 +463,7 @@ def test_switch_is_on_off_or_unknown(word, value):
     assert gpu["unreadable"] == ({} if value is not None else {"persistence": word})
 
 
-def test_texts_are_cut_to_a_length():
+def test_texts_are_cut_to_length():
     gpu = gpu_of(f"<product_name>{'x' * 300}</product_name><fabric><state>N/A</state></fabric>")
     assert (len(gpu["name"]), len(gpu["bus_id"])) == (200, 40)
     gpu = gpu_of(f"<minor_number>{'x' * 300}</minor_number><a><b>ERR! {'y' * 300} error</b></a>")
@@ -471,7 +471,7 @@ def test_texts_are_cut_to_a_length():
     assert [len(text) for text in gpu["errors"].values()] == [80]
 
 
-def test_errors_of_a_gpu_are_named_by_their_path_and_what_runs_is_none():
+def test_errors_of_gpu_are_named_by_their_path_and_what_runs_is_none():
     gpu = gpu_of(
         "<a><b>Unknown Error</b></a><c>GPU requires reset</c><d>N/A</d><processes><name>an error</name></processes>"
     )
@@ -484,7 +484,7 @@ def test_errors_of_a_gpu_are_named_by_their_path_and_what_runs_is_none():
 @pytest.mark.parametrize(
     ("word", "value"), [("None", "None"), ("none", "none"), ("Reset GPU", "Reset GPU"), ("N/A", None), ("", None)]
 )
-def test_action_that_is_none_is_an_answer(word, value):
+def test_action_that_is_invalid_is_answer(word, value):
     assert gpu_of(f"<gpu_recovery_action>{word}</gpu_recovery_action>")["recovery_action"] == value
 
 
@@ -538,7 +538,7 @@ def test_counters_of_each_generation_are_summed(names, values, sums):
     assert (found["correctable"], found["uncorrectable"]) == sums
 
 
-def test_lines_around_the_document_are_warnings_up_to_a_number():
+def test_lines_around_document_are_warnings_up_to_number():
     text = "first\n\n" + RECORDED_XML + "\n" + "\n".join(f"warning {number} " + "x" * 300 for number in range(30))
     found = parse.parse_smi(text)["warnings"]
     assert (found[0], found[1][:9], len(found)) == ("first", "warning 0", parse.MAX_EVENTS)
@@ -568,18 +568,18 @@ def test_model_has_all_words_of_its_name(wanted, name, same):
         ("2026-13-31T12:00:00+0100 a\n2026-01-31T11:00:00+0000 b\n", 1769857200.0),
     ],
 )
-def test_first_time_of_a_log(text, time):
+def test_first_time_of_log(text, time):
     assert parse.first_time(text) == time
 
 
-def test_last_events_of_a_code_are_kept():
+def test_last_events_of_code_are_kept():
     lines = [f"NVRM: Xid (PCI:0000:53:00): 31, {number}" for number in range(25)]
     texts = [event["text"] for event in parse.parse_xids("\n".join(lines))["xids"]]
     assert texts == [str(number) for number in range(5, 25)]
     assert len(parse.parse_xids(f"NVRM: Xid (PCI:0000:53:00): 31, {'x' * 400}")["xids"][0]["text"]) == 300
 
 
-def test_link_of_a_second_header_belongs_to_it():
+def test_link_of_second_header_belongs_to_it():
     text = (
         "GPU 0: X (UUID: GPU-1)\n Link 0: <inactive>\nGPU 1: X (UUID: GPU-2)\n Link 0: 25.781 GB/s\n Link 1: 1 GB/s\n"
     )
@@ -587,19 +587,19 @@ def test_link_of_a_second_header_belongs_to_it():
     assert [(one["active"], one["inactive"]) for one in found.values()] == [(0, 1), (2, 0)]
 
 
-def test_columns_of_a_topology_are_gpus_and_cards_alone():
+def test_columns_of_topology_are_gpus_and_cards_alone():
     text = "\tGPU0\tNIC0\tCPU Affinity\nGPU0\t X \tPIX\t0-7\nNIC0\tPIX\t X \t\nLegend:\nGPUx\ty\n"
     assert parse.parse_topology(text) == {"GPU0": {"NIC0": "PIX"}, "NIC0": {"GPU0": "PIX"}}
 
 
-def test_rows_of_a_topology_that_contradict_each_other_say_nothing():
+def test_rows_of_topology_that_contradict_each_other_say_nothing():
     head, good, bad = "\tGPU0\tGPU1\n", "GPU0\t X \tNV18\n", "GPU0\t X \tSYS\n"
     assert parse.parse_topology(head + good + good) == {"GPU0": {"GPU1": "NV18"}}
     assert parse.parse_topology(head + bad + good) == parse.parse_topology(head + good + bad) == {"GPU0": {}}
     assert parse.parse_topology(head + bad + good + good) == {"GPU0": {}}
 
 
-def test_event_of_a_switch_has_its_place_and_text():
+def test_event_of_switch_has_its_place_and_text():
     line = f"[  1.5] nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Fatal, {'x' * 400}"
     (event,) = parse.parse_xids(line)["sxids"]
     assert event == {
@@ -634,11 +634,11 @@ def test_counts_of_links_are_those_of_their_gpu():
         ("", None),
     ],
 )
-def test_speed_of_a_link(word, speed):
+def test_speed_of_link(word, speed):
     assert parse._link_speed(word) == speed
 
 
-def test_place_and_processes_of_a_neuron_device():
+def test_place_and_processes_of_neuron_device():
     text = json.dumps([{"bdf": "0" * 50, "numa_node": "1" * 20, "neuron_processes": [1, 2], "connected_to": [1, "2"]}])
     (device,) = parse.parse_neuron_ls(text)
     assert (len(device["bdf"]), len(device["numa_node"]), device["processes"]) == (40, 10, 2)
@@ -654,12 +654,12 @@ def test_text_that_is_no_document_is_shown(text):
             read(text)
 
 
-def test_what_runs_is_left_out_at_the_top_alone():
+def test_what_runs_is_left_out_at_top_alone():
     gpu = gpu_of("<processes><name>an error</name></processes><a><processes>an error</processes></a>")
     assert gpu["errors"] == {"a/processes": "an error"}
 
 
-def test_gpu_without_an_address_has_none():
+def test_gpu_without_address_has_none():
     (gpu,) = parse.parse_smi('<?xml version="1.0"?><nvidia_smi_log><gpu><uuid>x</uuid></gpu></nvidia_smi_log>')["gpus"]
     assert (gpu["bus_id"], gpu["index"], gpu["uuid"]) == (None, 0, "x")
 
@@ -675,7 +675,7 @@ def test_gpu_without_an_address_has_none():
         ((), AMPERE),
     ],
 )
-def test_counters_that_a_generation_has_to_have(tags, names):
+def test_counters_that_generation_has_to_have(tags, names):
     rows = "".join(f"<{tag}>0</{tag}>" for tag in tags)
     gpu = gpu_of(f"<ecc_errors><volatile>{rows}</volatile></ecc_errors>")
     assert tuple(gpu["ecc"]["volatile"]["counters"]) == names
@@ -685,7 +685,7 @@ def test_counters_of_all_generations_are_known():
     assert set(parse.COUNTERS) == {*VOLTA, *TURING, *AMPERE}
 
 
-def test_field_of_a_number_is_read_without_its_unit():
+def test_field_of_number_is_read_without_its_unit():
     gpu = gpu_of("<fb_memory_usage><total>81559 MiB</total><used>-5.9 MiB</used></fb_memory_usage>")
     assert (gpu["memory_mib"], gpu["memory_used_mib"], gpu["minor"]) == (81559, -5, None)
     assert gpu["unreadable"] == {}

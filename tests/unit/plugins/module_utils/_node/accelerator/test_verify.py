@@ -96,7 +96,7 @@ def test_missing_block_of_remapped_rows():
     assert "gpu7 remapped_rows/remapped_row_failure is missing" in result.message
 
 
-def test_ecc_that_goes_off_at_the_next_reset():
+def test_ecc_that_goes_off_at_next_reset():
     result = judge(node(eight_gpus(pending_ecc="Disabled")))["gpu.ecc"]
     assert (result.status, result.message) == ("fail", "gpu7 has ECC off after the next reset")
 
@@ -112,7 +112,7 @@ def test_ecc_that_goes_off_at_the_next_reset():
         ("N/A", ("unrepairable_memory",), "undeterminable"),
     ],
 )
-def test_fields_that_a_driver_does_not_print(release, absent, status):
+def test_fields_that_driver_does_not_print(release, absent, status):
     assert judge(node(old_driver(release, *absent)))["gpu.ecc"].status == status
 
 
@@ -196,7 +196,7 @@ def last(text, old, new):
         ("<sm_clock>1980 MHz", "<sm_clock>990 MHz", "maximum of 990 MHz, and its neighbours of 1980 MHz"),
     ],
 )
-def test_a_gpu_held_below_its_speed(old, new, words):
+def test_gpu_held_below_its_speed(old, new, words):
     text = eight_gpus()
     if "power" in old:
         # The power readings of the memory and the module read N/A, and have other numbers.
@@ -219,7 +219,7 @@ def test_application_clocks_below_their_default():
     assert judge(node(gone))["gpu.clocks"].status == "pass"
 
 
-def test_fields_that_read_that_a_reset_is_required():
+def test_fields_that_read_that_reset_is_required():
     text = old_driver("535.183.01", "gpu_recovery_action")
     for tag in ("gpu_temp", "dram_correctable", "performance_state"):
         text = last(text, f"<{tag}>", f"<{tag}>GPU requires reset</{tag}><x{tag}>").replace(
@@ -244,7 +244,7 @@ def test_fields_that_read_that_a_reset_is_required():
         ("", "N/A", "undeterminable"),
     ],
 )
-def test_reset_status_of_drivers_without_a_recovery_action(required, recommended, status):
+def test_reset_status_of_drivers_without_recovery_action(required, recommended, status):
     block = (
         f"<gpu_reset_status><reset_required>{required}</reset_required>"
         f"<drain_and_reset_recommended>{recommended}</drain_and_reset_recommended></gpu_reset_status>"
@@ -286,19 +286,19 @@ CLOCKS = "<supported_clocks><supported_mem_clock><value>2619 MHz</value></suppor
         CLOCKS.replace("2619 MHz", "\x1b&<"),
     ],
 )
-def test_damage_in_the_list_of_clocks_is_left_out(clocks):
+def test_damage_in_list_of_clocks_is_left_out(clocks):
     text = eight_gpus().replace("<processes>", f"{clocks}<processes>", 3)
     assert statuses(judge(node(text)), "pass") == set(GPU_CHECKS)
 
 
 @pytest.mark.parametrize("line", ["WARNING: something else", "nvidia-smi: warning <b>", "\n\n", "</x>"])
-def test_lines_outside_of_the_document_change_nothing(line):
+def test_lines_outside_of_document_change_nothing(line):
     for text in (f"{eight_gpus()}\n{line}\n", f"{line}\n{eight_gpus()}"):
         assert statuses(judge(node(text)), "pass") == set(GPU_CHECKS)
 
 
 @pytest.mark.parametrize("place", ["{0}{1}", "{1}\n{0}"])
-def test_corrupted_inforom_is_a_finding_of_its_own(place):
+def test_corrupted_inforom_is_finding_of_its_own(place):
     text = place.format(eight_gpus(), "WARNING: infoROM is corrupted at gpu 0000:57:00.0")
     found = judge(node(text))
     result = found["gpu.inforom"]
@@ -309,7 +309,7 @@ def test_corrupted_inforom_is_a_finding_of_its_own(place):
 
 
 @pytest.mark.parametrize("speed", ["13.281", "25.999", "0.1"])
-def test_a_link_slower_than_its_neighbours(speed):
+def test_link_slower_than_its_neighbours(speed):
     links = nvlinks()
     slow = last(links, "\t Link 7: 26.562 GB/s", f"\t Link 7: {speed} GB/s")
     result = judge(node(links=slow))["gpu.nvlink"]
@@ -328,7 +328,7 @@ def test_links_that_are_slow_alike(speed, status):
 
 
 @pytest.mark.parametrize("word", ["<unknown>", "N/A", "Unknown Error", "", "26.562"])
-def test_a_link_that_cannot_be_read(word):
+def test_link_that_cannot_be_read(word):
     result = judge(node(links=last(nvlinks(), "\t Link 7: 26.562 GB/s", f"\t Link 7: {word}")))["gpu.nvlink"]
     assert (result.status, result.message) == ("undeterminable", "gpu7 nvlink reads 'link 7'")
 
@@ -385,7 +385,7 @@ def test_mig_mode_that_cannot_be_read(word):
         ("PIX", "fail", "without NVLink"),
     ],
 )
-def test_what_stands_between_a_pair(kind, status, words):
+def test_what_stands_between_pair(kind, status, words):
     text = topology()
     row = text.index("GPU3\t")
     start = text.index("NV18", row)
@@ -411,7 +411,7 @@ def test_what_stands_between_a_pair(kind, status, words):
         *((tag, word, "undeterminable") for tag in ("summary", "route_unhealthy") for word in ("Unknown Error", "")),
     ],
 )
-def test_health_of_the_fabric(tag, word, status):
+def test_health_of_fabric(tag, word, status):
     assert judge(node(eight_gpus(**{tag: word})))["gpu.fabric"].status == status
 
 
@@ -430,7 +430,7 @@ def test_compute_mode(mode, status):
 
 @pytest.mark.parametrize("path", ["fan_speed", "egm", "replay_counter", "gsp_firmware_version"])
 @pytest.mark.parametrize("word", ["Unknown Error", "ERR!", "GPU is lost", "Insufficient Permissions"])
-def test_an_error_in_any_field_is_no_answer(path, word):
+def test_error_in_any_field_is_no_answer(path, word):
     found = judge(node(eight_gpus(**{path: word})))
     assert found["gpu.answers"].status == "undeterminable"
     assert word in found["gpu.answers"].message
@@ -504,7 +504,7 @@ def test_xid_154_is_only_named_where_there_is_one():
     assert "Xid 154 on 0000:b3:00" in judge(node(log=[BUS + FATAL, BUS + TO_RESET]))["gpu.xid"].line()
 
 
-def test_verify_leaves_the_facts_as_they_are():
+def test_verify_leaves_facts_as_they_are():
     facts = accelerator.look(node(), accelerator.Wishes())
     before = copy.deepcopy(facts)
     verify(facts)
@@ -512,7 +512,7 @@ def test_verify_leaves_the_facts_as_they_are():
     assert training_host.uuid(7) in facts["nvlinks"]["gpus"]
 
 
-def test_gpu_that_reads_all_ones_fell_off_the_bus():
+def test_gpu_that_reads_all_ones_fell_off_bus():
     host = node()
     host.files["/sys/bus/pci/devices/0000:57:00.0/config"] = "\ufffd" * 64
     result = judge(host)["gpu.count"]
@@ -600,7 +600,7 @@ def rack(cluster=UUID, clique="32766", last=None, **health):
     return judge(node(text), instance_type=ULTRA)
 
 
-def test_gpus_of_an_ultraserver_are_of_one_cluster_and_clique():
+def test_gpus_of_ultraserver_are_of_one_cluster_and_clique():
     fabric = rack()["gpu.fabric"]
     assert (fabric.status, fabric.found) == ("pass", {"state": "Completed", "cluster_uuid": UUID, "clique": "32766"})
 
@@ -623,12 +623,12 @@ def test_gpus_of_an_ultraserver_are_of_one_cluster_and_clique():
         ({"clique": "N/A"}, "undeterminable", "cliqueId reads 'N/A'"),
     ],
 )
-def test_gpu_outside_of_the_cluster(given, status, said):
+def test_gpu_outside_of_cluster(given, status, said):
     fabric = rack(**given)["gpu.fabric"]
     assert fabric.status == status and said in (fabric.message or "")
 
 
-def test_older_driver_of_an_ultraserver_tells_no_health():
+def test_older_driver_of_ultraserver_tells_no_health():
     unknown = dict.fromkeys(HEALTHY, "N/A")
     assert rack(text=old_driver("570.172.08"), **unknown)["gpu.fabric"].status == "pass"
     assert rack(text=old_driver("580.159.04"), **unknown)["gpu.fabric"].status == "undeterminable"
@@ -639,12 +639,12 @@ def test_older_driver_of_an_ultraserver_tells_no_health():
     ("word", "status"),
     [("5", "pass"), ("1", "pass"), ("7", "pass"), ("0", "undeterminable"), ("8", "undeterminable")],
 )
-def test_generation_of_the_device_that_all_gpus_read(word, status):
+def test_generation_of_device_that_all_gpus_read(word, status):
     text = re.sub("<max_device_link_gen>[^<]*<", f"<max_device_link_gen>{word}<", eight_gpus())
     assert judge(node(text))["gpu.pcie"].status == status
 
 
-def test_memory_of_an_ultraserver_is_that_of_its_source():
+def test_memory_of_ultraserver_is_that_of_its_source():
     assert rack()["gpu.memory"].expected == "174284 MiB or more"
 
 
@@ -655,6 +655,6 @@ def test_widths_that_pcie_has(width):
     assert judge(node(text))["gpu.pcie"].status == status
 
 
-def test_what_no_source_says_of_an_ultraserver_is_undeterminable():
+def test_what_no_source_says_of_ultraserver_is_undeterminable():
     assert judge(node(), instance_type="p6e-gb300.36xlarge")["gpu.count"].status == "undeterminable"
     assert judge(node(), instance_type="p6e-gb300.36xlarge")["gpu.topology"].status == "undeterminable"

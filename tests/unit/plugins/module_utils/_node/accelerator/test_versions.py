@@ -43,7 +43,7 @@ def installer(host, version):
     return host
 
 
-def test_every_rule_can_be_read_and_has_a_source():
+def test_every_rule_can_be_read_and_has_source():
     for rule in table.RULES:
         assert rule["component"] in table.COMPONENTS
         assert rule["why"] and table.SOURCES[rule["source"]]
@@ -53,7 +53,7 @@ def test_every_rule_can_be_read_and_has_a_source():
         assert {"types", "gpus", "since"} & set(rule), rule
 
 
-def test_every_gpu_of_the_instance_types_has_its_cuda_and_driver():
+def test_every_gpu_of_instance_types_has_its_cuda_and_driver():
     for name in instance_types.names():
         chips = instance_types.lookup(name)["accelerators"]
         if chips and chips["kind"] == "gpu":
@@ -86,20 +86,20 @@ def test_every_gpu_of_the_instance_types_has_its_cuda_and_driver():
         (node("p3dn.24xlarge", cuda="13.0.2"), "cuda", "13.0.2 is newer than 12, the last that will do"),
     ],
 )
-def test_a_version_outside_of_the_matrix_is_a_failure_with_its_source(host, component, words):
+def test_version_outside_of_matrix_is_failure_with_its_source(host, component, words):
     result = versions(host)[component]
     assert (result.status, words in result.message) == ("fail", True), result.message
     assert re.search(r"\(.+\)$", result.message)
     assert result.source and result.expected
 
 
-def test_the_last_version_takes_its_later_releases():
+def test_last_version_takes_its_later_releases():
     found = versions(node("p3dn.24xlarge", driver="580.159.04", cuda="12.9.1"))
     assert (found["driver"].status, found["driver"].expected) == ("pass", "525 or newer, up to 580")
     assert found["cuda"].status == "pass"
 
 
-def test_the_strictest_limit_is_what_is_expected():
+def test_strictest_limit_is_what_is_expected():
     found = versions(node(cuda="13.0.2"))
     assert {result.status for result in found.values()} == {"pass"}
     assert (found["driver"].expected, found["driver"].found) == ("580 or newer", "580.159.04")
@@ -114,7 +114,7 @@ def test_what_no_document_limits_is_not_passed():
     assert "--minimum" in result.hint
 
 
-def test_a_minimum_of_ones_own_settles_it():
+def test_minimum_of_ones_own_settles_it():
     wanted = {"plugin": "1.16", "driver": "590"}
     found = versions(node("p5en.48xlarge"), minima=wanted)
     assert (found["plugin"].status, found["plugin"].expected) == ("pass", "1.16 or newer")
@@ -123,11 +123,11 @@ def test_a_minimum_of_ones_own_settles_it():
 
 
 @pytest.mark.parametrize(("component", "host"), [("cuda", node(cuda="")), ("plugin", node(plugin="git-0123456"))])
-def test_a_version_that_is_not_told_is_not_passed(component, host):
+def test_version_that_is_not_told_is_not_passed(component, host):
     assert versions(host, minima={component: "1.0"})[component].status == "undeterminable"
 
 
-def test_what_is_not_there_is_not_judged():
+def test_what_is_missing_is_not_judged():
     host = node()
     host.commands["ldconfig -p"] = ""
     found = versions(host)
@@ -135,7 +135,7 @@ def test_what_is_not_there_is_not_judged():
     assert found["cuda"].reason == "the CUDA toolkit is not on this machine"
 
 
-def test_without_a_driver_a_gpu_machine_fails_and_is_told_what_to_do():
+def test_without_driver_gpu_machine_fails_and_is_reported_what_to_do():
     host = good_node()
     del host.files["/proc/driver/nvidia/version"]
     result = versions(host)["driver"]
@@ -149,7 +149,7 @@ def test_without_a_driver_a_gpu_machine_fails_and_is_told_what_to_do():
     assert versions(image, expected_devices=0)["driver"].status == "not_applicable"
 
 
-def test_a_machine_that_does_not_train_is_not_judged():
+def test_machine_that_does_not_train_is_not_judged():
     found = versions(good_node(0, "m5.8xlarge"), expected_devices=0)
     assert {result.status for result in found.values()} == {"not_applicable"}
 
@@ -168,5 +168,5 @@ def test_trainium_is_judged_by_what_it_has():
         ({"driver": 580.95}, "the minimum of driver is 580.95"),
     ],
 )
-def test_minima_that_cannot_be_are_told(minima, words):
+def test_minima_that_cannot_be_are_reported(minima, words):
     assert words in minima_problems(minima)[0]

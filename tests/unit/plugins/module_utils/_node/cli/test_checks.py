@@ -20,7 +20,7 @@ def test_every_check_is_listed(capsys, tmp_path):
     assert told[-1].startswith(f"{len(CHECKS)} checks; ") and max(map(len, told)) <= 100
 
 
-def test_a_profile_and_a_beginning_choose(capsys, tmp_path):
+def test_profile_and_beginning_choose(capsys, tmp_path):
     assert main.main(["checks", "gpu.", "--profile", "prolog", "--json"], log_dir=str(tmp_path)) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "mlcluster.checks/1"
@@ -29,13 +29,13 @@ def test_a_profile_and_a_beginning_choose(capsys, tmp_path):
         assert check["id"].startswith("gpu.") and "prolog" in check["profiles"] and check["fails_when"]
 
 
-def test_a_beginning_that_no_check_has_is_wrong_usage(capsys, tmp_path):
+def test_beginning_that_no_check_has_is_wrong_usage(capsys, tmp_path):
     assert main.main(["checks", "gpus.", "--profile", "prolog"], log_dir=str(tmp_path)) == 3
     output = capsys.readouterr()
     assert not output.out and "begins with 'gpus.' in the profile prolog; 'mlcluster checks' lists all" in output.err
 
 
-def test_json_without_a_check_is_an_empty_list(capsys, tmp_path):
+def test_json_without_check_is_empty_list(capsys, tmp_path):
     assert main.main(["checks", "gpus.", "--json"], log_dir=str(tmp_path)) == 3
     assert json.loads(capsys.readouterr().out)["checks"] == []
 

@@ -36,7 +36,7 @@ def host(tmp_path):
     return host
 
 
-def test_boot_takes_the_fallback_with_a_warning_and_the_volume_when_it_is_there(host, caplog):
+def test_boot_takes_fallback_with_warning_and_volume_when_it_is_there(host, caplog):
     caplog.set_level("INFO", "mlcluster")
     assert containers_boot(ARGUMENTS, host) == 0
     assert "no local NVMe volume was found" in caplog.text
@@ -57,7 +57,7 @@ def test_boot_takes_the_fallback_with_a_warning_and_the_volume_when_it_is_there(
         (config_text(EnrootConfig(fallback_dir="")), "enroot_pyxis_fallback_dir is empty"),
     ],
 )
-def test_boot_without_a_usable_configuration_fails_with_a_sentence(host, caplog, text, words):
+def test_boot_without_usable_configuration_fails_with_sentence(host, caplog, text, words):
     host.remove(CONFIG_PATH)
     if text is not None:
         host.put(CONFIG_PATH, text)
@@ -65,14 +65,14 @@ def test_boot_without_a_usable_configuration_fails_with_a_sentence(host, caplog,
     assert words in caplog.text
 
 
-def test_info_prints_lines_or_a_report(host, capsys):
+def test_info_prints_lines_or_report(host, capsys):
     assert containers_info(ARGUMENTS, host) == 1
     assert "FAIL pyxis.plugin: plugstack.conf lists no Pyxis plugin" in capsys.readouterr().out
     containers_info(argparse.Namespace(**{**vars(ARGUMENTS), "json": True}), host)
     assert json.loads(capsys.readouterr().out)["schema"] == "mlcluster.report/1"
 
 
-def test_info_without_a_configuration_is_undeterminable(host):
+def test_info_without_configuration_is_undeterminable(host):
     host.remove(CONFIG_PATH)
     assert containers_info(ARGUMENTS, host) == 2
 
@@ -98,17 +98,17 @@ ECR = "123456789012.dkr.ecr.eu-west-2.amazonaws.com"
 @pytest.mark.parametrize(
     ("server", "login", "secret"), [("nvcr.io", "$oauthtoken", "s3cret"), (f"https://{ECR}/v2/", "AWS", "t0k3n")]
 )
-def test_docker_gets_the_password_that_a_command_gives_now(ask, host, server, login, secret):
+def test_docker_gets_password_that_command_gives_now(ask, host, server, login, secret):
     code, said = ask("get", server)
     assert (code, json.loads(said)) == (0, {"ServerURL": server, "Username": login, "Secret": secret})
     assert secret not in host.text(CONFIG_PATH)
 
 
-def test_a_registry_without_a_command_is_asked_without_a_password(ask):
+def test_registry_without_command_is_asked_without_password(ask):
     assert ask("get", "docker.io") == (1, "credentials not found in native keychain\n")
 
 
-def test_a_command_that_fails_is_said_without_what_it_printed(ask, host):
+def test_command_that_fails_is_reported_without_what_it_printed(ask, host):
     host.answers["secret of ngc"] = CommandResult(7, "half a s3cret", "denied")
     code, said = ask("get", "nvcr.io")
     assert code == 2 and "it ended with 7 (denied)" in said and "s3cret" not in said

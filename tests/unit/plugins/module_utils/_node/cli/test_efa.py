@@ -32,12 +32,12 @@ def show(host, **options):
         (good_node(), {"minimum": [("nccl", "2.29")]}, 1),
     ],
 )
-def test_the_exit_code_is_that_of_the_verdicts(host, options, code, capsys):
+def test_exit_code_is_that_of_verdicts(host, options, code, capsys):
     assert show(host, **options) == code
     assert "efa.devices: " in capsys.readouterr().out
 
 
-def test_a_report_as_json(capsys):
+def test_report_as_json(capsys):
     assert show(good_node(), json=True) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["versions"]) == ("mlcluster.report/1", {"mlcluster.aws": "0.1.0"})
@@ -55,13 +55,13 @@ def test_a_report_as_json(capsys):
         (["accelerators", "--timeout", "0"], "0 is not a number from 1 to 600"),
     ],
 )
-def test_values_that_cannot_be_are_a_usage_error(arguments, sentence, capsys, tmp_path):
+def test_values_that_cannot_be_are_usage_error(arguments, sentence, capsys, tmp_path):
     with pytest.raises(SystemExit) as ended:
         cli.main(arguments, log_dir=str(tmp_path))
     assert (ended.value.code, sentence in capsys.readouterr().err) == (3, True)
 
 
-def test_the_verb_is_part_of_the_command(monkeypatch, tmp_path):
+def test_verb_is_part_of_command(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(efa_cli, "show", lambda args: seen.append((args.wait, args.instance_type)) or 2)
     assert cli.main(["efa", "--wait", "9", "--instance-type", "p5.48xlarge"], log_dir=str(tmp_path)) == 2

@@ -42,7 +42,7 @@ def test_lines_for_people(run, capsys):
     assert "note: /raid is md raid0: P2PDMA does not work over md on x86" in out
 
 
-def test_a_required_path_that_is_not_there_is_1(run, capsys):
+def test_required_path_that_is_missing_is_1(run, capsys):
     asker = Asker(OPENED, strict=NO_MODULE, own=outcome())
     assert run(node(), asker, "/data", "--active", "--require", "nvfs", "--require", "p2pdma") == 1
     assert "FAIL gds.mode (/data)" in capsys.readouterr().out
@@ -64,24 +64,24 @@ def test_json_is_one_report(run, capsys):
     assert [entry["found"] for entry in document["results"] if entry["id"] == "gds.mode"] == ["nvfs"]
 
 
-def test_passive_is_what_happens_without_a_wish(run):
+def test_passive_is_what_happens_without_wish(run):
     asker = Asker(OPENED)
     assert run(node(), asker, "/data") == 0
     assert asker.questions == [("driver", None)]
 
 
-def test_bandwidth_without_the_tool_is_2(run, capsys):
+def test_bandwidth_without_tool_is_2(run, capsys):
     assert run(node(), Asker(OPENED), "/data", "--bandwidth") == 2
     assert "???? gds.bandwidth (/data): gdsio is not installed" in capsys.readouterr().out
 
 
-def test_an_unknown_path_of_storage_is_a_usage_error(run):
+def test_unknown_path_of_storage_is_usage_error(run):
     with pytest.raises(SystemExit) as ended:
         run(node(), Asker(OPENED), "--require", "fast")
     assert ended.value.code == 3
 
 
-def test_a_node_that_cannot_be_looked_at_is_2(monkeypatch, tmp_path, capsys):
+def test_node_that_cannot_be_looked_at_is_2(monkeypatch, tmp_path, capsys):
     def broken(*arguments):
         raise NodeError("looked for something and did not find it")
 

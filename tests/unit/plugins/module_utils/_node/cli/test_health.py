@@ -65,7 +65,7 @@ def test_exit_codes_of_verdicts_and_of_both_gates(run, results, plain, opened, c
     assert run.told == []
 
 
-def test_a_site_may_be_stricter_or_more_patient(run):
+def test_site_may_be_stricter_or_more_patient(run):
     assert run([WATCHED], "--fail-open", "--least-severity", "monitor") == 1
     assert run([BROKEN], "--fail-open", "--least-severity", "isolate") == 0
 
@@ -80,12 +80,12 @@ def test_a_site_may_be_stricter_or_more_patient(run):
         ([WATCHED], ["--drain"], []),
     ],
 )
-def test_slurm_is_told_only_where_asked(run, results, arguments, told):
+def test_slurm_is_reported_only_where_asked(run, results, arguments, told):
     run(results, *arguments)
     assert run.told == told
 
 
-def test_a_slurm_that_does_not_answer_changes_nothing(run, monkeypatch, capsys):
+def test_slurm_that_does_not_answer_changes_nothing(run, monkeypatch, capsys):
     def silent(*given):
         raise NodeError("scontrol: no answer within 2 seconds")
 
@@ -94,7 +94,7 @@ def test_a_slurm_that_does_not_answer_changes_nothing(run, monkeypatch, capsys):
     assert "no answer within 2 seconds" in capsys.readouterr().err
 
 
-def test_a_report_as_json(run, capsys):
+def test_report_as_json(run, capsys):
     assert run([WELL], "--json") == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["results"][0]["id"]) == ("mlcluster.report/1", "gpu.count")
@@ -119,14 +119,14 @@ def test_options_that_cannot_be_meant_are_one_sentence(run, arguments, sentence,
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (None, "cannot be read or is no JSON"),
-        ("{", "cannot be read or is no JSON"),
-        ("[" * 200000, "cannot be read or is no JSON"),
+        (None, "cannot be read or is not JSON"),
+        ("{", "cannot be read or is not JSON"),
+        ("[" * 200000, "cannot be read or is not JSON"),
         ("[]", "the expectations are []: give a mapping of versions, "),
         ('{"drivers": "580"}', "drivers is not known: it knows versions, efa"),
     ],
 )
-def test_a_file_of_expectations_that_cannot_be_meant(run, tmp_path, text, sentence, capsys):
+def test_file_of_expectations_that_cannot_be_meant(run, tmp_path, text, sentence, capsys):
     path = tmp_path / "site.json"
     if text is not None:
         path.write_text(text, encoding="utf-8")
@@ -134,7 +134,7 @@ def test_a_file_of_expectations_that_cannot_be_meant(run, tmp_path, text, senten
     assert sentence in capsys.readouterr().err
 
 
-def test_a_file_of_expectations_is_used(run, tmp_path, monkeypatch):
+def test_file_of_expectations_is_used(run, tmp_path, monkeypatch):
     path = tmp_path / "site.json"
     path.write_text(json.dumps({"schema": "mlcluster.expectations/1", "gpus": 8}), encoding="utf-8")
     seen = []
@@ -149,7 +149,7 @@ def test_a_file_of_expectations_is_used(run, tmp_path, monkeypatch):
     "arguments",
     [["--require", "jax"], ["--seconds", "0"], ["--fail-open", "--fail-closed"], ["--profile", "deep"]],
 )
-def test_what_the_parser_refuses(run, arguments):
+def test_what_parser_refuses(run, arguments):
     with pytest.raises(SystemExit) as ended:
         run([WELL], *arguments)
     assert ended.value.code == 3
@@ -159,7 +159,7 @@ def test_what_the_parser_refuses(run, arguments):
     ("shape", "begins"),
     [("diag", "{"), ("prometheus", "# HELP mlcluster_"), ("junit", "<?xml"), ("nhc", "")],
 )
-def test_the_shapes_that_other_tools_read(run, shape, begins, capsys):
+def test_shapes_that_other_tools_read(run, shape, begins, capsys):
     assert run([WELL, BROKEN], "--format", shape) == 1
     shown = capsys.readouterr().out
     assert shown.startswith(begins) and len(shown.splitlines()) >= 1
@@ -180,19 +180,19 @@ def marker(monkeypatch, tmp_path):
     return lambda *arguments: cli.main(["drain-marker", *arguments], log_dir=str(tmp_path / "log"))
 
 
-def test_the_marker_by_hand(marker, capsys):
+def test_marker_by_hand(marker, capsys):
     assert (marker(), marker("--set", "the driver did not build"), marker()) == (0, 0, 1)
     assert capsys.readouterr().out == "no marker (/var/lib/mlcluster/drain.json)\nthe driver did not build\n"
     assert (marker("--clear"), marker("--clear"), marker()) == (0, 0, 0)
 
 
-def test_a_marker_that_cannot_be_taken_away(marker, tmp_path, capsys):
+def test_marker_that_cannot_be_taken_away(marker, tmp_path, capsys):
     (tmp_path / "drain.json").mkdir()
     assert marker("--clear") == 2
     assert "could not remove" in capsys.readouterr().err
 
 
-def test_the_facts_of_a_host(tmp_path, monkeypatch, capsys):
+def test_facts_of_host(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(health_cli, "Host", lambda: good)
     good, path = good_node(), str(tmp_path / "facts-n3.json")
     monkeypatch.setenv("SLURMD_NODENAME", "n3")

@@ -40,7 +40,7 @@ def test_up_and_down(run):
     assert config.RECORD not in host.files
 
 
-def test_nodes_outside_of_the_domain_are_logged(run, tmp_path):
+def test_nodes_outside_of_domain_are_logged(run, tmp_path):
     host = FakeImexHost()
     host.slurm["show topology"] = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\n"
     host.tables = [table(["C C", "C C"])]
@@ -52,12 +52,12 @@ def test_nodes_outside_of_the_domain_are_logged(run, tmp_path):
 def test_other_node_asks_slurm_nothing(run):
     host = FakeImexHost()
     code, out = run(host, "up", kind="p5.48xlarge")
-    assert (code, host.ran) == (0, []) and "p5.48xlarge is no part of an UltraServer" in out
+    assert (code, host.ran) == (0, []) and "p5.48xlarge is not part of an UltraServer" in out
 
 
 @pytest.mark.parametrize("kind", ["", "p6e-gb300r.36xlarge"])
 @pytest.mark.parametrize(("mode", "code"), [("required", 1), ("best_effort", 0), ("none", 0)])
-def test_machine_of_an_unknown_type_starts_no_job(run, mode, code, kind):
+def test_machine_of_unknown_type_starts_no_job(run, mode, code, kind):
     host = FakeImexHost()
     found = run(host, "up", "--mode", mode, kind=kind)
     assert found[0] == code and ("give --instance-type" in found[1]) == (mode != "none")
@@ -79,7 +79,7 @@ def test_domain_that_does_not_come_up(run, mode, code):
     assert not [line for line in host.ran if "scontrol update" in line]
 
 
-def test_drain_has_the_state_as_reason(run):
+def test_drain_has_state_as_reason(run):
     host = FakeImexHost()
     host.tables = [APART]
     host.slurm["update NodeName"] = ""
@@ -88,14 +88,14 @@ def test_drain_has_the_state_as_reason(run):
     assert "mlcluster health: imex.domain (reset): 10.0.0.2 is not joined (N)" in line
 
 
-def test_job_that_slurm_does_not_tell_keeps_the_job_away(run):
+def test_job_that_slurm_does_not_tell_keeps_job_away(run):
     host = FakeImexHost()
     del host.slurm["show node"]
     code, out = run(host, "up")
     assert code == 1 and out.startswith("???? imex.domain: ")
 
 
-def test_epilog_without_a_job_is_an_error(run):
+def test_epilog_without_job_is_error(run):
     assert run(FakeImexHost(SLURM_JOB_ID=""), "down")[0] == 1
 
 

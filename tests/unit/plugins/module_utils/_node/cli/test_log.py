@@ -24,7 +24,7 @@ def silence_afterwards():
         handler.close()
 
 
-def test_messages_go_to_the_verbs_file_and_to_standard_error(tmp_path, capsys):
+def test_messages_go_to_verbs_file_and_to_standard_error(tmp_path, capsys):
     directory = tmp_path / "log" / "mlcluster"
     old = os.umask(0o077)
     try:
@@ -40,7 +40,7 @@ def test_messages_go_to_the_verbs_file_and_to_standard_error(tmp_path, capsys):
     assert stat.S_IMODE(directory.stat().st_mode) == 0o755
 
 
-def test_a_traceback_is_for_the_file_only(tmp_path, capsys):
+def test_traceback_is_for_file_only(tmp_path, capsys):
     logger, path = log.setup("x", str(tmp_path))
     try:
         raise ValueError("inner detail")
@@ -51,13 +51,13 @@ def test_a_traceback_is_for_the_file_only(tmp_path, capsys):
         assert "ValueError: inner detail" in handle.read()
 
 
-def test_the_verb_cannot_leave_the_directory(tmp_path):
+def test_verb_cannot_leave_directory(tmp_path):
     logger, path = log.setup("../../etc/passwd", str(tmp_path / "log"))
     logger.info("x")
     assert os.path.dirname(path) == str(tmp_path / "log")
 
 
-def test_a_link_in_place_of_the_log_is_not_followed(tmp_path, capsys):
+def test_link_in_place_of_log_is_not_followed(tmp_path, capsys):
     victim = tmp_path / "victim"
     victim.write_text("kept")
     directory = tmp_path / "log"
@@ -81,7 +81,7 @@ def test_files_are_rotated_and_old_ones_dropped(tmp_path, monkeypatch):
     assert stat.S_IMODE((tmp_path / "x.log").stat().st_mode) == 0o640
 
 
-def test_a_full_disk_is_said_once_and_never_raised(tmp_path, monkeypatch, capsys):
+def test_full_disk_is_reported_once_and_never_raised(tmp_path, monkeypatch, capsys):
     class Full(io.StringIO):
         def write(self, text):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -96,7 +96,7 @@ def test_a_full_disk_is_said_once_and_never_raised(tmp_path, monkeypatch, capsys
     assert "second\n" in err
 
 
-def test_a_directory_that_cannot_be_made_leaves_standard_error(tmp_path, capsys, monkeypatch):
+def test_directory_that_cannot_be_made_leaves_standard_error(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     logger, path = log.setup("x", str(tmp_path / "file" / "log"))
@@ -107,7 +107,7 @@ def test_a_directory_that_cannot_be_made_leaves_standard_error(tmp_path, capsys,
     assert err.endswith("still said\n")
 
 
-def test_an_ordinary_user_is_not_told_about_a_directory_of_root(tmp_path, capsys, monkeypatch):
+def test_ordinary_user_is_not_told_about_directory_of_root(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os, "access", lambda *args: False)
     logger, path = log.setup("x", str(tmp_path))
@@ -117,7 +117,7 @@ def test_an_ordinary_user_is_not_told_about_a_directory_of_root(tmp_path, capsys
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_closed_standard_error_is_nobodys_failure(tmp_path, monkeypatch):
+def test_closed_standard_error_is_nobodys_failure(tmp_path, monkeypatch):
     closed = io.StringIO()
     closed.close()
     monkeypatch.setattr(sys, "stderr", closed)
@@ -127,7 +127,7 @@ def test_a_closed_standard_error_is_nobodys_failure(tmp_path, monkeypatch):
         assert handle.read().endswith("message\n")
 
 
-def test_a_second_setup_replaces_the_first(tmp_path, capsys):
+def test_second_setup_replaces_first(tmp_path, capsys):
     log.setup("one", str(tmp_path))
     logger, _path = log.setup("two", str(tmp_path))
     logger.info("once")

@@ -55,7 +55,7 @@ def test_tune_says_what_it_could_not_do(host, caplog):
     assert lustre_cli.tune_verb(args, host) == 2
 
 
-def test_a_small_machine_needs_no_tuning(host):
+def test_small_machine_needs_no_tuning(host):
     host.files[CONFIG_PATH] = config_text(parse_config({}))
     assert lustre_cli.tune_verb(cli.build_parser("1").parse_args(["lustre-tune"]), host) == 0
     assert host.ran == []
@@ -80,7 +80,7 @@ def test_info_judges_one_id_alone(host, capsys, caplog):
     assert "the id lustre.nothing and found only lustre.client, " in caplog.text
 
 
-def test_what_is_left_is_told_in_one_sentence():
+def test_what_is_left_is_reported_in_one_sentence():
     tally = lustre_hsm.Tally(files=9, waiting=2, passed_over=3, failures=["/fsx/a: denied", "/fsx/b: denied"])
     assert lustre_cli.tally_problem("release", tally, 60) == (
         "2 files were not done within 60 seconds: run it again, it goes on there; "

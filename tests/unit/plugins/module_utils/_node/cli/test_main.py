@@ -31,17 +31,17 @@ def run(monkeypatch, tmp_path, handler, *argv):
     return cli.main(list(argv), version="9.9.9", log_dir=str(tmp_path))
 
 
-def test_version_is_the_runtimes_own(monkeypatch, tmp_path, capsys):
+def test_version_is_runtimes_own(monkeypatch, tmp_path, capsys):
     assert run(monkeypatch, tmp_path, None, "version") == 0
     assert capsys.readouterr().out.startswith("mlcluster 9.9.9 (Python ")
 
 
 @pytest.mark.parametrize("code", [0, 1, 2])
-def test_the_handlers_exit_code_is_the_commands(monkeypatch, tmp_path, code):
+def test_handlers_exit_code_is_commands(monkeypatch, tmp_path, code):
     assert run(monkeypatch, tmp_path, lambda args: code, "probe") == code
 
 
-def test_arguments_and_version_reach_the_handler(monkeypatch, tmp_path):
+def test_arguments_and_version_reach_handler(monkeypatch, tmp_path):
     seen = []
     run(monkeypatch, tmp_path, lambda args: seen.append((args.level, args.runtime_version)), "probe", "--level", "3")
     assert seen == [(3, "9.9.9")]
@@ -61,7 +61,7 @@ def test_help_ends_with_zero(monkeypatch, tmp_path):
     assert stop.value.code == 0
 
 
-def test_an_unexpected_error_is_one_sentence_and_a_logged_traceback(monkeypatch, tmp_path, capsys):
+def test_unexpected_error_is_one_sentence_and_logged_traceback(monkeypatch, tmp_path, capsys):
     def broken(args):
         raise RuntimeError("lsblk said\nnonsense")
 
@@ -73,7 +73,7 @@ def test_an_unexpected_error_is_one_sentence_and_a_logged_traceback(monkeypatch,
     assert "Traceback" in path.read_text()
 
 
-def test_an_interrupt_has_no_verdict(monkeypatch, tmp_path, capsys):
+def test_interrupt_has_no_verdict(monkeypatch, tmp_path, capsys):
     def interrupted(args):
         raise KeyboardInterrupt
 
@@ -89,7 +89,7 @@ def test_every_verb_there_is(capsys):
         assert re.search(rf"^    {verb}\s", out, re.MULTILINE)
 
 
-def test_each_part_has_the_verbs_that_it_is_listed_with():
+def test_each_part_has_verbs_that_it_is_listed_with():
     for name, verbs in cli.PARTS.items():
         (part,) = cli.load([verbs[0]])
         assert part.__name__.endswith(f"._node.{name}")
@@ -109,7 +109,7 @@ def test_every_part_is_listed():
 
 
 @pytest.mark.parametrize("words", [(), ("nosuch",), ("--help",)])
-def test_without_a_verb_all_parts_are_there(words):
+def test_without_verb_all_parts_are_there(words):
     assert len(cli.load(words)) == len(cli.PARTS)
 
 

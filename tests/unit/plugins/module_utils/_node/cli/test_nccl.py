@@ -58,14 +58,14 @@ def test_verdicts_are_printed_and_their_code_returned(run, tmp_path):
     assert run("nccl-verdict", one, "--ranks", 1, "--nodes", 1)[0] == 0
 
 
-def test_a_report_is_printed_as_json(run, tmp_path):
+def test_report_is_printed_as_json(run, tmp_path):
     code, out, _err = run("nccl-verdict", written(tmp_path / "good", output()), "--json", *FOUR)
     report = json.loads(out)
     assert (code, report["schema"]) == (2, "mlcluster.report/1")
     assert [entry["id"] for entry in report["results"]] == ["nccl.correct", "nccl.fabric", "nccl.bandwidth"]
 
 
-def test_an_output_can_be_piped_in(run, monkeypatch):
+def test_output_can_be_piped_in(run, monkeypatch):
     text = "\n".join(output()).encode() + b"\xff\n"
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(text)))
     assert run("nccl-verdict", "-", *FOUR)[1].startswith("PASS nccl.correct")
@@ -84,17 +84,17 @@ def test_an_output_can_be_piped_in(run, monkeypatch):
         (),
     ],
 )
-def test_what_cannot_be_used_is_said_and_is_a_usage_error(run, arguments):
+def test_what_cannot_be_used_is_reported_and_is_usage_error(run, arguments):
     code, out, err = run("nccl-verdict", *arguments)
     assert (code, out) == (3, "")
     assert err
 
 
-def test_a_file_that_is_no_output_is_undeterminable(run):
+def test_file_that_is_no_output_is_undeterminable(run):
     assert run("nccl-verdict", __file__, *FOUR)[0] == 2
 
 
-def test_a_good_run_becomes_a_baseline_that_the_next_is_compared_with(run, tmp_path):
+def test_good_run_becomes_baseline_that_next_is_compared_with(run, tmp_path):
     good, baseline = written(tmp_path / "good", output()), tmp_path / "site" / "nccl.json"
     assert run("nccl-verdict", good, *FOUR, "--record-baseline", baseline)[0] == 2
     document = json.loads(baseline.read_text())
@@ -109,7 +109,7 @@ def test_a_good_run_becomes_a_baseline_that_the_next_is_compared_with(run, tmp_p
     assert "nothing was recorded" in err
 
 
-def test_a_run_that_proves_nothing_becomes_no_baseline(run, tmp_path):
+def test_run_that_proves_nothing_becomes_no_baseline(run, tmp_path):
     baseline = tmp_path / "nccl.json"
     one = written(tmp_path / "one", output(hosts=("a",), gpus=1))
     code, _out, err = run("nccl-verdict", one, "--ranks", 1, "--nodes", 1, "--record-baseline", baseline)

@@ -65,16 +65,16 @@ def call(monkeypatch):
         ("refused", 2, "nvidia_gds: refused: the driver is too old"),
     ],
 )
-def test_the_exit_code_says_whether_anything_differs(call, capsys, found, code, line):
+def test_exit_code_says_whether_anything_differs(call, capsys, found, code, line):
     assert call(found)[0] == code
     assert capsys.readouterr().out == f"{line}\n"
 
 
-def test_the_look_only_reads_and_has_the_options_of_the_role(call):
+def test_look_only_reads_and_has_options_of_role(call):
     assert call("empty")[1] == [({"nvidia_gds": {"mode": "nvfs"}}, True)]
 
 
-def test_the_plans_as_json(call, capsys):
+def test_plans_as_json(call, capsys):
     assert call("differs", json=True)[0] == 1
     assert json.loads(capsys.readouterr().out)["nvidia_gds"]["differences"] == ["packages"]
 
@@ -108,7 +108,7 @@ def test_what_cannot_be_looked_at_is_no_node_without_differences(call, caplog, h
     assert words in caplog.text
 
 
-def test_a_role_that_does_not_exist_is_wrong_usage(tmp_path):
+def test_role_that_does_not_exist_is_wrong_usage(tmp_path):
     with pytest.raises(SystemExit) as ended:
         main.main(["plan", "--role", "nothing"], log_dir=str(tmp_path))
     assert ended.value.code == 3

@@ -22,7 +22,7 @@ class Clock(Host):
         return "2026-01-02T03:04:05Z"
 
 
-def test_report_is_one_document_of_the_schema():
+def test_report_is_one_document_of_schema():
     results = [passed("storage.mounted", "/data"), failed("storage.size", "too small", severity="reset")]
     document = report(Clock(), results, {"mlcluster.aws": "0.1.0"})
     assert loads(dumps(document)) == document
@@ -33,7 +33,7 @@ def test_report_is_one_document_of_the_schema():
     assert [result["id"] for result in stored["results"]] == ["storage.mounted", "storage.size"]
 
 
-def test_printed_report_ends_with_its_notes_and_gives_the_exit_code(capsys):
+def test_printed_report_ends_with_its_notes_and_gives_exit_code(capsys):
     results = [failed("storage.size", "too small", severity="reset")]
     assert print_report(Clock(), results, {}, as_json=False, notes=["note: x"]) == 1
     lines = capsys.readouterr().out.splitlines()

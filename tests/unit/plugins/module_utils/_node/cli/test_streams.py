@@ -40,14 +40,14 @@ def test_reader_that_left_is_no_loss():
         assert output.lost() is None
 
 
-def test_path_is_written_as_the_bytes_it_has(tmp_path):
+def test_path_is_written_as_bytes_it_has(tmp_path):
     with open(tmp_path / "out", "w", encoding="utf-8") as file:
         streams.Output(file).write("/fsx/\udcff\n")
     assert (tmp_path / "out").read_bytes() == b"/fsx/\xff\n"
 
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
-def test_closed_stream_is_not_taken_by_the_next_file(closed, tmp_path):
+def test_closed_stream_is_not_taken_by_next_file(closed, tmp_path):
     """A child closes its streams, opens them again, opens a file, prints: the file has to stay empty."""
     source = os.path.abspath(streams.__file__)
     code = (

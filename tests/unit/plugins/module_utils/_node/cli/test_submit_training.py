@@ -58,21 +58,21 @@ def call(tmp_path, monkeypatch):
     return run
 
 
-def test_a_plan_is_submitted_and_followed(call):
+def test_plan_is_submitted_and_followed(call):
     assert call() == (0, {"changed": True})
     assert (Fake.last.plan, Fake.last.followed, Fake.last.directory) == (PLAN, 604800, "/fsx/mlcluster/jobs")
 
 
-def test_jobs_are_left_alone_on_request(call):
+def test_jobs_are_left_unchanged_on_request(call):
     assert call("--no-follow", call.plan)[0] == 0
     assert Fake.last.followed is None
 
 
-def test_a_dry_run_submits_nothing(call):
+def test_dry_run_submits_nothing(call):
     assert call("--dry-run", call.plan) == (0, {"changed": False})
 
 
-def test_a_plan_comes_from_standard_input(call, monkeypatch):
+def test_plan_comes_from_standard_input(call, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"plan": PLAN})))
     assert call("-", "--timeout=60")[0] == 0
     assert (Fake.last.plan, Fake.last.followed) == (PLAN, 60)
@@ -83,13 +83,13 @@ def test_failures_end_with_one(call, capsys):
     assert capsys.readouterr().err == "submit-training: model a: closed; b: job 2 is FAILED\n"
 
 
-def test_a_refusal_ends_with_two(call, capsys):
+def test_refusal_ends_with_two(call, capsys):
     assert call(refused=(NotSubmittedError(["two nodes are missing"]),)) == (2, {"changed": False})
     assert capsys.readouterr().err == "submit-training: nothing was submitted: two nodes are missing.\n"
 
 
 @pytest.mark.parametrize(("text", "why"), [(None, "could not be read"), ("{", "is not JSON")])
-def test_a_plan_that_is_none(tmp_path, text, why):
+def test_plan_that_is_invalid(tmp_path, text, why):
     path = tmp_path / "plan"
     if text is not None:
         path.write_text(text)

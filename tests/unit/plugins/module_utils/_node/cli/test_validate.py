@@ -73,7 +73,7 @@ FAILED = {**PASSED, "status": "fail", "exit_code": 1, "problems": ["nccl: n2 is 
 UNSURE = {**PASSED, "status": "undeterminable", "exit_code": 2, "problems": ["nccl: no figure"]}
 
 
-def test_options_reach_the_validation(call):
+def test_options_reach_validation(call):
     assert call("--nodes=all", "--nodelist=n[1-2],n4", "--undrain=n1", "--partition=gpu", "--timeout=60", "--drain",
                 "--cluster=train", "--dir=/d", "--slurm-conf=/c", "smoke", "nccl")[0] == 0  # fmt: skip
     options = Fake.last.options
@@ -83,13 +83,13 @@ def test_options_reach_the_validation(call):
     assert Fake.last.slurm.conf == "/c"
 
 
-def test_a_pass_prints_the_table_and_drains_nobody(call, capsys):
+def test_pass_prints_table_and_drains_nobody(call, capsys):
     assert call() == (0, {"changed": True, "file": "/d/results/validation-7.json"})
     assert capsys.readouterr() == ("job verdict\nsmoke PASS\n", "")
     assert Fake.last.done == ["follow", "keep"]
 
 
-def test_a_failure_drains_where_that_is_asked(call, capsys):
+def test_failure_drains_where_that_is_asked(call, capsys):
     assert call("--drain", verdict=FAILED)[0] == 1
     assert Fake.last.done == ["follow", "drain", "keep"]
     assert capsys.readouterr().err == "validation is fail (exit code 1): nccl: n2 is slow\n"
@@ -101,19 +101,19 @@ def test_what_could_not_be_proved_passes_only_where_accepted(call, words, code):
     assert call(*words, verdict=FAILED)[0] == 1
 
 
-def test_a_verdict_that_was_not_kept_is_no_pass(call, capsys):
+def test_verdict_that_was_not_kept_is_no_pass(call, capsys):
     code, outcome = call("--drain", late=["n2 was to be drained"], lost=["the verdict was not kept"])
     assert (code, outcome["file"]) == (2, None)
     said = "validation is pass (exit code 0): n2 was to be drained; the verdict was not kept\n"
     assert capsys.readouterr().err == said
 
 
-def test_a_refusal_submits_nothing(call, capsys):
+def test_refusal_submits_nothing(call, capsys):
     assert call(refused=(NotSubmittedError(["no job dance"]),)) == (2, {"changed": False, "file": None})
     assert capsys.readouterr().err == "validate: nothing was submitted: no job dance.\n"
 
 
-def test_a_dry_run_submits_nothing(call, capsys):
+def test_dry_run_submits_nothing(call, capsys):
     assert call("--dry-run") == (0, {"changed": False, "file": None})
     assert capsys.readouterr().out == "smoke: sbatch\n" and Fake.last.done == []
 

@@ -29,7 +29,7 @@ def call(tmp_path, monkeypatch):
     return go
 
 
-def test_a_run_passes_its_options_and_prints_what_is_not_well(call, monkeypatch, capsys):
+def test_run_passes_its_options_and_prints_what_is_not_well(call, monkeypatch, capsys):
     seen = []
 
     def run(host, options):
@@ -52,12 +52,12 @@ def test_metrics_that_could_not_be_written_are_no_success(call, monkeypatch, cap
     assert "watch: could not write /x" in capsys.readouterr().err
 
 
-def test_a_relative_directory_is_usage(call, capsys):
+def test_relative_directory_is_usage(call, capsys):
     assert call("watch", "--directory", "x") == 3
     assert "give an absolute path" in capsys.readouterr().err
 
 
-def test_a_prolog_and_an_epilog_by_their_variables(call, monkeypatch):
+def test_prolog_and_epilog_by_their_variables(call, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setenv("SLURM_JOB_USER", "ali\udcffce")
     monkeypatch.setenv("SLURM_JOB_GPUS", "0,1")
@@ -73,7 +73,7 @@ def test_no_job_is_usage(call, monkeypatch, number):
     assert call("job-label", "add") == 3
 
 
-def test_a_label_that_cannot_be_written_is_said(call, monkeypatch, capsys):
+def test_label_that_cannot_be_written_is_reported(call, monkeypatch, capsys):
     def fail(host, job):
         raise NodeError("could not write: look with 'df'")
 

@@ -21,7 +21,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.con
 )
 
 
-def test_class_and_spec_have_the_same_options_and_defaults() -> None:
+def test_class_and_spec_have_same_options_and_defaults() -> None:
     own = {key: option["default"] for key, option in ROLE_SPEC.items() if key not in ARGUMENT_SPEC}
     fields = {entry.name: getattr(RoleConfig(), entry.name) for entry in dataclasses.fields(RoleConfig)}
     fields.pop("enroot")
@@ -51,8 +51,8 @@ def test_nothing_is_built_where_nothing_is_installed(source: str, built: str) ->
             {"duplicates": "remove"},
             "enroot_pyxis_duplicates: remove changes lines that somebody else wrote: set enroot",
         ),
-        ({"checksums": {"x.deb": "abc"}}, "x.deb in enroot_pyxis_checksums is no sha256: give 64 hexadecimal digits"),
-        ({"checksums": {"x.deb": "a" * 64 + "\n"}}, "x.deb in enroot_pyxis_checksums is no sha256"),
+        ({"checksums": {"x.deb": "abc"}}, "x.deb in enroot_pyxis_checksums is not a sha256: give 64 hexadecimal"),
+        ({"checksums": {"x.deb": "a" * 64 + "\n"}}, "x.deb in enroot_pyxis_checksums is not a sha256"),
         ({"checksums": "x.deb=abc"}, "checksums is 'x.deb=abc', a text; give a mapping"),
         ({"hooks": ["evil.sh"]}, "there is no hook evil.sh that Enroot ships"),
         ({"hooks": "50-slurm-pmi.sh"}, "hooks is '50-slurm-pmi.sh', a text; give a list of texts"),
@@ -65,7 +65,7 @@ def test_bad_options_are_rejected(options: dict[str, t.Any], problem: str) -> No
     assert found.startswith(problem)
 
 
-def test_a_switch_allows_what_somebody_else_wrote_to_be_replaced() -> None:
+def test_switch_allows_what_somebody_else_wrote_to_be_replaced() -> None:
     assert role_problems({"conf_owner": "role", "duplicates": "remove", "safe_mode": False}) == []
 
 
@@ -88,7 +88,7 @@ NGC = {"machine": "nvcr.io", "login": "$oauthtoken", "command": ["printf", "%s",
         ({**NGC, "command": ["a\nmachine evil"]}, "more than one line"),
     ],
 )
-def test_credentials_that_would_hold_a_secret_or_be_read_in_another_way(entry, words):
+def test_credentials_that_would_hold_secret_or_be_read_in_another_way(entry, words):
     told = "; ".join(problems(EnrootConfig(credentials=(entry,))))
     assert words in told
     assert "hunter2" not in told

@@ -26,7 +26,7 @@ def host(tmp_path):
     return rooted.with_docker(rooted.with_pyxis(rooted.with_enroot(rooted.node(tmp_path))))
 
 
-def test_credentials_name_the_command_that_gives_them(host):
+def test_credentials_name_command_that_gives_them(host):
     text = enroot_credentials.text([ECR, NGC])
     assert text.splitlines() == [
         f"machine {ECR['machine']} login AWS password $(aws ecr get-login-password --region eu-west-2)",
@@ -41,7 +41,7 @@ def test_credentials_name_the_command_that_gives_them(host):
     assert enroot_credentials.text([]) is None
 
 
-def test_a_user_with_a_configuration_of_his_own_keeps_it(tmp_path):
+def test_user_with_configuration_of_his_own_keeps_it(tmp_path):
     def asked():
         command = ["bash", "-c", 'eval echo "$1"', "bash", enroot_credentials.CONFIG_PATH_VALUE]
         environment = {**os.environ, "HOME": str(tmp_path)}

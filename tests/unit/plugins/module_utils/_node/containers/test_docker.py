@@ -32,13 +32,13 @@ def files_of(host, **options):
     return texts(plan)
 
 
-def test_images_that_are_built_go_to_the_local_volume(host):
+def test_images_that_are_built_go_to_local_volume(host):
     rooted.mount(host, "/scratch", "ext4")
     assert json.loads(files_of(host)[DAEMON_PATH]) == {"data-root": "/scratch/docker"}
     assert "ConditionPathIsMountPoint=/scratch\n" in files_of(host)[DROPIN_PATH]
 
 
-def test_without_a_local_volume_docker_keeps_its_place(host):
+def test_without_local_volume_docker_keeps_its_place(host):
     assert DAEMON_PATH not in files_of(host)
 
 
@@ -59,14 +59,14 @@ def test_what_others_wrote_is_kept(host):
     assert sorted(settings["runtimes"]) == ["nvidia", "own"]
 
 
-def test_a_file_that_says_all_that_is_wanted_stays_as_it_is_written(host):
+def test_file_that_says_all_that_is_wanted_stays_as_it_is_written(host):
     text = '{ "data-root":"/scratch/docker" }'
     assert daemon_text(text, "/scratch/docker", {}, False) == text
     assert daemon_text(None, "", {}, False) == "{}\n"
 
 
 @pytest.mark.parametrize(("text", "words"), [("{", "is not valid JSON"), ("[]", "holds no JSON object")])
-def test_a_broken_file_is_refused_and_not_appended_to(text, words):
+def test_broken_file_is_refused_and_not_appended_to(text, words):
     with pytest.raises(NodeError, match=words):
         daemon_text(text, "", {}, False)
 

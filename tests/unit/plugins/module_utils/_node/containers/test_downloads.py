@@ -16,7 +16,7 @@ PLAIN = {"name": "enroot", "url": f"{BASE}/enroot_4.1.2-1_amd64.deb", "sha256": 
 SUM = {"enroot_4.1.2-1_amd64.deb": "b" * 64}
 
 
-def test_the_publisher_by_default():
+def test_publisher_by_default():
     answer = downloads([CAPS, PLAIN], checksums=SUM)
     assert (answer["problems"], answer["source"]) == ([], "upstream")
     assert [(file["url"], file["sha256"]) for file in answer["files"]] == [
@@ -26,7 +26,7 @@ def test_the_publisher_by_default():
     assert answer["files"][0]["file"] == "enroot+caps_4.1.2-1_amd64.deb"
 
 
-def test_a_plus_sign_is_encoded_for_a_mirror_and_a_file_may_have_another_name_there():
+def test_plus_sign_is_encoded_for_mirror_and_file_may_have_another_name_there():
     (file,) = downloads([CAPS], mirror="https://mirror/x/")["files"]
     assert file["url"] == "https://mirror/x/enroot%2Bcaps_4.1.2-1_amd64.deb"
     names = {"enroot+caps_4.1.2-1_amd64.deb": "enroot-caps_4.1.2-1_amd64.deb"}
@@ -34,12 +34,12 @@ def test_a_plus_sign_is_encoded_for_a_mirror_and_a_file_may_have_another_name_th
     assert file["url"] == "https://mirror/x/enroot-caps_4.1.2-1_amd64.deb"
 
 
-def test_s3_takes_a_name_as_it_is():
+def test_s3_takes_name_as_it_is():
     (file,) = downloads([CAPS], mirror="s3://bucket/x/")["files"]
     assert file["url"] == "s3://bucket/x/enroot+caps_4.1.2-1_amd64.deb"
 
 
-def test_what_nobody_publishes_comes_from_the_mirror_or_the_folder_alone():
+def test_what_nobody_publishes_comes_from_mirror_or_folder_alone():
     own = {"name": "pyxis", "file": "spank_pyxis-24.11.so", "sha256": "c" * 64}
     (file,) = downloads([own], mirror="https://mirror")["files"]
     assert (file["url"], file["sha256"]) == ("https://mirror/spank_pyxis-24.11.so", "c" * 64)
@@ -47,7 +47,7 @@ def test_what_nobody_publishes_comes_from_the_mirror_or_the_folder_alone():
     assert "nobody publishes spank_pyxis-24.11.so" in downloads([own])["problems"][0]
 
 
-def test_a_folder_on_the_controller_comes_after_a_mirror():
+def test_folder_on_controller_comes_after_mirror():
     (file,) = downloads([CAPS], folder="/srv/files")["files"]
     assert file["url"] == "/srv/files/enroot+caps_4.1.2-1_amd64.deb"
     assert downloads([CAPS], mirror="http://m", folder="/srv/files")["source"] == "mirror"
@@ -85,7 +85,7 @@ TABLE = [
 ]
 
 
-def test_an_artifact_has_the_sum_of_its_version_and_no_other():
+def test_artifact_has_sum_of_its_version_and_no_other():
     assert artifact(TABLE, "enroot", "deb-amd64", "4.1.2") == {
         "name": "enroot",
         "url": f"{BASE}/enroot_4.1.2-1_amd64.deb",
@@ -95,6 +95,6 @@ def test_an_artifact_has_the_sum_of_its_version_and_no_other():
     assert artifact(TABLE, "pyxis", "rpm-x86_64", "0.24.0")["url"] == "https://example.com/v0.24.0.tar.gz"
 
 
-def test_an_artifact_for_another_platform_is_none():
+def test_artifact_for_another_platform_is_none():
     with pytest.raises(NodeError, match="looked for enroot for deb-arm64 and there is none to download"):
         artifact(TABLE, "enroot", "deb-arm64", "4.1.2")

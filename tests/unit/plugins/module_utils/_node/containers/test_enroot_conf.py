@@ -33,7 +33,7 @@ def test_lines_that_are_settings():
     }
 
 
-def test_the_main_file_wins_over_dropins_and_the_first_dropin_over_the_next(host):
+def test_main_file_wins_over_dropins_and_first_dropin_over_next(host):
     host.put(CONF, "ENROOT_DATA_PATH /main\n")
     host.put(CONF + ".d/10-b.conf", "ENROOT_DATA_PATH /b\nENROOT_CACHE_PATH /b\n")
     host.put(CONF + ".d/05-a.conf", "ENROOT_CACHE_PATH /a\n")
@@ -46,7 +46,7 @@ def test_the_main_file_wins_over_dropins_and_the_first_dropin_over_the_next(host
     assert now["ENROOT_CACHE_PATH"].source == CONF + ".d/05-a.conf"
 
 
-def test_a_dropin_says_what_it_cannot_set(host):
+def test_dropin_says_what_it_cannot_set(host):
     host.put(CONF, "ENROOT_DATA_PATH /main\nENROOT_MOUNT_HOME no\n")
     host.put(CONF + ".d/99-late.conf", "ENROOT_CACHE_PATH /late\n")
     host.put(CONF + ".d/00-a.conf", "ENROOT_REMAP_ROOT yes\n")
@@ -65,7 +65,7 @@ def test_what_was_written_is_what_is_read(host):
     assert {key: setting.value for key, setting in enroot_conf.effective(host).items()} == settings
 
 
-def test_every_user_has_a_directory_of_his_own_as_the_first_level_below_a_shared_one(tmp_path):
+def test_every_user_has_directory_of_his_own_as_first_level_below_shared_one(tmp_path):
     """Evaluated by bash as Enroot does it, with the link that the boot unit makes."""
     place = tmp_path / "volume"
     place.mkdir()
@@ -78,7 +78,7 @@ def test_every_user_has_a_directory_of_his_own_as_the_first_level_below_a_shared
         assert said.startswith(f"{place}/user-")
 
 
-def test_the_file_is_valid_for_bash(tmp_path):
+def test_file_is_valid_for_bash(tmp_path):
     file = tmp_path / "enroot.conf"
     file.write_text(enroot_conf.conf_text(enroot_conf.wanted_settings({})), encoding="utf-8")
     assert subprocess.run(["bash", "-n", str(file)], check=False).returncode == 0
@@ -87,7 +87,7 @@ def test_the_file_is_valid_for_bash(tmp_path):
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
-        ({"PATH": "/x"}, "PATH is no setting that Enroot reads"),
+        ({"PATH": "/x"}, "PATH is not a setting that Enroot reads"),
         ({"ENROOT_DATA_PATH": "/x; rm -rf /"}, "are commands"),
         ({"ENROOT_DATA_PATH": "/x`id`"}, "are commands"),
         ({"ENROOT_DATA_PATH": "/x\nENROOT_REMAP_ROOT yes"}, "more than one line"),
@@ -112,5 +112,5 @@ def test_settings_that_bash_evaluates_as_meant():
         ("$(readlink -f /x)/y", None),
     ],
 )
-def test_the_fixed_part_of_a_path(value, base):
+def test_fixed_part_of_path(value, base):
     assert enroot_conf.base_of(value) == base

@@ -19,7 +19,7 @@ def host(tmp_path):
     return rooted.node(tmp_path)
 
 
-def test_slurm_of_the_distribution(tmp_path):
+def test_slurm_of_distribution(tmp_path):
     host = rooted.RootedHost(tmp_path)
     host.put("/usr/bin/srun")
     host.put("/proc/self/mountinfo", rooted.MOUNTS)

@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.hos
 
 
 @pytest.mark.parametrize("umask", [0o027, 0o077])
-def test_directories_that_are_made_on_the_way_can_be_read(tmp_path, umask):
+def test_directories_that_are_made_on_way_can_be_read(tmp_path, umask):
     host = EnrootHost()
     before = os.umask(umask)
     try:
@@ -29,7 +29,7 @@ def test_directories_that_are_made_on_the_way_can_be_read(tmp_path, umask):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o755, name
 
 
-def test_a_file_that_is_settled_is_on_the_disk(tmp_path, synced):
+def test_file_that_is_settled_is_on_disk(tmp_path, synced):
     (tmp_path / "image").write_bytes(b"x")
     EnrootHost().settle(str(tmp_path / "image"), 0o640)
     assert synced == [str(tmp_path / "image")]

@@ -66,7 +66,7 @@ def wish(folder, source="docker://nvcr.io#nvidia/pytorch:25.10-py3", **options):
     return ImageWish(source, str(folder), **options)
 
 
-def test_the_first_time_and_the_second(tmp_path):
+def test_first_time_and_second(tmp_path):
     host = ImageHost()
     done = ensure(host, wish(tmp_path))
     assert done["actions"] == ["import", "link"]
@@ -77,7 +77,7 @@ def test_the_first_time_and_the_second(tmp_path):
     assert ensure(host, wish(tmp_path))["actions"] == []
 
 
-def test_an_image_that_somebody_else_put_there_is_made_anew(tmp_path):
+def test_image_that_somebody_else_put_there_is_made_anew(tmp_path):
     tmp_path.chmod(0o1777)
     host = ImageHost()
     path, link = (Path(ensure(host, wish(tmp_path, name="torch"))[key]) for key in ("path", "link"))
@@ -105,14 +105,14 @@ def test_an_image_that_somebody_else_put_there_is_made_anew(tmp_path):
     assert link.lstat().st_uid == os.geteuid()
 
 
-def test_a_directory_in_which_everybody_may_replace_images_is_refused(tmp_path):
+def test_directory_in_which_everybody_may_replace_images_is_refused(tmp_path):
     tmp_path.chmod(0o777)
     with pytest.raises(NodeError, match=r"everybody may replace what is in .*: give it mode 0755, or 1777"):
         ensure(ImageHost(), wish(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_tag_that_moved_on_makes_a_new_file_and_old_ones_go_when_told(tmp_path):
+def test_tag_that_moved_on_makes_new_file_and_old_ones_go_when_told(tmp_path):
     host = ImageHost()
     first = ensure(host, wish(tmp_path, name="torch"))["path"]
     host.digest = TWO
@@ -125,7 +125,7 @@ def test_a_tag_that_moved_on_makes_a_new_file_and_old_ones_go_when_told(tmp_path
     assert Path(second["path"]).exists()
 
 
-def test_a_dry_run_writes_nothing(tmp_path):
+def test_dry_run_writes_nothing(tmp_path):
     assert ensure(ImageHost(), wish(tmp_path), dry=True)["actions"] == ["import", "link"]
     assert list(tmp_path.iterdir()) == []
 
@@ -134,26 +134,26 @@ def test_a_dry_run_writes_nothing(tmp_path):
     ("content", "words"),
     [
         (None, "no space left"),
-        (b"<html>", r"is no whole squashfs image \(it does not begin as one\)"),
-        (b"", "is no whole squashfs image"),
-        (image(bytes(9000))[:5000], r"is no whole squashfs image \(it has 5000 of 9110 bytes\)"),
+        (b"<html>", r"is not a whole squashfs image \(it does not begin as one\)"),
+        (b"", "is not a whole squashfs image"),
+        (image(bytes(9000))[:5000], r"is not a whole squashfs image \(it has 5000 of 9110 bytes\)"),
     ],
 )
-def test_an_import_that_fails_leaves_nothing(tmp_path, content, words):
+def test_import_that_fails_leaves_nothing(tmp_path, content, words):
     with pytest.raises(NodeError, match=words):
         ensure(ImageHost(content=content), wish(tmp_path, name="x"))
     assert {path.name for path in tmp_path.iterdir()} <= {f".x.{os.geteuid()}.lock", "log"}
 
 
 @pytest.mark.parametrize("left", [b"\0\0", b"hsqs", image(bytes(9000))[:8192], b""])
-def test_half_a_file_of_a_crash_is_made_again(tmp_path, left):
+def test_half_file_of_crash_is_made_again(tmp_path, left):
     half = tmp_path / file_name(wish(tmp_path, name="x"), ONE)
     half.write_bytes(left)
     assert "import" in ensure(ImageHost(), wish(tmp_path, name="x"))["actions"]
     assert half.read_bytes() == image(b"rest")
 
 
-def test_a_file_is_copied_and_must_be_what_was_wanted(tmp_path):
+def test_file_is_copied_and_must_be_what_was_wanted(tmp_path):
     source = tmp_path / "my image.sqsh"
     source.write_bytes(image(b"content"))
     target = tmp_path / "images"
@@ -173,7 +173,7 @@ def test_dockers_image_goes_by_its_id(tmp_path):
     assert host.ran[-1][-1] == f"dockerd://{ONE}"
 
 
-def test_a_digest_in_the_reference_needs_no_question(tmp_path):
+def test_digest_in_reference_needs_no_question(tmp_path):
     host = ImageHost(digest=TWO)
     assert ensure(host, wish(tmp_path, f"docker://alpine@{ONE}"))["digest"] == ONE
     assert host.ran[-1][-1] == f"docker://alpine@{ONE}"
@@ -181,7 +181,7 @@ def test_a_digest_in_the_reference_needs_no_question(tmp_path):
         ensure(host, wish(tmp_path, f"docker://alpine@{ONE}", digest=TWO))
 
 
-def test_an_old_enroot_cannot_import_by_digest(tmp_path):
+def test_old_enroot_cannot_import_by_digest(tmp_path):
     with pytest.raises(NodeError, match=r"needs Enroot 4 and this node has 3\.4\.1"):
         ensure(ImageHost(version="3.4.1"), wish(tmp_path, digest=ONE))
 
@@ -196,12 +196,12 @@ def test_without_space_nothing_is_begun(tmp_path):
     assert not any("import" in argv for argv in host.ran)
 
 
-def test_the_directory_has_to_be_there(tmp_path):
+def test_directory_has_to_be_there(tmp_path):
     with pytest.raises(NodeError, match="make it first"):
         ensure(ImageHost(), wish(tmp_path / "none"))
 
 
-def test_a_directory_whose_servers_are_away_is_said_before_anybody_waits_for_it(tmp_path, monkeypatch):
+def test_directory_whose_servers_are_away_is_reported_before_anybody_waits_for_it(tmp_path, monkeypatch):
     host = ImageHost()
     host.silent = True
     monkeypatch.setattr(ImageHost, "is_dir", lambda self, path: pytest.fail("it would wait for ever"))
@@ -222,7 +222,7 @@ def test_removal(tmp_path):
     assert forget(host, wish(tmp_path, name="x"))["actions"] == []
 
 
-def test_a_removal_that_fails_says_what_is_in_its_way(tmp_path):
+def test_removal_that_fails_says_what_is_in_its_way(tmp_path):
     (tmp_path / file_name(wish(tmp_path, name="x"), ONE)).mkdir()
     with pytest.raises(NodeError, match=r"could not remove .*/x-a{16}\.sqsh: Is a directory; .* run again"):
         forget(ImageHost(), wish(tmp_path, name="x"))
@@ -237,7 +237,7 @@ def test_a_removal_that_fails_says_what_is_in_its_way(tmp_path):
         ("dockerd://a/b:1@sha256:" + "0" * 64, "a+b+1"),
     ],
 )
-def test_the_name_that_is_made_of_a_source(source, base):
+def test_name_that_is_made_of_source(source, base):
     assert ImageWish(source, "/images").base == base
     assert problems(ImageWish(source, "/images")) == []
 
@@ -284,7 +284,7 @@ def killed_import(folder, digest=ONE):
     return left.parent
 
 
-def test_what_a_killed_import_left_goes_with_the_next_one_and_with_the_removal(tmp_path):
+def test_what_killed_import_left_goes_with_next_one_and_with_removal(tmp_path):
     left = killed_import(tmp_path)
     others = [tmp_path / name for name in (".x.y.abcdefgh", ".xy.abcdefgh", ".x.abc", "x.abcdefgh")]
     for other in others:
@@ -299,7 +299,7 @@ def test_what_a_killed_import_left_goes_with_the_next_one_and_with_the_removal(t
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
-def test_users_of_one_directory_wait_for_nobody_and_are_told_whose_a_name_is():
+def test_users_of_one_directory_wait_for_nobody_and_are_reported_whose_name_is():
     """Pytest's own directories are closed to others."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -332,7 +332,7 @@ def test_users_of_one_directory_wait_for_nobody_and_are_told_whose_a_name_is():
         os.close(held)
 
 
-def test_a_link_that_cannot_be_made_leaves_nothing(tmp_path):
+def test_link_that_cannot_be_made_leaves_nothing(tmp_path):
     with pytest.raises(OSError, match="File name too long"):
         ImageHost().make_link("target", str(tmp_path / ("x" * 256)))
     assert list(tmp_path.iterdir()) == []

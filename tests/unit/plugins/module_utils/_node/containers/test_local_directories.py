@@ -27,7 +27,7 @@ def host(tmp_path):
     return rooted.node(tmp_path)
 
 
-def test_the_volume_of_the_record_when_it_is_mounted(host):
+def test_volume_of_record_when_it_is_mounted(host):
     host.put(RECORD, '{"state": "intact", "path": "/data"}')
     assert choose(host, LocalConfig()).kind == "fallback"
     assert "the local volume /data is not mounted" in choose(host, LocalConfig()).warning
@@ -43,13 +43,13 @@ def test_known_mounts_of_local_disks(host):
     assert choose(host, LocalConfig()).path == "/opt/dlami/nvme/containers"
 
 
-def test_a_known_name_that_is_a_shared_filesystem_is_passed_over(host):
+def test_known_name_that_is_shared_filesystem_is_passed_over(host):
     rooted.mount(host, "/scratch", "lustre")
     assert choose(host, LocalConfig()).kind == "fallback"
 
 
 @pytest.mark.parametrize(("fstype", "name"), [("nfs4", "NFS"), ("lustre", "Lustre"), ("efs", "EFS")])
-def test_a_given_directory_on_a_shared_filesystem_is_refused(host, fstype, name):
+def test_given_directory_on_shared_filesystem_is_refused(host, fstype, name):
     rooted.mount(host, "/fsx", fstype)
     with pytest.raises(NodeError, match=f"/fsx/x/containers, which is {name}: Enroot cannot unpack there"):
         choose(host, LocalConfig(local_dir="/fsx/x"))
@@ -57,12 +57,12 @@ def test_a_given_directory_on_a_shared_filesystem_is_refused(host, fstype, name)
         choose(host, LocalConfig(fallback="/fsx/y"))
 
 
-def test_without_a_volume_and_without_a_fallback_it_is_refused(host):
+def test_without_volume_and_without_fallback_it_is_refused(host):
     with pytest.raises(NodeError, match="no local NVMe volume was found and enroot_pyxis_fallback_dir is empty"):
         choose(host, LocalConfig(fallback=""))
 
 
-def test_the_directory_and_the_link_follow_what_the_boot_found(host):
+def test_directory_and_link_follow_what_boot_found(host):
     place = prepare(host, LocalConfig())
     assert place.kind == "fallback"
     assert host.stat(place.path)["mode"] == "1777"
@@ -78,7 +78,7 @@ def test_the_directory_and_the_link_follow_what_the_boot_found(host):
     assert not is_prepared(host, place)
 
 
-def test_a_directory_in_place_of_the_link_is_no_crash(host):
+def test_directory_in_place_of_link_is_no_crash(host):
     host.folder(LOCAL_LINK)
     with pytest.raises(NodeError, match="is a directory where a link"):
         prepare(host, LocalConfig())
@@ -104,7 +104,7 @@ def test_good_settings():
     assert config_problems(LocalConfig(local_dir="/opt/dlami/nvme", fallback="")) == []
 
 
-def test_a_mount_of_any_name_is_seen(host):
+def test_mount_of_any_name_is_seen(host):
     """The kernel escapes space, tab, line feed and backslash, and no other sign at which a text may be cut."""
     rooted.mount(host, "/home/u/a\x0bb\\040c\\134d", "fuse")
     assert read_mounts(host)[-1]["target"] == "/home/u/a\x0bb c\\d"

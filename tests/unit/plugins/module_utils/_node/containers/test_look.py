@@ -35,12 +35,12 @@ def verdicts(host, **options):
 
 
 @pytest.mark.parametrize("version", ["3.0.9", "2.2.0"])
-def test_an_old_enroot_is_not_good(host, version):
+def test_old_enroot_is_not_good(host, version):
     rooted.with_enroot(host, version)
     assert verdicts(host)["enroot.version"].status == "fail"
 
 
-def test_an_enroot_without_capabilities_cannot_import(host):
+def test_enroot_without_capabilities_cannot_import(host):
     host.put("/usr/bin/enroot")
     host.answers["/usr/bin/enroot version"] = "4.1.2"
     assert verdicts(host, caps=False)["enroot.caps"].status == "not_applicable"
@@ -59,7 +59,7 @@ def test_an_enroot_without_capabilities_cannot_import(host):
         (CommandResult(1, "", "srun: no configuration"), "undeterminable", "gave no answer"),
     ],
 )
-def test_srun_is_asked_whether_the_option_is_there(host, answer, status, words):
+def test_srun_is_asked_whether_option_is_there(host, answer, status, words):
     rooted.with_pyxis(rooted.with_enroot(host))
     converge(host)
     host.answers["/opt/slurm/bin/srun --help"] = answer
@@ -68,7 +68,7 @@ def test_srun_is_asked_whether_the_option_is_there(host, answer, status, words):
     assert words in verdict.line()
 
 
-def test_paths_of_a_site_on_a_shared_filesystem_fail(host):
+def test_paths_of_site_on_shared_filesystem_fail(host):
     rooted.mount(host, "/fsx", "lustre")
     rooted.with_pyxis(rooted.with_enroot(host))
     wishes = {"conf": {"ENROOT_DATA_PATH": "/fsx/enroot/user-$(id -u)"}}
@@ -85,7 +85,7 @@ def test_runtime_space(host):
     assert verdicts(host)["enroot.runtime"].status == "undeterminable"
 
 
-def test_all_problems_of_the_settings_at_once():
+def test_all_problems_of_settings_at_once():
     config = parse_config(
         {
             "plugin_options": {"colour": 1},
@@ -109,7 +109,7 @@ def test_limits_on_user_namespaces_fail(host):
     assert verdicts(host)["enroot.userns"].status == "fail"
 
 
-def test_a_good_node_passes_what_applies_to_it(host):
+def test_good_node_passes_what_applies_to_it(host):
     rooted.with_pyxis(rooted.with_enroot(host))
     converge(host)
     told = verdicts(host)

@@ -89,7 +89,7 @@ def prove(host: rooted.RootedHost, plugin: str = PLUGIN) -> None:
     host.put(PROOF_PATH, proof_text(facts_of(host), plugin))
 
 
-def test_a_node_without_slurm_is_not_concerned(tmp_path: Path) -> None:
+def test_node_without_slurm_is_not_concerned(tmp_path: Path) -> None:
     plan = plan_of(rooted.RootedHost(tmp_path))
     assert (plan.concerned, plan.reason) == (
         False,
@@ -98,7 +98,7 @@ def test_a_node_without_slurm_is_not_concerned(tmp_path: Path) -> None:
     assert plan.differences() == []
 
 
-def test_a_slurm_that_does_not_answer_is_refused(host: rooted.RootedHost) -> None:
+def test_slurm_that_does_not_answer_is_refused(host: rooted.RootedHost) -> None:
     del host.answers["/opt/slurm/bin/scontrol --version"]
     assert "asked /opt/slurm/bin/scontrol for its version and got none" in plan_of(host).refusals[0]
 
@@ -121,7 +121,7 @@ FRESH = [
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_a_fresh_node_gets_everything_and_then_nothing(host: rooted.RootedHost, name: str) -> None:
+def test_fresh_node_gets_everything_and_then_nothing(host: rooted.RootedHost, name: str) -> None:
     on(host, name)
     rooted.mount(host, "/scratch", "ext4")
     options = {"docker": True, "hooks": ["50-slurm-pmi.sh"]}
@@ -142,13 +142,13 @@ def test_a_fresh_node_gets_everything_and_then_nothing(host: rooted.RootedHost, 
         ("rocky-9-arm", [name.format("aarch64") for name in RPM]),
     ],
 )
-def test_the_files_that_a_fresh_node_needs(host: rooted.RootedHost, name: str, names: list[str]) -> None:
+def test_files_that_fresh_node_needs(host: rooted.RootedHost, name: str, names: list[str]) -> None:
     on(host, name)
     assert [file["file"] for file in fetched(host)] == [*names, "v0.24.0.tar.gz"]
     assert [entry.name for entry in plan_of(host).packages] == ["enroot", "enroot+caps"]
 
 
-def test_nothing_that_nobody_vouches_for_is_installed(host: rooted.RootedHost) -> None:
+def test_nothing_without_checksum_is_installed(host: rooted.RootedHost) -> None:
     bare = [{**entry, "sums": {}} for entry in config_of().artifacts]
     plan = plan_of(host, artifacts=bare)
     assert (len(plan.refusals), plan.differences()) == (3, [])
@@ -160,14 +160,14 @@ def test_nothing_that_nobody_vouches_for_is_installed(host: rooted.RootedHost) -
     assert [file["sha256"] for file in fetched(host, artifacts=bare, checksums=own)] == list(own.values())
 
 
-def test_an_enroot_that_does_not_say_its_version_is_left_alone(host: rooted.RootedHost) -> None:
+def test_enroot_that_does_not_say_its_version_is_left_unchanged(host: rooted.RootedHost) -> None:
     good(host).answers["/usr/bin/enroot version"] = ""
     plan = plan_of(host)
     assert "asked /usr/bin/enroot for its version and got none, so it is neither kept nor replaced" in plan.refusals[0]
     assert plan.differences() == []
 
 
-def test_a_toolkit_that_does_not_say_its_version_is_left_alone(host: rooted.RootedHost) -> None:
+def test_toolkit_that_does_not_say_its_version_is_left_unchanged(host: rooted.RootedHost) -> None:
     good(host).put("/proc/driver/nvidia/version")
     host.put("/usr/bin/nvidia-container-cli", mode=0o755)
     host.answers["/usr/bin/nvidia-container-cli --version"] = "no answer"
@@ -177,12 +177,12 @@ def test_a_toolkit_that_does_not_say_its_version_is_left_alone(host: rooted.Root
     assert not [note for note in plan_of(host).notes if "does not say its version" in note]
 
 
-def test_an_unknown_architecture_is_refused(host: rooted.RootedHost) -> None:
+def test_unknown_architecture_is_refused(host: rooted.RootedHost) -> None:
     host.architecture = "riscv64"
     assert "looked for enroot for deb-riscv64 and there is none to download" in plan_of(host).refusals[0]
 
 
-def test_a_preinstalled_image_that_lacks_enroot_is_refused(host: rooted.RootedHost) -> None:
+def test_preinstalled_image_that_lacks_enroot_is_refused(host: rooted.RootedHost) -> None:
     plan = plan_of(host, source="preinstalled")
     assert (
         "the node lacks what enroot_4.1.2-1_amd64.deb, enroot+caps_4.1.2-1_amd64.deb would bring" in (plan.refusals[0])
@@ -205,7 +205,7 @@ PREBUILT = [
         ("rocky-9-arm", PREBUILT, "v0.24.0.tar.gz"),
     ],
 )
-def test_a_plugin_that_was_built_beforehand_is_for_one_release_and_architecture(
+def test_plugin_that_was_built_beforehand_is_for_one_release_and_architecture(
     host: rooted.RootedHost, name: str, offered: list[dict[str, str]], file: str
 ) -> None:
     options = {"prebuilt": offered, "mirror_url": "s3://bucket/x", "caps": False}
@@ -228,7 +228,7 @@ def test_a_plugin_that_was_built_beforehand_is_for_one_release_and_architecture(
         ("", "slurm_version.h is missing: install the headers of that Slurm (libslurm-dev, slurm-devel)"),
     ],
 )
-def test_a_plugin_is_never_built_for_another_slurm(host: rooted.RootedHost, headers: str, words: str) -> None:
+def test_plugin_is_never_built_for_another_slurm(host: rooted.RootedHost, headers: str, words: str) -> None:
     host.put("/opt/slurm/include/slurm/slurm_version.h", headers)
     (refusal,) = plan_of(host).refusals
     assert words in refusal
@@ -242,7 +242,7 @@ def test_what_is_good_needs_no_file(host: rooted.RootedHost, name: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.0.9", "2.2.0"])
-def test_an_old_enroot_is_replaced(host: rooted.RootedHost, version: str) -> None:
+def test_old_enroot_is_replaced(host: rooted.RootedHost, version: str) -> None:
     assert [file["name"] for file in fetched(good(host, version))] == ["enroot"]
 
 
@@ -253,7 +253,7 @@ def test_another_version_is_replaced_only_on_request(host: rooted.RootedHost) ->
     assert fetched(host, upgrade=True) == []
 
 
-def test_missing_capabilities_come_with_the_package_of_the_enroot_that_is_there(host: rooted.RootedHost) -> None:
+def test_missing_capabilities_come_with_package_of_enroot_that_is_there(host: rooted.RootedHost) -> None:
     rooted.with_pyxis(host)
     host.put("/usr/bin/enroot")
     host.answers["/usr/bin/enroot version"] = "4.1.1"
@@ -265,7 +265,7 @@ def test_missing_capabilities_come_with_the_package_of_the_enroot_that_is_there(
 @pytest.mark.parametrize(
     ("name", "own"), [("debian-12", "docker.io"), ("amazon-2023", "docker"), ("rhel-9", "docker-ce")]
 )
-def test_docker_and_the_toolkit(host: rooted.RootedHost, name: str, own: str) -> None:
+def test_docker_and_toolkit(host: rooted.RootedHost, name: str, own: str) -> None:
     on(host, name).put("/proc/driver/nvidia/version")
     plan = plan_of(host, docker=True, toolkit_version="1.17.8-1")
     assert plan.packages[-2:] == (Package(own), Package("nvidia-container-toolkit", "1.17.8-1"))
@@ -276,7 +276,7 @@ def test_docker_and_the_toolkit(host: rooted.RootedHost, name: str, own: str) ->
 
 
 @pytest.mark.parametrize(("state", "held"), [("ii", ["nvidia-container-toolkit"]), ("hi", [])])
-def test_a_hold_that_was_taken_away_is_put_back(host: rooted.RootedHost, state: str, held: list[str]) -> None:
+def test_hold_that_was_taken_away_is_put_back(host: rooted.RootedHost, state: str, held: list[str]) -> None:
     """Also of a toolkit that was there before the role."""
     good(host).put("/proc/driver/nvidia/version")
     host.put("/usr/bin/nvidia-container-cli", mode=0o755)
@@ -321,7 +321,7 @@ def test_another_micro_version_is_loaded(host: rooted.RootedHost) -> None:
     assert plugin_of(host)["slurm_version"] == "22.05.3"  # type: ignore[index]
 
 
-def test_slurm_of_the_distribution_needs_no_path(tmp_path: Path) -> None:
+def test_slurm_of_distribution_needs_no_path(tmp_path: Path) -> None:
     host = rooted.node(tmp_path)
     assert "Environment=PATH=/opt/slurm/bin:" in texts(plan_of(host))[files.SLURMD_PATH]
     host.put("/usr/bin/srun")
@@ -330,7 +330,7 @@ def test_slurm_of_the_distribution_needs_no_path(tmp_path: Path) -> None:
     assert files.SLURMD_PATH not in texts(plan_of(host, slurm_prefix="/usr", source="preinstalled"))
 
 
-def test_a_new_slurm_means_a_new_plugin_and_the_old_line_does_not_stay_required(host: rooted.RootedHost) -> None:
+def test_new_slurm_means_new_plugin_and_old_line_does_not_stay_required(host: rooted.RootedHost) -> None:
     good(host)
     carry_out(host, plan_of(host))
     prove(host)
@@ -352,7 +352,7 @@ def test_a_new_slurm_means_a_new_plugin_and_the_old_line_does_not_stay_required(
     assert "was built for Slurm 22.05.8 and this node has 23.11.10" in told["pyxis.plugin"].message
 
 
-def test_required_only_after_a_proof_with_this_plugin_and_this_slurm(host: rooted.RootedHost) -> None:
+def test_required_only_after_proof_with_this_plugin_and_this_slurm(host: rooted.RootedHost) -> None:
     good(host)
 
     def word(mode: str = "required") -> str:
@@ -376,7 +376,7 @@ def smoking(host: rooted.RootedHost, inside: str = "2:2") -> dict[str, t.Any]:
     return {"smoke_image": "/x.sqsh", "smoke_users": ["alice"], "plugstack_mode": "required"}
 
 
-def test_a_container_that_started_is_remembered_and_the_line_is_required(host: rooted.RootedHost) -> None:
+def test_container_that_started_is_remembered_and_line_is_required(host: rooted.RootedHost) -> None:
     options = smoking(good(host))
     assert "pyxis.container" not in [entry.id for entry in facts_of(host, **options)["results"]]
     carry_out(host, plan_of(host, **options), **options)
@@ -395,7 +395,7 @@ def test_a_container_that_started_is_remembered_and_the_line_is_required(host: r
     assert plan_of(host, **options).differences() == []
 
 
-def test_a_verification_tries_a_container_and_writes_nothing(host: rooted.RootedHost) -> None:
+def test_verification_tries_container_and_writes_nothing(host: rooted.RootedHost) -> None:
     options = {**smoking(good(host)), "plugstack_mode": "optional"}
     carry_out(host, plan_of(host, **options), **options)
     plan = plan_of(host, **options, probe="always")
@@ -408,9 +408,7 @@ def test_a_verification_tries_a_container_and_writes_nothing(host: rooted.Rooted
 @pytest.mark.parametrize(
     ("pmix", "differences"), [("ready\n", ["proof", "plugstack", "slurmd, when it is idle"]), ("fails", [])]
 )
-def test_a_container_that_lacks_something_is_no_proof(
-    host: rooted.RootedHost, pmix: str, differences: list[str]
-) -> None:
+def test_container_that_lacks_something_is_no_proof(host: rooted.RootedHost, pmix: str, differences: list[str]) -> None:
     options = smoking(good(host))
     host.answers["/opt/slurm/bin/srun --mpi=list"] = "pmix\n"
     carry_out(host, plan_of(host, **options), **options)
@@ -420,7 +418,7 @@ def test_a_container_that_lacks_something_is_no_proof(
     assert plan_of(host, **options).differences() == differences
 
 
-def test_a_container_that_is_the_host_is_no_proof(host: rooted.RootedHost) -> None:
+def test_container_that_is_host_is_no_proof(host: rooted.RootedHost) -> None:
     options = smoking(good(host), inside="1:1")
     carry_out(host, plan_of(host, **options), **options)
     plan = plan_of(host, **options)
@@ -429,7 +427,7 @@ def test_a_container_that_is_the_host_is_no_proof(host: rooted.RootedHost) -> No
 
 
 @pytest.mark.parametrize(("probe", "tried"), [("never", False), ("unproved", False), ("always", True)])
-def test_a_proved_node_starts_a_container_only_when_asked(host: rooted.RootedHost, probe: str, tried: bool) -> None:
+def test_proved_node_starts_container_only_when_asked(host: rooted.RootedHost, probe: str, tried: bool) -> None:
     options = smoking(good(host))
     for _round in range(2):
         carry_out(host, plan_of(host, **options), **options)
@@ -437,7 +435,7 @@ def test_a_proved_node_starts_a_container_only_when_asked(host: rooted.RootedHos
     assert bool(facts_of(host, **options, probe=probe)["trial"]) == tried
 
 
-def test_an_option_that_the_installed_plugin_does_not_know_is_refused(host: rooted.RootedHost) -> None:
+def test_option_that_installed_plugin_does_not_know_is_refused(host: rooted.RootedHost) -> None:
     plan = plan_of(good(host), plugin_options={"use_squashfuse": True})
     assert "needs Pyxis 0.22.0 and version 0.20.0 would refuse to start" in plan.refusals[0]
     assert plan.differences() == []
@@ -447,7 +445,7 @@ def test_an_option_that_the_installed_plugin_does_not_know_is_refused(host: root
     ("fstype", "wish", "writes"),
     [("nfs4", "auto", False), ("nfs4", "always", True), ("ext4", "auto", True), ("ext4", "never", False)],
 )
-def test_only_the_owner_of_slurms_files_writes_plugstack(
+def test_only_owner_of_slurms_files_writes_plugstack(
     host: rooted.RootedHost, fstype: str, wish: str, writes: bool
 ) -> None:
     rooted.mount(host, "/opt/slurm", fstype)
@@ -465,7 +463,7 @@ def test_only_the_owner_of_slurms_files_writes_plugstack(
         (ELSEWHERE, True, [{"path": ELSEWHERE, "target": OWN}]),
     ],
 )
-def test_a_node_that_does_not_write_the_list_needs_what_is_listed(
+def test_node_that_does_not_write_list_needs_what_is_listed(
     host: rooted.RootedHost, listed: str, due: bool, links: list[dict[str, str]]
 ) -> None:
     rooted.mount(host, "/opt/slurm", "nfs4")
@@ -479,14 +477,14 @@ def test_a_node_that_does_not_write_the_list_needs_what_is_listed(
     assert fetched(host) == []
 
 
-def test_a_configless_cluster(host: rooted.RootedHost) -> None:
+def test_configless_cluster(host: rooted.RootedHost) -> None:
     host.put("/opt/slurm/etc/slurm.conf", "SlurmctldParameters=enable_configless\n")
     rooted.with_pyxis(host)
     assert stack_of(host)["include"] == "file"  # type: ignore[index]
     assert stack_of(host, plugstack_include="glob")["include"] == "glob"  # type: ignore[index]
 
 
-def test_limits_of_the_kernel(host: rooted.RootedHost) -> None:
+def test_limits_of_kernel(host: rooted.RootedHost) -> None:
     good(host)
     host.put("/proc/sys/user/max_user_namespaces", "1000")
     host.put("/proc/sys/kernel/unprivileged_userns_clone", "0")
@@ -501,7 +499,7 @@ def test_limits_of_the_kernel(host: rooted.RootedHost) -> None:
     assert files.APPARMOR_PATH not in texts(plan_of(host))
 
 
-def test_a_profile_that_is_taken_away_is_not_loaded(host: rooted.RootedHost) -> None:
+def test_profile_that_is_taken_away_is_not_loaded(host: rooted.RootedHost) -> None:
     good(host)
     host.put("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")
     carry_out(host, plan_of(host))
@@ -511,7 +509,7 @@ def test_a_profile_that_is_taken_away_is_not_loaded(host: rooted.RootedHost) -> 
     assert [entry.name for entry in plan.steps] == []
 
 
-def test_a_limit_that_the_role_raised_is_not_lowered_at_the_next_run(host: rooted.RootedHost) -> None:
+def test_limit_that_role_raised_is_not_lowered_at_next_run(host: rooted.RootedHost) -> None:
     host.put("/proc/sys/user/max_user_namespaces", "1000")
     good(host)
     carry_out(host, plan_of(host))
@@ -519,7 +517,7 @@ def test_a_limit_that_the_role_raised_is_not_lowered_at_the_next_run(host: roote
     assert plan_of(host).differences() == []
 
 
-def test_the_main_file_as_the_roles_own(host: rooted.RootedHost) -> None:
+def test_main_file_as_roles_own(host: rooted.RootedHost) -> None:
     good(host).put(CONF_PATH, "ENROOT_DATA_PATH /fsx\n")
     assert "the first value wins" in plan_of(host).refusals[0]
     plan = plan_of(host, conf_owner="role")
@@ -538,7 +536,7 @@ def test_hooks_are_links_to_what_enroot_ships(host: rooted.RootedHost) -> None:
     assert step(plan_of(host, hooks=["50-slurm-pmi.sh"]), "links") is None
 
 
-def test_a_file_of_another_mode_is_written_again(host: rooted.RootedHost) -> None:
+def test_file_of_another_mode_is_written_again(host: rooted.RootedHost) -> None:
     carry_out(good(host), plan_of(host))
     for path in (files.TMPFILES_PATH, files.SLURMD_PATH, files.UNIT_PATH):
         host.put(path, host.text(path), mode=0o666)
@@ -547,7 +545,7 @@ def test_a_file_of_another_mode_is_written_again(host: rooted.RootedHost) -> Non
     assert (plan.steps, plan.units) == ((), ())
 
 
-def test_after_a_boot_only_what_was_in_run_is_made_again(host: rooted.RootedHost) -> None:
+def test_after_boot_only_what_was_in_run_is_made_again(host: rooted.RootedHost) -> None:
     carry_out(good(host), plan_of(host))
     Path(host.at("/run/enroot")).rmdir()
     assert [entry.arguments["argv"] for entry in plan_of(host).steps] == [
@@ -555,7 +553,7 @@ def test_after_a_boot_only_what_was_in_run_is_made_again(host: rooted.RootedHost
     ]
 
 
-def test_a_disabled_boot_unit_is_enabled(host: rooted.RootedHost) -> None:
+def test_disabled_boot_unit_is_enabled(host: rooted.RootedHost) -> None:
     carry_out(good(host), plan_of(host))
     host.remove(f"{files.WANTS}/{files.UNIT}")
     plan = plan_of(host)
@@ -577,7 +575,7 @@ def test_slurmd_is_restarted_only_where_it_is_and_may_be(
     assert len([text for text in plan.notes if "enroot_pyxis_slurmd_restart is none" in text]) == notes
 
 
-def test_a_node_without_local_disks_and_without_a_fallback_is_refused(host: rooted.RootedHost) -> None:
+def test_node_without_local_disks_and_without_fallback_is_refused(host: rooted.RootedHost) -> None:
     (refusal,) = plan_of(good(host), fallback_dir="").refusals
     assert "no local NVMe volume was found and enroot_pyxis_fallback_dir is empty" in refusal
     assert "slower and smaller" in plan_of(host).notes[0]
@@ -607,7 +605,7 @@ def test_docker_is_restarted_only_where_no_container_runs(
     assert all(words in text for text in told)
 
 
-def test_docker_is_left_alone_where_it_is_not_wanted(host: rooted.RootedHost) -> None:
+def test_docker_is_left_unchanged_where_it_is_not_wanted(host: rooted.RootedHost) -> None:
     rooted.mount(host, "/scratch", "ext4")
     plan = plan_of(with_docker(host))
     assert docker.DAEMON_PATH not in texts(plan)
@@ -629,7 +627,7 @@ def test_settings_of_docker_are_judged_by_docker_before_they_are_written(host: r
 
 
 @pytest.mark.parametrize(("text", "words"), [("{", "is not valid JSON"), ("[]", "holds no JSON object")])
-def test_a_broken_daemon_json_is_refused(host: rooted.RootedHost, text: str, words: str) -> None:
+def test_broken_daemon_json_is_refused(host: rooted.RootedHost, text: str, words: str) -> None:
     with_docker(host).put(docker.DAEMON_PATH, text)
     (refusal,) = plan_of(host, docker=True).refusals
     assert words in refusal
@@ -644,7 +642,7 @@ def test_no_password_is_asked_for_or_told(host: rooted.RootedHost) -> None:
     assert [argv for argv in host.ran if argv[0] == "give-password"] == []
 
 
-def test_a_plan_can_be_written_as_json(host: rooted.RootedHost) -> None:
+def test_plan_can_be_written_as_json(host: rooted.RootedHost) -> None:
     rooted.mount(host, "/scratch", "ext4")
     json.dumps(plan_of(with_docker(host), docker=True, hooks=["50-sharp.sh"]).to_dict())
 
@@ -663,7 +661,7 @@ OPTIONS: tuple[dict[str, t.Any], ...] = (
 @pytest.mark.parametrize("disk", [None, "ext4", "nfs4"])
 @pytest.mark.parametrize("before", [rooted.node, lambda root: good(rooted.node(root), "3.0.1")])
 @pytest.mark.parametrize("driver", [False, True])
-def test_applied_to_its_own_facts_a_plan_is_empty(
+def test_applied_to_its_own_facts_plan_is_empty(
     tmp_path: Path, options: dict[str, t.Any], disk: str | None, before: t.Any, driver: bool
 ) -> None:
     host = before(tmp_path)
@@ -697,7 +695,7 @@ KNOWN = {
 }
 
 
-def test_unknown_facts_are_never_a_reason_to_act(host: rooted.RootedHost) -> None:
+def test_unknown_facts_are_never_reason_to_act(host: rooted.RootedHost) -> None:
     good(host).put("/proc/driver/nvidia/version")
     rooted.mount(host, "/scratch", "ext4")
     options = {"docker": True, "toolkit_version": "1.17.8-1", "hooks": ["50-slurm-pmi.sh"], "upgrade": True}

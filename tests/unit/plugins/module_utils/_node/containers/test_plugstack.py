@@ -51,20 +51,20 @@ def test_lines_includes_comments_and_case(host):
     assert stack.as_dict()["files"] == [STACK, OWN]
 
 
-def test_a_file_that_users_cannot_open(host):
+def test_file_that_users_cannot_open(host):
     host.put(STACK, GLOB)
     host.put(STACK + ".d/sedXYZ.conf", "", mode=0o600)
     assert f"{STACK}.d/sedXYZ.conf cannot be opened by ordinary users" in read_stack(host, STACK).problems[0]
 
 
-def test_a_directory_that_users_cannot_enter(host):
+def test_directory_that_users_cannot_enter(host):
     host.put(STACK, GLOB)
     host.put(OWN, "")
     host.folder(STACK + ".d", 0o750)
     assert f"{OWN} cannot be opened by ordinary users" in read_stack(host, STACK).problems[0]
 
 
-def test_a_bare_star_a_duplicate_and_a_line_that_is_none(host):
+def test_bare_star_duplicate_and_line_that_is_invalid(host):
     host.put(STACK, f"include {STACK}.d/*\nrequired {PLUGIN}\nmandatory x\n")
     host.put(OWN, f"required {PLUGIN}\n")
     stack = read_stack(host, STACK)
@@ -75,13 +75,13 @@ def test_a_bare_star_a_duplicate_and_a_line_that_is_none(host):
     assert f"listed 2 times ({OWN}:1, {STACK}:2)" in text
 
 
-def test_includes_in_a_circle_end(host):
+def test_includes_in_circle_end(host):
     host.put(STACK, f"include {OWN}\n")
     host.put(OWN, f"include {STACK}\nrequired {PLUGIN}\n")
     assert f"listed 2 times ({OWN}:2, {OWN}:2)" in read_stack(host, STACK).problems[0]
 
 
-def test_a_file_that_is_included_twice_counts_twice(host):
+def test_file_that_is_included_twice_counts_twice(host):
     host.put(STACK, f"{GLOB}{GLOB}")
     host.put(OWN, f"required {PLUGIN}\n")
     assert "listed 2 times" in read_stack(host, STACK).problems[0]
@@ -89,7 +89,7 @@ def test_a_file_that_is_included_twice_counts_twice(host):
     assert host.text(OWN) == f"optional {PLUGIN} container_scope=global\n"
 
 
-def test_another_name_of_the_directory_is_the_same_directory(host):
+def test_another_name_of_directory_is_same_directory(host):
     """Debian's package includes /etc/slurm/plugstack.conf.d, and /etc/slurm may lead to /opt/slurm/etc."""
     host.folder("/etc")
     Path(host.at("/etc/slurm")).symlink_to(host.at("/opt/slurm/etc"))
@@ -104,14 +104,14 @@ def put_wanted(host, **changes):
     return apply_changes(host, STACK, Wanted(PLUGIN, options=options, **changes))["after"]
 
 
-def test_a_fresh_cluster(host):
+def test_fresh_cluster(host):
     assert list(put_wanted(host)) == [OWN, STACK]
     assert host.text(OWN) == f"{OWN_COMMENT}\noptional {PLUGIN} container_scope=global\n"
     assert host.text(STACK) == GLOB
     assert put_wanted(host) == {}
 
 
-def test_a_dry_run_writes_nothing(host):
+def test_dry_run_writes_nothing(host):
     planned = apply_changes(host, STACK, Wanted(PLUGIN), dry=True)
     assert list(planned["after"]) == [OWN, STACK]
     assert not host.exists(STACK)
@@ -135,7 +135,7 @@ def test_parallelclusters_own_example_is_adopted_and_made_safe(host):
     assert read_stack(host, STACK).problems == []
 
 
-def test_a_line_elsewhere_is_changed_where_it_stands(host):
+def test_line_elsewhere_is_changed_where_it_stands(host):
     host.put(STACK, f"required {PLUGIN}   container_scope=global  # ours\noptional /lib/x11.so\n")
     put_wanted(host, word="required")
     assert host.text(STACK) == f"required {PLUGIN}   container_scope=global  # ours\noptional /lib/x11.so\n"
@@ -154,7 +154,7 @@ def test_duplicates_are_kept_or_made_comments(host):
     assert host.text(STACK) == f"{GLOB}# removed, for it is listed already: required {PLUGIN}\n"
 
 
-def test_a_configless_cluster_gets_the_file_by_name(host):
+def test_configless_cluster_gets_file_by_name(host):
     host.put(STACK, f"include {STACK}.d/*\n")
     host.put(STACK + ".d/x11.conf", "optional /lib/x11.so\n")
     put_wanted(host, include="file")
@@ -162,7 +162,7 @@ def test_a_configless_cluster_gets_the_file_by_name(host):
     assert put_wanted(host, include="file") == {}
 
 
-def test_removal_leaves_the_rest(host):
+def test_removal_leaves_rest(host):
     host.put(STACK, "optional /lib/x11.so\n")
     put_wanted(host)
     apply_changes(host, STACK, None)
@@ -171,7 +171,7 @@ def test_removal_leaves_the_rest(host):
     assert apply_changes(host, STACK, None)["after"] == {}
 
 
-def test_removal_of_a_line_that_somebody_else_wrote_leaves_a_note(host):
+def test_removal_of_line_that_somebody_else_wrote_leaves_note(host):
     host.put(STACK, f"required {PLUGIN}\n")
     apply_changes(host, STACK, None)
     assert host.text(STACK) == f"# removed by the role mlcluster.aws.enroot_pyxis: required {PLUGIN}\n"
@@ -186,7 +186,7 @@ def write(root, index):
     put_wanted(rooted.RootedHost(root), options={"runtime_path": f"/run/pyxis{index % 7}"})
 
 
-def test_fifty_writers_at_once_and_no_reader_sees_half_a_file(host, tmp_path):
+def test_fifty_writers_at_once_and_no_reader_sees_half_file(host, tmp_path):
     put_wanted(host)
     context = multiprocessing.get_context("fork")
     writers = [context.Process(target=write, args=(tmp_path, index)) for index in range(50)]
@@ -212,7 +212,7 @@ def content(host, path):
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"# no end of its line", b"#\r"])
 @pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf# with a mark of its order of bytes\n"])
-def test_what_others_wrote_stays_to_the_last_byte(host, begin, end):
+def test_what_others_wrote_stays_to_last_byte(host, begin, end):
     """In any encoding, with any end of lines, and also where the last line has none."""
     theirs = begin + THEIRS
     host.put(STACK, theirs + f"required {PLUGIN} old=1\r\n".encode() + end)
@@ -224,13 +224,13 @@ def test_what_others_wrote_stays_to_the_last_byte(host, begin, end):
     assert content(host, STACK).endswith(b"container_scope=global\r\n" + end)
 
 
-def test_an_include_is_added_behind_what_others_wrote(host):
+def test_include_is_added_behind_what_others_wrote(host):
     host.put(STACK, THEIRS + b"# no end")
     apply_changes(host, STACK, Wanted(PLUGIN))
     assert content(host, STACK) == THEIRS + b"# no end\n" + GLOB.encode()
 
 
-def test_a_bare_star_among_lines_of_others_is_replaced_alone(host):
+def test_bare_star_among_lines_of_others_is_replaced_alone(host):
     host.put(STACK, THEIRS + f"include {STACK}.d/*\r\n".encode() + THEIRS)
     host.put(OWN, f"optional {PLUGIN}\n")
     apply_changes(host, STACK, Wanted(PLUGIN))

@@ -17,11 +17,11 @@ def host(tmp_path):
     return rooted.node(tmp_path)
 
 
-def test_what_a_line_that_is_there_would_do(host):
+def test_what_line_that_is_there_would_do(host):
     rooted.with_pyxis(rooted.with_enroot(host))
     converge(host)
     host.put(STACK + ".d/pyxis.conf", f"required {PLUGIN} use_squashfuse=1 colour=red\n")
     verdict = verdicts(host)["pyxis.plugstack"]
     assert verdict.status == "fail"
     assert "use_squashfuse needs Pyxis 0.22.0" in verdict.message
-    assert "colour is no option of Pyxis" in verdict.message
+    assert "colour is not an option of Pyxis" in verdict.message

@@ -25,22 +25,22 @@ def test_version_numbers(number, version):
     assert read_spank_plugin(spank_plugin(number, "0.24.0")) == SpankPlugin(version, "0.24.0")
 
 
-def test_a_plugin_that_hides_its_own_version():
+def test_plugin_that_hides_its_own_version():
     assert read_spank_plugin(spank_plugin(pyxis="")).pyxis_version is None
 
 
 @pytest.mark.parametrize(
     ("version", "release"), [("23.11.10", "23.11"), ("24.11", "24.11"), ("23", None), ("", None), (None, None)]
 )
-def test_only_the_release_is_compared(version, release):
+def test_only_release_is_compared(version, release):
     assert slurm_release(version) == release
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "no ELF file"),
-        (b"#!/bin/sh\n", "no ELF file"),
+        (b"", "not an ELF file"),
+        (b"#!/bin/sh\n", "not an ELF file"),
         (b"\x7fELF\x01\x01" + bytes(60), "no 64-bit little-endian"),
         (b"\x7fELF\x02\x02" + bytes(60), "no 64-bit little-endian"),
         (b"\x7fELF\x02\x01" + bytes(90), "symbol table is damaged"),

@@ -24,13 +24,13 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.pyx
         ("sbatch_support", True, "0.12.0"),
     ],
 )
-def test_an_option_needs_its_version(name, value, since):
+def test_option_needs_its_version(name, value, since):
     assert option_problems({name: value}, since) == []
     (problem,) = option_problems({name: value}, "0.11.1")
     assert f"the option {name} needs Pyxis {since}" in problem
 
 
-def test_a_plugin_that_hides_its_version_gets_only_what_all_know():
+def test_plugin_that_hides_its_version_gets_only_what_all_know():
     assert option_problems({"container_scope": "job", "sbatch_support": True}, None) == []
     assert "does not say its version" in option_problems({"importer": "/x"}, None)[0]
 
@@ -38,7 +38,7 @@ def test_a_plugin_that_hides_its_version_gets_only_what_all_know():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"colour": "red"}, "colour is no option of Pyxis"),
+        ({"colour": "red"}, "colour is not an option of Pyxis"),
         ({"container_scope": "node"}, "container_scope is 'node': it has to be global or job"),
         ({"execute_entrypoint": "maybe"}, "it has to be true or false"),
         ({"runtime_path": "run/pyxis"}, "it has to be an absolute path"),
@@ -65,7 +65,7 @@ def test_words_come_in_one_order_and_booleans_as_digits():
     }
 
 
-def test_every_option_of_the_table_can_be_written():
+def test_every_option_of_table_can_be_written():
     good = {"bool": True, "scope": "global", "path": "/a"}
     options = {name: good[kind] for name, (kind, _since) in OPTIONS.items()}
     assert option_problems(options, "0.24.0") == []

@@ -14,19 +14,19 @@ from tests.unit.fakes import fake_rooted_host as rooted
 from tests.unit.fakes.fake_containers_role import config_of, facts_of
 
 
-def test_a_node_without_slurm_has_one_verdict(tmp_path: Path) -> None:
+def test_node_without_slurm_has_one_verdict(tmp_path: Path) -> None:
     host = rooted.RootedHost(tmp_path)
     (verdict,) = role.verify(facts_of(host), config_of())
     assert (verdict.id, verdict.status) == ("enroot.slurm", "not_applicable")
 
 
-def test_a_node_on_which_nothing_may_be_done_has_no_verdict_besides(tmp_path: Path) -> None:
+def test_node_on_which_nothing_may_be_done_has_no_verdict_besides(tmp_path: Path) -> None:
     host = rooted.node(tmp_path)
     assert len(role.verify(facts_of(host), config_of())) > 10
     assert role.verify(facts_of(host, fallback_dir=""), config_of(fallback_dir="")) == []
 
 
-def test_a_look_that_only_reads_starts_no_container(tmp_path: Path) -> None:
+def test_look_that_only_reads_starts_no_container(tmp_path: Path) -> None:
     host = rooted.with_pyxis(rooted.with_enroot(rooted.node(tmp_path)))
     host.put("/x.sqsh")
     options = {"smoke_image": "/x.sqsh", "smoke_users": ["alice"]}
@@ -36,13 +36,13 @@ def test_a_look_that_only_reads_starts_no_container(tmp_path: Path) -> None:
     assert [argv for argv in host.ran if argv[0] == "runuser"] != []
 
 
-def test_only_names_of_the_role_are_looked_at_for_holds(tmp_path: Path) -> None:
+def test_only_names_of_role_are_looked_at_for_holds(tmp_path: Path) -> None:
     host = rooted.node(tmp_path)
     host.answers["dpkg-query -W"] = "docker.io\t28\thi \nother\t1\tii \nnvidia-container-toolkit\t1\trc \n"
     assert facts_of(host)["held"] == {"docker.io": True}
 
 
-def test_a_look_may_take_as_long_as_its_containers() -> None:
+def test_look_may_take_as_long_as_its_containers() -> None:
     users = ["alice", "bob"]
     plain, tried = config_of(), config_of(smoke_image="/x.sqsh", smoke_users=users, smoke_seconds=1000)
     assert role.seconds(tried) - role.seconds(plain) >= 2 * len(users) * 1000

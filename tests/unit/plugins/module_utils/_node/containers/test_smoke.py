@@ -48,7 +48,7 @@ def ask(host, users=("alice", "bob")):
     return [(result.id, result.status) for result in smoke(host, BIN, IMAGE, users, 60)]
 
 
-def test_two_users_pmix_and_the_devices(host):
+def test_two_users_pmix_and_devices(host):
     assert ask(host) == [
         ("pyxis.container", "pass"),
         ("pyxis.container", "pass"),
@@ -60,19 +60,19 @@ def test_two_users_pmix_and_the_devices(host):
     assert all("--nodelist=n1" in argv for argv in started)
 
 
-def test_an_option_that_is_ignored_is_no_container(host):
+def test_option_that_is_ignored_is_no_container(host):
     host.answers["--container-image"] = OUTSIDE
     results = smoke(host, BIN, IMAGE, ["alice"], 60)
     assert [(result.id, result.status) for result in results] == [("pyxis.container", "fail")]
     assert "ran on the host: Pyxis is not at work" in results[0].message
 
 
-def test_a_container_that_does_not_start(host):
+def test_container_that_does_not_start(host):
     host.answers["--container-image"] = CommandError(["srun"], 1, "", "pyxis: failed to import", "failed with status 1")
     assert ask(host) == [("pyxis.container", "fail")] * 2
 
 
-def test_a_task_prolog_that_stops_every_container_is_named(host):
+def test_task_prolog_that_stops_every_container_is_named(host):
     said = "slurmstepd-n1: error: TaskProlog failed status=1\n"
     host.answers["--container-image"] = CommandError(["srun"], 1, "", said, "failed with status 1")
     (result,) = smoke(host, BIN, IMAGE, ["alice"], 60)
@@ -95,7 +95,7 @@ def test_what_could_not_be_tried_is_undeterminable(host, key, error):
     assert ask(host, ["alice"]) == [("pyxis.container", "undeterminable")]
 
 
-def test_an_unknown_user_and_a_missing_image_are_undeterminable(host):
+def test_unknown_user_and_missing_image_are_undeterminable(host):
     assert ask(host, ["carol"]) == [("pyxis.container", "undeterminable")]
     (result,) = smoke(host, BIN, "/nowhere.sqsh", ["alice"], 60)
     assert (result.status, result.reason) == ("undeterminable", "/nowhere.sqsh is not there")
@@ -106,7 +106,7 @@ def test_no_image_no_trial(host):
     assert host.ran == []
 
 
-def test_pmix_without_its_directory_and_a_slurm_without_pmix(host):
+def test_pmix_without_its_directory_and_slurm_without_pmix(host):
     host.answers["PMIX_RANK"] = CommandError(["srun"], 1, "", "", "failed with status 1")
     assert ("pyxis.pmix", "fail") in ask(host)
     host.answers["PMIX_RANK"] = "ready\n"
@@ -118,7 +118,7 @@ def test_pmix_without_its_directory_and_a_slurm_without_pmix(host):
     assert ("pyxis.pmix", "not_applicable") in ask(host)
 
 
-def test_devices_that_are_hidden_and_a_node_without_any(host):
+def test_devices_that_are_hidden_and_node_without_any(host):
     host.answers["--container-image"] = "node=n1 root=0:77 efa=\n"
     assert ("pyxis.devices", "fail") in ask(host)
     host.answers["runuser"] = "node=n1 root=8:2 efa=\n"
@@ -139,7 +139,7 @@ def test_devices_that_are_hidden_and_a_node_without_any(host):
         ("\n", "undeterminable"),
     ],
 )
-def test_a_node_that_an_epilog_has_drained(host, state, status):
+def test_node_that_epilog_has_drained(host, state, status):
     known = host.run
     told = CommandResult(0, state, "")
     host.run = lambda argv, **options: (
@@ -148,12 +148,12 @@ def test_a_node_that_an_epilog_has_drained(host, state, status):
     assert node_state(host, BIN).status == status
 
 
-def test_a_slurm_that_gives_no_answer_says_nothing_about_the_node(host):
+def test_slurm_that_gives_no_answer_says_nothing_about_node(host):
     host.answers["sinfo"] = CommandError(["sinfo"], 1, "", "Unable to contact slurm controller", "failed")
     assert node_state(host, BIN).status == "not_applicable"
 
 
-def test_a_node_that_runs_no_jobs_tries_any(host):
+def test_node_that_runs_no_jobs_tries_any(host):
     host.answers["sinfo"] = "n7 elsewhere\n"
     assert node_name(host, BIN) == ""
     smoke(host, BIN, IMAGE, ["alice"], 60)

@@ -33,12 +33,12 @@ def test_no_file():
 
 
 @pytest.mark.parametrize("left", [4, 95])
-def test_half_a_superblock(left):
+def test_half_superblock(left):
     assert judged(image()[:left]) == f"it ends after {left} bytes"
 
 
 @pytest.mark.parametrize("left", [96, 4096, 96 + len(CONTENT) + 13])
-def test_every_shorter_file_is_told_from_a_whole_one(left):
+def test_every_shorter_file_is_reported_from_whole_one(left):
     assert judged(image(CONTENT)[:left]) == f"it has {left} of {96 + len(CONTENT) + 14} bytes"
 
 

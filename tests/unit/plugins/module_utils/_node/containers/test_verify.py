@@ -28,7 +28,7 @@ def host(tmp_path):
 @pytest.mark.parametrize(
     ("program", "answer", "status"), [(True, "28.3.3", "pass"), (True, "", "undeterminable"), (False, "", "fail")]
 )
-def test_the_verdict_on_docker(host, program, answer, status):
+def test_verdict_on_docker(host, program, answer, status):
     host.answers["/usr/bin/dockerd --version"] = answer
     if not program:
         host.remove(host.at("/usr/bin/dockerd"))
@@ -37,7 +37,7 @@ def test_the_verdict_on_docker(host, program, answer, status):
     assert ("docker.io" in [entry.name for entry in plan_of(host, docker=True).packages]) == (not program)
 
 
-def test_an_enroot_that_does_not_say_its_version_is_undeterminable(host):
+def test_enroot_that_does_not_say_its_version_is_undeterminable(host):
     host.answers["/usr/bin/enroot version"] = ""
     (found,) = [result for result in facts_of(host)["results"] if result.id == "enroot.version"]
     assert (found.status, found.reason) == (
@@ -101,7 +101,7 @@ def test_node_without_slurm_starts_no_container(judged):
     assert (found.id, found.status, judged.started) == ("enroot.slurm", "not_applicable", [])
 
 
-def test_refusals_of_the_plan_are_the_only_verdicts(judged):
+def test_refusals_of_plan_are_only_verdicts(judged):
     judged.refusals = ["one", "two"]
     assert [(one.id, one.status, one.message) for one in judged.all()] == [
         ("enroot.plan", "fail", "one"),
@@ -120,7 +120,7 @@ def test_containers_are_started_only_on_demand(judged):
 
 
 @pytest.mark.parametrize(("version", "words"), [("0.21.0", "Pyxis 0.21.0 for"), (None, "Pyxis of a version it does")])
-def test_version_of_pyxis_is_told(judged, version, words):
+def test_version_of_pyxis_is_reported(judged, version, words):
     listed = [
         {**plugin, "listed": True, "fits": True, "pyxis_version": version} for plugin in judged.facts["plugins"][:1]
     ]
@@ -129,7 +129,7 @@ def test_version_of_pyxis_is_told(judged, version, words):
 
 
 @pytest.mark.parametrize("warning", ["", "it is small"])
-def test_warning_on_the_local_directory_is_its_message(judged, monkeypatch, warning):
+def test_warning_on_local_directory_is_its_message(judged, monkeypatch, warning):
     judged.facts = {**judged.facts, "place": dataclasses.replace(judged.facts["place"], warning=warning)}
     monkeypatch.setattr(container_verify.enroot_local, "is_prepared", lambda host, place: True)
     judged.host.__dict__["free_bytes"] = lambda path: 5 << 30
@@ -148,7 +148,7 @@ def test_warning_on_the_local_directory_is_its_message(judged, monkeypatch, warn
         (2, None, "pass", "none"), (100, 1, "pass", "none"), (100, 0, "fail", "monitor"),
     ],
 )  # fmt: skip
-def test_user_namespaces_of_the_kernel(judged, most, clone, status, severity):
+def test_user_namespaces_of_kernel(judged, most, clone, status, severity):
     kernel = {
         "max_user_namespaces": most,
         "unprivileged_userns_clone": clone,
@@ -181,7 +181,7 @@ def test_apparmor_profile_counts_where_it_restricts(judged, restricted, profile,
         ("ext4", 0, "fail"), (None, 0, "fail"),
     ],
 )  # fmt: skip
-def test_runtime_directory_is_on_a_tmpfs_with_space(judged, monkeypatch, fstype, free, status):
+def test_runtime_directory_is_on_tmpfs_with_space(judged, monkeypatch, fstype, free, status):
     least = judged.config.runtime_min_mib << 20
     monkeypatch.setattr(container_verify.enroot_texts, "run_directories", lambda config: [])
     entry = {"fstype": fstype} if fstype else None
@@ -193,7 +193,7 @@ def test_runtime_directory_is_on_a_tmpfs_with_space(judged, monkeypatch, fstype,
 
 
 @pytest.mark.parametrize(("version", "words"), [("1.17.8", "1.17.8"), ("", "of a version it does not say")])
-def test_version_of_the_gpu_tool_is_told(judged, version, words):
+def test_version_of_gpu_tool_is_reported(judged, version, words):
     nvidia = {"driver": True, "tool": "/usr/bin/nvidia-container-cli", "version": version}
     config = EnrootConfig(toolkit_version="")
     assert container_verify._nvidia(nvidia, config).found == f"nvidia-container-cli {words}"

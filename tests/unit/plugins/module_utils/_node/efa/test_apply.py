@@ -174,7 +174,7 @@ def test_failed_installer_leaves_its_intent(tmp_path, work):
     assert host.intents == [files.intent_text("1.51.0", "install")]
 
 
-def test_killed_installer_is_told_from_one_that_hangs(tmp_path, work):
+def test_killed_installer_is_reported_from_one_that_hangs(tmp_path, work):
     killed = refused(RootHost(tmp_path), arguments(work, "kill -9 $$"))
     assert killed.startswith("EFA installer 1.51.0 ended with status -9: it said nothing; mend that")
     late = refused(RootHost(tmp_path), arguments(work, "echo begun; exec sleep 60", timeout=1))
@@ -183,7 +183,7 @@ def test_killed_installer_is_told_from_one_that_hangs(tmp_path, work):
     )
 
 
-def test_last_words_have_a_bound_and_come_from_both_streams():
+def test_last_words_have_bound_and_come_from_both_streams():
     ended = CommandResult(1, f"{'x' * 10_000}\nError: no\n", "warning\n" * 100)
     words = apply.last_words(ended)
     assert words.startswith("warning / warning") and words.endswith("... / Error: no")
@@ -243,14 +243,14 @@ def test_publishers_signature_is_taken(key, signed):
     assert signed(key()).problem() == ""
 
 
-def test_second_key_in_the_file_changes_nothing(key, signed):
+def test_second_key_in_file_changes_nothing(key, signed):
     publisher, stranger = key(), key("stranger")
     both = signed(publisher)
     (both.folder / "key").write_bytes(stranger.public() + publisher.public())
     assert both.problem() == ""
 
 
-def test_second_key_in_the_file_vouches_for_nothing(key, signed):
+def test_second_key_in_file_vouches_for_nothing(key, signed):
     publisher, stranger = key(), key("stranger")
     forged = signed(stranger)
     forged.fingerprint = publisher.fingerprint
@@ -265,7 +265,7 @@ def test_signature_of_another_file_is_refused(key, signed):
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 1000, b"<html>"])
-def test_signature_that_is_none_is_refused(content, key, signed):
+def test_signature_that_is_invalid_is_refused(content, key, signed):
     bad = signed(key())
     (bad.folder / "archive.sig").write_bytes(content)
     assert bad.problem()
@@ -296,7 +296,7 @@ def test_key_that_has_run_out_is_refused_although_gpg_ends_with_0(key, signed):
         ("gpg: [GNUPG:] VALIDSIG {0} x", False),
     ],
 )
-def test_only_a_signature_by_the_published_key_is_valid(status, valid):
+def test_only_signature_by_published_key_is_valid(status, valid):
     published = "4E9091BCBB97A96B26B15E59A05480B1DD2D3CCC"
     said = "[GNUPG:] NEWSIG\n" + status.format(published, "A" * 40) + "\n"
     assert apply.is_signed_by(said, published) is valid
@@ -310,14 +310,14 @@ def test_installer_that_somebody_else_signed_is_not_unpacked(tmp_path, work, key
     host = RootHost(tmp_path)
     said = refused(host, given)
     assert said.startswith(
-        "EFA installer 1.51.0 was not installed, since https://mirror/x.sig is no valid signature by the key "
+        "EFA installer 1.51.0 was not installed, since https://mirror/x.sig is not a valid signature by the key "
         f"{publisher.fingerprint} of https://mirror/x.key; gpg says "
     )
     assert said.endswith("do not use the file, and compare the fingerprint with the EC2 User Guide")
     assert host.intents == [] and not (work / "fresh" / "aws-efa-installer").exists()
 
 
-def test_installer_that_the_publisher_signed_gets_the_key(tmp_path, work, key):
+def test_installer_that_publisher_signed_gets_key(tmp_path, work, key):
     publisher = key()
     given = arguments(work, key=str(work / "key"), fingerprint=publisher.fingerprint)
     Path(f"{given['archive']}.sig").write_bytes(publisher.sign(Path(given["archive"])))
@@ -379,7 +379,7 @@ def test_failed_build_says_what_it_needs_and_notes_nothing(tmp_path, work):
     assert not (tmp_path / "tests").exists()
 
 
-def test_node_without_make_is_told_so(tmp_path, work, monkeypatch):
+def test_node_without_make_is_reported_so(tmp_path, work, monkeypatch):
     host = RootHost(tmp_path)
     real = host.run
 
@@ -401,7 +401,7 @@ def test_check_mode_neither_installs_nor_builds(tmp_path, work):
 # --- Jobs, services, removal ------------------------------------------------------------------------------------------
 
 
-def test_step_is_refused_under_jobs_that_came_since_the_look():
+def test_step_is_refused_under_jobs_that_came_since_look():
     host, given = TrainingHost(), {"change": "install EFA", "option": "efa_nccl_safe_mode"}
     with pytest.raises(NodeError, match="it is not known whether Slurm jobs run"):
         apply.require_idle(host, given)
@@ -412,7 +412,7 @@ def test_step_is_refused_under_jobs_that_came_since_the_look():
         apply.require_idle(host, given)
 
 
-def test_services_are_restarted_until_a_job_runs():
+def test_services_are_restarted_until_job_runs():
     host = TrainingHost()
     host.files["/proc/1/comm"] = "systemd\n"
     host.commands["systemctl restart"] = ""
@@ -456,7 +456,7 @@ def configured():
     return host
 
 
-def test_removal_takes_off_what_the_role_wrote_and_held(configured):
+def test_removal_takes_off_what_role_wrote_and_held(configured):
     wrote = [files.LINKER, files.LIMITS, files.NCCL_CONF]
     wrote += ["/etc/systemd/system/slurmd.service.d/mlcluster-limits.conf", "/etc/mlcluster/roles/efa_nccl.json"]
     expected = {"changed": True, "removed": wrote, "let_go": ["efa", "libnccl2", "linux-image-6.8"]}
@@ -473,7 +473,7 @@ def test_removal_takes_off_what_the_role_wrote_and_held(configured):
     assert apply.remove(configured, {}) == {"changed": False, "removed": [], "let_go": []}
 
 
-def test_removal_keeps_an_nccl_conf_of_somebody_else(configured):
+def test_removal_keeps_nccl_conf_of_somebody_else(configured):
     configured.files[files.NCCL_CONF] = "NCCL_DEBUG=WARN\n"
     assert files.NCCL_CONF not in apply.remove(configured, {})["removed"]
     assert files.NCCL_CONF in configured.files

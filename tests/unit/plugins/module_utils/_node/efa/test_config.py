@@ -22,7 +22,7 @@ def found(**options):
     return problems(options)
 
 
-def test_class_has_the_defaults_of_the_options():
+def test_class_has_defaults_of_options():
     defaults = {name: option["default"] for name, option in ARGUMENT_SPEC.items() if "default" in option}
     assert parse_config(defaults) == EfaConfig() == parse_config({})
     assert {field.name for field in dataclasses.fields(EfaConfig)} == ARGUMENT_SPEC.keys()
@@ -90,7 +90,7 @@ def test_sound_settings_have_no_problems():
         ({"hold_packages": ["-o"]}, "efa_nccl_hold_packages has '-o'"),
         ({"huge_pages": -1}, "efa_nccl_huge_pages is -1: give 0 to"),
         ({"expected_devices": 5000}, "efa_nccl_expected_devices is 5000: give 0 to 1000"),
-        ({"environment": {"A B": "1"}}, "efa_nccl_environment: 'A B' is no name for a variable"),
+        ({"environment": {"A B": "1"}}, "efa_nccl_environment: 'A B' is not a name for a variable"),
         ({"environment": {"NCCL_DEBUG": "a\nb"}}, "efa_nccl_environment: NCCL_DEBUG has the value 'a\\nb'"),
         ({"ptrace_scope": 7}, "efa_nccl_ptrace_scope is 7"),
         ({"minima": {"driver": 580.95}}, "efa_nccl_minima: the minimum of driver is 580.95: give a version in quotes"),
@@ -110,7 +110,7 @@ def test_each_bad_setting_is_one_sentence(settings, words):
         ({"name": "libnccl2", "version": ""}, "give one whole version"),
         ({"version": "2"}, "efa_nccl_nccl_packages has an entry without name: give name and version of each package"),
         ({"url": "https://x/y.deb"}, "an entry without name and version"),
-        ({"name": "lib nccl", "version": "2"}, "that is no name of a package"),
+        ({"name": "lib nccl", "version": "2"}, "that is not a name of a package"),
         ({"name": "libnccl2", "version": "2/testing"}, "give one whole version"),
         ({"name": "libnccl2", "version": "-o"}, "give one whole version"),
         ({"name": "libnccl2", "version": 2.5, "url": "", "sha256": "1" * 64}, "with a url that is none"),
@@ -125,7 +125,7 @@ def test_packages_have_to_be_pinned(package, words):
     assert words in sentence
 
 
-def test_a_package_is_pinned_once():
+def test_package_is_pinned_once():
     lists = {"nccl_packages": [{"name": "libnccl2", "version": "2"}]}
     assert found(**lists, gdrcopy_packages=[{"name": "libnccl2", "version": "3"}]) == [
         "efa_nccl_gdrcopy_packages has libnccl2, which is pinned elsewhere in another way: pin it once"
@@ -138,13 +138,13 @@ def test_harmful_variable_is_named_with_reason_and_source():
     assert sentence.endswith("); use ^docker,lo,veth")
 
 
-def test_misnamed_variable_is_told_its_name():
+def test_misnamed_variable_is_reported_its_name():
     (sentence,) = found(environment={"NCCL_IB_GDR_LEVEL": "5"})
     assert sentence.startswith("efa_nccl_environment has NCCL_IB_GDR_LEVEL, which must be NCCL_NET_GDR_LEVEL: ")
     assert sentence.endswith(", since NCCL 2.4)")
 
 
-def test_variable_is_judged_for_the_type_that_is_named():
+def test_variable_is_judged_for_type_that_is_named():
     without_rdma = {"FI_EFA_USE_DEVICE_RDMA": "1"}
     assert found(environment=without_rdma) == found(environment=without_rdma, instance_type="p5.48xlarge") == []
     assert len(found(environment=without_rdma, instance_type="p3dn.24xlarge")) == 1
@@ -184,7 +184,7 @@ ARTIFACT = {
         ),
     ],
 )
-def test_where_the_installer_comes_from(options, sources):
+def test_where_installer_comes_from(options, sources):
     config = parse_config({"installer_version": "1.47.0", "artifact": ARTIFACT, **options})
     assert tuple(config.sources[name] for name in ("archive", "signature", "key")) == sources
 
@@ -200,7 +200,7 @@ def test_checksum_is_published_given_or_missing():
     assert parse_config({"tests_artifact": tests, "tests_sha256": "4" * 64}).tests_checksum == "4" * 64
 
 
-def test_http_mirror_has_the_sources_of_nccl_tests():
+def test_http_mirror_has_sources_of_nccl_tests():
     tests = {"tests_artifact": {"url": "https://github.com/NVIDIA/nccl-tests/archive/refs/tags/v2.19.6.tar.gz"}}
     mirror = {"installer_source": "mirror", **tests}
     assert parse_config(tests).tests_url == tests["tests_artifact"]["url"]

@@ -85,7 +85,7 @@ def test_what_users_export_is_judged(assignment, expected):
 
 
 @pytest.mark.parametrize("instance_type", ["p4d.24xlarge", "p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"])
-def test_the_same_is_said_on_every_large_gpu_type(instance_type):
+def test_same_is_reported_on_every_large_gpu_type(instance_type):
     setting = Setting(instance_type, **CURRENT)
     assert [verdict(assignment, setting)["verdict"] for assignment, expected in DOCUMENTED] == [
         expected for assignment, expected in DOCUMENTED
@@ -113,11 +113,11 @@ def test_the_same_is_said_on_every_large_gpu_type(instance_type):
         ("", []),
     ],
 )
-def test_every_assignment_of_a_line_is_found(line, found):
+def test_every_assignment_of_line_is_found(line, found):
     assert assignments(line) == found
 
 
-def test_a_job_script_is_judged_line_by_line():
+def test_job_script_is_judged_line_by_line():
     text = "\n".join(f"export {assignment}" for assignment, expected in DOCUMENTED)
     script = f"#!/bin/bash\n#SBATCH --nodes=2\n{text}\nsrun --mpi=pmix ./train\n"
     assert [entry["verdict"] for entry in lint(script, P5)] == [expected for assignment, expected in DOCUMENTED]
@@ -203,22 +203,22 @@ def test_neuron_has_no_nccl_but_keeps_its_own():
     assert judged["FI_EFA_FORK_SAFE"] == "drop"
 
 
-def test_a_misnamed_variable_says_the_right_name_and_value():
+def test_misnamed_variable_says_right_name_and_value():
     entry = verdict("NCCL_IFNAME=eth0")
     assert (entry["to"], entry["to_value"]) == ("NCCL_SOCKET_IFNAME", "^docker,lo,veth")
 
 
-def test_a_plugin_built_from_a_checkout_counts_as_a_current_one():
+def test_plugin_built_from_checkout_counts_as_current_one():
     assert render(Setting("p5.48xlarge", plugin="git-6e504db"))["variables"] == render(P5)["variables"]
     assert verdict("FI_PROVIDER=efa", Setting("p5.48xlarge", plugin="git-6e504db"))["verdict"] == "keep"
 
 
-def test_a_missing_version_counts_as_a_current_one():
+def test_missing_version_counts_as_current_one():
     assert verdict("NCCL_PROTO=simple", Setting("p5.48xlarge"))["verdict"] == "drop"
     assert verdict("NCCL_PROTO=simple", Setting())["verdict"] == "drop"
 
 
-def test_the_problem_is_one_sentence_on_what_does_harm():
+def test_problem_is_one_sentence_on_what_does_harm():
     assert problem({"FI_PROVIDER": "efa", "NCCL_CROSS_NIC": 1}, P5) == ""
     said = problem({"NCCL_IFNAME": "eth0", "NCCL_NET": "Socket"}, P5)
     assert "NCCL_IFNAME must be NCCL_SOCKET_IFNAME" in said
@@ -229,7 +229,7 @@ def test_the_problem_is_one_sentence_on_what_does_harm():
 @pytest.mark.parametrize(
     "instance_type", ["p4d.24xlarge", "p5.48xlarge", "p5en.48xlarge", "p6-b300.48xlarge", "g6.48xlarge"]
 )
-def test_current_versions_need_nothing_but_the_interface(instance_type):
+def test_current_versions_need_nothing_but_interface(instance_type):
     made = render(Setting(instance_type, **CURRENT))
     assert made["variables"] == {"NCCL_SOCKET_IFNAME": "^docker,lo,veth"}
     assert made["nccl_conf"].splitlines()[1:] == ["NCCL_SOCKET_IFNAME=^docker,lo,veth"]
@@ -257,11 +257,11 @@ def test_neuron_gets_no_nccl_variable(instance_type, use):
     assert made == (with_efa if traits(instance_type)["efa"] else {})
 
 
-def test_types_without_an_accelerator_get_nothing():
+def test_types_without_accelerator_get_nothing():
     assert render(Setting("c6id.32xlarge"), Wishes(debug="INFO", huge_pages=False))["variables"] == {}
 
 
-def test_a_test_run_is_pinned_to_the_plugin_under_the_name_it_answers_to():
+def test_test_run_is_pinned_to_plugin_under_name_it_answers_to():
     wishes = Wishes(debug="INFO", pin_network=True, net_plugin="ofi", huge_pages=False)
     made = render(Setting("p5.48xlarge", use="mpi", **CURRENT), wishes)["variables"]
     assert made["NCCL_NET"] == "Libfabric"
@@ -277,7 +277,7 @@ def test_containers_bring_their_own_open_mpi():
     assert not any(name.startswith("OMPI") for name in render(Setting("p5.48xlarge", use="container"))["variables"])
 
 
-def test_no_rendered_variable_is_one_the_linter_objects_to():
+def test_no_rendered_variable_is_one_linter_objects_to():
     for instance_type in ("p3dn.24xlarge", "p4d.24xlarge", "p5.4xlarge", "p5.48xlarge", "g5.48xlarge", "trn1.32xlarge"):
         for plugin in ("1.5.0", "1.6.0", "1.7.3", "1.11.0", "1.16.2", "1.21.1", None):
             for use in ("host", "mpi", "container"):
@@ -286,7 +286,7 @@ def test_no_rendered_variable_is_one_the_linter_objects_to():
                 assert {entry["verdict"] for entry in lint(made["variables"], setting)} <= {"keep"}, (setting, made)
 
 
-def test_what_a_family_needs_is_said():
+def test_what_family_needs_is_reported():
     notes = render(Setting("p5.48xlarge", plugin="1.7.1", nccl="2.18.3"))["notes"]
     assert len(notes) == 2
     assert notes[0].startswith("NCCL 2.18.3 is older than 2.18.5")
@@ -317,7 +317,7 @@ def test_variables_of_ones_own_are_judged_before_they_are_taken():
         (
             {"instance_type": "p5.48xlarge"},
             {"extra": {"lower": "1", "A B": "2"}},
-            "'lower' is no name.*'A B' is no name",
+            "'lower' is not a name.*'A B' is not a name",
         ),
         ({"instance_type": "p5.48xlarge"}, {"net_plugin": "ofi\nLD_PRELOAD=/x"}, "on one line"),
     ],
@@ -330,14 +330,14 @@ def test_bad_wishes_are_one_sentence(setting, wishes, sentence):
         render(Setting(**setting), Wishes(**wishes))
 
 
-def test_a_new_type_of_a_known_family_is_taken():
+def test_new_type_of_known_family_is_taken():
     known = traits("p6e-gb200.36xlarge")
     assert (known["kind"], known["nvlink"], known["rdma"], known["efa"]) == ("nvidia", True, True, True)
     assert traits("trn9.48xlarge")["kind"] == "neuron"
 
 
 @given(st.dictionaries(st.text(max_size=12), st.text(max_size=40), max_size=4))
-def test_nothing_of_a_value_escapes_its_line(extra):
+def test_nothing_of_value_escapes_its_line(extra):
     try:
         made = render(P5, Wishes(extra=extra, accept_harmful=True))
     except NodeError:
@@ -356,7 +356,7 @@ def test_any_text_can_be_judged(text):
         assert entry["verdict"] in ("keep", "drop", "rename", "harmful")
 
 
-def test_a_shell_reads_the_profile_as_it_was_meant():
+def test_shell_reads_profile_as_it_was_meant():
     made = render(Setting("p5.48xlarge", plugin="1.5.0", use="mpi"), Wishes(extra={"FI_LOG_LEVEL": "warn, two"}))
     script = made["profile"] + 'printf "%s|%s|%s" "$FI_PROVIDER" "$OMPI_MCA_btl_tcp_if_exclude" "$FI_LOG_LEVEL"'
     said = subprocess.run(["sh", "-c", script], env={"FI_PROVIDER": "mine"}, capture_output=True, text=True, check=True)
@@ -374,5 +374,5 @@ def test_rules_are_well_formed():
     assert all(any(re.fullmatch(rule["names"], name) for rule in table.RULES) for name in names)
 
 
-def test_a_line_with_an_open_quote_is_judged_all_the_same():
+def test_line_with_open_quote_is_judged_all_same():
     assert verdict("export NCCL_ALGO='Ring")["verdict"] == "drop"

@@ -65,7 +65,7 @@ def test_places():
     assert len(own) == len(set(own)) == 9
 
 
-def test_notes_for_the_next_run_are_json():
+def test_notes_for_next_run_are_json():
     wanted = json.loads(files.tests_text(EfaConfig(tests_arguments=("A=1",))))
     assert wanted["arguments"] == ["A=1"] and wanted["mpi_home"] == "/opt/amazon/openmpi"
     assert json.loads(files.intent_text("1.51.0", "repair")) == {"version": "1.51.0", "step": "repair"}

@@ -30,7 +30,7 @@ def statuses(host, **wishes):
     return {key: result.status for key, result in judge(host, **wishes).items()}
 
 
-def test_a_good_node_passes_everything():
+def test_good_node_passes_everything():
     facts = look(good_node())
     passes = "installer devices driver provider plugin limits ptrace fabric_manager nccl"
     assert {result.id: result.status for result in verify(facts)} == {
@@ -59,19 +59,19 @@ def test_a_good_node_passes_everything():
     assert (facts["gdrcopy"]["path"], facts["nvshmem"]["loads"]) == (None, None)
 
 
-def test_a_machine_without_efa_is_not_judged_by_it():
+def test_machine_without_efa_is_not_judged_by_it():
     host = TrainingHost()
     training_host.firmware(host, "g6.xlarge")
     assert set(statuses(host).values()) == {"not_applicable"}
 
 
-def test_a_head_node_may_have_the_software_all_the_same():
+def test_head_node_may_have_software_all_same():
     host = good_node(devices=0, instance_type="m5.8xlarge")
     found = judge(host, expected_devices=0)
     assert (found["efa.installer"].status, found["efa.devices"].status) == ("pass", "not_applicable")
 
 
-def test_of_an_unknown_machine_nothing_is_claimed():
+def test_of_unknown_machine_nothing_is_claimed():
     found = statuses(TrainingHost())
     assert {key for key, status in found.items() if status == "undeterminable"} == {
         "efa.devices",
@@ -83,11 +83,11 @@ def test_of_an_unknown_machine_nothing_is_claimed():
     assert "pass" not in found.values()
 
 
-def test_with_a_driver_and_of_an_unknown_type_the_fabric_manager_may_be_needed():
+def test_with_driver_and_of_unknown_type_fabric_manager_may_be_needed():
     assert judge(good_node(instance_type="p9.48xlarge"))["efa.fabric_manager"].status == "undeterminable"
 
 
-def test_missing_devices_isolate_the_node():
+def test_missing_devices_isolate_node():
     result = judge(good_node(devices=16))["efa.devices"]
     assert (result.status, result.severity, result.expected, result.found) == ("fail", "isolate", 32, 16)
     assert judge(good_node(devices=16), expected_devices=16)["efa.devices"].status == "pass"
@@ -98,7 +98,7 @@ def test_more_devices_than_known_are_no_pass():
     assert judge(good_node(), expected_devices=16)["efa.devices"].status == "undeterminable"
 
 
-def test_devices_that_the_driver_did_not_take():
+def test_devices_that_driver_did_not_take():
     host = good_node(devices=31)
     training_host.efa_device(host, 40, bound=False)
     result = judge(host)["efa.devices"]
@@ -127,7 +127,7 @@ def test_late_devices_are_waited_for():
     assert (facts["waited_seconds"], len(facts["devices"])) == (15.0, 32)
 
 
-def test_the_wait_has_a_bound():
+def test_wait_has_bound():
     host = good_node(devices=31)
     assert (look(host, wait_seconds=20)["waited_seconds"], host.clock) == (20.0, 20.0)
     host = good_node(devices=0)
@@ -162,7 +162,7 @@ def test_counters_only_when_asked():
         (None, None, [], "absent", None),
     ],
 )
-def test_how_an_installation_stands(marker, packages, pieces, state, reason):
+def test_how_installation_stands(marker, packages, pieces, state, reason):
     known = None
     if packages is not None:
         known = parse_dpkg(training_host.dpkg((name, *entry) for name, entry in packages.items()))
@@ -174,7 +174,7 @@ def test_how_an_installation_stands(marker, packages, pieces, state, reason):
         assert found["reasons"] == []
 
 
-def test_an_upgrade_that_died_leaves_packages_of_two_versions():
+def test_upgrade_that_died_leaves_packages_of_two_versions():
     packages = [
         (name, "3.0.0" if name == "efa" else "60-1" if name == "libibverbs1" else version, status)
         for name, version, status in training_host.DPKG
@@ -188,7 +188,7 @@ def test_an_upgrade_that_died_leaves_packages_of_two_versions():
     assert (result.status, "efa 3.0.0 instead of 2.17.2-1.amzn1" in result.message) == ("fail", True)
 
 
-def test_an_interrupted_installation_is_a_failure_with_the_way_out():
+def test_interrupted_installation_is_failure_with_way_out():
     host = good_node()
     del host.files["/opt/amazon/efa_installed_packages"]
     result = judge(host)["efa.installer"]
@@ -197,7 +197,7 @@ def test_an_interrupted_installation_is_a_failure_with_the_way_out():
     assert "run the installer" in result.hint
 
 
-def test_software_that_is_not_there_where_there_are_devices():
+def test_software_that_is_missing_where_there_are_devices():
     host = TrainingHost()
     training_host.firmware(host, "p5.48xlarge")
     for number in range(32):
@@ -217,7 +217,7 @@ def test_rpm_systems_are_asked_by_rpm():
     assert facts["held_packages"] == ["kernel"]
 
 
-def test_a_package_manager_that_hangs_is_no_pass():
+def test_package_manager_that_hangs_is_no_pass():
     host = good_node()
     host.commands["dpkg-query -W"] = hanging("dpkg-query -W", 60)
     assert judge(host)["efa.installer"].status == "undeterminable"
@@ -235,7 +235,7 @@ def test_files_and_paths():
     assert (facts["paths"]["/opt/amazon/efa"]["is_dir"], facts["paths"]["/none"]) == (True, None)
 
 
-def test_a_look_only_runs_what_reads():
+def test_look_only_runs_what_reads():
     host = good_node()
     look(host)
     assert {call.split()[0] for call in host.calls} == {

@@ -102,7 +102,7 @@ def test_libfabric_version(text, version):
     assert parse.parse_libfabric_version(text) == version
 
 
-def test_the_marker_of_rpm_and_of_deb_systems():
+def test_marker_of_rpm_and_of_deb_systems():
     rpm = parse.parse_marker(RPM_MARKER)
     assert rpm["version"] == "1.22.0"
     assert rpm["packages"][0] == {"name": "efa-config", "version": "1.13-1.el8"}
@@ -114,7 +114,7 @@ def test_the_marker_of_rpm_and_of_deb_systems():
 
 
 @pytest.mark.parametrize("text", ["", "# EFA installer version: \n", "# EFA installer version: latest\n", "garbage\n"])
-def test_a_marker_without_a_version(text):
+def test_marker_without_version(text):
     assert parse.parse_marker(text)["version"] is None
 
 
@@ -136,7 +136,7 @@ def test_a_marker_without_a_version(text):
         ("rdma-core", False),
     ],
 )
-def test_what_the_installer_brings_itself(name, own):
+def test_what_installer_brings_itself(name, own):
     assert bool(parse.OWN_PACKAGE.fullmatch(name)) is own
 
 
@@ -154,11 +154,11 @@ def test_what_the_installer_brings_itself(name, own):
         ("9" * 40, None),
     ],
 )
-def test_a_limit(word, value):
+def test_limit(word, value):
     assert parse.parse_limit(word) == value
 
 
-def test_the_last_line_for_everybody_decides_on_a_login():
+def test_last_line_for_everybody_decides_on_login():
     files = {
         "/etc/security/limits.conf": "* soft memlock 64\n# * hard memlock 1\nroot - memlock unlimited\n",
         "/etc/security/limits.d/01_efa.conf": training_host.EFA_LIMITS,
@@ -174,7 +174,7 @@ def test_the_last_line_for_everybody_decides_on_a_login():
     assert parse.login_memlock({})["soft"] is None
 
 
-def test_the_limits_of_a_process():
+def test_limits_of_process():
     assert parse.process_memlock(training_host.limits("unlimited")) == {"soft": "unlimited", "hard": "unlimited"}
     assert parse.process_memlock(training_host.limits("8388608")) == {"soft": 8388608, "hard": 8388608}
     assert parse.process_memlock("Max locked memory  much  much  bytes\n") is None
@@ -249,14 +249,14 @@ WORDS = st.sampled_from(
 
 
 @given(st.one_of(st.text(max_size=200), st.lists(WORDS, max_size=30).map("".join)))
-def test_no_text_stops_a_parser(text):
+def test_no_text_stops_parser(text):
     for parser in PARSERS:
         parser(text)
 
 
 @pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize("text", [" ", "\n", "\t", "a ", "a: ", "name ", '	x (a) => /"a ', "1.", "(a) => "])
-def test_no_long_line_holds_a_parser(parser, text):
+def test_no_long_line_holds_parser(parser, text):
     parser(text * 100_000 + "x")
 
 
@@ -284,7 +284,7 @@ def test_endpoint_without_its_fields_is_none():
     assert parse.rdm_domains([{}, {"provider": "efa"}, {"type": "FI_EP_RDM", "domain": "x"}]) == []
 
 
-def test_first_value_of_a_field_of_an_endpoint_counts():
+def test_first_value_of_field_of_endpoint_counts():
     assert parse.parse_fi_info("provider: efa\n  domain:  a \n  domain: b\n domain= c\n") == [
         {"provider": "efa", "domain": "a"}
     ]
@@ -303,7 +303,7 @@ def test_first_value_of_a_field_of_an_endpoint_counts():
         ("word", None),
     ],
 )
-def test_package_of_the_marker(word, package):
+def test_package_of_marker(word, package):
     assert parse.parse_marker(f"# Packages installed:\n{word}\n")["packages"] == ([package] if package else [])
 
 
@@ -348,14 +348,14 @@ def test_own_limits_are_those_of_others_that_are_lower():
     }
 
 
-def test_limits_of_a_process_are_whole_numbers():
+def test_limits_of_process_are_whole_numbers():
     line = "Max locked memory         {}            {}            bytes\n"
     assert parse.process_memlock(line.format(5, "unlimited")) == {"soft": 5, "hard": "unlimited"}
     assert parse.process_memlock(line.format("9" * 20, 1)) == {"soft": int("9" * 20), "hard": 1}
     assert parse.process_memlock(line.format("9" * 21, 1)) is None
 
 
-def test_first_value_of_a_field_of_modinfo_counts():
+def test_first_value_of_field_of_modinfo_counts():
     text = "filename:  /lib/efa.ko\nversion: 2.17.2g\nversion: 3\n: nothing\nword\nalias:\n"
     assert parse.parse_modinfo(text) == {"filename": "/lib/efa.ko", "version": "2.17.2g", "alias": ""}
 

@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import pee
 from tests.unit.plugins.module_utils._node.efa.test_plugin import HOST
 
 
-def test_a_port_that_refuses_is_an_answer_and_a_name_without_address_is_none(monkeypatch):
+def test_port_that_refuses_is_answer_and_name_without_address_is_none(monkeypatch):
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         monkeypatch.setattr(efa_peers, "PROBE_PORT", listening.getsockname()[1])

@@ -49,7 +49,7 @@ def test_unsupported_distribution_is_refused(system, version, words):
     assert words in refusal(Node(bare(), system, installer_version=version))
 
 
-def test_older_installer_takes_an_older_distribution():
+def test_older_installer_takes_older_distribution():
     assert Node(bare(), ("debian", "11", "Debian"), installer_version="1.47.0").plan().refusals == ()
 
 
@@ -79,14 +79,14 @@ def test_node_as_wanted_lacks_nothing(system):
     assert (node.differences(), node.problems(), node.plan().notes) == ([], [], ())
 
 
-def test_node_without_efa_is_left_alone():
+def test_node_without_efa_is_left_unchanged():
     node = Node(scene.good_node(0, "t3.large"))
     found = node.plan()
     assert (found.concerned, found.differences(), node.problems()) == (False, [], [])
     assert "no EFA device, and none is expected on t3.large" in found.reason
 
 
-def test_unknown_type_without_efa_is_left_alone():
+def test_unknown_type_without_efa_is_left_unchanged():
     host = scene.good_node(0)
     del host.files["/sys/class/dmi/id/product_name"]
     node = Node(host)
@@ -112,7 +112,7 @@ def test_image_gets_everything():
 
 
 @pytest.mark.parametrize("required", [True, False])
-def test_gpu_machine_without_a_driver_is_refused_where_required(required):
+def test_gpu_machine_without_driver_is_refused_where_required(required):
     host = scene.good_node()
     del host.files["/proc/driver/nvidia/version"]
     found = refusal(Node(host, required=True))
@@ -148,7 +148,7 @@ def test_files_are_written_under_jobs():
     assert found.refusals == () and found.files
 
 
-def test_download_without_a_checksum_is_refused():
+def test_download_without_checksum_is_refused():
     assert "EFA installer 9.9.9 was not downloaded, since no sha256 of it is known" in refusal(
         Node(bare(), installer_version="9.9.9")
     )
@@ -159,7 +159,7 @@ def test_download_without_a_checksum_is_refused():
     )
 
 
-def test_nothing_is_done_without_a_list_of_packages():
+def test_nothing_is_done_without_list_of_packages():
     host = bare()
     host.commands["dpkg-query -W"] = scene.hanging("dpkg-query -W", 60)
     assert "asked dpkg-query or rpm for the packages of this node and got no answer" in refusal(Node(host))
@@ -204,7 +204,7 @@ def test_minimal_installation_is_completed():
     assert "repair EFA" not in Node(host, installer_variant="minimal").differences()
 
 
-def test_installation_that_cannot_be_judged_is_left_alone():
+def test_installation_that_cannot_be_judged_is_left_unchanged():
     node = Node(scene.good_node())
     facts = node.facts()
     facts["installer"] = {"state": "undeterminable", "version": None, "reasons": ["?"], "differences": []}
@@ -224,7 +224,7 @@ def test_installation_that_cannot_be_judged_is_left_alone():
         ({"installer_arguments": ["--mpi=openmpi5"]}, ["-y", "--mpi=openmpi5"]),
     ],
 )
-def test_arguments_of_the_installer(settings, arguments):
+def test_arguments_of_installer(settings, arguments):
     assert plan.installer_arguments(options(**settings)) == arguments
 
 
@@ -242,7 +242,7 @@ def test_installer_step_has_all_that_it_needs():
     assert len(unsigned["downloads"]) == 1 and unsigned["key"] == ""
 
 
-def test_gnupg_is_added_where_a_signature_is_checked():
+def test_gnupg_is_added_where_signature_is_checked():
     assert [entry.name for entry in Node(bare()).plan().packages] == ["gnupg"]
     assert [entry.name for entry in Node(bare(), AMAZON).plan().packages] == ["gnupg2"]
     host = bare()
@@ -251,7 +251,7 @@ def test_gnupg_is_added_where_a_signature_is_checked():
     assert (found.packages, found.hold) == ((), ())
 
 
-def test_own_packages_are_let_go_for_an_upgrade():
+def test_own_packages_are_let_go_for_upgrade():
     node = Node(scene.good_node(), installer_version="1.44.0", installer_sha256="1" * 64).settle()
     # Of installers that bring more than others: what is held as EFA's own is also let go.
     node.host.commands["dpkg-query -W"] += "efa-nv-peermem\t1.2.1\thi \nlinux-image-aws\t6.8\thi \n"
@@ -310,7 +310,7 @@ def test_packages_that_training_stands_on_are_held():
     assert "/etc/apt/apt.conf.d/52mlcluster-held" not in free.texts()
 
 
-def test_hold_that_was_taken_off_since_is_a_difference():
+def test_hold_that_was_taken_off_since_is_difference():
     node = Node(scene.good_node()).settle()
     node.host.commands["dpkg-query -W"] = node.host.commands["dpkg-query -W"].replace(
         "efa\t2.17.2-1.amzn1\thi", "efa\t2.17.2-1.amzn1\tii"
@@ -339,7 +339,7 @@ def test_each_missing_file_is_one_difference(path):
     assert node.plan().daemon_reload is path.startswith("/etc/systemd")
 
 
-def test_plugin_is_on_the_linkers_path_as_long_as_it_needs_to():
+def test_plugin_is_on_linkers_path_as_long_as_it_needs_to():
     path = "/etc/ld.so.conf.d/mlcluster-efa-nccl.conf"
     node = Node(scene.good_node()).settle()
     assert path not in node.sums
@@ -357,7 +357,7 @@ def test_plugin_is_on_the_linkers_path_as_long_as_it_needs_to():
 
 
 @pytest.mark.parametrize("state", [{"mode": "0666"}, {"uid": 1000}, {"is_link": True}])
-def test_file_of_another_mode_or_owner_is_put_right_and_nothing_is_told_of_it(state):
+def test_file_of_another_mode_or_owner_is_put_right_and_nothing_is_reported_of_it(state):
     node = Node(scene.good_node()).settle()
     node.states = {
         "/etc/systemd/system/slurmd.service.d/mlcluster-limits.conf": state,
@@ -369,7 +369,7 @@ def test_file_of_another_mode_or_owner_is_put_right_and_nothing_is_told_of_it(st
     assert {entry.mode for entry in found.files} == {"0644"}
 
 
-def test_nccl_gets_the_plugins_name_where_only_that_is_there():
+def test_nccl_gets_plugins_name_where_only_that_is_there():
     assert Node(scene.good_node()).texts()["/etc/nccl.conf"].splitlines()[1:] == [
         "NCCL_SOCKET_IFNAME=^docker,lo,veth",
         "NCCL_NET_PLUGIN=ofi",
@@ -444,7 +444,7 @@ def test_kernel_that_does_not_tell_its_huge_pages_is_refused_where_they_are_want
     assert Node(host).plan().refusals == ()
 
 
-def test_files_that_a_dying_run_wrote_are_still_made_known():
+def test_files_that_dying_run_wrote_are_still_made_known():
     node = Node(scene.good_node(), huge_pages=8)
     node.host.commands["ldconfig -p"] = scene.ldconfig("/lib/x86_64-linux-gnu/libnccl.so.2")
     facts = node.settle().facts()
@@ -464,7 +464,7 @@ def test_files_that_a_dying_run_wrote_are_still_made_known():
 # --- Services, nccl-tests, reboot -------------------------------------------------------------------------------------
 
 
-def test_service_with_an_older_limit_is_told_and_only_restarted_when_asked():
+def test_service_with_older_limit_is_reported_and_only_restarted_when_asked():
     host = scene.good_node()
     host.files["/proc/4711/limits"] = scene.limits("65536")
     node = Node(host)
@@ -503,7 +503,7 @@ def test_fabric_manager_that_does_not_run_is_started():
     assert plan.make_plan(node.facts(), options(image_build=True)).units == ()
 
 
-def test_nccl_tests_are_built_once_and_by_the_builder():
+def test_nccl_tests_are_built_once_and_by_builder():
     node = Node(scene.good_node(), tests="build", tests_sha256="1" * 64)
     assert "nccl-tests" in node.differences()
     assert "MPI=1" in step_of(node, "tests")["make"]
@@ -597,7 +597,7 @@ def broken() -> scene.TrainingHost:
     ids=["defaults", "everything", "packages", "image", "little"],
 )
 @pytest.mark.parametrize("host", [scene.good_node, bare, broken])
-def test_plan_that_was_carried_out_leaves_an_empty_one(host, settings, system):
+def test_plan_that_was_carried_out_leaves_empty_one(host, settings, system):
     common = {"installer_version": "1.51.0", "installer_sha256": "1" * 64, "safe_mode": False}
     node = Node(host(), system, **{**common, **settings})
     node.sums["/etc/profile.d/mlcluster-nccl.sh"] = "1" * 64
@@ -622,7 +622,7 @@ ABSENT = {("libfabric", "program"), ("devices",), ("plugin", "names"), ("held_pa
 KNOWN = {("installer", "version"), ("distribution", "family")}
 
 
-def test_unknown_facts_are_never_a_reason_to_act():
+def test_unknown_facts_are_never_reason_to_act():
     node = Node(scene.good_node(), reboot_allowed=True, restart_units=True, huge_pages=5128).settle()
     facts = node.facts()
     assert plan.make_plan(facts, node.config).differences() == []

@@ -32,7 +32,7 @@ def build(path, source, *options):
 
 
 @needs_compiler
-def test_a_plugin_is_opened_and_names_its_interfaces(tmp_path):
+def test_plugin_is_opened_and_names_its_interfaces(tmp_path):
     library = build(tmp_path / "libnccl-net-ofi.so", NET)
     assert efa_plugin.try_load(HOST, str(library)) == {
         "loads": True,
@@ -43,7 +43,7 @@ def test_a_plugin_is_opened_and_names_its_interfaces(tmp_path):
 
 
 @needs_compiler
-def test_a_missing_dependency_is_named_in_the_loaders_words(tmp_path):
+def test_missing_dependency_is_named_in_loaders_words(tmp_path):
     needed = build(tmp_path / "libgone.so", "int gone(void) { return 1; }")
     library = build(tmp_path / "lib.so", "int gone(void); int f(void) { return gone(); }", f"-L{tmp_path}", "-lgone")
     needed.unlink()
@@ -52,13 +52,13 @@ def test_a_missing_dependency_is_named_in_the_loaders_words(tmp_path):
 
 
 @needs_compiler
-def test_an_unresolved_symbol_is_found_at_once(tmp_path):
+def test_unresolved_symbol_is_found_at_once(tmp_path):
     library = build(tmp_path / "lib.so", "int nowhere(void); int f(void) { return nowhere(); }")
     assert "undefined symbol: nowhere" in efa_plugin.try_load(HOST, str(library))["error"]
 
 
 @needs_compiler
-def test_the_library_path_of_this_process_does_not_count(tmp_path, monkeypatch):
+def test_library_path_of_this_process_does_not_count(tmp_path, monkeypatch):
     build(tmp_path / "libgone.so", "int gone(void) { return 1; }")
     library = build(tmp_path / "lib.so", "int gone(void); int f(void) { return gone(); }", f"-L{tmp_path}", "-lgone")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
@@ -66,7 +66,7 @@ def test_the_library_path_of_this_process_does_not_count(tmp_path, monkeypatch):
 
 
 @needs_compiler
-def test_a_constructor_that_prints_crashes_or_hangs(tmp_path, monkeypatch):
+def test_constructor_that_prints_crashes_or_hangs(tmp_path, monkeypatch):
     headers = "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
     ctor = headers + "__attribute__((constructor)) void c(void) {{ {} }}"
     talks = build(tmp_path / "talks.so", ctor.format('puts("{}"); fflush(stdout);'))
@@ -89,7 +89,7 @@ def test_a_constructor_that_prints_crashes_or_hangs(tmp_path, monkeypatch):
 
 @needs_compiler
 @pytest.mark.parametrize("function", ["constructor", "destructor"])
-def test_library_that_prints_an_answer_puts_none_in(tmp_path, function):
+def test_library_that_prints_answer_puts_none_in(tmp_path, function):
     words = '{\\"loads\\": true, \\"error\\": null, \\"symbols\\": [\\"ncclNetPlugin_v10\\"], \\"nccl\\": 22809}'
     library = build(
         tmp_path / "liar.so",
@@ -102,7 +102,7 @@ def test_library_that_prints_an_answer_puts_none_in(tmp_path, function):
     assert found["loads"] is (function == "destructor")
 
 
-def test_a_file_that_is_no_library(tmp_path):
+def test_file_that_is_no_library(tmp_path):
     text = tmp_path / "libnccl-net-ofi.so"
     text.write_text("hello")
     assert "too short" in efa_plugin.try_load(HOST, str(text))["error"]
@@ -110,7 +110,7 @@ def test_a_file_that_is_no_library(tmp_path):
 
 
 @needs_compiler
-def test_the_version_of_nccl(tmp_path):
+def test_version_of_nccl(tmp_path):
     library = build(tmp_path / "libnccl.so.2", "int ncclGetVersion(int *v) { *v = 22809; return 0; }")
     assert efa_plugin.nccl_version(efa_plugin.try_load(HOST, str(library))["nccl"]) == "2.28.9"
 
@@ -167,7 +167,7 @@ def test_one_library_with_several_names_is_one(tmp_path):
 
 
 @needs_compiler
-def test_a_directory_of_the_site_comes_first(tmp_path):
+def test_directory_of_site_comes_first(tmp_path):
     build(tmp_path / "opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so", NET)
     own = build(tmp_path / "site/libnccl-net-ofi.so", NET)
     found = efa_plugin.find_plugins(Elsewhere(tmp_path), (str(own.parent),), {})
@@ -203,7 +203,7 @@ def test_without_any_plugin_there_is_none_to_choose():
         '{"loads": true, "error": null, "symbols": [], "nccl": "2.28"}',
     ],
 )
-def test_a_child_that_answers_nonsense(answer):
+def test_child_that_answers_nonsense(answer):
     class Odd(Host):
         def run(self, argv, timeout=120, check=True, stdin=None):
             return CommandResult(0, f"\n{answer}\n", "warning\nodd\n")
@@ -272,7 +272,7 @@ def test_setting_as_nccl_reads_it(variables, value, source):
         ("NCCL_NET=\nNCCL_NET=b\n", None),
     ],
 )
-def test_first_line_of_a_name_counts(text, value):
+def test_first_line_of_name_counts(text, value):
     assert efa_plugin.nccl_setting(Files({"/etc/nccl.conf": text}), "NCCL_NET")["value"] == value
 
 
@@ -340,7 +340,7 @@ def test_plugin_that_loads_is_chosen_before_one_that_does_not():
 
 
 @needs_compiler
-def test_interfaces_up_to_a_number_are_looked_for(tmp_path):
+def test_interfaces_up_to_number_are_looked_for(tmp_path):
     last = efa_plugin._INTERFACES
     names = ("ncclNetPlugin_v0", "ncclNetPlugin_v1", f"ncclNetPlugin_v{last}", f"ncclNetPlugin_v{last + 1}")
     library = build(tmp_path / "libnccl-net-ofi.so", "".join(f"int {name};" for name in names))

@@ -14,7 +14,7 @@ from tests.unit.fakes import fake_training_host as scene
 from tests.unit.fakes.fake_efa_role import AMAZON, NCCL, UBUNTU, Node, bare, options
 
 
-def test_look_has_the_system_and_the_jobs():
+def test_look_has_system_and_jobs():
     node = Node(scene.good_node(), AMAZON)
     facts = node.facts()
     assert (facts["distribution"]["family"], facts["job_steps"]) == ("RedHat", 0)
@@ -63,7 +63,7 @@ def test_node_without_efa_has_no_verdicts():
     assert (role.verify(node.facts(), node.config), role.tell(node.facts(), node.config).shown) == ([], ())
 
 
-def test_bad_version_fails_the_node():
+def test_bad_version_fails_node():
     node = Node(scene.good_node())
     node.host.loads["libnccl.so.2"] = {"loads": True, "nccl": 21803}
     (problem,) = node.settle().problems()
@@ -81,7 +81,7 @@ def test_version_that_no_document_limits_is_shown_and_fails_nothing():
     assert problem.startswith("FAIL versions.plugin: the OFI plugin of NCCL 1.16.1 is older than 1.20")
 
 
-def test_setting_that_is_left_alone_is_not_judged():
+def test_setting_that_is_left_unchanged_is_not_judged():
     host = scene.good_node()
     host.files["/proc/sys/kernel/yama/ptrace_scope"] = "1\n"
     assert [line.split()[1].rstrip(":") for line in Node(host).problems()] == ["efa.ptrace"]
@@ -99,7 +99,7 @@ def test_prebuilt_nccl_tests_have_to_be_there():
     assert node.problems() == []
 
 
-def test_unknown_limit_of_a_service_is_not_excused():
+def test_unknown_limit_of_service_is_not_excused():
     node = Node(scene.good_node())
     facts = node.facts()
     facts["units"]["slurmd.service"]["running_memlock"] = {"soft": None, "hard": None}

@@ -25,7 +25,7 @@ def problem_of(system, version):
         (("amzn", "2023"), "1.24.1", "1.25.0"),
     ],
 )
-def test_installer_older_than_the_system_is_refused(system, version, first):
+def test_installer_older_than_system_is_refused(system, version, first):
     problem = problem_of(system, version)
     assert problem.startswith(
         f"EFA installer {version} is too old for {NAMES[system[0]]} {system[1]}: the first one for it is {first};"
@@ -36,7 +36,7 @@ def test_installer_older_than_the_system_is_refused(system, version, first):
 @pytest.mark.parametrize(
     ("system", "last", "version"), [(("debian", "11"), "1.50.0", "1.51.0"), (("ubuntu", "20"), "1.42.0", "1.43.0")]
 )
-def test_system_older_than_the_installer_is_refused(system, last, version):
+def test_system_older_than_installer_is_refused(system, last, version):
     assert f"the last one for it is {last}" in problem_of(system, version)
     assert problem_of(system, last) == ""
 
@@ -46,7 +46,7 @@ def test_unknown_system_is_refused(system):
     assert "is not one that the EFA installer supports" in problem_of(system, "1.51.0")
 
 
-def test_version_that_is_none_is_refused():
+def test_version_that_is_invalid_is_refused():
     assert problem_of(("debian", "13"), "latest")
 
 

@@ -22,7 +22,7 @@ class Programs(Host):
         return CommandResult(self.rc, self.stdout, "")
 
 
-def test_fi_info_of_the_installer_comes_first():
+def test_fi_info_of_installer_comes_first():
     own = "/opt/amazon/efa/bin/fi_info"
     assert tools.fi_info_program(Programs(own, "/usr/bin/fi_info")) == own
     assert tools.fi_info_program(Programs("/usr/bin/fi_info")) == "/usr/bin/fi_info"

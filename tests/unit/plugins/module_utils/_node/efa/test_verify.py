@@ -17,7 +17,7 @@ from tests.unit.fakes.fake_training_host import PLUGIN, TrainingHost, good_node,
 from tests.unit.plugins.module_utils._node.efa.test_look import judge, look, statuses
 
 
-def test_driver_of_another_version_than_the_loaded_one():
+def test_driver_of_another_version_than_loaded_one():
     host = good_node()
     host.files["/sys/module/efa/version"] = "2.10.0g\n"
     result = judge(host)["efa.driver"]
@@ -39,7 +39,7 @@ def test_driver_not_loaded_and_driver_of_another_name():
     assert "vfio-pci" in judge(host)["efa.driver"].message
 
 
-def test_a_driver_of_the_kernel_tree_has_no_version():
+def test_driver_of_kernel_tree_has_no_version():
     host = good_node()
     host.commands["modinfo efa"] = "filename: /lib/modules/6.8/kernel/efa.ko\n"
     host.files["/sys/module/efa/version"] = ""
@@ -72,7 +72,7 @@ def test_provider(answer, status, word):
 
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 40)), min_size=1, max_size=6))
-def test_a_list_of_fi_info_with_pieces_cut_out_passes_only_whole(cuts):
+def test_list_of_fi_info_with_pieces_cut_out_passes_only_whole(cuts):
     lines = training_host.fi_info([f"rdmap{number}s27" for number in range(16, 20)], ["efa"]).splitlines()
     for start, length in cuts:
         place = start % max(len(lines), 1)
@@ -83,7 +83,7 @@ def test_a_list_of_fi_info_with_pieces_cut_out_passes_only_whole(cuts):
         assert all(f"    domain: rdmap{number}s27-rdm" in lines for number in range(16, 20))
 
 
-def test_fi_info_of_the_distribution_is_used_where_there_is_no_other():
+def test_fi_info_of_distribution_is_used_where_there_is_no_other():
     host = good_node(1, "p5.4xlarge")
     del host.files["/opt/amazon/efa/bin/fi_info"]
     host.programs.add("fi_info")
@@ -114,7 +114,7 @@ def test_plugin_that_does_not_work(answer, status, word):
     assert (result.status, word in result.line()) == (status, True)
 
 
-def test_a_plugin_that_works_is_preferred_to_a_newer_place():
+def test_plugin_that_works_is_preferred_to_newer_place():
     host = good_node()
     old = "/opt/aws-ofi-nccl/install/lib/libnccl-net.so"
     host.files[old] = "aws-ofi-nccl 1.7.4-aws\0"
@@ -132,7 +132,7 @@ def test_a_plugin_that_works_is_preferred_to_a_newer_place():
     assert judge(host)["efa.plugin"].found == f"1.7.4-aws, ncclNetPlugin_v6, opened as {old}"
 
 
-def test_a_plugin_that_the_linker_does_not_know_is_no_pass():
+def test_plugin_that_linker_does_not_know_is_no_pass():
     host = good_node()
     host.commands["ldconfig -p"] = missing("ldconfig -p")
     result = judge(host)["efa.plugin"]
@@ -151,7 +151,7 @@ def test_neuron_machines_need_no_plugin():
     )
 
 
-def test_neuron_devices_are_part_of_the_look():
+def test_neuron_devices_are_part_of_look():
     host = good_node(16, "trn2.48xlarge")
     host.files["/sys/module/neuron/version"] = "2.24.7.0\n"
     host.files["/opt/aws/neuron/bin/neuron-ls"] = ""
@@ -217,13 +217,13 @@ def test_limits_of_single_users_go_before_those_of_everybody():
     assert "logins of ubuntu have lower limits of their own" in result.line()
 
 
-def test_a_limit_that_nobody_set_is_not_unlimited():
+def test_limit_that_nobody_set_is_not_unlimited():
     host = good_node()
     del host.files["/etc/security/limits.d/01_efa.conf"]
     assert "soft not set and hard not set" in judge(host)["efa.limits login"].message
 
 
-def test_a_daemon_without_its_unit_and_one_that_cannot_be_read():
+def test_daemon_without_its_unit_and_one_that_cannot_be_read():
     host = good_node()
     host.commands["systemctl show"] = CommandResult(1, "", "System has not been booted with systemd")
     assert judge(host)["efa.limits slurmd.service"].status == "pass"
@@ -287,7 +287,7 @@ def test_peers(output, status, word):
     assert (result.status, word in result.line()) == (status, True)
 
 
-def test_a_peer_without_a_name_is_not_this_node():
+def test_peer_without_name_is_not_this_node():
     host = good_node()
     result = judge(host, peers=(" ",))["efa.peers  "]
     assert (result.status, "it is empty" in result.line()) == ("undeterminable", True)
@@ -318,7 +318,7 @@ def test_device_of_unknown_driver_is_undeterminable():
 
 
 @pytest.mark.parametrize("variables", [{"HOME": "/home/ann"}, {"NCCL_CONF_FILE": "/home/ann/.nccl.conf"}])
-def test_configuration_of_the_user_goes_before_the_machine(variables):
+def test_configuration_of_user_goes_before_machine(variables):
     host = good_node()
     host.files["/home/ann/.nccl.conf"] = "NCCL_NET=Socket\n"
     host.variable = variables.get
@@ -388,7 +388,7 @@ def test_plugin_that_nccl_never_opens_fails(conf, linker, variables, words):
         (training_host.hanging("python3", 20), "undeterminable", "could not be tried: no answer within 20 seconds"),
     ],
 )
-def test_tuner_beside_the_plugin_has_to_load(tuner, status, words):
+def test_tuner_beside_plugin_has_to_load(tuner, status, words):
     host = good_node()
     host.loads[TUNER] = tuner
     found = judge(host)["efa.plugin"]
@@ -420,7 +420,7 @@ def test_driver_of_which_nothing_can_be_read_is_undeterminable():
 
 
 @pytest.mark.parametrize(("expected", "uses"), [(32, True), (0, False), (None, None)])
-def test_a_machine_without_devices_uses_efa_by_its_type(expected, uses):
+def test_machine_without_devices_uses_efa_by_its_type(expected, uses):
     assert uses_efa({"devices": [], "pci_devices": [], "expected_devices": expected}) is uses
 
 
@@ -503,7 +503,7 @@ def changed(facts, *changes):
     return judged(facts)
 
 
-def test_module_whose_versions_read_the_same_nonsense_is_undeterminable(facts):
+def test_module_whose_versions_read_same_nonsense_is_undeterminable(facts):
     found = changed(facts, ("modules.efa.version", "N/A"), ("modules.efa.loaded_version", "N/A"))["efa.driver"]
     assert (found.status, found.reason) == ("undeterminable", "unread")
 
@@ -521,12 +521,12 @@ def test_module_whose_versions_read_the_same_nonsense_is_undeterminable(facts):
         ([("fabric_manager.version", "1.2")], "efa.fabric_manager", "reset", "is not of the driver's version"),
     ],
 )
-def test_what_a_failure_asks_for(facts, changes, check, severity, words):
+def test_what_failure_asks_for(facts, changes, check, severity, words):
     found = changed(facts, *changes)[check]
     assert (found.status, found.severity) == ("fail", severity) and words in found.message
 
 
-def test_devices_are_counted_against_the_bus_and_the_type(facts):
+def test_devices_are_counted_against_bus_and_type(facts):
     good = judged(facts)["efa.devices"]
     assert (good.expected, good.found, good.unit, good.source) == (32, 32, "devices", facts["expected_source"])
     facts["devices"] = facts["devices"][:31]
@@ -542,7 +542,7 @@ def test_devices_are_counted_against_the_bus_and_the_type(facts):
     assert changed(facts, ("expected_devices", 31))["efa.devices"].status == "pass"
 
 
-def test_provider_offers_each_device_of_the_kernel(facts):
+def test_provider_offers_each_device_of_kernel(facts):
     good = judged(facts)["efa.provider"]
     assert (good.expected, good.found, good.unit) == (32, 32, "RDM domains")
     assert good.source == "libfabric 2.1.0amzn4"
@@ -553,7 +553,7 @@ def test_provider_offers_each_device_of_the_kernel(facts):
 
 @pytest.mark.parametrize("expected", [None, 0])
 @pytest.mark.parametrize("check", ["efa.devices", "efa.driver", "efa.provider", "efa.limits", "efa.ptrace"])
-def test_machine_without_a_device_is_judged_by_its_type(facts, check, expected):
+def test_machine_without_device_is_judged_by_its_type(facts, check, expected):
     found = changed(facts, ("devices", []), ("pci_devices", {}), ("expected_devices", expected))[check]
     assert found.status == ("undeterminable" if expected is None else "not_applicable")
 
@@ -604,7 +604,7 @@ def test_plugin_is_called_for_by_efa_and_gpus(facts, chips, driver, expected, st
         ([("fabric_manager.version", None)], "undeterminable"),
     ],
 )
-def test_fabric_manager_of_a_machine_that_is_not_known(facts, changes, status):
+def test_fabric_manager_of_machine_that_is_not_known(facts, changes, status):
     assert changed(facts, *changes)["efa.fabric_manager"].status == status
 
 
@@ -642,7 +642,7 @@ def test_shared_memory_copies_are_forbidden_by_any_scope_but_zero(facts):
 @pytest.mark.parametrize(
     ("problem", "why"), [(None, "nv-fabricmanager --version names none"), ("it hangs", "it hangs")]
 )
-def test_version_of_a_fabric_manager_that_is_not_known_has_a_reason(facts, problem, why):
+def test_version_of_fabric_manager_that_is_not_known_has_reason(facts, problem, why):
     found = changed(facts, ("fabric_manager.version", None), ("fabric_manager.problem", problem))["efa.fabric_manager"]
     assert found.reason == f"the fabric manager's version is not known: {why}"
 

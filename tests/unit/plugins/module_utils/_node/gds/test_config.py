@@ -17,7 +17,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.config imp
 )
 
 
-def test_options_without_values_have_the_defaults_of_the_spec():
+def test_options_without_values_have_defaults_of_spec():
     plain = dataclasses.asdict(GdsConfig())
     assert set(plain) == set(ARGUMENT_SPEC)
     defaults = {name: option.get("default") for name, option in ARGUMENT_SPEC.items()}
@@ -35,7 +35,7 @@ def test_options_without_values_have_the_defaults_of_the_spec():
         ({"required": True, "mode": "p2pdma", "image_build": True}, ()),
     ],
 )
-def test_what_is_required_is_the_mode(options, modes):
+def test_what_is_required_is_mode(options, modes):
     assert parse_config(options).required_modes == modes
 
 
@@ -68,7 +68,7 @@ def test_sound_options_have_no_problem():
         ({"cufile_settings": {"properties": {"io_batchsize": 0}}}, "cufile_settings: properties.io_batchsize"),
     ],
 )
-def test_an_option_that_no_node_could_carry_out(option, words):
+def test_option_that_no_node_could_carry_out(option, words):
     (problem,) = problems(option)
     assert words in problem
 

@@ -58,7 +58,7 @@ def refused(file, **wish):
     return str(said.value)
 
 
-def test_the_link_is_followed_and_stays(file):
+def test_link_is_followed_and_stays(file):
     outcome = run(file)
     assert outcome.target == str(target_of(file))
     assert target_of(file).read_bytes() == NEW
@@ -85,7 +85,7 @@ def test_owner_mode_and_attributes_stay(file):
         assert os.getxattr(target, "user.note") == b"ours"
 
 
-def test_one_copy_for_each_change_with_the_mode_of_the_original(file):
+def test_one_copy_for_each_change_with_mode_of_original(file):
     first = run(file)
     copy = Path(first.backup_file)
     assert copy.parent == target_of(file).parent
@@ -104,7 +104,7 @@ def written(file):
     return seen.st_ino, seen.st_ctime_ns, seen.st_mtime_ns, seen.st_size
 
 
-def test_a_second_run_writes_nothing_and_needs_no_lock(file):
+def test_second_run_writes_nothing_and_needs_no_lock(file):
     run(file, backup=False)
     before = written(file)
     (file.parent / "lock").unlink()
@@ -113,7 +113,7 @@ def test_a_second_run_writes_nothing_and_needs_no_lock(file):
     assert not (file.parent / "lock").exists()
 
 
-def test_a_dry_run_says_the_same_and_writes_nothing(file):
+def test_dry_run_says_same_and_writes_nothing(file):
     outcome = run(file, dry_run=True)
     assert (outcome.after.encode(), len(outcome.changes), outcome.backup_file) == (NEW, 1, None)
     assert target_of(file).read_bytes() == OLD
@@ -128,7 +128,7 @@ def test_keys_are_taken_out(file):
     assert target_of(file).read_bytes() == OLD.replace(b'    "allow_compat_mode": false\r\n', b"")
 
 
-def test_a_missing_file_is_made_only_on_request(file):
+def test_missing_file_is_made_only_on_request(file):
     target_of(file).unlink()
     assert refused(file) == (
         f"{file} does not exist (it leads to {target_of(file)}): install libcufile, which brings it, or set create to "
@@ -142,13 +142,13 @@ def test_a_missing_file_is_made_only_on_request(file):
     assert run(file, create=True).changes == []
 
 
-def test_nothing_has_to_be_taken_out_of_a_missing_file(file):
+def test_nothing_has_to_be_taken_out_of_missing_file(file):
     target_of(file).unlink()
     assert run(file, settings={}, keys=["denylist"]).changes == []
     assert not target_of(file).exists()
 
 
-def test_a_file_is_not_made_in_a_directory_that_is_missing(file):
+def test_file_is_not_made_in_directory_that_is_missing(file):
     target_of(file).unlink()
     target_of(file).parent.rmdir()
     assert f"since {target_of(file).parent} does not exist: make it first" in refused(file, create=True)
@@ -183,7 +183,7 @@ def test_what_is_no_plain_file_is_refused(file, what):
         b"\xff\xfe{\x00}\x00",
     ],
 )
-def test_a_hostile_file_is_left_alone(file, data):
+def test_hostile_file_is_left_unchanged(file, data):
     target_of(file).write_bytes(data)
     sentence = refused(file)
     assert sentence.startswith(f"{file} ")
@@ -192,12 +192,12 @@ def test_a_hostile_file_is_left_alone(file, data):
     assert names(file) == ["cufile.json"]
 
 
-def test_a_setting_that_is_refused_is_refused_before_the_file_is_read(file):
+def test_setting_that_is_refused_is_refused_before_file_is_read(file):
     target_of(file).write_bytes(b"{")
     assert refused(file, settings={"x": {"y": 1}}).startswith("x.y is a setting that libcufile does not know")
 
 
-def test_a_directory_that_does_not_exist_is_refused_unless_it_is_a_dry_run(file):
+def test_directory_that_does_not_exist_is_refused_unless_it_is_dry_run(file):
     settings = {"logging": {"dir": str(file.parent / "log")}}
     assert "logging.dir names" in refused(file, settings=settings)
     assert names(file) == ["cufile.json"]
@@ -206,7 +206,7 @@ def test_a_directory_that_does_not_exist_is_refused_unless_it_is_a_dry_run(file)
     assert run(file, settings=settings).config["logging"] == {"dir": str(file.parent / "log")}
 
 
-def test_a_full_filesystem_leaves_the_old_file(file, monkeypatch):
+def test_full_filesystem_leaves_old_file(file, monkeypatch):
     def full(handle):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -229,7 +229,7 @@ def test_what_somebody_else_writes_meanwhile_is_not_overwritten(file):
     assert target_of(file).read_bytes() == b'{"theirs": 1}'
 
 
-def test_a_run_waits_for_the_other_and_gives_up_with_a_sentence(file, monkeypatch):
+def test_run_waits_for_other_and_gives_up_with_sentence(file, monkeypatch):
     monkeypatch.setattr(cufile_file, "LOCK_SECONDS", 0.3)
     with (file.parent / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -241,7 +241,7 @@ def test_a_run_waits_for_the_other_and_gives_up_with_a_sentence(file, monkeypatc
     assert len(run(file).changes) == 1
 
 
-def test_a_lock_that_cannot_be_opened_is_named(file):
+def test_lock_that_cannot_be_opened_is_named(file):
     (file.parent / "lock").mkdir()
     assert f"could not open the lock {file.parent}/lock" in refused(file)
 
@@ -281,14 +281,14 @@ def script(file, body, number=4):
         ("r = os.replace; os.replace = lambda *a, **b: (r(*a, **b), os.kill(os.getpid(), signal.SIGKILL))", True),
     ],
 )
-def test_killed_in_the_middle_leaves_the_old_file_or_the_new_one(file, moment, is_new):
+def test_killed_in_middle_leaves_old_file_or_new_one(file, moment, is_new):
     assert script(file, moment).wait() == -signal.SIGKILL
     found = target_of(file).read_bytes()
     assert found.startswith(NEW[:60]) if is_new else found == OLD
     assert run(file).config["properties"] == {"allow_compat_mode": True}
 
 
-def test_runs_at_the_same_time_lose_nothing(file):
+def test_runs_at_same_time_lose_nothing(file):
     others = [script(file, "", number) for number in (4, 8, 12)]
     assert [other.wait() for other in others] == [0, 0, 0]
     config = run(file).config
@@ -297,7 +297,7 @@ def test_runs_at_the_same_time_lose_nothing(file):
     assert not [name for name in names(file) if name.startswith(".")]
 
 
-def test_half_a_copy_on_a_full_filesystem_does_not_stay(file, monkeypatch):
+def test_half_copy_on_full_filesystem_does_not_stay(file, monkeypatch):
     target = file.resolve()
 
     def full(handle):
@@ -309,19 +309,19 @@ def test_half_a_copy_on_a_full_filesystem_does_not_stay(file, monkeypatch):
     assert ([path.name for path in target.parent.iterdir()], target.read_bytes()) == (["cufile.json"], OLD)
 
 
-def test_no_copy_stays_of_a_file_that_could_not_be_replaced(file, monkeypatch):
+def test_no_copy_stays_of_file_that_could_not_be_replaced(file, monkeypatch):
     target = file.resolve()
 
     def busy(one, other, **_more):
         raise OSError(errno.EBUSY, "Device or resource busy")
 
     monkeypatch.setattr(cufile_file.os, "replace", busy)
-    with pytest.raises(NodeError, match=r"Device or resource busy.*the file itself is no mount"):
+    with pytest.raises(NodeError, match=r"Device or resource busy.*the file itself is not a mount"):
         change(FileHost(), Wish(path=str(file), settings=ALLOW), lock=str(file.parent / "lock"))
     assert ([path.name for path in target.parent.iterdir()], target.read_bytes()) == (["cufile.json"], OLD)
 
 
-def test_the_copy_is_on_the_disk_before_the_file_is_replaced(file, synced):
+def test_copy_is_on_disk_before_file_is_replaced(file, synced):
     copy = run(file).backup_file
     folder = str(target_of(file).parent)
     assert synced[:2] == [copy, folder] and synced[-1] == folder and len(synced) == 4

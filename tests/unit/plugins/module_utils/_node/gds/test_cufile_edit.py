@@ -112,12 +112,12 @@ def strictly(pairs):
 
 
 @given(documents(), paths, values)
-def test_only_the_value_asked_for_changes(text, path, value):
+def test_only_value_asked_for_changes(text, path, value):
     before = parse(text, "f").value
     try:
         merged = set_value(text, path, value, "f")
     except NodeError as exc:
-        assert "has a value that is no object at" in str(exc)
+        assert "has a value that is not an object at" in str(exc)
         return
     after = parse(merged, "f").value
     assert lookup(after, path) == value or (value == {} and isinstance(lookup(after, path), dict))
@@ -134,7 +134,7 @@ def test_only_the_value_asked_for_changes(text, path, value):
 
 
 @given(documents(), st.data())
-def test_a_replaced_value_leaves_all_before_and_behind_it(text, data):
+def test_replaced_value_leaves_all_before_and_behind_it(text, data):
     there = [path for path, value in leaves(parse(text, "f").value)]
     if not there:
         return
@@ -148,7 +148,7 @@ def test_a_replaced_value_leaves_all_before_and_behind_it(text, data):
 
 
 @given(documents(), paths)
-def test_only_the_member_asked_for_goes(text, path):
+def test_only_member_asked_for_goes(text, path):
     before = parse(text, "f").value
     shorter = remove_value(text, path, "f")
     after = parse(shorter, "f").value
@@ -161,7 +161,7 @@ def test_only_the_member_asked_for_goes(text, path):
 
 
 @given(documents(), st.sampled_from(NAMES), values)
-def test_what_was_put_in_and_taken_out_again_leaves_the_text_as_it_was(text, name, value):
+def test_what_was_put_in_and_taken_out_again_leaves_text_as_it_was(text, name, value):
     root = parse(text, "f")
     if not root.value or name in root.value:
         return
@@ -169,7 +169,7 @@ def test_what_was_put_in_and_taken_out_again_leaves_the_text_as_it_was(text, nam
 
 
 @given(documents(), st.lists(st.tuples(paths, values), max_size=4))
-def test_many_changes_one_after_the_other_still_parse(text, wishes):
+def test_many_changes_one_after_other_still_parse(text, wishes):
     for path, value in wishes:
         try:
             text = set_value(text, path, value, "f")
@@ -178,11 +178,11 @@ def test_many_changes_one_after_the_other_still_parse(text, wishes):
     parse(text, "f")
 
 
-def test_a_value_of_the_shipped_file_is_replaced_in_its_place():
+def test_value_of_shipped_file_is_replaced_in_its_place():
     assert set_value(SHIPPED, ("execution", "max_io_threads"), 8, "f") == SHIPPED.replace(" : 4,", " : 8,")
 
 
-def test_a_new_setting_goes_behind_the_last_and_below_its_comment():
+def test_new_setting_goes_behind_last_and_below_its_comment():
     merged = set_value(SHIPPED, ("fs", "beegfs", "use_pci_p2pdma"), True, "f")
     old = '"posix_gds_min_kb" : 0\n\n'
     new = '"posix_gds_min_kb" : 0,\n                            "use_pci_p2pdma": true\n\n'
@@ -191,21 +191,21 @@ def test_a_new_setting_goes_behind_the_last_and_below_its_comment():
     assert '} }, // small reads\n                    "weka": {\n' in merged.replace("0 }, // small", "0 } }, // small")
 
 
-def test_a_new_section_is_indented_as_the_file_is():
+def test_new_section_is_indented_as_file_is():
     merged = set_value('{\r\n  "a": 1\r\n}\r\n', ("block", "nvme", "use_pci_p2pdma"), True, "f")
     assert merged == (
         '{\r\n  "a": 1,\r\n  "block": {\r\n    "nvme": {\r\n      "use_pci_p2pdma": true\r\n    }\r\n  }\r\n}\r\n'
     )
 
 
-def test_an_object_on_one_line_stays_on_one_line():
+def test_object_on_one_line_stays_on_one_line():
     merged = set_value('{"a": {"b": 1 /* c */ }}', ("a", "d"), [1, 2], "f")
     assert merged == '{"a": {"b": 1, /* c */ "d": [1, 2] }}'
     assert set_value("{ /* c */ }", ("a",), 1, "f") == '{ /* c */ "a": 1 }'
     assert set_value("{}", ("a",), {"b": 1}, "f") == '{\n    "a": {\n        "b": 1\n    }\n}'
 
 
-def test_a_member_takes_its_line_along_and_leaves_comments():
+def test_member_takes_its_line_along_and_leaves_comments():
     gone = remove_value(SHIPPED, ("execution", "max_io_threads"), "f")
     assert gone == SHIPPED.replace('                    "max_io_threads" : 4,\n', "")
     gone = remove_value(SHIPPED, ("execution", "max_request_parallelism"), "f")
@@ -216,8 +216,8 @@ def test_a_member_takes_its_line_along_and_leaves_comments():
     assert remove_value('{"a": 1, "b": 2}', ("a",), "f") == '{"b": 2}'
 
 
-def test_a_value_in_the_way_is_named():
-    with pytest.raises(NodeError, match=r"^f has a value that is no object at a\.b, so a\.b\.c\.d cannot be set below"):
+def test_value_in_way_is_named():
+    with pytest.raises(NodeError, match=r"^f has a value that is not an object at a\.b, so a\.b\.c\.d cannot be set"):
         set_value('{"a": {"b": 1}}', ("a", "b", "c", "d"), 1, "f")
 
 
@@ -241,5 +241,5 @@ def test_dots_in_names_are_found():
     assert (find_path(root, "fs.nfs"), find_path(root, "fs."), find_path(root, "")) == (None, None, None)
 
 
-def test_a_new_file_is_what_was_asked_for():
+def test_new_file_is_what_was_asked_for():
     assert parse(new_text({"a": {"b": [1]}}), "f").value == {"a": {"b": [1]}}

@@ -35,7 +35,7 @@ def said(text: str) -> str:
 
 
 @given(st.dictionaries(texts, json_values), st.sampled_from([None, 1, "\t"]))
-def test_what_json_reads_is_read_to_the_same(document, indent):
+def test_what_json_reads_is_read_to_same(document, indent):
     for ascii_only in (True, False):
         text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
         node = parse(text, "f")
@@ -63,7 +63,7 @@ def test_every_value_knows_where_it_stands():
     ("text", "words"),
     [
         ("", "in line 1 the end stands where a value has to be"),
-        ("[1]", "in line 1 the outermost value is no object in braces"),
+        ("[1]", "in line 1 the outermost value is not an object in braces"),
         ("{} {}", "in line 1 there is something behind the closing brace"),
         (
             '{\n"a": 1,\n}',
@@ -114,7 +114,7 @@ def test_any_text_is_read_or_refused_with_one_sentence(text):
     ("data", "words"),
     [
         (b"\xef\xbb\xbf{}", "it begins with a byte order mark"),
-        (b'{\n"a": "\xff"}', "line 2 holds a byte that is no UTF-8"),
+        (b'{\n"a": "\xff"}', "line 2 holds a byte that is not UTF-8"),
         (b" " * (MAX_BYTES + 1), "it has more than 256 KiB"),
     ],
 )

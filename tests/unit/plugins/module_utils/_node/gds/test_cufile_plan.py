@@ -116,21 +116,21 @@ def test_what_libcufile_refuses_is_refused(key, bad, words):
         ("qqqqqqqqqq.zzzzzzzzzz", "look it up in NVIDIA's configuration guide"),
     ],
 )
-def test_a_setting_that_would_be_ignored_is_refused_with_what_may_be_meant(key, words):
+def test_setting_that_would_be_ignored_is_refused_with_what_may_be_meant(key, words):
     assert words in said(nested(key, 1))
     check_settings(nested(key, 1), allow_unknown=True)
 
 
 @pytest.mark.parametrize("value", [None, {}, [], True, "x"])
 @pytest.mark.parametrize("key", ["properties", "fs.lustre", "properties.gpu_bounce_buffer_slab_config"])
-def test_a_whole_section_is_never_put_out_of_its_place(key, value):
+def test_whole_section_is_never_put_out_of_its_place(key, value):
     assert said(nested(key, value), allow_unknown=True) == (
         f"{key} is {value!r}, and it is a section: give settings below it, or leave it out"
     )
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("-inf"), [float("inf")], "\udcff", ["a", "\ud800"]])
-def test_what_no_json_can_hold_is_refused_before_the_file_is_read(value):
+def test_what_no_json_can_hold_is_refused_before_file_is_read(value):
     assert "JSON has no such number or text" in said({"x": {"y": value}}, allow_unknown=True)
 
 
@@ -139,7 +139,7 @@ def test_settings_that_are_no_mapping(settings):
     assert said(settings).endswith("give a mapping, in the nesting of cufile.json")
 
 
-def test_a_name_that_is_no_text_is_judged_as_the_text_it_becomes():
+def test_name_that_is_no_text_is_judged_as_text_it_becomes():
     assert said({"properties": {1: 2}}).startswith("properties.1 is a setting that libcufile does not know")
 
 
@@ -155,11 +155,11 @@ def test_taking_one_of_two_that_belong_together_is_refused(properties, gone):
         take_out(f'{{"properties": {{{properties}}}}}', [f"properties.{gone}"], "f")
 
 
-def test_dots_in_a_name_are_no_nesting():
+def test_dots_in_name_are_no_nesting():
     assert "nest it as the file does" in said({"properties.allow_compat_mode": True}, allow_unknown=True)
 
 
-def test_all_problems_are_said_at_once():
+def test_all_problems_are_reported_at_once():
     sentence = said({"properties": {"io_batchsize": 0, "io_priority": "x", "allow_compat_mode": True}, "x": {"y": 1}})
     assert [part.split(" is ")[0] for part in sentence.split("; ")] == [
         "properties.io_batchsize",
@@ -168,7 +168,7 @@ def test_all_problems_are_said_at_once():
     ]
 
 
-def test_a_known_setting_is_judged_even_when_unknown_ones_are_allowed():
+def test_known_setting_is_judged_even_when_unknown_ones_are_allowed():
     assert "give true or false" in said({"properties": {"allow_compat_mode": "yes"}}, allow_unknown=True)
 
 
@@ -188,7 +188,7 @@ def test_a_known_setting_is_judged_even_when_unknown_ones_are_allowed():
         ("properties.io_batchsize", 1, "new", "gds_version is 'new': give the version of libcufile, such as 1.15.1.6"),
     ],
 )
-def test_the_version_on_the_node_decides_too(key, value, version, words):
+def test_version_on_node_decides_too(key, value, version, words):
     assert words in said(nested(key, value), gds_version=version)
 
 
@@ -238,7 +238,7 @@ def test_settings_that_contradict_each_other_are_refused(text, settings, words):
         create({"properties": {"posix_pool_slab_size_kb": [4], "posix_pool_slab_count": [1, 2]}})
 
 
-def test_a_contradiction_that_was_there_before_is_no_reason_to_refuse_what_is_there():
+def test_contradiction_that_was_there_before_is_no_reason_to_refuse_what_is_there():
     text = '{"properties": {"posix_pool_slab_count": [1, 2], "io_batchsize": 1}}'
     assert merge(text, {"properties": {"io_batchsize": 1}}, "f") == (text, [])
 

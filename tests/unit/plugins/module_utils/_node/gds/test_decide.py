@@ -47,7 +47,7 @@ def mode(host, asker, path="/data", active=True):
     return mount["mode"], mount["reason"]
 
 
-def test_the_recorded_machine_falls_back_to_compat():
+def test_recorded_machine_falls_back_to_compat():
     asker = Asker(OPENED, strict=NO_MODULE, own=TAKEN)
     host = node()
     found, reason = mode(host, asker)
@@ -56,7 +56,7 @@ def test_the_recorded_machine_falls_back_to_compat():
     assert asker.questions == [("driver", None), ("strict", "/data"), ("own", "/data")]
 
 
-def test_the_recorded_machine_without_udev_takes_no_file_at_all():
+def test_recorded_machine_without_udev_takes_no_file_at_all():
     own = outcome("refused", log=fixture("libcufile-1.15-h200-compat-allowed.log"), err=5027, reason="5027: no udev")
     found, reason = mode(node(), Asker(OPENED, strict=NO_MODULE, own=own))
     assert (found, reason.endswith("with compat mode allowed: 5027: no udev")) == ("none", True)
@@ -69,7 +69,7 @@ def test_compat_is_not_inferred_where_udev_tells_libcufile_nothing():
     assert (found, reason.endswith("only an active probe tells")) == ("undeterminable", True)
 
 
-def test_nvfs_is_said_where_a_file_was_taken_and_p2pdma_is_off():
+def test_nvfs_is_reported_where_file_was_taken_and_p2pdma_is_off():
     host = node()
     load_nvidia_fs(host)
     asker = Asker(OPENED, strict=TAKEN)
@@ -77,7 +77,7 @@ def test_nvfs_is_said_where_a_file_was_taken_and_p2pdma_is_off():
     assert asker.questions[1:] == [("strict", "/data")]
 
 
-def test_p2pdma_is_said_where_a_file_is_taken_only_with_it():
+def test_p2pdma_is_reported_where_file_is_taken_only_with_it():
     host = node()
     enable_p2pdma(host)
     asker = Asker(OPENED, strict=TAKEN, no_p2pdma=NO_MODULE)
@@ -95,7 +95,7 @@ def test_p2pdma_is_said_where_a_file_is_taken_only_with_it():
         ("", "undeterminable"),
     ],
 )
-def test_where_both_paths_would_do_the_log_tells(log, expected):
+def test_where_both_paths_would_do_log_tells(log, expected):
     host = node()
     enable_p2pdma(host)
     load_nvidia_fs(host)
@@ -115,7 +115,7 @@ def test_what_works_lacks_nothing():
     )
 
 
-def test_a_file_that_neither_path_can_have_taken_proves_nothing():
+def test_file_that_neither_path_can_have_taken_proves_nothing():
     found, reason = mode(node(), Asker(OPENED, strict=TAKEN))
     assert (found, "by neither path: nvidia-fs is not loaded" in reason) == ("undeterminable", True)
     host = node()
@@ -142,7 +142,7 @@ def test_c2c_of_grace_is_not_taken_for_p2pdma(row):
     assert (found, "by P2PDMA or by C2C" in reason) == ("undeterminable", True)
 
 
-def test_nvfs_is_not_said_against_the_table_of_libcufile():
+def test_nvfs_is_not_said_against_table_of_libcufile():
     host = node()
     load_nvidia_fs(host)
     taken = outcome(log="DRIVER CONFIGURATION:\nNVMe : compat\n")
@@ -160,7 +160,7 @@ def test_p2pdma_that_is_on_for_some_alone_is_not_taken_for_nvfs(section):
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_a_path_that_does_not_exist_has_no_mode(active):
+def test_path_that_does_not_exist_has_no_mode(active):
     host = node()
     host.absent.add("/data")
     asker = Asker(OPENED)
@@ -168,13 +168,13 @@ def test_a_path_that_does_not_exist_has_no_mode(active):
     assert asker.questions == [("driver", None)]
 
 
-def test_a_library_that_was_asked_for_and_is_not_there_is_named():
+def test_library_that_was_asked_for_and_is_missing_is_named():
     facts = gds.survey(node(), ["/data"], library="/opt/libcufile.so.0")
     assert facts["mounts"][0]["reason"] == "/opt/libcufile.so.0, the libcufile asked for, does not exist"
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_a_path_that_does_not_answer_is_left_alone(active):
+def test_path_that_does_not_answer_is_left_unchanged(active):
     host = node()
     host.dead.add("/data")
     asker = Asker(OPENED)
@@ -183,13 +183,13 @@ def test_a_path_that_does_not_answer_is_left_alone(active):
 
 
 @pytest.mark.parametrize("other", [HUNG, CRASHED, outcome("unusable", "start")])
-def test_a_direct_path_that_cannot_be_named(other):
+def test_direct_path_that_cannot_be_named(other):
     host = node()
     enable_p2pdma(host)
     assert mode(host, Asker(OPENED, strict=TAKEN, no_p2pdma=other))[0] == "undeterminable"
 
 
-def test_over_md_and_lustre_a_direct_path_is_nvfs():
+def test_over_md_and_lustre_direct_path_is_nvfs():
     host = node()
     raid0(host)
     enable_p2pdma(host)
@@ -212,7 +212,7 @@ def test_no_answer_with_compat_mode_allowed_is_undeterminable(own):
     assert mode(node(), Asker(OPENED, strict=NO_MODULE, own=own))[0] == "undeterminable"
 
 
-def test_a_node_that_forbids_compat_mode_has_none():
+def test_node_that_forbids_compat_mode_has_none():
     host = node()
     host.files["/etc/cufile.json"] = '{"properties": {"allow_compat_mode": false}}'
     asker = Asker(OPENED, strict=NO_MODULE)
@@ -221,7 +221,7 @@ def test_a_node_that_forbids_compat_mode_has_none():
 
 
 @pytest.mark.parametrize("name", ["force_compat_mode", "posix_io_mode", "vanilla_posix_io_mode"])
-def test_a_node_that_forces_compat_mode_is_not_asked_for_a_direct_path(name):
+def test_node_that_forces_compat_mode_is_not_asked_for_direct_path(name):
     host = node()
     load_nvidia_fs(host)
     host.files["/etc/cufile.json"] = f'{{"properties": {{"{name}": true}}}}'
@@ -235,7 +235,7 @@ def test_what_was_read_back_wrong_is_no_path():
     assert mode(node(), Asker(OPENED, strict=outcome("corrupt", "compare")))[0] == "none"
 
 
-def test_a_switch_that_would_make_the_difference_is_found():
+def test_switch_that_would_make_difference_is_found():
     host = node()
     enable_p2pdma(host)
     del host.files["/etc/cufile.json"]
@@ -246,7 +246,7 @@ def test_a_switch_that_would_make_the_difference_is_found():
     assert gds.advice(refused) == []
 
 
-def test_a_driver_that_failed_is_not_asked_again_for_the_next_mount():
+def test_driver_that_failed_is_not_asked_again_for_next_mount():
     host = node()
     raid0(host)
     asker = Asker(OPENED, strict=NO_MODULE, own=TAKEN)
@@ -255,7 +255,7 @@ def test_a_driver_that_failed_is_not_asked_again_for_the_next_mount():
     assert [mount["mode"] for mount in facts["mounts"]] == ["compat", "compat"]
 
 
-def test_a_file_that_was_refused_says_nothing_of_the_next_mount():
+def test_file_that_was_refused_says_nothing_of_next_mount():
     host = node()
     raid0(host)
     asker = Asker(OPENED, strict=REFUSED, own=TAKEN)
@@ -264,7 +264,7 @@ def test_a_file_that_was_refused_says_nothing_of_the_next_mount():
 
 
 @pytest.mark.parametrize("driver", [HUNG, CRASHED, outcome("unusable", "load")])
-def test_a_driver_that_gave_no_answer_is_not_asked_for_any_mount(driver):
+def test_driver_that_gave_no_answer_is_not_asked_for_any_mount(driver):
     asker = Asker(driver)
     found, reason = mode(node(), asker)
     assert (found, reason) == ("undeterminable", f"libcufile: {driver['reason']}")
@@ -288,7 +288,7 @@ def test_passive_says_nothing_where_nothing_is_missing():
     )
 
 
-def test_passive_without_compat_mode_or_without_a_driver_that_opens():
+def test_passive_without_compat_mode_or_without_driver_that_opens():
     host = node()
     assert mode(host, Asker(NO_MODULE), active=False)[0] == "none"
     host.files["/etc/cufile.json"] = '{"properties": {"allow_compat_mode": false}}'
@@ -337,7 +337,7 @@ def test_gdscheck_is_asked_where_libcufile_gave_no_table():
     assert (facts["capability"]["source"], facts["gdscheck"], len(asked)) == ("libcufile", None, 1)
 
 
-def test_a_path_that_is_a_link_is_named_as_it_was_asked_for():
+def test_path_that_is_link_is_named_as_it_was_asked_for():
     host = node()
     host.links["/scratch"] = "/data/scratch"
     (mount,) = survey(host, Asker(OPENED, strict=TAKEN), ["/scratch"])["mounts"]
@@ -356,7 +356,7 @@ def every_host():
         yield host, "/raid" if md else "/data"
 
 
-def test_passive_never_affirms_a_direct_path():
+def test_passive_never_affirms_direct_path():
     logs = [BOTH_IN_LOG, fixture("gdscheck-1.13-both.txt"), fixture("gdscheck-1.16-p2pdma-derived.txt"), ""]
     for host, path in every_host():
         for log, state in itertools.product(logs, STATES):
@@ -365,7 +365,7 @@ def test_passive_never_affirms_a_direct_path():
             assert reason
 
 
-def test_a_direct_path_is_only_said_of_a_file_that_was_taken():
+def test_direct_path_is_only_said_of_file_that_was_taken():
     for host, path in every_host():
         for strict, other in itertools.product(STATES, repeat=2):
             answers = {name: outcome(other, log=BOTH_IN_LOG) for name in ("own", "no_p2pdma", "with_p2pdma")}
@@ -398,14 +398,14 @@ def test_advice_by_what_lies_below(line, fields, words):
     assert (text is None) if words is None else (words in text)
 
 
-def test_raid0_with_p2pdma_is_said_aloud_on_x86_and_not_on_arm():
+def test_raid0_with_p2pdma_is_reported_aloud_on_x86_and_not_on_arm():
     mount = {"path": "/r", "mount_point": "/r", "fstype": "xfs", "layout": "md", "md_level": "raid0", "mode": "compat"}
     assert "P2PDMA, asked for here, does not work over md on x86" in gds.layout_advice(mount, "x86_64", True)
     assert gds.layout_advice(mount, None, False) is not None
     assert gds.layout_advice(mount, "aarch64", True) is None
 
 
-def test_hints_are_of_what_is_missing_for_the_paths_asked_for():
+def test_hints_are_of_what_is_missing_for_paths_asked_for():
     def item(name, state, *paths):
         return {"id": name, "hint": f"do {name}", "state": state, "paths": paths}
 

@@ -20,11 +20,11 @@ def test_options_of_kernel_modules_by_machine():
     assert files.module_options(REGISTRY, "aarch64") == "options nvme_core multipath=N\n"
 
 
-def test_the_module_at_boot_is_the_last_line():
+def test_module_at_boot_is_last_line():
     assert files.modules_load().splitlines()[-1] == "nvidia-fs"
 
 
-def test_the_file_for_review_has_what_is_needed_and_no_more():
+def test_file_for_review_has_what_is_needed_and_no_more():
     command = ["update-initramfs", "-u"]
     both = files.review(OPTIONS, command, True)
     assert "rebuilds the initramfs (update-initramfs -u)" in both

@@ -35,7 +35,7 @@ def runs(gpud=6.5, cpu_gpu=3.25):
     return {"GPUD": run("GPUD", gpud), "CPUONLY": run("CPUONLY", 7.0), "CPU_GPU": run("CPU_GPU", cpu_gpu)}
 
 
-def test_a_published_line():
+def test_published_line():
     assert gds_io.parse_gdsio(fixture("gdsio-gpud-write-4k.txt")) == [
         {
             "io_type": "WRITE",
@@ -59,11 +59,11 @@ def test_lines_among_others_and_without_any():
 
 
 @given(st.text())
-def test_any_text_is_read_without_an_error(text):
+def test_any_text_is_read_without_error(text):
     assert isinstance(gds_io.parse_gdsio(text), list)
 
 
-def test_without_a_threshold_the_figures_are_recorded_side_by_side():
+def test_without_threshold_figures_are_recorded_side_by_side():
     verdict = gds_io.compare(MOUNT, runs())
     assert (verdict.status, verdict.unit) == ("undeterminable", "GiB/s")
     assert verdict.found == {"mode": "p2pdma", "proof": "active", "GPUD": 6.5, "CPUONLY": 7.0, "CPU_GPU": 3.25}
@@ -73,26 +73,26 @@ def test_without_a_threshold_the_figures_are_recorded_side_by_side():
 
 
 @pytest.mark.parametrize(("baseline", "status"), [(6.0, "pass"), (6.5, "pass"), (6.6, "fail")])
-def test_a_site_has_its_own_baseline(baseline, status):
+def test_site_has_its_own_baseline(baseline, status):
     verdict = gds_io.compare(MOUNT, runs(), baseline)
     assert (verdict.status, verdict.expected) == (status, baseline)
 
 
 @pytest.mark.parametrize("changes", [{"mode": "compat"}, {"proof": "passive"}, {"mode": "undeterminable"}])
-def test_the_figure_of_a_path_that_is_not_proved_to_be_direct_passes_nothing(changes):
+def test_figure_of_path_that_is_not_proved_to_be_direct_passes_nothing(changes):
     verdict = gds_io.compare({**MOUNT, **changes}, runs(), 0.1)
     assert verdict.status == "undeterminable"
     assert "is not that of a direct path" in verdict.reason
 
 
-def test_a_missing_or_early_run_passes_nothing():
+def test_missing_or_early_run_passes_nothing():
     verdict = gds_io.compare(MOUNT, {**runs(), "GPUD": []}, 0.1)
     assert verdict.reason == "gdsio gave no result for GPUD"
     verdict = gds_io.compare(MOUNT, {**runs(), "CPU_GPU": run("CPU_GPU", 3.0, 1024)}, 0.1)
     assert verdict.reason.startswith("gdsio's run of CPU_GPU: share of DataSetSize that was moved reads '0.0009")
 
 
-def test_a_rate_of_nothing_proves_nothing():
+def test_rate_of_nothing_proves_nothing():
     assert gds_io.compare(MOUNT, runs(cpu_gpu=0.0), 1.0).status == "undeterminable"
 
 
@@ -124,7 +124,7 @@ def test_published_run_of_threads_that_end_together_passes():
         ({"wait": "0.0"}, "Avg_Latency reads '0.0'"),
     ],
 )
-def test_run_other_than_the_one_asked_for_passes_nothing(which, changed, words):
+def test_run_other_than_one_asked_for_passes_nothing(which, changed, words):
     given_runs = {**runs(), which: run(which, 6.5, **changed)}
     verdict = gds_io.compare(MOUNT, given_runs, 0.1)
     assert verdict.status == "undeterminable" and f"gdsio's run of {which}: {words}" in verdict.reason
@@ -179,33 +179,33 @@ def test_one_file_is_written_and_read_by_each_path_and_removed(tmp_path):
     assert {call[call.index("-s") + 1] for call in calls} == {"64M"}
 
 
-def test_a_file_that_cannot_be_written(tmp_path):
+def test_file_that_cannot_be_written(tmp_path):
     verdict, calls = measure(tmp_path, {"write": Ended(1, "No space left on device\n", 1.0)})
     assert (verdict.status, len(calls)) == ("undeterminable", 1)
     assert verdict.reason.endswith("(status 1): No space left on device")
 
 
 @pytest.mark.parametrize("ended", [Ended(None, "", 300.0), Ended(-11, "", 1.0), Ended(0, "nothing", 1.0)])
-def test_a_run_that_gives_no_figure(tmp_path, ended):
+def test_run_that_gives_no_figure(tmp_path, ended):
     verdict, _calls = measure(tmp_path, {"GPUD": ended}, 4.0)
     assert verdict.reason == "gdsio gave no result for GPUD"
 
 
-def test_without_the_tool_nothing_is_known():
+def test_without_tool_nothing_is_known():
     verdict = gds_io.bandwidth({"tools": {"gdsio": None}}, MOUNT)
     assert (verdict.status, verdict.scope.device) == ("undeterminable", "/data")
     assert verdict.reason.startswith("gdsio is not installed")
 
 
 @pytest.mark.parametrize("changes", [{"answers": False}, {"exists": False}])
-def test_nothing_is_started_on_a_mount_that_is_not_there(changes):
+def test_nothing_is_started_on_mount_that_is_missing(changes):
     facts = {"tools": {"gdsio": "/gdsio"}}
     mount = {**MOUNT, **changes, "reason": "/data is not there"}
     verdict = gds_io.bandwidth(facts, mount, runner=lambda *more: pytest.fail("started"))
     assert (verdict.status, verdict.reason) == ("undeterminable", "/data is not there")
 
 
-def test_a_gdsio_that_cannot_be_started(tmp_path):
+def test_gdsio_that_cannot_be_started(tmp_path):
     facts = {"tools": {"gdsio": str(tmp_path)}}
     verdict = gds_io.bandwidth(facts, {**MOUNT, "path": str(tmp_path)})
     assert (verdict.status, verdict.reason) == ("undeterminable", f"{tmp_path} could not be started: Permission denied")

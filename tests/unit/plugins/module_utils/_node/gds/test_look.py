@@ -11,7 +11,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 from tests.unit.fakes.fake_gds_host import LIBRARY, GdsHost, fixture, load_nvidia_fs, node
 
 
-def test_a_node_with_a_gpu():
+def test_node_with_gpu():
     facts = gds_look.gather(node(), ["/data"])
     assert facts["kernel"] == {
         "release": "6.8.0-1021-aws",
@@ -33,7 +33,7 @@ def test_a_node_with_a_gpu():
     assert facts["mounts"][0]["kname"] == "nvme1n1"
 
 
-def test_a_node_without_anything():
+def test_node_without_anything():
     host = GdsHost()
     host.files["/proc/self/mountinfo"] = "30 1 8:1 / /other rw - ext4 /dev/x rw\n"
     facts = gds_look.gather(host, ["/data"])
@@ -54,7 +54,7 @@ def test_nvidia_fs():
 
 
 @pytest.mark.parametrize(("licence", "is_open"), [("Dual MIT/GPL\n", True), ("NVIDIA\n", False)])
-def test_a_driver_on_disk_is_told_by_its_licence(licence, is_open):
+def test_driver_on_disk_is_reported_by_its_licence(licence, is_open):
     host = GdsHost()
     host.programs["modinfo"] = "/sbin/modinfo"
     host.commands["modinfo -F license nvidia"] = licence
@@ -63,7 +63,7 @@ def test_a_driver_on_disk_is_told_by_its_licence(licence, is_open):
     assert driver == {"loaded": False, "version": "580.95.05", "open_module": is_open, "evidence": "modinfo nvidia"}
 
 
-def test_a_driver_that_is_nowhere():
+def test_driver_that_is_nowhere():
     host = GdsHost()
     host.programs["modinfo"] = "/sbin/modinfo"
     assert gds_look.gather(host, [])["driver"]["evidence"] is None
@@ -81,7 +81,7 @@ def test_cufile_json_behind_its_links():
     assert (found["valid"], found["settings"]) == (False, {})
 
 
-def test_the_library_that_the_linker_finds_comes_first():
+def test_library_that_linker_finds_comes_first():
     host = node()
     host.programs["ldconfig"] = "/sbin/ldconfig"
     host.commands["ldconfig -p"] = (
@@ -93,7 +93,7 @@ def test_the_library_that_the_linker_finds_comes_first():
     assert gds_look.gather(host, [], "/nowhere/libcufile.so.0")["library"]["path"] is None
 
 
-def test_tools_where_the_toolkit_puts_them():
+def test_tools_where_toolkit_puts_them():
     host = node()
     host.files["/usr/local/cuda/gds/tools/gdscheck"] = ""
     host.programs["gdsio"] = "/usr/bin/gdsio"
@@ -105,7 +105,7 @@ def test_tools_where_the_toolkit_puts_them():
     )
 
 
-def test_a_machine_type_from_uname_where_the_kernel_file_is_missing():
+def test_machine_type_from_uname_where_kernel_file_is_missing():
     host = node()
     del host.files["/proc/sys/kernel/arch"]
     assert gds_look.gather(host, [])["kernel"]["machine"] is None
@@ -113,7 +113,7 @@ def test_a_machine_type_from_uname_where_the_kernel_file_is_missing():
     assert gds_look.gather(host, [])["kernel"]["machine"] == "aarch64"
 
 
-def test_the_kernel_configuration():
+def test_kernel_configuration():
     host = node()
     host.files["/boot/config-6.8.0-1021-aws"] = "CONFIG_PCI=y\nCONFIG_PCI_P2PDMA=y\n"
     assert gds_look.gather(host, [])["kernel"]["config"] is True
@@ -121,23 +121,23 @@ def test_the_kernel_configuration():
     assert gds_look.gather(host, [])["kernel"]["config"] is False
 
 
-def test_an_iommu_has_groups():
+def test_iommu_has_groups():
     host = node()
     host.files["/sys/kernel/iommu_groups/0/type"] = "DMA\n"
     assert gds_look.gather(host, [])["iommu"] is True
 
 
-def test_the_recorded_parameters_have_no_registry_settings():
+def test_recorded_parameters_have_no_registry_settings():
     assert 'RegistryDwords: ""' in fixture("nvidia-params-h100.txt")
 
 
 @pytest.mark.parametrize("path", ["/a\0b", "/\udcff"])
-def test_a_path_that_no_program_can_be_given(path):
-    with pytest.raises(NodeError, match="holds a NUL or is no UTF-8"):
+def test_path_that_no_program_can_be_given(path):
+    with pytest.raises(NodeError, match="holds a NUL or is not UTF-8"):
         gds_look.gather(node(), [path])
 
 
-def test_a_mount_with_spaces_and_line_ends(tmp_path):
+def test_mount_with_spaces_and_line_ends(tmp_path):
     place = tmp_path / "a b\nc\n"
     place.mkdir()
     (tmp_path / "link").symlink_to(place)
@@ -149,7 +149,7 @@ def test_a_mount_with_spaces_and_line_ends(tmp_path):
     assert [(mount["fstype"], mount["exists"]) for mount in found] == [("xfs", True), (None, False)]
 
 
-def test_a_cufile_json_that_cannot_be_read_is_not_taken_for_none():
+def test_cufile_json_that_cannot_be_read_is_not_taken_for_none():
     host = node()
     host.files["/etc/cufile.json"] = "{}"
     host.read_text = lambda path: None if path == "/etc/cufile.json" else host.files.get(path)

@@ -39,7 +39,7 @@ def test_one_disk():
     ]
 
 
-def test_a_partition_leads_to_its_disk():
+def test_partition_leads_to_its_disk():
     host = node()
     host.disk("nvme0n1", "259:9", model=EBS)
     host.disk("nvme0n1p1", "259:0", model="", partition="1\n")
@@ -88,21 +88,21 @@ def test_what_is_no_disk(line, layout):
     assert brief(found) == ("/x", layout, [])
 
 
-def test_a_bind_mount_is_told():
+def test_bind_mount_is_reported():
     host = node()
     host.mount("259:1 /enroot /var/lib/enroot rw - xfs /dev/nvme1n1 rw")
     found = answer(host, "/var/lib/enroot")
     assert (*brief(found), found["bind"]) == ("/var/lib/enroot", "disk", ["nvme1n1"], True)
 
 
-def test_btrfs_is_found_by_its_source_and_a_subvolume_is_no_bind_mount():
+def test_btrfs_is_found_by_its_source_and_subvolume_is_no_bind_mount():
     host = node()
     host.mount("0:60 /@data /sub rw - btrfs /dev/nvme1n1 rw")
     found = answer(host, "/sub")
     assert (*brief(found), found["bind"]) == ("/sub", "disk", ["nvme1n1"], False)
 
 
-def test_the_last_mount_on_a_place_counts():
+def test_last_mount_on_place_counts():
     host = node()
     host.mount("0:52 / /data rw - tmpfs tmpfs rw")
     assert answer(host, "/data")["layout"] == "memory"

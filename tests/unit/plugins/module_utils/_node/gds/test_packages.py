@@ -43,12 +43,12 @@ def look(*installed: str, **facts: t.Any) -> dict[str, t.Any]:
         ),
     ],
 )
-def test_the_release_of_cuda_is_the_newest_that_the_node_has(installed, facts, cuda, evidence):
+def test_release_of_cuda_is_newest_that_node_has(installed, facts, cuda, evidence):
     plan = packages(look(*installed, **facts), "compat")
     assert (plan["cuda"], plan["evidence"]) == (cuda, evidence)
 
 
-def test_an_unknown_cuda_is_refused_instead_of_guessed():
+def test_unknown_cuda_is_refused_instead_of_guessed():
     plan = packages(look(), "compat")
     assert (plan["cuda"], plan["names"]) == ("", [])
     assert plan["problems"][0].startswith("nothing on the node tells its CUDA release")
@@ -56,7 +56,7 @@ def test_an_unknown_cuda_is_refused_instead_of_guessed():
     assert packages(look(cufile_json=broken_link), "compat")["cuda"] == ""
 
 
-def test_what_is_there_without_a_package_is_adopted():
+def test_what_is_there_without_package_is_adopted():
     here = look(library={"path": "/usr/local/cuda/lib64/libcufile.so.0"}, tools={"gdscheck": "/x", "gdscheck.py": None})
     assert packages(here, "compat", "13.0")["missing"] == []
     assert packages(here, "nvfs", "13.4")["missing"] == ["nvidia-fs-dkms"]
@@ -71,7 +71,7 @@ def test_nothing_is_missing_where_everything_is_there_and_cuda_is_unknown():
     assert packages(here, "nvfs")["problems"] == []
 
 
-def test_packages_of_ones_own_replace_the_table():
+def test_packages_of_ones_own_replace_table():
     here = look("libcufile-13-0")
     here["packages"].update({"mine": "2.0-1", "yours": None})
     plan = packages(here, "compat", "", ["mine=2.0-1", "mine=2.1-1", "yours", "mine"])
@@ -89,7 +89,7 @@ def test_packages_of_ones_own_replace_the_table():
         ("p2pdma", "12.6", {}, "CUDA 12.6 brings no P2PDMA, which needs 12.8 or newer"),
     ],
 )
-def test_what_stands_in_the_way_is_said(mode, cuda, driver, words):
+def test_what_stands_in_way_is_reported(mode, cuda, driver, words):
     here = look()
     here["driver"].update(driver)
     (problem,) = packages(here, mode, cuda)["problems"]

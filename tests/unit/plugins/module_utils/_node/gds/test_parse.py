@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.fakes.fake_gds_host import fixture
 
 
-def test_a_recorded_log_of_a_driver_that_opened():
+def test_recorded_log_of_driver_that_opened():
     table = gds_parse.parse_table(fixture("libcufile-1.15-h200-compat-allowed.log"))
     assert table["versions"] == {"GDS release version": "1.15.1.6", "libcufile version": "2.12"}
     assert (len(table["drivers"]), table["drivers"]["NVMe"], table["drivers"]["WekaFS"]) == (12, [], [])
@@ -34,7 +34,7 @@ def test_a_recorded_log_of_a_driver_that_opened():
     assert table["errors"][0] == "udev property not found: ID_FS_USAGE vda"
 
 
-def test_what_is_switched_off_says_nothing_of_the_gpu():
+def test_what_is_switched_off_says_nothing_of_gpu():
     table = gds_parse.parse_table(fixture("libcufile-1.15-h200-compat-allowed.log"))
     assert (table["p2pdma"], table["signs"]) == (None, ["nvidia_fs_module", "udev"])
     on = fixture("libcufile-1.15-h200-compat-allowed.log").replace("Config doesn't support PCIP2PDMA", "")
@@ -43,13 +43,13 @@ def test_what_is_switched_off_says_nothing_of_the_gpu():
     assert "gpu_p2pdma" in table["signs"]
 
 
-def test_a_recorded_log_of_a_driver_that_did_not_open():
+def test_recorded_log_of_driver_that_did_not_open():
     table = gds_parse.parse_table(fixture("libcufile-1.15-h200-compat-forbidden.log"))
     assert (table["drivers"], table["signs"]) == ({}, ["nvidia_fs_module"])
     assert table["errors"] == ["nvidia-fs.ko driver not loaded"]
 
 
-def test_recorded_logs_of_the_newer_generation():
+def test_recorded_logs_of_newer_generation():
     table = gds_parse.parse_table(fixture("libcufile-1.19-no-cuda-compat-allowed.log"))
     assert table["versions"] == {"GDS release version": "1.19.1.55", "nvidia_fs minimum version": "2.12"}
     assert set(map(tuple, table["drivers"].values())) == {("compat",)}
@@ -58,7 +58,7 @@ def test_recorded_logs_of_the_newer_generation():
     assert table["signs"] == ["cuda", "kernel_p2pdma", "nvidia_fs_module"]
 
 
-def test_a_recorded_log_without_cuda():
+def test_recorded_log_without_cuda():
     table = gds_parse.parse_table(fixture("libcufile-1.15-no-cuda.log"))
     assert table["signs"] == ["cuda"]
     assert table["errors"][-1] == "cuFile initialization failed"
@@ -97,13 +97,13 @@ def test_gdscheck_rows_that_are_no_modes():
 
 
 @pytest.mark.parametrize("value", ["Yes", "PASS", "Supported, maybe", "", "p2pdma; nvfs"])
-def test_an_unknown_value_is_no_mode(value):
+def test_unknown_value_is_no_mode(value):
     text = f"DRIVER CONFIGURATION:\nNVMe : {value}\n"
     assert gds_parse.parse_table(text)["drivers"] == {}
 
 
 @given(st.text())
-def test_any_text_is_read_without_an_error(text):
+def test_any_text_is_read_without_error(text):
     table = gds_parse.parse_table(text)
     assert set(table) == set(gds_parse.parse_table(""))
     json.dumps(table)
@@ -134,7 +134,7 @@ def test_what_is_no_cufile_json(text):
         ("NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  570.86\n", (True, "570.86", True)),
     ],
 )
-def test_the_driver_says_what_it_is(text, expected):
+def test_driver_says_what_it_is(text, expected):
     driver = gds_parse.parse_nvidia_version(text)
     assert (driver["loaded"], driver["version"], driver["open_module"]) == expected
 
@@ -161,7 +161,7 @@ def test_codes_have_words():
     "line",
     [" " * 200000 + "x", "=" * 200000 + "x", "A" + " " * 200000 + "x", " " * 200000 + ":", "GPU index 1 " * 20000],
 )
-def test_a_long_line_costs_no_more_than_its_length(line):
+def test_long_line_costs_no_more_than_its_length(line):
     assert gds_parse.parse_table(f"DRIVER CONFIGURATION:\n{line}\n")["drivers"] == {}
 
 
@@ -202,7 +202,7 @@ GPU = " GPU index 0 NVIDIA H100 80GB HBM3 bar:1 bar size (MiB):131072 supports G
         (GPU.replace("supports GDS", "supports GDS maybe"), False, "Disabled"),
     ],
 )
-def test_gpu_of_the_table(line, supported, iommu):
+def test_gpu_of_table(line, supported, iommu):
     (gpu,) = gds_parse.parse_table(line)["gpus"]
     assert gpu == {
         "index": 0,
@@ -228,7 +228,7 @@ def test_rows_belong_to_their_section():
     assert (found["compatible"], found["errors"]) == (False, [])
 
 
-def test_errors_are_kept_once_and_compatible_mode_is_said():
+def test_errors_are_kept_once_and_compatible_mode_is_reported():
     line = " 29-11-2026 05:52:01:123 [pid=1 tid=2] {}  cufio:12 {}\n"
     text = line.format("ERROR", "bad") + line.format("ERROR", "bad") + line.format("WARN", "fine")
     found = gds_parse.parse_table(text + line.format("INFO", "running in compatible mode"))
@@ -267,11 +267,11 @@ def test_setting_by_its_path(config, path, found):
         ("something 580", {"loaded": True, "version": None, "open_module": None}),
     ],
 )
-def test_first_line_of_the_driver_decides(text, found):
+def test_first_line_of_driver_decides(text, found):
     assert gds_parse.parse_nvidia_version(text) == found
 
 
-def test_pairs_of_the_kernel_are_split_at_their_first_sign():
+def test_pairs_of_kernel_are_split_at_their_first_sign():
     dwords = 'X: 1\nRegistryDwords: "a=1=2; b = 3 ;c"\nRegistryDwordsPerDevice: "d=4"\n'
     assert gds_parse.parse_registry_dwords(dwords) == {"a": "1=2", "b": "3"}
     assert gds_parse.parse_registry_dwords(None) is gds_parse.parse_registry_dwords("x") is None

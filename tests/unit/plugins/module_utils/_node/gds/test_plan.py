@@ -95,7 +95,7 @@ def cufile(plan: Plan) -> dict[str, t.Any]:
         ("dnf", f"kernel-devel-{KERNEL}", ["dracut", "--force"]),
     ],
 )
-def test_headers_and_initramfs_are_those_of_the_distribution(manager, headers, initramfs):
+def test_headers_and_initramfs_are_those_of_distribution(manager, headers, initramfs):
     plan = plan_of(bare(manager), mode="nvfs", cuda_version="13.4")
     assert names(plan) == [headers, "libcufile-13-4", "gds-tools-13-4", "nvidia-fs-dkms"]
     assert plan.differences() == ["packages", "module at boot", "cufile.json", "nvidia-fs"]
@@ -103,14 +103,14 @@ def test_headers_and_initramfs_are_those_of_the_distribution(manager, headers, i
     assert [step.arguments["argv"] for step in bold.steps if step.shown == "initramfs"] == [initramfs]
 
 
-def test_a_fresh_node_in_mode_compat():
+def test_fresh_node_in_mode_compat():
     plan = plan_of(bare(), **CUDA)
     assert plan.differences() == ["packages", "cufile.json"]
     assert (names(plan), plan.refresh) == (["libcufile-13-0", "gds-tools-13-0"], True)
     assert cufile(plan)["settings"] == {"properties": {"allow_compat_mode": True}}
 
 
-def test_a_version_is_asked_for_as_it_was_given():
+def test_version_is_asked_for_as_it_was_given():
     host = bare()
     host.programs["dpkg-query"] = "/usr/bin/dpkg-query"
     host.commands["dpkg-query -W -f ${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"] = "mine\t2:1.0-1\tii \n"
@@ -118,7 +118,7 @@ def test_a_version_is_asked_for_as_it_was_given():
     assert names(plan_of(host, packages=["mine=2:1.0-1"])) == []
 
 
-def test_a_node_without_a_driver_is_left_alone_unless_it_becomes_an_image():
+def test_node_without_driver_is_left_unchanged_unless_it_becomes_image():
     host = bare()
     del host.files["/proc/driver/nvidia/version"]
     plan = plan_of(host, mode="nvfs", **CUDA)
@@ -131,7 +131,7 @@ def test_nothing_is_installed_when_that_is_switched_off():
     assert plan_of(bare(), install_enabled=False, **CUDA).differences() == ["cufile.json"]
 
 
-def test_a_refused_driver_stops_everything():
+def test_refused_driver_stops_everything():
     host = bare()
     text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Release Build\n"
     host.files["/proc/driver/nvidia/version"] = text
@@ -141,7 +141,7 @@ def test_a_refused_driver_stops_everything():
     assert plan_of(host, **CUDA).differences() == ["packages", "cufile.json"]
 
 
-def test_settings_of_the_mode_follow_the_release():
+def test_settings_of_mode_follow_release():
     wanted = {}
     for cuda in ("12.6", "13.0", "13.1"):
         for mode in ("nvfs", "p2pdma"):
@@ -167,7 +167,7 @@ def test_settings_of_ones_own_win():
     assert cufile(plan_of(bare(), cufile_settings=own, **CUDA))["settings"] == own
 
 
-def test_the_modprobe_options_are_for_review_and_in_place_only_on_request():
+def test_modprobe_options_are_for_review_and_in_place_only_on_request():
     options = ['options nvidia NVreg_RegistryDwords="RMForceStaticBar1=1;RmForceDisableIomapWC=1;"']
     options.append("options nvme_core multipath=N")
     plan = plan_of(bare(), mode="p2pdma", **CUDA)
@@ -190,14 +190,14 @@ def test_gpus_before_hopper_need_one_entry_more():
     assert 'NVreg_RegistryDwords="RMForceStaticBar1=1;RmForceDisableIomapWC=1;ForceP2P=0;"' in review
 
 
-def test_an_arm_machine_needs_no_registry_entries():
+def test_arm_machine_needs_no_registry_entries():
     options = {"mode": "p2pdma", **CUDA}
     facts = facts_of(bare(machine="aarch64"), **options)
     assert "NVreg_RegistryDwords" not in texts(make_plan(facts, parse_config(options)))[REVIEW]
     assert boot_needs(facts, parse_config(options)) == ["multipath of nvme_core turned off"]
 
 
-def test_a_reboot_is_needed_until_the_kernel_has_the_options():
+def test_reboot_is_needed_until_kernel_has_options():
     config = parse_config({"mode": "p2pdma", **CUDA})
     host = bare()
     needs = boot_needs(facts_of(host, mode="p2pdma", **CUDA), config)
@@ -207,7 +207,7 @@ def test_a_reboot_is_needed_until_the_kernel_has_the_options():
     assert boot_needs(facts_of(bare(), mode="nvfs", **CUDA), parse_config({"mode": "nvfs", **CUDA})) == []
 
 
-def test_an_iommu_is_a_kernel_parameter_for_review():
+def test_iommu_is_kernel_parameter_for_review():
     host = bare()
     host.files["/sys/kernel/iommu_groups/0/type"] = ""
     options = {"mode": "nvfs", **CUDA}
@@ -229,7 +229,7 @@ def test_what_another_mode_wrote_goes_and_options_that_are_in_place_stay():
     assert gone(plan_of(bare(), other, **CUDA)) == [MODULES_LOAD, REVIEW, MODPROBE, EXAMPLE]
 
 
-def test_a_file_of_another_mode_is_put_right_without_an_initramfs_or_a_reboot():
+def test_file_of_another_mode_is_put_right_without_initramfs_or_reboot():
     options = {"mode": "p2pdma", "safe_mode": False, "reboot_allowed": True, **CUDA}
     written = texts(plan_of(bare(), **options))
     assert plan_of(bare(), written, **options).files == ()
@@ -242,7 +242,7 @@ def test_a_file_of_another_mode_is_put_right_without_an_initramfs_or_a_reboot():
 
 
 @pytest.mark.parametrize(("headers", "wanted"), [("", f"linux-headers-{KERNEL}"), ("linux-headers-aws",) * 2])
-def test_headers_come_only_where_a_module_is_to_be_built(headers, wanted):
+def test_headers_come_only_where_module_is_to_be_built(headers, wanted):
     assert names(plan_of(bare(), mode="nvfs", headers_package=headers, **CUDA))[0] == wanted
     assert names(plan_of(bare(), mode="nvfs", headers_package="none", **CUDA))[0] == "libcufile-13-0"
     built = kernels(bare(), running="2.27.3", next="2.27.3")
@@ -275,7 +275,7 @@ EVERY = [
 
 @pytest.mark.parametrize("options", EVERY)
 @pytest.mark.parametrize("left", [{}, dict.fromkeys(PATHS, "left by another mode")])
-def test_the_facts_after_its_actions_give_an_empty_plan(options, left):
+def test_facts_after_its_actions_give_empty_plan(options, left):
     """Applied to its own facts with the actions done."""
     plan = plan_of(kernels(bare()), left, **options)
     after = kernels(bare(), running="2.27.3", next="2.27.3")
@@ -293,6 +293,6 @@ def test_the_facts_after_its_actions_give_an_empty_plan(options, left):
     assert (done.differences(), done.refusals) == ([], ())
 
 
-def test_the_files_say_who_wrote_them():
+def test_files_say_who_wrote_them():
     written = texts(plan_of(bare(), mode="p2pdma", safe_mode=False, **CUDA))
     assert all(re.match(r"# Written by mlcluster.aws \(role nvidia_gds\)", text) for text in written.values())

@@ -28,27 +28,27 @@ def state(found, name, path="p2pdma"):
     return item["state"]
 
 
-def test_a_stock_node():
+def test_stock_node():
     assert lacking(node()) == {
         "nvfs": ["nvidia_fs_module", "nvme_driver"],
         "p2pdma": ["nvme_multipath", "cufile_p2pdma", "registry_dwords"],
     }
 
 
-def test_a_node_set_up_for_p2pdma():
+def test_node_set_up_for_p2pdma():
     host = node()
     enable_p2pdma(host)
     assert lacking(host) == {"nvfs": ["nvidia_fs_module", "nvme_driver"], "p2pdma": []}
     assert lacking(host, state=gds_prereq.DOUBTFUL)["p2pdma"] == []
 
 
-def test_a_node_set_up_for_nvidia_fs():
+def test_node_set_up_for_nvidia_fs():
     host = node()
     load_nvidia_fs(host)
     assert lacking(host)["nvfs"] == []
 
 
-def test_nvidia_fs_with_a_stock_nvme_driver():
+def test_nvidia_fs_with_stock_nvme_driver():
     host = node()
     load_nvidia_fs(host, modules="wekafsio: 1.0\n")
     assert lacking(host)["nvfs"] == ["nvme_driver"]
@@ -64,7 +64,7 @@ def test_raid0_on_x86_has_no_p2pdma_and_on_arm_it_has():
     assert lacking(host, "/raid") == {"nvfs": [], "p2pdma": []}
 
 
-def test_raid_with_p2pdma_is_in_doubt_on_a_kernel_that_may_have_it():
+def test_raid_with_p2pdma_is_in_doubt_on_kernel_that_may_have_it():
     host = node(kernel="7.1.0-1001-aws")
     raid0(host)
     enable_p2pdma(host)
@@ -88,7 +88,7 @@ def test_raid_levels_by_release(level, library, expected):
     assert state(found, "raid_level", "nvfs") == expected
 
 
-def test_a_raid_level_that_depends_on_an_unknown_release():
+def test_raid_level_that_depends_on_unknown_release():
     host = node()
     raid0(host)
     host.files["/sys/class/block/md127/md/level"] = "raid10"
@@ -96,7 +96,7 @@ def test_a_raid_level_that_depends_on_an_unknown_release():
     assert (state(found, "raid_level", "nvfs"), state(found, "library_version")) == ("unknown", "unknown")
 
 
-def test_ext4_wants_an_explicit_data_ordered():
+def test_ext4_wants_explicit_data_ordered():
     host = node()
     host.mount("259:1 / /four rw,noatime - ext4 /dev/nvme1n1 rw")
     host.mount("259:1 / /ordered rw,noatime - ext4 /dev/nvme1n1 rw,data=ordered")
@@ -116,7 +116,7 @@ def test_lvm_and_other_filesystems_and_disks():
     assert lacking(host, "/v")["p2pdma"][0] == "nvme_disks"
 
 
-def test_a_root_on_ebs_is_in_doubt():
+def test_root_on_ebs_is_in_doubt():
     host = node()
     host.disk("nvme0n1", "259:7", model=EBS)
     host.mount("259:7 / /ebs rw - xfs /dev/nvme0n1 rw")
@@ -146,14 +146,14 @@ def test_network_filesystems_have_one_path(line, modules, nvfs):
     assert lacking(host, "/x") == {"nvfs": nvfs, "p2pdma": ["filesystem"]}
 
 
-def test_a_network_filesystem_before_nvidia_fs_is_loaded():
+def test_network_filesystem_before_nvidia_fs_is_loaded():
     host = node()
     host.mount("0:50 / /x rw - lustre 10.0.0.1@tcp:/fsx rw")
     found = items(host, "/x")
     assert state(found, "client_driver", "nvfs") == "unknown"
 
 
-def test_the_driver_is_too_old_or_of_the_wrong_kind():
+def test_driver_is_too_old_or_of_wrong_kind():
     host = node()
     enable_p2pdma(host)
     host.files["/proc/driver/nvidia/version"] = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue\n"
@@ -178,7 +178,7 @@ def test_kernels():
     assert state(items(node(kernel="6.17.0-1019-aws")), "kernel_nvfs", "nvfs") == "doubtful"
 
 
-def test_an_iommu_is_advised_against_on_x86():
+def test_iommu_is_advised_against_on_x86():
     host = node()
     host.files["/sys/kernel/iommu_groups/0/type"] = "DMA\n"
     assert lacking(host, state=gds_prereq.DOUBTFUL) == {"nvfs": ["iommu"], "p2pdma": ["iommu"]}
@@ -203,13 +203,13 @@ def test_registry_settings_by_gpu(gpus, extra):
     assert wanted == {"RMForceStaticBar1": "1", "RmForceDisableIomapWC": "1", **extra}
 
 
-def test_the_hint_for_the_registry_is_ready_to_use():
+def test_hint_for_registry_is_ready_to_use():
     (item,) = [item for item in items(node()) if item["id"] == "registry_dwords"]
     assert 'NVreg_RegistryDwords="RMForceStaticBar1=1;RmForceDisableIomapWC=1;"' in item["hint"]
     assert item["found"] == "not set: RMForceStaticBar1=1, RmForceDisableIomapWC=1"
 
 
-def test_registry_settings_are_for_x86_only_and_need_a_driver_to_be_read():
+def test_registry_settings_are_for_x86_only_and_need_driver_to_be_read():
     host = node(machine="aarch64")
     assert "registry_dwords" not in {item["id"] for item in items(host)}
     host = node()
@@ -235,7 +235,7 @@ def test_what_libcufile_complains_about_is_missing_whoever_says_else():
     assert gds_prereq.missing(items(host), "nvfs") == []
 
 
-def test_the_recorded_log_of_a_gpu_without_the_attribute():
+def test_recorded_log_of_gpu_without_attribute():
     host = node()
     enable_p2pdma(host)
     log = fixture("libcufile-1.15-h200-compat-forbidden.log").replace("Config doesn't support PCIP2PDMA", "")
@@ -243,13 +243,13 @@ def test_the_recorded_log_of_a_gpu_without_the_attribute():
     assert gds_prereq.missing(found, "p2pdma") == ["kernel_p2pdma", "gpu_p2pdma"]
 
 
-def test_the_recorded_log_of_a_machine_without_udev():
+def test_recorded_log_of_machine_without_udev():
     found = gds_prereq.from_log(items(node()), parse_table(fixture("libcufile-1.15-h200-compat-allowed.log")))
     assert "udev" in gds_prereq.missing(found, "nvfs")
     assert "gpu_p2pdma" not in gds_prereq.missing(found, "p2pdma")
 
 
-def test_codes_that_name_a_version():
+def test_codes_that_name_version():
     host = node()
     load_nvidia_fs(host)
     found = gds_prereq.from_log(items(host), parse_table(""), err=5004)

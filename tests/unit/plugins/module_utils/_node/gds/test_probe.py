@@ -84,14 +84,14 @@ def brief(answer):
 
 
 @needs_compiler
-def test_a_block_goes_through_gpu_memory_and_back(probe):
+def test_block_goes_through_gpu_memory_and_back(probe):
     answer = probe()
     assert (answer["state"], answer["io"], answer["version"]) == ("ok", True, "1.15")
     assert answer["reason"] == ""
 
 
 @needs_compiler
-def test_the_driver_alone(probe):
+def test_driver_alone(probe):
     answer = probe(file=False)
     assert (brief(answer), answer["io"]) == (("ok", "open", 0), False)
 
@@ -108,28 +108,28 @@ def test_the_driver_alone(probe):
         ("read", 5036, "cuFileRead gave 5036 (GPU memory pinning failed)"),
     ],
 )
-def test_a_refusal_has_its_code(probe, step, code, words):
+def test_refusal_has_its_code(probe, step, code, words):
     answer = probe(**{f"cufile_{step}": code})
     assert brief(answer) == ("refused", step, code)
     assert answer["reason"] == words
 
 
 @needs_compiler
-def test_a_refusal_brings_what_the_log_says(probe):
+def test_refusal_brings_what_log_says(probe):
     answer = probe(cufile_open=5001, cufile_log=FIXTURES / "libcufile-1.15-h200-compat-forbidden.log")
     assert answer["reason"] == ("cuFileDriverOpen gave 5001 (driver not initialized): nvidia-fs.ko driver not loaded")
     assert answer["table"]["signs"] == ["nvidia_fs_module"]
 
 
 @needs_compiler
-def test_the_table_of_the_log(probe):
+def test_table_of_log(probe):
     answer = probe(file=False, cufile_log=FIXTURES / "libcufile-1.15-h200-compat-allowed.log")
     assert answer["table"]["versions"]["GDS release version"] == "1.15.1.6"
 
 
 @needs_compiler
 @pytest.mark.parametrize("step", ["open", "register", "write", "read"])
-def test_a_hang_is_told_with_its_step(probe, tmp_path, monkeypatch, step):
+def test_hang_is_reported_with_its_step(probe, tmp_path, monkeypatch, step):
     class Impatient(subprocess.Popen):
         """Its time is over as soon as the step has begun, however slow this machine is."""
 
@@ -146,28 +146,28 @@ def test_a_hang_is_told_with_its_step(probe, tmp_path, monkeypatch, step):
 
 
 @needs_compiler
-def test_a_hang_ends(probe):
+def test_hang_ends(probe):
     answer = probe(seconds=1, cufile_open="hang")
     assert (answer["state"], answer["reason"].split(" within ")[1]) == ("hang", "1 seconds")
 
 
 @needs_compiler
 @pytest.mark.parametrize("step", ["open", "register", "write", "read"])
-def test_a_crash_is_told(probe, step):
+def test_crash_is_reported(probe, step):
     answer = probe(**{f"cufile_{step}": "crash"})
     assert brief(answer) == ("crash", step, None)
     assert answer["reason"] == f"{step} ended the process with SIGSEGV"
 
 
 @needs_compiler
-def test_a_library_that_ends_the_process(probe):
+def test_library_that_ends_process(probe):
     answer = probe(cufile_register="exit")
     assert brief(answer) == ("crash", "register", None)
     assert answer["reason"] == "register ended the process with status 7: noise on standard output"
 
 
 @needs_compiler
-def test_a_library_that_lacks_a_function(probe, built):
+def test_library_that_lacks_function(probe, built):
     answer = probe(library=built["other"])
     assert brief(answer) == ("unusable", "load", None)
     assert answer["reason"] == "libcufile lacks cuFileRead: it is of a release that is not known"
@@ -191,40 +191,40 @@ def test_no_gpu_memory_proves_nothing(probe):
 
 
 @needs_compiler
-def test_a_flipped_bit_is_found(probe):
+def test_flipped_bit_is_found(probe):
     answer = probe(cufile_read=1)
     assert answer["state"] == "corrupt"
     assert "differs from what was written" in answer["reason"]
 
 
 @needs_compiler
-def test_the_code_of_cuda_comes_along(probe):
+def test_code_of_cuda_comes_along(probe):
     answer = probe(cufile_open=5011, cufile_cuda_error=35)
     assert (brief(answer), answer["cu_err"]) == (("refused", "open", 5011), 35)
 
 
 @needs_compiler
-def test_compat_mode_is_forbidden_by_the_file_that_libcufile_reads(probe):
+def test_compat_mode_is_forbidden_by_file_that_libcufile_reads(probe):
     steps = {"cufile_register_strict": 5008}
     assert probe(**steps)["state"] == "refused"
     assert probe(changes={}, settings={"properties": {"allow_compat_mode": True}}, **steps)["state"] == "ok"
 
 
 @needs_compiler
-def test_p2pdma_is_switched_in_the_file(probe):
+def test_p2pdma_is_switched_in_file(probe):
     steps = {"cufile_register_strict": 5008, "cufile_register_strict_p2pdma": 0}
     assert probe(changes={**FORBIDDEN, "use_pci_p2pdma": True}, **steps)["state"] == "ok"
     assert probe(changes={**FORBIDDEN, "use_pci_p2pdma": False}, **steps)["state"] == "refused"
 
 
-def test_a_place_where_no_file_can_be_made(tmp_path):
+def test_place_where_no_file_can_be_made(tmp_path):
     answer = ask("/none", {}, FORBIDDEN, str(tmp_path / "missing"))
     assert (answer["state"], answer["step"]) == ("unusable", "create")
     assert answer["reason"].startswith(f"no temporary file could be made: {tmp_path}/missing/")
     assert answer["reason"].endswith(": No such file or directory")
 
 
-def test_a_process_that_cannot_be_started(tmp_path, monkeypatch):
+def test_process_that_cannot_be_started(tmp_path, monkeypatch):
     monkeypatch.setattr(gds_probe.sys, "executable", "/nowhere/python3")
     answer = ask("/none", {}, FORBIDDEN, str(tmp_path))
     assert (answer["state"], answer["step"]) == ("unusable", "start")
@@ -240,7 +240,7 @@ def test_a_process_that_cannot_be_started(tmp_path, monkeypatch):
         (1, "refused", "cuFileWrite: moved 4096 of 1048576 bytes"),
     ],
 )
-def test_a_write_that_fails_as_the_system_says_it(probe, status, state, words):
+def test_write_that_fails_as_system_says_it(probe, status, state, words):
     answer = probe(cufile_write=status)
     assert (answer["state"], answer["step"], answer["reason"]) == (state, "write", words)
 
@@ -257,7 +257,7 @@ ask({library!r}, {{}}, {{}}, {mount!r}, seconds=600, cuda={cuda!r})
 
 @needs_compiler
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_when_the_probe_itself_is_killed(built, tmp_path, number):
+def test_nothing_is_left_when_probe_itself_is_killed(built, tmp_path, number):
     mount = tmp_path / "mount"
     mount.mkdir()
     root = str(Path(__file__).resolve().parents[6])
@@ -277,7 +277,7 @@ def test_nothing_is_left_when_the_probe_itself_is_killed(built, tmp_path, number
         process.wait()
 
 
-def test_no_room_for_the_settings_is_an_answer(monkeypatch):
+def test_no_room_for_settings_is_answer(monkeypatch):
     def full(**more):
         raise OSError(28, "No space left on device", "/tmp/x")
 
@@ -286,12 +286,12 @@ def test_no_room_for_the_settings_is_an_answer(monkeypatch):
     assert (answer["state"], "/tmp/x: No space left on device" in answer["reason"]) == ("unusable", True)
 
 
-def test_a_signal_without_a_name_is_told():
+def test_signal_without_name_is_reported():
     answer = gds_probe.read_outcome(gds_probe.Ended(-50, "", 1.0), "", "")
     assert answer["reason"] == "start ended the process with signal 50"
 
 
-def test_what_leads_through_the_cpu_all_the_same_is_forbidden_too():
+def test_what_leads_through_cpu_all_same_is_forbidden_too():
     settings = {
         "properties": {"gds_fallback_io": True, "vanilla_posix_io_mode": True},
         "fs": {"lustre": {"posix_gds_min_kb": 1024, "use_pci_p2pdma": True}, "weka": {}, "odd": 3},
@@ -302,7 +302,7 @@ def test_what_leads_through_the_cpu_all_the_same_is_forbidden_too():
     assert gds_probe.probe_config(settings, {}, "/private")["fs"] == settings["fs"]
 
 
-def test_the_node_settings_are_kept_and_only_ours_change():
+def test_node_settings_are_kept_and_only_ours_change():
     settings = {
         "properties": {"allow_compat_mode": True, "rdma_dev_addr_list": ["10.0.0.1"]},
         "denylist": {"mounts": ["/secret"]},
@@ -324,7 +324,7 @@ def test_the_node_settings_are_kept_and_only_ours_change():
     assert json.dumps(settings) == before
 
 
-def test_no_setting_of_the_caller_gets_through(monkeypatch):
+def test_no_setting_of_caller_gets_through(monkeypatch):
     monkeypatch.setenv("CUFILE_ALLOW_COMPAT_MODE", "true")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     found = gds_probe.environment({"CUFILE_LOGGING_LEVEL": "INFO"})
@@ -332,7 +332,7 @@ def test_no_setting_of_the_caller_gets_through(monkeypatch):
     assert (found["CUDA_VISIBLE_DEVICES"], found["CUFILE_LOGGING_LEVEL"], found["LC_ALL"]) == ("1", "INFO", "C")
 
 
-def test_the_program_is_read_out_of_an_archive_too(tmp_path):
+def test_program_is_read_out_of_archive_too(tmp_path):
     source = Path(gds_probe.__file__).parents[1]
     archive = tmp_path / "runtime.zip"
     with zipfile.ZipFile(archive, "w") as target:
@@ -347,7 +347,7 @@ def test_the_program_is_read_out_of_an_archive_too(tmp_path):
 
 @needs_compiler
 @pytest.mark.skipif(os.geteuid() != 0 or not os.path.exists(SYSTEM_PYTHON), reason="needs root, and a Python for all")
-def test_an_ordinary_user_gets_the_same_answer(built):
+def test_ordinary_user_gets_same_answer(built):
     place = Path(tempfile.mkdtemp(prefix="mlcluster-test-", dir="/tmp"))
     try:
         place.chmod(0o1777)
@@ -370,7 +370,7 @@ def test_an_ordinary_user_gets_the_same_answer(built):
         shutil.rmtree(place)
 
 
-def test_a_process_that_leaves_a_child_with_its_output_blocks_nobody():
+def test_process_that_leaves_child_with_its_output_blocks_nobody():
     ended = gds_probe.run_bounded(["sh", "-c", "sleep 3600 & echo $!"], 600, dict(os.environ))
     os.kill(int(ended.output), signal.SIGKILL)
     assert ended.rc == 0

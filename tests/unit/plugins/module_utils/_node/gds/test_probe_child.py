@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import probe_child as gds_child
 
 
-def test_what_a_machine_that_went_down_left_is_swept(tmp_path):
+def test_what_machine_that_went_down_left_is_swept(tmp_path):
     old, new, other = (tmp_path / name for name in (gds_child.PREFIX + "1", gds_child.PREFIX + "2", "precious"))
     for path in (old, new, other):
         path.write_text("x")
@@ -22,7 +22,7 @@ def test_what_a_machine_that_went_down_left_is_swept(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [new.name, other.name]
 
 
-def test_a_sweep_survives_the_probes_of_other_nodes(tmp_path, monkeypatch):
+def test_sweep_survives_probes_of_other_nodes(tmp_path, monkeypatch):
     for number in range(3):
         path = tmp_path / f"{gds_child.PREFIX}{number}"
         path.write_text("x")
@@ -39,7 +39,7 @@ def test_a_sweep_survives_the_probes_of_other_nodes(tmp_path, monkeypatch):
     gds_child.sweep(str(tmp_path / "missing"))
 
 
-def test_the_file_is_private_and_new(tmp_path):
+def test_file_is_private_and_new(tmp_path):
     path = str(tmp_path / "file")
     handle = gds_child.create(path)
     assert os.fstat(handle).st_mode & 0o777 == 0o600
@@ -49,7 +49,7 @@ def test_the_file_is_private_and_new(tmp_path):
     assert os.path.exists(path)
 
 
-def test_a_filesystem_without_direct_io_gets_an_ordinary_file(tmp_path, monkeypatch):
+def test_filesystem_without_direct_io_gets_ordinary_file(tmp_path, monkeypatch):
     real = os.open
 
     def no_direct(path, flags, *more, **fields):

@@ -23,24 +23,24 @@ def steps(*lines):
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def test_a_child_that_never_spoke():
+def test_child_that_never_spoke():
     answer = read_outcome(Ended(1, "Traceback\nValueError: x\n", 0.1), "", "")
     assert (answer["state"], answer["step"]) == ("crash", "start")
     assert answer["reason"] == "start ended the process with status 1: ValueError: x"
 
 
-def test_a_child_that_was_stopped_in_the_middle_of_a_line():
+def test_child_that_was_stopped_in_middle_of_line():
     text = steps({"begin": "load"}, {"step": "load", "version": 1190}, {"begin": "open"}) + '{"step": "op'
     answer = read_outcome(Ended(None, "", 30.0), text, "")
     assert (brief(answer), answer["version"]) == (("hang", "open", None), "1.19")
 
 
-def test_a_child_that_ended_without_an_answer_is_a_crash():
+def test_child_that_ended_without_answer_is_crash():
     answer = read_outcome(Ended(0, "", 0.1), steps({"begin": "load"}), "")
     assert answer["state"] == "crash"
 
 
-def test_a_version_is_as_exact_as_can_be():
+def test_version_is_as_exact_as_can_be():
     full = {"table": {"versions": {"GDS release version": "1.15.1.6"}}, "version": "1.15"}
     less = {"table": {"versions": {}}, "version": "1.15"}
     version = gds_probe.library_version
@@ -71,18 +71,18 @@ def test_gdscheck(tmp_path):
         ("exec sleep 100", "hang", "no answer within 0.5 seconds"),
     ],
 )
-def test_a_gdscheck_that_gives_no_table(tmp_path, text, state, words):
+def test_gdscheck_that_gives_no_table(tmp_path, text, state, words):
     answer = gds_probe.gdscheck(script(tmp_path, text), seconds=0.5 if state == "hang" else 600)
     assert answer["state"] == state
     assert answer["reason"].endswith(words)
     assert answer["table"]["drivers"] == {}
 
 
-def test_a_gdscheck_that_is_no_program(tmp_path):
+def test_gdscheck_that_is_no_program(tmp_path):
     assert gds_probe.gdscheck(str(tmp_path / "missing"))["reason"].endswith("No such file or directory")
 
 
-def test_the_recorded_log_of_a_library_without_cuda_gives_its_reason():
+def test_recorded_log_of_library_without_cuda_gives_its_reason():
     text = steps({"begin": "load"}, {"step": "load"}, {"begin": "open"}, {"step": "open", "err": 5033, "cu_err": 0})
     answer = read_outcome(Ended(0, "", 0.1), text + steps({"step": "stopped"}), fixture("libcufile-1.15-no-cuda.log"))
     assert answer["reason"] == "cuFileDriverOpen gave 5033 (nvidia-fs setup error): unable to load,  libcuda.so.1"

@@ -33,7 +33,7 @@ def bad(host, **options):
     return [entry.line() for entry in results if entry.status not in (PASS, NOT_APPLICABLE)]
 
 
-def test_mounts_are_the_volumes_of_the_other_roles_unless_they_are_given():
+def test_mounts_are_volumes_of_other_roles_unless_they_are_given():
     host = bare()
     assert role.look(host, parse_config({}))["mounts"] == []
     volumes = {"state": "intact", "path": "/data", "volumes": [{"path": "/data"}]}
@@ -68,7 +68,7 @@ def test_fsx_for_lustre_has_to_go_over_efa():
     assert [line for line in bad(host, **CUDA) if "gds.fsx" in line] == []
 
 
-def test_the_module_is_looked_for_in_the_running_and_the_next_kernel():
+def test_module_is_looked_for_in_running_and_next_kernel():
     def found(host, **options):
         config = parse_config({"mode": "nvfs", **CUDA, **options})
         return role.module_problems(role.look(host, config), config)
@@ -85,7 +85,7 @@ def test_the_module_is_looked_for_in_the_running_and_the_next_kernel():
     assert any("gds.kernel_module" in line and running in line for line in bad(kernels(node()), mode="nvfs", **CUDA))
 
 
-def test_the_end_of_the_newest_build_log_is_told_where_a_module_lacks():
+def test_end_of_newest_build_log_is_reported_where_module_lacks():
     host = kernels(bare())
     host.files[MAKE_LOG.format("2.9.1")] = "old\n"
     host.files[MAKE_LOG.format("2.26.6")] = "first\nerror: no member\n"
@@ -98,13 +98,13 @@ def test_the_end_of_the_newest_build_log_is_told_where_a_module_lacks():
     assert role.tell(role.look(built, config), config).details == ()
 
 
-def test_packages_that_may_not_be_installed_are_a_problem():
+def test_packages_that_may_not_be_installed_are_problem():
     (line,) = [line for line in bad(bare(), install_enabled=False, **CUDA) if "gds.packages" in line]
     assert "nvidia_gds_install_enabled is false: libcufile-13-0, gds-tools-13-0" in line
     assert not any("gds.packages" in line for line in bad(bare(), **CUDA))
 
 
-def test_a_node_without_a_driver_is_a_problem_only_where_one_is_required():
+def test_node_without_driver_is_problem_only_where_one_is_required():
     host = bare()
     del host.files["/proc/driver/nvidia/version"]
     assert bad(host) == []
@@ -112,7 +112,7 @@ def test_a_node_without_a_driver_is_a_problem_only_where_one_is_required():
     assert "nvidia_gds_required is true and no NVIDIA driver is loaded on this node: install one" in line
 
 
-def test_a_mode_that_is_required_and_not_active_is_a_problem():
+def test_mode_that_is_required_and_not_active_is_problem():
     host = node()
     raid0(host)
     options = {"mode": "p2pdma", "required": True, "mounts": ["/raid"], **CUDA}
@@ -125,13 +125,13 @@ def test_a_mode_that_is_required_and_not_active_is_a_problem():
     assert not any(line.startswith("/raid") for line in role.tell(role.look(host, silent), silent).shown)
 
 
-def test_an_image_is_not_judged_by_the_machine_that_makes_it():
+def test_image_is_not_judged_by_machine_that_makes_it():
     host = node()
     raid0(host)
     assert bad(host, mode="p2pdma", required=True, image_build=True, mounts=["/raid"], **CUDA) == []
 
 
-def test_other_roles_are_told_the_modes_and_what_a_boot_would_bring():
+def test_other_roles_are_reported_modes_and_what_boot_would_bring():
     config = parse_config({"mode": "p2pdma", "mounts": ["/data"], **CUDA})
     told = role.tell(role.look(node(), config), config)
     assert told.facts["mlcluster_gds"]["mounts"] == {"/data": "compat"}
@@ -139,7 +139,7 @@ def test_other_roles_are_told_the_modes_and_what_a_boot_would_bring():
     assert any("reboot needed for RegistryDwords" in line for line in told.shown)
 
 
-def test_a_measurement_is_made_only_where_gdsio_is_there(monkeypatch):
+def test_measurement_is_made_only_where_gdsio_is_there(monkeypatch):
     calls = []
     monkeypatch.setattr(role, "bandwidth", lambda facts, mount, mib: calls.append((mount["path"], mib)) or calls)
     config = parse_config({"bandwidth": True, "bandwidth_mib": 8, "mounts": ["/data"]})
@@ -152,7 +152,7 @@ def test_a_measurement_is_made_only_where_gdsio_is_there(monkeypatch):
     assert len(calls) == 1
 
 
-def test_the_limit_grows_with_what_is_asked():
+def test_limit_grows_with_what_is_asked():
     plain = role.seconds(parse_config({}))
     assert role.seconds(parse_config({"probe_timeout": 60})) > plain
     assert role.seconds(parse_config({"bandwidth": True})) > plain + 300

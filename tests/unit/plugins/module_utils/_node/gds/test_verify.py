@@ -31,7 +31,7 @@ def verdicts(host, asker, required=(), path="/data", active=True):
     return {entry.id: entry for entry in results}
 
 
-def test_a_node_in_compat_mode_of_which_nothing_was_asked():
+def test_node_in_compat_mode_of_which_nothing_was_asked():
     found = verdicts(node(), Asker(OPENED, strict=NO_MODULE, own=TAKEN))
     assert {name: entry.status for name, entry in found.items()} == {
         "gds.driver": "pass",
@@ -45,7 +45,7 @@ def test_a_node_in_compat_mode_of_which_nothing_was_asked():
     assert found["gds.prerequisites"].found["p2pdma"][0] == "udev" or found["gds.prerequisites"].found["nvfs"]
 
 
-def test_compat_mode_fails_where_a_direct_path_is_required_and_says_what_to_do():
+def test_compat_mode_fails_where_direct_path_is_required_and_says_what_to_do():
     found = verdicts(node(), Asker(OPENED, strict=NO_MODULE, own=TAKEN), ["nvfs", "p2pdma"])
     mode = found["gds.mode"]
     assert (mode.status, mode.expected, mode.found, mode.severity) == ("fail", ["nvfs", "p2pdma"], "compat", "monitor")
@@ -67,7 +67,7 @@ def test_compat_mode_will_do_where_it_is_required():
     assert (found["gds.mode"].status, found["gds.mode"].expected) == ("pass", "compat")
 
 
-def test_a_direct_path():
+def test_direct_path():
     host = node()
     load_nvidia_fs(host)
     found = verdicts(host, Asker(outcome(step="open"), strict=TAKEN), ["nvfs"])
@@ -75,7 +75,7 @@ def test_a_direct_path():
     assert found["gds.module"].found == "nvidia-fs 2.27 with nvme"
 
 
-def test_the_other_direct_path_does_not_do():
+def test_other_direct_path_does_not_do():
     host = node()
     enable_p2pdma(host)
     found = verdicts(host, Asker(outcome(step="open"), strict=TAKEN, no_p2pdma=NO_MODULE), ["nvfs"])
@@ -102,7 +102,7 @@ def test_no_library():
     assert verdicts(host, Asker(OPENED), ["compat"])["gds.mode"].status == "fail"
 
 
-def test_a_proprietary_driver_matters_only_for_a_direct_path():
+def test_proprietary_driver_matters_only_for_direct_path():
     host = node()
     host.files["/proc/driver/nvidia/version"] = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue\n"
     asker = Asker(OPENED, strict=NO_MODULE, own=TAKEN)
@@ -111,7 +111,7 @@ def test_a_proprietary_driver_matters_only_for_a_direct_path():
     assert (failed.status, failed.found) == ("fail", "550.54.15 (proprietary kernel module)")
 
 
-def test_a_configuration_that_is_no_json():
+def test_configuration_that_is_no_json():
     host = node()
     host.files["/etc/cufile.json"] = "{"
     found = verdicts(host, Asker(OPENED), ["compat"])
@@ -122,7 +122,7 @@ def test_a_configuration_that_is_no_json():
 @pytest.mark.parametrize(
     ("state", "status"), [("hang", "undeterminable"), ("crash", "undeterminable"), ("refused", "fail")]
 )
-def test_a_library_that_does_not_open(state, status):
+def test_library_that_does_not_open(state, status):
     found = verdicts(node(), Asker(outcome(state, "open")), active=False)
     assert found["gds.library"].status == status
 
@@ -132,7 +132,7 @@ def test_no_answer_is_undeterminable_also_where_something_is_required():
     assert (found["gds.mode"].status, found["gds.mode"].reason) == ("undeterminable", "register was hang")
 
 
-def test_a_wrong_block_isolates_the_node():
+def test_wrong_block_isolates_node():
     found = verdicts(node(), Asker(OPENED, strict=outcome("corrupt", "compare")))
     assert (found["gds.mode"].status, found["gds.mode"].severity) == ("fail", "isolate")
 
@@ -150,7 +150,7 @@ def test_nothing_missing_and_nothing_proved():
     assert found["gds.mode"].status == found["gds.prerequisites"].status == "undeterminable"
 
 
-def test_layout_is_told_and_fails_only_where_it_is_in_the_way():
+def test_layout_is_reported_and_fails_only_where_it_is_in_way():
     host = node()
     raid0(host)
     enable_p2pdma(host)
@@ -195,7 +195,7 @@ def test_module_without_its_version_is_no_pass(required, text):
         ([], "nvme: 1.0\n", "pass"),
     ],
 )
-def test_module_passes_only_with_a_storage_driver(required, modules, status):
+def test_module_passes_only_with_storage_driver(required, modules, status):
     host = node()
     load_nvidia_fs(host, modules or "")
     if modules is None:
@@ -241,7 +241,7 @@ def test_library_whose_answer_is_unknown_is_no_pass(change):
     assert found["gds.library"] == "undeterminable"
 
 
-def test_library_and_driver_without_a_version_are_no_pass():
+def test_library_and_driver_without_version_are_no_pass():
     facts = facts_of_a_direct_path()
     facts["library"]["version"] = facts["driver"]["version"] = None
     found = {one.id: one.message for one in gds_verify.verify(facts) if one.status == "undeterminable"}
@@ -277,7 +277,7 @@ def test_driver_that_nobody_needs_open(changes, status, severity):
     assert (found.status, found.severity) == (status, severity)
 
 
-def test_driver_that_a_mode_needs():
+def test_driver_that_mode_needs():
     facts = facts_of_a_direct_path()
     facts["driver"]["open_module"] = False
     assert {one.id: one for one in gds_verify.verify(facts, ["compat"])}["gds.driver"].status == "not_applicable"
@@ -298,7 +298,7 @@ def test_module_is_missed_where_only_its_path_will_do(required):
     )
 
 
-def test_seconds_of_all_probes_of_a_mount_are_added():
+def test_seconds_of_all_probes_of_mount_are_added():
     facts = facts_of_a_direct_path()
     facts["mounts"][0]["probe"] = {"strict": outcome(), "own": outcome()}
     for number, one in enumerate(facts["mounts"][0]["probe"].values()):
@@ -317,7 +317,7 @@ def test_mode_says_what_was_required(required, expected):
 
 
 @pytest.mark.parametrize(("library", "driver"), [(True, True), (True, False), (False, True)])
-def test_none_is_a_failure_where_library_and_driver_are_there(library, driver):
+def test_none_is_failure_where_library_and_driver_are_there(library, driver):
     facts = facts_of_a_direct_path()
     facts["mounts"][0].update(mode="none", reason="nothing took it", probe={})
     facts["library"]["path"] = facts["library"]["path"] if library else None
@@ -341,7 +341,7 @@ def test_none_is_a_failure_where_library_and_driver_are_there(library, driver):
         ({"nvfs": [], "p2pdma": []}, ["nvfs"], "undeterminable"),
     ],
 )
-def test_prerequisites_of_the_paths_that_are_required(missing, required, status):
+def test_prerequisites_of_paths_that_are_required(missing, required, status):
     facts = facts_of_a_direct_path()
     facts["mounts"][0].update(mode="compat", missing=missing, proof="passive")
     found = {one.id: one for one in gds_verify.verify(facts, required)}["gds.prerequisites"]
@@ -360,7 +360,7 @@ def test_prerequisites_of_the_paths_that_are_required(missing, required, status)
         ("compat", [], "md", "not_applicable"),
     ],
 )
-def test_layout_that_is_in_the_way(mode, required, layout, status):
+def test_layout_that_is_in_way(mode, required, layout, status):
     found = gds_verify._layout({"mode": mode, "path": "/x", "layout": layout}, "not over md", required)
     assert (found.status, found.found, found.message) == (status, layout, "not over md")
     assert found.expected == ("disk" if status == "fail" else None)
@@ -373,7 +373,7 @@ def test_library_whose_status_is_not_zero_is_no_pass(change):
     assert {one.id: one.status for one in gds_verify.verify(facts)}["gds.library"] == "undeterminable"
 
 
-def test_library_without_an_answer_says_why():
+def test_library_without_answer_says_why():
     facts = facts_of_a_direct_path()
     facts["driver_probe"].update(state="hang", reason="it hangs")
     found = {one.id: one for one in gds_verify.verify(facts)}["gds.library"]
@@ -395,7 +395,7 @@ def test_library_without_an_answer_says_why():
 
 
 @pytest.mark.parametrize("change", [{"cu_err": 1}, {"cu_err": None}, {"err": 5001}, {"state": "hang"}])
-def test_compat_mode_is_proved_by_a_file_with_the_nodes_settings(change):
+def test_compat_mode_is_proved_by_file_with_nodes_settings(change):
     facts = gds.survey(node(), ["/data"], True, asker=Asker(OPENED, strict=NO_MODULE, own=TAKEN))
     assert {one.id: one.status for one in gds_verify.verify(facts)}["gds.mode"] == "pass"
     facts["mounts"][0]["probe"]["own"] = {**facts["mounts"][0]["probe"]["own"], **change}

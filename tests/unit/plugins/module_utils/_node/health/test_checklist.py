@@ -41,7 +41,7 @@ def test_every_check_is_complete():
             assert ("expected" in check) == (check["kind"] != "present")
 
 
-def test_a_good_compute_node():
+def test_good_compute_node():
     found = go_through(compute_node(), "compute")
     assert {key: result.status for key, result in found.items()} == dict.fromkeys(
         ["checklist.driver", "checklist.efa", "checklist.gpus", "checklist.scratch"]
@@ -51,7 +51,7 @@ def test_a_good_compute_node():
     assert (found["checklist.driver"].found, found["checklist.efa"].found) == ("580.159.04", "1.43.0")
 
 
-def test_a_compute_node_that_lacks_everything():
+def test_compute_node_that_lacks_everything():
     host = TrainingHost()
     host.files["/sys/bus/pci/devices/0000:00:00.0/vendor"] = "0x8086\n"
     found = go_through(host, "compute")
@@ -67,7 +67,7 @@ def test_a_compute_node_that_lacks_everything():
     assert (found["checklist.gpus"].severity, found["checklist.gpus"].found) == ("isolate", 0)
 
 
-def test_scratch_may_be_a_tenth_smaller_and_no_more():
+def test_scratch_may_be_tenth_smaller_and_no_more():
     host = compute_node()
     host.sizes["/scratch"] = 27_648_000_000_000
     assert go_through(host, "compute")["checklist.scratch"].status == "pass"
@@ -76,7 +76,7 @@ def test_scratch_may_be_a_tenth_smaller_and_no_more():
     assert (result.status, result.expected, result.unit) == ("fail", 27_648_000_000_000, "bytes")
 
 
-def test_a_head_node():
+def test_head_node():
     host = TrainingHost()
     host.files["/sys/bus/pci/devices/0000:00:00.0/vendor"] = "0x8086\n"
     host.files["/opt/amazon/efa_installed_packages"] = "# EFA installer version: 1.26.1\n"
@@ -87,7 +87,7 @@ def test_a_head_node():
 
 
 @pytest.mark.parametrize(("name", "daemon"), [("head", "slurmctld"), ("compute", "slurmd")])
-def test_the_daemon_of_slurm_has_to_run(name, daemon):
+def test_daemon_of_slurm_has_to_run(name, daemon):
     host = TrainingHost()
     host.files["/proc/8/comm"] = "slurmstepd\n"
     host.files["/opt/slurm/bin/sinfo"] = ""
@@ -109,7 +109,7 @@ def test_the_daemon_of_slurm_has_to_run(name, daemon):
         ("c7i.24xlarge", 8, 30_720_000_000_000, set()),
     ],
 )
-def test_values_follow_from_the_instance_type(instance_type, gpus, scratch, skipped):
+def test_values_follow_from_instance_type(instance_type, gpus, scratch, skipped):
     """A type that the table does not know keeps the values of the reference architecture."""
     own = checklist.of_machine(TrainingHost(), "compute", instance_type)
     checks = {check["id"]: check for check in checklist.choose("compute", own)}
@@ -117,7 +117,7 @@ def test_values_follow_from_the_instance_type(instance_type, gpus, scratch, skip
     assert {check["id"] for check in CHECKLISTS["compute"]} - set(checks) == skipped
 
 
-def test_the_volume_is_looked_for_where_it_is():
+def test_volume_is_looked_for_where_it_is():
     host = TrainingHost()
     host.read_json = lambda path: {"path": "/data"} if path == "/var/lib/mlcluster/local_storage.json" else None
     (scratch,) = (
@@ -129,7 +129,7 @@ def test_the_volume_is_looked_for_where_it_is():
     assert checklist.of_machine(host, "head", "p5.48xlarge") == {}
 
 
-def test_a_container():
+def test_container():
     host = good_node()
     host.files["/usr/local/cuda/version.json"] = json.dumps({"cuda": {"version": "12.2.2"}})
     found = go_through(host, "container")
@@ -141,7 +141,7 @@ def test_a_container():
     }
 
 
-def test_a_container_without_anything_and_one_that_does_not_answer():
+def test_container_without_anything_and_one_that_does_not_answer():
     assert {key: result.status for key, result in go_through(TrainingHost(), "container").items()} == {
         "checklist.cuda": "fail",
         "checklist.nccl": "fail",
@@ -165,7 +165,7 @@ def test_what_nvidia_smi_cannot_tell():
     assert (found["checklist.gpus"].status, found["checklist.driver"].status) == ("undeterminable", "pass")
 
 
-def test_a_site_sets_its_own_values():
+def test_site_sets_its_own_values():
     host = compute_node()
     host.files["/local"] = ""
     host.sizes["/local"] = 3_700_000_000_000
@@ -218,7 +218,7 @@ def test_everything_unknown_is_named_at_once():
         ("docker", {"skip": "yes"}),
     ],
 )
-def test_a_value_that_no_check_can_use_is_refused(key, values):
+def test_value_that_no_check_can_use_is_refused(key, values):
     with pytest.raises(NodeError) as refused:
         checklist.choose("compute", {f"checklist.{key}": values})
     [(name, value)] = values.items()
@@ -263,7 +263,7 @@ def test_what_cannot_be_compared_is_no_pass(kind, found, wanted, status):
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
-def test_fact_that_reads_nothing_is_not_there(text):
+def test_fact_that_reads_nothing_is_missing(text):
     check = {"id": "head.x", "kind": "present", "fact": "x", "what": "x"}
     (one,) = checklist.evaluate([check], {"x": text})
     assert (one.status, one.reason) == ("undeterminable", "x reads nothing")

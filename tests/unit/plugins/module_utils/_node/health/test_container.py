@@ -95,7 +95,7 @@ def test_one_that_fits_its_host():
     }  # fmt: skip
 
 
-def test_without_the_hosts_facts_nothing_that_needs_them_is_a_pass():
+def test_without_hosts_facts_nothing_that_needs_them_is_pass():
     found = statuses(container())
     needing = ("nccl", "plugin", "libfabric", "gpus", "efa", "mounts")
     assert {found[f"container.{name}"] for name in needing} == {"undeterminable"}
@@ -103,7 +103,7 @@ def test_without_the_hosts_facts_nothing_that_needs_them_is_a_pass():
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema": "other/1"}', None])
-def test_facts_that_are_damaged_or_of_an_earlier_boot_are_none(text):
+def test_facts_that_are_damaged_or_of_earlier_boot_are_none(text):
     host = container()
     host.files[FACTS] = text or facts(boot_id="before")
     assert statuses(host)["container.mounts"] == "undeterminable"
@@ -117,7 +117,7 @@ def without_gpus(host):
 
 
 @pytest.mark.parametrize("check", ["container.driver", "container.driver_for_cuda", "container.cuda_init"])
-def test_gpus_with_an_unreadable_driver_are_undeterminable(check):
+def test_gpus_with_unreadable_driver_are_undeterminable(check):
     host = container()
     host.files[FACTS] = facts()
     del host.files["/proc/driver/nvidia/version"]
@@ -137,21 +137,21 @@ def test_facts_without_what_is_compared_are_undeterminable(fact, check):
     assert statuses(host)[check] == "undeterminable"
 
 
-def test_facts_without_a_boot_id_are_none():
+def test_facts_without_boot_id_are_none():
     host = container()
     del host.files[BOOT]
     host.files[FACTS] = facts(boot_id=None)
     assert statuses(host)["container.root"] == "undeterminable"
 
 
-def test_unmounted_volume_of_the_host_is_undeterminable():
+def test_unmounted_volume_of_host_is_undeterminable():
     host = container()
     host.files[FACTS] = facts(volumes=[{"path": "/local", "device": None}])
     found = scan(host)["container.mounts"]
     assert (found.status, found.scope.device) == ("undeterminable", "/local")
 
 
-def test_root_directory_on_the_volume_is_no_mount_of_it():
+def test_root_directory_on_volume_is_no_mount_of_it():
     host = container()
     host.files[FACTS] = facts()
     host.files["/proc/self/mountinfo"] = "29 1 9:127 /enroot/data/job / rw - xfs /dev/md127 rw\n"
@@ -223,7 +223,7 @@ def test_what_does_not_fit_is_named(change, check, status, told):
     assert (found.status, found.message) == (status, told)
 
 
-def test_component_that_only_the_host_has_is_not_left_out():
+def test_component_that_only_host_has_is_not_left_out():
     host = container()
     host.files[FACTS] = facts()
     del host.files[PLUGIN]
@@ -246,18 +246,18 @@ def test_what_is_asked_for_has_to_be_there(torch, require, status):
     assert statuses(container(**torch), require)["container.pytorch"] == status
 
 
-def test_an_import_that_fails_for_another_module_is_a_failure():
+def test_import_that_fails_for_another_module_is_failure():
     host = container(**{"pytorch.error": "libcudnn.so.9: cannot open shared object file"})
     assert "libcudnn.so.9" in scan(host)["container.pytorch"].message
 
 
-def test_the_nccl_of_pytorchs_wheels_counts_where_the_linker_has_none():
+def test_nccl_of_pytorchs_wheels_counts_where_linker_has_none():
     host = container()
     host.loads["libnccl.so.2"] = {"error": "not found"}
     assert health_container.look(host)["nccl.version"] == "2.27.7"
 
 
-def test_a_share_of_the_gpus_is_enough_for_a_job_that_asked_for_it(monkeypatch):
+def test_share_of_gpus_is_enough_for_job_that_asked_for_it(monkeypatch):
     host = container()
     host.files[FACTS] = facts()
     for number in range(4):
@@ -267,7 +267,7 @@ def test_a_share_of_the_gpus_is_enough_for_a_job_that_asked_for_it(monkeypatch):
     assert statuses(host)["container.gpus"] == "pass"
     monkeypatch.setenv("SLURM_GPUS_ON_NODE", "5")
     assert statuses(host)["container.gpus"] == "fail"
-    # What says nothing is no share.
+    # What says nothing is not a share.
     monkeypatch.setenv("SLURM_GPUS_ON_NODE", "gpu:4")
     assert statuses(host)["container.gpus"] == "fail"
 
@@ -282,7 +282,7 @@ def test_job_without_gpus_proves_none(monkeypatch):
     assert (found.status, found.reason) == ("not_applicable", "the job has no GPUs")
 
 
-def test_a_machine_without_any_of_it(monkeypatch):
+def test_machine_without_any_of_it(monkeypatch):
     monkeypatch.setattr(health_container.shutil, "which", lambda program: None)
     host = TrainingHost()
     host.files[BOOT] = "this\n"
@@ -293,7 +293,7 @@ def test_a_machine_without_any_of_it(monkeypatch):
     assert set(found.values()) == {"not_applicable"}
 
 
-def test_an_unreadable_mount_table_proves_no_container():
+def test_unreadable_mount_table_proves_no_container():
     host = container()
     host.files[FACTS] = facts()
     del host.files["/proc/self/mountinfo"]
@@ -305,7 +305,7 @@ def test_an_unreadable_mount_table_proves_no_container():
     ("root", "status"),
     [("259:1 /", "pass"), ("0:77 /", "fail"), ("0:77 /enroot/data/a", "pass"), (None, "undeterminable")],
 )
-def test_what_has_the_root_of_its_host_is_no_container(root, status):
+def test_what_has_root_of_its_host_is_no_container(root, status):
     host = container()
     host.files[FACTS] = facts(root=root)
     assert statuses(host)["container.root"] == status
@@ -323,7 +323,7 @@ def child(tmp_path, **files):
     return ask_child(Host(), script, [], health_container._KEYS, 600, python=[PYTHON, "-I"])
 
 
-def test_the_child_tells_versions_and_reads_a_source_tree_of_megatron(tmp_path):
+def test_child_tells_versions_and_reads_source_tree_of_megatron(tmp_path):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch/__init__.py").write_text(
         "import types\n__version__ = '2.9.1+cu130'\nversion = types.SimpleNamespace(cuda='13.0')\n"
@@ -343,7 +343,7 @@ def test_the_child_tells_versions_and_reads_a_source_tree_of_megatron(tmp_path):
         ("raise OSError('libcudnn.so.9')", {"pytorch.error": "libcudnn.so.9"}),
     ],
 )
-def test_the_child_tells_missing_from_broken(tmp_path, source, expected):
+def test_child_tells_missing_from_broken(tmp_path, source, expected):
     if source:
         (tmp_path / "torch").mkdir()
         (tmp_path / "torch/__init__.py").write_text(source)
@@ -362,14 +362,14 @@ def test_the_child_tells_missing_from_broken(tmp_path, source, expected):
         ({"libfabric.version": ""}, "container.libfabric", "the host's facts give '' as the version of libfabric"),
     ],
 )
-def test_facts_of_the_host_that_are_unknown_prove_nothing(changes, check, words):
+def test_facts_of_host_that_are_unknown_prove_nothing(changes, check, words):
     host = container()
     host.files[FACTS] = facts(**changes)
     found = scan(host)[check]
     assert found.status == "undeterminable" and words in found.reason
 
 
-def test_facts_that_lack_a_version_prove_nothing():
+def test_facts_that_lack_version_prove_nothing():
     host = container()
     document = json.loads(facts())
     del document["plugin.version"]
@@ -379,7 +379,7 @@ def test_facts_that_lack_a_version_prove_nothing():
     assert statuses(host)["container.plugin"] == "pass"
 
 
-def test_version_inside_that_is_none_proves_nothing():
+def test_version_inside_that_is_invalid_proves_nothing():
     host = container(**{"megatron.version": "N/A"})
     host.files[FACTS] = facts(**{"megatron.version": None})
     found = scan(host)["container.megatron"]
@@ -420,14 +420,14 @@ def test_linker_s_nccl_comes_before_that_of_pytorch():
     assert not health_container.look(host).get("nccl.version")
 
 
-def test_libcuda_has_the_version_of_its_name():
+def test_libcuda_has_version_of_its_name():
     host = container()
     assert health_container.look(host)["libcuda"] == DRIVER
     host.links["/usr/lib/x86_64-linux-gnu/libcuda.so.1"] = "/x/libcuda.so.1"
     assert health_container.look(host)["libcuda"] is None
 
 
-def test_facts_of_a_host_say_whose_they_are():
+def test_facts_of_host_say_whose_they_are():
     host = container()
     found = health_container.host_facts(host)
     assert (found["schema"], found["boot_id"], found["efa"], found["root"]) == (
@@ -439,11 +439,11 @@ def test_facts_of_a_host_say_whose_they_are():
 
 
 @pytest.mark.parametrize(("root", "known"), [("0:77 /", True), ("0:77 ", False), (7, False), ("a:77 /", False)])
-def test_shape_of_a_root(root, known):
+def test_shape_of_root(root, known):
     assert health_container.is_root(root) is known
 
 
-def test_python_that_is_not_there_has_no_pytorch(monkeypatch):
+def test_python_that_is_missing_has_no_pytorch(monkeypatch):
     monkeypatch.setattr(health_container.shutil, "which", lambda program: None)
     found = health_container.look(container())
     assert (found["pytorch.version"], found["megatron.version"]) == (None, None)
@@ -486,7 +486,7 @@ def test_component_against_its_host(inside, outside, least, status, words):
         assert (found.found, found.expected) == ("2.28.9", least or outside["nccl.version"])
 
 
-def test_component_that_is_no_part_of_the_host_needs_none():
+def test_component_that_is_no_part_of_host_needs_none():
     found = health_container._component("pytorch", {"pytorch.version": "2.9"}, None, False, None)
     assert (found.status, found.expected) == ("pass", None)
     assert health_container._component("pytorch", {"pytorch.version": None}, {}, True, None).expected == "any version"
@@ -513,7 +513,7 @@ def test_devices_are_counted(key, inside, there, share, status):
         assert (found.expected, found.found, found.unit) == (there, inside, "things")
 
 
-def test_each_volume_has_a_verdict():
+def test_each_volume_has_verdict():
     host = container()
     volumes = [
         {"path": "/local", "device": "9:127"}, {"path": "/b", "device": None}, {"path": "/c", "device": "9:1"}

@@ -66,7 +66,7 @@ def net(conf="", inside=4, outside=4):
     return container_loads.verify_net(Container(conf), inside, outside)
 
 
-def test_plugin_on_the_library_path_passes(image, monkeypatch):
+def test_plugin_on_library_path_passes(image, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "ofi"))
     found = net("NCCL_NET_PLUGIN=ofi\n")
     assert found.status == "pass" and found.scope.device == str(image / "ofi/libnccl-net-ofi.so")
@@ -85,7 +85,7 @@ def test_default_name_is_tried_alone(image, monkeypatch):
     assert net().status == "pass"
 
 
-def test_first_directory_of_the_library_path_wins(image, monkeypatch):
+def test_first_directory_of_library_path_wins(image, monkeypatch):
     (image / "ofi/libnccl-net.so").symlink_to("libnccl-net-ofi.so")
     monkeypatch.setenv("LD_LIBRARY_PATH", f"{image}/sharp:{image}/ofi")
     found = net()
@@ -95,7 +95,7 @@ def test_first_directory_of_the_library_path_wins(image, monkeypatch):
     assert net().status == "pass"
 
 
-def test_plugin_that_does_not_load_fails_in_the_loaders_words(image, monkeypatch):
+def test_plugin_that_does_not_load_fails_in_loaders_words(image, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "ofi"))
     (image / "ofi/libfabric-made.so.1").unlink()
     found = net("NCCL_NET_PLUGIN=ofi\n")
@@ -103,7 +103,7 @@ def test_plugin_that_does_not_load_fails_in_the_loaders_words(image, monkeypatch
     assert "libfabric-made.so.1: cannot open shared object file" in found.message
 
 
-def test_missing_version_of_a_symbol_fails(image, monkeypatch):
+def test_missing_version_of_symbol_fails(image, monkeypatch):
     script = image / "versions"
     script.write_text("FABRIC_1.0 { global: fi_version; };")
     build(
@@ -165,7 +165,7 @@ def test_cuda_has_to_start(image, monkeypatch, init, version, status, words):
     assert container_loads.verify_cuda(Host(), None, 0).status == "not_applicable"
 
 
-def test_libcuda_that_is_none_fails(image, monkeypatch):
+def test_libcuda_that_is_invalid_fails(image, monkeypatch):
     (image / "cuda").mkdir()
     (image / "cuda/libcuda.so.1").write_text("no library")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "cuda"))
@@ -196,7 +196,7 @@ class Answers(Host):
     "answer",
     [hanging("python3", 30), CommandResult(0, "", ""), CommandResult(0, "{}", ""), CommandResult(0, "[1]", "")],
 )
-def test_child_without_an_answer_is_undeterminable(answer):
+def test_child_without_answer_is_undeterminable(answer):
     assert container_loads.verify_cuda(Answers(answer), "580.95.05", 8).status == "undeterminable"
 
 
@@ -219,7 +219,7 @@ def plain(monkeypatch):
         ("NCCL_DEBUG", "INFO", "not_applicable"),
     ],
 )  # fmt: skip
-def test_settings_that_decide_the_transport_are_judged(plain, name, value, status):
+def test_settings_that_decide_transport_are_judged(plain, name, value, status):
     plain.setenv(name, value)
     found = container_loads.verify_settings(Container())
     assert (found.id, found.status) == ("container.nccl_env", status)
@@ -228,7 +228,7 @@ def test_settings_that_decide_the_transport_are_judged(plain, name, value, statu
     assert status != "fail" or f"{name}={value} in the environment: " in found.message
 
 
-def test_setting_of_a_file_is_named_by_it(plain):
+def test_setting_of_file_is_named_by_it(plain):
     found = container_loads.verify_settings(Container("NCCL_SHM_DISABLE=1\n"))
     assert (found.status, found.message.partition(": ")[0]) == ("fail", "NCCL_SHM_DISABLE=1 in /etc/nccl.conf")
     assert container_loads.verify_settings(Container()).status == "not_applicable"
@@ -243,7 +243,7 @@ def test_setting_of_a_file_is_named_by_it(plain):
         ("NCCL_NET=Socket\n", {"NCCL_SHM_DISABLE": "1"}, "Unset NCCL_SHM_DISABLE in the image or in the job;"),
     ],
 )
-def test_hint_says_what_a_job_can_clear_and_what_it_cannot(plain, conf, variables, hint):
+def test_hint_says_what_job_can_clear_and_what_it_cannot(plain, conf, variables, hint):
     for name, value in variables.items():
         plain.setenv(name, value)
     found = container_loads.verify_settings(Container(conf))
@@ -251,12 +251,12 @@ def test_hint_says_what_a_job_can_clear_and_what_it_cannot(plain, conf, variable
     assert ("Remove NCCL_NET from /etc/nccl.conf" in found.hint) is ("NCCL_NET=" in conf)
 
 
-def test_network_of_a_file_that_no_job_can_clear_says_so(plain):
+def test_network_of_file_that_no_job_can_clear_reports_it(plain):
     found = container_loads.verify_net(Container("NCCL_NET=Socket\n"), 4, 4)
     assert found.status == "fail" and found.hint.startswith("Remove NCCL_NET from /etc/nccl.conf of the image")
     plain.setenv("NCCL_NET", "Socket")
     assert container_loads.verify_net(Container(), 4, 4).hint.startswith("Unset NCCL_NET in the image or in the job")
 
 
-def test_variables_that_a_job_clears_leave_the_plugin_its_name():
+def test_variables_that_job_clears_leave_plugin_its_name():
     assert set(TRANSPORT) - set(CLEARED) == {"NCCL_NET_PLUGIN"}

@@ -67,7 +67,7 @@ def told_by(request):
     return HOSTS[request.param]
 
 
-def test_a_good_node_by_either_source(told_by):
+def test_good_node_by_either_source(told_by):
     found = by_id(told_by())
     assert set(found) == {f"dcgm.{name}" for name in NAMES}
     assert found["dcgm.power"].reason == "57.43 W on 2 GPUs; nothing says what it should be"
@@ -94,16 +94,16 @@ def test_what_is_wrong_with_one_gpu_names_it(told_by, name, value, severity):
     assert one.found["gpu1"] == float(value)
 
 
-def test_the_worst_xid_counts_and_a_site_may_allow_some(told_by):
+def test_worst_xid_counts_and_site_may_allow_some(told_by):
     host = told_by(xid="79")
     assert by_id(host)["dcgm.xid"].hint
     assert by_id(host, allowed_xids=[79])["dcgm.xid"].status == "pass"
-    # One that only says that an application failed is no fault of the node.
+    # One that only says that an application failed is not a fault of the node.
     assert by_id(told_by(xid="13"))["dcgm.xid"].status == "pass"
 
 
 @pytest.mark.parametrize("name", ["ecc_uncorrected", "remap_failure", "temperature"])
-def test_a_gpu_of_which_dcgm_does_not_tell_a_figure_is_no_pass(told_by, name):
+def test_gpu_of_which_dcgm_does_not_tell_figure_is_no_pass(told_by, name):
     one = by_id(told_by(**{name: "N/A"}), most_celsius=80)[f"dcgm.{name}"]
     assert one.status == "undeterminable" and one.message.startswith("gpu1 DCGM_FI_DEV_")
     assert one.message.endswith("reads 'N/A'")
@@ -111,7 +111,7 @@ def test_a_gpu_of_which_dcgm_does_not_tell_a_figure_is_no_pass(told_by, name):
     assert by_id(told_by(xid="N/A"))["dcgm.xid"].status == "pass"
 
 
-def test_temperatures_are_judged_where_a_site_says_how(told_by):
+def test_temperatures_are_judged_where_site_says_how(told_by):
     assert by_id(told_by(), most_celsius=80)["dcgm.temperature"].status == "pass"
     hot = by_id(told_by(temperature="91"), most_celsius=80)["dcgm.temperature"]
     assert (hot.status, hot.severity, hot.scope.device) == ("fail", "monitor", "gpu1")
@@ -135,7 +135,7 @@ def test_what_dcgm_does_not_know_is_no_figure(told_by, blank):
         served("# nothing\n"),
     ],
 )
-def test_a_dcgm_that_runs_and_does_not_tell_proves_nothing(host):
+def test_dcgm_that_runs_and_does_not_tell_proves_nothing(host):
     (one,) = health_dcgm.check_dcgm(host)
     assert (one.id, one.status) == ("dcgm.fields", "undeterminable")
 
@@ -150,14 +150,14 @@ def test_without_dcgm_there_is_nothing_to_say(host, words):
     assert host.calls == []
 
 
-def test_parts_of_a_gpu_count_by_the_worst():
+def test_parts_of_gpu_count_by_worst():
     lines = [f'DCGM_FI_DEV_XID_ERRORS{{gpu="0",GPU_I_ID="{at}"}} {value}' for at, value in enumerate((0, 94, 0))]
     assert health_dcgm.parse_exporter("\n".join(lines))[0]["xid"] == {"gpu0": "94"}
     lines.append('DCGM_FI_DEV_XID_ERRORS{gpu="0",GPU_I_ID="9"} ERR!')
     assert health_dcgm.parse_exporter("\n".join(lines))[0]["xid"] == {"gpu0": "ERR!"}
 
 
-def test_every_figure_is_in_the_text_of_prometheus():
+def test_every_figure_is_in_text_of_prometheus():
     results = tuple(health_dcgm.check_dcgm(engine(dmon(xid="79"))))
     text = report_formats.prometheus([Report("n1", "2026-01-31T12:00:00Z", {}, results)])
     assert 'mlcluster_check_value{node="n1",check="dcgm.power",number="1",unit="W",key="gpu1"} 57.43\n' in text
@@ -181,7 +181,7 @@ def test_gpu_that_only_other_metrics_name_is_no_pass():
 
 
 @pytest.mark.parametrize(("there", "status"), [(2, None), (3, "undeterminable"), (0, None)])
-def test_gpu_of_the_driver_that_dcgm_lacks_is_named(told_by, there, status):
+def test_gpu_of_driver_that_dcgm_lacks_is_named(told_by, there, status):
     host = told_by()
     for number in range(there):
         host.files[f"/proc/driver/nvidia/gpus/0000:{number:02x}:00.0/information"] = "Model: x\n"
@@ -231,7 +231,7 @@ def test_word_that_is_no_figure(word):
 @pytest.mark.parametrize(
     ("word", "value"), [("0", 0), ("0.5", 0.5), ("2147483631", 2147483631), ("2147483636", 2147483636)]
 )
-def test_word_that_is_a_figure(word, value):
+def test_word_that_is_figure(word, value):
     assert health_dcgm.figure(word) == value
 
 
@@ -252,14 +252,14 @@ def test_exporter_is_asked_where_something_listens_on_its_port(name, row, status
 
 
 @pytest.mark.parametrize(("most", "status"), [(45, "pass"), (44.9, "fail"), (0, "fail")])
-def test_temperature_may_be_the_highest_that_is_allowed(told_by, most, status):
+def test_temperature_may_be_highest_that_is_allowed(told_by, most, status):
     found = by_id(told_by(), most_celsius=most)["dcgm.temperature"]
     assert (found.status, found.expected) == (status, most)
     # That of the memory has no bound.
     assert by_id(told_by(), most_celsius=0)["dcgm.memory_temperature"].status == "not_applicable"
 
 
-def test_gpus_are_named_in_the_order_of_their_numbers():
+def test_gpus_are_named_in_order_of_their_numbers():
     rows = [f"GPU {at} {' '.join({**GOOD, 'ecc_uncorrected': 'ERR!'}.values())}" for at in (10, 2, 1)]
     found = by_id(engine("\n".join(rows)))["dcgm.ecc_uncorrected"]
     assert [part.split()[0] for part in found.message.split("; ")] == ["gpu1", "gpu2", "gpu10"]
@@ -269,12 +269,12 @@ def test_gpus_are_named_in_the_order_of_their_numbers():
     ("words", "kept"),
     [(("1", "3", "2"), "3"), (("N/A", "3"), "N/A"), (("3", "ERR!", "9"), "ERR!"), (("1", "1.0"), "1")],
 )
-def test_of_several_words_the_worst_is_kept(words, kept):
+def test_of_several_words_worst_is_kept(words, kept):
     lines = [f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",GPU_I_ID="{at}"}} {word}' for at, word in enumerate(words)]
     assert health_dcgm.parse_exporter("\n".join(lines))[0]["power"] == {"gpu0": kept}
 
 
-def test_xid_of_two_gpus_has_the_severity_of_the_worse():
+def test_xid_of_two_gpus_has_severity_of_worse():
     values = [[{**GOOD, "xid": xid}[name] for name in NAMES] for xid in ("48", "79")]
     text = "\n".join(f"GPU {at} {' '.join(row)}" for at, row in enumerate(values))
     found = by_id(engine(text))["dcgm.xid"]

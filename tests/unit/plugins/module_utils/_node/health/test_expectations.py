@@ -29,7 +29,7 @@ SITE = {
 }
 
 
-def test_a_site_counts_for_all_and_a_type_over_it():
+def test_site_counts_for_all_and_type_over_it():
     assert health_expect.problems(SITE) == []
     found = health_expect.resolve(SITE, "p5.48xlarge")
     assert found.versions == {"driver": ">=580.95", "kernel": "6.8.0-1030-aws"}
@@ -42,7 +42,7 @@ def test_a_site_counts_for_all_and_a_type_over_it():
     assert SITE["versions"]["kernel"] == "6.8.0-*"
 
 
-def test_the_example_of_the_documentation_is_one():
+def test_example_of_documentation_is_one():
     text = (Path(__file__).parents[6] / "docs" / "health.md").read_text(encoding="utf-8")
     (block,) = (
         found for found in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "node_health_expectations" in found
@@ -63,7 +63,7 @@ def test_nothing_expected_is_nothing_judged():
     assert health_expect.check_services(TrainingHost(), nothing) == []
 
 
-def test_types_that_could_not_be_used_are_told():
+def test_types_that_could_not_be_used_are_reported():
     found = health_expect.resolve({"types": {"*": {"gpus": 8}}}, None)
     (one,) = health_expect.check_devices(TrainingHost(), found)
     assert (one.id, one.status, "* of the expectations" in one.reason) == ("expect.type", "undeterminable", True)
@@ -138,7 +138,7 @@ def test_versions(wanted, have, status):
     assert (one.id, one.status, one.scope.device, one.expected) == ("expect.version", status, "driver", wanted)
 
 
-def test_a_version_that_could_not_be_found_out_is_no_failure():
+def test_version_that_could_not_be_found_out_is_no_failure():
     expect = health_expect.resolve({"versions": {"efa_driver": "3.*", "package zsh": ">=5"}}, None)
     assert health_expect.packages(expect) == ("zsh",)
     found = health_expect.judge_versions(expect, {}, ["efa_driver"])
@@ -207,7 +207,7 @@ def test_services_answer_under_each_of_their_names():
     assert {one.status for one in health_expect.check_services(host, expect)} == {"undeterminable"}
 
 
-def test_xids_that_a_site_allows_are_counted_and_do_not_count():
+def test_xids_that_site_allows_are_counted_and_do_not_count():
     host = good_node()
     line = "2026-01-31T11:{:02}:00+0000 ip-10-0-0-1 kernel: NVRM: Xid (PCI:0000:51:00): {}, pid=1, what\n"
     host.commands["journalctl -k"] += line.format(1, 79) + line.format(2, 79) + line.format(3, 13)
@@ -219,7 +219,7 @@ def test_xids_that_a_site_allows_are_counted_and_do_not_count():
     assert strict["gpu.xid_count"].found == patient["gpu.xid_count"].found == {"79": 2, "13": 1, "total": 3}
 
 
-def test_mig_that_a_site_expects():
+def test_mig_that_site_expects():
     host = good_node()
     for document, split in ((eight_gpus(), False), (eight_gpus().replace("_mig>Disabled<", "_mig>Enabled<"), True)):
         host.commands["nvidia-smi -q -x"] = document

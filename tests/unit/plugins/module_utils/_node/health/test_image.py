@@ -50,7 +50,7 @@ def image(host, **options):
     return {one.id: one for one in check_image(host, Slurm(host), options.pop("image", IMAGE), **options)}
 
 
-def test_what_is_said_inside_stands_under_the_image(host):
+def test_what_is_reported_inside_stands_under_image(host):
     host.commands[f"{BIN}/srun --quiet"] = CommandResult(1, f"pyxis: chatter\n{json.dumps(INSIDE.to_dict())}\n", "")
     found = image(host)
     assert found["container.image"].found == "2 checks inside"
@@ -78,7 +78,7 @@ def test_another_user_may_start_it(host):
         (0, "", "undeterminable", "gave no report: it said nothing"),
     ],
 )  # fmt: skip
-def test_a_container_that_says_nothing(host, rc, stderr, status, words):
+def test_container_that_says_nothing(host, rc, stderr, status, words):
     host.commands[f"{BIN}/srun --quiet"] = CommandResult(rc, "{torn", stderr)
     one = image(host)["container.image"]
     assert one.status == status and words in (one.message or one.reason)
@@ -123,7 +123,7 @@ def test_where_there_is_no_way_to_try_it(host, change, status, words, monkeypatc
 
 
 @pytest.mark.parametrize("name", ["/fsx/a.sqsh", "nvcr.io#nvidia/pytorch:25.10-py3", "docker://r#n", "a,b"])
-def test_name_of_an_image_is_taken(name):
+def test_name_of_image_is_taken(name):
     assert health_image.image_problem(name) is None
 
 
@@ -158,14 +158,14 @@ def test_node_without_gpus_asks_for_none(host):
     assert "--gres" not in command_of(host)
 
 
-def test_name_of_slurm_and_name_of_the_host_are_one_node(host):
+def test_name_of_slurm_and_name_of_host_are_one_node(host):
     record = NODE.replace("NodeName=n1", "NodeName=queue-1").format("IDLE", "")
     host.commands[f"{BIN}/scontrol --details"] = record
     assert image(answering(host))["container.image"].status == "pass"
     assert "--nodelist=queue-1 " in command_of(host)
 
 
-def test_runtime_that_runs_is_the_one_that_a_container_gets(host, monkeypatch):
+def test_runtime_that_runs_is_one_that_container_gets(host, monkeypatch):
     monkeypatch.setattr(health_image.sys, "path", ["/usr/lib", "/tmp/new.pyz"])
     image(answering(host))
     assert "--container-mounts=/tmp/new.pyz:/tmp/new.pyz," in command_of(host)
@@ -175,7 +175,7 @@ def test_runtime_that_runs_is_the_one_that_a_container_gets(host, monkeypatch):
     assert health_image.runtime_path(host) is None
 
 
-def test_image_of_a_registry_is_no_file(host):
+def test_image_of_registry_is_no_file(host):
     assert image(answering(host), image="nvcr.io#nvidia/pytorch:25.10-py3")["container.image"].status == "pass"
 
 
@@ -184,7 +184,7 @@ def test_only_another_user_needs_runuser(host):
     assert not any("runuser" in line for line in host.calls)
 
 
-def test_verdict_says_how_long_the_container_took(host):
+def test_verdict_says_how_long_container_took(host):
     moments = iter([1.0, 3.25049])
     host.monotonic = lambda: next(moments)
     assert image(answering(host))["container.image"].seconds == 2.25
@@ -213,7 +213,7 @@ def test_end_of_what_srun_says_is_kept(host):
     assert one.reason.endswith(": a" + "b" * 299)
 
 
-def test_facts_that_cannot_be_written_are_a_reason(host):
+def test_facts_that_cannot_be_written_are_reason(host):
     def refuse(path, text, mode=0o644):
         raise PermissionError(13, "Permission denied")
 
@@ -223,7 +223,7 @@ def test_facts_that_cannot_be_written_are_a_reason(host):
     assert host.gone and one.scope.device == IMAGE
 
 
-def test_facts_of_the_host_are_there_while_the_container_runs(host):
+def test_facts_of_host_are_there_while_container_runs(host):
     seen, run = [], host.run
 
     def watched(argv, *more, **options):

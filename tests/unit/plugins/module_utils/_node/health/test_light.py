@@ -39,7 +39,7 @@ def verdict(results):
 # A host that runs no programs.
 
 
-def test_a_light_host_runs_only_what_is_named():
+def test_light_host_runs_only_what_is_named():
     host = good_node()
     light = health_checks.running_only(host, "journalctl")
     assert light.run(["journalctl", "-k"]).rc == 0
@@ -49,7 +49,7 @@ def test_a_light_host_runs_only_what_is_named():
     assert light.read_text("/proc/4711/comm") == "slurmd\n"
 
 
-def test_the_light_checks_start_nothing_but_the_reader_of_the_kernel_log():
+def test_light_checks_start_nothing_but_reader_of_kernel_log():
     host = gpu_node()
     health_checks.check_efa(host, FABRIC)
     health_checks.check_accelerators(host, CHIPS)
@@ -74,7 +74,7 @@ def test_efa_devices_are_counted(devices, wishes, expected):
     assert verdict(health_checks.check_efa(good_node(devices), wishes)) == [expected]
 
 
-def test_a_device_without_its_driver_fails():
+def test_device_without_its_driver_fails():
     host = good_node(31)
     efa_device(host, 31, bound=False)
     found = health_checks.check_efa(host, FABRIC)[0]
@@ -130,20 +130,20 @@ def test_neuron_devices_are_counted(nodes, status):
     assert health_checks.check_xids(host, CHIPS)[0].status == "not_applicable"
 
 
-def test_a_neuron_driver_on_an_unknown_machine():
+def test_neuron_driver_on_unknown_machine():
     host = TrainingHost()
     host.files["/sys/module/neuron/version"] = "2.24.7.0\n"
     assert health_checks.check_accelerators(host, CHIPS)[1].status == "undeterminable"
 
 
-def test_a_node_without_accelerators():
+def test_node_without_accelerators():
     host = TrainingHost()
     efa_device(host, 0)
     assert verdict(health_checks.check_accelerators(host, CHIPS)) == [("gpu.count", "not_applicable", "none")]
     assert verdict(health_checks.check_xids(host, CHIPS)) == [("gpu.xid", "not_applicable", "none")]
 
 
-def test_xids_since_the_boot():
+def test_xids_since_boot():
     host = gpu_node()
     assert health_checks.check_xids(host, CHIPS)[0].status == "pass"
     host.commands["journalctl -k"] = (
@@ -183,7 +183,7 @@ def volume_node(state="intact", options="rw", boot="this\n", **changes):
     return host
 
 
-def test_a_volume_that_is_there():
+def test_volume_that_is_there():
     assert verdict(health_checks.check_storage(volume_node())) == [
         ("storage.record", "pass", "none"),
         ("storage.mounted", "pass", "none"),
@@ -199,14 +199,14 @@ def test_a_volume_that_is_there():
         (volume_node(options="ro"), ("storage.mounted", "fail", "isolate")),
     ],
 )
-def test_what_the_boot_unit_found_and_what_became_of_it(host, last):
+def test_what_boot_unit_found_and_what_became_of_it(host, last):
     assert verdict(health_checks.check_storage(host))[-1] == last
 
 
 ROOT = "29 1 8:1 / / rw - ext4 /dev/root rw\n"
 
 
-def test_a_boot_unit_that_was_ended_early_leaves_nobody_in_doubt_whether_the_volume_is_there():
+def test_boot_unit_that_was_ended_early_leaves_nobody_in_doubt_whether_volume_is_there():
     """Its record is still that of the boot before, and a gate that is open lets pass what is only not known."""
     host = volume_node(boot="another\n")
     unknown = ("storage.record", "undeterminable", "none")
@@ -215,7 +215,7 @@ def test_a_boot_unit_that_was_ended_early_leaves_nobody_in_doubt_whether_the_vol
     assert verdict(health_checks.check_storage(host)) == [unknown, ("storage.mounted", "fail", "reset")]
 
 
-def test_a_volume_that_nobody_wants_any_more_is_not_missed():
+def test_volume_that_nobody_wants_any_more_is_not_missed():
     host = volume_node("none")
     host.files["/proc/self/mountinfo"] = ""
     assert verdict(health_checks.check_storage(host)) == [("storage.record", "not_applicable", "none")]
@@ -241,7 +241,7 @@ def test_a_volume_that_nobody_wants_any_more_is_not_missed():
         ({RECORD: None, CONFIG: None}, ("storage.record", "not_applicable", "none")),
     ],
 )
-def test_a_volume_that_is_not_there(changes, last):
+def test_volume_that_is_missing(changes, last):
     host = volume_node()
     host.files.update({path: text for path, text in changes.items() if text is not None})
     for path in (path for path, text in changes.items() if text is None):
@@ -277,7 +277,7 @@ def space(monkeypatch):
     return have
 
 
-def test_space_and_a_write_that_comes_back(space):
+def test_space_and_write_that_comes_back(space):
     space(60, 70)
     host = Disk()
     found = health_checks.check_scratch(host, "/local/jobs")
@@ -295,7 +295,7 @@ def test_too_little_space_fails_and_nothing_is_written(space, blocks, inodes, wh
     assert host.calls == []
 
 
-def test_a_disk_that_does_not_give_back_what_it_took(space):
+def test_disk_that_does_not_give_back_what_it_took(space):
     space(60, 70)
     found = health_checks.check_scratch(Disk(OSError(5, "Input/output error")), "/local/jobs")
     assert verdict(found)[1] == ("scratch.write", "fail", "isolate")
@@ -311,7 +311,7 @@ def test_no_volume_and_one_that_cannot_be_used(monkeypatch):
     assert verdict(health_checks.check_scratch(Disk(), "/local/jobs")) == [("scratch.space", "fail", "reset")]
 
 
-def test_who_is_not_root_sees_the_space_and_writes_nothing(space):
+def test_who_is_not_root_sees_space_and_writes_nothing(space):
     space(60, 70)
     host = Disk()
     host.is_root = lambda: False
@@ -319,7 +319,7 @@ def test_who_is_not_root_sees_the_space_and_writes_nothing(space):
     assert host.calls == []
 
 
-def test_a_node_that_is_to_have_no_volume_is_not_kept_from_its_jobs_and_one_that_lost_it_is():
+def test_node_that_is_to_have_no_volume_is_not_kept_from_its_jobs_and_one_that_lost_it_is():
     host = TrainingHost()
     found = health_checks.check_scratch(host, "/local/jobs")[0]
     assert (found.status, found.reason) == (
@@ -331,7 +331,7 @@ def test_a_node_that_is_to_have_no_volume_is_not_kept_from_its_jobs_and_one_that
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the jobs' directories are root's")
-def test_on_a_real_filesystem(tmp_path):
+def test_on_real_filesystem(tmp_path):
     tmp_path.chmod(0o755)
     found = health_checks.check_scratch(health_checks.Host(), str(tmp_path / "jobs"), 0)
     assert [one.status for one in found] == ["pass", "pass"]
@@ -343,7 +343,7 @@ def test_more_gpus_than_expected_are_no_pass():
     assert (found.id, found.status, found.found) == ("gpu.count", "undeterminable", 9)
 
 
-def test_volume_without_a_link_to_its_file_system_is_not_recognised():
+def test_volume_without_link_to_its_file_system_is_not_recognised():
     host = volume_node()
     del host.files["/dev/disk/by-uuid/1-2"]
     host.links.clear()
@@ -358,7 +358,7 @@ def test_volume_of_unknown_options_is_not_known_to_take_writes():
     assert found.reason == "whether it takes writes is not known: its options read 'nosuid,nosuid'"
 
 
-def test_record_of_no_boot_says_nothing_of_an_unread_one():
+def test_record_of_no_boot_says_nothing_of_unread_one():
     host = volume_node(boot="", boot_id="")
     assert verdict(health_checks.check_storage(host))[0] == ("storage.record", "undeterminable", "none")
 
@@ -379,7 +379,7 @@ def test_least_free_space_may_be_just_there(space, free, status):
     assert (one.status, one.expected, one.found, one.unit) == (status, 5, free, "% free")
 
 
-def test_space_is_that_of_the_directory_above_for_others(monkeypatch):
+def test_space_is_that_of_directory_above_for_others(monkeypatch):
     asked = []
     monkeypatch.setattr(scratch, "free_percent", lambda path: asked.append(path) or {"bytes": 9, "inodes": 9})
     monkeypatch.setattr(scratch, "no_volume", lambda host, base: "")
@@ -390,7 +390,7 @@ def test_space_is_that_of_the_directory_above_for_others(monkeypatch):
     assert asked == ["/local", "/"]
 
 
-def test_directory_of_the_jobs_is_opened_with_those_above(monkeypatch):
+def test_directory_of_jobs_is_opened_with_those_above(monkeypatch):
     asked = []
     monkeypatch.setattr(
         scratch, "opened_base", lambda base, or_above: asked.append((base, or_above)) or contextlib.nullcontext(3)
@@ -400,7 +400,7 @@ def test_directory_of_the_jobs_is_opened_with_those_above(monkeypatch):
     assert asked == [("/local/jobs", True)]
 
 
-def test_default_directory_is_that_of_the_volume(space, monkeypatch):
+def test_default_directory_is_that_of_volume(space, monkeypatch):
     space(60, 70)
     monkeypatch.setattr(scratch, "default_base", lambda host: "/local/jobs")
     monkeypatch.setattr(scratch, "no_volume", lambda host, base: "")
@@ -408,7 +408,7 @@ def test_default_directory_is_that_of_the_volume(space, monkeypatch):
     assert health_checks.check_scratch(Disk(), "/other/jobs")[0].scope.device == "/other/jobs"
 
 
-def test_probe_is_written_where_the_jobs_write(space, monkeypatch):
+def test_probe_is_written_where_jobs_write(space, monkeypatch):
     space(60, 70)
     monkeypatch.setattr(scratch, "no_volume", lambda host, base: "")
     host = Disk()
@@ -434,18 +434,18 @@ def test_write_that_fails_says_why(space, problem, words):
     assert one.message == f"writing and reading back 4 KiB failed: {words}"
 
 
-def test_state_of_the_record_has_its_reason():
+def test_state_of_record_has_its_reason():
     lost = health_checks.check_storage(volume_node("lost", reason="a disk failed"))[-1]
     assert (lost.message, lost.found) == ("the local storage is lost: a disk failed", "lost")
     assert health_checks.check_storage(volume_node("foreign"))[-1].message.endswith(": no reason is given")
 
 
-def test_record_without_a_volume_of_another_boot_is_not_known():
+def test_record_without_volume_of_another_boot_is_not_known():
     host = volume_node("none", boot="another\n")
     assert verdict(health_checks.check_storage(host)) == [("storage.record", "undeterminable", "none")]
 
 
-def test_last_mount_of_a_place_counts():
+def test_last_mount_of_place_counts():
     host = volume_node()
     below = host.files["/proc/self/mountinfo"]
     over = "31 30 0:50 / /local rw - tmpfs tmpfs rw\n"
@@ -472,7 +472,7 @@ def test_counts_say_what_they_compare():
     assert health_checks.check_accelerators(host, CHIPS)[0].severity == "reset"
 
 
-def test_neuron_devices_of_a_machine_with_gpus_are_not_known():
+def test_neuron_devices_of_machine_with_gpus_are_not_known():
     host = TrainingHost()
     firmware(host, "p5.48xlarge")
     host.files.update({"/sys/module/neuron/version": "2.24.7.0\n", "/dev/neuron0": ""})
@@ -488,7 +488,7 @@ def neuron_count(nodes):
     return health_checks.check_accelerators(host, CHIPS)[1]
 
 
-def test_neuron_devices_that_are_missing_isolate_the_node():
+def test_neuron_devices_that_are_missing_isolate_node():
     good, short = neuron_count(16), neuron_count(15)
     assert (good.expected, good.found, good.unit) == (16, 16, "devices") and "EC2" in good.source
     assert (short.severity, short.message) == ("isolate", "device nodes are missing from /dev")
@@ -527,7 +527,7 @@ def test_log_that_is_not_whole_counts_nothing():
         assert one.id == "gpu.count"
 
 
-def test_gpus_are_whole_unless_a_site_wants_them_split():
+def test_gpus_are_whole_unless_site_wants_them_split():
     facts = accelerator.look(gpu_node(), CHIPS)
     judged = {mig: health_checks.judge_accelerators(facts, mig=mig) for mig in (True, False)}
     found = {mig: next(one.status for one in results if one.id == "gpu.mig") for mig, results in judged.items()}
@@ -536,7 +536,7 @@ def test_gpus_are_whole_unless_a_site_wants_them_split():
 
 
 @pytest.mark.parametrize("on_bus", [{}, None])
-def test_machine_of_an_unknown_type_without_gpus_is_not_known(on_bus):
+def test_machine_of_unknown_type_without_gpus_is_not_known(on_bus):
     facts = {
         "pci_gpus": on_bus, "expected": None, "expected_source": None, "kernel_module": {"version": "580.159.04"}
     }  # fmt: skip

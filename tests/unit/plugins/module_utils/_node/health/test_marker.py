@@ -50,12 +50,12 @@ def test_what_is_written_is_read_and_taken_away_again(path):
         ("y" * 1000, "y" * 200),
     ],
 )
-def test_any_file_is_a_marker(path, text, reason):
+def test_any_file_is_marker(path, text, reason):
     Host().write_text(path, text)
     assert read_marker(Host(), path) == Marker(reason)
 
 
-def test_one_that_cannot_be_read_is_one_and_a_path_that_cannot_be_looked_up_is_undeterminable(tmp_path):
+def test_one_that_cannot_be_read_is_one_and_path_that_cannot_be_looked_up_is_undeterminable(tmp_path):
     (tmp_path / "folder").mkdir()
     assert read_marker(Host(), str(tmp_path / "folder")).reason == "a marker is there and cannot be read"
     (tmp_path / "file").touch()
@@ -64,5 +64,5 @@ def test_one_that_cannot_be_read_is_one_and_a_path_that_cannot_be_looked_up_is_u
         clear_marker(Host(), str(tmp_path / "folder"))
 
 
-def test_it_is_where_the_state_of_the_node_is():
+def test_it_is_where_state_of_node_is():
     assert MARKER_PATH == "/var/lib/mlcluster/drain.json"

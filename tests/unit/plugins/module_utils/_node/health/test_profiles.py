@@ -19,7 +19,7 @@ def names(profile, host, tmp_path, **wishes):
     return {one.id: one.status for one in health.examine(host, profile, wished, 60, str(tmp_path))}
 
 
-def test_the_profile_of_a_prolog(tmp_path):
+def test_profile_of_prolog(tmp_path):
     host = good_node()
     for number in range(8):
         host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
@@ -35,7 +35,7 @@ def test_the_profile_of_a_prolog(tmp_path):
     }
 
 
-def test_the_full_profile_has_everything_the_parts_say(tmp_path):
+def test_full_profile_has_everything_parts_say(tmp_path):
     found = names("full", good_node(), tmp_path)
     assert found["efa.provider"] == found["gpu.ecc"] == found["gpu.nvlink"] == "pass"
     assert {"gds.driver", "gds.mode", "storage.plan", "efa.plugin", "gpu.topology"} <= set(found)
@@ -46,7 +46,7 @@ def test_the_full_profile_has_everything_the_parts_say(tmp_path):
     assert found["storage.plan"] == "not_applicable"
 
 
-def test_the_package_manager_is_asked_once_for_everything(tmp_path):
+def test_package_manager_is_asked_once_for_everything(tmp_path):
     host = good_node()
     asked = tmp_path / "asked"
 
@@ -65,7 +65,7 @@ def test_the_package_manager_is_asked_once_for_everything(tmp_path):
     assert {one.id: one.status for one in results}["expect.held"] == "pass"
 
 
-def test_a_gpu_that_fell_off_the_bus_fails_at_every_depth(tmp_path):
+def test_gpu_that_fell_off_bus_fails_at_every_depth(tmp_path):
     """Over one nvidia-smi ends with an error, so that by it alone nothing is proved."""
     host = good_node()
     for number in range(8):
@@ -76,7 +76,7 @@ def test_a_gpu_that_fell_off_the_bus_fails_at_every_depth(tmp_path):
     assert [names(profile, host, tmp_path)["gpu.count"] for profile in ("prolog", "full")] == ["fail", "fail"]
 
 
-def test_a_package_that_a_site_names_is_asked_for_and_one_that_nobody_could_ask_for_is_not_missing(tmp_path):
+def test_package_that_site_names_is_asked_for_and_one_that_nobody_could_ask_for_is_not_missing(tmp_path):
     expected = {"versions": {"package bash": "5.*", "package enroot": "3.*"}}
     assert versions_judged(good_node(), tmp_path, expected) == {"package bash": "pass", "package enroot": "fail"}
     host = good_node()
@@ -96,7 +96,7 @@ EXPECTATIONS = {
 }
 
 
-def test_what_a_site_expects_is_looked_at_in_the_light_profile_too(tmp_path):
+def test_what_site_expects_is_looked_at_in_light_profile_too(tmp_path):
     host = good_node()
     host.files["/proc/self/mountinfo"] = "60 1 0:50 / /fsx rw shared:1 - lustre 10.0.1.5@tcp:/abcd rw\n"
     for number in range(8):
@@ -123,18 +123,18 @@ def test_check_mode_writes_nothing_in_s3_and_starts_no_container(tmp_path):
     assert (found["s3.write"], found["container.image"]) == ("undeterminable", "undeterminable")
 
 
-def test_the_full_profile_reads_the_wanted_storage(tmp_path):
+def test_full_profile_reads_wanted_storage(tmp_path):
     host = TrainingHost()
     host.files["/etc/mlcluster/storage.json"] = "{"
     assert names("full", host, tmp_path)["storage.plan"] == "undeterminable"
 
 
-def test_the_profile_of_a_container(tmp_path):
+def test_profile_of_container(tmp_path):
     assert {name.partition(".")[0] for name in names("container", TrainingHost(), tmp_path)} == {"container"}
 
 
 @pytest.mark.parametrize("profile", ["prolog", "full"])
-def test_node_of_an_ultraserver_has_its_imex_judged(profile, monkeypatch):
+def test_node_of_ultraserver_has_its_imex_judged(profile, monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
     host, wishes = FakeImexHost(), health.Wishes(instance_type=TYPE)
     (look,) = [
@@ -151,7 +151,7 @@ def test_node_of_an_ultraserver_has_its_imex_judged(profile, monkeypatch):
     ("imex", "status", "blocks"),
     [("required", "fail", True), ("best_effort", "fail", False), ("none", "not_applicable", False)],
 )
-def test_node_without_a_daemon_keeps_jobs_away_that_need_it(imex, status, blocks, monkeypatch):
+def test_node_without_daemon_keeps_jobs_away_that_need_it(imex, status, blocks, monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
     host, wishes = FakeImexHost(), health.Wishes(instance_type=TYPE, imex=imex)
     host.unit["LoadState"] = "masked"
@@ -160,7 +160,7 @@ def test_node_without_a_daemon_keeps_jobs_away_that_need_it(imex, status, blocks
     assert found[0].status == status and bool(health.blocking(found, closed=False)) is blocks
 
 
-def test_unknown_word_for_the_domains_of_jobs_is_refused():
+def test_unknown_word_for_domains_of_jobs_is_refused():
     assert health.unfit(health.Wishes(imex="maybe"), None) == [
         "imex is 'maybe': give one of required, best_effort, none"
     ]

@@ -52,7 +52,7 @@ def verdicts(host, *places, **more):
     return {one.id: one for one in check_buckets(host, places, **more)}
 
 
-def test_rights_that_a_node_has_pass_each():
+def test_rights_that_node_has_pass_each():
     host = Node()
     found = verdicts(host, ALL)
     assert [(one.id, one.status, one.scope.device) for one in found.values()] == [
@@ -84,7 +84,7 @@ def test_rights_that_a_node_has_pass_each():
         (CommandError(["aws"], None, "", "", "not found"), "undeterminable", "could not be started"),
     ],
 )
-def test_answer_of_s3_decides_the_verdict(answer, status, words):
+def test_answer_of_s3_decides_verdict(answer, status, words):
     one = verdicts(Node(read=answer), Bucket("data", "tokens", ("read",)))["s3.read"]
     assert one.status == status and words in (one.message or one.reason or "")
 
@@ -124,7 +124,7 @@ def test_probe_is_read_back_where_nothing_else_is_there():
 @pytest.mark.parametrize(
     "listing", ["", "{}", "[]", "{", '{"Contents": [{"Key": 5}]}', '{"Contents": [{"Key": "file:///etc/shadow"}]}']
 )
-def test_listing_without_a_name_to_read_proves_no_right_to_read(listing):
+def test_listing_without_name_to_read_proves_no_right_to_read(listing):
     host = Node(list=CommandResult(0, listing, ""))
     found = verdicts(host, Bucket("data", "", ("list", "read")))
     assert (found["s3.list"].status, found["s3.read"].status) == ("pass", "undeterminable")
@@ -175,7 +175,7 @@ def test_python_that_has_boto3_asks_where_there_is_no_cli():
         ({"url": "s3://data", "key": "a/b"}, Bucket("data", "", key="a/b")),
     ],
 )
-def test_place_of_an_entry(given, place):
+def test_place_of_entry(given, place):
     assert bucket_problems("buckets", [given]) == [] and parse_bucket(given) == place
 
 

@@ -62,7 +62,7 @@ def slurm_of(host, **options):
     return {one.id: one for one in check_slurm(Slurm(host), **options)}
 
 
-def test_a_node_that_takes_jobs(host):
+def test_node_that_takes_jobs(host):
     found = slurm_of(host)
     assert {key: one.status for key, one in found.items()} == {"slurm.controller": "pass", "slurm.node": "pass"}
     assert (found["slurm.node"].found, found["slurm.node"].message) == ("takes jobs", "it takes jobs: IDLE")
@@ -94,7 +94,7 @@ def test_record_of_another_node_is_undeterminable(host, names):
         ("FUTURE", "", "it is defined for the future only"),
     ],
 )
-def test_a_node_that_takes_none_is_worth_watching(host, state, reason, words):
+def test_node_that_takes_none_is_worth_watching(host, state, reason, words):
     host.commands[f"{BIN}/scontrol --details"] = NODE.format(state, reason)
     one = slurm_of(host)["slurm.node"]
     # Not graver: a drain must not be a reason for itself.
@@ -112,7 +112,7 @@ def test_nobody_is_sent_to_resume_what_slurm_ends_itself(host, state):
     [("DRNG", "'DRNG'"), ("NO_RESPOND", "'NO_RESPOND'"), ("IDLE+NEW_FLAG", "'NEW_FLAG'"), ("", "without a state"),
      ("UNKNOWN", "that Slurm does not know yet")],
 )  # fmt: skip
-def test_a_state_that_is_not_known_proves_nothing(host, state, word):
+def test_state_that_is_not_known_proves_nothing(host, state, word):
     host.commands[f"{BIN}/scontrol --details"] = NODE.format(state, "")
     one = slurm_of(host)["slurm.node"]
     assert one.status == "undeterminable" and word in one.reason
@@ -121,7 +121,7 @@ def test_a_state_that_is_not_known_proves_nothing(host, state, word):
 @pytest.mark.parametrize(
     ("kind", "status"), [("compute", "fail"), ("head", "not_applicable"), (None, "not_applicable")]
 )
-def test_a_node_that_slurm_does_not_know(host, kind, status):
+def test_node_that_slurm_does_not_know(host, kind, status):
     host.commands[f"{BIN}/scontrol --details"] = CommandResult(1, "", "Node n1 not found")
     assert slurm_of(host, kind=kind)["slurm.node"].status == status
 
@@ -135,7 +135,7 @@ def test_a_node_that_slurm_does_not_know(host, kind, status):
         hanging("scontrol show node", 20),
     ],
 )
-def test_a_controller_that_goes_away_after_its_ping_proves_nothing(host, answer, kind):
+def test_controller_that_goes_away_after_its_ping_proves_nothing(host, answer, kind):
     host.commands[f"{BIN}/scontrol --details"] = answer
     found = slurm_of(host, kind=kind)
     assert (found["slurm.controller"].status, found["slurm.node"].status) == ("pass", "undeterminable")
@@ -150,13 +150,13 @@ def test_a_controller_that_goes_away_after_its_ping_proves_nothing(host, answer,
         (hanging("scontrol ping", 20), "undeterminable"),
     ],
 )
-def test_a_controller_that_does_not_answer(host, ping, status):
+def test_controller_that_does_not_answer(host, ping, status):
     host.commands[f"{BIN}/scontrol ping"] = ping
     found = slurm_of(host)
     assert (set(found), found["slurm.controller"].status) == ({"slurm.controller"}, status)
 
 
-def test_a_compute_node_has_to_be_set_up(host):
+def test_compute_node_has_to_be_set_up(host):
     host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "", NOT_SET_UP)
     assert slurm_of(host, kind="compute")["slurm.controller"].status == "undeterminable"
 
@@ -165,7 +165,7 @@ def test_without_slurm():
     assert slurm_of(TrainingHost())["slurm.controller"].status == "not_applicable"
 
 
-def test_severity_and_words_of_a_slurm_that_fails(host):
+def test_severity_and_words_of_slurm_that_fails(host):
     host.commands[f"{BIN}/scontrol --details"] = CommandResult(1, "", "Node n1 not found")
     found = slurm_of(host, kind="compute")["slurm.node"]
     assert (found.severity, found.message) == ("reset", "Slurm does not know n1")
@@ -179,7 +179,7 @@ def test_severity_and_words_of_a_slurm_that_fails(host):
     assert slurm_of(host)["slurm.controller"].reason == "no controller is known: it said nothing"
 
 
-def test_words_of_a_silent_scontrol_are_cut_and_named(host):
+def test_words_of_silent_scontrol_are_cut_and_named(host):
     details = f"{BIN}/scontrol --details"
     host.commands[details] = CommandResult(1, "", "x" * 400)
     assert slurm_of(host)["slurm.node"].reason == f"scontrol does not tell: {'x' * 300}"
@@ -201,14 +201,14 @@ def test_one_of_two_controllers_is_enough(host):
     assert slurm_of(host)["slurm.controller"].found == "b up"
 
 
-def test_words_of_the_errors_come_before_the_output(host):
+def test_words_of_errors_come_before_output(host):
     host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "out", "err")
     assert slurm_of(host)["slurm.controller"].reason == "no controller is known: err"
     host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, NOT_SET_UP, "")
     assert slurm_of(host)["slurm.controller"].status == "not_applicable"
 
 
-def test_resuming_is_told_of_what_does_not_return(host):
+def test_resuming_is_reported_of_what_does_not_return(host):
     host.commands[f"{BIN}/scontrol --details"] = NODE.format("IDLE+DRAIN", "")
     found = slurm_of(host)["slurm.node"]
     assert (found.hint, found.found, found.scope.node) == (

@@ -55,7 +55,7 @@ def unit(name, active="active", file_state="enabled", load="loaded"):
         (CommandResult(1, "", "Failed to connect to bus"), "undeterminable"),
     ],
 )
-def test_the_clock(told, status):
+def test_clock(told, status):
     assert only(system.check_clock(with_answers({CLOCK: told}))).status == status
 
 
@@ -64,7 +64,7 @@ def test_clock_that_cannot_be_asked_for_says_why():
     assert "Failed to connect to bus" in one.reason
 
 
-def test_a_service_that_is_enabled_has_to_run():
+def test_service_that_is_enabled_has_to_run():
     told = "\n".join(
         [
             unit("slurmd.service", "failed"),
@@ -90,14 +90,14 @@ def test_without_any_service_there_is_nothing_to_judge():
 
 
 @pytest.mark.parametrize("told", [CommandResult(1, "", "no bus"), "", "Running in chroot, ignoring command\n"])
-def test_a_systemd_that_speaks_of_no_unit_proves_nothing(told):
+def test_systemd_that_speaks_of_no_unit_proves_nothing(told):
     assert only(system.check_services(with_answers({UNITS: told}))).status == "undeterminable"
 
 
 @pytest.mark.parametrize(
     ("bytes_free", "inodes_free", "status"), [(50, 50, "pass"), (4.9, 50, "fail"), (50, 0, "fail")]
 )
-def test_the_root_needs_space_and_inodes(monkeypatch, bytes_free, inodes_free, status):
+def test_root_needs_space_and_inodes(monkeypatch, bytes_free, inodes_free, status):
     free = {"bytes": bytes_free, "inodes": inodes_free}
     monkeypatch.setattr(system.scratch, "free_percent", lambda where: free if where == "/" else None)
     assert only(system.check_root(TrainingHost())).status == status
@@ -125,7 +125,7 @@ def test_each_network_file_system_has_to_answer():
         ("rw,user_id=0,group_id=0", "fail"),
     ],
 )
-def test_the_mount_of_a_user_that_nobody_else_may_look_at_is_no_fault(monkeypatch, options, status):
+def test_mount_of_user_that_nobody_else_may_look_at_is_no_fault(monkeypatch, options, status):
     monkeypatch.setattr(TrainingHost, "own_uid", lambda host: 0)
     made = with_answers({"stat --file-system": CommandResult(1, "", "stat: cannot read: Permission denied")})
     made.files["/proc/self/mountinfo"] = f"63 1 0:52 / /home/u/s3 rw - fuse.mount-s3 mountpoint-s3 {options}\n"
@@ -138,7 +138,7 @@ def test_no_network_file_system():
     assert only(system.check_mounts(made)).status == "not_applicable"
 
 
-def test_containers_are_judged_where_the_role_ran(monkeypatch):
+def test_containers_are_judged_where_role_ran(monkeypatch):
     class Bare(EnrootHost):
         def exists(self, path):
             return False
@@ -155,7 +155,7 @@ def test_containers_are_judged_where_the_role_ran(monkeypatch):
     assert only(system.check_containers(Damaged())).status == "undeterminable"
 
 
-def test_lustre_is_judged_where_the_role_ran():
+def test_lustre_is_judged_where_role_ran():
     made = TrainingHost()
     assert only(system.check_lustre(made)).status == "not_applicable"
     made.files[system.LUSTRE_CONFIG] = "{"
@@ -197,17 +197,17 @@ def test_what_pcluster_diag_found_is_taken_over(status, judged):
     assert "E1: kefalnd is missing" in (result.message or result.reason or result.found)
 
 
-def test_a_failure_that_pcluster_diag_exits_with_is_read_all_the_same():
+def test_failure_that_pcluster_diag_exits_with_is_read_all_same():
     told = CommandResult(1, diag({"check_id": "IMDS", "status": "FAILURE", "errors": []}), "")
     assert [(one.id, one.status) for one in of_diag(told)] == [("pcluster.imds", "fail")]
 
 
 @pytest.mark.parametrize("told", ["", "{}", '{"results": 7}', '{"results": [7]}', diag(), CommandResult(3, "", "boom")])
-def test_a_report_that_says_nothing_proves_nothing(told):
+def test_report_that_says_nothing_proves_nothing(told):
     assert only(of_diag(told)).status == "undeterminable"
 
 
-def test_a_check_of_any_name_becomes_an_id():
+def test_check_of_any_name_becomes_id():
     for name in ("", "42", "Ünïcode check!", None, "A-B C"):
         assert only(of_diag(diag({"check_id": name, "status": "PASSED"}))).status == "pass"
 
@@ -230,7 +230,7 @@ def test_versions_of_what_is_there():
     assert all(isinstance(version, str) and version for version in found.values())
 
 
-def test_a_component_that_tells_no_version_is_there_all_the_same():
+def test_component_that_tells_no_version_is_there_all_same():
     made = scene.good_node()
     # The EFA driver of the kernel's own sources has none.
     made.files.pop("/sys/module/efa/version", None)
@@ -240,7 +240,7 @@ def test_a_component_that_tells_no_version_is_there_all_the_same():
     assert system.versions(made, {"zsh": "5.9"}, ["zsh"])["package zsh"] == "5.9"
 
 
-def test_of_a_bare_machine_no_version_is_made_up():
+def test_of_bare_machine_no_version_is_made_up():
     assert system.versions(TrainingHost(), {}) == {}
 
 
@@ -254,7 +254,7 @@ def test_of_a_bare_machine_no_version_is_made_up():
         ("6.8.0-1030-aws", [], "not_applicable"),
     ],
 )
-def test_the_next_boot_has_to_start_the_kernel_that_was_proved(running, installed, status):
+def test_next_boot_has_to_start_kernel_that_was_proved(running, installed, status):
     made = TrainingHost()
     made.files["/proc/sys/kernel/osrelease"] = f"{running}\n"
     made.files.update({f"/lib/modules/{release}/modules.dep": "" for release in installed})
@@ -270,7 +270,7 @@ def test_the_next_boot_has_to_start_the_kernel_that_was_proved(running, installe
         ("lustre N/A\n", "undeterminable"), ("Unknown Error\n", "undeterminable"), ("lustre -1\n", "undeterminable"),
     ],
 )  # fmt: skip
-def test_answer_of_a_file_system_is_a_type_and_a_size(answer, status):
+def test_answer_of_file_system_is_type_and_size(answer, status):
     made = with_answers({"stat --file-system --format=%T %b -- /fsx": answer})
     made.files["/proc/self/mountinfo"] = LUSTRE
     assert only(system.check_mounts(made)).status == status
@@ -317,7 +317,7 @@ def test_root_may_have_just_enough(monkeypatch, free, status, severity):
     assert (one.status, one.severity, one.expected, one.found) == (status, severity, 5, free)
 
 
-def test_severity_of_what_a_node_lacks():
+def test_severity_of_what_node_lacks():
     assert only(system.check_clock(with_answers({CLOCK: "no\n"}))).severity == "monitor"
     made = TrainingHost()
     made.files.update({"/proc/sys/kernel/osrelease": "6.8\n", "/lib/modules/6.9/modules.dep": ""})

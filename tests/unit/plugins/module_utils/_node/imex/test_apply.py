@@ -45,7 +45,7 @@ def test_domain_comes_up():
     assert (record(host)["state"], record(host)["members"]) == ("ready", sorted(ADDRESSES.values()))
 
 
-def test_what_a_domain_leaves_out_is_said():
+def test_what_domain_leaves_out_is_reported():
     result = make(FakeImexHost(), Job(7, 0, "n1", True, ADDRESSES, ("n4",)))
     assert result.line().endswith("1 nodes of the job are in other blocks, and not in this domain")
 
@@ -57,7 +57,7 @@ def test_domain_is_waited_for_and_no_longer():
     assert host.clock == pytest.approx(0.025)
 
 
-def test_pauses_between_questions_grow_up_to_a_limit():
+def test_pauses_between_questions_grow_up_to_limit():
     host = FakeImexHost()
     host.tables = [table(["C N N", "I I I", "I I I"], ["INIT_GPU", "UNAVAILABLE", "UNAVAILABLE"])] * 40 + [WHOLE]
     pauses = []
@@ -69,7 +69,7 @@ def test_pauses_between_questions_grow_up_to_a_limit():
     assert (sum(1 for clock in itertools.accumulate(pauses) if clock <= 1), pauses[:3]) == (10, [0.01, 0.015, 0.0225])
 
 
-def test_running_domain_of_the_same_start_is_not_restarted():
+def test_running_domain_of_same_start_is_not_restarted():
     host = FakeImexHost()
     make(host)
     host.ran.clear()
@@ -85,7 +85,7 @@ def test_running_domain_of_the_same_start_is_not_restarted():
         (["C C C", "N C C", "C C C"], "monitor", "peer", "10.0.0.2 does not see this node (N)"),
     ],
 )
-def test_who_is_to_blame_for_a_pair(rows, severity, blame, said):
+def test_who_is_to_blame_for_pair(rows, severity, blame, said):
     host = FakeImexHost()
     host.tables = [table(rows)]
     result = make(host)
@@ -102,7 +102,7 @@ def test_mismatch_of_versions_is_not_waited_for():
     assert "10.0.0.2 is not joined (!V!)" in result.message
 
 
-def test_daemon_that_cannot_start_ends_the_wait_with_its_log():
+def test_daemon_that_cannot_start_ends_wait_with_its_log():
     host = FakeImexHost()
     host.after_restart = None
     host.files[config.LOG] = "[Nov 28] [ERROR] [tid 9] of an earlier start\n"
@@ -113,7 +113,7 @@ def test_daemon_that_cannot_start_ends_the_wait_with_its_log():
 
 
 @pytest.mark.parametrize(("logs", "before"), [("[INFO] x\n", "y" * 9), ("", "")])
-def test_error_of_an_earlier_start_is_no_reason(logs, before):
+def test_error_of_earlier_start_is_no_reason(logs, before):
     host = FakeImexHost()
     host.after_restart, host.logs = None, logs
     host.files[config.LOG] = f"[Nov 28] [ERROR] [tid 9] of an earlier start {before}\n"
@@ -136,7 +136,7 @@ def test_log_that_was_begun_anew_is_read_whole():
 
 
 @pytest.mark.parametrize(("mode", "active"), [("required", "inactive"), ("best_effort", "active")])
-def test_daemon_of_a_job_that_does_not_start_is_ended(mode, active):
+def test_daemon_of_job_that_does_not_start_is_ended(mode, active):
     host = FakeImexHost()
     host.tables = [table(["C N N", "C C C", "C C C"])]
     facts = {**look(host, OPTIONS), "prologs": {}, "switch": None}
@@ -156,7 +156,7 @@ def test_table_that_never_comes_is_blamed_on_who_is_not_ready(status, severity, 
     assert sum(line.endswith(" -q") for line in host.ran) == 1
 
 
-def test_daemon_that_ends_at_once_ends_the_wait():
+def test_daemon_that_ends_at_once_ends_wait():
     host = FakeImexHost()
     host.after_restart, host.tables = "failed", [""]
     result = make(host)
@@ -177,7 +177,7 @@ def test_unconcerned_job_leaves_no_record():
     assert config.RECORD not in host.files
 
 
-def test_channel_that_cannot_be_made_is_a_failure(monkeypatch):
+def test_channel_that_cannot_be_made_is_failure(monkeypatch):
     host = FakeImexHost()
 
     def refuse(*_arguments):
@@ -189,7 +189,7 @@ def test_channel_that_cannot_be_made_is_a_failure(monkeypatch):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
 @pytest.mark.parametrize("path", [NODES, "/etc/nvidia-imex/config.cfg"])
-def test_file_that_cannot_be_written_is_a_failure(number, path):
+def test_file_that_cannot_be_written_is_failure(number, path):
     host = FakeImexHost()
     write = host.write_text
 
@@ -217,7 +217,7 @@ def test_record_that_cannot_be_written_starts_no_daemon():
     assert not [line for line in host.ran if "restart" in line]
 
 
-def test_epilog_takes_the_domain_away():
+def test_epilog_takes_domain_away():
     host = FakeImexHost()
     make(host)
     (result,) = apply.take_away(host, OPTIONS, 7)
@@ -225,7 +225,7 @@ def test_epilog_takes_the_domain_away():
     assert config.RECORD not in host.files
 
 
-def test_health_check_during_the_epilog_finds_nothing_wrong(monkeypatch):
+def test_health_check_during_epilog_finds_nothing_wrong(monkeypatch):
     host = FakeImexHost()
     make(host)
     seen = []
@@ -249,7 +249,7 @@ def test_epilog_of_another_job_leaves_it():
     assert (result.status, host.unit["ActiveState"]) == ("not_applicable", "active")
 
 
-def test_record_of_an_own_fault_outlives_the_job():
+def test_record_of_own_fault_outlives_job():
     host = FakeImexHost()
     host.after_restart = None
     make(host)
@@ -326,20 +326,20 @@ def test_status_where_nothing_is_done_for_jobs():
     assert (only.status, host.ran) == ("not_applicable", [])
 
 
-def test_domain_of_a_running_job_is_not_forgotten():
+def test_domain_of_running_job_is_not_forgotten():
     host = FakeImexHost()
     make(host)
     with pytest.raises(NodeError, match="job 7 has its domain here"):
         apply.forget(host, OPTIONS, Slurm(host))
 
 
-def test_status_of_an_idle_node_is_good():
+def test_status_of_idle_node_is_good():
     host = FakeImexHost()
     found = {one.id: one.status for one in apply.status(host, OPTIONS, Slurm(host))}
     assert found == {"imex.service": "pass", "imex.domain": "not_applicable", "imex.channel": "not_applicable"}
 
 
-def test_status_while_a_job_has_its_domain():
+def test_status_while_job_has_its_domain():
     host = FakeImexHost()
     make(host)
     assert {one.status for one in apply.status(host, OPTIONS, Slurm(host))} == {"pass"}

@@ -31,11 +31,11 @@ def test_wrong_option_is_named(options, said):
     assert option_errors(options) == [said]
 
 
-def test_jobs_in_a_row_and_restarts_have_other_ports():
+def test_jobs_in_row_and_restarts_have_other_ports():
     ports = [port_of(4711, 0), port_of(4712, 0), port_of(4711, 1), port_of(4711, 2)]
     assert len(set(ports)) == len(ports)
     assert port_of(4711, 0) == port_of(4711, 0)
 
 
-def test_ports_stay_below_those_of_the_kernel():
+def test_ports_stay_below_those_of_kernel():
     assert all(FIRST_PORT <= port_of(job, 3) < 32768 for job in (1, PORTS - 1, PORTS, 0xFFFFFFFE))

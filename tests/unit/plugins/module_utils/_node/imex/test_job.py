@@ -30,7 +30,7 @@ def test_job_by_the_variables_of_its_prolog():
     assert not [line for line in host.ran if "show job" in line]
 
 
-def test_older_slurm_is_asked_for_the_job():
+def test_older_slurm_is_asked_for_job():
     host = FakeImexHost()
     del host.variables["SLURM_JOB_OVERSUBSCRIBE"], host.variables["SLURM_JOB_RESTART_COUNT"]
     host.slurm["show job"] = host.slurm["show job"].replace("Restarts=0", "Restarts=2")
@@ -46,7 +46,7 @@ def test_job_that_shares_its_nodes(word, exclusive):
 
 
 @pytest.mark.parametrize(("word", "exclusive"), [("NODE", True), ("TOPO", True), ("NO", False), ("USER", False)])
-def test_newer_slurm_has_a_variable_of_its_own(word, exclusive):
+def test_newer_slurm_has_variable_of_its_own(word, exclusive):
     host = FakeImexHost(SLURM_JOB_EXCLUSIVE=word, SLURM_JOB_OVERSUBSCRIBE="NO")
     assert look(host).exclusive is exclusive
     host = FakeImexHost()
@@ -61,7 +61,7 @@ def test_unknown_word_on_shared_nodes_is_no_answer(variable):
         look(FakeImexHost(**{variable: "RACK"}))
 
 
-def test_topology_without_an_answer_is_no_single_block(monkeypatch):
+def test_topology_without_answer_is_no_single_block(monkeypatch):
     host = FakeImexHost()
     answer = host._answer
     silent = CommandResult(1, "", "slurm_load_topo error: Unable to contact slurm controller (connect failure)")
@@ -77,7 +77,7 @@ def test_nodes_of_other_blocks_are_outside():
     assert (list(job.members), job.outside) == (["n1", "n2"], ("n3",))
 
 
-def test_part_of_a_heterogeneous_job_has_its_own_words():
+def test_part_of_heterogeneous_job_has_its_own_words():
     host = FakeImexHost()
     del host.variables["SLURM_JOB_OVERSUBSCRIBE"]
     own = host.slurm["show job"]
@@ -101,7 +101,7 @@ def test_address_has_one_form_on_all_nodes():
     assert look(host).members["n2"] == "fd00::2"
 
 
-def test_name_in_place_of_an_address_is_resolved():
+def test_name_in_place_of_address_is_resolved():
     host = FakeImexHost(SLURM_NODELIST="n1")
     host.slurm["show node"] = "NodeName=n1 NodeAddr=host-2 State=IDLE\n"
     assert look(host).members == {"n1": "10.0.0.9"}

@@ -20,7 +20,7 @@ def look(host, options=OPTIONS):
     return imex_look.look(host, options)
 
 
-def test_node_of_an_ultraserver():
+def test_node_of_ultraserver():
     facts = look(FakeImexHost())
     assert (facts["type"], facts["ultraserver"], facts["major"], facts["record"]) == (TYPE, True, 234, None)
     assert facts["unit"] == {
@@ -54,7 +54,7 @@ def test_other_node_is_not_looked_at():
         ('{"schema": "mlcluster.imex/1", "state": "failed"}', "does not say whose fault a failure was: 'None'"),
     ],
 )
-def test_record_that_cannot_be_read_is_a_problem(text, problem):
+def test_record_that_cannot_be_read_is_problem(text, problem):
     host = FakeImexHost()
     if text is not None:
         host.files[config.RECORD] = text
@@ -63,7 +63,7 @@ def test_record_that_cannot_be_read_is_a_problem(text, problem):
     assert facts["record_problem"] == (f"{config.RECORD} {problem}" if problem else "")
 
 
-def test_record_that_nobody_may_read_is_a_problem():
+def test_record_that_nobody_may_read_is_problem():
     host = FakeImexHost()
     host.exists = lambda path: path == config.RECORD
     assert look(host)["record_problem"] == f"{config.RECORD} cannot be read as mlcluster.imex/1"
@@ -78,7 +78,7 @@ def test_record_that_nobody_may_read_is_a_problem():
     ],
 )
 @pytest.mark.parametrize("kind", [None, "p9.48xlarge"])
-def test_unknown_type_is_told_by_the_driver(devices, ultraserver, kind):
+def test_unknown_type_is_reported_by_driver(devices, ultraserver, kind):
     host = FakeImexHost()
     host.files.pop("/proc/devices")
     if devices is not None:
@@ -88,20 +88,20 @@ def test_unknown_type_is_told_by_the_driver(devices, ultraserver, kind):
 
 
 @pytest.mark.parametrize(("text", "ultraserver"), [(RECORDED_XML, False), (RECORDED_XML[:-40], None), ("no XML", None)])
-def test_unknown_type_without_a_fabric_is_none(text, ultraserver):
+def test_unknown_type_without_fabric_is_none(text, ultraserver):
     host = FakeImexHost()
     host.smi = text
     assert look(host, config.Options(instance_type="p9.48xlarge"))["ultraserver"] is ultraserver
 
 
 @pytest.mark.parametrize("kind", ["p6e-gb300r.36xlarge", "p7e-gb400.36xlarge", "u-p6e-gb300x72"])
-def test_name_of_an_ultraserver_that_is_not_listed(kind):
+def test_name_of_ultraserver_that_is_not_listed(kind):
     host = FakeImexHost()
     host.files["/proc/devices"] = "Character devices:\n  1 mem\n"
     assert look(host, config.Options(instance_type=kind))["ultraserver"] is None
 
 
-def test_files_of_the_unit_and_of_its_configuration():
+def test_files_of_unit_and_of_its_configuration():
     host = FakeImexHost()
     host.unit["ExecStart"] = host.unit["ExecStart"].replace(CONFIG, "/opt/imex/config.cfg")
     host.files["/opt/imex/config.cfg"] = "IMEX_NODE_CONFIG_FILE=/opt/imex/nodes.cfg\n"
@@ -120,20 +120,20 @@ def test_daemons_of_containers_too():
     assert imex_look.daemons(host)[:2] == [{"pid": 12, "config": "/imexd/imexd.cfg"}, {"pid": 13, "config": None}]
 
 
-def test_program_of_a_user_is_no_daemon():
+def test_program_of_user_is_no_daemon():
     host = FakeImexHost()
     host.files["/proc/31/cmdline"] = "/tmp/nvidia-imex\0-c\0/tmp/x\0"
     host.uids["/proc/31"] = 1000
     assert imex_look.daemons(host) == []
 
 
-def test_file_named_like_the_daemon_is_no_daemon():
+def test_file_named_like_daemon_is_no_daemon():
     host = FakeImexHost()
     host.files["/proc/15/cmdline"] = "less\0/var/log/nvidia-imex.log\0"
     assert imex_look.daemons(host) == []
 
 
-def test_systemd_that_does_not_answer_is_a_problem():
+def test_systemd_that_does_not_answer_is_problem():
     host = FakeImexHost()
     host.unit = {}
     assert imex_look.look_unit(host, "nvidia-imex")["problem"] == "systemctl shows no unit nvidia-imex.service"

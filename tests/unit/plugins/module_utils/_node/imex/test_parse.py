@@ -24,18 +24,18 @@ def test_documented_table_of_eighteen_nodes():
     assert list(member.to) == list(domain.members)
 
 
-def test_table_of_a_release_without_versions():
+def test_table_of_release_without_versions():
     (member,) = parse.domain((FIXTURES / "single-old.txt").read_text(encoding="utf-8")).members.values()
     assert (member.address, member.status, member.version) == ("10.1.48.20", "READY", None)
 
 
-def test_addresses_of_a_table_have_one_form():
+def test_addresses_of_table_have_one_form():
     text = table(["C C", "C C"], addresses=("FD00:0:0::1", "fd00::2"))
     assert sorted(parse.domain(text).members) == ["fd00::1", "fd00::2"]
     assert [parse.canonical(one) for one in ("FD00::0:1", "10.0.0.1", "host")] == ["fd00::1", "10.0.0.1", "host"]
 
 
-def test_own_node_in_asterisks_and_letters_of_the_legend():
+def test_own_node_in_asterisks_and_letters_of_legend():
     text = table(["C !V! I", "N C !M!", "R D A"], ["READY", "INIT_GPU", "UNAVAILABLE"], ["580.95.05", "580.95.05", ""])
     domain = parse.domain(text.replace("- 10.0.0.2        -", "* 10.0.0.2 *  -"))
     assert domain.members["10.0.0.1"].to == {"10.0.0.1": "C", "10.0.0.2": "!V!", "10.0.0.3": "I"}
@@ -65,7 +65,7 @@ def test_anything_but_one_whole_table_is_refused(text, said):
         parse.domain(text)
 
 
-def test_settings_take_the_last_of_a_key_and_no_comment():
+def test_settings_take_last_of_key_and_no_comment():
     assert parse.settings("# A=1\nB=2\nB= 3 \nC=\n") == {"B": "3", "C": ""}
 
 
@@ -74,7 +74,7 @@ def test_changed_settings_keep_every_other_line():
     assert text == SITE.replace("50000", "21007") + "NEW=x\n"
 
 
-def test_list_of_nodes_is_the_same_in_whatever_order():
+def test_list_of_nodes_is_same_in_whatever_order():
     assert parse.nodes_text(["10.0.0.10", "10.0.0.9"]) == parse.nodes_text(["10.0.0.9", "10.0.0.10"])
     assert parse.nodes_text(["fe80::1", "10.0.0.9"]) == "10.0.0.9\nfe80::1\n"
     assert parse.addresses("# a\n 10.0.0.9 \n\n10.0.0.10\n") == ["10.0.0.9", "10.0.0.10"]
@@ -94,17 +94,17 @@ def test_address(text, found):
         (None, None),
     ],
 )
-def test_major_number_is_of_the_character_device(text, major):
+def test_major_number_is_of_character_device(text, major):
     assert parse.channel_major(text) == major
 
 
-def test_configuration_file_of_the_unit():
+def test_configuration_file_of_unit():
     line = "{ path=/usr/bin/nvidia-imex ; argv[]=/usr/bin/nvidia-imex -c /opt/x.cfg ; ignore_errors=no ; pid=0 }"
     assert parse.config_path(line) == "/opt/x.cfg"
     assert parse.config_path("{ path=/usr/bin/nvidia-imex ; argv[]=/usr/bin/nvidia-imex ; pid=0 }") is None
 
 
-def test_blocks_of_the_topology():
+def test_blocks_of_topology():
     text = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nAggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4]\n"
     assert parse.blocks(text) == {"b1": "n[1-2]"}
     assert parse.blocks("SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]\n") == {}

@@ -58,20 +58,20 @@ def test_daemon_that_does_not_run_is_started_with_what_there_is():
     "job",
     [Job(8, 0, "n1", True, ADDRESSES), Job(7, 1, "n1", True, ADDRESSES), Job(7, 0, "n1", True, {"n1": "10.0.0.1"})],
 )
-def test_other_job_start_or_list_restarts_the_daemon(job):
+def test_other_job_start_or_list_restarts_daemon(job):
     done(host := FakeImexHost())
     assert "unit nvidia-imex.service" in plan.make_plan(OPTIONS, job, facts(host)).differences()
 
 
 @pytest.mark.parametrize("record", ["", '{"schema": "mlcluster.imex/1", "state": "ready", "job_id": 8199}'])
-def test_daemon_with_the_files_of_another_job_is_restarted(record):
+def test_daemon_with_files_of_another_job_is_restarted(record):
     done(host := FakeImexHost())
     # Ports come round again: job 8199 has that of job 7, and here its nodes too.
     host.files[config.RECORD] = record
     assert plan.make_plan(OPTIONS, JOB, facts(host)).differences() == ["unit nvidia-imex.service", "the domain"]
 
 
-def test_every_node_of_a_job_has_the_same_files():
+def test_every_node_of_job_has_same_files():
     made = [plan.make_plan(OPTIONS, Job(7, 0, name, True, ADDRESSES), facts()).files for name in ADDRESSES]
     assert made[0] == made[1] == made[2]
 
@@ -104,7 +104,7 @@ def test_nodes_of_other_blocks_are_noted():
 
 
 @pytest.mark.parametrize(("nodes", "noted"), [(18, False), (19, True)])
-def test_job_on_more_nodes_than_an_ultraserver_has_is_noted(nodes, noted):
+def test_job_on_more_nodes_than_ultraserver_has_is_noted(nodes, noted):
     members = {f"n{number}": f"10.0.0.{number}" for number in range(1, nodes + 1)}
     made = plan.make_plan(OPTIONS, Job(7, 0, "n1", True, members), facts())
     assert any("19 nodes are more than an UltraServer has (18)" in note for note in made.notes) is noted
@@ -117,20 +117,20 @@ def test_job_on_more_nodes_than_an_ultraserver_has_is_noted(nodes, noted):
         (OPTIONS, Job(7, 0, "n1", False, ADDRESSES), "job 7 shares its nodes"),
     ],
 )
-def test_job_without_a_domain(options, job, reason):
+def test_job_without_domain(options, job, reason):
     made = plan.make_plan(options, job, facts())
     assert (made.concerned, made.differences()) == (False, []) and reason in made.reason
 
 
 def test_other_types_have_no_domain():
-    assert "p5.48xlarge is no part of an UltraServer" in plan.unconcerned_node(
+    assert "p5.48xlarge is not part of an UltraServer" in plan.unconcerned_node(
         OPTIONS, {"type": "p5.48xlarge", "ultraserver": False}
     )
-    assert "this machine is no part" in plan.unconcerned_node(OPTIONS, {"type": None, "ultraserver": False})
+    assert "this machine is not part" in plan.unconcerned_node(OPTIONS, {"type": None, "ultraserver": False})
     assert plan.unconcerned_node(OPTIONS, {"type": None, "ultraserver": None}) == ""
 
 
-def test_daemon_of_the_dra_driver_is_left_alone():
+def test_daemon_of_dra_driver_is_left_unchanged():
     host = FakeImexHost()
     host.files["/proc/99/cmdline"] = "nvidia-imex\0-c\0/imexd/imexd.cfg\0"
     made = plan.make_plan(OPTIONS, JOB, facts(host))
@@ -153,7 +153,7 @@ def test_own_daemon_is_no_other_hand():
         ("echo hello", True),
     ],
 )
-def test_prolog_of_the_site_is_left_alone(text, concerned):
+def test_prolog_of_site_is_left_unchanged(text, concerned):
     made = plan.make_plan(OPTIONS, JOB, facts(prologs={"/opt/slurm/prolog.d/91_imex": text}))
     assert made.concerned is concerned
     assert concerned or "/opt/slurm/prolog.d/91_imex configures IMEX for jobs" in made.reason
@@ -191,12 +191,12 @@ def broken(**changes):
         ),
     ],
 )
-def test_obstacle_is_a_refusal(host, said):
+def test_obstacle_is_refusal(host, said):
     made = plan.make_plan(OPTIONS, JOB, facts(host))
     assert said in "; ".join(made.refusals) and made.differences() == []
 
 
-def test_unknown_prologs_are_a_refusal():
+def test_unknown_prologs_are_refusal():
     made = plan.make_plan(OPTIONS, JOB, {**facts(), "slurm_problem": "no answer"})
     assert made.refusals == ("whether another Prolog makes the domains of jobs here is not known: no answer",)
     assert not made.files

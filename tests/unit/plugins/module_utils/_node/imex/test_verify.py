@@ -32,7 +32,7 @@ def domain(text, own="10.0.0.1", members=ALL):
     return verify_domain(parse.domain(text), members, own)
 
 
-def test_idle_node_without_a_daemon_is_good():
+def test_idle_node_without_daemon_is_good():
     found = judged(facts())
     assert {name: one.status for name, one in found.items()} == {
         "imex.service": "pass", "imex.domain": "not_applicable", "imex.channel": "not_applicable"
@@ -40,13 +40,13 @@ def test_idle_node_without_a_daemon_is_good():
     assert found["imex.service"].found == "ready to start"
 
 
-def test_node_with_a_job_is_proved():
+def test_node_with_job_is_proved():
     found = judged(facts(RECORD), WHOLE)
     assert {one.status for one in found.values()} == {"pass"}
     assert found["imex.channel"].found == "234:0 mode 0666"
 
 
-@pytest.mark.parametrize(("kind", "said"), [("p5.48xlarge", "no part of an UltraServer"), (None, "has no IMEX")])
+@pytest.mark.parametrize(("kind", "said"), [("p5.48xlarge", "not part of an UltraServer"), (None, "has no IMEX")])
 def test_other_node_is_not_judged(kind, said):
     (only,) = verify({"type": kind, "ultraserver": False})
     assert (only.id, only.status) == ("imex.service", "not_applicable") and said in only.reason
@@ -115,7 +115,7 @@ def test_service(record, changes, status, said):
         ({**RECORD, "state": "failed", "blame": "own"}, "no job has a domain"),
     ],
 )
-def test_domain_without_a_job_is_not_judged(record, said):
+def test_domain_without_job_is_not_judged(record, said):
     one = judged(facts(record))["imex.domain"]
     assert one.status == "not_applicable" and said in one.reason
 
@@ -135,7 +135,7 @@ def test_domain_of_one_node():
 
 
 @pytest.mark.parametrize("letter", sorted(parse.STATES))
-def test_each_letter_of_the_legend_but_one_is_a_failure(letter):
+def test_each_letter_of_legend_but_one_is_failure(letter):
     one = domain(table([f"C {letter} C", "C C C", "C C C"]))
     assert (one.status, one.severity) == ("fail", "monitor") and f"is not joined ({letter})" in one.message
 
@@ -169,7 +169,7 @@ def test_domain_that_is_not_proved(text, status, severity, said):
     assert (one.status, one.severity) == (status, severity) and said in one.message
 
 
-def test_other_list_of_nodes_is_no_domain_of_the_job():
+def test_other_list_of_nodes_is_no_domain_of_job():
     one = domain(WHOLE, members=["10.0.0.1", "10.0.0.2"])
     assert (one.status, one.severity) == ("fail", "reset") and "has another list of nodes" in one.message
     assert domain(WHOLE, own="10.0.0.9").status == "undeterminable"

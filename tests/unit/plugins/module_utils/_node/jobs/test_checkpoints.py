@@ -42,7 +42,7 @@ def verb(tmp_path, capsys):
     return call
 
 
-def test_the_number_says_which_is_newest_and_not_the_time(tmp_path, verb):
+def test_number_says_which_is_newest_and_not_time(tmp_path, verb):
     folder = tmp_path / "c"
     new = make(folder, 1000, name="iter_{:07d}")
     old = make(folder, 999)
@@ -54,7 +54,7 @@ def test_the_number_says_which_is_newest_and_not_the_time(tmp_path, verb):
     assert verb("--not-backed-up") == (0, [new, old])
 
 
-def test_none_is_said(verb):
+def test_none_is_reported(verb):
     assert verb("--latest") == (2, [])
     assert verb("--prune", "1") == (0, [])
 
@@ -69,7 +69,7 @@ def test_old_ones_go_once_they_are_backed_up(tmp_path, verb):
     assert [path.name for path in folder.iterdir()] == ["step-4"]
 
 
-def test_a_newer_one_that_is_being_written_is_left_alone(tmp_path, verb):
+def test_newer_one_that_is_being_written_is_left_unchanged(tmp_path, verb):
     make(tmp_path / "c", 1)
     make(tmp_path / "c", 2, complete=False)
     assert verb("--prune", "1") == (0, [])
@@ -79,7 +79,7 @@ def refuse(*given, **_named):
     raise OSError(5, f"I/O error at {given}")
 
 
-def test_one_that_cannot_go_is_a_failure(tmp_path, verb, monkeypatch):
+def test_one_that_cannot_go_is_failure(tmp_path, verb, monkeypatch):
     make(tmp_path / "c", 1)
     make(tmp_path / "c", 2)
     monkeypatch.setattr(checkpoints, "remove", refuse)
@@ -99,7 +99,7 @@ ENTRIES = st.lists(
 
 
 @given(ENTRIES, st.integers(-1, 4), st.booleans())
-def test_the_newest_good_one_never_goes(entries, keep, backed_up_only):
+def test_newest_good_one_never_goes(entries, keep, backed_up_only):
     found = sorted(entries, key=lambda entry: (-entry.step, entry.path))
     leaving = checkpoints.removable(found, keep, backed_up_only, lambda _entry: True)
     newest = checkpoints.latest(found)
@@ -113,7 +113,7 @@ def test_the_newest_good_one_never_goes(entries, keep, backed_up_only):
     )
 
 
-def test_a_removal_that_is_cut_short_leaves_nothing_that_looks_whole(tmp_path, monkeypatch):
+def test_removal_that_is_cut_short_leaves_nothing_that_looks_whole(tmp_path, monkeypatch):
     path = make(tmp_path, 1)
     monkeypatch.setattr(checkpoints.files, "remove_tree", refuse)
     (entry,) = checkpoints.find(Host(), str(tmp_path), "complete")
@@ -123,7 +123,7 @@ def test_a_removal_that_is_cut_short_leaves_nothing_that_looks_whole(tmp_path, m
 
 
 @pytest.mark.parametrize("name", ["{}", "step-{}", "v2-{}", "2026-run.{}", "{:04d}"])
-def test_every_digit_at_the_end_of_a_name_counts(tmp_path, verb, name):
+def test_every_digit_at_end_of_name_counts(tmp_path, verb, name):
     paths = {step: make(tmp_path / "c", step, name=name) for step in (95, 1000, 950)}
     newest = paths[1000]
     assert verb("--latest") == (0, [newest])
@@ -151,7 +151,7 @@ def test_two_trainings_in_one_directory_keep_their_own(tmp_path, verb):
     assert all(os.path.isdir(path) for path in kept)
 
 
-def test_what_a_removal_that_died_left_goes_with_the_next(tmp_path, verb):
+def test_what_removal_that_died_left_goes_with_next(tmp_path, verb):
     folder = tmp_path / "c"
     make(folder, 100)
     left = folder / f"{checkpoints.REMOVING}step-50"
@@ -163,7 +163,7 @@ def test_what_a_removal_that_died_left_goes_with_the_next(tmp_path, verb):
 
 
 @pytest.mark.parametrize("name", ["notes", "notes2024", "eval-50", "step-50-copy", ".step-50", "step-50-0123ABCD"])
-def test_what_is_called_as_a_removal_and_is_none_stays(tmp_path, verb, name):
+def test_what_is_called_as_removal_and_is_none_stays(tmp_path, verb, name):
     folder = tmp_path / "c"
     make(folder, 100)
     (folder / f"{checkpoints.REMOVING}{name}" / "deep").mkdir(parents=True)
@@ -172,7 +172,7 @@ def test_what_is_called_as_a_removal_and_is_none_stays(tmp_path, verb, name):
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])
-def test_link_or_file_called_as_a_removal_stays(tmp_path, verb, kind):
+def test_link_or_file_called_as_removal_stays(tmp_path, verb, kind):
     folder, left = tmp_path / "c", tmp_path / "c" / f"{checkpoints.REMOVING}step-50"
     make(folder, 100)
     (tmp_path / "kept").mkdir()
@@ -199,7 +199,7 @@ def test_removal_is_synced_before_its_first_file_goes(tmp_path, verb, monkeypatc
     assert order == [("rename", leaving), ("fsync", handle), ("remove_tree", leaving)]
 
 
-def test_what_took_the_name_since_the_look_stays(tmp_path, verb):
+def test_what_took_name_since_look_stays(tmp_path, verb):
     """The directory above is a link that leads to somebody else's checkpoints by then."""
     for folder in ("mine", "theirs"):
         (tmp_path / folder).mkdir()
@@ -216,7 +216,7 @@ def test_what_took_the_name_since_the_look_stays(tmp_path, verb):
 
 
 @pytest.mark.parametrize("what", ["stat", "listdir"])
-def test_what_a_server_that_is_away_does_not_tell_is_no_answer(tmp_path, verb, monkeypatch, capsys, what):
+def test_what_server_that_is_away_does_not_tell_is_no_answer(tmp_path, verb, monkeypatch, capsys, what):
     """EIO for the marker of a good one is not that it has none, by which it would go."""
     made = [make(tmp_path / "c", step) for step in (1, 2)]
     before = getattr(os, what)
@@ -233,7 +233,7 @@ def test_what_a_server_that_is_away_does_not_tell_is_no_answer(tmp_path, verb, m
     assert all(os.path.isdir(path) for path in made)
 
 
-def test_a_name_that_no_line_carries_is_somebody_elses(tmp_path, verb):
+def test_name_that_no_line_carries_is_somebody_elses(tmp_path, verb):
     folder = tmp_path / "c"
     made = make(folder, 1)
     others = [make(folder, 9, name="a\n{}"), make(folder, 9, name="b\udce9-{}")]
@@ -242,7 +242,7 @@ def test_a_name_that_no_line_carries_is_somebody_elses(tmp_path, verb):
 
 
 @pytest.mark.parametrize("when", ["rename", "unlink", "rmdir"])
-def test_two_that_take_the_same_away_meet_nowhere(tmp_path, verb, monkeypatch, when):
+def test_two_that_take_same_away_meet_nowhere(tmp_path, verb, monkeypatch, when):
     """The second begins and ends in the midst of the first: before its first renaming, or with a file half gone."""
     folder = tmp_path / "c"
     made = [make(folder, step) for step in (1, 2, 3)]
@@ -301,7 +301,7 @@ def sealed(folder, step, content=b"x"):
     return str(path)
 
 
-def test_flipped_bit_in_the_newest_drives_no_good_one_out(tmp_path, verb, capsys):
+def test_flipped_bit_in_newest_drives_no_good_one_out(tmp_path, verb, capsys):
     folder = tmp_path / "c"
     made = [sealed(folder, step, b"y" if step == 4 else b"x") for step in (1, 2, 3, 4)]
     half = make(folder, 0, complete=False)
@@ -329,7 +329,7 @@ def test_nothing_is_read_where_nothing_may_go(tmp_path, verb, monkeypatch):
     assert verb("--prune", "2") == (0, [])
 
 
-def test_marker_without_a_sum_is_no_manifest(tmp_path, verb):
+def test_marker_without_sum_is_no_manifest(tmp_path, verb):
     made = [sealed(tmp_path / "c", step) for step in (1, 2)]
     files = {"weights": {"size": 1}}
     pathlib.Path(made[1], "complete").write_text(json.dumps({"schema": checkpoints.MANIFEST, "files": files}))
@@ -337,7 +337,7 @@ def test_marker_without_a_sum_is_no_manifest(tmp_path, verb):
 
 
 @pytest.mark.parametrize("marker", ["", "{", "[]", '{"schema": "x", "files": {"gone": {"size": 1}}}'])
-def test_a_marker_of_another_training_says_what_it_says_by_being_there(tmp_path, verb, marker):
+def test_marker_of_another_training_says_what_it_says_by_being_there(tmp_path, verb, marker):
     made = make(tmp_path / "c", 1)
     pathlib.Path(made, "complete").write_text(marker)
     assert verb("--latest") == (0, [made])

@@ -39,7 +39,7 @@ ALL = ["Prolog", "Epilog", "TaskProlog", "HealthCheckProgram"]
         ),
     ],
 )
-def test_what_slurm_is_told_and_what_it_runs_already(settings, containers, given, due, taken, in_use):
+def test_what_slurm_is_reported_and_what_it_runs_already(settings, containers, given, due, taken, in_use):
     told = checks.told(checks.wanted(given), settings, containers)
     assert (list(told.due), list(told.taken), list(told.in_use)) == (due, taken, in_use)
 
@@ -73,10 +73,10 @@ def test_path_that_no_script_could_name_is_refused(value):
         ({"scratch": False}, "/nvme", ""),
     ],
 )
-def test_jobs_have_their_directories_on_the_volume(given, volume, place):
+def test_jobs_have_their_directories_on_volume(given, volume, place):
     assert checks.scratch(given, volume) == place
 
 
-def test_own_file_lies_beside_the_slurm_conf_that_slurm_has_read():
+def test_own_file_lies_beside_slurm_conf_that_slurm_has_read():
     assert checks.own_conf_path({}) == "/etc/slurm/mlcluster_checks.conf"
     assert checks.own_conf_path({"SLURM_CONF": "/opt/slurm/etc/slurm.conf"}) == "/opt/slurm/etc/mlcluster_checks.conf"

@@ -49,7 +49,7 @@ def test_which_node_stands_out(runs, accused):
         assert [entry.status for entry in found] == ["undeterminable" if accused is None else "pass"]
 
 
-def test_a_run_that_could_not_be_proved_clears_nobody():
+def test_run_that_could_not_be_proved_clears_nobody():
     (found,) = collectives.nodes_that_stand_out([(("a", "b"), "undeterminable")])
     assert (found.status, found.reason) == ("undeterminable", "not_proved")
 
@@ -84,7 +84,7 @@ class Nccl:
         return {entry.id: entry for entry in found}
 
 
-def test_a_run_with_counters(tmp_path):
+def test_run_with_counters(tmp_path):
     nccl = Nccl(tmp_path)
     nccl.ran()
     nccl.counted("before", 0)
@@ -99,7 +99,7 @@ def test_a_run_with_counters(tmp_path):
     ("nodes", "node", "device"),
     [(("n1",), "n1", None), (("n1", "n2"), None, "n1+n2"), (("n1", "n2", "n3"), None, None)],
 )
-def test_whose_a_figure_is(tmp_path, nodes, node, device):
+def test_whose_figure_is(tmp_path, nodes, node, device):
     nccl = Nccl(tmp_path)
     nccl.ran(nodes=nodes)
     scope = nccl.judged()["nccl.bandwidth.all_reduce"].scope
@@ -138,13 +138,13 @@ def test_the_baseline_of_the_site_is_compared_with(tmp_path):
     assert slow.status == "fail" and slow.source.startswith("the site's baseline: ")
 
 
-def test_the_status_of_the_program_counts(tmp_path):
+def test_status_of_program_counts(tmp_path):
     nccl = Nccl(tmp_path)
     nccl.ran(rc=137)
     assert nccl.judged()["nccl.correct.all_reduce"].status == "fail"
 
 
-def test_what_was_never_run_is_a_failure(tmp_path):
+def test_what_was_never_run_is_failure(tmp_path):
     nccl = Nccl(tmp_path)
     nccl.ran(nodes=NODES[:1])
     nccl.asked["collectives"] = ["all_reduce", "broadcast"]
@@ -165,7 +165,7 @@ def test_what_was_never_run_is_a_failure(tmp_path):
         ("bisect", "abcd", ["abcd"]),
     ],
 )
-def test_runs_of_a_layout(layout, nodes, groups):
+def test_runs_of_layout(layout, nodes, groups):
     found = collectives.expected_runs(layout, ["x", "y"], list(nodes))
     wanted = [(name, tuple(group)) for name in ("x", "y") for group in groups]
     assert found == (wanted[:1] if layout == "bisect" else wanted)
@@ -199,7 +199,7 @@ def test_runs_that_are_missing_are_named(tmp_path, layout, had, missing):
     ("named", "others"),
     [(("a", "b"), None), (("a", "c"), "c"), (("c", "d"), "c, d"), (("a", "ip-10-0-0-2"), None), (("a.x", "c.x"), "c")],
 )
-def test_output_of_other_nodes_of_the_job_is_none(tmp_path, named, others):
+def test_output_of_other_nodes_of_job_is_none(tmp_path, named, others):
     nccl = Nccl(tmp_path)
     nccl.ran("one", named)
     (tmp_path / "runs.tsv").write_text("one\tall_reduce\ta,b\t0\t0\n")
@@ -209,7 +209,7 @@ def test_output_of_other_nodes_of_the_job_is_none(tmp_path, named, others):
     assert {one.status for one in found if one.reason == "other_nodes"} <= {"undeterminable"}
 
 
-def test_an_output_that_is_gone_is_no_pass(tmp_path):
+def test_output_that_is_gone_is_no_pass(tmp_path):
     nccl = Nccl(tmp_path)
     nccl.ran()
     (tmp_path / "all.all_reduce.out").unlink()
@@ -228,7 +228,7 @@ Avg bus bandwidth:      0.2000GB/s
     ("text", "rc", "status"),
     [(NCCOM, 0, "pass"), (NCCOM, 1, "fail"), (NCCOM.partition("Avg")[0], 0, "fail"), ("no driver\n", 1, "fail")],
 )
-def test_a_run_of_nccom_test_is_judged_as_one_whose_results_were_compared(tmp_path, text, rc, status):
+def test_run_of_nccom_test_is_judged_as_one_whose_results_were_compared(tmp_path, text, rc, status):
     (tmp_path / "n1.all_reduce.out").write_text(text)
     (tmp_path / "runs.tsv").write_text(f"n1\tall_reduce\tn1\t{rc}\t0\n")
     wanted = {"kind": "nccom", "collectives": ["all_reduce"], "layout": "single", "tolerance_percent": 10}
@@ -294,5 +294,5 @@ def test_nodes_by_ultraserver():
     ("nodes", "topology", "count"),
     [(["n1", "n2"], BLOCKS, 1), (["n1", "n3"], BLOCKS, 2), (["n1", "n3"], "", None), (["n1"], None, None)],
 )
-def test_number_of_ultraservers_of_a_run(nodes, topology, count):
+def test_number_of_ultraservers_of_run(nodes, topology, count):
     assert collectives.domains_joined(nodes, topology) == count

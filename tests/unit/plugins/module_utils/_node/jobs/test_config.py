@@ -15,7 +15,7 @@ def test_defaults_have_no_problem():
     assert config.parse_jobs({}).jobs == config.JOBS
 
 
-def test_sentence_about_an_option_has_the_name_of_its_variable():
+def test_sentence_about_option_has_name_of_its_variable():
     found = config.jobs_problems({"dir": "/my jobs", "jobs": [{"name": "a", "kind": "dance"}], "owner": "a b"})
     assert [problem.partition(":")[0] for problem in found] == [
         "slurm_jobs_dir is '/my jobs'",
@@ -32,7 +32,7 @@ def test_checks_are_judged_only_where_they_are_written():
 
 
 @pytest.mark.parametrize("spec", ["fio\n", "-y", "fio=", "fio 3", "FIO", "fio=3;id", ""])
-def test_what_is_no_name_of_a_package_is_refused(spec):
+def test_what_is_no_name_of_package_is_refused(spec):
     (problem,) = config.tools_problems({"node_packages": ["fio=1:3.33-3~x", spec]})
     assert problem.startswith(f"slurm_jobs_node_packages has {spec}: give names")
 

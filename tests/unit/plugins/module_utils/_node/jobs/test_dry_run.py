@@ -163,7 +163,7 @@ class SmallHost(Host):
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_every_step_of_the_smallest_job(kind):
+def test_every_step_of_smallest_job(kind):
     options, expected = CASES[kind]
     first, nodes, results, *steps = dry_run.lines(spec_of(kind, **options), SmallHost())
     assert first == f"# x: {KINDS[kind].title}"
@@ -179,14 +179,14 @@ def test_nodes_may_be_named():
     assert [line[-2:] for line in lines if "_perf -b" in line] == [" &"] * 3 and "wait" in lines
 
 
-def test_ranks_of_neuron_meet_at_the_first_host():
+def test_ranks_of_neuron_meet_at_first_host():
     lines = dry_run.lines(spec_of("nccom", launch="mpi", collectives=["all_reduce"]), SmallHost())
     (line,) = [line for line in lines if line.startswith("timeout")]
     assert " env 'A=b c' NEURON_RT_ROOT_COMM_ID=node1:20000 nccom-test " in line
     assert f" {NCCOM} all_reduce --hosts node1 node2 >" in line
 
 
-def test_launcher_srun_has_a_task_for_each_gpu():
+def test_launcher_srun_has_task_for_each_gpu():
     lines = dry_run.lines(spec_of("training", launcher="srun", container=IMAGE, directory="/fsx/src"), SmallHost())
     (line,) = [line for line in lines if "MLCLUSTER_RESUME" in line]
     assert "--ntasks-per-node=2 --ntasks=4 " in line and f" {INSIDE} env " in line and "--chdir" not in line

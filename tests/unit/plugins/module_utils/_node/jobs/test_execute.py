@@ -15,7 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 TASK = {"SLURM_PROCID": "9", "SLURM_LOCALID": "1", "SLURM_NTASKS": "16", "SLURM_NODEID": "1", "SLURM_JOB_ID": "7"}
 
 
-def test_ranks_are_those_of_the_task():
+def test_ranks_are_those_of_task():
     found = execute.task_variables(TASK, "", ranks=True)
     assert {name: found[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")} == {
         "RANK": "9", "LOCAL_RANK": "1", "WORLD_SIZE": "16",
@@ -23,14 +23,14 @@ def test_ranks_are_those_of_the_task():
     assert execute.task_variables(TASK, "") == TASK
 
 
-def test_ranks_outside_of_a_step_are_refused():
+def test_ranks_outside_of_step_are_refused():
     with pytest.raises(NodeError, match="SLURM_LOCALID is not set: start it with srun"):
         execute.task_variables({**TASK, "SLURM_LOCALID": ""}, "", ranks=True)
     with pytest.raises(NodeError, match="SLURM_NODEID is not set"):
         execute.task_command({}, ["torchrun"], node_rank=True)
 
 
-def test_number_of_the_node_is_the_first_option_of_the_program():
+def test_number_of_node_is_first_option_of_program():
     assert execute.task_command(TASK, ["torchrun", "-m", "x"], node_rank=True) == [
         "torchrun",
         "--node-rank=1",
@@ -40,7 +40,7 @@ def test_number_of_the_node_is_the_first_option_of_the_program():
     assert execute.task_command({}, ["a", "b c"]) == ["a", "b c"]
 
 
-def test_directory_of_the_job_is_told_where_there_is_one():
+def test_directory_of_job_is_reported_where_there_is_one():
     found = execute.task_variables({"TMPDIR": "/tmp"}, "/local/job-7/tmp")
     assert found == {"TMPDIR": "/local/job-7/tmp", "MLCLUSTER_SCRATCH": "/local/job-7/tmp"}
 
@@ -54,7 +54,7 @@ def test_directory_of_the_job_is_told_where_there_is_one():
         ({"MLCLUSTER_SPOOL": ""}, "/s", "/s"),
     ],
 )
-def test_shards_are_written_first_where_the_job_says_or_on_the_local_disks(variables, scratch, spool):
+def test_shards_are_written_first_where_job_says_or_on_local_disks(variables, scratch, spool):
     assert execute.task_variables(variables, scratch, spool=True)["MLCLUSTER_SPOOL"] == spool
 
 

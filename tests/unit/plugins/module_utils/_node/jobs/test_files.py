@@ -57,7 +57,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("name", ["prolog", "epilog", "health_check"])
-def test_lock_of_a_script_is_for_root_alone(written, name):
+def test_lock_of_script_is_for_root_alone(written, name):
     text = written()[name].replace("/usr/local/bin/mlcluster", "/bin/true")
     (path,) = set(re.findall(r"(?<=<)/\S+\.lock", text))
     Path(path).unlink(missing_ok=True)
@@ -75,7 +75,7 @@ def test_every_script_is_sound_shell(written, tmp_path, given):
 
 
 @pytest.mark.parametrize("given", SETTINGS)
-def test_every_command_of_a_script_is_one_that_the_runtime_knows(written, tmp_path, given):
+def test_every_command_of_script_is_one_that_runtime_knows(written, tmp_path, given):
     """With a stand-in for the runtime, which is known to take these options."""
 
     stand_in = tmp_path / "mlcluster"
@@ -116,7 +116,7 @@ def test_every_command_of_a_script_is_one_that_the_runtime_knows(written, tmp_pa
         ("closed", "echo PASS; exit 0", 2, 1),
     ],
 )
-def test_what_a_prolog_makes_of_exit_codes_and_of_no_word(written, tmp_path, gate, health, make, expected):
+def test_what_prolog_makes_of_exit_codes_and_of_no_word(written, tmp_path, gate, health, make, expected):
     stand_in = tmp_path / "mlcluster"
     stand_in.write_text(f"#!/bin/sh\nif [ $1 = health ]; then {health}; fi\nexit {make}\n", encoding="utf-8")
     stand_in.chmod(0o755)
@@ -141,7 +141,7 @@ def test_what_a_prolog_makes_of_exit_codes_and_of_no_word(written, tmp_path, gat
         ("none", "open", "echo FAIL; exit 1", 0),
     ],
 )
-def test_prolog_keeps_a_job_away_without_its_domain(tmp_path, mode, gate, imex, expected):
+def test_prolog_keeps_job_away_without_its_domain(tmp_path, mode, gate, imex, expected):
     stand_in = tmp_path / "mlcluster"
     stand_in.write_text(f"#!/bin/sh\n[ $1 != imex ] || {{ {imex}; }}\necho PASS\n", encoding="utf-8")
     stand_in.chmod(0o755)
@@ -154,7 +154,7 @@ def test_prolog_keeps_a_job_away_without_its_domain(tmp_path, mode, gate, imex, 
 @pytest.mark.parametrize(
     ("mode", "record", "called"), [("required", True, True), ("required", False, False), ("none", True, False)]
 )
-def test_epilog_takes_a_domain_away_where_there_is_one(tmp_path, mode, record, called):
+def test_epilog_takes_domain_away_where_there_is_one(tmp_path, mode, record, called):
     stand_in, run = tmp_path / "mlcluster", tmp_path / "run"
     stand_in.write_text(f"#!/bin/sh\necho $1 $2 >> {tmp_path}/calls\n", encoding="utf-8")
     stand_in.chmod(0o755)
@@ -166,7 +166,7 @@ def test_epilog_takes_a_domain_away_where_there_is_one(tmp_path, mode, record, c
     assert ("imex down" in (tmp_path / "calls").read_text()) is called
 
 
-def test_a_prolog_takes_a_runtime_that_a_crash_left_empty_or_cut_for_what_it_is(written, tmp_path):
+def test_prolog_takes_runtime_that_crash_left_empty_or_cut_for_what_it_is(written, tmp_path):
     """A shell runs an empty file as a script that does nothing, and Python ends with 1 where it finds no program."""
     runtime = tmp_path / "mlcluster"
     runtime.touch(mode=0o755)
@@ -176,7 +176,7 @@ def test_a_prolog_takes_a_runtime_that_a_crash_left_empty_or_cut_for_what_it_is(
         assert [subprocess.run(["sh", "-c", text], check=False).returncode for text in texts] == [0, 1]
 
 
-def test_an_epilog_and_a_health_check_never_fail(written):
+def test_epilog_and_health_check_never_fail(written):
     for name in ("epilog", "health_check"):
         text = written()[name].replace("/usr/local/bin/mlcluster", "/bin/false")
         assert subprocess.run(["sh", "-c", text], check=False).returncode == 0
@@ -209,7 +209,7 @@ def test_health_checks_never_pile_up_and_one_that_hangs_holds_nobody_up(written,
         first.wait()
 
 
-def test_a_task_gets_tmpdir_only_where_the_directory_is_its_users(written, tmp_path):
+def test_task_gets_tmpdir_only_where_directory_is_its_users(written, tmp_path):
     text = written()["task_prolog"].replace("base=/scratch/jobs", f"base={tmp_path}")
     own = tmp_path / "job-7/tmp"
     command = ["env", "-i", "SLURM_JOB_ID=7", "sh", "-c", text]
@@ -219,7 +219,7 @@ def test_a_task_gets_tmpdir_only_where_the_directory_is_its_users(written, tmp_p
     assert said == f"export TMPDIR={own}\nexport MLCLUSTER_SCRATCH={own}\n"
 
 
-def test_where_things_are_unless_it_is_said(written):
+def test_where_things_are_unless_it_is_reported(written):
     texts = written()
     assert (
         "/usr/local/bin/mlcluster health --profile prolog --scratch /scratch/jobs --fail-open --drain"
@@ -230,20 +230,20 @@ def test_where_things_are_unless_it_is_said(written):
     assert "--xid-since '2026-01-31 12:00:00'" in written(**SETTINGS[-1])["prolog"]
 
 
-def test_slurm_of_the_role_is_passed_to_each_command():
+def test_slurm_of_role_is_passed_to_each_command():
     wanted = checks.wanted({}, "/nvme", None, "/etc/slurm/slurm.conf")
     (prolog, *_others) = files.check_files(wanted)
     assert "--scratch /nvme/jobs --slurm-conf /etc/slurm/slurm.conf" in prolog.text
 
 
 @pytest.mark.parametrize("word", ["a b", "$(id)", "`id`", "'; id; '", 'a"b', "-x"])
-def test_word_of_the_settings_stays_one_word(word):
+def test_word_of_settings_stays_one_word(word):
     (prolog, *_others) = files.check_files(checks.wanted({"health_options": [word]}))
     line = prolog.text.partition("said=$(")[2].rpartition(" --fail-open")[0]
     assert shlex.split(line)[-1] == word
 
 
-def test_mark_says_what_a_tool_was_built_with():
+def test_mark_says_what_tool_was_built_with():
     mark = files.mark("ior", "/fsx/tools/ior-4.0.0", "/opt/mpi", "/usr/local/cuda", "4.0.0")
     assert mark.path == "/fsx/tools/ior-4.0.0/.mlcluster.json"
     assert json.loads(mark.text) == {"cuda_home": "/usr/local/cuda", "mpi_home": "/opt/mpi", "version": "4.0.0"}
@@ -261,7 +261,7 @@ def test_file_for_slurm_conf_has_what_is_due(containers):
     assert entry.path == "/x/mlcluster_checks.conf"
 
 
-def test_scripts_have_the_line_by_which_they_are_known_again():
+def test_scripts_have_line_by_which_they_are_known_again():
     jobs = files.job_files(Role(jobs=[{"name": "x", "kind": "node_smoke"}]).jobs)
     assert [(entry.name, entry.mode) for entry in jobs] == [("x.json", "0644"), ("x.sbatch", "0755")]
     assert all(files.JOB_MARK in entry.text for entry in jobs)
@@ -273,7 +273,7 @@ def test_scripts_have_the_line_by_which_they_are_known_again():
     [("a-b_c@d%e+f=g:h.i/j", "a-b_c@d%e+f=g:h.i/j"), (5, "5"), ("", "''"), ("a b", "'a b'"), ("~", "'~'"),
      ("a'b", "'a'\"'\"'b'"), ("[x]", "'[x]'"), ("a\nb", "'a\nb'")],
 )  # fmt: skip
-def test_value_is_one_word_of_a_shell(value, word):
+def test_value_is_one_word_of_shell(value, word):
     assert files.quote(value) == word
 
 

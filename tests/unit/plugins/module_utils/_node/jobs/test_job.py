@@ -18,6 +18,6 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.job impor
         ({"tasks_per_node": 8, "workers_per_node": None}, 8, 8),
     ],
 )
-def test_ranks_are_the_tasks_unless_one_task_starts_them(asked, tasks, ranks):
+def test_ranks_are_tasks_unless_one_task_starts_them(asked, tasks, ranks):
     job = Job(asked, ("n1", "n2"), "/r")
     assert (job.tasks, job.ranks, job.started) == (tasks, ranks, None)

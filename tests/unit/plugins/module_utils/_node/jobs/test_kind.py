@@ -21,15 +21,15 @@ def kind(**fields):
     [
         ({}, {"count": 3, "command": []}),
         ({"count": 5, "command": ["true"]}, {"count": 5, "command": ["true"]}),
-        # What is no option of the kind is no value; null is one, which the type refuses.
+        # What is not an option of the kind is not a value; null is one, which the type refuses.
         ({"name": "x", "count": None}, {"count": None, "command": []}),
     ],
 )
-def test_values_are_those_of_the_job_over_the_defaults(job, values):
+def test_values_are_those_of_job_over_defaults(job, values):
     assert kind().values(job) == values
 
 
-def test_programs_of_a_kind_are_its_tools_by_default():
+def test_programs_of_kind_are_its_tools_by_default():
     assert kind(tools=("srun", "nccom_test")).needed_programs({}, SETTINGS, "") == ["/opt/slurm/bin/srun", "nccom-test"]
     assert kind().needed_programs({}, SETTINGS, "") == []
 

@@ -47,13 +47,13 @@ def test_groups_that_run_side_by_side(layout, nodes, groups):
         assert {run.nodes for run in runs} == {group for _name, group in expected_runs(layout, ["all_reduce"], nodes)}
 
 
-def test_pairs_one_after_the_other_are_one_round():
+def test_pairs_one_after_other_are_one_round():
     work, found = ran("pairs", FOUR, side_by_side=False)
     assert found == [[["n1", "n2"]], [["n3", "n4"]], [["n2", "n3"]], [["n4", "n1"]]]
     assert [run.round for run in read_runs(work.files["runs.tsv"])] == ["0", "0", "1", "1"]
 
 
-def test_each_run_leaves_its_output_and_a_line():
+def test_each_run_leaves_its_output_and_line():
     work, _found = ran("all", THREE, collectives=["all_reduce", "reduce"], statuses={"reduce": 3})
     assert work.files["runs.tsv"] == "all\tall_reduce\tn1,n2,n3\t0\t0\nall\treduce\tn1,n2,n3\t3\t1\n"
     output = "/fsx/jobs/results/x-7/all.reduce.out"
@@ -85,7 +85,7 @@ def test_counters_are_read_around_each_round_until_no_node_has_any():
         ((*FOUR, "n5"), "bisect", "n1-to-n5-5"),
     ],
 )
-def test_name_of_a_group(group, layout, name):
+def test_name_of_group(group, layout, name):
     assert layouts.unit(group, layout) == name
 
 
@@ -105,15 +105,15 @@ def test_nodes_that_do_not_fail_run_once():
     assert bisected(FOUR, "") == ["n1+n2+n3+n4"]
 
 
-def test_each_of_a_failing_pair_runs_by_itself_and_with_a_good_node():
+def test_each_of_failing_pair_runs_by_itself_and_with_good_node():
     assert bisected(FOUR, "n3") == ["n1+n2+n3+n4", "n1+n2", "n3+n4", "n3", "n4", "n3+n1", "n4+n1"]
 
 
-def test_pair_without_a_good_node_is_left_a_pair():
+def test_pair_without_good_node_is_left_pair():
     assert bisected(FOUR[:2], "n1", alone=True) == ["n1+n2", "n1", "n2"]
 
 
-def test_half_of_an_odd_group_is_the_larger_one_first():
+def test_half_of_odd_group_is_larger_one_first():
     assert bisected(THREE, "n3") == ["n1+n2+n3", "n1+n2", "n3"]
 
 

@@ -57,7 +57,7 @@ def test_step_writes_to_its_files_and_has_its_status(work):
     assert sorted(work.read("out").split()) == ["a", "b"]
 
 
-def test_step_that_a_signal_ends_has_the_status_of_a_shell(work):
+def test_step_that_signal_ends_has_status_of_shell(work):
     assert work.run("sh", "-c", "kill -TERM $$") == 143
 
 
@@ -81,7 +81,7 @@ def test_steps_run_side_by_side(work, tmp_path):
     assert work.together(steps) == [0, 4]
 
 
-def test_step_reads_nothing_of_the_job_and_has_its_variables(work):
+def test_step_reads_nothing_of_job_and_has_its_variables(work):
     os.environ["OF_THE_TEST"] = "1"
     try:
         assert work.ask("sh", "-c", 'cat; echo "$PATH${OF_THE_TEST:-}"') == "/usr/bin:/bin\n"
@@ -96,7 +96,7 @@ def test_answer_is_what_is_printed_also_by_what_fails(work):
 
 
 @pytest.mark.parametrize("number", [*ENDING, signal.SIGUSR1])
-def test_signal_ends_the_wait_and_keeps_the_status_first(work, number):
+def test_signal_ends_wait_and_keeps_status_first(work, number):
     with pytest.raises(SignalError) as ended:
         work.run("sh", "-c", f"kill -{int(number)} {os.getpid()}; exec sleep 60")
     assert ended.value.status == 128 + number
@@ -104,26 +104,26 @@ def test_signal_ends_the_wait_and_keeps_the_status_first(work, number):
         assert stream.read() == f"{128 + number}\n"
 
 
-def test_signal_between_two_steps_ends_the_job_before_the_next(work, tmp_path):
+def test_signal_between_two_steps_ends_job_before_next(work, tmp_path):
     told()
     with pytest.raises(SignalError):
         work.run("touch", str(tmp_path / "ran"))
     assert not (tmp_path / "ran").exists()
 
 
-def test_signal_is_no_end_where_the_job_is_at_its_end_already(work):
+def test_signal_is_no_end_where_job_is_at_its_end_already(work):
     work.stops = False
     told()
     assert work.run("true") == 0
 
 
-def test_ignored_signal_reaches_neither_the_job_nor_its_steps(work):
+def test_ignored_signal_reaches_neither_job_nor_its_steps(work):
     work.signals.ignore()
     told()
     assert work.run("sh", "-c", "kill -TERM $$; exit 5") == 5 and work.signals.received == []
 
 
-def test_wait_ends_with_the_time(work):
+def test_wait_ends_with_time(work):
     began = time.monotonic()
     work.signals.wait(0.05)
     assert 0.04 < time.monotonic() - began < 30
@@ -136,7 +136,7 @@ def test_place_goes_with_all_its_files(work, tmp_path):
     assert not place.exists()
 
 
-def test_place_of_a_job_that_is_ended_as_it_is_made_goes(work, tmp_path):
+def test_place_of_job_that_is_ended_as_it_is_made_goes(work, tmp_path):
     told()
     place = tmp_path / "place"
     with pytest.raises(SignalError), work.place(str(place), "advice"):
@@ -144,7 +144,7 @@ def test_place_of_a_job_that_is_ended_as_it_is_made_goes(work, tmp_path):
     assert not place.exists()
 
 
-def test_place_goes_before_a_step_that_ignores_the_signal_and_again_after_it(work, tmp_path):
+def test_place_goes_before_step_that_ignores_signal_and_again_after_it(work, tmp_path):
     place = tmp_path / "place"
     # Ends once its directory is gone, and writes into a new one as it ends.
     deaf = f"trap '' TERM; kill -TERM {os.getpid()}; while [ -e {place} ]; do sleep 0.01; done; mkdir {place}"
@@ -162,7 +162,7 @@ def test_place_that_is_taken_is_not_removed(work, tmp_path):
     assert tmp_path.exists()
 
 
-def test_program_is_required_on_the_path_of_the_job(work):
+def test_program_is_required_on_path_of_job(work):
     work.require("sh", "advice")
     work.require("/bin/sh", "advice")
     for program in ("/no/such", "no-such", "/etc/passwd"):
@@ -170,7 +170,7 @@ def test_program_is_required_on_the_path_of_the_job(work):
             work.require(program, "advice")
 
 
-def test_files_among_the_results(work):
+def test_files_among_results(work):
     work.write("a", "1\n")
     work.append("a", "2\n")
     assert work.read("a") == "1\n2\n"
@@ -185,7 +185,7 @@ def test_descriptor_that_takes_nothing_is_known():
     assert write(1, "")
 
 
-def test_program_takes_the_place_of_this_one_with_its_usual_signals():
+def test_program_takes_place_of_this_one_with_its_usual_signals():
     program = (
         f"import sys; sys.path[:0] = {sys.path!r}\n"
         "from tests.unit.plugins.inventory import finder; finder.install()\n"

@@ -39,7 +39,7 @@ def directives(one):
     return {line["name"]: line["value"] for line in one["directives"]}
 
 
-def test_option_with_a_number_beyond_counting_is_a_sentence(settings):
+def test_option_with_number_beyond_counting_is_sentence(settings):
     given = {**settings, "jobs": [job("node_smoke", options={"array": "9" * 5000})]}
     assert model(given, WITH_PYXIS)["problems"] == [
         "job node-smoke: array has a number with more digits than Slurm can count: correct it"
@@ -70,11 +70,11 @@ def test_job_says_what_its_script_and_its_verdict_need(settings, kind):
         ({"gpus_per_node": None, "instance_type": None}, "main", None, 0),
     ],
 )
-def test_accelerators_of_a_node(given, partition, facts, count):
+def test_accelerators_of_node(given, partition, facts, count):
     assert jobs.per_node(given, partition, facts) == count
 
 
-def test_nodes_that_differ_count_as_the_smallest():
+def test_nodes_that_differ_count_as_smallest():
     facts = copy.deepcopy(FACTS)
     facts["nodes"][1]["gpus"] = 4
     assert jobs.per_node({"gpus_per_node": None, "instance_type": None}, "main", facts) == 4
@@ -82,12 +82,12 @@ def test_nodes_that_differ_count_as_the_smallest():
     assert jobs.per_node({"gpus_per_node": None, "instance_type": None}, "main", facts) == 8
 
 
-def test_number_of_gpus_that_an_old_core_rendered_empty_is_none(settings):
+def test_number_of_gpus_that_old_core_rendered_empty_is_none(settings):
     one = made(settings, job("node_smoke"), gpus_per_node="", instance_type="g6.xlarge")
     assert one["gpus"] == 1 and directives(one)["gpus-per-node"] == 1
 
 
-def test_all_nodes_of_the_partition_are_counted_by_the_cluster(settings):
+def test_all_nodes_of_partition_are_counted_by_cluster(settings):
     assert made(settings, job("node_smoke", nodes="all"))["nodes"] == 2
     assert made(settings, job("node_smoke", nodes="all"), facts=None)["nodes"] == 1
 

@@ -44,7 +44,7 @@ def test_sound_jobs_are_taken(settings):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_value_under_any_key_of_a_job_is_more_than_a_sentence(settings, kind):
+def test_no_value_under_any_key_of_job_is_more_than_sentence(settings, kind):
     for key in sorted(COMMON | set(KINDS[kind].options)):
         for value in ODD:
             problems(settings, {**job(kind), key: value})
@@ -54,15 +54,15 @@ def test_no_value_under_any_key_of_a_job_is_more_than_a_sentence(settings, kind)
 
 
 @pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:20])
-def test_no_value_of_a_setting_is_more_than_a_sentence(settings, value):
-    # What the role itself makes of the inventory is no setting.
+def test_no_value_of_setting_is_more_than_sentence(settings, value):
+    # What the role itself makes of the inventory is not a setting.
     for key in sorted(set(settings) - {"capacity"}):
         given = {**settings, "jobs": [job(kind) for kind in KINDS], "instance_type": "p5.48xlarge", key: value}
         model(given)
         model(given, FACTS_OF_ALL)
 
 
-def test_what_is_null_or_a_list_is_said_in_words(settings):
+def test_what_is_null_or_list_is_reported_in_words(settings):
     found = problems(
         settings,
         {"name": "node-smoke", "kind": ["x"]},
@@ -94,7 +94,7 @@ def test_results_that_others_could_put_their_own_in_place_of_are_refused(setting
     assert found == [] if sound else len(found) == 1 and found[0].startswith(f"results_mode is {mode}: ")
 
 
-def test_an_option_never_outweighs_what_the_job_says(settings):
+def test_option_never_outweighs_what_job_says(settings):
     found = problems(settings, job("training", options={"nodes": 100, "time": 5, "job_name": "x", "signal": "INT@5"}))
     assert found == [
         "job training: options has nodes: set nodes of the job instead",
@@ -118,6 +118,6 @@ def test_two_trainings_never_have_one_directory(settings, first, second, sentenc
     assert found == ([whole] if sentence else [])
 
 
-def test_a_training_and_shards_never_have_one_directory(settings):
+def test_training_and_shards_never_have_one_directory(settings):
     (found,) = problems(settings, job("training", checkpoints="/fsx/out/c"), job("preprocess"))
     assert found.startswith("jobs training and preprocess would write into the same directory")

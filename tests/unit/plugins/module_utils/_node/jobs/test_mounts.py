@@ -67,7 +67,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("mount", REFUSED)
-def test_a_mount_that_shows_something_else_is_refused(mount):
+def test_mount_that_shows_something_else_is_refused(mount):
     path, sentence = REFUSED[mount]
     with pytest.raises(NodeError) as refused:
         container_mounts([path], [mount])

@@ -58,13 +58,13 @@ def test_program_that_came_some_other_way_is_kept():
         ("dnf", None, "3.29", True),
     ],
 )
-def test_pinned_version_is_compared_as_the_manager_spells_it(manager, found, wanted, due):
+def test_pinned_version_is_compared_as_manager_spells_it(manager, found, wanted, due):
     facts = {"manager": manager, "programs": {"fio": True}, "versions": {"fio": found}}
     plan = node_role.plan_tools(facts, parse_tools({"node_packages": [f"fio={wanted}"]}))
     assert bool(plan.packages) == due
 
 
-def test_machine_without_a_package_manager_refuses():
+def test_machine_without_package_manager_refuses():
     host = JobsHost()
     host.programs.remove("apt-get")
     (problem,) = tools(host, "fio").refusals
@@ -73,7 +73,7 @@ def test_machine_without_a_package_manager_refuses():
 
 
 @given(SPECS)
-def test_installed_packages_leave_an_empty_plan(specs):
+def test_installed_packages_leave_empty_plan(specs):
     host = JobsHost()
     words = ["=".join(filter(None, spec)) for spec in specs]
     plan = tools(host, *words)
@@ -92,7 +92,7 @@ def test_scripts_are_written_once(given):
     assert checks(host, **given).differences() == ["epilog (mode or owner)"]
 
 
-def test_looks_have_a_limit_and_no_verdicts():
+def test_looks_have_limit_and_no_verdicts():
     host, config = JobsHost(), parse_checks({})
     assert node_role.seconds(config) > 60
     assert node_role.verify(node_role.look_checks(host, config), config) == []

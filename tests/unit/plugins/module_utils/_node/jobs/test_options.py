@@ -76,7 +76,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("given", "value"), ACCEPTED)
-def test_value_of_the_type_is_accepted(given, value):
+def test_value_of_type_is_accepted(given, value):
     assert given.accepts(value) is True
 
 
@@ -89,7 +89,7 @@ def test_value_of_another_type_is_refused(given, value):
     ("text", "found"),
     [(8, 8), ("8", 8), ("1K", 1 << 10), ("64M", 64 << 20), ("16G", 16 << 30), ("2T", 2 << 40)],
 )
-def test_bytes_of_a_size(text, found):
+def test_bytes_of_size(text, found):
     assert options.size_bytes(text) == found
 
 
@@ -105,7 +105,7 @@ def test_bytes_of_a_size(text, found):
         ("s3://corpus/$(id)", False),
     ],
 )
-def test_place_in_s3_has_no_character_special_to_a_shell(url, sound):
+def test_place_in_s3_has_no_character_special_to_shell(url, sound):
     assert options.match(options.BUCKET)(url) is sound
 
 

@@ -113,7 +113,7 @@ def test_carried_out_plan_leaves_an_empty_one(options: dict[str, t.Any], lost: l
                 host.texts[ours[number % len(ours)]] = "changed"
 
 
-def test_machine_without_slurm_is_left_alone(host: JobsHost) -> None:
+def test_machine_without_slurm_is_left_unchanged(host: JobsHost) -> None:
     host.cluster = dict(NO_SLURM)
     plan = plan_of(host)
     assert (plan.concerned, plan.reason, plan.differences()) == (False, REASON, [])
@@ -142,7 +142,7 @@ def test_silent_controller_refuses_only_where_it_is_required(host: JobsHost, req
 
 
 @pytest.mark.parametrize("required", [True, False])
-def test_job_that_the_cluster_cannot_run_is_named(host: JobsHost, required: bool) -> None:
+def test_job_that_cluster_cannot_run_is_named(host: JobsHost, required: bool) -> None:
     plan = plan_of(host, jobs=[{**SMOKE, "partition": "moon"}], required=required)
     (said,) = plan.refusals or plan.notes
     assert said.startswith("job smoke: partition moon does not exist here")
@@ -164,7 +164,7 @@ def test_file_system_that_gives_no_answer_is_not_read(host: JobsHost) -> None:
     assert problem.startswith("/fsx/jobs gives no answer")
 
 
-def test_sources_without_a_sum_are_refused_before_anything_is_done(host: JobsHost) -> None:
+def test_sources_without_sum_are_refused_before_anything_is_done(host: JobsHost) -> None:
     artifacts = {"ior": {**TOOLS["ior"], "sha256": ""}}
     plan = plan_of(host, build=["ior"], artifacts=artifacts)
     (problem,) = plan.refusals
@@ -235,12 +235,12 @@ def test_what_is_not_as_wanted_is_done_again_alone(
     assert (names(plan), plan.files) == ([step], ())
 
 
-def test_account_that_is_unknown_is_left_to_the_task_that_says_so(host: JobsHost) -> None:
+def test_account_that_is_unknown_is_left_to_task_that_reports_it(host: JobsHost) -> None:
     host.carry_out(plan_of(host), texts=TEXTS)
     assert names(plan_of(host, owner="nobody-here")) == ["directories", "runtime"]
 
 
-def test_what_root_writes_may_belong_to_the_owner_of_the_directory(host: JobsHost) -> None:
+def test_what_root_writes_may_belong_to_owner_of_directory(host: JobsHost) -> None:
     """As where a file system maps root to another account."""
     host.carry_out(plan_of(host), texts=TEXTS)
     for path in host.texts:

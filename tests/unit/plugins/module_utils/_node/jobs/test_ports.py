@@ -27,14 +27,14 @@ def test_port_is_taken_by_what_listens_or_is_connected(port, expected):
     assert ports.taken(port, SOCKETS) is expected
 
 
-def test_first_free_port_of_those_of_the_job():
+def test_first_free_port_of_those_of_job():
     assert ports.choose(7, "") == 20007
     assert ports.choose(7, SOCKETS) == 26333
     assert ports.choose(7, SOCKETS, but=26333) == 29496
     assert ports.choose(123456, "") == 23456
 
 
-def test_job_without_a_free_port_takes_one_all_the_same():
+def test_job_without_free_port_takes_one_all_same():
     every = "".join(f"   0: 0100007F:{port:04X} 00000000:0000 0A \n" for port in range(20000, 30000))
     assert 20000 <= ports.choose(7, every) < 30000
 
@@ -74,7 +74,7 @@ def test_sockets_of_this_node_need_no_step():
         ("", "", "n1"),
     ],
 )
-def test_address_of_a_node_is_that_of_slurm(node, hosts, address):
+def test_address_of_node_is_that_of_slurm(node, hosts, address):
     asks = work({"scontrol": node, "getent": hosts})
     assert ports.address(asks, "n1") == address
     assert asks.asked[0] == ("scontrol", "--oneliner", "show", "node", "n1")

@@ -60,7 +60,7 @@ def test_only_our_files_are_found(host):
     ]
 
 
-def test_slurm_is_told_before_a_script_goes(host):
+def test_slurm_is_reported_before_script_goes(host):
     changed, written = tell(host)
     assert (changed, written) == ([CONF, OWN], {CONF: f"ClusterName=c\n{OTHER}"})
     assert host.ran[-1][-1] == "reconfigure" and OWN not in host.texts
@@ -79,7 +79,7 @@ def test_script_that_slurm_still_runs_stays(host):
         tell(host)
 
 
-def test_scripts_stay_while_the_controller_is_silent(host):
+def test_scripts_stay_while_controller_is_silent(host):
     host.cluster = dict(SILENT)
     with pytest.raises(NodeError, match="the scripts of slurm_jobs_checks stay: asked for the controller"):
         tell(host)

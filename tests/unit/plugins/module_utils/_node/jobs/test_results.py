@@ -40,7 +40,7 @@ def test_nothing_there_says_nothing(results, tmp_path):
     assert results.set_earlier_aside(again=False) == "" and list(tmp_path.iterdir()) == []
 
 
-def test_output_of_an_earlier_job_is_kept_and_this_job_keeps_its_file(results, tmp_path, output):
+def test_output_of_earlier_job_is_kept_and_this_job_keeps_its_file(results, tmp_path, output):
     earlier(tmp_path)
     file = output.stat().st_ino
     line = results.set_earlier_aside(again=False)
@@ -54,7 +54,7 @@ def test_output_of_an_earlier_job_is_kept_and_this_job_keeps_its_file(results, t
     ]  # fmt: skip
 
 
-def test_output_outlasts_a_power_failure_before_it_is_taken_away(results, tmp_path, output, synced, monkeypatch):
+def test_output_outlasts_power_failure_before_it_is_taken_away(results, tmp_path, output, synced, monkeypatch):
     earlier(tmp_path)
     monkeypatch.setattr(os, "ftruncate", lambda _handle, size: synced.append(f"cut to {size}"))
     results.set_earlier_aside(again=False)
@@ -62,7 +62,7 @@ def test_output_outlasts_a_power_failure_before_it_is_taken_away(results, tmp_pa
     assert synced[1:] == [str(tmp_path), "cut to 0"]
 
 
-def test_output_that_goes_elsewhere_leaves_that_of_the_earlier_job_as_it_is(results, tmp_path):
+def test_output_that_goes_elsewhere_leaves_that_of_earlier_job_as_it_is(results, tmp_path):
     earlier(tmp_path)
     (tmp_path / "x-7.out").write_text("of the first\n")
     results.set_earlier_aside(again=False)
@@ -98,7 +98,7 @@ def test_link_that_leads_nowhere_is_set_aside(results, tmp_path, name):
     assert not (tmp_path / name).is_symlink()
 
 
-def test_directory_in_the_place_of_the_exit_file_is_set_aside(results, tmp_path):
+def test_directory_in_place_of_exit_file_is_set_aside(results, tmp_path):
     (tmp_path / "x-7.exit").mkdir()
     results.set_earlier_aside(again=False)
     results.keep_status(0)
@@ -117,7 +117,7 @@ def test_results_that_cannot_be_moved_are_left_and_named(results, tmp_path, monk
     assert (tmp_path / "x-7" / "report.json").read_text() == "first"
 
 
-def test_exit_file_is_written_once_for_a_status_and_again_for_another(results, tmp_path):
+def test_exit_file_is_written_once_for_status_and_again_for_another(results, tmp_path):
     results.keep_status(2)
     file = (tmp_path / "x-7.exit").stat().st_ino
     results.keep_status(2)
@@ -137,7 +137,7 @@ def test_directory_that_is_there_is_not_made(results, tmp_path):
         results.make()
 
 
-def test_link_to_a_directory_is_not_taken(results, tmp_path):
+def test_link_to_directory_is_not_taken(results, tmp_path):
     (tmp_path / "x-7").symlink_to(tmp_path)
     with pytest.raises(JobError, match="x-7 is not of root: let it be moved away, and submit again"):
         results.take()

@@ -36,7 +36,7 @@ def host(monkeypatch):
         ({"path": 3}, None),
     ],
 )
-def test_volume_is_what_the_record_of_the_disks_names(host, record, path):
+def test_volume_is_what_record_of_disks_names(host, record, path):
     if record is not None:
         host.texts[RECORD] = json.dumps(record)
     assert role.volume_path(host) == path
@@ -46,7 +46,7 @@ def test_volume_is_what_the_record_of_the_disks_names(host, record, path):
     assert json.loads(job["spec"]["text"])["scratch"] == f"{path or '/scratch'}/jobs"
 
 
-def test_jobs_are_told_to_whoever_asks_slurm_about_them(host):
+def test_jobs_are_reported_to_whoever_asks_slurm_about_them(host):
     config = parse_jobs(JOBS)
     told = role.tell(role.look(host, config), config)
     jobs = [{"name": "smoke", "path": "/fsx/jobs/smoke.sbatch"}]
@@ -55,14 +55,14 @@ def test_jobs_are_told_to_whoever_asks_slurm_about_them(host):
 
 
 @pytest.mark.parametrize("cluster", [NO_SLURM, SILENT])
-def test_nobody_can_be_asked_about_jobs_without_a_controller(host, cluster):
+def test_nobody_can_be_asked_about_jobs_without_controller(host, cluster):
     host.cluster = dict(cluster)
     config = parse_jobs({**JOBS, "required": False})
     told = role.tell(role.look(host, config), config)
     assert (told.facts, told.shown) == ({"mlcluster_slurm_jobs": {"jobs": [], "judged": ["smoke"]}}, ())
 
 
-def test_only_what_validates_is_submitted_as_a_validation(host):
+def test_only_what_validates_is_submitted_as_validation(host):
     train = {"name": "t", "kind": "training", "minutes": 60, "command": ["x"], "checkpoints": "/fsx/c"}
     config = parse_jobs({**JOBS, "jobs": [train, *JOBS["jobs"]]})
     assert role.tell(role.look(host, config), config).facts["mlcluster_slurm_jobs"]["judged"] == ["smoke"]
@@ -75,6 +75,6 @@ def test_directory_that_need_not_be_shared_has_to_answer(host):
         role.place_problem(host, parse_jobs({**JOBS, "require_mount": False}))
 
 
-def test_look_has_a_limit_and_no_verdicts(host):
+def test_look_has_limit_and_no_verdicts(host):
     assert role.seconds(JobsConfig()) > 60
     assert role.verify(role.look(host, parse_jobs(JOBS)), parse_jobs(JOBS)) == []

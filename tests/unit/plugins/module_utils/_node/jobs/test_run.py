@@ -41,7 +41,7 @@ def content(results):
     }
 
 
-def test_job_that_passes_has_a_report_and_its_exit_status(batch):
+def test_job_that_passes_has_report_and_its_exit_status(batch):
     done = batch.start(SMOKE)
     assert (done.returncode, done.stderr) == (0, ""), done
     assert content(batch.results) == {"smoke-7/report.json": NEW, "smoke-7.exit": "0"}
@@ -50,7 +50,7 @@ def test_job_that_passes_has_a_report_and_its_exit_status(batch):
     assert {entry["id"] for entry in report["results"]} >= {"smoke.tasks", "smoke.placement"}
 
 
-def test_a_number_that_comes_again_loses_and_mixes_nothing(batch):
+def test_number_that_comes_again_loses_and_mixes_nothing(batch):
     results = batch.results
     left_behind(results, "first")
     done = batch.start(SMOKE)
@@ -69,7 +69,7 @@ def test_a_number_that_comes_again_loses_and_mixes_nothing(batch):
     }
 
 
-def test_an_exit_file_alone_is_not_taken_for_that_of_this_job(batch):
+def test_exit_file_alone_is_not_taken_for_that_of_this_job(batch):
     (batch.results / "smoke-7.exit").write_text("0\n")
     batch.program("srun", f"test ! -e {batch.results}/smoke-7.exit || touch {batch.folder}/seen")
     assert batch.start(SMOKE).returncode == 1
@@ -88,7 +88,7 @@ def test_results_directory_that_cannot_be_made_is_one_sentence(batch):
     assert done.stderr.startswith(f"smoke: {batch.results}/smoke-7 could not be made (Not a directory): see that ")
 
 
-def test_a_training_that_comes_back_goes_on_in_its_output(batch, training):
+def test_training_that_comes_back_goes_on_in_its_output(batch, training):
     output = batch.results / f"t-{NUMBER}.out"
     assert batch.start(training, output).returncode == 0, output.read_text()
     first = output.read_text()
@@ -97,7 +97,7 @@ def test_a_training_that_comes_back_goes_on_in_its_output(batch, training):
     assert not list(batch.results.glob("*earlier*"))
 
 
-def test_a_training_that_comes_back_goes_on_in_its_directory_and_a_new_one_does_not(batch, training):
+def test_training_that_comes_back_goes_on_in_its_directory_and_new_one_does_not(batch, training):
     left_behind(batch.results, "first", "t")
     assert batch.start(training, SLURM_RESTART_COUNT="1").returncode == 0
     assert (batch.results / "t-7" / "report.json").exists()
@@ -131,7 +131,7 @@ ENDS = ("HUP", "QUIT", "USR2", "ALRM", "TERM", "XCPU")
     # USR1 requests a checkpoint of a training.
     [*(("training", name) for name in ENDS), *(("node_smoke", name) for name in (*ENDS, "USR1"))],
 )
-def test_a_signal_that_ends_a_job_is_its_status(batch, training, kind, name):
+def test_signal_that_ends_job_is_its_status(batch, training, kind, name):
     """Not that of the last step, which is 0."""
     batch.program("srun", f"kill -{name} $(cat {batch.folder}/pid)")
     done = batch.start(training if kind == "training" else SMOKE)
@@ -139,14 +139,14 @@ def test_a_signal_that_ends_a_job_is_its_status(batch, training, kind, name):
     assert (done.returncode, batch.status) == (status, f"{status}\n"), done
 
 
-def test_a_start_that_is_killed_does_not_have_the_status_of_an_earlier_one(batch, training):
+def test_start_that_is_killed_does_not_have_status_of_earlier_one(batch, training):
     (batch.results / f"t-{NUMBER}.exit").write_text("0\n")
     batch.program("srun", f"kill -KILL $(cat {batch.folder}/pid)")
     done = batch.start(training, SLURM_RESTART_COUNT="1")
     assert (done.returncode, batch.status) == (-signal.SIGKILL, None), done
 
 
-def test_a_step_that_does_not_end_keeps_no_status_back(batch):
+def test_step_that_does_not_end_keeps_no_status_back(batch):
     """The status is there while the step is still at work; its end is waited for."""
     waits = f"until [ -e {batch.results}/smoke-7.exit ]; do sleep 0.05; done; touch {batch.folder}/seen"
     batch.program("srun", f"trap '' TERM; kill -TERM $(cat {batch.folder}/pid); {waits}")
@@ -154,7 +154,7 @@ def test_a_step_that_does_not_end_keeps_no_status_back(batch):
     assert (done.returncode, batch.status, (batch.folder / "seen").exists()) == (143, "143\n", True)
 
 
-def test_a_signal_before_the_runtime_is_loaded_is_not_lost(batch):
+def test_signal_before_runtime_is_loaded_is_not_lost(batch):
     """It comes with the first module of the runtime that is imported."""
     batch.install(SMOKE)
     sources = batch.folder / "sources"
@@ -169,7 +169,7 @@ def test_a_signal_before_the_runtime_is_loaded_is_not_lost(batch):
     assert (done.returncode, batch.status) == (143, "143\n"), done
 
 
-def test_steps_have_nothing_of_a_job_that_this_one_was_submitted_from(batch):
+def test_steps_have_nothing_of_job_that_this_one_was_submitted_from(batch):
     batch.program("srun", f"env >{batch.folder}/variables")
     inherited = {"SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "x", "SLURM_CPU_BIND": "x", "SLURM_MEM_PER_CPU": "1",
                  "SLURM_CPUS_PER_TASK": "3", "SLURM_DISTRIBUTION": "cyclic"}  # fmt: skip
@@ -180,7 +180,7 @@ def test_steps_have_nothing_of_a_job_that_this_one_was_submitted_from(batch):
     assert not {"RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES"} & set(found) - set(os.environ)
 
 
-def test_an_unexpected_error_is_no_pass_and_has_an_exit_file(tmp_path, monkeypatch):
+def test_unexpected_error_is_no_pass_and_has_exit_file(tmp_path, monkeypatch):
     spec = Spec("x", "node_smoke", str(tmp_path), "python3", 1, 1, 0, "none", {}, None, "", (), {}, {}, {})
     (tmp_path / "results").mkdir()
 
@@ -197,12 +197,12 @@ def test_an_unexpected_error_is_no_pass_and_has_an_exit_file(tmp_path, monkeypat
     assert (tmp_path / "results/x-7.exit").read_text() == "2\n"
 
 
-def test_outside_of_slurm_a_job_does_not_run():
-    with pytest.raises(NodeError, match="SLURM_JOB_ID are not set, so this is no job of Slurm"):
+def test_outside_of_slurm_job_does_not_run():
+    with pytest.raises(NodeError, match="SLURM_JOB_ID are not set, so this is not a job of Slurm"):
         run.job_number(False, {})
     assert run.job_number(True, {"SLURM_ARRAY_JOB_ID": "5", "SLURM_ARRAY_TASK_ID": "0"}) == "5_0"
 
 
-def test_a_file_that_is_missing_is_one_sentence(tmp_path):
+def test_file_that_is_missing_is_one_sentence(tmp_path):
     with pytest.raises(NodeError, match=r"x.json could not be read: give the file NAME.json beside the script"):
         run.load(Host(), str(tmp_path / "x.json"))

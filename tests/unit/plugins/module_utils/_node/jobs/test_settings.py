@@ -10,7 +10,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.config im
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.settings import places, settings
 
 
-def test_built_tools_take_the_place_of_those_of_the_nodes():
+def test_built_tools_take_place_of_those_of_nodes():
     row = {"version": "4.0.0", "url": "", "sha256": ""}
     found = settings(parse_jobs({"build": ["ior"], "artifacts": {"ior": row}}), "/nvme/jobs")
     place = "/fsx/mlcluster/jobs/tools/ior-4.0.0/bin"
@@ -18,7 +18,7 @@ def test_built_tools_take_the_place_of_those_of_the_nodes():
     assert found["scratch"] == "/nvme/jobs"
 
 
-def test_version_is_as_set_before_the_controller_has_told_it():
+def test_version_is_as_set_before_controller_has_told_it():
     assert places(parse_jobs({"build": ["fio"], "build_versions": {"fio": "9.1"}})) == {
         "fio": "/fsx/mlcluster/jobs/tools/fio-9.1"
     }

@@ -50,7 +50,7 @@ def test_what_is_written_is_read(spec):
     assert json.loads(spec.text())["schema"] == "mlcluster.job/1"
 
 
-def test_paths_are_beside_the_script():
+def test_paths_are_beside_script():
     assert (SPEC.path, SPEC.script) == ("/fsx/jobs/disks.json", "/fsx/jobs/disks.sbatch")
     assert SPEC.mlcluster == ("/usr/bin/python3", "/fsx/jobs/mlcluster.pyz")
 

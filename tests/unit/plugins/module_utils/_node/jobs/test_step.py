@@ -22,7 +22,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.spec impo
 HOSTILE = ("$(touch x)", "`id`", "'; rm -rf ~; '", 'a"b', "two words", "-n", "a\nb", "~", "*", "{1,2}", "!!", "", "\\")
 
 
-def test_line_is_what_a_shell_would_run(tmp_path):
+def test_line_is_what_shell_would_run(tmp_path):
     line = step.Step(("printf", "%s\\0", *HOSTILE), "out put", "err'or").line()
     subprocess.run(["bash", "-c", line], check=True, cwd=tmp_path)
     assert (tmp_path / "out put").read_text().split("\0")[:-1] == list(HOSTILE)
@@ -39,7 +39,7 @@ def test_options_are_long_bare_or_left_out():
     assert found == ("srun", "--nodes=2", "--ntasks-per-node=0", "--overlap", "--mpi=none")
 
 
-def test_a_task_on_each_node_in_one_step():
+def test_task_on_each_node_in_one_step():
     found = step.each_node(("n1", "n2"), time=2)
     assert found == ("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--mpi=none", "--time=2")
 
@@ -52,7 +52,7 @@ def test_container_has_its_mounts_as_one_word():
     assert step.container_options(None) == ()
 
 
-def test_variables_stand_before_the_program():
+def test_variables_stand_before_program():
     assert step.with_variables({"A": "b c", "D": ""}) == ("env", "A=b c", "D=")
     assert step.with_variables({}) == ("env",)
 
@@ -77,11 +77,11 @@ OUTER = {
         ({**OUTER, "SLURM_STEP_ID": ""}, (), set(OUTER) - {"SLURM_MEM_PER_CPU"}),
     ],
 )
-def test_variables_of_the_job_around_this_one_are_left_out(variables, sbatch, kept):
+def test_variables_of_job_around_this_one_are_left_out(variables, sbatch, kept):
     assert set(step.own_variables(variables, sbatch)) == kept
 
 
-def test_variables_of_an_image_that_choose_the_transport_are_cleared():
+def test_variables_of_image_that_choose_transport_are_cleared():
     container = Container("/x.sqsh", (), "/w")
     words = step.with_variables({"NCCL_NET": "Libfabric", "A": "b"}, container)
     assert words[0] == "env" and words[-2:] == ("NCCL_NET=Libfabric", "A=b")
@@ -114,7 +114,7 @@ class Conf:
         return self.files.get(path)
 
 
-def test_settings_in_files_of_an_image_are_overridden():
+def test_settings_in_files_of_image_are_overridden():
     words = step.with_variables({}, Container("/x.sqsh", (), "/w"))
     assert words[-len(DEFAULTS) :] == tuple(f"{name}={value}" for name, value in DEFAULTS.items())
     inside, own = dict(word.split("=") for word in words[-len(DEFAULTS) :]), "NCCL_NET=Socket\n"
@@ -124,7 +124,7 @@ def test_settings_in_files_of_an_image_are_overridden():
     assert after == {**DEFAULTS, "NCCL_NET": None}
 
 
-def test_own_value_of_a_job_counts_before_a_default():
+def test_own_value_of_job_counts_before_default():
     words = step.with_variables({"NCCL_P2P_DISABLE": "1"}, Container("/x.sqsh", (), "/w"))
     assert "NCCL_P2P_DISABLE=1" in words and "NCCL_P2P_DISABLE=0" not in words
     assert not [word for word in step.with_variables({"A": "b"}) if word.startswith("NCCL_")]

@@ -22,12 +22,12 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.sweep imp
         (None, None, None),
     ],
 )
-def test_smallest_size_is_not_above_the_largest(smallest, largest, problem):
+def test_smallest_size_is_not_above_largest(smallest, largest, problem):
     found = list(size_problems({"smallest": smallest, "largest": largest}, {}))
     assert found == ([problem] if problem else [])
 
 
-def test_defaults_of_a_sweep_are_sound():
+def test_defaults_of_sweep_are_sound():
     values = {name: option.default for name, option in SWEEP.items()}
     assert all(option.type.accepts(option.default) for option in SWEEP.values())
     assert list(size_problems(values, {})) == []

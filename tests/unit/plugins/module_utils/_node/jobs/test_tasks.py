@@ -39,7 +39,7 @@ def test_every_task_in_its_place(tmp_path):
     assert [entry.status for entry in found.values()] == ["pass"] * 4
 
 
-def test_a_torn_file_is_no_task(tmp_path):
+def test_torn_file_is_no_task(tmp_path):
     (tmp_path / "task-3.json").write_text('{"rank": 3')
     found = smoke(tmp_path, [task(rank) for rank in range(3)])
     assert found["smoke.tasks"].status == "fail"
@@ -62,12 +62,12 @@ def test_two_nodes_with_one_name(tmp_path):
     assert smoke(tmp_path, [task(rank, host="ip") for rank in range(4)])["smoke.hosts"].status == "fail"
 
 
-def test_a_silent_node_is_named(tmp_path):
+def test_silent_node_is_named(tmp_path):
     found = smoke(tmp_path, [task(0), task(1)])["smoke.tasks"]
     assert (found.scope.node, found.severity) == ("n2", "isolate")
 
 
-def test_more_tasks_than_memory_could_count_out_are_a_verdict(tmp_path):
+def test_more_tasks_than_memory_could_count_out_are_verdict(tmp_path):
     """What was asked for is a number in a script, which anybody may write again."""
     many = Job(asked(tasks_per_node=10**15), NODES, str(tmp_path))
     found = tasks.judge_tasks("smoke", many, [task(rank) for rank in range(4)])
@@ -92,13 +92,13 @@ INSIDE = "0:77 /"
         ([INSIDE] * 4, {"n1": "overlay /", "n2": "ERR!"}, "undeterminable", "was not written on n1, n2"),
     ],
 )
-def test_tasks_have_a_root_of_their_own(roots, hosts, status, words):
+def test_tasks_have_root_of_their_own(roots, hosts, status, words):
     ran = [task(rank, root=root) for rank, root in enumerate(roots)]
     found = tasks.judge_task_roots(ran, hosts)
     assert (found.id, found.status) == ("container.task_root", status) and words in found.message
 
 
-def test_container_job_compares_its_tasks_with_what_the_hosts_wrote(tmp_path):
+def test_container_job_compares_its_tasks_with_what_hosts_wrote(tmp_path):
     for rank in range(4):
         (tmp_path / f"task-{rank}.json").write_text(json.dumps(task(rank, root=INSIDE if rank < 2 else HOSTS["n2"])))
     for node, root in HOSTS.items():
@@ -115,17 +115,17 @@ def test_container_job_compares_its_tasks_with_what_the_hosts_wrote(tmp_path):
     ("ranks", "severity", "node"),
     [([0, 1, 2], "isolate", "n2"), ([0, 1], "isolate", "n2"), ([0, 2], "monitor", None), ([], "monitor", None)],
 )
-def test_a_silent_node_is_isolated_unless_every_node_is_silent(tmp_path, ranks, severity, node):
+def test_silent_node_is_isolated_unless_every_node_is_silent(tmp_path, ranks, severity, node):
     (tasks_written,) = smoke(tmp_path, [task(rank) for rank in ranks]).values()
     assert (tasks_written.status, tasks_written.severity, tasks_written.scope.node) == ("fail", severity, node)
 
 
-def test_placement_names_the_ranks_of_each_node(tmp_path):
+def test_placement_names_ranks_of_each_node(tmp_path):
     found = smoke(tmp_path, [task(rank) for rank in range(4)])
     assert found["smoke.placement"].found == {"n1": [0, 1], "n2": [2, 3]}
 
 
-def test_gpus_of_a_job_without_any_are_not_judged():
+def test_gpus_of_job_without_any_are_not_judged():
     ran = [task(rank, gpus=None) for rank in range(4)]
     by_id = {one.id: one for one in tasks.judge_tasks("smoke", Job(asked(gpus_per_node=None), NODES, "/r"), ran)}
     assert by_id["smoke.gpus"].status == "not_applicable"
@@ -141,7 +141,7 @@ def test_gpus_that_are_no_different_names_are_not_counted(gpus):
 
 
 @pytest.mark.parametrize("host", [None, "", 5])
-def test_task_without_the_name_of_its_host_proves_none(host):
+def test_task_without_name_of_its_host_proves_none(host):
     ran = [{**task(rank), "host": host} for rank in range(4)]
     by_id = {one.id: one for one in tasks.judge_tasks("smoke", Job(asked(), NODES, "/r"), ran)}
     assert (by_id["smoke.hosts"].status, by_id["smoke.hosts"].reason) == ("undeterminable", "no_host")

@@ -59,7 +59,7 @@ def requeues(batch):
 
 
 @pytest.mark.parametrize("program", ["holder", "scontrol", "srun"])
-def test_signal_before_the_training_is_not_lost(signalled, batch, events, program):
+def test_signal_before_training_is_not_lost(signalled, batch, events, program):
     done = signalled(program, HEARS)
     assert (done.returncode, batch.status) == (75, "75\n"), done
     assert events().count("asks for a checkpoint") == 1 and "goes back into the queue" in events()
@@ -87,7 +87,7 @@ def retry_at_once(monkeypatch, batch):
 
 
 @pytest.mark.usefixtures("retry_at_once")
-def test_controller_that_is_silent_for_a_while_costs_no_requeue(signalled, batch, events):
+def test_controller_that_is_silent_for_while_costs_no_requeue(signalled, batch, events):
     down = "slurm_requeue error: Unable to contact slurm controller (connect failure)"
     requeue = f'[ $(grep -c requeue "$JOBS/scontrol") -ge 3 ] || {{ echo "{down}" >&2; exit 1; }}'
     done = signalled("srun", HEARS, requeue=requeue)
@@ -96,14 +96,14 @@ def test_controller_that_is_silent_for_a_while_costs_no_requeue(signalled, batch
     assert events().count(f"is not in the queue: {down}\n") == 2 and events().count("ends with 75") == 1
 
 
-def test_controller_that_refuses_a_requeue_is_asked_once(signalled, batch, events):
+def test_controller_that_refuses_requeue_is_asked_once(signalled, batch, events):
     done = signalled("srun", HEARS, requeue='echo "Requested operation is presently disabled for job 7" >&2; exit 1')
     assert done.returncode == 75, done
     assert requeues(batch) == 1
     assert "is not in the queue: Requested operation is presently disabled for job 7\n" in events()
 
 
-def test_order_to_end_with_a_requeue_leaves_the_status_of_the_training(signalled, batch):
+def test_order_to_end_with_requeue_leaves_status_of_training(signalled, batch):
     done = signalled("srun", HEARS, requeue='kill -TERM $(cat "$JOBS/pid"); exit 0')
     assert (done.returncode, batch.status) == (75, "75\n"), done
 
@@ -131,7 +131,7 @@ def soon(seconds):
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
 
 
-def test_end_that_is_near_is_heeded_once_and_not_again_after_the_requeue(signalled, batch, events):
+def test_end_that_is_near_is_heeded_once_and_not_again_after_requeue(signalled, batch, events):
     """Seconds enough for the slowest machine, and fewer than signal_seconds."""
     first = signalled(None, HEARS, ends_at=soon(500))
     assert first.returncode == 75 and "goes back into the queue" in events(), first
@@ -152,12 +152,12 @@ def test_end_that_is_near_is_heeded_once_and_not_again_after_the_requeue(signall
         ("1970-01-01T02:00:10+0200", 0, None, "ignores ends_at, for 1970-01-01T02:00:10+0200 is past"),
     ],
 )
-def test_time_until_the_end_of_the_capacity(ends_at, restart, until, note):
+def test_time_until_end_of_capacity(ends_at, restart, until, note):
     times = engine.capacity({"ends_at": ends_at, "signal_seconds": 600}, 10.0, restart)
     assert times.until_request == until and times.note.startswith(note) and bool(times.note) == bool(note)
 
 
-def test_notice_of_a_node_requests_a_checkpoint(signalled, batch, events):
+def test_notice_of_node_requests_checkpoint(signalled, batch, events):
     notice = 'case "$*" in *instance-notice*) echo "spot terminate at X"; exit 1 ;; esac\n'
     done = signalled(None, notice + HEARS, notice_seconds=1)
     assert done.returncode == 75 and "asks for a checkpoint" in events() and requeues(batch) == 1, done
@@ -166,7 +166,7 @@ def test_notice_of_a_node_requests_a_checkpoint(signalled, batch, events):
     assert "--overlap --kill-on-bad-exit=0" in told and "instance-notice --before 600 --every 1\n" in told
 
 
-def test_end_of_the_watch_on_notices_is_none(signalled, batch, events):
+def test_end_of_watch_on_notices_is_none(signalled, batch, events):
     done = signalled(None, 'case "$*" in *instance-notice*) exit 2 ;; esac\nsleep 0.5; exit 3', notice_seconds=1)
     assert done.returncode == 3 and "asks for a checkpoint" not in events() and requeues_of(batch) == 0
 
@@ -178,17 +178,17 @@ def requeues_of(batch):
 @pytest.mark.parametrize(
     ("gpus", "on_node", "expected"), [(8, None, 8), (8, "4", 4), (8, "8", 8), (8, "16", 8), (8, "0", 1), (0, None, 1)]
 )
-def test_a_training_that_shares_its_nodes_has_a_process_for_each_gpu_it_was_given(gpus, on_node, expected):
+def test_training_that_shares_its_nodes_has_process_for_each_gpu_it_was_given(gpus, on_node, expected):
     assert engine.processes(gpus, on_node) == expected
 
 
-def test_number_of_processes_is_that_of_the_tasks(signalled, batch, training):
+def test_number_of_processes_is_that_of_tasks(signalled, batch, training):
     script = batch.start({**training, "command": ["true"]}, settings={"gpus_per_node": 8}, SLURM_GPUS_ON_NODE="4")
     assert script.returncode == 0, script
     assert "--ntasks-per-node=4 --ntasks=4 " in (batch.folder / "srun").read_text()
 
 
-def test_the_newest_checkpoint_goes_to_s3_first(signalled, batch, events):
+def test_newest_checkpoint_goes_to_s3_first(signalled, batch, events):
     """Slurm may end the job before all are there."""
     for step in (10, 30, 20):
         (batch.folder / "c" / f"step-{step}").mkdir(parents=True)
@@ -212,7 +212,7 @@ def test_copy_that_is_not_proved_does_not_count(training, batch, events, aws):
     assert not (batch.folder / "c" / "step-1" / ".backed-up").exists()
 
 
-def test_copy_at_the_end_goes_on_when_the_job_is_told_to_end(training, batch, events):
+def test_copy_at_end_goes_on_when_job_is_reported_to_end(training, batch, events):
     """Slurm sends TERM to every process of the job."""
     (batch.folder / "c" / "step-1").mkdir(parents=True)
     (batch.folder / "c" / "step-1" / "complete").touch()
@@ -232,7 +232,7 @@ def test_training_with_unreadable_checkpoints_does_not_begin_from_nothing(batch,
     assert not (batch.folder / "srun").exists() and (batch.folder / "c" / "step-1").exists()
 
 
-def test_of_two_trainings_with_one_directory_the_second_does_not_start(batch, training, events):
+def test_of_two_trainings_with_one_directory_second_does_not_start(batch, training, events):
     (batch.folder / "c").mkdir()
     command = [sys.executable, "-m", "mlcluster_data", "hold", str(batch.folder / "c")]
     environment = {**os.environ, "SLURM_JOB_ID": "6", "SLURM_RESTART_COUNT": "0", "PYTHONPATH": str(ROLE / "files")}
@@ -250,7 +250,7 @@ def test_of_two_trainings_with_one_directory_the_second_does_not_start(batch, tr
     assert list((batch.folder / "c").iterdir()) == []
 
 
-def test_a_job_that_comes_back_is_not_kept_out_by_its_earlier_run(batch, training, events):
+def test_job_that_comes_back_is_not_kept_out_by_its_earlier_run(batch, training, events):
     """Not even while the last process of that run is still there."""
     (batch.folder / "c").mkdir()
     command = [sys.executable, "-m", "mlcluster_data", "hold", str(batch.folder / "c")]
@@ -280,13 +280,13 @@ def taken():
         return
 
 
-def test_a_port_on_which_something_listens_is_passed_over(batch, training, taken):
+def test_port_on_which_something_listens_is_passed_over(batch, training, taken):
     assert batch.start(training, SLURM_JOB_ID=str(taken)).returncode == 0
     assert f" MASTER_PORT={20000 + taken + 3163} " in (batch.folder / "srun").read_text()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory to another user")
-def test_a_training_that_starts_again_writes_nothing_into_results_of_another_user(batch, training):
+def test_training_that_starts_again_writes_nothing_into_results_of_another_user(batch, training):
     place = batch.results / f"t-{NUMBER}"
     place.mkdir()
     os.chown(place, 1001, 1001)
@@ -295,7 +295,7 @@ def test_a_training_that_starts_again_writes_nothing_into_results_of_another_use
     assert f"t: {place} is not of root: let it be moved away" in done.stderr
 
 
-def test_a_training_that_is_ended_while_it_waits_for_its_directory_has_its_status(batch, training):
+def test_training_that_is_ended_while_it_waits_for_its_directory_has_its_status(batch, training):
     batch.program("python", f'case "$*" in *" hold "*) kill -TERM $(cat "$JOBS/pid"); cat >/dev/null; exit 1 ;; esac\n'
                   f'exec {sys.executable} "$@"')  # fmt: skip
     done = batch.start(training, settings={"python": f"{batch.folder}/bin/python"})
@@ -303,7 +303,7 @@ def test_a_training_that_is_ended_while_it_waits_for_its_directory_has_its_statu
     assert not (batch.folder / "srun").exists()
 
 
-def test_a_holder_that_is_ended_as_it_gets_the_directory_leaves_no_lock(tmp_path):
+def test_holder_that_is_ended_as_it_gets_directory_leaves_no_lock(tmp_path):
     program = f"""
 import os, signal
 from mlcluster_data import __main__

@@ -24,7 +24,7 @@ def run(state="COMPLETED", code=0, text="", name="smoke", **job):
     return {"name": name, "job": found, "report": text, "message": None}
 
 
-def test_the_worst_stands_for_all():
+def test_worst_stands_for_all():
     found = collect([run(text=report(PASSED)), run("FAILED", 1, report(PASSED, BAD)), run("FAILED", 2, report(UNSURE))])
     assert (found["status"], found["exit_code"]) == ("fail", 1)
     assert [job["status"] for job in found["jobs"]] == ["pass", "fail", "undeterminable"]
@@ -52,7 +52,7 @@ def test_the_worst_stands_for_all():
         ({"name": "x", "job": None, "report": None, "message": "sbatch does not take it"}, "undeterminable"),
     ],
 )
-def test_an_end_that_proves_nothing_is_no_pass(ended, status):
+def test_end_that_proves_nothing_is_no_pass(ended, status):
     found = collect([ended])
     assert (found["status"], found["jobs"][0]["status"]) == (status, status)
     assert any(entry["id"] == "job.end" for entry in found["jobs"][0]["results"])
@@ -62,12 +62,12 @@ def test_nothing_at_all_is_no_pass():
     assert collect([])["exit_code"] == 2
 
 
-def test_a_jobs_last_words_are_kept():
+def test_jobs_last_words_are_kept():
     (problem,) = collect([run("FAILED", 2, "", stdout_tail="a\nno program\n")])["problems"]
     assert problem.endswith("it last wrote: no program")
 
 
-def test_the_report_of_an_earlier_job_of_the_number_accuses_nobody():
+def test_report_of_earlier_job_of_number_accuses_nobody():
     """A job that was cancelled while it waited wrote none."""
     found = collect([run("CANCELLED", 0, report(BAD), nodes=None)])
     assert (found["status"], found["bad_nodes"]) == ("undeterminable", {})
@@ -96,7 +96,7 @@ def test_validation_carries_cluster_time_and_nodes():
     assert (found["cluster"], found["time"], found["nodes"]) == ("train", "2026-01-31T12:00:00Z", ["n1"])
 
 
-def test_job_without_a_passing_verdict_is_no_pass():
+def test_job_without_passing_verdict_is_no_pass():
     nothing = result.not_applicable("io.stripes", "no_lustre")
     judged = collect([run(text=report(nothing))])
     assert (judged["status"], judged["exit_code"]) == ("undeterminable", 2)

@@ -129,7 +129,7 @@ def report(place, name, number, *results, time=None):
     (folder / "report.json").write_text(result.dumps(result.Report("n1", time or Host().now(), {}, results)))
 
 
-def test_jobs_without_a_verdict_are_left_out(place):
+def test_jobs_without_verdict_are_left_out(place):
     specs, problems = find_jobs(Host(), str(place))
     assert ([spec.name for spec in specs], problems) == (["nccl", "smoke"], [])
     specs, problems = find_jobs(Host(), str(place), ["smoke", "llama", "dance", "../smoke", "notes"])
@@ -140,11 +140,11 @@ def test_jobs_without_a_verdict_are_left_out(place):
     ]
 
 
-def test_a_directory_without_jobs_is_refused(tmp_path):
+def test_directory_without_jobs_is_refused(tmp_path):
     assert "has no job with a verdict" in find_jobs(Host(), str(tmp_path))[1][0]
 
 
-def test_a_job_that_cannot_be_read_is_refused(place):
+def test_job_that_cannot_be_read_is_refused(place):
     (place / "smoke.json").write_text((place / "smoke.json").read_text().replace('"tasks": ', '"tasks": -'))
     (problem,) = find_jobs(Host(), str(place), ["smoke"])[1]
     assert "smoke.json is not a job: tasks is -8, give a whole number from 1" in problem
@@ -187,7 +187,7 @@ def test_options_of_sbatch(options, given):
     assert stated == {"nodes": "80"}
 
 
-def test_everything_wrong_is_told_before_anything_is_done(validate, cluster):
+def test_everything_wrong_is_reported_before_anything_is_done(validate, cluster):
     cluster.facts["nodes"] = [NODES[0], node("n2", "IDLE+DRAIN", "main")]
     with pytest.raises(NotSubmittedError) as refused:
         validate("smoke", "nccl")
@@ -198,13 +198,13 @@ def test_everything_wrong_is_told_before_anything_is_done(validate, cluster):
     assert cluster.calls == []
 
 
-def test_a_job_that_is_there_needs_no_nodes(validate, cluster):
+def test_job_that_is_there_needs_no_nodes(validate, cluster):
     cluster.facts["nodes"] = [NODES[0], node("n2", "IDLE+DRAIN", "main")]
     cluster.taken = {"smoke": 4}
     assert [run.taken for run in validate("smoke").runs] == [4]
 
 
-def test_a_cluster_that_is_silent_is_asked_nothing(validate, cluster):
+def test_cluster_that_is_silent_is_asked_nothing(validate, cluster):
     cluster.facts.update(healthy=False, problems=["no controller is up"])
     with pytest.raises(NodeError, match="no controller is up: run this on a node that submits jobs"):
         validate()
@@ -226,7 +226,7 @@ def test_jobs_run_are_judged_and_kept(validate, cluster, place):
 
 
 @pytest.mark.parametrize(("is_ours", "status"), [(True, "undeterminable"), (False, "pass")])
-def test_report_of_an_earlier_job_of_the_number_is_none(validate, cluster, place, monkeypatch, is_ours, status):
+def test_report_of_earlier_job_of_number_is_none(validate, cluster, place, monkeypatch, is_ours, status):
     monkeypatch.setattr(validation_run.slurm_job, "submit_once", lambda slurm, request, say: (11, is_ours))
     ran = validate("smoke")
     ran.submit()
@@ -239,7 +239,7 @@ def test_report_of_an_earlier_job_of_the_number_is_none(validate, cluster, place
     assert not is_ours or words in verdict["problems"][0]
 
 
-def test_a_job_that_slurm_does_not_take_is_part_of_the_verdict(validate, cluster, place):
+def test_job_that_slurm_does_not_take_is_part_of_verdict(validate, cluster, place):
     cluster.refused = {"smoke"}
     ran = validate("smoke")
     ran.submit()
@@ -259,7 +259,7 @@ def test_results_of_another_user_are_no_report(validate, cluster, place, monkeyp
     assert "left no report" in ran.judge()["problems"][0]
 
 
-def test_a_link_is_no_directory_of_results(validate, cluster, place):
+def test_link_is_no_directory_of_results(validate, cluster, place):
     ran = validate("smoke")
     ran.submit()
     ran.follow()
@@ -268,7 +268,7 @@ def test_a_link_is_no_directory_of_results(validate, cluster, place):
     assert "left no report" in ran.judge()["problems"][0]
 
 
-def test_drains_leave_what_a_person_decided(validate, cluster):
+def test_drains_leave_what_person_decided(validate, cluster):
     ran = validate("smoke", drain=True)
     cluster.states = {"n1": {"flags": ["DRAIN"], "reason": "fan, ticket 5"}, "n2": {"flags": [], "reason": "back"},
                       "n3": {"flags": ["DRAIN"], "reason": "mlcluster: gpu.count: 7"},
@@ -280,13 +280,13 @@ def test_drains_leave_what_a_person_decided(validate, cluster):
     assert ran.lines[0].startswith("n1 was left alone, for it is drained already and the reason is not of mlcluster")
 
 
-def test_nodes_are_resumed_before_the_first_job(validate, cluster):
+def test_nodes_are_resumed_before_first_job(validate, cluster):
     cluster.facts["nodes"] = [{**NODES[0], "reason": "mlcluster: nccl: x"}, NODES[1]]
     validate("smoke", undrain=("n1",)).submit()
     assert cluster.calls[0] == ("n1", "State=RESUME")
 
 
-def test_a_verdict_that_cannot_be_kept_is_told(validate, place):
+def test_verdict_that_cannot_be_kept_is_reported(validate, place):
     ran = validate("smoke")
     ran.runs[0].entry = Entry("smoke", 7, None)
     (place / "results/validation-7.json").mkdir()
@@ -295,7 +295,7 @@ def test_a_verdict_that_cannot_be_kept_is_told(validate, place):
     assert not ran.changed
 
 
-def test_a_dry_run_submits_nothing(validate, cluster, monkeypatch):
+def test_dry_run_submits_nothing(validate, cluster, monkeypatch):
     cluster.taken = {"nccl": 4}
     monkeypatch.setattr(validation_run.slurm_job, "test_only", lambda slurm, request: "starts now on n1")
     ran = validate("smoke", "nccl", nodes="1")

@@ -50,13 +50,13 @@ def test_kind_without_judge_has_no_verdict(kind, tmp_path):
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
-def test_number_that_is_none_is_refused(word):
+def test_number_that_is_invalid_is_refused(word):
     with pytest.raises(NodeError, match="--asked must be a JSON object"):
         parse_asked(json.dumps({**SOUND, "tolerance_percent": 0})[:-2] + word + "}")
 
 
 @pytest.mark.parametrize("tasks", [1, 10**6])
-def test_asked_with_a_number_of_tasks_is_taken(tasks):
+def test_asked_with_number_of_tasks_is_taken(tasks):
     assert parse_asked(json.dumps({**SOUND, "tasks_per_node": tasks}))["tasks_per_node"] == tasks
 
 
@@ -74,7 +74,7 @@ class Clock(Host):
 
 
 @pytest.mark.parametrize(("name", "shown"), [("n1", "n1"), ("", "unknown")])
-def test_report_of_a_job_is_written_and_returned(monkeypatch, name, shown):
+def test_report_of_job_is_written_and_returned(monkeypatch, name, shown):
     monkeypatch.setattr(verify.platform, "node", lambda: name)
     host, results = Clock(), [passed("smoke.tasks", 4)]
     report = verify.write_report(host, "/r/x", results, "1.2.3")
@@ -82,7 +82,7 @@ def test_report_of_a_job_is_written_and_returned(monkeypatch, name, shown):
     assert host.written == {"/r/x/report.json": dumps(report) + "\n"}
 
 
-def test_verdicts_of_a_job_are_those_of_its_kind(tmp_path):
+def test_verdicts_of_job_are_those_of_its_kind(tmp_path):
     job = Job({"kind": "node_smoke", "name": "x", "tasks_per_node": 1, "gpus_per_node": 0}, ("n1",), str(tmp_path))
     found = judge_job(job, Host())
     assert found == KINDS["node_smoke"].judge(job, Host())

@@ -44,7 +44,7 @@ def test_what_fio_measured(text, mode, figure):
     assert io.fio_figure(text, mode) == figure
 
 
-def test_a_slow_node_stands_out_from_the_median():
+def test_slow_node_stands_out_from_median():
     nodes = {"a": 100.0, "b": 98.0, "c": 60.0, "d": 102.0}
     (found,) = io.judge_fio({"/data read": nodes}, 20)
     assert (found.status, found.scope.node, found.severity) == ("fail", "c", "isolate")
@@ -52,7 +52,7 @@ def test_a_slow_node_stands_out_from_the_median():
     assert found.status == "pass"
 
 
-def test_a_node_without_a_figure_fails_and_the_others_are_still_compared():
+def test_node_without_figure_fails_and_others_are_still_compared():
     found = io.judge_fio({"/data read": {"a": 1.0, "b": 1.0, "c": 1.0, "d": "it moved nothing"}}, 20)
     assert [(entry.status, entry.scope.node) for entry in found] == [("fail", "d"), ("pass", None)]
     assert found[0].severity == "isolate" and "common" not in found[0].message
@@ -69,7 +69,7 @@ def test_what_fails_on_every_node_accuses_none():
 
 
 @pytest.mark.parametrize("text", [None, "", "{", '{"summary": 3}', '{"summary": [{"operation": "write"}]}'])
-def test_an_ior_without_a_summary_is_no_pass(text):
+def test_ior_without_summary_is_no_pass(text):
     found = io.judge_ior(io.ior_figures(text), {"write": 1, "read": 1}, 0)
     assert [entry.status for entry in found] == ["fail", "fail"]
 
@@ -90,7 +90,7 @@ def test_mdtest_of_either_version():
     assert io.judge_mdtest(io.mdtest_figures(old + new + new.replace("stat", "removal")), 1).status == "fail"
 
 
-def test_ior_counts_the_least_of_several_figures():
+def test_ior_counts_least_of_several_figures():
     rows = [{"operation": "write", "bwMaxMIB": figure} for figure in (5000, 1, 4000)]
     assert io.ior_figures(json.dumps({"summary": rows})) == {"write": 1.0}
     rows.append({"operation": "write", "bwMaxMIB": float("nan")})
@@ -99,7 +99,7 @@ def test_ior_counts_the_least_of_several_figures():
 
 
 @pytest.mark.parametrize("rate", ["0.000", "1.2.3", ".", "9" * 400, "nan"])
-def test_mdtest_without_a_rate_fails(rate):
+def test_mdtest_without_rate_fails(rate):
     rows = "".join(f"File {name} 2 2 {rate if name == 'stat' else 2} 0\n" for name in ("creation", "stat", "removal"))
     found = io.judge_mdtest(io.mdtest_figures(rows), 0)
     assert found.status == "fail" and "gives no rate for File stat" in found.message
@@ -115,7 +115,7 @@ def test_what_may_have_come_from_memory(size, nodes, status):
     assert io.judge_cache(size, 10, nodes).status == status
 
 
-def test_reports_carry_the_node_and_a_missing_one_is_no_pass(tmp_path):
+def test_reports_carry_node_and_missing_one_is_no_pass(tmp_path):
     report = result.Report("ip-1", "2026-11-28T03:00:00Z", {}, (result.passed("gpu.count", 8),))
     (tmp_path / "node-n1.json").write_text(result.dumps(report))
     (tmp_path / "node-n2.json").write_text("srun: error: no such program\n")
@@ -214,7 +214,7 @@ def test_least_figure_that_is_no_number_proves_nothing(wanted):
 
 
 @pytest.mark.parametrize("tolerance", [float("nan"), float("inf"), -1, 100, "20", None, True])
-def test_tolerance_that_is_none_proves_nothing(tolerance):
+def test_tolerance_that_is_invalid_proves_nothing(tolerance):
     (found,) = io.judge_fio({"/data read": {"a": 100.0, "b": 1.0, "c": 99.0}}, tolerance)
     assert (found.id, found.status, found.reason) == ("io.fio.median", "undeterminable", "no_tolerance")
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 from tests.unit.fakes.fake_job_work import FakeWork, spec_of
 
 
-def test_results_are_beside_the_other_jobs():
+def test_results_are_beside_other_jobs():
     work = FakeWork(spec_of("node_smoke"))
     assert work.results == "/fsx/jobs/results/x-7" and work.file("a.out") == "/fsx/jobs/results/x-7/a.out"
 
 
-def test_number_of_an_array_is_no_number_of_a_job():
+def test_number_of_array_is_no_number_of_job():
     work = FakeWork(spec_of("node_smoke"))
     assert work.job == 7
     work.number = "7_3"
     assert work.job == 0
 
 
-def test_part_of_a_node_is_a_step_of_the_runtime():
+def test_part_of_node_is_step_of_runtime():
     work = FakeWork(spec_of("local_io"))
     work.statuses = {"job-node": 4}
     assert work.on_each_node("0", "/local/x") == 4

@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 from tests.unit.fakes.fake_lustre_host import ME, MY_GROUP
 
 
-def test_a_list_has_what_the_kernel_wants():
+def test_list_has_what_kernel_wants():
     entries = [f"group:{MY_GROUP}:rwx", f"default:user:{ME}:r-x"]
     found = lustre_acl.attributes(Host(), entries, 0o2750)
     access = lustre_acl.decode(found[lustre_acl.ACCESS])
@@ -25,7 +25,7 @@ def test_a_list_has_what_the_kernel_wants():
     assert [rights for tag, rights, _id in default if tag in (lustre_acl.USER_OBJ, lustre_acl.OTHER)] == [7, 0]
 
 
-def test_a_list_that_names_nobody_is_refused():
+def test_list_that_names_nobody_is_refused():
     with pytest.raises(NodeError, match="names a group that this node does not have"):
         lustre_acl.attributes(Host(), ["group:nobody-has-this:rwx"], 0o755)
     assert "give entries such as group:ml:rwx" in lustre_acl.acl_problem(["ml:rwx"])

@@ -26,7 +26,7 @@ FSX = [{"path": "/fsx"}]
 SUM = "a" * 64
 
 
-def test_class_and_spec_have_the_same_options_and_defaults() -> None:
+def test_class_and_spec_have_same_options_and_defaults() -> None:
     others = {*ARGUMENT_SPEC, *layouts.KEYS}
     own = {key: option.get("default", False) for key, option in ROLE_SPEC.items() if key not in others}
     fields = {entry.name: getattr(RoleConfig(), entry.name) for entry in dataclasses.fields(RoleConfig)}
@@ -140,7 +140,7 @@ def test_three_file_systems_go_by_their_order_and_places_go_before() -> None:
     ]
 
 
-def test_own_directories_go_before_those_of_the_layout() -> None:
+def test_own_directories_go_before_those_of_layout() -> None:
     found = directories_of(directories=[{"path": "/fsx/data", "mode": "0750", "class": "logs"}])
     (data,) = [entry for entry in found if entry.path == "/fsx/data"]
     assert (data.mode, data.stripe) == ("0750", ({"count": 1},))
@@ -173,7 +173,7 @@ def test_bad_layouts_are_rejected(change: dict[str, t.Any], says: str) -> None:
 
 
 @pytest.mark.parametrize("key", sorted(set(ROLE_SPEC) - {"layout"}))
-def test_a_variable_with_nothing_after_its_colon_is_as_one_that_is_left_out(key: str) -> None:
+def test_variable_with_nothing_after_its_colon_is_as_one_that_is_left_out(key: str) -> None:
     """Ansible lets null pass for a list and a mapping."""
     left_out = {name: value for name, value in LAYOUT.items() if name != key}
     assert role_problems({**LAYOUT, key: None}) == role_problems(left_out)
@@ -207,7 +207,7 @@ def test_a_variable_with_nothing_after_its_colon_is_as_one_that_is_left_out(key:
         ({"speed": 1}, "there are unknown options speed"),
     ],
 )
-def test_bad_options_are_refused_in_a_sentence(options, says):
+def test_bad_options_are_refused_in_sentence(options, says):
     with pytest.raises(NodeError) as refused:
         lustre_config.parse_config(options)
     assert says in str(refused.value)
@@ -218,7 +218,7 @@ def test_all_problems_are_told_at_once():
     assert len(found) == 3
 
 
-def test_the_boot_unit_reads_what_the_role_writes():
+def test_boot_unit_reads_what_role_writes():
     config = lustre_config.parse_config({"file_systems": FSX, "tuning": {"osc.*.a": 1}, "timeout": 5})
     text = lustre_config.config_text(config)
     assert '"schema": "mlcluster.lustre_config/1"' in text

@@ -36,7 +36,7 @@ def test_another_node_that_was_first_is_no_error(host, tmp_path):
     assert mode_of(f"{mount}/a") == 0o711
 
 
-def test_the_lock_is_waited_for_and_named(host, monkeypatch):
+def test_lock_is_waited_for_and_named(host, monkeypatch):
     mount = host.mount("fsx")
     config = lustre_directories.LustreConfig(
         file_systems=(FileSystem(mount),),
@@ -52,7 +52,7 @@ def test_the_lock_is_waited_for_and_named(host, monkeypatch):
     assert os.listdir(mount) == []
 
 
-def test_a_directory_that_was_made_outlasts_a_power_failure(host, synced):
+def test_directory_that_was_made_outlasts_power_failure(host, synced):
     mount = host.mount("fsx")
     config = lustre_directories.LustreConfig(
         file_systems=(FileSystem(mount),),

@@ -14,25 +14,25 @@ def line(text: str, key: str) -> list[str]:
     return found.partition("=")[2].split()
 
 
-def test_the_unit_comes_after_the_mounts() -> None:
+def test_unit_comes_after_mounts() -> None:
     unit = files.boot_unit(["fsx1.mount", "fsx-a\\x2db.mount"], efa=False)
     assert line(unit, "After") == ["network-online.target", "remote-fs.target", "fsx1.mount", "fsx-a\\x2db.mount"]
     assert line(unit, "ExecStart") == [files.RUNTIME_PATH, "lustre-tune"]
 
 
-def test_with_efa_the_unit_waits_for_its_set_up_and_proves_it() -> None:
+def test_with_efa_unit_waits_for_its_set_up_and_proves_it() -> None:
     unit = files.boot_unit(["fsx.mount"], efa=True)
     assert line(unit, "After")[-1] == files.EFA_SERVICE
     starts = [row.split()[1:] for row in unit.splitlines() if row.startswith("ExecStart=")]
     assert starts == [["lustre-tune"], ["lustre-info", "--only", "lustre.network"]]
 
 
-def test_only_a_mount_with_efa_waits_for_its_set_up() -> None:
+def test_only_mount_with_efa_waits_for_its_set_up() -> None:
     assert files.mount_options(["noatime", "nofail"], efa=False) == "noatime,nofail,x-mlcluster"
     with_efa = files.mount_options(["noatime", "nofail"], efa=True)
     assert with_efa == f"noatime,nofail,x-systemd.after={files.EFA_SERVICE},x-mlcluster"
 
 
-def test_the_repository_of_an_unknown_distribution_is_not_looked_at() -> None:
+def test_repository_of_unknown_distribution_is_not_looked_at() -> None:
     assert set(files.looked_at("Debian")) - set(files.looked_at("")) == {files.REPOSITORY_PATHS["Debian"]}
     assert set(files.looked_at("RedHat")) - set(files.looked_at("")) == {files.REPOSITORY_PATHS["RedHat"]}

@@ -120,27 +120,27 @@ def test_files_that_go_meanwhile_stop_nothing(host, tree, monkeypatch, when):
 
 
 @pytest.mark.parametrize("action", ["state", "archive", "release", "hydrate"])
-def test_of_a_link_nothing_is_told_to_be_done(host, tree, caplog, action):
+def test_of_link_nothing_is_reported_to_be_done(host, tree, caplog, action):
     args = cli.build_parser("1").parse_args(["lustre-data", action, f"{tree}/link"])
     assert lustre_cli.data_verb(args, host) == 2
     assert "is a link to " in caplog.text
 
 
-def test_one_refusal_does_not_stop_the_others_and_is_told(host, tree):
+def test_one_refusal_does_not_stop_others_and_is_reported(host, tree):
     host.broken[f"{tree}/a"] = ""
     tally = lustre_hsm.run(host, "hydrate", tree)
     assert (tally.done, tally.waiting, len(tally.failures)) == (1, 0, 1)
     assert tally.failures[0].startswith(f"{tree}/a: ")
 
 
-def test_what_does_not_come_is_waiting_after_the_time_is_over(host, tree, monkeypatch):
+def test_what_does_not_come_is_waiting_after_time_is_over(host, tree, monkeypatch):
     monkeypatch.setattr(LustreHost, "hsm_restore", lambda self, paths: self._each(paths, lambda flags: flags))
     tally = lustre_hsm.run(host, "hydrate", tree, timeout=10)
     assert (tally.done, tally.waiting) == (0, 2)
     assert host.clock >= 10
 
 
-def test_a_coordinator_that_hangs_is_left_at_the_time_limit(host, tree, monkeypatch):
+def test_coordinator_that_hangs_is_left_at_time_limit(host, tree, monkeypatch):
     """Each question takes its whole limit; one by one over a tree of many files that would go on for days."""
     limits = []
 
@@ -158,7 +158,7 @@ def test_a_coordinator_that_hangs_is_left_at_the_time_limit(host, tree, monkeypa
     assert (tally.done, tally.waiting, tally.failures) == (0, 2, [])
 
 
-def test_a_file_system_whose_servers_are_away_is_said_and_not_read(host, tree, monkeypatch):
+def test_file_system_whose_servers_are_away_is_reported_and_not_read(host, tree, monkeypatch):
     host.mounts[tree] = "hangs"
     monkeypatch.setattr(os, "scandir", lambda path: pytest.fail("it would wait for ever"))
     for look in (lustre_hsm.count, functools.partial(lustre_hsm.run, action="hydrate")):
@@ -176,7 +176,7 @@ def test_what_is_no_lustre_or_not_there_is_refused(host, tree, monkeypatch):
         lustre_hsm.count(host, tree)
 
 
-def test_the_verb_prints_counts_and_its_status_fits(host, tree, capsys, caplog):
+def test_verb_prints_counts_and_its_status_fits(host, tree, capsys, caplog):
     def run(*words):
         return lustre_cli.data_verb(cli.build_parser("1").parse_args(["lustre-data", *words]), host)
 

@@ -102,7 +102,7 @@ def finish(node: Path, action: str) -> tuple[int, dict[str, object], str]:
         ("archive", {"a": RELEASED, "b": RELEASED, "c": RELEASED, "dirty": 9, "new": 9}, {"waiting": 0}),
     ],
 )
-def test_killed_in_the_middle_it_is_run_again_and_goes_on(node, action, wanted, counts):
+def test_killed_in_middle_it_is_run_again_and_goes_on(node, action, wanted, counts):
     before, said = entries(node), []
     process = start(node, action, STANDS_STILL)
     for line in process.stderr:
@@ -127,7 +127,7 @@ def test_killed_in_the_middle_it_is_run_again_and_goes_on(node, action, wanted, 
     }
 
 
-def test_a_run_after_the_last_one_finds_nothing_to_do(node):
+def test_run_after_last_one_finds_nothing_to_do(node):
     assert finish(node, "archive")[0] == 0
     assert finish(node, "release")[1]["done"] == 2
     status, told, progress = finish(node, "release")

@@ -34,7 +34,7 @@ def test_file_systems_are_given_out_by_their_order(layout: str, systems: list[t.
     assert layouts.places(layout, systems) == found
 
 
-def test_without_models_only_what_is_not_a_models_is_made() -> None:
+def test_without_models_only_what_is_not_models_is_made() -> None:
     wanted = dict.fromkeys(layouts.KEYS) | {
         "layout": "three",
         "models": [],

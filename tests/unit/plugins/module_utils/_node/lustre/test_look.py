@@ -34,5 +34,5 @@ def test_what_is_mounted_or_in_fstab_is_adopted(host):
 @pytest.mark.parametrize(
     ("known", "count"), [("p5en.48xlarge", 8), ("p4d.24xlarge", 2), ("g6.16xlarge", 1), ("x9.large", 1), (None, 1)]
 )
-def test_interfaces_of_efa_go_by_the_type(known, count):
+def test_interfaces_of_efa_go_by_type(known, count):
     assert lustre.efa_interfaces(known) == count

@@ -127,7 +127,7 @@ def lines(plan: Plan) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_a_fresh_node_gets_everything_and_then_nothing(
+def test_fresh_node_gets_everything_and_then_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(parallel, "STATE_DIRECTORY", str(tmp_path / "state"))
@@ -170,7 +170,7 @@ def test_a_fresh_node_gets_everything_and_then_nothing(
         ("rocky-9", ["kmod-lustre-client", "lustre-client"]),
     ],
 )
-def test_the_client_is_named_for_the_kernel_that_lacks_it(tmp_path: Path, name: str, packages: list[str]) -> None:
+def test_client_is_named_for_kernel_that_lacks_it(tmp_path: Path, name: str, packages: list[str]) -> None:
     host = Node(tmp_path, name)
     host.files[f"/lib/modules/{NEXT_KERNEL}/modules.dep"] = ""
     plan = plan_of(host, file_systems=[{"path": host.mount("fsx")}])
@@ -180,7 +180,7 @@ def test_the_client_is_named_for_the_kernel_that_lacks_it(tmp_path: Path, name: 
     assert set(packages) <= set(plan.hold)
 
 
-def test_a_distribution_without_a_client_is_refused(tmp_path: Path) -> None:
+def test_distribution_without_client_is_refused(tmp_path: Path) -> None:
     host = Node(tmp_path, "debian-12")
     host.broken["lfs"] = ""
     path = host.mount("fsx")
@@ -193,7 +193,7 @@ def test_a_distribution_without_a_client_is_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_an_image_without_mounts_gets_the_client_by_its_tools(host: Node) -> None:
+def test_image_without_mounts_gets_client_by_its_tools(host: Node) -> None:
     host.broken["lctl"] = ""
     host.files[f"/lib/modules/{NEXT_KERNEL}/modules.dep"] = ""
     plan = plan_of(host, image_build=True)
@@ -216,7 +216,7 @@ def test_no_package_is_changed_under_jobs(host: Node) -> None:
 
 
 @pytest.mark.parametrize("unknown", ["package_manager", "steps"])
-def test_an_unknown_fact_is_a_refusal_and_no_package(host: Node, unknown: str) -> None:
+def test_unknown_fact_is_refusal_and_no_package(host: Node, unknown: str) -> None:
     host.broken["lfs"] = ""
     config = parse_role({"file_systems": [{"path": host.mount("fsx")}], "packages": ["mine"]})
     facts = {**role.look(host, config), unknown: None}
@@ -225,14 +225,14 @@ def test_an_unknown_fact_is_a_refusal_and_no_package(host: Node, unknown: str) -
     assert len(plan.refusals) == 1
 
 
-def test_a_node_without_lustre_is_left_alone(host: Node) -> None:
+def test_node_without_lustre_is_left_unchanged(host: Node) -> None:
     plan = plan_of(host)
     assert not plan.concerned
     assert plan.reason == "no file system of Lustre is named, mounted or in fstab here"
     assert plan_of(host, nfs_mounts=["/home"]).concerned
 
 
-def test_a_file_system_of_this_role_is_mounted_and_its_directories_made(host: Node, tmp_path: Path) -> None:
+def test_file_system_of_this_role_is_mounted_and_its_directories_made(host: Node, tmp_path: Path) -> None:
     path = str(tmp_path / "fsx")
     options = {
         "file_systems": [{"path": path, **NAMES}],
@@ -252,14 +252,14 @@ def test_a_file_system_of_this_role_is_mounted_and_its_directories_made(host: No
     assert [step.name for step in plan_of(host, **options).steps] == ["directories"]
 
 
-def test_only_a_file_system_with_efa_waits_for_its_set_up(host: Node) -> None:
+def test_only_file_system_with_efa_waits_for_its_set_up(host: Node) -> None:
     systems = [{"path": "/fsx1", **NAMES, "efa": True}, {"path": "/fsx2", **NAMES}]
     first, second = lines(plan_of(host, file_systems=systems))
     assert f",x-systemd.after={files.EFA_SERVICE}," in first["options"]
     assert "x-systemd" not in second["options"]
 
 
-def test_a_line_without_the_order_is_written_anew(host: Node) -> None:
+def test_line_without_order_is_written_anew(host: Node) -> None:
     path = host.mount("fsx")
     old = "noatime,flock,_netdev,nofail,x-mlcluster"
     host.files["/etc/fstab"] = f"fs-1.example.com@tcp:/abcdefgh {path} lustre {old} 0 0\n"
@@ -267,7 +267,7 @@ def test_a_line_without_the_order_is_written_anew(host: Node) -> None:
     assert len(lines(plan_of(host, file_systems=[{"path": path, **NAMES, "efa": True}]))) == 1
 
 
-def test_a_line_of_this_role_is_kept_up_to_date_and_no_other_is_touched(host: Node) -> None:
+def test_line_of_this_role_is_kept_up_to_date_and_no_other_is_touched(host: Node) -> None:
     path = host.mount("fsx")
     options = {"file_systems": [{"path": path, **NAMES}]}
 
@@ -287,7 +287,7 @@ def test_a_line_of_this_role_is_kept_up_to_date_and_no_other_is_touched(host: No
 
 
 @pytest.mark.parametrize("state", ["silent", "other"])
-def test_a_mount_that_is_not_understood_is_left_alone(host: Node, state: str) -> None:
+def test_mount_that_is_not_understood_is_left_unchanged(host: Node, state: str) -> None:
     path = host.mount("fsx", {"silent": "hangs", "other": "ext4"}[state])
     options = "noatime,flock,_netdev,nofail,x-mlcluster"
     host.files["/etc/fstab"] = f"fs-1.example.com@tcp:/abcdefgh {path} lustre {options} 0 0\n"
@@ -295,14 +295,14 @@ def test_a_mount_that_is_not_understood_is_left_alone(host: Node, state: str) ->
     assert {"mounts", "directories"}.isdisjoint(step.name for step in plan.steps)
 
 
-def test_only_the_head_node_makes_directories(host: Node) -> None:
+def test_only_head_node_makes_directories(host: Node) -> None:
     path = host.mount("fsx")
     options = {"file_systems": [{"path": path}], "directories": [{"path": f"{path}/a"}]}
     assert "directories" not in plan_of(host, **options).differences()
     assert "directories" in plan_of(host, **options, head_node=True).differences()
 
 
-def test_a_large_machine_gets_the_options_of_its_modules(host: Node) -> None:
+def test_large_machine_gets_options_of_its_modules(host: Node) -> None:
     host.files["/proc/cpuinfo"] = "processor\t: 0\n" * 96
     options = {"file_systems": [{"path": host.mount("fsx")}]}
     plan = plan_of(host, **options)
@@ -319,7 +319,7 @@ def test_a_large_machine_gets_the_options_of_its_modules(host: Node) -> None:
 
 
 @pytest.mark.parametrize("unreadable", ["/proc/cpuinfo", "/proc/meminfo"])
-def test_nothing_is_taken_from_a_machine_of_unknown_size(host: Node, unreadable: str) -> None:
+def test_nothing_is_taken_from_machine_of_unknown_size(host: Node, unreadable: str) -> None:
     host.files["/proc/cpuinfo"] = "processor\t: 0\n" * 96
     options = {"file_systems": [{"path": host.mount("fsx")}]}
     host.carry_out(plan_of(host, **options))
@@ -328,7 +328,7 @@ def test_nothing_is_taken_from_a_machine_of_unknown_size(host: Node, unreadable:
     assert plan_of(host, **options, tune=False).files != ()
 
 
-def test_a_small_machine_gets_no_unit_unless_efa_has_to_be_proved(host: Node) -> None:
+def test_small_machine_gets_no_unit_unless_efa_has_to_be_proved(host: Node) -> None:
     path = host.mount("fsx")
     plain = plan_of(host, file_systems=[{"path": path}])
     assert {"boot unit", f"unit {files.BOOT_UNIT}", "tuning"}.isdisjoint(plain.differences())
@@ -337,7 +337,7 @@ def test_a_small_machine_gets_no_unit_unless_efa_has_to_be_proved(host: Node) ->
     assert "tuning" not in proved.differences()
 
 
-def test_a_unit_that_is_only_disabled_is_enabled(host: Node) -> None:
+def test_unit_that_is_only_disabled_is_enabled(host: Node) -> None:
     options = {"file_systems": [{"path": host.mount("fsx")}], "tuning": TUNED}
     host.carry_out(plan_of(host, **options))
     del host.files[files.ENABLED]
@@ -346,7 +346,7 @@ def test_a_unit_that_is_only_disabled_is_enabled(host: Node) -> None:
     assert not plan.daemon_reload
 
 
-def test_a_file_with_another_mode_is_written_again(host: Node) -> None:
+def test_file_with_another_mode_is_written_again(host: Node) -> None:
     options = {"file_systems": [{"path": host.mount("fsx")}]}
     host.carry_out(plan_of(host, **options))
     host.modes[CONFIG_PATH] = "0666"
@@ -365,7 +365,7 @@ def test_lost_tuning_is_set_again(host: Node) -> None:
     assert make_plan({**facts, "tuning": unread}, config).differences() == []
 
 
-def test_a_set_up_of_efa_runs_where_lnet_has_too_few_interfaces(host: Node) -> None:
+def test_set_up_of_efa_runs_where_lnet_has_too_few_interfaces(host: Node) -> None:
     options = {"file_systems": [{"path": host.mount("fsx"), "efa": True}], **EFA_CLIENT}
     host.nets = NO_LNET
     assert "EFA client" in plan_of(host, **options).differences()
@@ -375,7 +375,7 @@ def test_a_set_up_of_efa_runs_where_lnet_has_too_few_interfaces(host: Node) -> N
 
 
 @pytest.mark.parametrize(("loaded", "due"), [(False, True), (True, False)])
-def test_lnet_without_an_answer_is_set_up_only_where_it_is_not_loaded(host: Node, loaded: bool, due: bool) -> None:
+def test_lnet_without_answer_is_set_up_only_where_it_is_not_loaded(host: Node, loaded: bool, due: bool) -> None:
     options = {"file_systems": [{"path": host.mount("fsx"), "efa": True}], **EFA_CLIENT}
     config = parse_role({"runtime_sha256": RUNTIME, **options})
     facts = {**role.look(host, config), "net_problem": "lnetctl failed", "nets": {}, "lnet_loaded": loaded}
@@ -400,7 +400,7 @@ def test_efa_is_not_set_up_under_jobs(host: Node) -> None:
     assert refusal.startswith("the set-up of EFA would change what running Slurm jobs use")
 
 
-def test_an_image_gets_its_line_and_mounts_nothing(host: Node) -> None:
+def test_image_gets_its_line_and_mounts_nothing(host: Node) -> None:
     plan = plan_of(host, image_build=True, file_systems=[{"path": "/fsx", **NAMES}])
     assert plan.differences() == [
         "config",
@@ -416,7 +416,7 @@ def test_an_image_gets_its_line_and_mounts_nothing(host: Node) -> None:
     assert plan_of(host, image_build=True, file_systems=[{"path": "/fsx", **NAMES}]).differences() == []
 
 
-def test_the_running_kernel_alone_lacks_the_module(host: Node) -> None:
+def test_running_kernel_alone_lacks_module(host: Node) -> None:
     host.files["/proc/sys/kernel/osrelease"] = "6.8.0-1001-aws\n"
     plan = plan_of(host, file_systems=[{"path": host.mount("fsx")}])
     assert [entry.name for entry in plan.packages] == ["lustre-client-modules-6.8.0-1001-aws"]
@@ -428,11 +428,11 @@ def test_without_modinfo_no_kernel_counts_as_bare(host: Node) -> None:
     assert plan_of(host, file_systems=[{"path": host.mount("fsx")}]).packages == ()
 
 
-def test_nothing_is_held_where_the_site_does_not_want_it(host: Node) -> None:
+def test_nothing_is_held_where_site_does_not_want_it(host: Node) -> None:
     assert plan_of(host, file_systems=[{"path": host.mount("fsx")}], hold=False).hold == ()
 
 
-def test_a_repository_is_named_where_the_distribution_is_known(host: Node) -> None:
+def test_repository_is_named_where_distribution_is_known(host: Node) -> None:
     path = host.mount("fsx")
     plan = plan_of(host, file_systems=[{"path": path}], repository="Types: deb\n")
     (step,) = [step for step in plan.steps if step.name == "repository"]
@@ -455,7 +455,7 @@ OPTIONS: tuple[dict[str, t.Any], ...] = (
 @pytest.mark.parametrize("name", ["ubuntu-24.04", "rocky-9"])
 @pytest.mark.parametrize("mounted", ["lustre", "absent", "hangs"])
 @pytest.mark.parametrize("cpus", [2, 96])
-def test_applied_to_its_own_facts_a_plan_is_empty(
+def test_applied_to_its_own_facts_plan_is_empty(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     options: dict[str, t.Any],

@@ -34,19 +34,19 @@ def test_facts_are_plain_json(host: LustreHost) -> None:
     assert set(facts["packages"]) == {"lustre-client-modules-x", "linux-image-aws"}
 
 
-def test_a_node_without_lustre_has_no_verdicts(host: LustreHost) -> None:
+def test_node_without_lustre_has_no_verdicts(host: LustreHost) -> None:
     config = parse_role({})
     assert role.verify(role.look(host, config), config) == []
 
 
-def test_an_image_is_judged_without_mounts(host: LustreHost) -> None:
+def test_image_is_judged_without_mounts(host: LustreHost) -> None:
     config = parse_role({"image_build": True, "directories": [], "file_systems": [{"path": host.mount("fsx")}]})
     facts = role.look(host, config)
     assert facts["probes"] == {}
     assert [entry.id for entry in role.verify(facts, config)] == ["lustre.client", "lustre.held"]
 
 
-def test_a_look_that_only_reads_writes_nothing(host: LustreHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_look_that_only_reads_writes_nothing(host: LustreHost, monkeypatch: pytest.MonkeyPatch) -> None:
     path = host.mount("fsx")
     written: list[str] = []
     monkeypatch.setattr(LustreHost, "write_probe", lambda self, place, size=0: written.append(place))
@@ -58,7 +58,7 @@ def test_a_look_that_only_reads_writes_nothing(host: LustreHost, monkeypatch: py
     assert written == [path]
 
 
-def test_only_the_head_node_says_how_directories_differ(host: LustreHost) -> None:
+def test_only_head_node_says_how_directories_differ(host: LustreHost) -> None:
     path = host.mount("fsx")
     (host.root / "fsx" / "a").mkdir(mode=0o700)
     options = {
@@ -70,14 +70,14 @@ def test_only_the_head_node_says_how_directories_differ(host: LustreHost) -> Non
         assert list(role.tell(role.look(host, config), config).shown) == told
 
 
-def test_other_roles_are_told_what_is_mounted(host: LustreHost) -> None:
+def test_other_roles_are_reported_what_is_mounted(host: LustreHost) -> None:
     path = host.mount("fsx")
     config = parse_role({"file_systems": [{"path": path, "efa": True}, {"path": "/fsx-not-here"}]})
     (mount,) = role.tell(role.look(host, config), config).facts["mlcluster_fsx_lustre"]["mounts"]
     assert (mount["path"], mount["efa"]) == (path, True)
 
 
-def test_a_look_may_take_as_long_as_its_mounts_may_be_silent() -> None:
+def test_look_may_take_as_long_as_its_mounts_may_be_silent() -> None:
     few = parse_role({"file_systems": [{"path": "/fsx"}]})
     many = parse_role({"file_systems": [{"path": f"/fsx{number}"} for number in range(20)], "timeout": 60})
     assert role.seconds(few) > 3 * 30

@@ -27,7 +27,7 @@ def test_bad_stripes_are_refused(components, says):
     assert says in lustre_stripe.stripe_problem(components)
 
 
-def test_a_layout_that_grows_becomes_one_command():
+def test_layout_that_grows_becomes_one_command():
     growing = [{"end": "100M", "count": 1}, {"end": "10G", "count": 8}, {"count": 32, "size": "4M"}]
     assert lustre_stripe.stripe_problem(growing) == ""
     assert " ".join(lustre_stripe.setstripe(growing)) == ("lfs setstripe -E 100M -c 1 -E 10G -c 8 -E -1 -c 32 -S 4M .")
@@ -41,7 +41,7 @@ def test_layouts_are_read_in_either_form():
     assert lustre_stripe.parse_getstripe("no idea\n") == []
 
 
-def test_a_size_that_is_not_wanted_may_be_any():
+def test_size_that_is_not_wanted_may_be_any():
     wanted = lustre_stripe.wanted_layout([{"count": 8}])
     assert lustre_stripe.same_layout(wanted, [{"end": None, "count": 8, "size": 4 << 20}])
     assert not lustre_stripe.same_layout(wanted, [{"end": None, "count": 4, "size": 4 << 20}])

@@ -26,7 +26,7 @@ def test_tuning_goes_by_memory_and_cpus(memory_gib, cpus, names):
     assert len(lustre_tuning.parameters({"memory_kib": memory_gib << 20, "cpus": cpus}, {})) == names
 
 
-def test_each_value_is_that_of_the_guide_and_says_so():
+def test_each_value_is_that_of_guide_and_reports_it():
     # The guide's own figures, for a machine of 192 vCPUs; it gives the lock cache 100 a vCPU.
     size = {"memory_kib": 1 << 31, "cpus": 192}
     assert {(value.name, value.value) for value in lustre_tuning.parameters(size, {})} == {
@@ -56,7 +56,7 @@ def test_single_values_can_be_changed_added_and_taken_away():
     ]
 
 
-def test_module_options_become_a_file_or_none():
+def test_module_options_become_file_or_none():
     options = lustre_tuning.module_options({"memory_kib": 1, "cpus": 96}, {})
     assert lustre_tuning.modprobe_text(options).splitlines()[1:] == [
         "options ptlrpc ptlrpcd_per_cpt_max=32",

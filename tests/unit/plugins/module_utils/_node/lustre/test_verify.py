@@ -46,7 +46,7 @@ def judge(host):
     return run
 
 
-def test_a_good_node_passes(host, judge):
+def test_good_node_passes(host, judge):
     told = judge([{"path": host.mount("fsx"), "mount_name": "abcdefgh"}], packages=("linux-*",))
     assert told["lustre.client"] == f"PASS lustre.client: found {KERNEL} has lustre 2.15.6"
     assert {name: line[:4] for name, line in told.items()} == {
@@ -61,7 +61,7 @@ def test_a_good_node_passes(host, judge):
     }
 
 
-def test_a_node_without_lustre_is_none_of_ours(host, judge):
+def test_node_without_lustre_is_none_of_ours(host, judge):
     assert list(judge([])) == ["lustre.mounted"]
     assert judge([])["lustre.mounted"].startswith("n/a ")
 
@@ -84,35 +84,35 @@ def test_what_is_no_lustre_fails_by_name(host, judge, kind, autofs, says):
     assert "lustre.write_read" not in told
 
 
-def test_an_empty_mount_point_fails(host, judge, tmp_path):
+def test_empty_mount_point_fails(host, judge, tmp_path):
     assert "nothing is mounted there" in judge([{"path": str(tmp_path / "fsx")}])["lustre.mounted"]
 
 
-def test_another_file_system_is_told(host, judge):
+def test_another_file_system_is_reported(host, judge):
     told = judge([{"path": host.mount("fsx"), "mount_name": "other"}])
     assert "another file system is mounted there: 10.0.1.7@tcp:/abcdefgh" in told["lustre.mounted"]
 
 
-def test_a_kernel_of_the_next_boot_without_a_client_fails(host, judge):
+def test_kernel_of_next_boot_without_client_fails(host, judge):
     host.files["/lib/modules/6.8.0-1030-aws/modules.dep"] = ""
     told = judge([{"path": host.mount("fsx")}])
     assert "the kernel of the next boot 6.8.0-1030-aws has no module lustre" in told["lustre.next_kernel"]
     assert told["lustre.client"].startswith("PASS")
 
 
-def test_a_client_that_is_missing_or_not_held_fails(host, judge):
+def test_client_that_is_missing_or_not_held_fails(host, judge):
     path = host.mount("fsx")
     assert "lustre-client-modules-x is not held" in judge([{"path": path}])["lustre.held"]
     host.broken = {"lfs": "", "lctl": ""}
     assert "lfs and lctl is not installed" in judge([{"path": path}])["lustre.client"]
 
 
-def test_nothing_is_said_of_kernels_without_modinfo(host, judge):
+def test_nothing_is_reported_of_kernels_without_modinfo(host, judge):
     host.broken["modinfo"] = ""
     assert judge([{"path": host.mount("fsx")}])["lustre.client"].startswith("????")
 
 
-def test_a_write_that_is_refused_is_told(host, judge, monkeypatch):
+def test_write_that_is_refused_is_reported(host, judge, monkeypatch):
     def refused(_self, _path, _size=0):
         raise PermissionError(13, "Permission denied")
 
@@ -120,7 +120,7 @@ def test_a_write_that_is_refused_is_told(host, judge, monkeypatch):
     assert "root may not write there" in judge([{"path": host.mount("fsx")}])["lustre.write_read"]
 
 
-def test_counters_prove_the_way_over_efa(host, judge, monkeypatch):
+def test_counters_prove_way_over_efa(host, judge, monkeypatch):
     path = host.mount("fsx")
     form = "net:\n    - net type: efa\n      local NI(s):\n        - nid: 1@efa\n          status: up\n"
     counted = iter([10, 10, 10, 90])
@@ -165,7 +165,7 @@ def test_tuning_that_lustre_does_not_have_proves_nothing(host, judge):
     assert told["lustre.tuning"].startswith("????")
 
 
-def test_loaded_modules_with_other_options_need_a_boot(host, judge):
+def test_loaded_modules_with_other_options_need_boot(host, judge):
     host.files["/sys/module/ksocklnd/parameters/credits"] = "256\n"
     told = judge([{"path": host.mount("fsx")}], module_options={"ksocklnd.credits": 2560})
     assert "ksocklnd.credits is 256 instead of 2560" in told["lustre.module_options"]
@@ -237,7 +237,7 @@ def test_value_that_was_never_asked_for_is_no_pass(good):
 
 
 @pytest.mark.parametrize("version", ["N/A", "unknown"])
-def test_module_without_a_version_is_no_pass(good, version):
+def test_module_without_version_is_no_pass(good, version):
     good["kernel"]["installed"] = {KERNEL: version}
     found = {one.id: one for one in verify(good)}["lustre.client"]
     assert found.status == "undeterminable" and f"of the running kernel reads '{version}'" in found.message
@@ -266,7 +266,7 @@ def found(facts, check):
         ({"module_options": []}, "lustre.module_options", "not_applicable", "a machine of this size needs no other"),
     ],
 )
-def test_verdict_on_what_the_look_found(good, change, check, status, words):
+def test_verdict_on_what_look_found(good, change, check, status, words):
     for name, value in change.items():
         good[name] = {**good[name], **value} if isinstance(value, dict) else value
     (one,) = found(good, check)
@@ -276,7 +276,7 @@ def test_verdict_on_what_the_look_found(good, change, check, status, words):
 @pytest.mark.parametrize(
     ("release", "severity"), [({"running": "6.9", "next": "6.9"}, "isolate"), ({"next": "6.9"}, "monitor")]
 )
-def test_kernel_without_a_client_is_as_bad_as_it_is_near(good, release, severity):
+def test_kernel_without_client_is_as_bad_as_it_is_near(good, release, severity):
     good["kernel"].update(release)
     (one,) = [one for one in verify(good) if one.status == "fail"]
     assert one.severity == severity
@@ -320,7 +320,7 @@ def directory(state, number=1):
         ),
     ],
 )
-def test_directories_that_are_missing_or_in_the_way(good, rows, told):
+def test_directories_that_are_missing_or_in_way(good, rows, told):
     good["directories"] = rows
     verdicts = [
         (one.status, one.scope.device, one.message or one.reason or one.found)
@@ -342,7 +342,7 @@ def test_directories_that_are_missing_or_in_the_way(good, rows, told):
         ({"sent": {"efa": 1}}, "pass", "1 messages over 2 interfaces of EFA"),
     ],
 )
-def test_way_of_the_data_over_efa(good, change, status, words):
+def test_way_of_data_over_efa(good, change, status, words):
     (path,) = good["probes"]
     good["mounts"][0]["efa"] = True
     good.update({"net_problem": None, "efa_wanted": 2, "nets": {"efa": {"nids": 2, "up": 2}}, "sent": {"efa": 9}})
@@ -370,7 +370,7 @@ def test_file_system_without_efa_has_no_verdict_on_it(good):
     ],
 )
 @pytest.mark.parametrize(("kind", "check"), [("mounts", "lustre.mounted"), ("nfs_mounts", "nfs.mounted")])
-def test_mount_that_is_not_there_isolates_the_node(good, kind, check, state, why, words):
+def test_mount_that_is_missing_isolates_node(good, kind, check, state, why, words):
     good[kind][0].update(state=state, why=why, source="127.0.0.1:/fsx", answer="tmpfs")
     (one,) = found(good, check)
     assert (one.status, one.severity, one.message) == ("fail", "isolate", words)

@@ -39,7 +39,7 @@ def test_figures_of_other_gpus_are_not_compared():
     assert result.message == "the ranks were on NVIDIA H100 80GB HBM3, and p4de.24xlarge has A100"
 
 
-def test_figures_of_eight_ranks_a_node_are_not_for_one_rank_a_node():
+def test_figures_of_eight_ranks_node_are_not_for_one_rank_node():
     slow = output(hosts=("a", "b"), gpus=1, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda size: 90.0)
     asked = Asked(ranks=2, nodes=2, instance_type="p5.48xlarge")
     assert only(slow, "bandwidth", asked).reason == "no_threshold"
@@ -55,7 +55,7 @@ def test_bandwidth_of_sizes_between_published_ones_is_not_made_up():
     assert only(between, "bandwidth", P5_PAIR).reason == "no_threshold"
 
 
-def test_a_tolerance_is_ones_own_choice():
+def test_tolerance_is_ones_own_choice():
     asked = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", tolerance_percent=20)
     assert only(pair(420.0), "bandwidth", asked).status == "pass"
 
@@ -64,7 +64,7 @@ def baseline(lines, asked, now="2026-11-27T00:00:00Z"):
     return entries(judge(parse(lines), asked), asked, now)
 
 
-def test_a_baseline_is_recorded_of_good_runs_only():
+def test_baseline_is_recorded_of_good_runs_only():
     recorded, problem = baseline(output(), FOUR)
     assert (len(recorded), problem) == (6, None)
     assert recorded[0] == {
@@ -88,7 +88,7 @@ def test_a_baseline_is_recorded_of_good_runs_only():
         assert any(part in problem for part in sentence.split("|"))
 
 
-def test_a_sites_own_figures_go_before_published_ones():
+def test_sites_own_figures_go_before_published_ones():
     recorded, problem = baseline(pair(600.0), P5_PAIR)
     assert problem is None
     asked = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", baseline=recorded)
@@ -96,7 +96,7 @@ def test_a_sites_own_figures_go_before_published_ones():
     assert (result.status, result.source) == ("fail", "the site's baseline: 600 GB/s, less 10 percent")
 
 
-def test_a_test_that_missed_its_own_limit_is_too_slow():
+def test_test_that_missed_its_own_limit_is_too_slow():
     lines = [line.rstrip() + " FAILED" if "Avg bus" in line else line for line in output()]
     assert only(lines, "bandwidth").status == "fail"
 
@@ -105,7 +105,7 @@ def with_counters(before, after, **fields):
     return only(output(**fields), "fabric", Asked(ranks=8, nodes=4, before=before, after=after))
 
 
-def test_counters_confirm_what_the_log_says():
+def test_counters_confirm_what_log_says():
     fabric = with_counters(snapshots(HOSTS, 0), snapshots(HOSTS, 4 << 30))
     assert (fabric.status, fabric.found["counted_bytes"]["node-1"]) == ("pass", 4 << 30)
     assert "counters of every host" in fabric.source
@@ -123,12 +123,12 @@ def test_missing_or_reset_counters_prove_nothing():
     assert with_counters(snapshots(HOSTS, 5 << 30), snapshots(HOSTS, 1 << 30)).reason == "counters_reset"
 
 
-def test_counters_do_not_replace_the_log():
+def test_counters_do_not_replace_log():
     asked = Asked(ranks=8, nodes=4, before=snapshots(HOSTS, 0), after=snapshots(HOSTS, 1 << 32))
     assert only(without(output(), "NCCL INFO"), "fabric", asked).reason == "no_log"
 
 
-def test_a_hosts_domain_does_not_matter():
+def test_hosts_domain_does_not_matter():
     after = snapshots([f"{host}.example.com" for host in HOSTS], 4 << 30)
     assert with_counters(snapshots(HOSTS, 0), after).status == "pass"
 
@@ -148,14 +148,14 @@ def nccom(lines=None, **asked):
     return judge(parse(NCCOM if lines is None else lines), Asked(**{"collective": "allr", **asked}))
 
 
-def test_nccom_test_is_told_by_its_header_and_says_little():
+def test_nccom_test_is_reported_by_its_header_and_says_little():
     judged = nccom(nodes=2, ranks=64, instance_type="trn1.32xlarge")
     assert [one.id for one in judged.results] == ["nccom.correct", "nccom.fabric", "nccom.bandwidth"]
     assert [one.reason for one in judged.results] == ["not_checked", "no_evidence", "no_threshold"]
     assert judge(parse(PLAIN), Asked(checked=True, rc=0)).results[0].status == "pass"
 
 
-def test_nccom_test_passes_with_the_evidence_it_needs():
+def test_nccom_test_passes_with_evidence_it_needs():
     nodes = ("a", "b")
     judged = nccom(
         nodes=2,
@@ -182,7 +182,7 @@ def test_nccom_test_fails_where_it_did():
     assert nccom(NCCOM + NCCOM, rc=0, checked=True).results[0].reason == "no_single_run"
 
 
-def test_nccom_bandwidth_is_compared_with_a_baseline_of_its_own():
+def test_nccom_bandwidth_is_compared_with_baseline_of_its_own():
     asked = {"nodes": 1, "ranks": 2, "instance_type": "trn1.32xlarge", "checked": True, "rc": 0}
     recorded, problem = entries(nccom(**asked), Asked(collective="allr", **asked), "2026-11-27T00:00:00Z")
     assert problem is None
@@ -191,12 +191,12 @@ def test_nccom_bandwidth_is_compared_with_a_baseline_of_its_own():
     assert only(output(), "bandwidth", Asked(ranks=8, nodes=4, baseline=recorded)).reason == "no_threshold"
 
 
-def test_the_ids_follow_the_tool_that_was_named():
+def test_ids_follow_tool_that_was_named():
     assert judge(parse([]), Asked(), "nccom-test").results[0].id == "nccom.correct"
     assert judge(parse([]), Asked()).results[0].id == "nccl.correct"
 
 
-def test_the_slower_placement_counts():
+def test_slower_placement_counts():
     fast = {"hosts": ("a", "b"), "gpus": 8, "smallest": 1 << 30, "largest": 1 << 34, "factor": 2}
     for one, other in ((480.0, 1.0), (1.0, 480.0)):
         lines = output(Plan(**fast, busbw=lambda size, one=one: one, in_place_busbw=lambda size, other=other: other))
@@ -207,7 +207,7 @@ def test_the_slower_placement_counts():
 
 
 @pytest.mark.parametrize("unit", ["(MB/s)", "(Gb/s)", "(GiB/s)", ""])
-def test_unit_is_read_from_the_header(unit):
+def test_unit_is_read_from_header(unit):
     lines = [line.replace("(GB/s)", unit) for line in pair(480.0)]
     result = only(lines, "bandwidth", P5_PAIR)
     assert (result.status, result.reason) == ("undeterminable", "unit")
@@ -234,7 +234,7 @@ def test_bandwidth_that_no_link_reaches(busbw, reason):
     assert only(pair(busbw), "bandwidth", Asked(ranks=16, nodes=2)).reason == reason
 
 
-def test_size_and_time_have_to_give_the_bandwidth():
+def test_size_and_time_have_to_give_bandwidth():
     lines = pair(480.0)
     row = next(number for number, line in enumerate(lines) if line.startswith("  1073741824"))
     time = lines[row].split()[5]
@@ -249,7 +249,7 @@ def test_run_of_no_iterations_measures_nothing():
     assert only(lines, "bandwidth", P5_PAIR).reason == "not_measured"
 
 
-def test_ranks_without_the_name_of_their_gpu():
+def test_ranks_without_name_of_their_gpu():
     lines = [line.replace(" NVIDIA H100 80GB HBM3", "") if "Rank 15" in line else line for line in pair(480.0)]
     result = only(lines, "bandwidth", P5_PAIR)
     assert (result.status, result.reason) == ("undeterminable", "other_type")
@@ -257,7 +257,7 @@ def test_ranks_without_the_name_of_their_gpu():
 
 
 @pytest.mark.parametrize("asked", [Asked(ranks=16), Asked(nodes=2), Asked(instance_type="p5.48xlarge")])
-def test_bandwidth_of_a_run_of_unknown_size_is_not_judged(asked):
+def test_bandwidth_of_run_of_unknown_size_is_not_judged(asked):
     assert only(pair(480.0), "bandwidth", asked).reason == "not_asked"
 
 
@@ -288,7 +288,7 @@ def test_bus_bandwidth_that_other_ranks_would_have_is_of_another_run():
     assert only(near, "correct").status == "pass"
 
 
-def test_baseline_of_an_unnamed_collective_is_refused():
+def test_baseline_of_unnamed_collective_is_refused():
     lines = without(output(), "Collective test", "nccl-tests version")
     recorded, problem = baseline(lines, FOUR)
     assert (recorded, problem) == ([], "a baseline needs to know collective: say what was run")
@@ -302,14 +302,14 @@ def test_baseline_of_an_unnamed_collective_is_refused():
         ("nccom-test", "nccom", None),
     ],
 )
-def test_run_of_the_tool_that_was_named_is_judged(tool, ids, message):
+def test_run_of_tool_that_was_named_is_judged(tool, ids, message):
     judged = judge(parse([*output(), *NCCOM]), Asked(ranks=8, nodes=4), tool)
     assert {one.id.partition(".")[0] for one in judged.results} == {ids}
     assert (judged.run.tool if judged.run else None) == tool
     assert message is None or judged.results[0].message == message
 
 
-def test_output_without_a_run_says_so():
+def test_output_without_run_reports_it():
     judged = judge(parse(["nothing"]), FOUR)
     assert (judged.run, judged.facts["tool"]) == (None, None)
     assert [one.message for one in judged.results] == ["there is no output of nccl-tests or nccom-test in it"] * 3
@@ -327,4 +327,4 @@ def test_baseline_of_hosts_that_nvlink_joins_is_refused_without_efa():
     judged = judge(parse(lines), asked)
     assert len(judged.results) == 4
     recorded, problem = entries(judged, asked, "2026-11-27T00:00:00Z")
-    assert recorded == [] and problem.startswith("this run is no baseline: ???? nccl.fabric")
+    assert recorded == [] and problem.startswith("this run is not a baseline: ???? nccl.fabric")

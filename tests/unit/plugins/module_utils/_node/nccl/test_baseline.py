@@ -34,7 +34,7 @@ def with_busbw(text):
     return json.dumps({"schema": nccl_baseline.SCHEMA, "entries": [ENTRY]}).replace("365.0", text)
 
 
-def test_recording_the_same_again_changes_nothing(tmp_path):
+def test_recording_same_again_changes_nothing(tmp_path):
     host, path = Host(), str(tmp_path / "nccl.json")
     later = {**ENTRY, "recorded": "2026-12-01T00:00:00Z"}
     other = {**ENTRY, "nodes": 2, "busbw": 400.0}
@@ -83,7 +83,7 @@ def test_of_two_that_record_at_once_neither_is_lost(tmp_path):
     assert [entry["nodes"] for entry in nccl_baseline.load(Host(), path)] == [2, 4, 8]
 
 
-def test_who_may_write_the_baseline_may_be_the_next_to_record(tmp_path, monkeypatch):
+def test_who_may_write_baseline_may_be_next_to_record(tmp_path, monkeypatch):
     """Whatever the umask of the user who came first, and where the name is relative or a link."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link.json").symlink_to("nccl.json")
@@ -106,18 +106,18 @@ def test_who_may_write_the_baseline_may_be_the_next_to_record(tmp_path, monkeypa
     [
         ("{", "is not valid JSON"),
         ("[" * 200_000, "is not valid JSON"),
-        (with_busbw("9" * 400), "is no baseline"),
-        (with_busbw("Infinity"), "is no baseline"),
-        (with_busbw("NaN"), "is no baseline"),
-        (with_busbw("365.0").replace('"ranks": 32', '"ranks": 0'), "is no baseline"),
-        ("[]", "is no baseline"),
-        ('{"schema": "mlcluster.nccl_baseline/2", "entries": []}', "is no baseline"),
-        (json.dumps({"schema": nccl_baseline.SCHEMA, "entries": [{**ENTRY, "busbw": -1}]}), "is no baseline"),
-        (json.dumps({"schema": nccl_baseline.SCHEMA, "entries": [{**ENTRY, "size": "1G"}]}), "is no baseline"),
-        (json.dumps({"schema": nccl_baseline.SCHEMA, "entries": [{"size": 1}]}), "is no baseline"),
+        (with_busbw("9" * 400), "is not a baseline"),
+        (with_busbw("Infinity"), "is not a baseline"),
+        (with_busbw("NaN"), "is not a baseline"),
+        (with_busbw("365.0").replace('"ranks": 32', '"ranks": 0'), "is not a baseline"),
+        ("[]", "is not a baseline"),
+        ('{"schema": "mlcluster.nccl_baseline/2", "entries": []}', "is not a baseline"),
+        (json.dumps({"schema": nccl_baseline.SCHEMA, "entries": [{**ENTRY, "busbw": -1}]}), "is not a baseline"),
+        (json.dumps({"schema": nccl_baseline.SCHEMA, "entries": [{**ENTRY, "size": "1G"}]}), "is not a baseline"),
+        (json.dumps({"schema": nccl_baseline.SCHEMA, "entries": [{"size": 1}]}), "is not a baseline"),
     ],
 )
-def test_a_file_that_is_no_baseline_is_never_overwritten(tmp_path, text, sentence):
+def test_file_that_is_no_baseline_is_never_overwritten(tmp_path, text, sentence):
     path = tmp_path / "nccl.json"
     path.write_text(text)
     with pytest.raises(NodeError, match=sentence):

@@ -226,12 +226,12 @@ CORPUS = [
 ]
 
 
-def test_the_corpus_is_large():
+def test_corpus_is_large():
     assert len(CORPUS) >= 150
     assert len({case.id for case in CORPUS}) == len(CORPUS)
 
 
 @pytest.mark.parametrize(("made", "asked", "answer"), CORPUS)
-def test_the_right_answer(made, asked, answer):
+def test_right_answer(made, asked, answer):
     judged = judge(parse(made) if isinstance(made, list) else made, asked)
     assert "".join(one.status[0] for one in judged.results) == answer, "\n".join(one.line() for one in judged.results)

@@ -31,7 +31,7 @@ def counted(sent, hosts=HOSTS, first=None, **fields):
     return only(output(), "fabric", dataclasses.replace(FOUR, before=before, after=after, **fields))
 
 
-def test_counters_carry_a_share_of_the_largest_message():
+def test_counters_carry_share_of_largest_message():
     assert run_of(output()).rows[-1].size == LARGEST
     assert counted(LEAST).status == "pass"
     idle = counted(LEAST - 1)
@@ -44,7 +44,7 @@ def test_counters_of_each_host_on_both_sides(hosts, first):
     assert (result.status, result.reason) == ("undeterminable", "counters_missing")
 
 
-def test_hosts_without_a_device_are_absent():
+def test_hosts_without_device_are_absent():
     before = {**snapshots(HOSTS, 0), "node-2": {}}
     result = only(output(), "fabric", dataclasses.replace(FOUR, before=before, after=snapshots(HOSTS, 1 << 40)))
     assert (result.reason, result.message.startswith("the counters of node-2 were")) == ("counters_missing", True)
@@ -69,7 +69,7 @@ NCCOM = [
         ("ab", "ac", 3, "counters_missing"),
     ],
 )
-def test_counters_of_exactly_the_nodes_of_nccom_test(before, after, nodes, reason):
+def test_counters_of_exactly_nodes_of_nccom_test(before, after, nodes, reason):
     asked = Asked(nodes=nodes, before=snapshots(before, 0), after=snapshots(after, 1 << 30))
     result = judge(parse(NCCOM), asked).results[1]
     assert (result.reason, result.status) == (reason, "pass" if reason is None else "undeterminable")
@@ -118,7 +118,7 @@ def test_damaged_lists_of_ranks():
     assert fabric.damaged(short, None) is None
 
 
-def test_bandwidth_of_a_damaged_list_is_not_judged():
+def test_bandwidth_of_damaged_list_is_not_judged():
     plan = Plan(hosts=("a", "b"), gpus=8, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda _size: 480.0)
     asked = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge")
     assert only(output(plan), "bandwidth", asked).status == "pass"

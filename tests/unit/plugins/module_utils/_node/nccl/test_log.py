@@ -45,14 +45,14 @@ def fed(*texts, host="a", level="INFO"):
         ("   1048576   262144   float", False, None),
     ],
 )
-def test_line_without_a_prefix_that_says_something_is_taken(line, taken, kept):
+def test_line_without_prefix_that_says_something_is_taken(line, taken, kept):
     found = nccl_log.NcclLog()
     assert found.plain(line) is taken
     said = {name for name in ("version", "failures", "notes") if getattr(found, name)}
     assert said == ({kept} if kept else set())
 
 
-def test_texts_are_kept_up_to_a_number_and_a_length():
+def test_texts_are_kept_up_to_number_and_length():
     found = fed(*(f"warned {number} " + "x" * 400 for number in range(9)), level="WARN")
     assert [text[:9] for text in found.warnings] == [f"warned {number} " for number in range(nccl_log.KEPT_TEXTS)]
     assert {len(text) for text in found.warnings} == {300}
@@ -60,7 +60,7 @@ def test_texts_are_kept_up_to_a_number_and_a_length():
     assert (found.failures, found.warnings) == (["Cuda failure 700"], [])
 
 
-def test_hosts_and_names_are_kept_up_to_a_number(monkeypatch):
+def test_hosts_and_names_are_kept_up_to_number(monkeypatch):
     monkeypatch.setattr(nccl_log, "KEPT_NAMES", 2)
     found = nccl_log.NcclLog()
     for number in range(3):
@@ -105,7 +105,7 @@ def test_words_on_nvlink_are_kept_by_host():
     assert found.joined == {"a": {"0", "1"}} and fed("comm 0x5 rank 1 nranks 8").joined == {}
 
 
-def test_channels_over_mnnvl_inside_a_host_are_p2p():
+def test_channels_over_mnnvl_inside_host_are_p2p():
     found = fed("Channel 00/0 : 0[0] -> 1[0] via P2P/MNNVL")
     assert found.between(WHERE) == {} and found.intra == {"P2P": 1}
 
@@ -119,7 +119,7 @@ def test_channels_are_counted_each_time_they_are_logged():
     assert found.between(WHERE)["a"].networks == {"Libfabric": 2}
 
 
-def test_channel_of_a_rank_that_is_elsewhere_or_nowhere_contradicts():
+def test_channel_of_rank_that_is_elsewhere_or_nowhere_contradicts():
     elsewhere = fed("Channel 00/0 : 2[0] -> 0[0] [send] via NET/Libfabric/0")
     assert (elsewhere.between(WHERE), elsewhere.contradictions) == ({}, 1)
     nowhere = fed("Channel 00/0 : 0[0] -> 9[0] [send] via NET/Libfabric/0")
@@ -132,7 +132,7 @@ def test_transport_that_is_not_known_is_counted(via, unread):
     assert (found.unread, found.between(WHERE)) == (unread, {})
 
 
-def test_networks_of_a_host_are_sorted_into_efa_and_others():
+def test_networks_of_host_are_sorted_into_efa_and_others():
     host = nccl_log.HostChannels({"Libfabric": 2, "AWS Libfabric": 1, "Socket": 3, "IB": 1})
     assert (host.efa, host.other) == (3, ["IB", "Socket"])
     assert nccl_log.short_host("a.b.c") == "a"
@@ -147,7 +147,7 @@ def test_torn_line_proves_no_channel_over_efa_and_disproves_one(via, networks):
     assert between == ({"a": nccl_log.HostChannels(networks, peers={"b"})} if networks else {})
 
 
-def test_channels_that_wait_for_the_list_of_ranks_are_bounded(monkeypatch):
+def test_channels_that_wait_for_list_of_ranks_are_bounded(monkeypatch):
     monkeypatch.setattr(nccl_log, "_PENDING", 2)
     texts = [f"Channel 0{number}/0 : 0[0] -> {number}[0] [send] via NET/Libfabric/0" for number in (1, 2, 3, 4)]
     found, blind = nccl_log.NcclLog(), nccl_log.NcclLog()

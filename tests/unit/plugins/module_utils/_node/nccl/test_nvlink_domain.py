@@ -40,7 +40,7 @@ def test_two_domains_talk_over_nvlink_inside_and_efa_between():
     assert found["nccl.fabric"].status == "pass"
 
 
-def test_domain_without_efa_is_told_apart():
+def test_domain_without_efa_is_reported_apart():
     lines = [line for line in made((2, 2)) if not (line.startswith("u2") and "via NET" in line)]
     found = judged(lines, domains=2)
     assert found["nccl.nvlink_domain"].status == "pass"
@@ -56,7 +56,7 @@ def with_channel(lines, text):
 
 @pytest.mark.parametrize("network", ["Libfabric", "Socket"])
 @pytest.mark.parametrize("line", ["0[0] -> 4[0] [send]", "4[0] -> 0[0] [receive]"])
-def test_channel_over_the_network_inside_a_domain_fell_back(network, line):
+def test_channel_over_network_inside_domain_fell_back(network, line):
     lines = with_channel(made(), f"Channel 00/0 : {line} via NET/{network}/0")
     unknown, known = judged(lines), judged(lines, domains=1)
     assert (unknown["nccl.nvlink_domain"].status, unknown["nccl.nvlink_domain"].reason) == (
@@ -69,7 +69,7 @@ def test_channel_over_the_network_inside_a_domain_fell_back(network, line):
     assert unknown["nccl.fabric"].status != "pass"
 
 
-def test_channel_over_the_network_between_domains_is_its_way():
+def test_channel_over_network_between_domains_is_its_way():
     lines = with_channel(made((2, 2)), "Channel 00/0 : 0[0] -> 8[0] [send] via NET/Libfabric/0")
     assert judged(lines, domains=2)["nccl.nvlink_domain"].status == "pass"
 
@@ -99,10 +99,10 @@ def test_run_that_fell_back_is_no_baseline():
     fallen = judge(parse(apart), good)
     assert [one.status for one in fallen.results[:2]] == ["pass", "pass"]
     recorded, problem = entries(fallen, good, "now")
-    assert recorded == [] and problem.startswith("this run is no baseline: FAIL nccl.nvlink_domain: NCCL went over")
+    assert recorded == [] and problem.startswith("this run is not a baseline: FAIL nccl.nvlink_domain: NCCL went over")
 
 
-def test_type_named_like_an_ultraserver_has_the_verdict():
+def test_type_named_like_ultraserver_has_verdict():
     asked = Asked(ranks=16, nodes=4, instance_type="p7e-gb400.72xlarge")
     assert judge(parse(made(())), asked).results[3].reason == "not_joined"
 
@@ -115,7 +115,7 @@ def test_counters_of_one_host_speak_for_its_domain():
     assert judged(made((2, 2)), before=before, after=after)["nccl.fabric"].reason == "counters_idle"
 
 
-def test_fall_back_to_the_network_is_found_where_domains_are_known():
+def test_fall_back_to_network_is_found_where_domains_are_known():
     lines = made(())
     unknown = judged(lines)["nccl.nvlink_domain"]
     assert (unknown.status, unknown.reason) == ("undeterminable", "not_joined")
@@ -138,7 +138,7 @@ def test_hosts_that_are_not_in_their_domain_are_named(sizes, domains, said):
     assert failed.status == "fail" and failed.message.endswith(said)
 
 
-def test_more_groups_than_ultraservers_is_a_failure():
+def test_more_groups_than_ultraservers_is_failure():
     failed = judged(made((2, 2)), domains=1)["nccl.nvlink_domain"]
     assert failed.status == "fail" and "of 1 UltraServers, and NVLink joined them to 2 groups" in failed.message
 
@@ -165,7 +165,7 @@ def test_nodes_of_one_ultraserver_each_use_no_nvlink():
     assert (one.status, one.reason) == ("not_applicable", "one_each")
 
 
-def test_one_node_does_not_use_the_domain():
+def test_one_node_does_not_use_domain():
     one = judged(made((), HOSTS[:1]), hosts=1)["nccl.nvlink_domain"]
     assert (one.status, one.reason) == ("not_applicable", "one_node")
 

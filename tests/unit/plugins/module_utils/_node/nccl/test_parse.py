@@ -65,7 +65,7 @@ def decorated(lines, decoration):
 
 
 @pytest.mark.parametrize("decoration", DECORATIONS.values(), ids=DECORATIONS)
-def test_decorated_lines_leave_a_good_output_good(decoration):
+def test_decorated_lines_leave_good_output_good(decoration):
     assert statuses(good()) == ["pass"] * 3
     assert statuses(decorated(good(), decoration)) == ["pass"] * 3
 
@@ -81,7 +81,7 @@ def test_decorated_failures_stay_failures(decoration):
 
 
 @pytest.mark.parametrize("decoration", ["~~ ", "@@{0}@@ ", "a b c d "])
-def test_closing_line_that_failed_counts_in_a_decoration_of_its_own(decoration):
+def test_closing_line_that_failed_counts_in_decoration_of_its_own(decoration):
     lines = good()
     last = next(number for number, line in enumerate(lines) if "Out of bounds" in line)
     lines[last] = decoration.format(1) + "# Out of bounds values : 3 FAILED"
@@ -99,7 +99,7 @@ def test_lines_of_two_decorations_are_read():
     assert statuses(again) == ["pass"] * 3
 
 
-def test_a_decoration_takes_nothing_of_a_row():
+def test_decoration_takes_nothing_of_row():
     # After a decoration of digits and a blank, a row without it keeps its size.
     lines = decorated(good(), "{0} ")
     assert statuses(lines) == ["pass"] * 3
@@ -138,13 +138,13 @@ HARMLESS = [
 
 @pytest.mark.parametrize("line", HARMLESS)
 @pytest.mark.parametrize("place", [0, 5, 30, -8, -1])
-def test_harmless_line_leaves_a_good_output_good(line, place):
+def test_harmless_line_leaves_good_output_good(line, place):
     lines = good()
     lines.insert(place, line)
     assert statuses(lines) == ["pass"] * 3
 
 
-def test_noted_line_stands_in_the_verdict():
+def test_noted_line_stands_in_verdict():
     lines = [*good(), HARMLESS[2]]
     judged = judge(parse(lines), P5)
     assert "in spite of: slurmstepd: error: mpi/pmix_v4" in judged.results[0].message
@@ -173,7 +173,7 @@ FATAL = [
 
 @pytest.mark.parametrize("line", FATAL)
 @pytest.mark.parametrize("decoration", ["", "node-1: ", "2026-11-29T05:52:00Z "])
-def test_line_that_ends_a_task_fails_the_test(line, decoration):
+def test_line_that_ends_task_fails_test(line, decoration):
     lines = good()
     lines.insert(-8, line)
     assert statuses(decorated(lines, decoration))[0] == "fail"
@@ -182,7 +182,7 @@ def test_line_that_ends_a_task_fails_the_test(line, decoration):
 @pytest.mark.parametrize(
     ("length", "known"), [(nccl_parse.MAX_DECORATION, True), (nccl_parse.MAX_DECORATION + 1, False)]
 )
-def test_decoration_has_a_longest_length(length, known):
+def test_decoration_has_longest_length(length, known):
     prefix = "x-" * (length // 2 - 1) + (": " if length % 2 == 0 else "-: ")
     assert len(prefix) == length
     assert (statuses([prefix + line for line in good()]) == ["pass"] * 3) is known
@@ -194,7 +194,7 @@ def test_line_longer_than_any_is_read_in_pieces():
 
 
 @pytest.mark.parametrize(("extra", "rows"), [(0, 5), (1, 4)])
-def test_row_of_more_than_a_tables_line_is_none(extra, rows):
+def test_row_of_more_than_tables_line_is_none(extra, rows):
     lines = good()
     first = next(number for number, line in enumerate(lines) if line.startswith("  1073741824"))
     lines[first] = lines[first].ljust(nccl_parse.MAX_TABLE_LINE + extra)
@@ -224,12 +224,12 @@ NCCOM = [
 
 # No line of nccom-test begins an output as one of nccl-tests does: only the launchers' own labels are known.
 @pytest.mark.parametrize("label", ["0: ", "  12: ", "[1,0]<stdout>:", "[prterun-ip-10-0-0-1-2711@1,0]<stdout>: "])
-def test_label_of_a_launcher_before_a_table_of_nccom(label):
+def test_label_of_launcher_before_table_of_nccom(label):
     (run,) = parse(label + line for line in NCCOM).runs
     assert ([row.busbw for row in run.rows], run.average) == ([0.61], 0.61)
 
 
-def test_row_that_a_host_wrote_behind_is_a_whole_row():
+def test_row_that_host_wrote_behind_is_whole_row():
     lines = good()
     row = next(number for number, line in enumerate(lines) if line.startswith("  1073741824"))
     joined = lines[row] + "node-1.cluster.local:1000:1100 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"

@@ -58,7 +58,7 @@ def check(lines):
     return correct, fabric
 
 
-def test_the_good_output_is_good():
+def test_good_output_is_good():
     correct, fabric = check(GOOD)
     assert (correct.status, fabric.status) == ("pass", "pass")
 
@@ -72,7 +72,7 @@ def test_cut_anywhere(end):
 
 
 @given(st.integers(0, len("\n".join(GOOD))), st.integers(0, 400))
-def test_a_piece_cut_out(start, length):
+def test_piece_cut_out(start, length):
     text = "\n".join(GOOD)
     check((text[:start] + text[start + length :]).split("\n"))
 
@@ -124,7 +124,7 @@ def test_characters_changed(changes):
 
 
 @given(st.lists(st.tuples(positions, st.sampled_from(SOCKETS + ONE_NODE)), min_size=1, max_size=10))
-def test_lines_of_a_run_that_is_not_good_mixed_in(foreign):
+def test_lines_of_run_that_is_not_good_mixed_in(foreign):
     lines = list(GOOD)
     for number, line in foreign:
         lines.insert(number, line)
@@ -146,7 +146,7 @@ def over_sockets(line):
     st.sampled_from(PLAN.hosts),
     st.lists(st.tuples(positions, st.integers(0, 90), st.booleans()), min_size=1, max_size=40),
 )
-def test_a_host_over_sockets_never_passes_however_torn_the_log_is(host, damages):
+def test_host_over_sockets_never_passes_however_torn_log_is(host, damages):
     lines = [over_sockets(line) if line.startswith(f"{host}:") else line for line in GOOD]
     for number, cut, joined in damages:
         place = number % (len(lines) - 1)
@@ -155,7 +155,7 @@ def test_a_host_over_sockets_never_passes_however_torn_the_log_is(host, damages)
 
 
 @given(st.data())
-def test_one_node_runs_woven_together_never_prove_a_fabric(data):
+def test_one_node_runs_woven_together_never_prove_fabric(data):
     runs = [iter(output(hosts=(host,), gpus=2)) for host in PLAN.hosts]
     lines = []
     while runs:
@@ -190,6 +190,6 @@ def test_no_text_at_all_raises(text):
     assert len(judge(parse(text.splitlines()), ASKED).results) == 3
 
 
-def test_header_and_log_without_a_table_prove_neither_way_nor_result():
+def test_header_and_log_without_table_prove_neither_way_nor_result():
     correct, fabric = check(header(PLAN) + log(PLAN))
     assert (correct.status, correct.reason, fabric.status) == ("fail", "truncated", "undeterminable")

@@ -25,22 +25,22 @@ def test_wrong_values_fail():
     assert only([line.replace("       0  ", "     nan  ") for line in lines], "correct").status == "fail"
 
 
-def test_an_unchecked_table_is_not_correct_by_that():
+def test_unchecked_table_is_not_correct_by_that():
     lines = [line.replace("       0  ", "     N/A  ").replace("       0", "     N/A") for line in output()]
     assert only(lines, "correct").reason == "not_checked"
-    # A column of zeros is no check where the header says that there was none.
+    # A column of zeros is not a check where the header says that there was none.
     lines = [line.replace("validation: 1", "validation: 0") for line in output()]
     assert only(lines, "correct").reason == "not_checked"
 
 
 @pytest.mark.parametrize("collective", ["alltoall", "sendrecv"])
-def test_collectives_without_an_in_place_check_pass(collective):
+def test_collectives_without_in_place_check_pass(collective):
     assert verdicts(output(collective=collective, in_place_wrong="N/A"))[0] == "pass"
     assert only(output(in_place_wrong="N/A"), "correct").reason == "not_checked"
 
 
 @pytest.mark.parametrize("cut", ["# Out of bounds", "    16777216", "# Avg bus", "# Collective test concluded"])
-def test_a_truncated_output_fails(cut):
+def test_truncated_output_fails(cut):
     lines = output()
     end = next(number for number, line in enumerate(lines) if line.startswith(cut))
     correct = only(lines[:end], "correct")
@@ -48,7 +48,7 @@ def test_a_truncated_output_fails(cut):
     assert only(lines[:end], "bandwidth").status == "undeterminable"
 
 
-def test_a_missing_or_a_doubled_row_is_no_whole_table():
+def test_missing_or_doubled_row_is_no_whole_table():
     lines = output()
     row = next(number for number, line in enumerate(lines) if line.startswith("    16777216"))
     for changed in (lines[:row] + lines[row + 1 :], lines[: row + 1] + lines[row:]):
@@ -57,7 +57,7 @@ def test_a_missing_or_a_doubled_row_is_no_whole_table():
         assert "announces 6 sizes" in correct.message
 
 
-def test_a_row_of_another_size_or_bandwidth_is_noticed():
+def test_row_of_another_size_or_bandwidth_is_noticed():
     lines = output()
     assert "stands where" in only([line.replace("    16777216", "    16000000") for line in lines], "correct").message
     changed = [line.replace("  80.00", " 980.00") if line.startswith("    16777216") else line for line in lines]
@@ -74,19 +74,19 @@ def test_a_row_of_another_size_or_bandwidth_is_noticed():
         "node-2:1234:1250 [0] enqueue.cc:1694 NCCL WARN Cuda failure 'out of memory'",
     ],
 )
-def test_an_error_in_the_middle_fails(error):
+def test_error_in_middle_fails(error):
     lines = output()
     lines.insert(len(lines) - 8, error)
     correct = only(lines, "correct")
     assert (correct.status, correct.reason) == ("fail", "test_failed")
 
 
-def test_what_slurm_says_of_a_directory_is_no_failure_of_the_test():
+def test_what_slurm_says_of_directory_is_no_failure_of_test():
     said = "slurmstepd: error: couldn't chdir to `/home/x': No such file or directory: going to /tmp instead"
     assert verdicts([said, *output(), said])[:2] == ["pass", "pass"]
 
 
-def test_the_longest_name_that_fits_is_the_host(tmp_path):
+def test_longest_name_that_fits_is_host(tmp_path):
     hosts = ("node-1", "a-node-1", "1")
     lines = output(hosts=hosts)
     torn = [f"     1048576  {line}" if line.startswith("a-node-1:") else line for line in lines]
@@ -94,7 +94,7 @@ def test_the_longest_name_that_fits_is_the_host(tmp_path):
     assert (result.status, result.found["hosts"]) == ("pass", sorted(hosts))
 
 
-def test_a_warning_is_reported_and_not_more():
+def test_warning_is_reported_and_not_more():
     lines = output()
     lines.insert(
         30, "[2026-11-27 21:38:21] node-2:1234:1250 [0] misc/ibvwrap.cc:1 NCCL WARN Failed to open libibverbs.so"
@@ -104,7 +104,7 @@ def test_a_warning_is_reported_and_not_more():
     assert judged.facts["warnings"] == ["Failed to open libibverbs.so"]
 
 
-def test_the_exit_status_counts():
+def test_exit_status_counts():
     assert only(output(), "correct", Asked(rc=1)).status == "fail"
     assert only(output(), "correct", Asked(rc=0)).status == "pass"
 
@@ -115,7 +115,7 @@ def glued(line, start, noise):
 
 
 @pytest.mark.parametrize("start", [47, 51, 52, 65, 84, 90])
-def test_a_row_that_the_log_was_written_into_is_put_together_again(start):
+def test_row_that_log_was_written_into_is_put_together_again(start):
     noise = "node-2:1002:1102 [0] NCCL INFO Channel 03/1 : 2[0] -> 4[0] [send] via NET/Libfabric/1/GDRDMA"
     lines = [
         part for line in output() for part in (glued(line, start, noise) if line.startswith("    1677") else [line])
@@ -125,7 +125,7 @@ def test_a_row_that_the_log_was_written_into_is_put_together_again(start):
     assert judged.results[1].found["channels"]["node-2"] == 5
 
 
-def test_a_row_whose_rest_is_lost_is_no_whole_table():
+def test_row_whose_rest_is_lost_is_no_whole_table():
     lines = [line[:50] if line.startswith("    16777216") else line for line in output()]
     assert "damaged" in only(lines, "correct").message
 
@@ -139,7 +139,7 @@ def test_colours_and_windows_line_ends_do_not_matter():
     assert verdicts([f"\x1b[32m{line}\x1b[0m\r\n" for line in output()])[:2] == ["pass", "pass"]
 
 
-def test_nothing_of_an_output_reaches_a_terminal():
+def test_nothing_of_output_reaches_terminal():
     evil = [f"\ufeff\x00\x1b]0;x\x07{line}" for line in output()]
     evil.insert(30, "node-1:1:1 [0] NCCL WARN \x1b[2J\u202eboo")
     judged = judge(parse([line.replace("node-2", "no\x1b[5mde-2").replace("\x1b]0;x\x07", "") for line in evil]), FOUR)
@@ -148,7 +148,7 @@ def test_nothing_of_an_output_reaches_a_terminal():
     assert all(text.isprintable() for one in judged.results for text in (one.line(), repr(one.found)))
 
 
-def test_the_oldest_tables_are_read_and_judged_by_their_closing_line():
+def test_oldest_tables_are_read_and_judged_by_their_closing_line():
     judged = judge(parse(OLD), Asked(ranks=2, nodes=2, collective="all_reduce"))
     assert [one.status for one in judged.results] == ["pass", "undeterminable", "undeterminable"]
     assert judged.facts["hosts"] == ["ip-10-0-0-1", "ip-10-0-0-2"]
@@ -156,7 +156,7 @@ def test_the_oldest_tables_are_read_and_judged_by_their_closing_line():
     assert only(failed, "correct", Asked()).status == "fail"
 
 
-def test_a_table_without_an_operation_column_is_read():
+def test_table_without_operation_column_is_read():
     lines = [line.replace("   redop", "").replace("     sum", "") for line in OLD]
     assert only(lines, "correct", Asked()).status == "pass"
 
@@ -192,7 +192,7 @@ def test_times_of_each_iteration_are_read():
     assert only(lines, "correct").status == "pass"
 
 
-def test_a_step_in_bytes_and_a_reduced_maximum_are_understood():
+def test_step_in_bytes_and_reduced_maximum_are_understood():
     lines = [
         line.replace("step: 4(factor)", "step: 1048576(bytes)")
         for line in output(smallest=1 << 20, largest=1 << 22, factor=4)
@@ -215,7 +215,7 @@ def test_several_types_each_have_all_sizes():
 
 
 @pytest.mark.parametrize("collective", ["all_reduce", "alltoall", "broadcast"])
-def test_recorded_tables_of_one_gpu_are_correct_and_say_nothing_of_a_fabric(collective):
+def test_recorded_tables_of_one_gpu_are_correct_and_say_nothing_of_fabric(collective):
     recorded = parse_file(str(FIXTURES / f"nccl-tests-{collective}-2.19.6.txt"))
     one = judge(recorded, Asked(ranks=1, nodes=1, collective=collective))
     assert [result.status for result in one.results] == ["pass", "not_applicable", "not_applicable"]
@@ -223,7 +223,7 @@ def test_recorded_tables_of_one_gpu_are_correct_and_say_nothing_of_a_fabric(coll
     assert [result.status for result in two.results] == ["pass", "fail", "undeterminable"]
 
 
-def test_a_recorded_table_with_log_lines_is_read():
+def test_recorded_table_with_log_lines_is_read():
     judged = judge(parse_file(str(FIXTURES / "nccl-tests-info-interleaved-2.19.6.txt")), Asked(ranks=1, nodes=1))
     assert judged.results[0].status == "pass"
     assert judged.facts["networks"] == ["Socket"]
@@ -238,7 +238,7 @@ def test_recorded_failures_fail(name):
     assert judged.results[2].status == "undeterminable"
 
 
-def test_a_recorded_log_without_a_test_is_no_output():
+def test_recorded_log_without_test_is_no_output():
     judged = judge(parse_file(str(FIXTURES / "nccl-2.28-socket.txt")), FOUR)
     assert {one.status for one in judged.results} == {"undeterminable"}
     assert judged.facts["networks"] == ["Socket"]
@@ -250,14 +250,14 @@ def test_many_outputs_are_read_in_bounded_memory(monkeypatch):
     assert (len(read.runs), read.runs[-1].tangled) == (2, True)
 
 
-def test_a_table_without_rows_or_with_rows_that_are_none_is_no_whole_table():
+def test_table_without_rows_or_with_rows_that_are_none_is_no_whole_table():
     without_rows = [line for line in output() if not line.startswith(" ")]
     assert only(without_rows, "correct").message == "the table has no rows"
     for old, new in (("   float", "   fl@at"), ("  80.00", "  8x.00"), ("       0", "       ?")):
         assert "damaged" in only([line.replace(old, new) for line in output()], "correct").message
 
 
-def test_an_operation_that_is_printed_as_nothing_is_read():
+def test_operation_that_is_printed_as_nothing_is_read():
     lines = [line.replace("    none      -1", "              -1") for line in output(collective="all_gather")]
     assert only(lines, "correct").status == "pass"
     # A collective that reduces has one.
@@ -293,7 +293,7 @@ def test_no_line_takes_time_out_of_proportion(tmp_path, noise):
 
 
 @pytest.mark.parametrize(("average", "whole"), [("167.692", True), ("167.6", True), ("168.1", False), ("166.0", False)])
-def test_an_average_that_does_not_fit_the_rows(average, whole):
+def test_average_that_does_not_fit_rows(average, whole):
     lines = [line.replace("167.692", average) for line in output()]
     assert ("167.692" in "".join(output()), only(lines, "correct").status == "pass") == (True, whole)
 
@@ -323,7 +323,7 @@ def test_size_time_and_bandwidth_belong_together(time, fits):
         ("float128", 65536, 8, False),
     ],
 )
-def test_elements_that_a_size_holds(kind, count, ranks, fits):
+def test_elements_that_size_holds(kind, count, ranks, fits):
     run = nccl_table.Run("nccl-tests", None, where=dict.fromkeys(range(ranks), "n"))
     run.header = {"min": 1 << 20, "max": 1 << 20, "step": 2, "step_kind": "factor", "threads": 1}
     run.rows = [nccl_table.Row(1 << 20, (kind, "sum", "-1"), 1.0, 1.0, 0, 0, count)]
@@ -331,14 +331,14 @@ def test_elements_that_a_size_holds(kind, count, ranks, fits):
     assert (run.completeness() is None) == fits
 
 
-def test_a_row_before_any_header_is_of_another_run():
+def test_row_before_any_header_is_of_another_run():
     row = next(line for line in output() if line.startswith("     1048576"))
     assert parse([row, *output()]).runs[0].tangled
     assert parse(["     1048576  what a pity", *output()]).runs[0].tangled is False
     assert not parse([f"{row} more words", *output()]).runs[0].tangled
 
 
-def test_a_fragment_counts_only_inside_of_a_table():
+def test_fragment_counts_only_inside_of_table():
     noise = "node-2:1002:1102 [0] NCCL INFO x"
     lines = output()
     place = lines.index(COLUMNS)
@@ -360,7 +360,7 @@ def test_a_fragment_counts_only_inside_of_a_table():
         (9, 8, 2, "factor", []),
     ],
 )
-def test_sizes_that_a_header_announces(smallest, largest, step, kind, sizes):
+def test_sizes_that_header_announces(smallest, largest, step, kind, sizes):
     run = nccl_table.Run("nccl-tests", None)
     run.header = {"min": smallest, "max": largest, "step": step, "step_kind": kind}
     assert run.sizes() == sizes
@@ -386,7 +386,7 @@ def test_part_that_comes_twice_is_of_two_runs(start):
     assert [run.tangled for run in found] == [True]
 
 
-def test_row_behind_the_average_is_of_another_run():
+def test_row_behind_average_is_of_another_run():
     lines = output()
     row = next(line for line in lines if line.startswith("     4194304"))
     average = next(number for number, line in enumerate(lines) if line.startswith("# Avg bus"))
@@ -394,7 +394,7 @@ def test_row_behind_the_average_is_of_another_run():
     assert parse([*lines[:average], row, *lines[average:]]).runs[0].tangled is False
 
 
-def test_more_runs_than_are_kept_tangle_the_last(monkeypatch):
+def test_more_runs_than_are_kept_tangle_last(monkeypatch):
     monkeypatch.setattr(nccl_table, "MAX_RUNS", 2)
     assert [run.tangled for run in parse(output() * 2).runs] == [False, False]
     assert [run.tangled for run in parse(output() * 3).runs] == [False, True]
@@ -412,7 +412,7 @@ def test_row_that_goes_on_is_damaged_at_its_end():
         assert (bool(run.broken), len(run.rows)) == (damaged, 5 if damaged else 6)
 
 
-def test_rows_have_a_largest_number(monkeypatch):
+def test_rows_have_largest_number(monkeypatch):
     monkeypatch.setattr(nccl_table, "MAX_ROWS", 3)
     run = parse(output()).runs[0]
     assert (len(run.rows), run.broken > 0 or bool(run.fragment)) == (3, True)
@@ -431,7 +431,7 @@ def test_rows_have_a_largest_number(monkeypatch):
         ("\u00b2", -1),
     ],
 )
-def test_number_of_a_table(text, number):
+def test_number_of_table(text, number):
     assert nccl_table._integer(text) == number
 
 
@@ -443,7 +443,7 @@ def test_maximum_that_was_reduced_never_grows(largest):
     assert run.header["max"] == min(largest, 1 << 30)
 
 
-def test_values_out_of_bounds_count_one_more_where_the_test_failed():
+def test_values_out_of_bounds_count_one_more_where_test_failed():
     lines = output()
     for line, found in (("0 OK", 0), ("2 OK", 2), ("2 FAILED", 3), ("0 FAILED", 1)):
         assert parse([old.replace("0 OK", line) for old in lines]).runs[0].out_of_bounds == found
@@ -484,13 +484,13 @@ def test_type_of_unknown_width_is_named():
     assert run.completeness() == "how many bytes a float128 has is not known"
 
 
-def test_reduced_maximum_without_a_header_announces_nothing():
+def test_reduced_maximum_without_header_announces_nothing():
     reduced = "# Reducing maxBytes to 1048576 due to memory limitation"
     (run,) = parse(["# Collective test starting: all_reduce_perf", reduced, *output()[5:]]).runs
     assert (run.header, run.sizes()) == ({}, [])
 
 
-def test_rest_of_a_row_is_kept_up_to_a_length(monkeypatch):
+def test_rest_of_row_is_kept_up_to_length(monkeypatch):
     monkeypatch.setattr(nccl_table, "MAX_ROW", 60)
     lines = output()
     place = next(number for number, line in enumerate(lines) if line.startswith("     4194304"))

@@ -16,7 +16,7 @@ from tests.unit.fakes.fake_nccl_output import FOUR, OLD, Plan, header, log, only
 HOSTS = Plan().hosts
 
 
-def test_a_good_run_on_four_nodes_passes_what_it_proves():
+def test_good_run_on_four_nodes_passes_what_it_proves():
     judged = judge(parse(output()), FOUR)
     assert [one.status for one in judged.results] == ["pass", "pass", "undeterminable"]
     correct, fabric, bandwidth = judged.results
@@ -32,11 +32,11 @@ def test_a_good_run_on_four_nodes_passes_what_it_proves():
     assert judged.facts["devices"] == ["NVIDIA H100 80GB HBM3"]
 
 
-def test_the_older_name_of_the_plugin_is_efa_as_well():
+def test_older_name_of_plugin_is_efa_as_well():
     assert verdicts(output(network="AWS Libfabric"))[:2] == ["pass", "pass"]
 
 
-def test_the_provider_line_alone_proves_nothing():
+def test_provider_line_alone_proves_nothing():
     lines = without(output(), "Channel ")
     assert any("Selected provider is efa" in line for line in lines)
     fabric = only(lines, "fabric")
@@ -64,7 +64,7 @@ def test_any_other_network_fails(network):
     assert network in fabric.message
 
 
-def test_one_host_that_fell_back_to_sockets_fails_the_run():
+def test_one_host_that_fell_back_to_sockets_fails_run():
     lines = [line.replace("NET/Libfabric", "NET/Socket") if line.startswith("node-3:") else line for line in output()]
     fabric = only(lines, "fabric")
     assert (fabric.status, fabric.found["node-3"]) == ("fail", ["Socket"])
@@ -82,7 +82,7 @@ def test_one_host_that_fell_back_to_sockets_fails_the_run():
         ("P2P/CUnode-3:1:2", "pass", None),
     ],
 )
-def test_a_channel_of_another_kind_is_not_passed_over(via, status, reason):
+def test_channel_of_another_kind_is_not_passed_over(via, status, reason):
     lines = output()
     lines.insert(30, f"node-2:1002:1102 [0] NCCL INFO Channel 07/0 : 2[0] -> 4[0] [send] via {via}")
     result = only(lines, "fabric")
@@ -93,13 +93,13 @@ def test_a_channel_of_another_kind_is_not_passed_over(via, status, reason):
     "via",
     ["P2P/direct pointer/read", "P2P/indirect/5[5]", "P2P/CUMEM/read/CE", "P2P/IPC", "SHM/direct/direct", "SHM/direct"],
 )
-def test_every_way_inside_a_node_is_known(via):
+def test_every_way_inside_node_is_known(via):
     lines = [line.replace("P2P/CUMEM/read", via) for line in output()]
     result = only(lines, "fabric")
     assert (result.status, result.found["intra_node"]) == ("pass", {via[:3]: 8})
 
 
-def test_ranks_that_share_a_gpu_are_not_so_many_gpus():
+def test_ranks_that_share_gpu_are_not_so_many_gpus():
     lines = [line.replace("device  1 [0000:01:00]", "device  1 [0000:00:00]") for line in output()]
     result = only(lines, "fabric")
     assert (result.status, result.reason, result.message) == ("undeterminable", "no_ranks", "8 ranks share 4 GPUs")
@@ -111,7 +111,7 @@ def test_no_log_proves_nothing():
     assert (fabric.status, fabric.reason) == ("undeterminable", "no_log")
 
 
-def test_channels_logged_by_another_host_than_the_ranks_prove_nothing():
+def test_channels_logged_by_another_host_than_ranks_prove_nothing():
     lines = [line.replace("node-2:", "node-9:") if "Channel" in line else line for line in output()]
     fabric = only(lines, "fabric")
     assert (fabric.status, fabric.reason) == ("undeterminable", "contradictory")
@@ -144,7 +144,7 @@ def test_what_was_asked_for_has_to_take_part(asked, text):
     assert text in fabric.message
 
 
-def test_without_saying_what_was_asked_for_the_fabric_is_not_judged():
+def test_without_saying_what_was_asked_for_fabric_is_not_judged():
     assert [only(output(), which, Asked()).reason for which in ("fabric", "bandwidth")] == ["not_asked", "not_asked"]
 
 
@@ -153,13 +153,13 @@ def test_ranks_split_into_groups_do_not_make_one_run():
     assert "2 groups" in only(lines, "fabric").message
 
 
-def test_communicators_smaller_than_the_list_of_ranks_fail():
+def test_communicators_smaller_than_list_of_ranks_fail():
     lines = [line.replace("nRanks 8 nNodes 4", "nRanks 2 nNodes 1") for line in output()]
     fabric = only(lines, "fabric")
     assert (fabric.status, fabric.reason) == ("fail", "not_all_took_part")
 
 
-def test_a_damaged_list_of_ranks_is_no_proof_that_ranks_were_missing():
+def test_damaged_list_of_ranks_is_no_proof_that_ranks_were_missing():
     fabric = only(without(output(), "#  Rank  7"), "fabric")
     assert (fabric.status, fabric.reason) == ("undeterminable", "no_ranks")
     assert only(without(output(), "#  Rank  3"), "fabric").reason == "no_ranks"
@@ -179,23 +179,23 @@ def test_one_node_runs_after_each_other_do_not_pose_as_one():
     assert "at most 8 ranks, not one on 4 nodes" in fabric.message
 
 
-def test_one_node_runs_at_the_same_time_do_not_pose_as_one():
+def test_one_node_runs_at_same_time_do_not_pose_as_one():
     lines = [line for lines in zip(*one_node_runs()) for line in lines]
     judged = judge(parse(lines), Asked(ranks=32, nodes=4))
     assert [one.status for one in judged.results] == ["undeterminable", "fail", "undeterminable"]
 
 
-def test_a_single_one_node_run_does_not_pose_as_many():
+def test_single_one_node_run_does_not_pose_as_many():
     fabric = only(one_node_runs()[0], "fabric", Asked(ranks=32, nodes=4))
     assert (fabric.status, fabric.reason) == ("fail", "not_all_took_part")
 
 
-def test_a_run_on_one_node_has_no_fabric():
+def test_run_on_one_node_has_no_fabric():
     judged = judge(parse(output(hosts=("node-1",), gpus=8)), Asked(ranks=8, nodes=1))
     assert [one.status for one in judged.results] == ["pass", "not_applicable", "undeterminable"]
 
 
-def test_several_collectives_in_a_file_are_told_apart():
+def test_several_collectives_in_file_are_reported_apart():
     lines = output() + output(collective="reduce_scatter", network="Socket", gdr="")
     assert verdicts(lines)[0] == "undeterminable"
     assert verdicts(lines, Asked(ranks=8, nodes=4, collective="all_reduce"))[:2] == ["pass", "pass"]
@@ -204,23 +204,23 @@ def test_several_collectives_in_a_file_are_told_apart():
     assert "asked for alltoall, and found only all_reduce, reduce_scatter" in missing.message
 
 
-def test_lines_of_log_only_before_the_header_belong_to_the_run():
+def test_lines_of_log_only_before_header_belong_to_run():
     plan = Plan()
     assert verdicts(log(plan) + header(plan) + table(plan))[:2] == ["pass", "pass"]
 
 
-def test_logs_of_the_ranks_can_be_appended_to_the_output():
+def test_logs_of_ranks_can_be_appended_to_output():
     plan = Plan()
     assert verdicts(header(plan) + table(plan) + log(plan))[:2] == ["pass", "pass"]
     assert verdicts(header(plan) + table(plan) + log(Plan(network="Socket", gdr="")))[:2] == ["pass", "fail"]
 
 
-def test_a_node_that_nccl_takes_for_two_is_not_what_was_asked_for():
+def test_node_that_nccl_takes_for_two_is_not_what_was_asked_for():
     lines = [line.replace("nNodes 4", "nNodes 5") for line in output()]
     assert "communicators over 5" in only(lines, "fabric").message
 
 
-def test_the_way_between_the_gpus_of_a_node_is_reported():
+def test_way_between_gpus_of_node_is_reported():
     lines = [line.replace("via P2P/CUMEM/read", "via SHM/direct/direct") for line in output(nvls=0)]
     judged = judge(parse(lines), FOUR)
     assert (judged.facts["intra_node"], judged.facts["nvls_channels"]) == ({"SHM": 8}, 0)
@@ -228,7 +228,7 @@ def test_the_way_between_the_gpus_of_a_node_is_reported():
     assert judge(parse(older), FOUR).facts["nvls_channels"] == 4
 
 
-def test_a_run_of_2022_under_mpirun_is_judged_as_well():
+def test_run_of_2022_under_mpirun_is_judged_as_well():
     hosts = ("ip-10-0-0-1", "ip-10-0-0-2")
     logged = [
         line
@@ -304,7 +304,7 @@ def test_hosts_of_one_nvlink_domain_say_nothing_of_efa():
     assert only(apart, "fabric", asked).reason == "not_all_took_part"
 
 
-def test_channels_without_a_row_carried_nothing():
+def test_channels_without_row_carried_nothing():
     plan = Plan()
     fabric = only(header(plan) + log(plan), "fabric")
     assert (fabric.status, fabric.reason) == ("undeterminable", "no_traffic")

@@ -73,7 +73,7 @@ NAMES = sorted({domain.role for domain in DOMAINS.values()})
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_options_are_those_of_the_role(name):
+def test_options_are_those_of_role(name):
     options = {key[len(name) + 1 :]: option for key, option in role_docs.read_options(ROLES[name]).items()}
     # Of a role with parts each has its own.
     spec = {key: option for domain in DOMAINS.values() if domain.role == name for key, option in domain.spec.items()}
@@ -88,7 +88,7 @@ def test_the_options_are_those_of_the_role(name):
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_what_is_read_only_or_of_one_look_is_an_option(name):
+def test_what_is_read_only_or_of_one_look_is_option(name):
     domain = DOMAINS[name]
     assert {*domain.read_only, *domain.transient} <= set(domain.spec)
     # It has a default: the file of the role does not have it.
@@ -96,14 +96,14 @@ def test_what_is_read_only_or_of_one_look_is_an_option(name):
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_the_defaults_have_no_problem_and_a_limit(name):
+def test_defaults_have_no_problem_and_limit(name):
     domain = DOMAINS[name]
     assert domain.problems({}) == []
     assert domain.seconds(domain.parse({})) > 0
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_role_is_two_tasks_and_holds_names_alone(name):
+def test_role_is_two_tasks_and_holds_names_alone(name):
     tasks = yaml.safe_load((ROLES[name] / "tasks" / "main.yml").read_text(encoding="utf-8"))
     assert [next(key for key in task if key.startswith(("mlcluster", "ansible"))) for task in tasks] == [
         "mlcluster.aws.node_plan",

@@ -59,7 +59,7 @@ def cluster(head, **more):
     return heal.heal_cluster(head, Slurm(head), policy, NOW, **{"journal": "/var/lib/mlcluster/heal.jsonl", **more})
 
 
-def test_a_reboot_keeps_the_drain_and_is_in_the_journal_before_it_is_done(tmp_path):
+def test_reboot_keeps_drain_and_is_in_journal_before_it_is_done(tmp_path):
     head = Head(tmp_path, n1())
     cluster(head, directory="/textfile")
     # With ASAP Slurm would end the drain by itself, and the node come back without proof.
@@ -69,7 +69,7 @@ def test_a_reboot_keeps_the_drain_and_is_in_the_journal_before_it_is_done(tmp_pa
     assert 'mlcluster_heal_events{action="reboot"} 1\n' in head.text("/textfile/mlcluster_heal.prom")
 
 
-def test_a_dry_run_does_nothing(tmp_path):
+def test_dry_run_does_nothing(tmp_path):
     head = Head(tmp_path, n1())
     assert cluster(head, dry_run=True, directory="/textfile") == ["n1: reboot (gpu.xid): severity reboot"]
     assert (head.told, heal.read_journal(head), head.exists("/textfile")) == ([], [], False)
@@ -86,13 +86,13 @@ def test_a_dry_run_does_nothing(tmp_path):
         ),
     ],
 )
-def test_the_other_actions(tmp_path, severity, state, told):
+def test_other_actions(tmp_path, severity, state, told):
     head = Head(tmp_path, n1(state, DRAINED.replace("(reboot)", f"({severity})")))
     cluster(head)
     assert head.told == [["update", "NodeName=n1", *told]]
 
 
-def test_a_journal_that_cannot_be_written_lets_nothing_be_done(tmp_path):
+def test_journal_that_cannot_be_written_lets_nothing_be_done(tmp_path):
     class Full(Head):
         def write_text(self, path, text, mode=0o644):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -103,7 +103,7 @@ def test_a_journal_that_cannot_be_written_lets_nothing_be_done(tmp_path):
     assert head.told == []
 
 
-def test_an_action_that_slurm_refuses_is_an_event_and_counts(tmp_path):
+def test_action_that_slurm_refuses_is_event_and_counts(tmp_path):
     head = Head(tmp_path, n1())
     head.refuses = True
     assert "reboot failed: scontrol reboot" in cluster(head)[1]
@@ -122,7 +122,7 @@ def test_two_runs_decide_once(tmp_path):
     assert len(head.told) == 1
 
 
-def test_a_torn_line_of_the_journal_is_skipped(tmp_path):
+def test_torn_line_of_journal_is_skipped(tmp_path):
     head = Head(tmp_path)
     heal.write_journal(head, [Event(NOW, "n1", "reboot", ("a", "b"), "x")])
     head.put("/var/lib/mlcluster/heal.jsonl", head.text("/var/lib/mlcluster/heal.jsonl") + '{"at": 5}\n[]\n{"at')
@@ -130,7 +130,7 @@ def test_a_torn_line_of_the_journal_is_skipped(tmp_path):
     assert heal.shown(event) == "2027-01-15T08:00:00Z n1: reboot (a, b): x"
 
 
-def test_the_journal_is_bounded(tmp_path):
+def test_journal_is_bounded(tmp_path):
     head = Head(tmp_path)
     heal.write_journal(head, [Event(float(at), "n1", "reset", (), "") for at in range(heal.MOST_LINES + 5)])
     assert [len(heal.read_journal(head)), heal.read_journal(head)[0].at] == [heal.MOST_LINES, 5.0]
@@ -163,11 +163,11 @@ BACK = "2026-01-31T12:05:00"
 @pytest.mark.parametrize(
     "state", [n1(), n1("IDLE", ""), n1(reason="a person's"), n1(reason=HEALING.format("isolated", "x"))]
 )
-def test_a_node_with_no_part_does_nothing(tmp_path, monkeypatch, state):
+def test_node_with_no_part_does_nothing(tmp_path, monkeypatch, state):
     assert node(Head(tmp_path, state), monkeypatch, WELL) == (None, [], [])
 
 
-def test_a_node_resumes_after_its_reboot_by_the_full_check(tmp_path, monkeypatch):
+def test_node_resumes_after_its_reboot_by_full_check(tmp_path, monkeypatch):
     head = Head(tmp_path, n1(reason=HEALING.format("reboot", "reboot : reboot issued"), booted=BACK))
     done, told, asked = node(head, monkeypatch, WELL)
     assert (done, asked) == ("n1 takes jobs again: the full check proved gpu.xid", [("full", None)])
@@ -183,7 +183,7 @@ def test_a_node_resumes_after_its_reboot_by_the_full_check(tmp_path, monkeypatch
         ("IDLE+DRAIN", "None"),
     ],
 )
-def test_a_node_that_has_not_rebooted_is_not_proved(tmp_path, monkeypatch, state, booted):
+def test_node_that_has_not_rebooted_is_not_proved(tmp_path, monkeypatch, state, booted):
     head = Head(tmp_path, n1(state, HEALING.format("reboot", "reboot"), booted))
     assert node(head, monkeypatch, WELL) == ("n1 waits for its reboot", [], [])
 
@@ -200,13 +200,13 @@ def test_a_node_that_has_not_rebooted_is_not_proved(tmp_path, monkeypatch, state
         ((), "mlcluster health: gpu.xid (none): the full check has no verdict on it"),
     ],
 )
-def test_a_node_without_proof_stays_drained(tmp_path, monkeypatch, results, reason):
+def test_node_without_proof_stays_drained(tmp_path, monkeypatch, results, reason):
     head = Head(tmp_path, n1(reason=HEALING.format("reboot", "reboot"), booted=BACK))
     _done, told, _asked = node(head, monkeypatch, *results)
     assert told == [["update", "NodeName=n1", "State=DRAIN", f"Reason={reason}"]]
 
 
-def test_a_failure_elsewhere_that_only_wants_watching_does_not_matter(tmp_path, monkeypatch):
+def test_failure_elsewhere_that_only_wants_watching_does_not_matter(tmp_path, monkeypatch):
     head = Head(tmp_path, n1(reason=HEALING.format("reboot", "reboot"), booted=BACK))
     _done, told, _asked = node(head, monkeypatch, WELL, failed("node.kernel", "another", severity="monitor"))
     assert told[0][-1] == "State=RESUME"
@@ -219,27 +219,27 @@ def reset_head(tmp_path, apps="", reset=""):
     return head
 
 
-def test_a_reset_is_proved_without_the_xids_before_it(tmp_path, monkeypatch):
+def test_reset_is_proved_without_xids_before_it(tmp_path, monkeypatch):
     head = reset_head(tmp_path)
     _done, told, ((profile, since),) = node(head, monkeypatch, WELL)
     assert (profile, bool(since), told[0][-1]) == ("full", True, "State=RESUME")
     assert [words[1] for words in head.ran] == ["--query-compute-apps=pid", "--gpu-reset"]
 
 
-def test_no_gpu_is_reset_under_a_process(tmp_path, monkeypatch):
+def test_no_gpu_is_reset_under_process(tmp_path, monkeypatch):
     head = reset_head(tmp_path, apps="4711\n")
     done, told, asked = node(head, monkeypatch, WELL)
     assert (done, asked) == ("n1 could not reset its GPUs: processes have GPUs: 4711", [])
     assert told[0][-1] == "Reason=mlcluster health: gpu.xid (reboot): the reset failed: processes have GPUs: 4711"
 
 
-def test_a_reset_that_fails_asks_for_a_reboot(tmp_path, monkeypatch):
+def test_reset_that_fails_asks_for_reboot(tmp_path, monkeypatch):
     head = reset_head(tmp_path, reset=CommandResult(3, "", "In use by another client"))
     _done, told, _asked = node(head, monkeypatch, WELL)
     assert "(reboot): the reset failed: nvidia-smi --gpu-reset ended with status 3" in told[0][-1]
 
 
-def test_a_reset_waits_for_the_job(tmp_path, monkeypatch):
+def test_reset_waits_for_job(tmp_path, monkeypatch):
     head = Head(tmp_path, n1("MIXED+DRAIN", HEALING.format("reset", "reset")))
     assert node(head, monkeypatch, WELL) == ("n1 waits for its jobs before its reset", [], [])
 

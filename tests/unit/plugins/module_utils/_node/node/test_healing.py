@@ -34,12 +34,12 @@ def event(action, days=0.0, name="n1"):
     ("severity", "action"),
     [("reset", "reset"), ("reboot", "reboot"), ("isolate", "replace"), ("monitor", None), ("none", None)],
 )
-def test_a_severity_has_its_action(severity, action):
+def test_severity_has_its_action(severity, action):
     found = decide(node("n1", severity, flags=("DRAIN", "CLOUD")))
     assert [one.action for one in found] == ([action] if action else [])
 
 
-def test_without_a_switch_a_node_stays_drained():
+def test_without_switch_node_stays_drained():
     assert decide(node("n1"), actions=()) == []
     assert decide(node("n1", "isolate", flags=("DRAIN", "CLOUD")), actions=("reset", "reboot")) == []
     assert Policy() == Policy(frozenset(), "1", 3, 7, 60)
@@ -55,11 +55,11 @@ def test_without_a_switch_a_node_stays_drained():
         node("n1", reason="mlcluster heal: isolated (gpu.xid): given up"),
     ],
 )
-def test_what_somebody_else_decided_is_left_alone(other):
+def test_what_somebody_else_decided_is_left_unchanged(other):
     assert decide(other) == []
 
 
-def test_the_reason_says_what_is_under_way_and_is_read_again():
+def test_reason_says_what_is_under_way_and_is_read_again():
     (decision,) = decide(node("n1", ids="gpu.xid,efa.devices"))
     assert decision.reason == "mlcluster heal: reboot (gpu.xid,efa.devices): severity reboot"
     # What Slurm adds behind it.
@@ -68,12 +68,12 @@ def test_the_reason_says_what_is_under_way_and_is_read_again():
     assert len(healing.reason_for("reset", ["a"], "x\n" * 500)) <= 200
 
 
-def test_a_node_is_decided_on_once():
+def test_node_is_decided_on_once():
     (decision,) = decide(node("n1"))
     assert decide(node("n1", reason=decision.reason), history=[event("reboot")]) == []
 
 
-def test_no_more_than_the_budget_are_healed_at_once_the_worst_first():
+def test_no_more_than_budget_are_healed_at_once_worst_first():
     nodes = [node("n1", "reset"), node("n2", "reboot"), node("n3", "reboot"), *map(idle, "abcdefg")]
     assert [(one.node, one.action) for one in decide(*nodes, most="1")] == [
         ("n2", "reboot"),
@@ -90,11 +90,11 @@ def test_no_more_than_the_budget_are_healed_at_once_the_worst_first():
 @pytest.mark.parametrize(
     ("most", "nodes", "limit"), [("1", 100, 1), ("10%", 100, 10), ("10%", 5, 1), ("100%", 3, 3), ("7", 3, 7)]
 )
-def test_a_share_is_rounded_down_and_one_at_least(most, nodes, limit):
+def test_share_is_rounded_down_and_one_at_least(most, nodes, limit):
     assert Policy(most=most).limit(nodes) == limit
 
 
-def test_the_third_time_in_a_week_isolates():
+def test_third_time_in_week_isolates():
     twice = [event("reboot", 6), event("resumed", 6), event("reset", 1), event("again", 1)]
     (decision,) = decide(node("n1"), history=twice)
     assert decision == Decision("n1", "isolated", ("gpu.xid",), "this is time 3 in 7 days")
@@ -103,18 +103,18 @@ def test_the_third_time_in_a_week_isolates():
     assert [one.action for one in decide(node("n1"), history=old)] == ["reboot"]
 
 
-def test_a_clock_that_was_set_back_makes_nothing_undone():
+def test_clock_that_was_set_back_makes_nothing_undone():
     future = [event("reboot", -30), event("resumed", -30), event("reset", -30), event("again", -30)]
     assert [one.action for one in decide(node("n1"), history=future)] == ["isolated"]
 
 
 @pytest.mark.parametrize(("state", "flags"), [("ALLOCATED", ()), ("MIXED", ()), ("IDLE", ("COMPLETING",))])
-def test_a_job_is_waited_for(state, flags):
+def test_job_is_waited_for(state, flags):
     (decision,) = decide(node("n1", state=state, flags=("DRAIN", *flags)))
     assert (decision.action, decision.text) == ("wait", "reboot has to wait: a job is on the node")
 
 
-def test_what_slurm_is_not_set_up_for_waits_with_the_setting():
+def test_what_slurm_is_not_set_up_for_waits_with_setting():
     (decision,) = decide(node("n1"), able={"reset"})
     assert (decision.action, "RebootProgram" in decision.text) == ("wait", True)
     (decision,) = decide(node("n1", "isolate"), able={"reset", "reboot"})
@@ -123,14 +123,14 @@ def test_what_slurm_is_not_set_up_for_waits_with_the_setting():
     assert (decision.action, "State=CLOUD" in decision.text) == ("wait", True)
 
 
-def test_a_healing_that_never_ends_is_given_up():
+def test_healing_that_never_ends_is_given_up():
     stuck = node("n1", reason="mlcluster heal: reboot (gpu.xid): x : reboot issued", state="DOWN")
     assert decide(stuck, history=[event("reboot", 0.01)]) == []
     (decision,) = decide(stuck, history=[event("reboot", 0.1)])
     assert (decision.action, decision.text) == ("isolated", "it is not back 60 minutes after its reboot")
 
 
-def test_the_end_of_a_healing_is_told_once():
+def test_end_of_healing_is_reported_once():
     (resumed,) = decide(idle("n1"), history=[event("reboot")])
     assert (resumed.action, resumed.text) == ("resumed", "it takes jobs after its reboot")
     assert decide(idle("n1"), history=[event("reboot"), event("resumed")]) == []
@@ -140,7 +140,7 @@ def test_the_end_of_a_healing_is_told_once():
     assert decide(down, history=[event("reboot")]) == []
 
 
-def test_a_replaced_node_needs_no_proof_of_the_old_one():
+def test_replaced_node_needs_no_proof_of_old_one():
     reason = "mlcluster heal: replace (gpu.xid): x"
     going = node("n1", reason=reason, flags=("CLOUD", "DRAIN", "POWER_DOWN"), availability="returns")
     assert decide(going, history=[event("replace")]) == []
@@ -161,12 +161,12 @@ def test_a_replaced_node_needs_no_proof_of_the_old_one():
         ({"budget": 1}, "budget is not known: it knows actions, most"),
     ],
 )
-def test_a_policy_that_cannot_be_meant(more, problem):
+def test_policy_that_cannot_be_meant(more, problem):
     _policy, (found,) = healing.parse_policy({"schema": "mlcluster.heal/1", **more})
     assert problem in found
 
 
-def test_a_policy():
+def test_policy():
     document = {"schema": "mlcluster.heal/1", "actions": ["reboot"], "most": "10%", "times": 2, "days": 1, "minutes": 5}
     assert healing.parse_policy(document) == (Policy(frozenset({"reboot"}), "10%", 2, 1, 5), [])
     assert healing.parse_policy(None)[1] == [
@@ -188,12 +188,12 @@ def test_healed_node_has_resumed_whatever_reason_slurm_kept(action):
     assert decide(healed, history=[long_ago, event("resumed")]) == []
 
 
-def test_kept_reason_of_the_health_check_is_no_new_drain():
+def test_kept_reason_of_health_check_is_no_new_drain():
     found = decide(kept("mlcluster health: gpu.xid (reboot): x"), history=[event("reboot")])
     assert [one.action for one in found] == ["resumed"]
 
 
-def test_healed_node_leaves_room_for_the_next():
+def test_healed_node_leaves_room_for_next():
     healed = kept("mlcluster heal: reset (gpu.xid): x")
     found = decide(healed, node("n2", "reset"), most="1", history=[event("reset"), event("resumed")])
     assert [(one.node, one.action) for one in found] == [("n2", "reset")]

@@ -37,13 +37,13 @@ def step(host, job=7):
     host.put("/proc/55/cmdline", f"slurmstepd: [{job}.extern]\0")
 
 
-def test_a_job_of_the_prolog_is_shown_for_its_gpus(host):
+def test_job_of_prolog_is_shown_for_its_gpus(host):
     assert host.text("/run/mlcluster/gpu-jobs/3") == "7\n"
     assert (host.root and host.stat("/run/mlcluster/jobs/7.json"))["mode"] == "0600"
     assert refresh(host, SHOW.format("RUNNING", "n[1-2]")) == [Job(7, "alice", (0, 3), "train llama")]
 
 
-def test_slurm_is_asked_once_for_the_name_of_a_job_with_a_step(host):
+def test_slurm_is_asked_once_for_name_of_job_with_step(host):
     step(host)
     refresh(host, SHOW.format("RUNNING", "n1"))
     assert refresh(host, SILENT) == [Job(7, "alice", (0, 3), "train llama")]
@@ -53,13 +53,13 @@ def test_slurm_is_asked_once_for_the_name_of_a_job_with_a_step(host):
 @pytest.mark.parametrize(
     "answer", [GONE, SHOW.format("COMPLETED", "n1"), SHOW.format("RUNNING", "n2"), SHOW.format("PENDING", "(null)")]
 )
-def test_a_job_that_ended_without_an_epilog_is_forgotten(host, answer):
+def test_job_that_ended_without_epilog_is_forgotten(host, answer):
     assert refresh(host, answer) == []
     assert job_labels.known(host) == []
     assert host.listdir("/run/mlcluster/gpu-jobs") == []
 
 
-def test_a_job_without_proof_is_not_shown_and_not_forgotten(host):
+def test_job_without_proof_is_not_shown_and_not_forgotten(host):
     assert refresh(host, SILENT) == []
     assert host.listdir("/run/mlcluster/gpu-jobs") == []
     assert [job.job_id for job in job_labels.known(host)] == [7]
@@ -67,7 +67,7 @@ def test_a_job_without_proof_is_not_shown_and_not_forgotten(host):
     assert refresh(host, SILENT) == []
 
 
-def test_an_epilog_removes_its_job_alone(host):
+def test_epilog_removes_its_job_alone(host):
     job_labels.add(host, Job(8, "bob", (3,)))
     assert host.text("/run/mlcluster/gpu-jobs/3") == "7\n8\n"
     job_labels.remove(host, 7)
@@ -75,7 +75,7 @@ def test_an_epilog_removes_its_job_alone(host):
     job_labels.remove(host, 7)
 
 
-def test_what_is_no_record_of_a_job_is_skipped(host):
+def test_what_is_no_record_of_job_is_skipped(host):
     host.put("/run/mlcluster/jobs/9.json", "[]")
     host.put("/run/mlcluster/jobs/10.json", '{"schema": "mlcluster.job/1", "gpus": [true, -1, 99, 2], "user": 1}')
     host.put("/run/mlcluster/jobs/x.json", "{")
@@ -85,5 +85,5 @@ def test_what_is_no_record_of_a_job_is_skipped(host):
 @pytest.mark.parametrize(
     ("text", "gpus"), [("", ()), ("0,1", (0, 1)), ("3, 1,3", (1, 3)), ("MIG-1/2,x,-1,400", ()), ("7\n", (7,))]
 )
-def test_gpus_of_a_prolog(text, gpus):
+def test_gpus_of_prolog(text, gpus):
     assert job_labels.parse_gpus(text) == gpus

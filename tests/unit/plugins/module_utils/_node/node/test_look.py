@@ -67,7 +67,7 @@ def ask(tmp_path):
     return run
 
 
-def test_an_answer_has_plan_verdicts_and_what_is_told(ask):
+def test_answer_has_plan_verdicts_and_what_is_reported(ask):
     answer = ask(domain(plan=lambda facts, config: Plan("one", files=(WANTED,))))
     assert answer["plan"]["differences"] == ["limits", "role options"]
     assert [entry["id"] for entry in answer["results"]] == ["one.a", "one.b", "one.c"]
@@ -77,7 +77,7 @@ def test_an_answer_has_plan_verdicts_and_what_is_told(ask):
     assert answer["facts"] == {"mlcluster_one": {"mode": "compat", "probe": "active"}}
 
 
-def test_the_options_of_a_role_are_kept_where_it_may_act(ask):
+def test_options_of_role_are_kept_where_it_may_act(ask):
     first = ask(domain(), options={"mode": "nvfs"})
     (entry,) = first["plan"]["files"]
     assert json.loads(entry["text"])["options"] == {"mode": "nvfs", "probe": "active"}
@@ -88,7 +88,7 @@ def test_the_options_of_a_role_are_kept_where_it_may_act(ask):
         assert ask(domain(plan=lambda facts, config, nothing=nothing: nothing))["plan"]["files"] == []
 
 
-def test_an_option_of_one_look_alone_is_not_kept(ask):
+def test_option_of_one_look_alone_is_not_kept(ask):
     (first,), (second,) = (
         ask(domain(transient={"probe"}), options={"mode": "nvfs", "probe": probe})["plan"]["files"]
         for probe in ("active", "passive")
@@ -97,7 +97,7 @@ def test_an_option_of_one_look_alone_is_not_kept(ask):
     assert json.loads(first["text"])["options"] == {"mode": "nvfs"}
 
 
-def test_a_look_that_only_reads_has_its_own_options_and_keeps_those_asked_for(ask):
+def test_look_that_only_reads_has_its_own_options_and_keeps_those_asked_for(ask):
     careful = domain(read_only={"probe": "passive"})
     answer = ask(careful, read_only=True)
     assert answer["facts"]["mlcluster_one"]["probe"] == "passive"
@@ -126,7 +126,7 @@ def hang(host, config):
         (lambda host, config: object(), "is not JSON serializable"),
     ],
 )
-def test_a_look_without_an_answer_refuses_and_holds_nobody_up(ask, look, words):
+def test_look_without_answer_refuses_and_holds_nobody_up(ask, look, words):
     answers = ask(domain("bad", look, seconds=0.2), domain("good"))
     assert words in answers["bad"]["failed"]
     assert answers["bad"]["failed"].startswith("the look of role bad gave no answer (")

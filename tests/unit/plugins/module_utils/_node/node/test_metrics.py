@@ -34,13 +34,13 @@ def samples(name, **more):
     return [line for line in rendered(**more) if line.startswith(name + "{")]
 
 
-def test_a_run_says_when_it_was_by_a_clock_that_never_jumps():
+def test_run_says_when_it_was_by_clock_that_never_jumps():
     assert samples("mlcluster_watch_uptime_seconds") == ["mlcluster_watch_uptime_seconds{} 99.5"]
     assert samples("mlcluster_info") == ['mlcluster_info{kernel="6.8",package_x_1="2"} 1']
     assert len(samples("mlcluster_verdict")) == 1
 
 
-def test_storage_is_what_the_record_says():
+def test_storage_is_what_record_says():
     record = {
         "state": "intact",
         "owner": "ours",
@@ -55,14 +55,14 @@ def test_storage_is_what_the_record_says():
     assert samples("mlcluster_storage_state", storage={"state": None}) == []
 
 
-def test_efa_counts_bytes_by_device_and_the_rest_over_all():
+def test_efa_counts_bytes_by_device_and_rest_over_all():
     found = samples("mlcluster_efa_total", efa={"rdmap0": COUNTERS, "rdmap1": COUNTERS})
     assert 'mlcluster_efa_total{device="rdmap1",counter="tx_bytes"} 10' in found
     assert 'mlcluster_efa_total{counter="retrans_pkts"} 20' in found
     assert not [line for line in found if "cmds_err" in line]
 
 
-def test_a_sum_over_fewer_devices_than_there_are_is_left_out():
+def test_sum_over_fewer_devices_than_there_are_is_left_out():
     found = samples("mlcluster_efa_total", efa={"rdmap0": COUNTERS, "rdmap1": {"tx_bytes": 1}})
     assert [line for line in found if "device" not in line] == []
 
@@ -73,7 +73,7 @@ def test_nvlink_data_is_in_bytes_and_kinds_of_errors_are_bounded():
     assert len([line for line in found if line.startswith("mlcluster_nvlink_errors_total")]) == metrics.MOST_ERROR_KINDS
 
 
-def test_a_job_is_a_label_of_each_of_its_gpus():
+def test_job_is_label_of_each_of_its_gpus():
     found = samples("mlcluster_job_gpu", jobs=[Job(7, "alice", (0, 1), 'a "b"'), Job(8, "bob", ())])
     assert found == [
         f'mlcluster_job_gpu{{gpu="{gpu}",hpc_job="7",user="alice",job_name="a \\"b\\""}} 1' for gpu in (0, 1)
@@ -93,7 +93,7 @@ def test_steps_are_counted_by_process():
     ]
 
 
-def test_the_largest_node_has_fewer_than_400_series():
+def test_largest_node_has_fewer_than_400_series():
     """p5.48xlarge: 32 EFA devices, 8 GPUs, and more verdicts than the light check has."""
     verdicts = [passed(f"gpu.check{index}", index, seconds=0.1) for index in range(30)]
     text = metrics.render(

@@ -35,7 +35,7 @@ OTHER = "daemon" if os.geteuid() else "nobody"
         ("1" * 16 + " 2", None),
     ],
 )
-def test_text_of_a_file(text, found):
+def test_text_of_file(text, found):
     assert step_times.parse(text) == found
 
 
@@ -45,7 +45,7 @@ def put(folder, process, text="5 2.5 1.0\n", job=7):
     return path
 
 
-def test_files_of_the_job_and_its_user_are_read(tmp_path):
+def test_files_of_job_and_its_user_are_read(tmp_path):
     put(tmp_path, 0)
     put(tmp_path, 3, "6 3.5")
     put(tmp_path, 1, "no times")
@@ -71,7 +71,7 @@ def test_what_is_no_plain_small_file_is_skipped(tmp_path, kind):
     assert step_times.read(Host(), [Job(7, ME, ())], str(tmp_path)) == []
 
 
-def test_files_of_a_job_that_has_ended_are_removed(tmp_path):
+def test_files_of_job_that_has_ended_are_removed(tmp_path):
     put(tmp_path, 0)
     other = put(tmp_path, 0, job=8)
     step_times.remove(Host(), 7, str(tmp_path))
@@ -79,7 +79,7 @@ def test_files_of_a_job_that_has_ended_are_removed(tmp_path):
     assert list(tmp_path.iterdir()) == [other]
 
 
-def test_the_training_job_names_the_file_that_is_read():
+def test_training_job_names_file_that_is_read():
     class Work:
         number = "4711"
 

@@ -37,7 +37,7 @@ def text(options):
         return stream.read()
 
 
-def test_a_run_writes_its_verdicts_and_when_it_was(options):
+def test_run_writes_its_verdicts_and_when_it_was(options):
     results = watch.run(Host(), options)
     assert {"node.drain_marker", watch.EFA, watch.NVLINK, watch.JOBS} <= {one.id for one in results}
     found = text(options)
@@ -47,7 +47,7 @@ def test_a_run_writes_its_verdicts_and_when_it_was(options):
         assert 0 <= float(stream.read().split()[0]) - uptime < 60
 
 
-def test_step_times_of_a_job_that_is_here_are_in_the_file(options, monkeypatch, tmp_path):
+def test_step_times_of_job_that_is_here_are_in_file(options, monkeypatch, tmp_path):
     user = pwd.getpwuid(os.geteuid()).pw_name
     here = Job(7, user, (0,), "train")
     monkeypatch.setattr(watch, "check_jobs", lambda host, **more: [passed(watch.JOBS, [dataclasses.asdict(here)])])
@@ -58,14 +58,14 @@ def test_step_times_of_a_job_that_is_here_are_in_the_file(options, monkeypatch, 
     assert 'hpc_job="8"' not in text(options)
 
 
-def test_a_clock_that_jumps_does_not_change_the_age(options, monkeypatch):
+def test_clock_that_jumps_does_not_change_age(options, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 86400.0)
     watch.run(Host(), options)
     assert "mlcluster_watch_time_seconds{} 86400\n" in text(options)
     assert float(text(options).split("mlcluster_watch_uptime_seconds{} ")[1].split()[0]) > 0
 
 
-def test_a_full_disk_keeps_the_old_metrics_and_says_so(options):
+def test_full_disk_keeps_old_metrics_and_reports_it(options):
     class Full(Host):
         def write_text(self, path, text, mode=0o644):
             if path.endswith(watch.FILE):
@@ -85,7 +85,7 @@ def test_two_runs_are_never_at_once(options, monkeypatch):
         watch.run(Host(), options)
 
 
-def test_an_nvidia_smi_that_hangs_costs_its_limit_and_hides_nothing_else(options, monkeypatch):
+def test_nvidia_smi_that_hangs_costs_its_limit_and_hides_nothing_else(options, monkeypatch):
     class Hung(Host):
         def which(self, program):
             return f"/usr/bin/{program}" if program == "nvidia-smi" else super().which(program)
@@ -104,7 +104,7 @@ def test_an_nvidia_smi_that_hangs_costs_its_limit_and_hides_nothing_else(options
     assert 'check="node.drain_marker",number="1",status="' in text(options)
 
 
-def test_the_counters_of_nvlink(monkeypatch, tmp_path):
+def test_counters_of_nvlink(monkeypatch, tmp_path):
     host = RootedHost(tmp_path)
     monkeypatch.setattr(watch, "pci_gpus", lambda host: ["0000:51:00.0"])
     assert watch.check_nvlink(host)[0].status == "not_applicable"
@@ -116,7 +116,7 @@ def test_the_counters_of_nvlink(monkeypatch, tmp_path):
     assert watch.check_nvlink(host)[0].status == "undeterminable"
 
 
-def test_the_counters_of_efa(tmp_path):
+def test_counters_of_efa(tmp_path):
     host = RootedHost(tmp_path)
     assert watch.check_efa(host)[0].status == "not_applicable"
     top = "/sys/class/infiniband/rdmap0"
@@ -127,7 +127,7 @@ def test_the_counters_of_efa(tmp_path):
     assert (verdict.id, verdict.found) == ("efa.counters", {"rdmap0": {"tx_bytes": 5}})
 
 
-def test_the_jobs_that_are_proved_to_be_here(tmp_path, monkeypatch):
+def test_jobs_that_are_proved_to_be_here(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
     host = RootedHost(tmp_path)
     host.put("/opt/slurm/bin/scontrol", mode=0o755)
@@ -140,7 +140,7 @@ def test_the_jobs_that_are_proved_to_be_here(tmp_path, monkeypatch):
     assert watch._jobs([passed("gpu.count", 1)]) == []
 
 
-def test_no_check_of_a_run_is_longer_than_a_prolog_waits(options):
+def test_no_check_of_run_is_longer_than_prolog_waits(options):
     assert all(check.seconds <= watch.SECONDS for check in watch.checks(Host(), options))
     assert watch.SECONDS + 1 < 6, "flock --timeout of prolog.sh.j2"
     assert FAIL not in {one.status for one in watch.check_efa(Host())}

@@ -60,7 +60,7 @@ def names(base):
     return sorted(path.name for path in [*Path(base).glob("job-*"), *Path(base, ".trash").iterdir()])
 
 
-def test_a_directory_is_its_users_alone(base):
+def test_directory_is_its_users_alone(base):
     own = make(base)
     as_user(f"touch {own}/mine")
     assert (stat.S_IMODE(own.stat().st_mode), own.stat().st_uid) == (0o700, USER)
@@ -74,7 +74,7 @@ def test_a_directory_is_its_users_alone(base):
     assert names(base) == []
 
 
-def test_a_mask_changes_no_mode(base):
+def test_mask_changes_no_mode(base):
     before = os.umask(0o077)
     try:
         own = make(base)
@@ -83,7 +83,7 @@ def test_a_mask_changes_no_mode(base):
     assert [stat.S_IMODE(path.stat().st_mode) for path in (own, own.parent, Path(base))] == [0o700, 0o711, 0o711]
 
 
-def test_a_base_that_is_there_keeps_its_mode(base):
+def test_base_that_is_there_keeps_its_mode(base):
     os.mkdir(base, 0o755)
     make(base)
     assert stat.S_IMODE(os.stat(base).st_mode) == 0o755
@@ -104,7 +104,7 @@ def full(place):
         subprocess.run(["umount", volume], check=True)
 
 
-def test_a_full_volume_is_emptied_and_takes_the_next_job(full):
+def test_full_volume_is_emptied_and_takes_next_job(full):
     assert scratch.free_percent(full)["bytes"] == 0
     with pytest.raises(NodeError, match="No space left on device"):
         make(full, 8)
@@ -112,7 +112,7 @@ def test_a_full_volume_is_emptied_and_takes_the_next_job(full):
     assert make(full, 8).is_dir()
 
 
-def test_one_that_is_not_there_is_removed(base):
+def test_one_that_is_missing_is_removed(base):
     make(base)
     assert remove(base, 8).complete
     assert names(base) == ["job-7"]
@@ -122,12 +122,12 @@ def test_one_that_is_not_there_is_removed(base):
 
 
 @pytest.mark.parametrize("path", ["relative", "/", "/tmp/../tmp/x", "/tmp/", "//tmp/x"])
-def test_a_path_that_is_not_plain_is_refused(path):
+def test_path_that_is_not_plain_is_refused(path):
     with pytest.raises(NodeError, match="give an absolute path without"):
         make(path)
 
 
-def test_a_base_that_a_user_made_first_is_refused(base):
+def test_base_that_user_made_first_is_refused(base):
     volume = Path(base).parent
     volume.chmod(0o1777)
     as_user(f"mkdir {base}")
@@ -142,7 +142,7 @@ def test_a_base_that_a_user_made_first_is_refused(base):
 
 
 @pytest.mark.parametrize(("mode", "owner"), [(0o777, 0), (0o775, 0), (0o755, USER)])
-def test_a_volume_on_which_others_could_replace_the_base_is_refused(base, mode, owner):
+def test_volume_on_which_others_could_replace_base_is_refused(base, mode, owner):
     volume = Path(base).parent
     volume.chmod(mode)
     os.chown(volume, owner, 0)
@@ -150,7 +150,7 @@ def test_a_volume_on_which_others_could_replace_the_base_is_refused(base, mode, 
         make(base)
 
 
-def test_a_missing_volume_is_said_and_never_made(base):
+def test_missing_volume_is_reported_and_never_made(base):
     with pytest.raises(NodeError, match="No such file or directory"):
         make(f"{base}/deeper")
     assert not os.path.exists(base)
@@ -159,7 +159,7 @@ def test_a_missing_volume_is_said_and_never_made(base):
 # The same job again, and jobs that are no more.
 
 
-def test_the_same_job_keeps_what_it_has_and_another_user_gets_a_new_one(base):
+def test_same_job_keeps_what_it_has_and_another_user_gets_new_one(base):
     own = make(base)
     (own / "result").touch()
     assert [path.name for path in make(base).iterdir()] == ["result"]
@@ -167,13 +167,13 @@ def test_the_same_job_keeps_what_it_has_and_another_user_gets_a_new_one(base):
     assert own.stat().st_uid == OTHER
 
 
-def test_after_a_reboot_it_is_a_new_one(base):
+def test_after_reboot_it_is_new_one(base):
     (make(base) / "result").touch()
     assert list(make(base, host=OtherBoot()).iterdir()) == []
 
 
 @pytest.mark.parametrize("damage", ["missing", "text", "link", "other"])
-def test_what_this_did_not_make_is_put_aside_by_make_and_left_alone_by_a_sweep(base, damage):
+def test_what_this_did_not_make_is_put_aside_by_make_and_left_alone_by_sweep(base, damage):
     record = make(base).parent / "job.json"
     record.unlink()
     if damage == "text":
@@ -192,7 +192,7 @@ def sweep(base, live, known=None, **options):
     return scratch.sweep(Host(), base, known or scratch.survey(base), live, time.time(), **options)
 
 
-def test_a_sweep_takes_what_no_job_has_any_more(base):
+def test_sweep_takes_what_no_job_has_any_more(base):
     for job in (1, 2, 3):
         make(base, job)
     swept = sweep(base, {2})
@@ -201,13 +201,13 @@ def test_a_sweep_takes_what_no_job_has_any_more(base):
     assert names(base) == ["job-2"]
 
 
-def test_without_slurms_word_only_an_earlier_boots_leftovers_go(base):
+def test_without_slurms_word_only_earlier_boots_leftovers_go(base):
     make(base, 1, host=OtherBoot())
     make(base, 2)
     assert sweep(base, None).taken == [1]
 
 
-def test_leftovers_are_kept_as_long_as_wanted_unless_space_runs_out_and_then_the_oldest_goes_first(base, monkeypatch):
+def test_leftovers_are_kept_as_long_as_wanted_unless_space_runs_out_and_then_oldest_goes_first(base, monkeypatch):
     for job in (1, 2, 3):
         os.utime(make(base, job).parent / "job.json", (job, job))
     assert sorted(sweep(base, set(), keep_seconds=1e12).kept) == [1, 2, 3]
@@ -218,14 +218,14 @@ def test_leftovers_are_kept_as_long_as_wanted_unless_space_runs_out_and_then_the
 
 
 @pytest.mark.parametrize(("keep", "taken", "kept"), [(0, [7], []), (3600, [], [7])])
-def test_a_clock_that_was_set_back_keeps_nothing_longer_than_wanted_and_ends_nothing_early(base, keep, taken, kept):
+def test_clock_that_was_set_back_keeps_nothing_longer_than_wanted_and_ends_nothing_early(base, keep, taken, kept):
     make(base)
     swept = scratch.sweep(Host(), base, scratch.survey(base), set(), time.time() - 86400, keep)
     assert (swept.taken, swept.kept) == (taken, kept)
 
 
 @pytest.mark.parametrize("left", [b"", bytes(70)], ids=["empty", "zeros"])
-def test_a_record_that_a_power_cut_emptied_is_a_leftover_of_an_earlier_boot(base, left):
+def test_record_that_power_cut_emptied_is_leftover_of_earlier_boot(base, left):
     """The name was on the disk before the text, as XFS and ext4 may have it; nobody would ever sweep it otherwise."""
     (make(base, 1).parent / "job.json").write_bytes(left)
     make(base, 2)
@@ -234,7 +234,7 @@ def test_a_record_that_a_power_cut_emptied_is_a_leftover_of_an_earlier_boot(base
     assert names(base) == ["job-2"]
 
 
-def test_a_job_that_came_back_since_the_look_keeps_its_directory(base):
+def test_job_that_came_back_since_look_keeps_its_directory(base):
     make(base)
     known = scratch.survey(base)
     make(base)
@@ -242,7 +242,7 @@ def test_a_job_that_came_back_since_the_look_keeps_its_directory(base):
     assert names(base) == ["job-7"]
 
 
-def test_a_mount_in_place_of_a_jobs_directory_is_a_problem_that_is_named(base):
+def test_mount_in_place_of_jobs_directory_is_problem_that_is_named(base):
     own = make(base)
     subprocess.run(["mount", "--bind", own.parent, own.parent], check=True)
     try:

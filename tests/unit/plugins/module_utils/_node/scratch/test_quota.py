@@ -82,7 +82,7 @@ def test_names_of_one_file_count_once_and_links_and_mounts_not_at_all(base):
 
 
 @pytest.mark.parametrize(("cancel", "said"), [(False, "it was told"), (True, "it was told and cancelled")])
-def test_a_job_that_holds_too_much_is_told_and_the_others_are_left_alone(base, cancel, said):
+def test_job_that_holds_too_much_is_reported_and_others_are_left_unchanged(base, cancel, said):
     fill(base, 7, 2 * MIB)
     fill(base, 8)
     host = Told()
@@ -93,7 +93,7 @@ def test_a_job_that_holds_too_much_is_told_and_the_others_are_left_alone(base, c
     assert all("7" in call for call in host.calls)
 
 
-def test_a_slurm_that_refuses_changes_nothing_of_the_verdict(base):
+def test_slurm_that_refuses_changes_nothing_of_verdict(base):
     fill(base, 7, 2 * MIB)
     host = Told()
     host.refuses = 1
@@ -101,7 +101,7 @@ def test_a_slurm_that_refuses_changes_nothing_of_the_verdict(base):
     assert verdict.status == "fail" and "Invalid job id specified" in verdict.message
 
 
-def test_all_within_their_share_is_a_pass_and_none_is_none(base):
+def test_all_within_their_share_is_pass_and_none_is_none(base):
     fill(base, 7, 2 * MIB)
     host = Told()
     (verdict,) = judge(base, host, most=3 * MIB)
@@ -120,7 +120,7 @@ def test_what_takes_too_long_to_count_is_no_pass(base):
     )
 
 
-def test_a_directory_that_goes_meanwhile_holds_nothing(base):
+def test_directory_that_goes_meanwhile_holds_nothing(base):
     fill(base, 7, 2 * MIB)
     (job,) = scratch.survey(base)
     scratch.remove(Host(), base, 7, 60)

@@ -63,7 +63,7 @@ def home(place):
         "cd {own}; mkdir a b; for n in $(seq 3000); do : > a/$n; done",
     ],
 )
-def test_nothing_outside_is_touched_whatever_the_tree_is(base, home, attack):
+def test_nothing_outside_is_touched_whatever_tree_is(base, home, attack):
     own = make(base)
     as_user(attack.format(home=home, own=own))
     told = remove(base)
@@ -72,7 +72,7 @@ def test_nothing_outside_is_touched_whatever_the_tree_is(base, home, attack):
     assert ((home / "thesis").stat().st_uid, (home / "thesis").stat().st_nlink) == (USER, 1)
 
 
-def test_a_tree_deeper_than_any_path_or_limit_on_descriptors(base):
+def test_tree_deeper_than_any_path_or_limit_on_descriptors(base):
     own = make(base)
     # No path reaches so many levels, and no process may hold a descriptor of each.
     here = os.open(own, os.O_RDONLY)
@@ -86,7 +86,7 @@ def test_a_tree_deeper_than_any_path_or_limit_on_descriptors(base):
     assert names(base) == []
 
 
-def test_a_user_who_moves_things_meanwhile_gets_at_nothing_and_nothing_outside_goes(base, home):
+def test_user_who_moves_things_meanwhile_gets_at_nothing_and_nothing_outside_goes(base, home):
     own = make(base)
     (home / "keep").mkdir()
     os.chown(home / "keep", USER, USER)
@@ -114,7 +114,7 @@ def test_a_user_who_moves_things_meanwhile_gets_at_nothing_and_nothing_outside_g
     assert ((home / "thesis").read_text(), (home / "keep").is_dir()) == ("years of work", True)
 
 
-def test_what_is_mounted_inside_stays_whole_and_the_rest_goes(base, place):
+def test_what_is_mounted_inside_stays_whole_and_rest_goes(base, place):
     own = make(base)
     data = place / "data"
     data.mkdir()
@@ -136,7 +136,7 @@ def test_what_is_mounted_inside_stays_whole_and_the_rest_goes(base, place):
     assert (names(base), (data / "file").read_text()) == ([], "kept")
 
 
-def test_time_that_runs_out_leaves_the_rest_for_the_next(base):
+def test_time_that_runs_out_leaves_rest_for_next(base):
     own = make(base)
     for number in range(50):
         (own / str(number)).write_text("x")
@@ -148,7 +148,7 @@ def test_time_that_runs_out_leaves_the_rest_for_the_next(base):
     assert names(base) == ["job-7"]
 
 
-def test_a_deadline_in_the_middle_of_a_directory(base):
+def test_deadline_in_middle_of_directory(base):
     own = make(base)
     for number in range(50):
         (own / str(number)).write_text("x")
@@ -162,7 +162,7 @@ def test_a_deadline_in_the_middle_of_a_directory(base):
     assert (told.complete, 0 < told.removed < 50) == (False, True)
 
 
-def test_a_directory_that_fills_while_it_is_emptied_is_given_up(base):
+def test_directory_that_fills_while_it_is_emptied_is_given_up(base):
     own = make(base)
     (own / "d").mkdir()
     (own / "d/0").touch()

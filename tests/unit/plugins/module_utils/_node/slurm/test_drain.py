@@ -36,22 +36,22 @@ def drain(controller):
     return health_drain.drain(Slurm(controller), "n1", BROKEN, 2), controller.updates
 
 
-def test_a_node_is_drained_with_the_reason():
+def test_node_is_drained_with_reason():
     assert drain(Controller()) == (f"drained n1: {OURS}", [["NodeName=n1", "State=DRAIN", f"Reason={OURS}"]])
 
 
 @pytest.mark.parametrize("reason", ["a person's: gpu.count", OURS, "Prolog error"])
-def test_a_drain_of_somebody_else_and_one_for_the_same_stay_as_they_are(reason):
+def test_drain_of_somebody_else_and_one_for_same_stay_as_they_are(reason):
     assert drain(Controller("IDLE+DRAIN", reason)) == (f"n1 is drained already: {reason}", [])
 
 
-def test_second_check_updates_nothing_where_the_cluster_names_its_instances():
+def test_second_check_updates_nothing_where_cluster_names_its_instances():
     # The keys that ParallelCluster 3.12.1 and newer add behind the reason.
     controller = Controller("IDLE+DRAIN", OURS, after=" InstanceId=i-0abc InstanceType=p5.48xlarge")
     assert drain(controller) == (f"n1 is drained already: {OURS}", [])
 
 
-def test_a_drain_of_ours_for_something_else_gets_the_new_reason():
+def test_drain_of_ours_for_something_else_gets_new_reason():
     assert drain(Controller("IDLE+DRAIN", "mlcluster health: efa.devices: old"))[1]
 
 
@@ -60,7 +60,7 @@ def test_what_it_was_drained_for_before_is_not_forgotten():
     assert reason.startswith("Reason=mlcluster health: efa.devices,gpu.count,storage.mounted (isolate): ")
 
 
-def test_a_drain_for_more_than_is_broken_now_stays_as_it_is():
+def test_drain_for_more_than_is_broken_now_stays_as_it_is():
     more = OURS.replace("gpu.count", "efa.devices,gpu.count")
     assert drain(Controller("IDLE+DRAIN", more)) == (f"n1 is drained already: {more}", [])
 
@@ -72,7 +72,7 @@ def undrain(controller, *results):
 WELL = (passed("gpu.count", 8), passed("storage.mounted", "/dev/md127"))
 
 
-def test_a_drain_of_ours_ends_when_its_checks_are_well():
+def test_drain_of_ours_ends_when_its_checks_are_well():
     told, updates = undrain(Controller("IDLE+DRAIN", OURS), *WELL)
     assert (told, updates) == (
         "n1 takes jobs again; it was drained for gpu.count, storage.mounted",
@@ -95,17 +95,17 @@ def test_nothing_else_is_ended(state, reason):
         (WELL[0], failed("storage.mounted", "not mounted", severity="monitor")),
     ],
 )
-def test_a_check_that_gave_no_proof_keeps_it(results):
+def test_check_that_gave_no_proof_keeps_it(results):
     told, updates = undrain(Controller("IDLE+DRAIN", OURS), *results)
     assert (told, updates) == ("n1 stays drained: storage.mounted is not proved to be well", [])
 
 
-def test_an_unknown_node_is_said():
+def test_unknown_node_is_reported():
     with pytest.raises(NodeError, match="asked Slurm for the node n1 and it showed 0: set SLURMD_NODENAME"):
         drain(Controller(known=False))
 
 
-def test_a_reason_is_one_short_line():
+def test_reason_is_one_short_line():
     assert len(health_drain.reason_for([undeterminable("a", "x" * 500)])) == 200
     assert health_drain.reason_for([undeterminable("a", "x\n\x1b[2Jy")]) == "mlcluster health: a (none): x [2Jy"
 
@@ -121,5 +121,5 @@ def test_a_reason_is_one_short_line():
         (None, None),
     ],
 )
-def test_what_a_node_was_drained_for(reason, found):
+def test_what_node_was_drained_for(reason, found):
     assert health_drain.drained_for(reason) == found

@@ -51,7 +51,7 @@ class Scene:
         return answer
 
 
-def test_each_change_is_a_line_and_nothing_is_said_twice():
+def test_each_change_is_line_and_nothing_is_reported_twice():
     waits = goes_on("PENDING", reason="Priority")
     scene = Scene(
         {
@@ -74,13 +74,13 @@ def test_what_goes_on_is_spoken_of_every_minute():
     assert scene.lines.count("job1: job 1 RUNNING, 5 s") == 4
 
 
-def test_an_end_that_is_seen_early_is_not_asked_for_again():
+def test_end_that_is_seen_early_is_not_asked_for_again():
     scene = Scene({1: [goes_on("RUNNING"), goes_on("RUNNING"), ended("COMPLETED")], 2: [ended("COMPLETED"), SILENT]})
     assert [entry.over for entry in scene.entries] == [True, True]
     assert [number for number, _seconds, _cancel in scene.asked].count(2) == 1
 
 
-def test_silence_is_no_end_and_is_said_once():
+def test_silence_is_no_end_and_is_reported_once():
     scene = Scene({1: [goes_on("RUNNING"), SILENT, SILENT, ended("COMPLETED")]})
     assert scene.lines == ["job1: job 1 RUNNING", "job1: job 1 nobody answers", "job1: job 1 COMPLETED"]
     assert sentence(scene.entries[0]) is None
@@ -97,7 +97,7 @@ def test_time_that_is_over_cancels_only_where_it_was_wished():
     assert not scene.entries[0].over and scene.entries[0].job["state"] == "CANCELLED"
 
 
-def test_a_look_that_can_tell_nothing_ends_the_wait():
+def test_look_that_can_tell_nothing_ends_wait():
     missing = {"failed": True, "msg": "looked for scontrol and did not find it"}
     scene = Scene({1: [missing], 2: [missing]})
     assert [sentence(entry) for entry in scene.entries] == [f"job{number}: {missing['msg']}" for number in (1, 2)]
@@ -120,7 +120,7 @@ def test_nothing_is_called_cancelled_that_nobody_could_cancel():
     assert scene.entries[0].msg.endswith("it is RUNNING: it was cancelled")
 
 
-def test_a_look_gives_the_job_and_whether_it_is_over():
+def test_look_gives_job_and_whether_it_is_over():
     host = Scripted(scontrol=[told(line(7, "RUNNING")), told(line(7, "FAILED", code="3:0"))])
     looker = Looker(Slurm(host, "/slurm"))
     first, second = (looker.look(Entry("small", 7, None), 0, False) for _look in range(2))
@@ -128,7 +128,7 @@ def test_a_look_gives_the_job_and_whether_it_is_over():
     assert (second["failed"], second["job"]["exit_code"]) == (False, 3)
 
 
-def test_a_controller_that_falls_silent_gives_no_job():
+def test_controller_that_falls_silent_gives_no_job():
     """An answer to the look before is none to this one."""
     looker = Looker(Slurm(Scripted(scontrol=[told(line(7, "RUNNING")), DOWN]), "/slurm"))
     entry = Entry("small", 7, None)
@@ -137,7 +137,7 @@ def test_a_controller_that_falls_silent_gives_no_job():
     assert silent["failed"] and "job" not in silent and "the controller did not answer" in silent["msg"]
 
 
-def test_a_look_cancels_only_when_told_to():
+def test_look_cancels_only_when_told_to():
     answers = {"scontrol": [*[told(line(7, "RUNNING"))] * 2, told(line(7, "CANCELLED"))],
                "scancel": [CommandResult(0, "", "")]}  # fmt: skip
     host = Scripted(**answers)
@@ -149,7 +149,7 @@ def test_a_look_cancels_only_when_told_to():
     assert not any("/slurm/bin/scancel" in call for call in host.calls)
 
 
-def test_lines_begin_with_the_time_of_day():
+def test_lines_begin_with_time_of_day():
     lines = []
     host = Scripted(scontrol=[told(line(7, "COMPLETED"))])
     entry = Entry("small", 7, None)

@@ -75,7 +75,7 @@ def follow(host: Scripted, **other) -> slurm_job.Follower:
     return slurm_job.Follower(Slurm(host, "/slurm"), 7, **other)
 
 
-def test_a_controller_that_does_not_answer_is_waited_out():
+def test_controller_that_does_not_answer_is_waited_out():
     slow = CommandError(["scontrol"], None, "", "", "no answer within 20 seconds")
     host = Scripted(scontrol=[told(line(7, "RUNNING")), DOWN, slow, DOWN, told(line(7, "FAILED", code="3:0"))])
     follower = follow(host)
@@ -83,7 +83,7 @@ def test_a_controller_that_does_not_answer_is_waited_out():
     assert (follower.jobs()[0]["exit_code"], host.clock) == (3, 2.0)
 
 
-def test_a_wait_without_any_answer_says_so_and_one_with_an_answer_is_no_end():
+def test_wait_without_any_answer_says_so_and_one_with_answer_is_no_end():
     with pytest.raises(NodeError, match="asked for job 7 for 3 seconds and the controller did not answer"):
         follow(Scripted(scontrol=[DOWN])).wait(3, 0.5)
     assert follow(Scripted(scontrol=[told(line(7, "RUNNING")), DOWN])).wait(3, 0.5) is False
@@ -127,7 +127,7 @@ def test_tasks_that_never_start_are_not_waited_for():
     assert follower.look()
 
 
-def test_a_task_that_nobody_knows_the_end_of_is_lost():
+def test_task_that_nobody_knows_end_of_is_lost():
     host = Scripted(
         files={"/e-7_0": "0\n"},
         scontrol=[told(line(7, "PENDING", "1%1"), line(8, "RUNNING", "0")), GONE],
@@ -137,7 +137,7 @@ def test_a_task_that_nobody_knows_the_end_of_is_lost():
     assert [(job["array_task_id"], job["state"]) for job in follower.jobs()] == [("0", "COMPLETED"), ("1", "LOST")]
 
 
-def test_the_accounting_is_given_time_and_then_not_believed():
+def test_accounting_is_given_time_and_then_not_believed():
     running = CommandResult(0, "7|7|RUNNING|0:0|None|main|n1|5|x\n", "")
     ended = CommandResult(0, "7|7|FAILED|0:9|None|main|n1|5|x\n", "")
     follower = follow(Scripted(scontrol=[GONE], sacct=[running, running, ended]))
@@ -148,7 +148,7 @@ def test_the_accounting_is_given_time_and_then_not_believed():
     assert host.clock == slurm_job.ACCOUNTING_LAG
 
 
-def test_a_number_in_the_exit_file_that_belongs_to_the_job():
+def test_number_in_exit_file_that_belongs_to_job():
     host = Scripted(files={"/e/7": "5", "/e/8": "0"}, scontrol=[told(line(7, "RUNNING")), GONE])
     follower = follow(host, exit_file="/e/%j")
     assert follower.wait(5, 0.5)
@@ -157,7 +157,7 @@ def test_a_number_in_the_exit_file_that_belongs_to_the_job():
 
 
 @pytest.mark.parametrize("left", [{"owners": {"/e/7": 1001}}, {"links": {"/e/7"}}], ids=["of somebody else", "link"])
-def test_an_exit_file_that_somebody_else_put_there_proves_nothing(left):
+def test_exit_file_that_somebody_else_put_there_proves_nothing(left):
     host = Scripted(files={"/e/7": "0"}, scontrol=[told(line(7, "RUNNING")), GONE])
     vars(host).update(left)
     follower = follow(host, exit_file="/e/%j")
@@ -166,7 +166,7 @@ def test_an_exit_file_that_somebody_else_put_there_proves_nothing(left):
     assert (report["state"], report["ok"], report["source"]) == ("LOST", False, "none")
 
 
-def test_before_the_user_of_a_job_was_seen_the_file_has_to_be_of_whoever_asks():
+def test_before_user_of_job_was_seen_file_has_to_be_of_whoever_asks():
     host = Scripted(files={"/e/7": "0"}, scontrol=[GONE])
     host.owners["/e/7"] = host.own_uid()
     follower = follow(host, exit_file="/e/%j")
@@ -177,7 +177,7 @@ def test_before_the_user_of_a_job_was_seen_the_file_has_to_be_of_whoever_asks():
 
 
 @pytest.mark.parametrize(("fresh", "state"), [(None, "LOST"), ("0 ", "COMPLETED")])
-def test_exit_file_from_before_the_job_began_proves_nothing(fresh, state):
+def test_exit_file_from_before_job_began_proves_nothing(fresh, state):
     host = Scripted(files={"/e/7": "0"}, scontrol=[told(line(7, "PENDING")), GONE])
     follower = follow(host, exit_file="/e/%j")
     assert follower.look() is False
@@ -197,13 +197,13 @@ def prepared(text: str | None, **other):
     return slurm_job.prepare(Slurm(host, "/slurm"), request)[0]
 
 
-def test_the_directory_of_the_script_unless_somebody_names_another():
+def test_directory_of_script_unless_somebody_names_another():
     assert prepared("#!/bin/sh\n").options == {"chdir": "/jobs"}
     assert prepared("#!/bin/sh\n#SBATCH -D /other\n").options == {}
     assert prepared("#!/bin/sh\n", options={"chdir": "/own"}).options == {"chdir": "/own"}
 
 
-def test_the_key_tells_different_submissions_apart():
+def test_key_tells_different_submissions_apart():
     first, same = (prepared("#!/bin/sh\n", unique=True) for _time in range(2))
     assert first.options == same.options
     assert (first.options["job-name"], first.options["comment"][:10]) == ("a", "mlcluster:")
@@ -223,7 +223,7 @@ def test_unique_refuses_what_it_could_not_find_again():
         prepared("#!/bin/sh\n#SBATCH --job-name='a b' --comment=mine\n", unique=True)
 
 
-def test_a_job_is_found_by_name_and_key():
+def test_job_is_found_by_name_and_key():
     request = slurm_job.Request("/a", {"job-name": "x", "comment": "mlcluster:k"}, unique=True)
     host = Scripted(squeue=[told("5|RUNNING|mlcluster:other", "7|PENDING|mlcluster:k", "6|RUNNING|mlcluster:k", "8")])
     assert slurm_job.find(Slurm(host, "/slurm"), request) == 6
@@ -240,13 +240,13 @@ def test_a_job_is_found_by_name_and_key():
     ],
     ids=["over", "may come back", "forgotten", "silent"],
 )
-def test_a_job_whose_nodes_are_cleared_is_the_same_only_if_it_may_come_back(answer, number):
+def test_job_whose_nodes_are_cleared_is_same_only_if_it_may_come_back(answer, number):
     request = slurm_job.Request("/a", {"job-name": "x", "comment": "mlcluster:k"}, unique=True)
     host = Scripted(squeue=[told("6|COMPLETING|mlcluster:k")], scontrol=[answer])
     assert slurm_job.find(Slurm(host, "/slurm"), request) == number
 
 
-def test_of_two_that_are_submitted_at_the_same_moment_the_later_one_gives_way():
+def test_of_two_that_are_submitted_at_same_moment_later_one_gives_way():
     request = slurm_job.Request("/a", {"job-name": "x", "comment": "mlcluster:k"}, unique=True)
     both = told("7|PENDING|mlcluster:k", "6|PENDING|mlcluster:k")
 
@@ -260,7 +260,7 @@ def test_of_two_that_are_submitted_at_the_same_moment_the_later_one_gives_way():
     assert slurm_job.give_way(Slurm(host, "/slurm"), request, 7) is None
 
 
-def test_submitting_gives_the_job_the_way_to_srun_and_not_the_locale_of_the_parsers():
+def test_submitting_gives_job_way_to_srun_and_not_locale_of_parsers():
     host = Scripted(sbatch=[CommandResult(0, "12;cluster\n", "")])
     assert slurm_job.submit(Slurm(host, "/slurm", "/c"), slurm_job.Request("/a", {"nodes": "2"}, ("x",))) == 12
     (call,) = host.calls
@@ -268,7 +268,7 @@ def test_submitting_gives_the_job_the_way_to_srun_and_not_the_locale_of_the_pars
     assert call[6:] == ["env", "SLURM_CONF=/c", "/slurm/bin/sbatch", "--parsable", "--nodes=2", "--", "/a", "x"]
 
 
-def test_a_refusal_is_told_in_the_words_of_sbatch():
+def test_refusal_is_reported_in_words_of_sbatch():
     host = Scripted(sbatch=[CommandResult(1, "", "sbatch: error: Batch job submission failed: x\n")])
     with pytest.raises(
         SlurmError, match="sbatch does not take /a: sbatch: error: Batch job submission failed: x; change"
@@ -286,7 +286,7 @@ def test_cancelling_what_is_over_or_unknown_changes_nothing():
     assert host.calls[-1] == ["/slurm/bin/scancel", "7"]
 
 
-def test_a_part_of_the_look_that_fails_is_told_and_the_rest_is_there():
+def test_part_of_look_that_fails_is_reported_and_rest_is_there():
     host = Scripted(
         scontrol=[
             told("Slurmctld(primary) at head is UP"),

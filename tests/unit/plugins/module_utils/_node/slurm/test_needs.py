@@ -47,13 +47,13 @@ def test_each_that_is_absent_or_of_another_sort_is_one_sentence(ask, tmp_path):
         f"the program {jobs}/ior cannot be executed: chmod a+x it",
         f"the program {jobs}/x does not exist: install it there, or have it built (slurm_jobs_build)",
         f"the directory {jobs}/y does not exist: make it first",
-        f"the directory {jobs}/fio is no directory: correct the path",
+        f"the directory {jobs}/fio is not a directory: correct the path",
         f"the file {jobs} is a directory: correct the path",
         f"the container image {jobs}/it's a.sqsh does not exist: import it first",
     ]
 
 
-def test_of_a_disk_of_the_nodes_nothing_is_said_and_a_shared_one_counts(ask, tmp_path):
+def test_of_disk_of_nodes_nothing_is_reported_and_shared_one_counts(ask, tmp_path):
     line = f"program {tmp_path}/tools/ior"
     root = "22 1 8:1 / / rw - ext4 /dev/vda1 rw\n"
     nodes = f"23 22 0:40 / {tmp_path} rw - lustre 10.0.0.1@tcp:/fsx rw\n"
@@ -63,6 +63,6 @@ def test_of_a_disk_of_the_nodes_nothing_is_said_and_a_shared_one_counts(ask, tmp
     assert ask(line, mounts=root + nodes + below) == []
 
 
-def test_only_the_head_of_a_script_is_read():
+def test_only_head_of_script_is_read():
     text = "#!/bin/bash\n# Needs program /a b\n# Needs rest\n\n#SBATCH -N1\ntrue\n# Needs file /c\n"
     assert slurm_needs.needs(text) == [("program", "/a b")]

@@ -76,20 +76,20 @@ def test_it_looks_until_there_is_something_and_forgives_what_is_late():
     assert watch((None, None), NodeError("late"), (None, scheduled(5000)), (spot(10), None), every=5) == (1, 3)
 
 
-def test_less_than_a_spot_interruption_is_announced_ahead_can_be_waited_for():
+def test_less_than_spot_interruption_is_announced_ahead_can_be_waited_for():
     assert watch((spot(100), None), before=60) == (0, 0)
     assert watch((spot(50), None), before=60) == (1, 0)
 
 
-def test_a_machine_without_metadata_is_no_instance():
+def test_machine_without_metadata_is_no_instance():
     assert watch(NodeError("nobody there"), every=5) == (2, 0)
 
 
-def test_nobody_there_is_an_error_in_one_sentence():
+def test_nobody_there_is_error_in_one_sentence():
     with pytest.raises(NodeError, match=r"the instance metadata at http://127\.0\.0\.1:9 do not answer"):
         slurm_notice.metadata("http://127.0.0.1:9")("x")
 
 
-def test_an_endpoint_that_is_no_address_is_a_matter_of_usage(monkeypatch):
+def test_endpoint_that_is_no_address_is_matter_of_usage(monkeypatch):
     monkeypatch.setenv(slurm_notice.ENDPOINT_VARIABLE, "file:///etc")
     assert slurm_notice.watch(argparse.Namespace(before=1, every=0)) == 3

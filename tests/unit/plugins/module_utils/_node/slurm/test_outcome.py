@@ -12,7 +12,7 @@ def job(state: str, code: int = 0, **other) -> dict:
     return {**slurm_result.blank(7), "state": state, "exit_code": code, **other}
 
 
-def test_an_array_is_called_by_its_worst_part():
+def test_array_is_called_by_its_worst_part():
     tasks = [
         job("COMPLETED", nodes="n1", elapsed_seconds=3),
         job("FAILED", 3, nodes="n2", elapsed_seconds=9, restarts=1),
@@ -41,7 +41,7 @@ def test_an_array_is_called_by_its_worst_part():
         ([("CANCELLED", 0)], False),
     ],
 )
-def test_only_a_proved_zero_of_every_part_is_a_success(states, ok):
+def test_only_proved_zero_of_every_part_is_success(states, ok):
     assert slurm_result.summary([job(*state) for state in states])["ok"] is ok
 
 
@@ -74,12 +74,12 @@ def test_what_is_not_waited_for(state, reason, settled):
         ("-1", None),
     ],
 )
-def test_the_exit_file(text, expected):
+def test_exit_file(text, expected):
     found = slurm_result.from_exit_file(7, text)
     assert (found and (found["state"], found["exit_code"], found["signal"])) == expected
 
 
-def test_a_later_look_keeps_what_only_the_earlier_one_knew():
+def test_later_look_keeps_what_only_earlier_one_knew():
     earlier = job("RUNNING", 0, stdout="/o", restarts=1, reason="None")
     found = slurm_result.merged(job("FAILED", 3), earlier)
     assert (found["state"], found["exit_code"], found["stdout"], found["restarts"], found["reason"]) == (

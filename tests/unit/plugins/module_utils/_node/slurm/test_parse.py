@@ -81,7 +81,7 @@ def test_recorded_partitions():
     )
 
 
-def test_recorded_answers_of_the_controller():
+def test_recorded_answers_of_controller():
     assert slurm_parse.controllers(recorded("ping")) == [{"role": "primary", "host": "head", "up": True}]
     assert slurm_parse.controllers(recorded("ping_down")) == [{"role": "primary", "host": "head", "up": False}]
     assert slurm_parse.mpi_types(recorded("mpi")) == ["cray_shasta", "none", "pmi2", "pmix", "pmix_v4"]
@@ -113,12 +113,12 @@ def test_recorded_jobs(name, state, reason, code, signal):
     assert (job["stdout"], job["restarts"]) == (f"/rig/output/{job['job_id']}", 0)
 
 
-def test_a_name_may_hold_anything():
+def test_name_may_hold_anything():
     (job,) = slurm_parse.jobs(recorded("job_name").replace("a b=c", "x JobState=COMPLETED ExitCode=0:0"))
     assert (job["name"], job["state"], job["nodes"]) == ("x JobState=COMPLETED ExitCode=0:0", "RUNNING", "n1")
 
 
-def test_a_recorded_array():
+def test_recorded_array():
     jobs = slurm_parse.jobs(recorded("job_array"))
     assert [(job["job_id"], job["array_job_id"], job["array_task_id"], job["state"]) for job in jobs] == [
         (2, 2, "2-5%2", "PENDING"),
@@ -145,7 +145,7 @@ SACCT = """\
 """
 
 
-def test_the_recorded_queue():
+def test_recorded_queue():
     jobs = slurm_parse.queue(recorded("squeue2"))
     assert [(job["job_id"], job["id"], job["nodes"], job["name"]) for job in jobs][1:] == [
         (4, "2_1", ["n2"], jobs[1]["name"]),
@@ -241,7 +241,7 @@ def test_reason_ends_at_any_key_that_may_follow(end, reason, by, at):
     assert (node["reason"], node["reason_by"], node["reason_at"]) == (reason, by, at)
 
 
-def test_gpus_in_use_are_counted_without_a_type():
+def test_gpus_in_use_are_counted_without_type():
     line = LINE.replace("Gres=gpu:8", "Gres=gpu:8(S:0-1)").replace("GresUsed=gpu:0", "GresUsed=gpu:(null):3(IDX:0-2)")
     (node,) = slurm_parse.nodes(line)
     assert (node["gpus"], node["gpus_allocated"]) == (8, 3)
@@ -256,7 +256,7 @@ def test_reboot_as_soon_as_possible_is_recorded():
 
 
 @given(st.text(max_size=200))
-def test_no_text_makes_a_parser_fail(text):
+def test_no_text_makes_parser_fail(text):
     for parser in (
         slurm_parse.nodes,
         slurm_parse.partitions,
@@ -276,7 +276,7 @@ def test_no_text_makes_a_parser_fail(text):
     ("text", "tasks"),
     [("2-5%2", "2 3 4 5"), ("0-6:3%9", "0 3 6"), ("1,3-4,9", "1 3 4 9"), ("7", "7"), ("", "")],
 )
-def test_tasks_of_an_array(text, tasks):
+def test_tasks_of_array(text, tasks):
     assert slurm_parse.task_ids(text) == tasks.split()
 
 
@@ -302,12 +302,12 @@ FIRST = slurm_parse.ARRAY_MOST - 1
     ["0-999999999", f"0-{HUGE}", HUGE, f"0-9:{HUGE}", "0-9:0", f"0-{FIRST + 1}", ",".join(["0-2000000"] * 3)],
     ids=["long", "digits", "one", "step", "no step", "beyond", "many"],
 )
-def test_an_array_that_slurm_cannot_have_is_refused_before_any_task_is_counted_out(text):
+def test_array_that_slurm_cannot_have_is_refused_before_any_task_is_counted_out(text):
     with little_memory(), pytest.raises(NodeError, match=f"whose indices end at {FIRST} "):
         slurm_parse.task_ids(text)
 
 
-def test_the_last_index_that_slurm_can_have_is_one():
+def test_last_index_that_slurm_can_have_is_one():
     assert slurm_parse.task_ids(f"{FIRST - 2}-{FIRST}:2") == [str(FIRST - 2), str(FIRST)]
     assert slurm_parse.task_ids("5-1") == []
 
@@ -318,17 +318,17 @@ def test_the_last_index_that_slurm_can_have_is_one():
         ("node[0-99999999]", r"it has 100000000 names or more, of which Slurm takes 65536 at most"),
         ("a[0-999]b[0-999]", "it has 1000000 names"),
         ("a" + "[0-9]" * 40, f"it has {10**40} names"),
-        (f"n[1-{HUGE}]", "is no range of numbers"),
-        ("n[a-b]", "'a-b' in it is no range of numbers"),
-        ("n[-]", "'-' in it is no range of numbers"),
+        (f"n[1-{HUGE}]", "is not a range of numbers"),
+        ("n[a-b]", "'a-b' in it is not a range of numbers"),
+        ("n[-]", "'-' in it is not a range of numbers"),
     ],
 )
-def test_a_list_of_nodes_that_slurm_cannot_have_is_refused_before_any_name_is_made(text, words):
+def test_list_of_nodes_that_slurm_cannot_have_is_refused_before_any_name_is_made(text, words):
     with little_memory(), pytest.raises(NodeError, match=words):
         slurm_parse.expand(text)
 
 
-def test_as_many_nodes_as_slurm_takes_are_a_list():
+def test_as_many_nodes_as_slurm_takes_are_list():
     names = slurm_parse.expand("n[00001-65536]")
     assert (len(names), names[0], names[-1]) == (slurm_parse.HOSTS_MOST, "n00001", "n65536")
     with pytest.raises(NodeError, match="it has 65537 names or more"):
@@ -364,13 +364,13 @@ _ARGUMENTS = "StdOut=/x UserId=5 JobState=COMPLETED WorkDir=/y StdOut=/z"
     "where",
     ["Command=/rig/output/tmp9fm7cznd.sh {}", "Command=/a.sh SubmitLine=sbatch /a.sh {}", "SubmitLine=srun /a.sh {}"],
 )
-def test_arguments_of_a_script_do_not_pass_for_fields(where):
+def test_arguments_of_script_do_not_pass_for_fields(where):
     text = recorded("job_name").replace("Command=/rig/output/tmp9fm7cznd.sh", where.format(_ARGUMENTS))
     (job,) = slurm_parse.jobs(text, of=1)
     assert (job["state"], job["stdout"], job["stderr"]) == ("RUNNING", "/rig/output/1", "/rig/output/1")
 
 
-def test_argument_with_a_line_end_does_not_pass_for_another_job():
+def test_argument_with_line_end_does_not_pass_for_another_job():
     text = recorded("job_name").replace("tmp9fm7cznd.sh", "s.sh x\nJobId=1 JobName=y UserId=a(1) JobState=COMPLETED")
     with pytest.raises(NodeError, match="asked for job 1 and its name or comment has text such as UserId="):
         slurm_parse.jobs(text, of=1)
@@ -390,12 +390,12 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_what_a_user_writes_never_passes_for_the_state_of_a_job(text):
+def test_what_user_writes_never_passes_for_state_of_job(text):
     with pytest.raises(NodeError, match="asked for job 2 and its name or comment has text such as UserId="):
         slurm_parse.jobs(text, of=2)
 
 
-def test_a_comment_of_several_lines_is_part_of_its_job_and_jobs_of_other_numbers_are_left_out():
+def test_comment_of_several_lines_is_part_of_its_job_and_jobs_of_other_numbers_are_left_out():
     text = f"JobId=2 JobName=x {_TAIL} Comment=one\ntwo lines\nJobId=3 JobName=y UserId=a(1) JobState=COMPLETED\n"
     assert [(job["job_id"], job["state"]) for job in slurm_parse.jobs(text, of=2)] == [(2, "PENDING")]
     assert slurm_parse.jobs("", of=2) == []
@@ -438,7 +438,7 @@ def test_ambiguous_job_is_named():
         slurm_parse.jobs(text, 9)
 
 
-def test_accounted_job_that_never_had_a_node():
+def test_accounted_job_that_never_had_node():
     row = "7|7|CANCELLED by 0|0:0|None|main|None assigned|0|x\n"
     (job,) = slurm_parse.accounted(row + "8|torn\n")
     assert (job["nodes"], job["restarts"], job["reason"], job["state"]) == (None, 0, None, "CANCELLED")
@@ -454,7 +454,7 @@ def test_several_brackets_count_as_their_product():
 
 
 @pytest.mark.parametrize(("digits", "taken"), [(19, True), (20, False)])
-def test_number_of_a_name_has_so_many_digits(digits, taken):
+def test_number_of_name_has_so_many_digits(digits, taken):
     number = "1" * digits
     if taken:
         assert slurm_parse.expand(f"n[{number}-{number}]") == [f"n{number}"]
@@ -483,7 +483,7 @@ def test_words_on_shared_nodes(line, words):
     assert slurm_parse.sharing(line, 7) == words
 
 
-def test_words_on_shared_nodes_are_those_of_the_job():
+def test_words_on_shared_nodes_are_those_of_job():
     text = "".join(
         f"JobId={number} JobName=x UserId=a(1) JobState=RUNNING OverSubscribe={word}\n"
         for number, word in ((11, "OK"), (12, "NO"))
@@ -496,6 +496,6 @@ def test_accounted_job_names_its_partition_and_its_node():
     assert (job["partition"], job["nodes"]) == ("main", "n1")
 
 
-def test_name_without_a_range_counts_as_one():
+def test_name_without_range_counts_as_one():
     names = ",".join(f"x{number}" for number in range(256))
     assert len(slurm_parse.expand(f"r[{names}]n[1-256]")) == slurm_parse.HOSTS_MOST

@@ -51,7 +51,7 @@ def test_seven_models_on_eighty_nodes():
     }
 
 
-def test_more_nodes_than_the_sums_go_through_are_refused_before_they_are_summed():
+def test_more_nodes_than_sums_go_through_are_refused_before_they_are_summed():
     share = {"nodes": 100_000, "gpus_per_node": 4, "exclusive": False}
     found = JUDGE({**PLAN, "models": [{"name": f"model-{number}", **share} for number in range(11)]})
     assert found["problems"] == ["the models want 1100000 nodes together: plan at most 1000000 at once"]
@@ -68,7 +68,7 @@ def test_one_node_too_many_is_refused_unless_somebody_takes_fewer():
     assert found["notes"] == ["the models want 81 of 80 nodes: those submitted last start with fewer, or wait"]
 
 
-def test_hours_and_a_price_give_a_cost():
+def test_hours_and_price_give_cost():
     found = JUDGE(changed(model_1={"hours": 100}, model_7={"hours": 10}))
     assert found["totals"]["cost"] == round((11 * 100 + 14 * 10) * 34.6, 2)
     assert JUDGE({"cluster": {"nodes": 80, "gpus_per_node": 8}, "models": MODELS})["totals"] == {
@@ -112,7 +112,7 @@ def test_blocks_that_do_not_hold_them(blocks, sentence):
     assert problem.startswith(sentence)
 
 
-def test_a_search_without_end_is_no_yes(monkeypatch):
+def test_search_without_end_is_no_yes(monkeypatch):
     monkeypatch.setattr(slurm_plan, "SEARCH_STEPS", 5)
     (problem,) = in_blocks({"a": 40, "b": 40})["problems"]
     assert problem.startswith("could not find out whether the models fit")
@@ -158,7 +158,7 @@ def test_models_that_share_nodes():
     assert JUDGE(plan)["problems"][0].startswith("the models need at least 5 nodes and the cluster has 3")
 
 
-def test_what_a_node_does_not_have_and_what_stays_unused():
+def test_what_node_does_not_have_and_what_stays_unused():
     found = JUDGE(changed(model_1={"gpus_per_node": 9, "memory_mib_per_node": 2097153}, model_2={"gpus_per_node": 6}))
     assert found["problems"] == [
         "model model-1 wants 9 GPUs of each node and a node has 8: ask for less",
@@ -167,7 +167,7 @@ def test_what_a_node_does_not_have_and_what_stays_unused():
     assert "model model-2 has its nodes to itself and leaves 22 GPUs on them unused" in found["notes"]
 
 
-def test_neuron_devices_are_not_counted_as_gpus_and_that_is_said():
+def test_neuron_devices_are_not_counted_as_gpus_and_that_is_reported():
     found = JUDGE(changed({"instance_type": "trn1.32xlarge"}))
     assert (found["problems"], found["totals"]["gpus"]) == ([], 0)
     assert found["notes"][0] == "trn1.32xlarge has 16 Neuron devices and no GPUs: the totals count GPUs alone"
@@ -177,7 +177,7 @@ def test_neuron_devices_are_not_counted_as_gpus_and_that_is_said():
     st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 9), min_size=1),
     st.lists(st.integers(1, 15), min_size=1, max_size=4),
 )
-def test_a_placement_never_overfills_a_block(sizes, rooms):
+def test_placement_never_overfills_block(sizes, rooms):
     blocks = {f"block{index}": room for index, room in enumerate(rooms)}
     placed = slurm_plan.place(sizes, blocks)
     if placed is None:

@@ -44,7 +44,7 @@ def judge(facts):
     return run
 
 
-def test_a_sound_submission_has_no_problem(judge):
+def test_sound_submission_has_no_problem(judge):
     options = {"nodes": 80, "gres": "gpu:8", "partition": "main", "account": "research", "qos": "normal"}
     more = {
         "time": "1-0",
@@ -88,7 +88,7 @@ def test_each_problem_is_one_sentence(judge, options, sentence):
     assert found.startswith(sentence)
 
 
-def test_a_partition_that_takes_no_jobs_and_no_default(judge, facts):
+def test_partition_that_takes_no_jobs_and_no_default(judge, facts):
     facts["partitions"][0].update(state="DRAIN")
     assert judge() == ["partition main is DRAIN and takes no jobs: choose another, or have it opened"]
     facts["partitions"][0].update(state="UP", default=False)
@@ -114,7 +114,7 @@ def test_enough_nodes_but_not_enough_with_that_many_gpus(judge, facts):
         ("0", "0", "an array was asked for and this cluster has none (MaxArraySize=0): submit single jobs"),
     ],
 )
-def test_where_the_indices_of_an_array_end(judge, facts, size, array, sentence):
+def test_where_indices_of_array_end(judge, facts, size, array, sentence):
     facts["settings"] = {"MaxArraySize": size}
     assert judge(array=array) == ([sentence] if sentence else [])
 
@@ -138,12 +138,12 @@ def test_files_that_are_missing(judge, facts):
     assert judge(exists=lambda path: False, output="logs-%x/%j") == []
 
 
-def test_the_script_itself(judge):
+def test_script_itself(judge):
     assert judge(text=None) == ["the script /jobs/a.sbatch does not exist or cannot be read: render or copy it first"]
     assert judge(text="echo\n")[0].startswith("the script /jobs/a.sbatch does not start with #!")
 
 
-def test_the_script_asks_too_and_the_options_outweigh_it(judge):
+def test_script_asks_too_and_options_outweigh_it(judge):
     text = "#!/bin/bash\n#SBATCH -N 100 --gres=gpu:9 # comment\n# other\n#SBATCH -pnone\ntrue\n#SBATCH -A none\n"
     assert [problem.split()[0] for problem in judge(text)] == ["partition"]
     assert [problem.split()[0] for problem in judge(text, partition="main")] == ["100", "9"]
@@ -163,7 +163,7 @@ def test_directives(line, expected):
     assert slurm_request.directives(f"#!/bin/sh\n#SBATCH {line}\n") == expected
 
 
-def test_options_become_words_and_never_a_line(judge):
+def test_options_become_words_and_never_line(judge):
     options = slurm_request.parse_options(
         {
             "job_name": "a; rm -rf /",
@@ -208,7 +208,7 @@ def test_nodes_that_each_job_has_for_itself_are_not_to_be_shared(judge, facts):
 @pytest.mark.parametrize(
     "option", ["nodes", "time", "gres", "gpus_per_node", "ntasks_per_node", "array", "dependency", "licenses"]
 )
-def test_a_number_beyond_all_counting_is_a_sentence(judge, option):
+def test_number_beyond_all_counting_is_sentence(judge, option):
     before = {"gres": "gpu:", "dependency": "afterok:", "licenses": "matlab:"}.get(option, "")
     name = option.replace("_", "-")
     # More digits than Python itself turns into a number.

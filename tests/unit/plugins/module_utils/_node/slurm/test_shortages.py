@@ -54,7 +54,7 @@ def test_nodes_that_are_busy_or_powered_down_or_come_back_count(nodes):
     assert told(job(nodes=nodes)) == []
 
 
-def test_those_that_take_none_are_named_with_the_number_left():
+def test_those_that_take_none_are_named_with_number_left():
     why = "g3 is drained, g4 is down, g6 is failing"
     sentence = f"4 nodes were asked for and only 3 of partition gpu take jobs ({why}): {THEN}"
     assert told(job(nodes=4)) == [f"nccl: {sentence}"]
@@ -115,6 +115,6 @@ def test_node_that_waits_for_somebody_is_named(state, why):
         ({"nodelist": "g[1-99999]"}, "of which Slurm takes 65536 at most: see what wrote it."),
     ],
 )
-def test_only_what_could_take_the_job_counts(wish, sentence):
+def test_only_what_could_take_job_counts(wish, sentence):
     found = told(job(**wish))
     assert (found == []) if sentence is None else (len(found) == 1 and sentence in found[0]), found

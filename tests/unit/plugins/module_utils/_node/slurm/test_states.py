@@ -100,7 +100,7 @@ def test_reason(text, next_state, reason):
     assert states.availability(*states.split(text), next_state)[1] == reason
 
 
-def test_table_is_an_allow_list():
+def test_table_is_allow_list():
     assert {word for word, state in states.STATES.items() if state.effect == states.TAKES} == set(
         "IDLE ALLOCATED MIXED COMPLETING PLANNED CLOUD DYNAMIC_FUTURE DYNAMIC_NORM RESERVED POWERED_DOWN POWER_UP "
         "POWERING_UP REBOOT_REQUESTED REBOOT".split()
@@ -108,18 +108,18 @@ def test_table_is_an_allow_list():
 
 
 @pytest.mark.parametrize("word", states.STATES)
-def test_each_state_has_a_text_and_a_source(word):
+def test_each_state_has_text_and_source(word):
     state = states.STATES[word]
     assert state.text and any(place in state.source for place in ("(1)", "(5)", ".html", "src/"))
     assert state.lifts <= set(states.STATES)
 
 
-def test_each_mark_is_in_the_table():
+def test_each_mark_is_in_table():
     assert set(states.MARKS.values()) <= set(states.STATES)
 
 
 @given(st.text(max_size=60), st.none() | st.text(max_size=9))
-def test_no_text_that_is_not_in_the_table_takes_jobs(text, next_state):
+def test_no_text_that_is_not_in_table_takes_jobs(text, next_state):
     base, flags = states.split(text)
     if not {base, *flags} <= set(states.STATES):
         assert states.availability(base, flags, next_state)[0] != states.TAKES
@@ -128,7 +128,7 @@ def test_no_text_that_is_not_in_the_table_takes_jobs(text, next_state):
 @given(
     st.lists(st.sampled_from(sorted(states.STATES)), min_size=1), st.sampled_from([None, "RESUME", "UNDRAIN", "DOWN"])
 )
-def test_every_combination_has_a_reason(words, next_state):
+def test_every_combination_has_reason(words, next_state):
     effect, reason = states.availability(words[0], words[1:], next_state)
     assert effect in (states.TAKES, states.RETURNS, states.CLOSED, states.UNKNOWN) and reason
     if effect == states.TAKES:
@@ -153,6 +153,6 @@ def test_node_whose_slurmd_is_not_known_to_be_at_work(text):
     assert not states.is_up(*states.split(text))
 
 
-def test_every_word_that_takes_jobs_without_a_node_is_not_up():
+def test_every_word_that_takes_jobs_without_node_is_not_up():
     taking = {word for word, state in states.STATES.items() if state.effect == states.TAKES and not state.up}
     assert taking == {"POWERED_DOWN", "POWER_UP", "POWERING_UP", "REBOOT_REQUESTED", "REBOOT"}

@@ -86,7 +86,7 @@ def test_assemble_array():
     ]
 
 
-def test_an_inactive_rest_is_stopped_before_assembly():
+def test_inactive_rest_is_stopped_before_assembly():
     host = with_array()
     host.machine.devices["md127"].md["state"] = "inactive"
     # The kernel shows zeros as the UUID of an inactive array, so mdadm is asked.
@@ -102,7 +102,7 @@ def test_stop_array():
     assert act(with_array(), "stop_array", device="/dev/md127", uuid=UUID) == [["mdadm", "--stop", "/dev/md127"]]
 
 
-def test_an_array_that_showed_no_uuid_at_the_look_is_stopped():
+def test_array_that_showed_no_uuid_at_look_is_stopped():
     assert act(with_array(), "stop_array", device="/dev/md127", uuid=None) == [["mdadm", "--stop", "/dev/md127"]]
 
 
@@ -149,7 +149,7 @@ MKFS = {
 
 
 @pytest.mark.parametrize(("fstype", "chunk"), MKFS)
-def test_make_filesystem_on_a_disk(fstype, chunk):
+def test_make_filesystem_on_disk(fstype, chunk):
     host = scene.node(1)
     fields = {**MAKE, "fstype": fstype, "label": "scratch", "chunk_kib": chunk}
     # Nothing is wiped: what has appeared on a blank disk is not ours to remove.
@@ -157,13 +157,13 @@ def test_make_filesystem_on_a_disk(fstype, chunk):
 
 
 @pytest.mark.parametrize("blank", [True, False])
-def test_make_filesystem_wipes_only_an_array_over_content_that_may_go(blank):
+def test_make_filesystem_wipes_only_array_over_content_that_may_go(blank):
     host = with_array()
     commands = [call[0] for call in act(host, "make_filesystem", **ON_ARRAY, blank=blank)]
     assert commands == ["mkfs.ext4"] if blank else ["wipefs", "mkfs.ext4"]
 
 
-def test_make_filesystem_finds_the_array_by_its_uuid():
+def test_make_filesystem_finds_array_by_its_uuid():
     host = with_array()
     assert {call[-1] for call in act(host, "make_filesystem", **ON_ARRAY, blank=False)} == {"/dev/md127"}
 
@@ -224,7 +224,7 @@ def test_activate_volume():
     ]
 
 
-def test_mask_unit_moves_a_unit_file_of_its_own_away():
+def test_mask_unit_moves_unit_file_of_its_own_away():
     host = scene.node(1)
     host.machine.unit(scene.PCLUSTER_UNIT)
     calls = act(host, "mask_unit", unit=scene.PCLUSTER_UNIT)
@@ -257,7 +257,7 @@ def test_directory_with_owner_and_mode():
         act(host, "directory", uid=5, gid=None, **fields)
 
 
-def test_the_marker_says_what_it_is():
+def test_marker_says_what_it_is():
     host = scene.node(0)
     act(host, "write_marker", path="/data/EPHEMERAL.txt")
     text = host.machine.files["/data/EPHEMERAL.txt"]
@@ -266,7 +266,7 @@ def test_the_marker_says_what_it_is():
 
 
 @pytest.mark.parametrize(("debian", "path"), [(True, "/etc/mdadm/mdadm.conf.d"), (False, "/etc/mdadm.conf.d")])
-def test_the_array_line_goes_where_the_distribution_reads_it(debian, path):
+def test_array_line_goes_where_distribution_reads_it(debian, path):
     host = scene.node(0)
     if not debian:
         del host.machine.directories["/etc/mdadm"]
@@ -282,7 +282,7 @@ def test_the_array_line_goes_where_the_distribution_reads_it(debian, path):
     ("program", "argv"),
     [("update-initramfs", ["update-initramfs", "-u"]), ("dracut", ["dracut", "--force"])],
 )
-def test_the_initramfs_by_the_distributions_own_tool(program, argv):
+def test_initramfs_by_distributions_own_tool(program, argv):
     host = scene.node(0)
     host.programs = {program}
     assert act(host, "update_initramfs") == [argv]
@@ -291,7 +291,7 @@ def test_the_initramfs_by_the_distributions_own_tool(program, argv):
         act(host, "update_initramfs")
 
 
-def test_the_initramfs_is_rebuilt_only_on_request_and_never_at_boot():
+def test_initramfs_is_rebuilt_only_on_request_and_never_at_boot():
     host = scene.node(2)
     assert "update_initramfs" not in scene.kinds(scene.plan_of(host))
     assert "update_initramfs" not in scene.kinds(scene.plan_of(host, True, update_initramfs=True))
@@ -307,7 +307,7 @@ FAILING = {
 
 
 @pytest.mark.parametrize("name", FAILING)
-def test_a_failing_action_is_named_with_the_tools_own_words(name):
+def test_failing_action_is_named_with_tools_own_words(name):
     command, expected = FAILING[name]
     host = scene.node(2)
     host.failures[command] = (1, "the tool's own words")
@@ -328,7 +328,7 @@ TEARDOWN = {
 
 
 @pytest.mark.parametrize("command", TEARDOWN)
-def test_a_failing_teardown_goes_no_further(command):
+def test_failing_teardown_goes_no_further(command):
     host = scene.node(2)
     scene.foreign_array(host)
     host.failures[command] = (1, "busy")
@@ -339,7 +339,7 @@ def test_a_failing_teardown_goes_no_further(command):
     assert INTENT_PATH not in host.machine.files
 
 
-def test_what_keeps_a_mount_busy_is_named():
+def test_what_keeps_mount_busy_is_named():
     host = scene.node(1)
     host.programs.add("fuser")
     host._do_fuser = lambda args: " 12 345" if args == ["-m", "/mnt"] else pytest.fail(f"fuser {args}")
@@ -349,7 +349,7 @@ def test_what_keeps_a_mount_busy_is_named():
         act(host, "unmount", target="/mnt")
 
 
-def test_a_mount_that_went_with_its_peer_is_gone():
+def test_mount_that_went_with_its_peer_is_gone():
     host = scene.node(1)
     host.failures["umount"] = (32, "umount: /mnt/y: not mounted.")
     act(host, "unmount", target="/mnt/y")
@@ -375,7 +375,7 @@ GHOSTS = [("lvm", "dm-5", ["dmsetup", "remove", "old-dm-5"]), ("raid1", "md5", [
 
 
 @pytest.mark.parametrize(("kind", "name", "command"), GHOSTS)
-def test_what_udev_finds_in_a_new_array_is_stopped_and_wiped(kind, name, command):
+def test_what_udev_finds_in_new_array_is_stopped_and_wiped(kind, name, command):
     host = consented()
     host.on_create = ghost(kind, name)
     scene.run(host, **scene.CONSENT)
@@ -385,7 +385,7 @@ def test_what_udev_finds_in_a_new_array_is_stopped_and_wiped(kind, name, command
 
 
 @pytest.mark.parametrize(("kind", "name", "command"), GHOSTS)
-def test_a_ghost_that_is_busy_at_first_is_stopped_at_the_next_try(kind, name, command):
+def test_ghost_that_is_busy_at_first_is_stopped_at_next_try(kind, name, command):
     host, tries = consented(), []
     host.on_create = ghost(kind, name)
     real = host.run
@@ -405,7 +405,7 @@ def test_a_ghost_that_is_busy_at_first_is_stopped_at_the_next_try(kind, name, co
 
 
 @pytest.mark.parametrize(("kind", "name", "command"), GHOSTS)
-def test_what_appears_on_an_array_of_blank_disks_is_not_stopped(kind, name, command):
+def test_what_appears_on_array_of_blank_disks_is_not_stopped(kind, name, command):
     host = scene.node(2)
     host.on_create = ghost(kind, name)
     with pytest.raises(NodeError, match=f"/dev/md127 has been taken by another program \\({name}\\) since the look"):
@@ -414,7 +414,7 @@ def test_what_appears_on_an_array_of_blank_disks_is_not_stopped(kind, name, comm
     assert not [call for call in host.calls if call[:2] == ["wipefs", "--all"] or call[0].startswith("mkfs")]
 
 
-def test_a_luks_mapping_on_a_new_array_is_no_ghost():
+def test_luks_mapping_on_new_array_is_no_ghost():
     host = consented()
     host.on_create = ghost("crypt", "dm-5")
     with pytest.raises(NodeError, match=r"/dev/md127 has been taken by another program \(dm-5\) since the look"):
@@ -423,7 +423,7 @@ def test_a_luks_mapping_on_a_new_array_is_no_ghost():
     assert "dm-5" in host.machine.devices
 
 
-def test_a_signature_on_an_array_of_blank_disks_is_not_wiped():
+def test_signature_on_array_of_blank_disks_is_not_wiped():
     host = scene.node(2)
     host.on_create = lambda machine, array: machine.sign(array, "xfs", FS, "theirs")
     with pytest.raises(NodeError, match=r"/dev/md127 carries an xfs signature .* that was not there at the look"):
@@ -431,7 +431,7 @@ def test_a_signature_on_an_array_of_blank_disks_is_not_wiped():
     assert [s["label"] for s in host.machine.devices["md127"].signatures] == ["theirs"]
 
 
-def test_data_on_an_array_of_blank_disks_is_kept():
+def test_data_on_array_of_blank_disks_is_kept():
     host = scene.node(2)
     host.on_create = lambda machine, array: machine.write(array, [(1 << 30, 20 << 30)])
     with pytest.raises(NodeError, match=r"/dev/md127 was blank at the look, and now the byte at offset .* is not zero"):
@@ -439,7 +439,7 @@ def test_data_on_an_array_of_blank_disks_is_kept():
     assert not [call for call in host.calls if call[0].startswith("mkfs")]
 
 
-def test_an_array_of_disks_that_nobody_wrote_may_read_as_anything():
+def test_array_of_disks_that_nobody_wrote_may_read_as_anything():
     host = scene.node(2)
     for device in host.machine.devices.values():
         if device.kname in scene.store_names(host):
@@ -451,7 +451,7 @@ def test_an_array_of_disks_that_nobody_wrote_may_read_as_anything():
     assert scene.run(host) == []
 
 
-def test_a_ghost_that_reaches_beyond_the_array_ends_the_run():
+def test_ghost_that_reaches_beyond_array_ends_run():
     host = consented()
     host.machine.ebs("nvme9n1")
     host.on_create = ghost("lvm", "dm-5", ["nvme9n1"])
@@ -460,7 +460,7 @@ def test_a_ghost_that_reaches_beyond_the_array_ends_the_run():
     assert not [call for call in host.calls if call[0] == "dmsetup"]
 
 
-def test_a_ghost_that_does_not_go_ends_the_run_with_wipefs_own_words():
+def test_ghost_that_does_not_go_ends_run_with_wipefs_own_words():
     host = consented()
     host.on_create = ghost("lvm", "dm-5")
     host.failures["dmsetup"] = (1, "Device or resource busy")
@@ -514,7 +514,7 @@ APPEARED = {
 
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
 @pytest.mark.parametrize("name", APPEARED)
-def test_what_appears_after_the_look_is_refused_and_kept(name, layout):
+def test_what_appears_after_look_is_refused_and_kept(name, layout):
     host = scene.node(2)
     appear, expected = APPEARED[name]
     write = host.write_text
@@ -546,7 +546,7 @@ def test_as_much_as_erasing_signatures_writes_is_no_data(layout):
 
 
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
-def test_what_an_interrupted_run_wrote_counts_from_the_look(layout):
+def test_what_interrupted_run_wrote_counts_from_look(layout):
     host = scene.node(2)
     host.killed_before = "mdadm --create" if layout == "raid0" else "mkfs"
     with pytest.raises(KeyboardInterrupt):
@@ -556,7 +556,7 @@ def test_what_an_interrupted_run_wrote_counts_from_the_look(layout):
     assert "make_filesystem" in scene.run(host, layout=layout)
 
 
-def test_a_blank_disk_beside_content_that_may_go_is_proved_again():
+def test_blank_disk_beside_content_that_may_go_is_proved_again():
     host = scene.node(2)
     host.machine.sign("nvme2n1", "ext4", FS)
     write = host.write_text
@@ -571,7 +571,7 @@ def test_a_blank_disk_beside_content_that_may_go_is_proved_again():
         scene.run(host, **scene.CONSENT)
 
 
-def test_a_disk_that_udev_looks_at_is_tried_again():
+def test_disk_that_udev_looks_at_is_tried_again():
     host = scene.node(2)
     host.machine.devices["nvme2n1"].held = True
     real = host.sleep
@@ -585,7 +585,7 @@ def test_a_disk_that_udev_looks_at_is_tried_again():
     assert host.clock == 1.0
 
 
-def test_a_disk_that_stays_open_ends_the_run():
+def test_disk_that_stays_open_ends_run():
     host = scene.node(2)
     host.machine.devices["nvme2n1"].held = True
     with pytest.raises(NodeError, match="/dev/nvme2n1 has been taken by another program since the look"):
@@ -593,7 +593,7 @@ def test_a_disk_that_stays_open_ends_the_run():
     assert host.clock == 2.0
 
 
-def test_every_disk_is_held_while_the_last_is_looked_at(monkeypatch):
+def test_every_disk_is_held_while_last_is_looked_at(monkeypatch):
     host = scene.node(4)
     held = []
     monkeypatch.setattr(blank, "prove", lambda *args: held.append(list(host.held)) or {"proof": "zeros"})
@@ -603,7 +603,7 @@ def test_every_disk_is_held_while_the_last_is_looked_at(monkeypatch):
     assert held == [devices] * 4
 
 
-def test_a_disk_is_proved_blank_again_at_other_places(monkeypatch):
+def test_disk_is_proved_blank_again_at_other_places(monkeypatch):
     host, seeds = scene.node(1), []
     real = blank.places
     monkeypatch.setattr(blank, "places", lambda size, seed: seeds.append(seed) or real(size, seed))
@@ -637,12 +637,12 @@ STEPS = {
 
 
 @pytest.mark.parametrize("action", STEPS)
-def test_udev_is_waited_for_after_a_step(action):
+def test_udev_is_waited_for_after_step(action):
     make, fields = STEPS[action]
     host = make()
     act(host, action, **fields)
     assert host.calls[-1] == SETTLE
-    # A slow udev is no failure.
+    # A slow udev is not a failure.
     host = make()
     host.failures["udevadm"] = (1, "")
     act(host, action, **fields)
@@ -652,7 +652,7 @@ def test_udev_is_waited_for_after_a_step(action):
     assert SETTLE not in host.calls
 
 
-def test_wipe_stops_an_array_that_udev_puts_together_as_it_wipes():
+def test_wipe_stops_array_that_udev_puts_together_as_it_wipes():
     host = with_array()
     known = [{key: s[key] for key in ("type", "uuid")} for s in host.machine.devices["nvme1n1"].signatures]
     host.run(["mdadm", "--stop", "/dev/md127"])
@@ -675,7 +675,7 @@ def test_wipe_stops_an_array_that_udev_puts_together_as_it_wipes():
     assert host.machine.devices["nvme1n1"].signatures == []
 
 
-def test_wipe_refuses_a_signature_that_it_does_not_know():
+def test_wipe_refuses_signature_that_it_does_not_know():
     host = scene.node(1)
     host.machine.sign("nvme1n1", "ext4", FS)
     host.machine.sign("nvme1n1", "crypto_LUKS", fs_uuid("new"))
@@ -685,7 +685,7 @@ def test_wipe_refuses_a_signature_that_it_does_not_know():
     assert len(host.machine.devices["nvme1n1"].signatures) == 2
 
 
-def test_wipe_refuses_a_disk_that_was_taken():
+def test_wipe_refuses_disk_that_was_taken():
     host = scene.node(1)
     luks(host.machine)
     known = [{"type": "crypto_LUKS", "uuid": FS}]
@@ -701,7 +701,7 @@ def test_stop_array_refuses_another_array():
 
 
 @pytest.mark.parametrize("change", [{"members": ["nvme1n1"]}, {"volumes": []}, {"volumes": ["lv_ephemeral", "more"]}])
-def test_a_volume_group_that_has_changed_is_not_removed(change):
+def test_volume_group_that_has_changed_is_not_removed(change):
     host = scene.node(2)
     host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host))
     with pytest.raises(NodeError, match=r"the volume group vg.01 has changed since the look .*nothing was removed"):
@@ -723,7 +723,7 @@ def test_both_inactive_halves_are_stopped_before_assembly(mapped):
     assert array_device(host, UUID) == "/dev/md127"
 
 
-def test_an_array_that_was_started_meanwhile_is_not_stopped():
+def test_array_that_was_started_meanwhile_is_not_stopped():
     host = with_array()
     with pytest.raises(NodeError, match="/dev/md127 has been started since the look: nothing was stopped; run again"):
         act(host, "assemble_array", name="fast", uuid=UUID, devices=[])
@@ -743,7 +743,7 @@ def late(host, seconds, attribute, before=None):
 
 @pytest.mark.parametrize(("attribute", "before"), [("md/array_state", None), ("size", None), ("size", "0\n")])
 @pytest.mark.parametrize("action", ["create_array", "assemble_array"])
-def test_a_late_array_is_waited_for(action, attribute, before):
+def test_late_array_is_waited_for(action, attribute, before):
     host = scene.node(2)
     if action == "assemble_array":
         host.machine.stopped_array(scene.store_names(host), UUID)
@@ -753,7 +753,7 @@ def test_a_late_array_is_waited_for(action, attribute, before):
     assert host.calls[-1] == SETTLE
 
 
-def test_an_array_that_the_kernel_does_not_list_yet_is_waited_for():
+def test_array_that_kernel_does_not_list_yet_is_waited_for():
     host = scene.node(2)
     real = host.listdir
     host.listdir = lambda path: [name for name in real(path) if host.clock >= 2 or not name.startswith("md")]
@@ -761,7 +761,7 @@ def test_an_array_that_the_kernel_does_not_list_yet_is_waited_for():
     assert 2 <= host.clock < 3
 
 
-def test_an_array_that_never_appears_ends_the_run():
+def test_array_that_never_appears_ends_run():
     host = scene.node(2)
     late(host, 99, "size")
     with pytest.raises(NodeError, match=f"30 seconds later the array {UUID} does not run: look with 'cat /proc/mdst"):
@@ -769,7 +769,7 @@ def test_an_array_that_never_appears_ends_the_run():
     assert 30 <= host.clock < 31
 
 
-def test_the_device_node_of_an_array_is_waited_for():
+def test_device_node_of_array_is_waited_for():
     host = scene.node(2)
     real = host.exists
     host.exists = lambda path: real(path) and not (path == "/dev/md127" and host.clock < 2)
@@ -787,7 +787,7 @@ def test_raid0_is_loaded_first(action, text):
     assert [call[:2] for call in act(host, action, **CREATE)] == [["modprobe", "raid0"], ["mdadm", f"--{action[:-6]}"]]
 
 
-def test_a_kernel_without_raid0_is_named():
+def test_kernel_without_raid0_is_named():
     host = scene.node(2)
     del host.machine.files["/proc/mdstat"]
     host.failures["modprobe"] = (1, "modprobe: FATAL: Module raid0 not found in directory /lib/modules/6.1.0")
@@ -797,7 +797,7 @@ def test_a_kernel_without_raid0_is_named():
 
 
 @pytest.mark.parametrize("state", ["activating/start", "active/running", "reloading/reload"])
-def test_a_unit_at_work_is_waited_for_and_not_restarted(state):
+def test_unit_at_work_is_waited_for_and_not_restarted(state):
     host = scene.node(1)
     host.states[scene.PCLUSTER_UNIT] = [state, state, "active/exited"]
     calls = act(host, "start_unit", unit=scene.PCLUSTER_UNIT)
@@ -805,7 +805,7 @@ def test_a_unit_at_work_is_waited_for_and_not_restarted(state):
     assert host.clock == 0.5
 
 
-def test_a_parent_that_exists_keeps_its_owner_and_mode():
+def test_parent_that_exists_keeps_its_owner_and_mode():
     host = scene.converged(2, directories=[{"path": "team/cache/hf"}])
     host.machine.directories["/data/team"] = {"mode": "2775", "uid": 1000, "gid": 1000}
     assert scene.run(host, directories=[{"path": "team/cache/hf"}]) == []
@@ -816,20 +816,20 @@ def test_a_parent_that_exists_keeps_its_owner_and_mode():
     assert host.machine.directories["/data/team"] == {"mode": "0755", "uid": 0, "gid": 0}
 
 
-def test_a_lost_array_is_told():
+def test_lost_array_is_reported():
     fields = {"device": None, "array_uuid": UUID, "fs_uuid": FS, "fstype": "ext4", "target": "/data"}
     with pytest.raises(NodeError, match=f"the array {UUID} is not running: look with 'cat /proc/mdstat'"):
         act(scene.node(2), "mount", options=[], **fields)
 
 
-def test_a_file_that_cannot_be_written_is_told():
+def test_file_that_cannot_be_written_is_reported():
     host = scene.node(2)
     host.write_text = lambda path, text, mode=0o644: (n for n in ()).throw(OSError(28, "No space left on device"))
     with pytest.raises(NodeError, match=r"write intent create failed: .*No space left on device"):
         scene.run(host)
 
 
-def test_an_array_is_found_by_uuid_whatever_its_name_and_never_by_nothing():
+def test_array_is_found_by_uuid_whatever_its_name_and_never_by_nothing():
     host = with_array()
     assert array_device(host, SPELLED) == array_device(host, UUID) == "/dev/md127"
     assert array_device(host, "f" * 32) is None
@@ -837,7 +837,7 @@ def test_an_array_is_found_by_uuid_whatever_its_name_and_never_by_nothing():
     assert array_device(host, "") is None
 
 
-def test_every_action_that_a_plan_can_have_can_be_carried_out():
+def test_every_action_that_plan_can_have_can_be_carried_out():
     assert set(PROGRAMS) <= set(ACTIONS)
     planned = set()
     for prepare in (scene.foreign_array, lambda host: scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")):
@@ -857,7 +857,7 @@ def test_nothing_is_taken_apart_that_cannot_be_made_again(missing):
     assert host.changes() == []
 
 
-def test_only_what_the_actions_need_is_asked_for():
+def test_only_what_actions_need_is_asked_for():
     host = scene.node(1)
     host.programs = {"mount"}
     require_programs(host, [{"action": "mount"}, {"action": "directory"}])
@@ -872,11 +872,11 @@ def test_only_what_the_actions_need_is_asked_for():
         ({"action": "write_record"}, "write record"),
     ],
 )
-def test_an_action_as_a_person_would_say_it(action, text):
+def test_action_as_person_would_say_it(action, text):
     assert describe(action) == text
 
 
-def test_a_disk_that_shrank_to_nothing_after_the_look_is_refused():
+def test_disk_that_shrank_to_nothing_after_look_is_refused():
     host = scene.node(2)
     host.machine.devices["nvme1n1"].size = 0
     with pytest.raises(NodeError, match="/dev/nvme1n1 was blank at the look, and now nothing can be read of it"):

@@ -30,7 +30,7 @@ def proof_of(host, number=1):
 
 
 @pytest.mark.parametrize("size", [*SIZES, 4096, MIB, 3 * MIB, 64 * TIB])
-def test_samples_are_bounded_and_inside_the_disk(size):
+def test_samples_are_bounded_and_inside_disk(size):
     places = blank.places(size, "seed")
     assert len(places) <= blank.MAX_READS == 64
     assert sum(length for _offset, length in places) <= blank.MAX_BYTES == 2 * MIB
@@ -70,14 +70,14 @@ def test_samples_cover_every_superblock(name, size):
     assert covered(size, SUPERBLOCKS[name](size), 512), SUPERBLOCKS[name](size)
 
 
-def test_samples_cover_the_groups_of_a_large_xfs():
+def test_samples_cover_groups_of_large_xfs():
     # Beyond 4 TiB mkfs.xfs takes groups of 1 TiB less one block.
     assert covered(7500 * 10**9, TIB - 4096, 512)
     assert covered(7500 * 10**9, 2 * (TIB - 4096), 512)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_samples_are_spread_over_the_whole_disk_by_the_seed(size):
+def test_samples_are_spread_over_whole_disk_by_seed(size):
     first, second = set(blank.places(size, "one")), set(blank.places(size, "two"))
     assert blank.places(size, "one") == blank.places(size, "one")
     assert len(first - second) > 20
@@ -86,7 +86,7 @@ def test_samples_are_spread_over_the_whole_disk_by_the_seed(size):
     assert max(b - a for a, b in zip(ends, [*ends[1:], size])) <= 2 * (size // 30) + MIB
 
 
-def test_a_zero_disk_is_blank_by_its_samples():
+def test_zero_disk_is_blank_by_its_samples():
     assert proof_of(scene.node(1)) == {
         "proof": "zeros",
         "offset": None,
@@ -96,7 +96,7 @@ def test_a_zero_disk_is_blank_by_its_samples():
     }
 
 
-def test_the_first_byte_that_is_not_zero_is_named():
+def test_first_byte_that_is_not_zero_is_named():
     host = scene.node(1)
     host.machine.write("nvme1n1", [(5 * 128 * MIB + 100, 8)])
     proof = proof_of(host)
@@ -120,7 +120,7 @@ def launched(host, born=BOOT + 5):
 
 
 @pytest.mark.parametrize("text", ["", "1 2 3", "a b c d e f g h i j k", " ".join(["0"] * 17)])
-def test_a_damaged_counter_proves_nothing(text):
+def test_damaged_counter_proves_nothing(text):
     host = launched(dirty(scene.node(1)))
     real = host.machine.sysfs
     host.machine.sysfs = lambda kname, end: text if end == "stat" else real(kname, end)
@@ -128,14 +128,14 @@ def test_a_damaged_counter_proves_nothing(text):
 
 
 @pytest.mark.parametrize("text", ["0", "", None])
-def test_a_counter_that_was_turned_off_later_proves_nothing(text):
+def test_counter_that_was_turned_off_later_proves_nothing(text):
     host = launched(dirty(scene.node(1)))
     real = host.machine.sysfs
     host.machine.sysfs = lambda kname, end: text if end == "queue/iostats" else real(kname, end)
     assert proof_of(host)["proof"] is None
 
 
-def test_with_a_superblock_left_out_only_zeros_prove():
+def test_with_superblock_left_out_only_zeros_prove():
     host = launched(scene.node(1))
     disk = {"kname": "nvme1n1", "serial": "AWS0001"}
     superblock = FakeDevice(100 * GIB, [(4096, 8192)])
@@ -148,23 +148,23 @@ def test_with_a_superblock_left_out_only_zeros_prove():
     assert min(offset for offset, _length in data.reads) >= MIB
 
 
-def test_a_disk_of_no_samples_is_not_blank():
+def test_disk_of_no_samples_is_not_blank():
     assert blank.prove(scene.node(1), FakeDevice(4096), {"kname": "x", "serial": "y"}, "s", MIB)["proof"] is None
 
 
-def test_a_disk_of_size_0_is_not_blank():
+def test_disk_of_size_0_is_not_blank():
     assert blank.places(0, "s") == []
     assert blank.prove(scene.node(1), FakeDevice(0), None, "s")["proof"] is None
 
 
-def test_an_unreadable_disk_proves_nothing():
+def test_unreadable_disk_proves_nothing():
     host = launched(scene.node(1))
     host.machine.devices["nvme1n1"].bad = True
     assert proof_of(host) is None
     assert "cannot be read for signatures, so nothing proves it blank" in scene.refusal(host)
 
 
-def test_a_disk_with_a_signature_is_not_read():
+def test_disk_with_signature_is_not_read():
     host = scene.converged(4)
     assert [disk["blank"] for disk in block.gather(host)["disks"]] == [None] * 5
 
@@ -179,7 +179,7 @@ REFUSED = (
 
 @pytest.mark.parametrize("at_boot", [False, True])
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
-def test_data_without_a_signature_is_refused(at_boot, layout):
+def test_data_without_signature_is_refused(at_boot, layout):
     host = scene.node(2)
     host.machine.write("nvme1n1", [(8 * MIB, 4096)])
     assert scene.refusal(host, at_boot, layout=layout) == REFUSED
@@ -192,7 +192,7 @@ def written(host, sectors):
     return host
 
 
-def test_zeros_prove_nothing_of_what_was_written_between_the_samples():
+def test_zeros_prove_nothing_of_what_was_written_between_samples():
     host = written(scene.node(2), blank.WRITTEN_LIMIT + 1)
     text = scene.refusal(host)
     assert "sampled reads are zero, but 32769 sectors were written to it in this boot" in text
@@ -200,11 +200,11 @@ def test_zeros_prove_nothing_of_what_was_written_between_the_samples():
     assert scene.plan_of(host, **scene.CONSENT).situation == "rebuild"
 
 
-def test_what_erases_signatures_leaves_the_disk_blank():
+def test_what_erases_signatures_leaves_disk_blank():
     assert scene.plan_of(written(scene.node(2), blank.WRITTEN_LIMIT)).situation == "fresh"
 
 
-def test_what_an_interrupted_run_wrote_is_its_own():
+def test_what_interrupted_run_wrote_is_its_own():
     host = scene.node(2)
     host.killed_before = "mkfs.ext4 .* /dev/nvme2n1"
     with pytest.raises(KeyboardInterrupt):

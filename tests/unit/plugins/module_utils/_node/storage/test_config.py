@@ -94,7 +94,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_wrong_setting_is_one_sentence(name):
+def test_wrong_setting_is_one_sentence(name):
     options, expected = REFUSED[name]
     with pytest.raises(NodeError) as refused:
         parse_config(options)
@@ -102,7 +102,7 @@ def test_a_wrong_setting_is_one_sentence(name):
     assert "\n" not in str(refused.value)
 
 
-def test_the_defaults_are_those_of_the_argument_spec():
+def test_defaults_are_those_of_argument_spec():
     given = parse_config({key: spec.get("default") for key, spec in ARGUMENT_SPEC.items()})
     assert given == parse_config({}) == StorageConfig()
 
@@ -115,7 +115,7 @@ def test_the_defaults_are_those_of_the_argument_spec():
     ],
 )
 @pytest.mark.parametrize("given", [{}, {"mount_options": None}, {"mount_options": []}])
-def test_mount_options_follow_the_filesystem(fstype, expected, given):
+def test_mount_options_follow_filesystem(fstype, expected, given):
     assert parse_config({"fstype": fstype, **given}).mount_options == expected
 
 
@@ -128,21 +128,21 @@ def test_both_switches_are_needed_to_destroy(existing, safe_mode, expected):
 
 
 @pytest.mark.parametrize("null", ["safe_mode", "existing", "layout", "devices", "directories"])
-def test_null_means_the_default(null):
+def test_null_means_default(null):
     assert parse_config({null: None}) == StorageConfig()
 
 
 @pytest.mark.parametrize("mode", ["0755", "755", "2775", "1777", "0700"])
-def test_modes_that_let_nobody_delete_the_others_files(mode):
+def test_modes_that_let_nobody_delete_others_files(mode):
     assert parse_config({"mode": mode}).mode == mode
 
 
-def test_an_entry_without_options_has_the_defaults():
+def test_entry_without_options_has_defaults():
     (directory,) = parse_config({"directories": [{"path": "a/b", "mode": None}]}).directories
     assert (directory.path, directory.owner, directory.mode, directory.per_user) == ("a/b", "root", "0755", False)
 
 
-def test_the_text_for_the_boot_unit_reads_back_as_the_same_configuration():
+def test_text_for_boot_unit_reads_back_as_same_configuration():
     config = parse_config(
         {
             "devices": ["/dev/a"],

@@ -221,6 +221,6 @@ def test_no_run_changes_what_is_somebody_elses(part):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(100))
-def test_no_run_of_a_hundred_thousand_changes_what_is_somebody_elses(part):
+def test_no_run_of_hundred_thousand_changes_what_is_somebody_elses(part):
     for seed in range(10_000 + part * 1000, 10_000 + (part + 1) * 1000):
         check(seed)

@@ -22,7 +22,7 @@ def record_of(host):
     return json.loads(host.machine.files[RECORD_PATH])
 
 
-def test_a_recorded_node_that_is_as_wanted_needs_nothing():
+def test_recorded_node_that_is_as_wanted_needs_nothing():
     host = RecordedHost("debian-13-raid0")
     facts, plan = storage.survey(host, scene.config())
     assert (plan.situation, plan.state, plan.owner, plan.actions) == ("intact", "intact", "ours", [])
@@ -30,7 +30,7 @@ def test_a_recorded_node_that_is_as_wanted_needs_nothing():
     assert facts["record"]["serials"] == [claim.disk["serial"] for claim in plan.claims]
 
 
-def test_without_its_record_the_recorded_array_is_somebody_elses():
+def test_without_its_record_recorded_array_is_somebody_elses():
     host = RecordedHost("debian-13-raid0")
     del host.files[RECORD_PATH]
     plan = storage.survey(host, scene.config())[1]
@@ -38,7 +38,7 @@ def test_without_its_record_the_recorded_array_is_somebody_elses():
     assert "/dev/nvme1n1 (AWS010000) is mounted on /data, is held by md127" in plan.refusals[0]
 
 
-def test_a_recorded_node_with_blank_disks_gets_its_volume_in_serial_order():
+def test_recorded_node_with_blank_disks_gets_its_volume_in_serial_order():
     host = RecordedHost("debian-13-blank")
     facts, plan = storage.survey(host, scene.config())
     assert (plan.situation, plan.refusals, facts["instance_type"]) == ("fresh", [], "trn2.48xlarge")
@@ -47,13 +47,13 @@ def test_a_recorded_node_with_blank_disks_gets_its_volume_in_serial_order():
     assert create["devices"] == ["/dev/nvme2n1", "/dev/nvme5n1", "/dev/nvme4n1", "/dev/nvme3n1"]
 
 
-def test_the_whole_run_holds_the_lock():
+def test_whole_run_holds_lock():
     host = scene.node(2)
     scene.run(host)
     assert host.locks == [LOCK_PATH]
 
 
-def test_a_look_writes_nothing():
+def test_look_writes_nothing():
     host = scene.node(4)
     scene.plan_of(host)
     storage.dry_run(host, scene.config())
@@ -61,7 +61,7 @@ def test_a_look_writes_nothing():
     assert RECORD_PATH not in host.machine.files
 
 
-def test_a_dry_run_raises_what_the_run_would():
+def test_dry_run_raises_what_run_would():
     host = scene.node(2)
     scene.foreign_array(host)
     with pytest.raises(storage.RefusedError) as refused:
@@ -69,7 +69,7 @@ def test_a_dry_run_raises_what_the_run_would():
     assert refused.value.plan.refusals == [str(refused.value)]
 
 
-def test_a_disk_that_comes_back_makes_the_volume_whole_again():
+def test_disk_that_comes_back_makes_volume_whole_again():
     host = scene.converged(4)
     host.machine.unmount("/data")
     host.run(["mdadm", "--stop", "/dev/md127"])
@@ -81,7 +81,7 @@ def test_a_disk_that_comes_back_makes_the_volume_whole_again():
     assert (record_of(host)["state"], record_of(host)["reason"]) == ("intact", "")
 
 
-def test_a_foreign_node_says_so_at_boot_without_knowing_more():
+def test_foreign_node_says_so_at_boot_without_knowing_more():
     host = scene.node(2)
     scene.foreign_array(host)
     with pytest.raises(storage.RefusedError):
@@ -91,7 +91,7 @@ def test_a_foreign_node_says_so_at_boot_without_knowing_more():
     scene.refusal(host)
 
 
-def test_the_service_of_an_image_is_asked_once_and_its_volume_used():
+def test_service_of_image_is_asked_once_and_its_volume_used():
     host = scene.node(2)
     host.machine.unit(scene.PCLUSTER_UNIT)
     host.on_start[scene.PCLUSTER_UNIT] = lambda machine: (
@@ -106,7 +106,7 @@ def test_the_service_of_an_image_is_asked_once_and_its_volume_used():
     assert len([call for call in host.calls if call[:2] == ["systemctl", "restart"]]) == 1
 
 
-def test_an_array_gets_another_uuid_each_time_and_a_filesystem_the_same():
+def test_array_gets_another_uuid_each_time_and_filesystem_same():
     host = scene.node(2)
     first = storage.context_for(storage.look(host, scene.config()))
     scene.run(host)
@@ -120,7 +120,7 @@ def test_an_array_gets_another_uuid_each_time_and_a_filesystem_the_same():
 @pytest.mark.parametrize("path", [RECORD_PATH, INTENT_PATH])
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '"x"', '{"volumes": 3}', '{"serials": [{}]}', "\x00\xff"])
 @pytest.mark.parametrize("disks", ["blank", "foreign"])
-def test_no_text_in_the_papers_leads_to_destruction_or_a_traceback(path, text, disks):
+def test_no_text_in_papers_leads_to_destruction_or_traceback(path, text, disks):
     host = scene.node(2)
     host.machine.files[path] = text
     if disks == "foreign":
@@ -132,7 +132,7 @@ def test_no_text_in_the_papers_leads_to_destruction_or_a_traceback(path, text, d
         assert scene.run(host) == []
 
 
-def test_a_look_without_root_says_so_instead_of_calling_the_disks_foreign():
+def test_look_without_root_says_so_instead_of_calling_disks_foreign():
     host = scene.converged(2)
     host.is_root = lambda: False
     with pytest.raises(storage.NodeError, match="only root can look at the disks"):

@@ -24,7 +24,7 @@ def disks_of(host):
     return {disk["kname"]: disk for disk in block.gather(host)["disks"]}
 
 
-def test_a_recorded_node_with_a_mounted_array():
+def test_recorded_node_with_mounted_array():
     facts = block.gather(RecordedHost("debian-13-raid0"))
     kinds = {disk["kname"]: disk["kind"] for disk in facts["disks"]}
     stores = {f"nvme{number}n1": "instance_store" for number in (1, 2, 3, 4)}
@@ -53,7 +53,7 @@ def test_a_recorded_node_with_a_mounted_array():
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_look_is_the_same_whatever_the_lsblk(shape):
+def test_look_is_same_whatever_lsblk(shape):
     hosts = [scene.node(4, shape), scene.node(4, "2.39")]
     for host in hosts:
         scene.foreign_array(host)
@@ -63,7 +63,7 @@ def test_the_look_is_the_same_whatever_the_lsblk(shape):
     assert looks[0]["disks"][1]["mounts"] == ["/mnt/again", "/mnt/theirs"]
 
 
-def test_the_kind_comes_from_the_controllers_model_in_sysfs_and_from_nothing_else():
+def test_kind_comes_from_controllers_model_in_sysfs_and_from_nothing_else():
     host = scene.node(0)
     host.machine.add("nvme1n1", "disk", model=f"{INSTANCE_STORE} v2", serial="AWS1")
     host.machine.add("xvdb", "disk")
@@ -72,12 +72,12 @@ def test_the_kind_comes_from_the_controllers_model_in_sysfs_and_from_nothing_els
     assert kinds == {"nvme0n1": "ebs", "nvme1n1": "other", "xvdb": "other", "nvme2n1": "instance_store"}
 
 
-def test_the_serial_and_model_are_stripped_of_their_padding():
+def test_serial_and_model_are_stripped_of_their_padding():
     disk = disks_of(scene.node(1))["nvme1n1"]
     assert (disk["serial"], disk["model"]) == ("AWS0001", INSTANCE_STORE)
 
 
-def test_hidden_paths_of_a_multipath_disk_are_no_disks_of_their_own():
+def test_hidden_paths_of_multipath_disk_are_no_disks_of_their_own():
     host = scene.node(1)
     host.machine.add("nvme1c1n1", "disk", model=INSTANCE_STORE, serial="AWS0001", hidden=True)
     tree = json.loads(host.machine.lsblk())["blockdevices"]
@@ -86,20 +86,20 @@ def test_hidden_paths_of_a_multipath_disk_are_no_disks_of_their_own():
     assert sorted(disks_of(host)) == ["nvme0n1", "nvme1n1"]
 
 
-def test_a_file_where_the_device_node_should_be_proves_nothing():
+def test_file_where_device_node_should_be_proves_nothing():
     host = scene.node(1)
     host.machine.devices["nvme1n1"].openable = False
     assert disks_of(host)["nvme1n1"]["claimed"] is None
 
 
-def test_a_loop_device_on_the_raw_disk_holds_it():
+def test_loop_device_on_raw_disk_holds_it():
     host = scene.node(2)
     host.machine.add("loop0", "loop", loop="/dev/nvme1n1", number="7:0")
     host.machine.add("loop1", "loop", loop="/var/lib/image.img", number="7:1")
     assert [disk["holders"] for disk in disks_of(host).values()] == [[], ["loop0"], []]
 
 
-def test_a_loop_device_holds_the_disk_whose_node_lies_elsewhere():
+def test_loop_device_holds_disk_whose_node_lies_elsewhere():
     host = scene.node(2)
     host.machine.nodes["/srv/planted"] = host.machine.devices["nvme2n1"].number
     host.machine.add("loop0", "loop", loop="/srv/planted", number="7:0")
@@ -107,7 +107,7 @@ def test_a_loop_device_holds_the_disk_whose_node_lies_elsewhere():
     assert "(AWS0002) is held by loop0" in scene.refusal(host)
 
 
-def test_a_loop_device_that_does_not_answer_is_told_by_its_path():
+def test_loop_device_that_does_not_answer_is_reported_by_its_path():
     host = scene.node(1)
     host.machine.add("loop0", "loop", loop="/dev/disk/by-id/x", number="7:0")
     host.machine.links["/dev/disk/by-id/x"] = "/dev/nvme1n1"
@@ -115,7 +115,7 @@ def test_a_loop_device_that_does_not_answer_is_told_by_its_path():
     assert disks_of(host)["nvme1n1"]["holders"] == ["loop0"]
 
 
-def test_only_swap_on_a_device_is_swap_on_the_disk():
+def test_only_swap_on_device_is_swap_on_disk():
     host = scene.node(2)
     host.machine.swap_on("/var/nvme2n1")
     host.machine.swap_on("/dev/disk/by-uuid/1234")
@@ -123,7 +123,7 @@ def test_only_swap_on_a_device_is_swap_on_the_disk():
     assert [disk["swap"] for disk in disks_of(host).values()] == [[], ["/dev/nvme1n1"], []]
 
 
-def test_a_btrfs_mount_is_found_by_its_source_since_its_number_is_anonymous():
+def test_btrfs_mount_is_found_by_its_source_since_its_number_is_anonymous():
     host = scene.node(2)
     host.machine.mount("nvme1n1", "/mnt/b", "btrfs", root="/@")
     tree = scene.node(2).machine.lsblk()
@@ -131,7 +131,7 @@ def test_a_btrfs_mount_is_found_by_its_source_since_its_number_is_anonymous():
     assert disks_of(host)["nvme1n1"]["mounts"] == ["/mnt/b"]
 
 
-def test_mounts_of_network_filesystems_are_kept_without_a_device():
+def test_mounts_of_network_filesystems_are_kept_without_device():
     host = scene.node(1)
     host.machine.mount(None, "/data", "lustre", source="10.0.0.1@tcp:/abc")
     assert [(m["target"], m["kname"]) for m in block.gather(host)["mounts"]] == [("/", "nvme0n1p1"), ("/data", None)]
@@ -149,7 +149,7 @@ def test_partitions_and_what_holds_them():
     assert (disk["pttype"], disk["claimed"]) == ("gpt", True)
 
 
-def test_one_unreadable_disk_does_not_hide_the_signatures_of_the_others():
+def test_one_unreadable_disk_does_not_hide_signatures_of_others():
     host = scene.node(3)
     host.machine.devices["nvme2n1"].readable = False
     host.machine.sign("nvme3n1", "ext4", fs_uuid("x"))
@@ -158,7 +158,7 @@ def test_one_unreadable_disk_does_not_hide_the_signatures_of_the_others():
     assert [s["type"] for s in disks["nvme3n1"]["signatures"]] == ["ext4"]
 
 
-def test_a_signature_that_wipefs_puts_nowhere_speaks_against_every_disk():
+def test_signature_that_wipefs_puts_nowhere_speaks_against_every_disk():
     host = scene.node(2)
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))
     host.machine.devices["nvme1n1"].name = "renamed"
@@ -167,7 +167,7 @@ def test_a_signature_that_wipefs_puts_nowhere_speaks_against_every_disk():
     assert [disk["readable"] for disk in disks_of(host).values()] == [True, False, False]
 
 
-def test_wipefs_is_asked_about_everything_on_the_instance_store_and_nothing_else():
+def test_wipefs_is_asked_about_everything_on_instance_store_and_nothing_else():
     host = scene.node(2)
     scene.foreign_array(host)
     block.gather(host)
@@ -181,7 +181,7 @@ def test_no_instance_store_no_question():
     assert [call[0] for call in host.calls] == ["lsblk"]
 
 
-def test_an_inactive_array_is_seen_though_lsblk_leaves_it_out():
+def test_inactive_array_is_seen_though_lsblk_leaves_it_out():
     host = scene.node(2)
     scene.foreign_array(host, state="inactive")
     host.machine.mounts.pop()
@@ -195,7 +195,7 @@ def test_an_inactive_array_is_seen_though_lsblk_leaves_it_out():
     ("others", "state", "known"),
     [(0, "inactive", True), (1, "inactive", False), (2, "inactive", False), (0, "clean", False)],
 )
-def test_an_array_that_mdadm_has_no_map_of_is_known_by_members(others, state, known):
+def test_array_that_mdadm_has_no_map_of_is_known_by_members(others, state, known):
     """Of none, one and both members the superblock is another array's."""
     host = scene.node(2)
     scene.foreign_array(host, state=state, shows_uuid=False)
@@ -205,14 +205,14 @@ def test_an_array_that_mdadm_has_no_map_of_is_known_by_members(others, state, kn
     assert array["uuid"] == (scene.FOREIGN_ARRAY if known else None)
 
 
-def test_an_array_over_a_member_without_superblock_is_unknown():
+def test_array_over_member_without_superblock_is_unknown():
     host = scene.node(2)
     scene.foreign_array(host, state="inactive", shows_uuid=False)
     host.machine.devices[scene.store_names(host)[1]].md = {}
     assert [array["uuid"] for array in block.gather(host)["arrays"]] == [None]
 
 
-def test_a_node_that_a_stopped_array_left_behind_is_no_array():
+def test_node_that_stopped_array_left_behind_is_no_array():
     host = scene.node(2)
     host.machine.add(
         "md5", "raid0", number="9:5", md={"uuid": "b" * 32, "level": "raid0", "chunk_kib": 0, "raid_devices": 0}
@@ -220,7 +220,7 @@ def test_a_node_that_a_stopped_array_left_behind_is_no_array():
     assert block.gather(host)["arrays"] == []
 
 
-def test_an_array_is_known_by_mdadm_where_sysfs_has_no_uuid():
+def test_array_is_known_by_mdadm_where_sysfs_has_no_uuid():
     host = scene.node(2)
     scene.foreign_array(host)
     sysfs = host.machine.sysfs
@@ -236,7 +236,7 @@ def test_without_mdadm_sysfs_is_enough():
     assert (facts["arrays"][0]["uuid"], facts["disks"][1]["md"]) == (scene.FOREIGN_ARRAY, None)
 
 
-def test_members_outside_the_instance_store_are_named_with_what_they_belong_to():
+def test_members_outside_instance_store_are_named_with_what_they_belong_to():
     host = scene.node(2)
     disk = host.machine.ebs("nvme9n1")
     host.machine.stopped_array(["nvme1n1", disk.kname], "c" * 32)
@@ -247,7 +247,7 @@ def test_members_outside_the_instance_store_are_named_with_what_they_belong_to()
     ]
 
 
-def test_a_volume_group_is_shown_with_all_its_members():
+def test_volume_group_is_shown_with_all_its_members():
     host = scene.node(2)
     host.machine.ebs("nvme9n1")
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch", ["nvme9n1"])
@@ -258,7 +258,7 @@ def test_a_volume_group_is_shown_with_all_its_members():
     assert (volume["filesystem"]["type"], volume["mounts"], volume["active"]) == ("ext4", ["/scratch"], True)
 
 
-def test_a_volume_group_without_volumes_and_one_with_a_missing_disk():
+def test_volume_group_without_volumes_and_one_with_missing_disk():
     host = scene.node(2)
     host.machine.volume("vg.01", "", ["nvme1n1", "nvme2n1"])
     host.machine.groups["vg.01"]["members"].append("nvme7n1")
@@ -274,21 +274,21 @@ def test_lvm_elsewhere_is_nobodys_business():
 
 
 @pytest.mark.parametrize("program", ["lsblk", "wipefs"])
-def test_a_missing_tool_is_one_sentence(program):
+def test_missing_tool_is_one_sentence(program):
     host = scene.node(1)
     host.programs.discard(program)
     with pytest.raises(NodeError, match=f"looked for {program} and did not find it: install util-linux"):
         block.gather(host)
 
 
-def test_a_failing_lsblk_is_told_with_its_output():
+def test_failing_lsblk_is_reported_with_its_output():
     host = scene.node(1)
     host.failures["lsblk"] = (1, "lsblk: failed to access sysfs directory")
     with pytest.raises(CommandError, match=r"lsblk .*failed with status 1: lsblk: failed to access sysfs directory"):
         block.gather(host)
 
 
-def test_units_that_take_the_disks():
+def test_units_that_take_disks():
     host = scene.node(0)
     host.machine.unit(scene.DLAMI_UNIT, enabled=False)
     host.machine.unit(scene.PCLUSTER_UNIT)
@@ -309,7 +309,7 @@ def test_ebs_is_never_opened():
     assert opened == ["/dev/nvme1n1"]
 
 
-def test_an_array_that_is_being_reshaped_does_not_end_the_look():
+def test_array_that_is_being_reshaped_does_not_end_look():
     host = scene.node(1)
     for kname in ("nvme8n1", "nvme9n1"):
         host.machine.ebs(kname)

@@ -18,7 +18,7 @@ from tests.unit.plugins.module_utils._node.storage.test_blank import BOOT, KIB, 
 VOLUMES = ["vol0root"]
 
 
-def test_a_disk_is_blank_that_nobody_wrote_since_the_launch():
+def test_disk_is_blank_that_nobody_wrote_since_launch():
     assert proof_of(launched(dirty(scene.node(1)))) == {
         "proof": "never_written",
         "offset": 0,
@@ -73,7 +73,7 @@ NOT_FIRST = {
 
 
 @pytest.mark.parametrize("name", NOT_FIRST)
-def test_nothing_proves_that_the_disk_was_never_written(name):
+def test_nothing_proves_that_disk_was_never_written(name):
     host = launched(dirty(scene.node(1)))
     NOT_FIRST[name](host)
     assert proof_of(host)["proof"] is None
@@ -87,11 +87,11 @@ def stopped_and_started(host):
     return dirty(host)
 
 
-def test_a_disk_is_blank_that_no_earlier_boot_saw():
+def test_disk_is_blank_that_no_earlier_boot_saw():
     assert proof_of(stopped_and_started(scene.node(1)))["proof"] == "never_written"
 
 
-def test_a_disk_of_an_earlier_boot_may_have_been_written():
+def test_disk_of_earlier_boot_may_have_been_written():
     host = scene.node(1)
     note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
     host.machine.reboot()
@@ -110,7 +110,7 @@ SEEN = {
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_a_record_of_disks_that_is_not_whole_proves_nothing(name):
+def test_record_of_disks_that_is_not_whole_proves_nothing(name):
     host = stopped_and_started(scene.node(1))
     SEEN[name](host)
     assert proof_of(host)["proof"] is None
@@ -125,7 +125,7 @@ OTHER_VOLUMES = {
 
 
 @pytest.mark.parametrize("name", OTHER_VOLUMES)
-def test_a_record_on_a_volume_in_place_of_another_proves_nothing(name):
+def test_record_on_volume_in_place_of_another_proves_nothing(name):
     """Record and journal of a snapshot know only the disks of before; the disks were used since."""
     before, now = OTHER_VOLUMES[name]
     host = scene.node(1)
@@ -135,7 +135,7 @@ def test_a_record_on_a_volume_in_place_of_another_proves_nothing(name):
     assert proof_of(dirty(host))["proof"] is None
 
 
-def test_a_volume_that_came_since_takes_no_proof_away():
+def test_volume_that_came_since_takes_no_proof_away():
     host = scene.node(1)
     note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
     host.machine.stop_start()
@@ -143,7 +143,7 @@ def test_a_volume_that_came_since_takes_no_proof_away():
     assert proof_of(dirty(host))["proof"] == "never_written"
 
 
-def test_a_record_of_before_there_were_volumes_in_it_proves_nothing():
+def test_record_of_before_there_were_volumes_in_it_proves_nothing():
     host = stopped_and_started(scene.node(1))
     document = json.loads(host.machine.files[SEEN_PATH])
     del document["earlier_unit"]["volumes"]
@@ -170,18 +170,18 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("name", UNSEEN)
-def test_a_disk_that_may_have_been_used_unseen_is_not_new(name):
+def test_disk_that_may_have_been_used_unseen_is_not_new(name):
     assert proof_of(boots_of(scene.node(1), *UNSEEN[name]))["proof"] is None
 
 
 @pytest.mark.parametrize("boots", [[], ["boot1again"]])
-def test_a_journal_without_the_boot_before_proves_nothing(boots):
+def test_journal_without_boot_before_proves_nothing(boots):
     host = stopped_and_started(scene.node(1))
     host.machine.boots = boots
     assert proof_of(host)["proof"] is None
 
 
-def test_a_journal_that_lacks_this_boot_proves_nothing():
+def test_journal_that_lacks_this_boot_proves_nothing():
     host = stopped_and_started(scene.node(1))
     host.machine.list_boots = lambda: " -1 boot1 Fri\n  0 boot0 Fri\n"
     assert proof_of(host)["proof"] is None
@@ -198,26 +198,26 @@ def test_a_journal_that_lacks_this_boot_proves_nothing():
     ],
 )
 @pytest.mark.parametrize("key", ["unit", "earlier_unit"])
-def test_an_unsound_boot_in_the_record_proves_nothing(key, unit):
+def test_unsound_boot_in_record_proves_nothing(key, unit):
     host = stopped_and_started(launched(scene.node(1)))
     document = {**json.loads(host.machine.files[SEEN_PATH]), key: unit}
     host.machine.files[SEEN_PATH] = json.dumps(document)
     assert proof_of(host)["proof"] is None
 
 
-def test_a_node_without_a_journal_proves_nothing():
+def test_node_without_journal_proves_nothing():
     host = stopped_and_started(scene.node(1))
     host.failures["journalctl"] = (1, "No journal files were found.")
     assert proof_of(host)["proof"] is None
 
 
-def test_a_boot_unit_that_runs_again_keeps_the_boot_before():
+def test_boot_unit_that_runs_again_keeps_boot_before():
     host = stopped_and_started(scene.node(1))
     note_disks(host, ["AWS0001b"], VOLUMES, by_boot_unit=True)
     assert proof_of(host)["proof"] == "never_written"
 
 
-def test_a_record_without_an_earlier_boot_proves_nothing():
+def test_record_without_earlier_boot_proves_nothing():
     host = scene.node(1)
     note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
     assert proof_of(dirty(host))["proof"] is None
@@ -225,7 +225,7 @@ def test_a_record_without_an_earlier_boot_proves_nothing():
     assert proof_of(dirty(host))["proof"] is None
 
 
-def test_a_run_that_is_no_boot_unit_does_not_vouch_for_the_boot():
+def test_run_that_is_no_boot_unit_does_not_vouch_for_boot():
     host = scene.node(1)
     note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
     host.machine.stop_start()

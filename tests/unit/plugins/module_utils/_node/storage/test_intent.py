@@ -51,7 +51,7 @@ def killed(point, disks=4, host=None, **options):
 
 @pytest.mark.parametrize(("layout", "point"), CASES)
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_a_killed_run_is_continued_by_the_next_one(layout, point, at_boot):
+def test_killed_run_is_continued_by_next_one(layout, point, at_boot):
     host = killed(point, layout=layout)
     scene.run(host, at_boot, layout=layout)
     assert INTENT_PATH not in host.machine.files
@@ -59,7 +59,7 @@ def test_a_killed_run_is_continued_by_the_next_one(layout, point, at_boot):
 
 
 @pytest.mark.parametrize(("layout", "point"), CASES)
-def test_a_killed_run_is_continued_after_a_reboot(layout, point):
+def test_killed_run_is_continued_after_reboot(layout, point):
     host = killed(point, layout=layout)
     host.machine.reboot()
     scene.run(host, at_boot=True, layout=layout)
@@ -67,7 +67,7 @@ def test_a_killed_run_is_continued_after_a_reboot(layout, point):
 
 
 @pytest.mark.parametrize(("layout", "point"), CASES)
-def test_a_killed_run_is_forgotten_after_a_stop_and_start(layout, point):
+def test_killed_run_is_forgotten_after_stop_and_start(layout, point):
     host = killed(point, layout=layout)
     host.machine.stop_start()
     scene.run(host, at_boot=True, layout=layout)
@@ -75,7 +75,7 @@ def test_a_killed_run_is_forgotten_after_a_stop_and_start(layout, point):
 
 
 @pytest.mark.parametrize("point", ["mount", "findmnt", "write /data", f"write {RECORD_PATH}", f"remove {INTENT_PATH}"])
-def test_from_the_mount_on_nothing_is_made_again(point):
+def test_from_mount_on_nothing_is_made_again(point):
     host = killed(point)
     done = scene.run(host)
     assert not set(done) & scene.DESTRUCTIVE
@@ -85,7 +85,7 @@ def test_from_the_mount_on_nothing_is_made_again(point):
     ("command", "stage"),
     [("mdadm --create", "create"), ("mkfs.ext4", "mkfs"), ("mount", "mount")],
 )
-def test_the_intent_is_on_disk_before_the_command_that_needs_it(command, stage):
+def test_intent_is_on_disk_before_command_that_needs_it(command, stage):
     host = killed(command)
     intent = json.loads(host.machine.files[INTENT_PATH])
     assert (intent["stage"], intent["schema"], intent["layout"]) == (stage, "mlcluster.storage_intent/1", "raid0")
@@ -93,7 +93,7 @@ def test_the_intent_is_on_disk_before_the_command_that_needs_it(command, stage):
     assert len(intent["array_uuid"]) == 32
 
 
-def test_the_record_is_written_before_the_intent_goes():
+def test_record_is_written_before_intent_goes():
     host = killed(f"remove {INTENT_PATH}")
     assert json.loads(host.machine.files[RECORD_PATH])["state"] == "intact"
     assert scene.run(host) == ["clear_intent", "write_record"][::-1]
@@ -139,7 +139,7 @@ NOT_MATCHING = {
 
 @pytest.mark.parametrize("name", NOT_MATCHING)
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_a_half_made_array_without_its_matching_intent_is_foreign(name, at_boot):
+def test_half_made_array_without_its_matching_intent_is_foreign(name, at_boot):
     host = half_array()
     NOT_MATCHING[name](host)
     assert "was not made by this role" in scene.refusal(host, at_boot)
@@ -153,14 +153,14 @@ def test_what_was_mounted_meanwhile_is_not_taken_apart():
     assert "interrupted before it mounted anything, yet the disks are mounted on /mnt/hand" in text
 
 
-def test_a_member_that_was_added_meanwhile_is_not_taken_apart():
+def test_member_that_was_added_meanwhile_is_not_taken_apart():
     host = half_array()
     host.machine.ebs("nvme9n1")
     host.machine.devices["md127"].parents.append("nvme9n1")
     assert "yet array /dev/md127 also uses nvme9n1" in scene.refusal(host)
 
 
-def test_a_half_finished_run_is_planned_as_such_with_the_settings_of_today():
+def test_half_finished_run_is_planned_as_such_with_settings_of_today():
     host = half_array()
     plan = scene.plan_of(host, fstype="xfs")
     assert (plan.situation, plan.owner) == ("half_finished", "ours")
@@ -169,14 +169,14 @@ def test_a_half_finished_run_is_planned_as_such_with_the_settings_of_today():
     assert scene.run(host, fstype="xfs") == []
 
 
-def test_after_the_last_mkfs_other_settings_are_refused_like_those_of_a_finished_volume():
+def test_after_last_mkfs_other_settings_are_refused_like_those_of_finished_volume():
     host = killed("mount")
     assert "this node's volume exists with other settings (fstype is ext4 and xfs is wanted)" in scene.refusal(
         host, fstype="xfs"
     )
 
 
-def test_a_rebuild_with_consent_that_was_killed_needs_it_again():
+def test_rebuild_with_consent_that_was_killed_needs_it_again():
     host = scene.converged(4)
     killed("mkfs.ext4", host=host, chunk_kib=256, **scene.CONSENT)
     # What was to be destroyed still shines through the new array: nothing tells it from what came since.
@@ -185,7 +185,7 @@ def test_a_rebuild_with_consent_that_was_killed_needs_it_again():
     assert scene.run(host, chunk_kib=256) == []
 
 
-def test_a_rebuild_of_one_disk_that_was_killed_is_what_the_intent_says():
+def test_rebuild_of_one_disk_that_was_killed_is_what_intent_says():
     host = scene.converged(1)
     killed("mount", host=host, fstype="xfs", **scene.CONSENT)
     assert scene.kinds(scene.plan_of(host, fstype="xfs"))[0] == "mount"
@@ -194,7 +194,7 @@ def test_a_rebuild_of_one_disk_that_was_killed_is_what_the_intent_says():
 
 
 @pytest.mark.parametrize("point", ["umount", "mdadm --stop", "wipefs --all /dev/nvme3n1"])
-def test_a_teardown_that_was_killed_needs_its_consent_again(point):
+def test_teardown_that_was_killed_needs_its_consent_again(point):
     host = scene.node(4)
     scene.foreign_array(host)
     killed(point, host=host, **scene.CONSENT)
@@ -204,7 +204,7 @@ def test_a_teardown_that_was_killed_needs_its_consent_again(point):
 
 
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_a_filesystem_that_was_made_by_hand_meanwhile_is_not_destroyed_without_consent(at_boot):
+def test_filesystem_that_was_made_by_hand_meanwhile_is_not_destroyed_without_consent(at_boot):
     host = half_array()
     host.machine.sign("md127", "ext4", fs_uuid("by hand"))
     assert "yet /dev/md127 carries an ext4 signature" in scene.refusal(host, at_boot)
@@ -231,7 +231,7 @@ def contents(host):
 
 @pytest.mark.parametrize("at_boot", [False, True])
 @pytest.mark.parametrize("fstype", ["ext4", "xfs"])
-def test_a_finished_filesystem_is_kept_and_the_missing_one_made(at_boot, fstype):
+def test_finished_filesystem_is_kept_and_missing_one_made(at_boot, fstype):
     host = killed(f"mkfs.{fstype} .* /dev/nvme2n1", 2, layout="per_disk", existing="fail", fstype=fstype)
     first = contents(host)["nvme1n1"]
     plan = scene.plan_of(host, at_boot, layout="per_disk", existing="fail", fstype=fstype)
@@ -246,7 +246,7 @@ def test_a_finished_filesystem_is_kept_and_the_missing_one_made(at_boot, fstype)
 
 @pytest.mark.parametrize("at_boot", [False, True])
 @pytest.mark.parametrize("disks", [1, 4])
-def test_a_filesystem_that_was_finished_is_mounted_and_not_made_again(at_boot, disks):
+def test_filesystem_that_was_finished_is_mounted_and_not_made_again(at_boot, disks):
     host = finished(disks, "raid0")
     done = scene.run(host, at_boot)
     assert not set(done) & scene.DESTRUCTIVE
@@ -254,7 +254,7 @@ def test_a_filesystem_that_was_finished_is_mounted_and_not_made_again(at_boot, d
 
 
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_a_mounted_filesystem_is_never_made_again(at_boot):
+def test_mounted_filesystem_is_never_made_again(at_boot):
     host = killed("mkfs.ext4 .* /dev/nvme2n1", 2, layout="per_disk")
     host.machine.devices["nvme1n1"].blocks[1024] = ext4_superblock(mounts=1)
     before = contents(host)["nvme1n1"]
@@ -273,7 +273,7 @@ USED = {
 
 @pytest.mark.parametrize("name", USED)
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
-def test_other_settings_do_not_destroy_what_may_hold_a_file(name, layout):
+def test_other_settings_do_not_destroy_what_may_hold_file(name, layout):
     host = finished(2, layout)
     for device in host.machine.devices.values():
         if 1024 in device.blocks:
@@ -289,7 +289,7 @@ def test_other_settings_start_over_where_no_file_can_be(layout):
     assert scene.run(host, layout=layout, fstype="xfs") == []
 
 
-def test_other_settings_do_not_start_over_on_an_xfs():
+def test_other_settings_do_not_start_over_on_xfs():
     host = finished(2, "raid0", fstype="xfs")
     assert "other settings (fstype is xfs and ext4 is wanted)" in scene.refusal(host)
 
@@ -299,7 +299,7 @@ def finished(disks, layout, **options):
     return killed(f"write {INTENT_PATH}", host=before_mount(scene.node(disks)), layout=layout, **options)
 
 
-def test_an_xfs_of_which_mkfs_was_killed_is_made_again():
+def test_xfs_of_which_mkfs_was_killed_is_made_again():
     host = finished(2, "raid0", fstype="xfs")
     host.machine.devices["md127"].blocks[0] = xfs_superblock(in_progress=1)
     host.machine.devices["md127"].content = []
@@ -309,7 +309,7 @@ def test_an_xfs_of_which_mkfs_was_killed_is_made_again():
 
 @pytest.mark.parametrize("at_boot", [False, True])
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
-def test_data_without_a_signature_on_half_made_disks_is_kept(at_boot, layout):
+def test_data_without_signature_on_half_made_disks_is_kept(at_boot, layout):
     host = killed("mkfs.ext4", layout=layout)
     device = "md127" if layout == "raid0" else "nvme1n1"
     host.machine.write(device, [(10 << 30, 10 << 30)])
@@ -318,7 +318,7 @@ def test_data_without_a_signature_on_half_made_disks_is_kept(at_boot, layout):
 
 
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_data_on_members_of_an_array_that_never_ran_is_kept(at_boot):
+def test_data_on_members_of_array_that_never_ran_is_kept(at_boot):
     host = killed("mkfs.ext4")
     host._do_mdadm(["--stop", "/dev/md127"])
     host.machine.devices["nvme1n1"].signatures, host.machine.devices["nvme1n1"].md = [], {}
@@ -331,7 +331,7 @@ def test_data_on_members_of_an_array_that_never_ran_is_kept(at_boot):
 
 
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_an_array_that_does_not_run_is_started_and_looked_at_first(at_boot):
+def test_array_that_does_not_run_is_started_and_looked_at_first(at_boot):
     host = killed("mkfs.ext4")
     host._do_mdadm(["--stop", "/dev/md127"])
     plan = scene.plan_of(host, at_boot)
@@ -342,7 +342,7 @@ def test_an_array_that_does_not_run_is_started_and_looked_at_first(at_boot):
 
 @pytest.mark.parametrize(("layout", "disks"), [("raid0", 1), ("per_disk", 3)])
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_a_record_of_before_the_stop_does_not_hide_what_the_intent_explains(layout, disks, at_boot):
+def test_record_of_before_stop_does_not_hide_what_intent_explains(layout, disks, at_boot):
     host = scene.converged(disks, layout=layout)
     host.machine.stop_start()
     # The serial numbers are new, and the filesystem gets the UUID of the one before.
@@ -353,7 +353,7 @@ def test_a_record_of_before_the_stop_does_not_hide_what_the_intent_explains(layo
     assert scene.run(host, layout=layout) == []
 
 
-def test_an_intent_of_other_disks_makes_nothing_half_finished():
+def test_intent_of_other_disks_makes_nothing_half_finished():
     host = half_array()
     intent = json.loads(host.machine.files[INTENT_PATH])
     serials = [*intent["serials"][:3], "AWS0009"]
@@ -370,7 +370,7 @@ def test_no_intent_makes_nothing_half_finished():
 
 @pytest.mark.parametrize("point", ["mkfs.ext4 .* /dev/nvme3n1", "write_intent mount"])
 @pytest.mark.parametrize("options", [{}, scene.CONSENT])
-def test_a_filesystem_that_somebody_mounted_meanwhile_is_not_worked_beside(point, options):
+def test_filesystem_that_somebody_mounted_meanwhile_is_not_worked_beside(point, options):
     host = scene.node(4)
     if point == "write_intent mount":
         killed("mount", host=host, layout="per_disk")

@@ -39,7 +39,7 @@ IN_THE_WAY = {
 
 
 @pytest.mark.parametrize("name", IN_THE_WAY)
-def test_what_is_on_the_mount_point_is_not_hidden(name):
+def test_what_is_on_mount_point_is_not_hidden(name):
     prepare, expected = IN_THE_WAY[name]
     host = scene.node(2)
     host.machine.ebs("nvme9n1")
@@ -47,14 +47,14 @@ def test_what_is_on_the_mount_point_is_not_hidden(name):
     assert expected in scene.refusal(host)
 
 
-def test_an_empty_directory_hides_nothing():
+def test_empty_directory_hides_nothing():
     host = scene.node(2)
     for path in ("/data", "/data/disk0"):
         host.machine.directories[path] = {"mode": "0755", "uid": 0, "gid": 0}
     assert scene.plan_of(host).situation == "fresh"
 
 
-def test_a_mount_below_is_not_hidden_either():
+def test_mount_below_is_not_hidden_either():
     host = scene.node(2)
     host.machine.ebs("nvme9n1")
     host.machine.mount("nvme9n1", "/data/ebs")
@@ -62,7 +62,7 @@ def test_a_mount_below_is_not_hidden_either():
 
 
 @pytest.mark.parametrize(("first", "second"), [("per_disk", "raid0"), ("raid0", "per_disk")])
-def test_one_layout_may_follow_the_other_with_consent(first, second):
+def test_one_layout_may_follow_other_with_consent(first, second):
     host = scene.converged(2, layout=first)
     scene.refusal(host, layout=second)
     scene.run(host, layout=second, **scene.CONSENT)
@@ -70,19 +70,19 @@ def test_one_layout_may_follow_the_other_with_consent(first, second):
 
 
 @pytest.mark.parametrize(("first", "second"), [("/data", "/data/nvme"), ("/data/nvme", "/data")])
-def test_a_mount_point_may_move_up_and_down(first, second):
+def test_mount_point_may_move_up_and_down(first, second):
     host = scene.converged(2, mount_point=first)
     scene.run(host, mount_point=second)
     assert scene.run(host, mount_point=second) == []
 
 
-def test_at_boot_files_on_the_empty_mount_point_do_not_keep_the_volume_away():
+def test_at_boot_files_on_empty_mount_point_do_not_keep_volume_away():
     host = scene.node(2)
     IN_THE_WAY["files"][0](host)
     assert scene.plan_of(host, True).situation == "fresh"
 
 
-def test_a_volume_that_something_is_mounted_over_is_not_mounted():
+def test_volume_that_something_is_mounted_over_is_not_mounted():
     host = scene.converged(2)
     host.machine.ebs("nvme9n1")
     host.machine.mount("nvme9n1", "/data")

@@ -82,7 +82,7 @@ def look(host, known=None):
 
 
 @pytest.mark.parametrize("name", FINDINGS)
-def test_one_finding_is_enough_to_make_a_disk_unusable(name):
+def test_one_finding_is_enough_to_make_disk_unusable(name):
     prepare, expected = FINDINGS[name]
     host = scene.node(2)
     if name == "another device number":
@@ -94,12 +94,12 @@ def test_one_finding_is_enough_to_make_a_disk_unusable(name):
     assert (decided.owner, decided.usable) == ("foreign", False)
 
 
-def test_a_table_that_only_lsblk_remembers_counts():
+def test_table_that_only_lsblk_remembers_counts():
     disk = {**look(scene.node(1))[0], "pttype": "gpt"}
     assert findings(disk) == ("has a gpt partition table",)
 
 
-def test_a_blank_disk_is_usable_and_says_nothing():
+def test_blank_disk_is_usable_and_says_nothing():
     disk, _facts, decided = look(scene.node(1))
     assert (findings(disk), decided.owner, decided.usable) == ((), "none", True)
     shown = decided.as_dict()
@@ -108,7 +108,7 @@ def test_a_blank_disk_is_usable_and_says_nothing():
 
 
 @pytest.mark.parametrize("mount", ["/", "/usr", "/home", "/var/lib", "/boot/efi"])
-def test_a_disk_that_carries_the_system_is_foreign_even_with_our_marks(mount):
+def test_disk_that_carries_system_is_foreign_even_with_our_marks(mount):
     host = scene.node(1)
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))
     host.machine.mount("nvme1n1", mount)
@@ -147,7 +147,7 @@ NOT_OURS = {
 }
 
 
-def test_a_member_of_the_known_array_is_ours():
+def test_member_of_known_array_is_ours():
     host = scene.node(2)
     array_of_ours(host)
     assert look(host, Known(OURS))[2].owner == "ours"
@@ -156,14 +156,14 @@ def test_a_member_of_the_known_array_is_ours():
 
 
 @pytest.mark.parametrize("name", NOT_OURS)
-def test_more_than_our_own_marks_on_a_member_is_foreign(name):
+def test_more_than_our_own_marks_on_member_is_foreign(name):
     host = scene.node(2)
     array_of_ours(host)
     NOT_OURS[name](host)
     assert look(host, Known(OURS))[2].owner == "foreign"
 
 
-def test_a_known_filesystem_on_the_disk_itself_is_ours_and_nothing_beside_it():
+def test_known_filesystem_on_disk_itself_is_ours_and_nothing_beside_it():
     known = Known(filesystem_uuids=frozenset([fs_uuid("data").replace("-", "")]))
     host = scene.node(1)
     host.machine.sign("nvme1n1", "xfs", fs_uuid("data"))
@@ -174,13 +174,13 @@ def test_a_known_filesystem_on_the_disk_itself_is_ours_and_nothing_beside_it():
 
 @pytest.mark.parametrize("unit", [scene.PCLUSTER_UNIT, scene.DLAMI_UNIT])
 @pytest.mark.parametrize("mount", ["/scratch", None])
-def test_the_images_own_volume_is_known_by_its_names(unit, mount):
+def test_images_own_volume_is_known_by_its_names(unit, mount):
     host = scene.node(2)
     scene.owned_by_image(host, unit, mount)
     assert look(host)[2].owner == {"setup-ephemeral.service": "parallelcluster"}.get(unit, "dlami")
 
 
-def test_a_masked_unit_says_nothing_of_the_owner():
+def test_masked_unit_says_nothing_of_owner():
     host = scene.node(2)
     scene.owned_by_image(host, scene.DLAMI_UNIT, "/scratch")
     host.machine.unit(scene.PCLUSTER_UNIT)
@@ -189,7 +189,7 @@ def test_a_masked_unit_says_nothing_of_the_owner():
     assert look(host)[2].owner == "dlami"
 
 
-def test_a_disk_of_ours_that_became_read_only_is_not_worked_with():
+def test_disk_of_ours_that_became_read_only_is_not_worked_with():
     host = scene.converged(2)
     host.machine.devices["nvme2n1"].read_only = True
     plan = scene.plan_of(host)
@@ -197,7 +197,7 @@ def test_a_disk_of_ours_that_became_read_only_is_not_worked_with():
     assert "is read-only" in plan.claims[1].findings
 
 
-def test_a_dlami_volume_is_known_by_its_mount_without_a_unit():
+def test_dlami_volume_is_known_by_its_mount_without_unit():
     host = scene.node(2)
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/opt/dlami/nvme")
     assert look(host)[2].owner == "dlami"
@@ -212,7 +212,7 @@ def add_volume(host):
 
 
 @pytest.mark.parametrize("change", [rename_group, add_volume, second_signature])
-def test_lvm_that_differs_from_the_images_is_foreign(change):
+def test_lvm_that_differs_from_images_is_foreign(change):
     host = scene.node(2)
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")
     change(host)
@@ -220,7 +220,7 @@ def test_lvm_that_differs_from_the_images_is_foreign(change):
 
 
 @pytest.mark.parametrize("member", ["nvme9n1", "nvme0n1p1"])
-def test_the_images_group_over_ebs_is_foreign(member):
+def test_images_group_over_ebs_is_foreign(member):
     host = scene.node(2)
     host.machine.ebs("nvme9n1")
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch", [member])
@@ -228,7 +228,7 @@ def test_the_images_group_over_ebs_is_foreign(member):
 
 
 @pytest.mark.parametrize(("name", "mount"), [("host:kubernetes", None), ("any:x", "/mnt/k8s-disks/0")])
-def test_disks_that_the_eks_image_set_up(name, mount):
+def test_disks_that_eks_image_set_up(name, mount):
     host = scene.node(2)
     host.machine.array("md0", scene.store_names(host), scene.FOREIGN_ARRAY, name)
     if mount:
@@ -278,7 +278,7 @@ def test_losses_name_what_is_there_and_what_no_look_could_see():
     ]
 
 
-def test_what_is_wholly_on_the_disks_may_be_taken_apart():
+def test_what_is_wholly_on_disks_may_be_taken_apart():
     image = scene.PCLUSTER_UNIT
     for prepare in (scene.foreign_array, orphaned_lvm, lambda host: scene.owned_by_image(host, image, "/scratch")):
         host = scene.node(3)
@@ -375,7 +375,7 @@ OBSTACLES = {
 
 
 @pytest.mark.parametrize("name", OBSTACLES)
-def test_what_reaches_beyond_the_disks_is_never_taken_apart(name):
+def test_what_reaches_beyond_disks_is_never_taken_apart(name):
     prepare, expected = OBSTACLES[name]
     host = scene.node(2)
     prepare(host)
@@ -385,15 +385,15 @@ def test_what_reaches_beyond_the_disks_is_never_taken_apart(name):
     assert json.dumps([vars(device) for device in host.machine.devices.values()]) == before
 
 
-def test_an_ebs_volume_is_an_obstacle_by_itself():
+def test_ebs_volume_is_obstacle_by_itself():
     host = scene.node(1)
     assert {
-        "/dev/nvme0n1 is no instance-store disk",
+        "/dev/nvme0n1 is not an instance-store disk",
         "/dev/nvme0n1 carries the operating system's /",
     } <= set(obstacles(host, ["nvme0n1"]))
 
 
-def test_a_disk_left_out_of_the_selection_protects_the_array_it_belongs_to():
+def test_disk_left_out_of_selection_protects_array_it_belongs_to():
     host = scene.node(4)
     host.machine.stopped_array(scene.store_names(host), scene.FOREIGN_ARRAY)
     options = {**scene.CONSENT, "devices": ["/dev/nvme1n1", "/dev/nvme2n1"]}
@@ -406,7 +406,7 @@ PER_DISK = json.loads(scene.converged(2, layout="per_disk").machine.files[RECORD
 SINGLE = json.loads(scene.converged(1).machine.files[RECORD_PATH])
 
 
-def test_what_the_engine_wrote_is_sound():
+def test_what_engine_wrote_is_sound():
     for record in (RECORD, PER_DISK, SINGLE):
         assert sound(record) is record
         assert known_from(record).serials == frozenset(record["serials"])
@@ -414,7 +414,7 @@ def test_what_the_engine_wrote_is_sound():
 
 
 @pytest.mark.parametrize("empty", [{}, {"state": "none", "serials": [], "volumes": None}])
-def test_a_record_without_a_volume_vouches_for_nothing(empty):
+def test_record_without_volume_vouches_for_nothing(empty):
     assert sound(empty) is empty
     assert known_from(empty) == Known()
 
@@ -427,20 +427,20 @@ def test_what_is_no_mapping_is_no_record(document):
 @pytest.mark.parametrize("base", [RECORD, PER_DISK, SINGLE])
 @pytest.mark.parametrize("key", ["serials", "volumes", "filesystem_uuids", "layout", "array_uuid"])
 @pytest.mark.parametrize("value", [None, "", "text", 7, {}, [], [None], [{}], [7], ["x", "x"], [["x"]]])
-def test_half_an_identity_is_none(base, key, value):
+def test_half_identity_is_none(base, key, value):
     document = {**base, key: value}
     allowed = key == "array_uuid" and base is not RECORD and not value
     assert (sound(document) is not None) == allowed
 
 
 @pytest.mark.parametrize("key", ["path", "fs_uuid", "serials", "label"])
-def test_a_volume_is_checked_too(key):
+def test_volume_is_checked_too(key):
     volume = RECORD["volumes"][0]
     assert sound({**RECORD, "volumes": [{**volume, key: 7}]}) is None
 
 
 @pytest.mark.parametrize("key", ["path", "fs_uuid", "serials"])
-def test_a_volume_must_say_where_what_and_on_which_disks(key):
+def test_volume_must_say_where_what_and_on_which_disks(key):
     volume = {name: value for name, value in RECORD["volumes"][0].items() if name != key}
     assert sound({**RECORD, "volumes": [volume]}) is None
 
@@ -457,12 +457,12 @@ def test_a_volume_must_say_where_what_and_on_which_disks(key):
         {"array_uuid": "abc"},
     ],
 )
-def test_an_identity_that_contradicts_itself_is_none(change):
+def test_identity_that_contradicts_itself_is_none(change):
     assert sound({**RECORD, **change}) is None
 
 
 @pytest.mark.parametrize("length", range(0, len(json.dumps(RECORD)), 23))
-def test_a_record_cut_short_neither_destroys_nor_crashes(length):
+def test_record_cut_short_neither_destroys_nor_crashes(length):
     host = scene.converged(4)
     host.machine.files[RECORD_PATH] = json.dumps(RECORD)[:length]
     text = scene.refusal(host, at_boot=True)
@@ -485,7 +485,7 @@ def test_content_that_may_reach_beyond_is_refused_with_both_switches(kind):
     assert found in scene.refusal(host, **scene.CONSENT)
 
 
-def test_content_inside_an_array_that_may_reach_beyond_is_refused_too():
+def test_content_inside_array_that_may_reach_beyond_is_refused_too():
     host = scene.node(2)
     scene.foreign_array(host)
     host.machine.sign("md127", "bcache", fs_uuid("x"))
@@ -501,7 +501,7 @@ def test_content_that_stands_alone_is_replaced_with_both_switches(kind):
 
 
 @pytest.mark.parametrize("unit", [scene.PCLUSTER_UNIT, scene.DLAMI_UNIT])
-def test_the_images_volume_is_known_though_a_devices_file_hides_it(unit):
+def test_images_volume_is_known_though_devices_file_hides_it(unit):
     host = scene.node(2)
     scene.owned_by_image(host, unit, "/scratch")
     host.machine.left_out = {"/dev/nvme1n1", "/dev/nvme2n1"}
@@ -511,7 +511,7 @@ def test_the_images_volume_is_known_though_a_devices_file_hides_it(unit):
     assert ["pvs", "--devicesfile", "", "--reportformat", "json", "-o", "pv_name,vg_name"] in host.calls
 
 
-def test_an_inactive_volume_that_a_devices_file_hides_is_activated():
+def test_inactive_volume_that_devices_file_hides_is_activated():
     host = scene.node(2)
     host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host), active=False)
     host.machine.inside["vg.01/lv_ephemeral"] = [
@@ -522,7 +522,7 @@ def test_an_inactive_volume_that_a_devices_file_hides_is_activated():
     assert action["lvm_options"] == ["--devicesfile", ""]
 
 
-def test_a_hidden_volume_is_removed_with_consent():
+def test_hidden_volume_is_removed_with_consent():
     host = scene.node(2)
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")
     host.machine.left_out = {"/dev/nvme1n1", "/dev/nvme2n1"}
@@ -542,14 +542,14 @@ def test_lvm_that_nothing_shows_is_refused_without_advice_to_destroy_it():
     assert "safe_mode" not in text
 
 
-def test_the_devices_file_is_left_alone_where_lvm_shows_every_disk():
+def test_devices_file_is_left_unchanged_where_lvm_shows_every_disk():
     host = scene.node(2)
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")
     scene.plan_of(host)
     assert not [call for call in host.calls if "--devicesfile" in call]
 
 
-def test_a_volume_group_that_is_not_on_the_disks_is_no_obstacle():
+def test_volume_group_that_is_not_on_disks_is_no_obstacle():
     host = scene.node(3)
     host.machine.volume("theirs", "all", ["nvme3n1"])
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))
@@ -557,7 +557,7 @@ def test_a_volume_group_that_is_not_on_the_disks_is_no_obstacle():
     assert scene.plan_of(host, **chosen).situation == "rebuild"
 
 
-def test_array_that_is_not_on_the_disks_is_no_obstacle():
+def test_array_that_is_not_on_disks_is_no_obstacle():
     host = scene.node(4)
     host.machine.array("md7", ["nvme3n1", "nvme4n1"], scene.FOREIGN_ARRAY)
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))

@@ -27,12 +27,12 @@ from tests.unit.fakes.recorded_host import FIXTURES
         (None, None),
     ],
 )
-def test_a_uuid_has_one_spelling_whoever_printed_it(given, normal):
+def test_uuid_has_one_spelling_whoever_printed_it(given, normal):
     assert block_parse.normal_uuid(given) == normal
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_lsblk_gives_the_same_devices(shape):
+def test_every_lsblk_gives_same_devices(shape):
     machine = Machine(shape)
     machine.root()
     machine.stores(2)
@@ -60,13 +60,13 @@ def test_swap_is_no_mount_point(shape):
     assert (disk["swap"], disk["mounts"]) == (True, [])
 
 
-def test_lsblk_of_a_container_host_with_an_empty_zram_and_two_mounts_a_disk():
+def test_lsblk_of_container_host_with_empty_zram_and_two_mounts_disk():
     devices = block_parse.parse_lsblk((FIXTURES / "lsblk-2.38-container.json").read_text())
     assert devices["zram0"]["size"] == 0
     assert devices["vda"]["mounts"] == ["/run/netns", "/"]
 
 
-def test_device_mapper_paths_are_kept_and_a_missing_path_is_made_of_the_name():
+def test_device_mapper_paths_are_kept_and_missing_path_is_made_of_name():
     tree = {"blockdevices": [{"name": "vg-lv", "kname": "dm-0", "path": "/dev/mapper/vg-lv", "type": "lvm"}]}
     tree["blockdevices"].append({"name": "sda", "kname": "sda", "type": "disk"})
     devices = block_parse.parse_lsblk(json.dumps(tree))
@@ -101,12 +101,12 @@ def test_broken_wipefs_output_is_one_sentence():
         block_parse.parse_wipefs("DEVICE OFFSET TYPE")
 
 
-def test_a_signature_without_uuid_and_label_has_nulls():
+def test_signature_without_uuid_and_label_has_nulls():
     found = block_parse.parse_wipefs('{"signatures": [{"device": "nvme1n1", "offset": "0x1fe", "type": "PMBR"}]}')
     assert found == [{"device": "nvme1n1", "offset": "0x1fe", "type": "PMBR", "uuid": None, "label": None}]
 
 
-def test_export_lines_keep_equal_signs_of_the_value_and_skip_the_rest():
+def test_export_lines_keep_equal_signs_of_value_and_skip_rest():
     assert block_parse.parse_export("MD_NAME=any:a=b\nnoise\nMD_UUID=1\n") == {"MD_NAME": "any:a=b", "MD_UUID": "1"}
 
 
@@ -130,7 +130,7 @@ def nodes(text):
 
 
 @pytest.mark.parametrize(("recording", "shape"), [("debian-13-raid0", "2.41"), ("lsblk-2.38-container", "2.38")])
-def test_the_made_up_lsblk_has_the_shape_of_the_recorded_one(recording, shape):
+def test_made_up_lsblk_has_shape_of_recorded_one(recording, shape):
     document = json.loads((FIXTURES / f"{recording}.json").read_text())
     text = document["commands"][0]["stdout"] if "commands" in document else json.dumps(document)
     machine = Machine(shape)
@@ -143,7 +143,7 @@ def test_the_made_up_lsblk_has_the_shape_of_the_recorded_one(recording, shape):
     assert made_up["mountpoints"] in free
 
 
-def test_the_made_up_wipefs_has_the_shape_of_the_recorded_one():
+def test_made_up_wipefs_has_shape_of_recorded_one():
     recorded = json.loads((FIXTURES / "wipefs-2.38-ext4-swap.json").read_text())["signatures"]
     host = scene.node(1)
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"), "keep")

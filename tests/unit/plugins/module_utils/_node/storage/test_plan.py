@@ -23,7 +23,7 @@ def record_of(host):
     return json.loads(host.machine.files[RECORD_PATH])
 
 
-def test_no_disks_is_a_clean_no_op_without_a_file():
+def test_no_disks_is_clean_no_op_without_file():
     host = scene.node(0)
     plan = scene.plan_of(host)
     assert (plan.situation, plan.state, plan.actions, plan.volumes) == ("no_disks", "none", [], [])
@@ -31,7 +31,7 @@ def test_no_disks_is_a_clean_no_op_without_a_file():
     assert RECORD_PATH not in host.machine.files
 
 
-def test_layout_none_leaves_the_disks_alone():
+def test_layout_none_leaves_disks_alone():
     host = scene.node(4)
     scene.foreign_array(host)
     plan = scene.plan_of(host, layout="none", **scene.CONSENT)
@@ -47,7 +47,7 @@ def test_layout_none_forgets_nothing():
     assert scene.run(host) == []
 
 
-def test_one_disk_gets_a_filesystem_without_md():
+def test_one_disk_gets_filesystem_without_md():
     plan = scene.plan_of(scene.node(1))
     assert (plan.situation, plan.state, plan.owner) == ("fresh", "intact", "ours")
     assert scene.kinds(plan) == ["write_intent", *MKFS, *FINISH, "write_record", "clear_intent"]
@@ -57,7 +57,7 @@ def test_one_disk_gets_a_filesystem_without_md():
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
-def test_the_life_of_a_volume(count, layout):
+def test_life_of_volume(count, layout):
     host = scene.node(count)
     assert scene.run(host, layout=layout)
     assert scene.run(host, layout=layout) == []
@@ -82,12 +82,12 @@ def test_the_life_of_a_volume(count, layout):
     assert scene.run(host, layout=layout) == []
 
 
-def test_two_looks_at_one_state_name_the_same_array():
+def test_two_looks_at_one_state_name_same_array():
     host = scene.node(4)
     assert scene.plan_of(host).actions == scene.plan_of(host).actions
 
 
-def test_an_array_that_is_not_running_is_assembled_and_mounted():
+def test_array_that_is_not_running_is_assembled_and_mounted():
     host = scene.converged(4)
     host.machine.unmount("/data")
     host.run(["mdadm", "--stop", "/dev/md127"])
@@ -97,7 +97,7 @@ def test_an_array_that_is_not_running_is_assembled_and_mounted():
     assert scene.run(host) == []
 
 
-def test_an_array_that_runs_with_a_copy_of_a_member_is_refused():
+def test_array_that_runs_with_copy_of_member_is_refused():
     host = scene.converged(4)
     facts = storage.look(host, scene.config())
     (array,) = facts["arrays"]
@@ -107,7 +107,7 @@ def test_an_array_that_runs_with_a_copy_of_a_member_is_refused():
     assert "this node's array runs with nvme0n1, no instance-store disk of its record" in plan.refusals[0]
 
 
-def test_an_array_of_others_beside_ours_is_no_stranger():
+def test_array_of_others_beside_ours_is_no_stranger():
     host = scene.converged(2)
     host.machine.ebs("nvme9n1")
     host.machine.array("md5", ["nvme9n1"], scene.FOREIGN_ARRAY)
@@ -115,21 +115,21 @@ def test_an_array_of_others_beside_ours_is_no_stranger():
     assert (plan.situation, plan.actions, plan.refusals) == ("intact", [], [])
 
 
-def test_only_the_disks_of_the_record_are_assembled():
+def test_only_disks_of_record_are_assembled():
     host = scene.converged(4)
     host.machine.unmount("/data")
     host.run(["mdadm", "--stop", "/dev/md127"])
     assert scene.plan_of(host).actions[0]["devices"] == [f"/dev/{name}" for name in scene.store_names(host)]
 
 
-def test_a_line_of_fstab_for_the_mount_point_is_not_replaced():
+def test_line_of_fstab_for_mount_point_is_not_replaced():
     host = scene.node(4)
     host.machine.files["/etc/fstab"] = "UUID=0aa1 /data xfs noauto 0 0\n"
     assert "/etc/fstab mounts UUID=0aa1 on /data: take that line out" in scene.refusal(host)
     assert scene.plan_of(host, at_boot=True).refusals == []
 
 
-def test_an_inactive_array_counts_as_not_running():
+def test_inactive_array_counts_as_not_running():
     host = scene.converged(4)
     host.machine.unmount("/data")
     host.machine.devices["md127"].md["state"] = "inactive"
@@ -137,7 +137,7 @@ def test_an_inactive_array_counts_as_not_running():
 
 
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_a_lost_disk_is_told_and_nothing_is_touched(at_boot):
+def test_lost_disk_is_reported_and_nothing_is_touched(at_boot):
     host = scene.converged(4)
     host.machine.unmount("/data")
     del host.machine.devices["md127"]
@@ -148,7 +148,7 @@ def test_a_lost_disk_is_told_and_nothing_is_touched(at_boot):
     assert "was made of 4 disks and 1 of them (AWS0002) do not carry it any more" in text
 
 
-def test_a_disk_that_came_back_blank_is_lost_too():
+def test_disk_that_came_back_blank_is_lost_too():
     host = scene.converged(4)
     host.machine.unmount("/data")
     del host.machine.devices["md127"]
@@ -166,7 +166,7 @@ def test_fewer_blank_disks_than_before_are_refused_at_boot():
     assert scene.plan_of(host, True, expected_disks=3).situation == "fresh"
 
 
-def test_fewer_disks_than_the_type_has_are_refused_even_when_there_is_none():
+def test_fewer_disks_than_type_has_are_refused_even_when_there_is_none():
     host = scene.node(3)
     host.machine.files["/sys/class/dmi/id/product_name"] = "p4d.24xlarge\n"
     assert "found 3 of the 8 instance-store disks that the instance type p4d.24xlarge" in scene.refusal(host)
@@ -199,7 +199,7 @@ def test_who_says_how_many_disks_there_must_be(options, table, record, expected)
         ({"layout": "per_disk"}, "layout is raid0 and per_disk is wanted"),
     ],
 )
-def test_other_settings_for_an_existing_volume_are_refused_and_carried_out_with_consent(options, word):
+def test_other_settings_for_existing_volume_are_refused_and_carried_out_with_consent(options, word):
     host = scene.converged(4)
     assert word in scene.refusal(host, **options)
     assert word in scene.refusal(host, at_boot=True, **options, **scene.CONSENT)
@@ -210,11 +210,11 @@ def test_other_settings_for_an_existing_volume_are_refused_and_carried_out_with_
     assert scene.run(host, **options) == []
 
 
-def test_the_chunk_of_a_single_disk_is_nobodys_business():
+def test_chunk_of_single_disk_is_nobodys_business():
     assert scene.plan_of(scene.converged(1), chunk_kib=64).actions == []
 
 
-def test_a_changed_mount_point_moves_the_mount_and_nothing_else():
+def test_changed_mount_point_moves_mount_and_nothing_else():
     host = scene.converged(4)
     plan = scene.plan_of(host, mount_point="/local")
     assert scene.kinds(plan) == ["unmount", *FINISH, "write_record"]
@@ -224,7 +224,7 @@ def test_a_changed_mount_point_moves_the_mount_and_nothing_else():
     assert "/data" not in [mount["target"] for mount in host.machine.mounts]
 
 
-def test_a_filesystem_that_is_not_the_one_we_made_is_refused():
+def test_filesystem_that_is_not_one_we_made_is_refused():
     host = scene.converged(4)
     host.machine.unmount("/data")
     host.machine.devices["md127"].signatures[0]["uuid"] = fs_uuid("somebody's")
@@ -247,7 +247,7 @@ def test_devices_by_any_path_and_each_once():
 
 NAMED = {
     "/dev/nvme0n1": "nvme_raid0_devices names /dev/nvme0n1, which is an EBS volume: take it out of the list",
-    "/dev/xvda": "names /dev/xvda, which is no instance-store disk (no model string)",
+    "/dev/xvda": "names /dev/xvda, which is not an instance-store disk (no model string)",
     "/dev/nvme9n1": "names /dev/nvme9n1, and there is no such disk: see 'lsblk', correct it",
     "/dev/nvme1n1p1": "names /dev/nvme1n1p1, and there is no such disk",
     "/mnt/nvme1n1": "names /mnt/nvme1n1, and there is no such disk",
@@ -257,7 +257,7 @@ NAMED = {
 
 @pytest.mark.parametrize("device", NAMED)
 @pytest.mark.parametrize("options", [{}, scene.CONSENT])
-def test_no_name_makes_another_disk_an_instance_store_disk(device, options):
+def test_no_name_makes_another_disk_instance_store_disk(device, options):
     host = scene.node(2)
     host.machine.part("nvme1n1")
     host.machine.add("xvda", "disk")
@@ -275,7 +275,7 @@ def test_disks_that_could_not_be_told_apart_are_refused():
     assert scene.plan_of(host, devices=["/dev/nvme2n1"]).situation == "fresh"
 
 
-def test_a_root_disk_on_instance_store_is_never_taken():
+def test_root_disk_on_instance_store_is_never_taken():
     host = scene.node(0)
     host.machine.devices.clear()
     host.machine.mounts.clear()
@@ -286,7 +286,7 @@ def test_a_root_disk_on_instance_store_is_never_taken():
     assert "nvme0n1" not in json.dumps(allowed.actions)
 
 
-def test_a_parent_of_the_mount_point_that_is_a_link_is_refused_before_anything_is_made():
+def test_parent_of_mount_point_that_is_link_is_refused_before_anything_is_made():
     host = scene.node(2)
     host.machine.links["/scratch/data"] = "/mnt/big/data"
     text = scene.refusal(host, mount_point="/scratch/data")
@@ -294,7 +294,7 @@ def test_a_parent_of_the_mount_point_that_is_a_link_is_refused_before_anything_i
 
 
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_a_refused_plan_never_says_that_a_volume_is_in_place(at_boot):
+def test_refused_plan_never_says_that_volume_is_in_place(at_boot):
     host = scene.converged(2)
     host.machine.mounts = [mount for mount in host.machine.mounts if mount["target"] != "/data"]
     host.machine.ebs("nvme9n1")
@@ -304,7 +304,7 @@ def test_a_refused_plan_never_says_that_a_volume_is_in_place(at_boot):
 
 
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_a_disk_with_read_errors_is_not_blank_though_wipefs_finds_nothing_on_it(at_boot):
+def test_disk_with_read_errors_is_not_blank_though_wipefs_finds_nothing_on_it(at_boot):
     host = scene.node(4)
     host.machine.devices["nvme2n1"].bad = True
     assert "/dev/nvme2n1 (AWS0002) cannot be read for signatures" in scene.refusal(host, at_boot)
@@ -321,7 +321,7 @@ def test_disks_of_ours_that_all_fail_are_not_made_anew():
     assert "cannot be read for signatures" in scene.refusal(host, at_boot=True)
 
 
-def test_a_record_of_another_owner_is_corrected():
+def test_record_of_another_owner_is_corrected():
     host = scene.converged(2)
     record = {**json.loads(host.machine.files[RECORD_PATH]), "owner": "dlami"}
     host.machine.files[RECORD_PATH] = json.dumps(record)
@@ -335,7 +335,7 @@ def test_two_disks_without_serial_numbers_are_named_once_each():
     assert scene.refusal(host).count("serial number") == 2
 
 
-def test_a_half_made_disk_of_which_nothing_was_read_is_not_blank():
+def test_half_made_disk_of_which_nothing_was_read_is_not_blank():
     host = scene.node(2)
     host.killed_before = "mkfs.ext4"
     with pytest.raises(KeyboardInterrupt):

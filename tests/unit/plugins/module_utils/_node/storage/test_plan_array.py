@@ -48,7 +48,7 @@ def fragment(name: str = "mlcluster", spelled: str = "bbbbbbbb:bbbbbbbb:bbbbbbbb
     return {path: f"{text}ARRAY /dev/md/{name} metadata=1.2 UUID={spelled}\n"}
 
 
-def test_blank_disks_become_an_array():
+def test_blank_disks_become_array():
     plan = plan_of(scene.node(4), chunk_kib=256, array_name="scratch")
     assert plan.found is None
     assert plan.actions == [
@@ -65,12 +65,12 @@ def test_blank_disks_become_an_array():
     ]
 
 
-def test_only_the_named_disks_are_members():
+def test_only_named_disks_are_members():
     plan = plan_of(scene.node(4), devices=["/dev/nvme3n1", "/dev/nvme2n1", "/dev/nvme3n1"])
     assert plan.actions[0]["devices"] == ["/dev/nvme2n1", "/dev/nvme3n1"]
 
 
-def test_the_order_of_enumeration_does_not_matter():
+def test_order_of_enumeration_does_not_matter():
     host = scene.node(4)
     before = plan_of(host)
     devices = list(host.machine.devices.items())
@@ -80,7 +80,7 @@ def test_the_order_of_enumeration_does_not_matter():
 
 
 @pytest.mark.parametrize("disks", [0, 1])
-def test_too_few_disks_for_an_array(disks):
+def test_too_few_disks_for_array(disks):
     assert refusal(scene.node(disks)) == (f"found {disks} instance-store disks: an array needs at least 2, see 'lsblk'")
 
 
@@ -92,11 +92,11 @@ def test_ebs_cannot_be_chosen(state):
     assert text == "nvme_raid0_devices names /dev/nvme9n1, which is an EBS volume: take it out of the list"
 
 
-def test_a_named_disk_that_is_missing():
+def test_named_disk_that_is_missing():
     assert "names /dev/nvme7n1, and there is no such disk" in refusal(scene.node(2), devices=["/dev/nvme7n1"])
 
 
-def test_the_array_that_is_wanted_is_kept():
+def test_array_that_is_wanted_is_kept():
     host = with_array()
     host.machine.files.update(fragment())
     plan = plan_of(host)
@@ -105,12 +105,12 @@ def test_the_array_that_is_wanted_is_kept():
     assert plan.found["members"] == scene.store_names(host)
 
 
-def test_a_missing_configuration_is_written_again():
+def test_missing_configuration_is_written_again():
     plan = plan_of(with_array())
     assert plan.actions == [{"action": "write_array_config", "name": "mlcluster", "uuid": OURS}]
 
 
-def test_an_array_that_does_not_run_is_assembled():
+def test_array_that_does_not_run_is_assembled():
     host = scene.node(4)
     host.machine.stopped_array(scene.store_names(host), OURS)
     host.machine.files.update(fragment())
@@ -120,7 +120,7 @@ def test_an_array_that_does_not_run_is_assembled():
     assert plan.actions == [{"action": "assemble_array", "uuid": OURS, "name": "mlcluster", "devices": paths}]
 
 
-def test_the_homehost_in_the_name_does_not_matter():
+def test_homehost_in_name_does_not_matter():
     host = with_array(name="old-hostname:mlcluster")
     host.machine.files.update(fragment())
     assert plan_of(host).actions == []
@@ -156,14 +156,14 @@ def test_members_of_two_arrays_are_no_array():
     assert "set safe_mode: false" in refusal(host)
 
 
-def test_an_array_over_some_of_the_named_disks_reaches_beyond_them():
+def test_array_over_some_of_named_disks_reaches_beyond_them():
     host = with_array()
     named = ["/dev/nvme1n1", "/dev/nvme2n1"]
     assert "set safe_mode: false" in refusal(host, devices=named)
     assert "array /dev/md127 also uses nvme3n1, nvme4n1" in refusal(host, devices=named, safe_mode=False)
 
 
-def test_an_array_that_reaches_to_ebs_is_never_taken_apart():
+def test_array_that_reaches_to_ebs_is_never_taken_apart():
     host = scene.node(2)
     host.machine.ebs("nvme9n1")
     host.machine.array("md127", ["nvme1n1", "nvme2n1", "nvme9n1"], OURS)
@@ -172,7 +172,7 @@ def test_an_array_that_reaches_to_ebs_is_never_taken_apart():
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "gpt", "swap"])
-def test_a_signature_is_refused_and_wiped_only_with_consent(kind):
+def test_signature_is_refused_and_wiped_only_with_consent(kind):
     host = scene.node(2)
     host.machine.sign("nvme2n1", kind, fs_uuid(kind))
     assert refusal(host).startswith("/dev/nvme2n1 (AWS0002) carries a")
@@ -181,7 +181,7 @@ def test_a_signature_is_refused_and_wiped_only_with_consent(kind):
     assert plan.actions[0]["device"] == "/dev/nvme2n1"
 
 
-def test_the_disk_of_the_operating_system_is_never_taken():
+def test_disk_of_operating_system_is_never_taken():
     host = scene.node(2)
     host.machine.mount("nvme1n1", "/var")
     assert "carries the operating system's /var" in refusal(host, safe_mode=False)
@@ -199,7 +199,7 @@ def test_absent_needs_consent():
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_absent_stops_and_wipes_the_members(running):
+def test_absent_stops_and_wipes_members(running):
     host = with_array() if running else scene.node(4)
     if not running:
         host.machine.stopped_array(scene.store_names(host), OURS)
@@ -209,7 +209,7 @@ def test_absent_stops_and_wipes_the_members(running):
     assert [action["device"] for action in plan.actions if action["action"] == "wipe"] == DISKS
 
 
-def test_absent_leaves_an_array_in_use_alone():
+def test_absent_leaves_array_in_use_alone():
     host = with_array()
     host.machine.sign("md127", "ext4", fs_uuid("data"))
     host.machine.mount("md127", "/data")
@@ -217,13 +217,13 @@ def test_absent_leaves_an_array_in_use_alone():
     assert text == "/dev/md127 is in use (/data): unmount it or take it apart, then run again"
 
 
-def test_absent_leaves_an_array_under_lvm_alone():
+def test_absent_leaves_array_under_lvm_alone():
     host = with_array()
     host.machine.volume("group", "volume", ["md127"])
     assert "/dev/md127 is in use (dm-0)" in refusal(host, "absent", safe_mode=False)
 
 
-def test_absent_leaves_an_array_of_another_name_alone():
+def test_absent_leaves_array_of_another_name_alone():
     plan = plan_of(with_array(name="any:other"), "absent", safe_mode=False)
     assert (plan.actions, plan.refusals, plan.found) == ([], [], None)
 
@@ -238,13 +238,13 @@ def test_absent_takes_one_of_two_arrays():
     assert [action.get("device") for action in plan.actions] == ["/dev/md127", *DISKS[:2], None]
 
 
-def test_absent_finishes_a_removal_that_was_interrupted():
+def test_absent_finishes_removal_that_was_interrupted():
     host = scene.node(4)
     host.machine.files.update(fragment())
     assert kinds(plan_of(host, "absent")) == ["remove_array_config"]
 
 
-def test_absent_without_mdadm_cannot_tell_whose_the_members_are():
+def test_absent_without_mdadm_cannot_tell_whose_members_are():
     host = with_array()
     host.programs -= {"mdadm"}
     assert "the name of their array cannot be read; install mdadm" in refusal(host, "absent", safe_mode=False)

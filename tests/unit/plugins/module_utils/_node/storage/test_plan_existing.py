@@ -114,7 +114,7 @@ def test_what_is_not_ours_is_refused_with_device_finding_and_switch(name, option
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_the_boot_unit_destroys_nothing_whatever_the_switches(name):
+def test_boot_unit_destroys_nothing_whatever_switches(name):
     host = scene.node(4)
     FOREIGN[name][0](host)
     scene.refusal(host, at_boot=True, **scene.CONSENT)
@@ -122,7 +122,7 @@ def test_the_boot_unit_destroys_nothing_whatever_the_switches(name):
 
 @pytest.mark.parametrize("name", FOREIGN)
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
-def test_with_consent_it_is_taken_apart_from_the_top_and_built_anew(name, layout):
+def test_with_consent_it_is_taken_apart_from_top_and_built_anew(name, layout):
     prepare, _text, teardown = FOREIGN[name]
     host = scene.node(4)
     prepare(host)
@@ -135,7 +135,7 @@ def test_with_consent_it_is_taken_apart_from_the_top_and_built_anew(name, layout
     assert scene.run(host, layout=layout) == []
 
 
-def test_an_old_filesystem_that_shines_through_a_new_array_is_wiped_before_mkfs():
+def test_old_filesystem_that_shines_through_new_array_is_wiped_before_mkfs():
     host = scene.node(4)
     old_array_with_old_filesystem(host)
     scene.run(host, **scene.CONSENT)
@@ -144,7 +144,7 @@ def test_an_old_filesystem_that_shines_through_a_new_array_is_wiped_before_mkfs(
     assert [signature["type"] for signature in host.machine.devices["md127"].signatures] == ["ext4"]
 
 
-def test_nested_arrays_stop_from_the_top():
+def test_nested_arrays_stop_from_top():
     host = scene.node(4)
     nested_arrays(host)
     stopped = [a["device"] for a in scene.plan_of(host, **scene.CONSENT).actions if a["action"] == "stop_array"]
@@ -159,7 +159,7 @@ def test_mounts_come_off_deepest_first_and_as_often_as_they_are_there():
     assert unmounted == ["/srv/a/b/c", "/srv/a", "/srv/a"]
 
 
-def test_a_disk_that_udev_put_together_again_is_stopped_and_wiped():
+def test_disk_that_udev_put_together_again_is_stopped_and_wiped():
     host = scene.node(2)
     host.machine.stopped_array(scene.store_names(host), scene.FOREIGN_ARRAY)
     wipefs = host._do_wipefs
@@ -176,7 +176,7 @@ def test_a_disk_that_udev_put_together_again_is_stopped_and_wiped():
     assert scene.run(host) == []
 
 
-def test_no_array_without_a_uuid_is_stopped_in_place_of_another():
+def test_no_array_without_uuid_is_stopped_in_place_of_another():
     host = scene.node(1)
     host.machine.sign("nvme1n1", "gpt")
     host.machine.ebs("nvme9n1")
@@ -191,7 +191,7 @@ IMAGES = {"parallelcluster": (scene.PCLUSTER_UNIT, "/scratch"), "dlami": (scene.
 
 
 @pytest.mark.parametrize("owner", IMAGES)
-def test_a_volume_of_the_image_is_used_through_a_bind_mount(owner):
+def test_volume_of_image_is_used_through_bind_mount(owner):
     host = scene.node(4)
     scene.owned_by_image(host, *IMAGES[owner])
     plan = scene.plan_of(host, directories=[{"path": "scratch", "mode": "1777"}])
@@ -203,7 +203,7 @@ def test_a_volume_of_the_image_is_used_through_a_bind_mount(owner):
     assert scene.run(host, directories=[{"path": "scratch", "mode": "1777"}]) == []
 
 
-def test_a_volume_of_the_image_is_one_volume_whatever_the_layout():
+def test_volume_of_image_is_one_volume_whatever_layout():
     host = scene.node(2)
     scene.owned_by_image(host, *IMAGES["parallelcluster"])
     assert scene.run(host, layout="per_disk") == ["bind_mount", "write_marker", "write_record"]
@@ -211,7 +211,7 @@ def test_a_volume_of_the_image_is_one_volume_whatever_the_layout():
 
 
 @pytest.mark.parametrize("owner", IMAGES)
-def test_the_images_mount_point_itself_may_be_wanted(owner):
+def test_images_mount_point_itself_may_be_wanted(owner):
     host = scene.node(2)
     scene.owned_by_image(host, *IMAGES[owner])
     plan = scene.plan_of(host, mount_point=IMAGES[owner][1])
@@ -220,7 +220,7 @@ def test_the_images_mount_point_itself_may_be_wanted(owner):
 
 @pytest.mark.parametrize("owner", IMAGES)
 @pytest.mark.parametrize("existing", ["fail", "replace"])
-def test_a_volume_of_the_image_is_refused_where_it_may_neither_be_used_nor_destroyed(owner, existing):
+def test_volume_of_image_is_refused_where_it_may_neither_be_used_nor_destroyed(owner, existing):
     host = scene.node(2)
     scene.owned_by_image(host, *IMAGES[owner])
     text = scene.refusal(host, existing=existing)
@@ -229,7 +229,7 @@ def test_a_volume_of_the_image_is_refused_where_it_may_neither_be_used_nor_destr
 
 
 @pytest.mark.parametrize("owner", IMAGES)
-def test_replacing_the_images_volume_takes_its_unit_out_of_service(owner):
+def test_replacing_images_volume_takes_its_unit_out_of_service(owner):
     host = scene.node(4)
     unit, mount = IMAGES[owner]
     scene.owned_by_image(host, unit, mount)
@@ -240,7 +240,7 @@ def test_replacing_the_images_volume_takes_its_unit_out_of_service(owner):
     assert scene.run(host) == []
 
 
-def test_the_shortest_whole_mount_is_the_source_not_a_part_of_it():
+def test_shortest_whole_mount_is_source_not_part_of_it():
     host = scene.node(2)
     scene.owned_by_image(host, *IMAGES["parallelcluster"])
     host.machine.mount("dm-0", "/x", root="/sub")
@@ -248,7 +248,7 @@ def test_the_shortest_whole_mount_is_the_source_not_a_part_of_it():
     assert scene.plan_of(host).actions[0]["source"] == "/scratch"
 
 
-def test_a_volume_of_the_image_without_service_and_mount_is_mounted_here():
+def test_volume_of_image_without_service_and_mount_is_mounted_here():
     host = scene.node(2)
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, None)
     del host.machine.files[f"/etc/systemd/system/{scene.PCLUSTER_UNIT}"]
@@ -258,7 +258,7 @@ def test_a_volume_of_the_image_without_service_and_mount_is_mounted_here():
     assert scene.run(host) == []
 
 
-def test_an_inactive_volume_is_activated_and_looked_at_again():
+def test_inactive_volume_is_activated_and_looked_at_again():
     host = scene.node(2)
     host.machine.inside["vg.01/lv_ephemeral"] = [{"offset": "0x0", "type": "ext4", "uuid": "ab", "label": None}]
     host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host), active=False)
@@ -266,7 +266,7 @@ def test_an_inactive_volume_is_activated_and_looked_at_again():
     assert scene.run(host)[:2] == ["activate_volume", "mount"]
 
 
-def test_half_a_volume_without_its_service_is_refused():
+def test_half_volume_without_its_service_is_refused():
     host = scene.node(2)
     host.machine.volume("vg.01", "", scene.store_names(host))
     text = scene.refusal(host)
@@ -298,7 +298,7 @@ def half_made(host):
 
 
 @pytest.mark.parametrize("prepare", [blank, unmounted])
-def test_the_images_service_is_started_and_waited_for(prepare):
+def test_images_service_is_started_and_waited_for(prepare):
     host = scene.node(2)
     prepare(host)
     host.on_start[scene.PCLUSTER_UNIT] = image_script("/scratch")
@@ -311,20 +311,20 @@ def test_the_images_service_is_started_and_waited_for(prepare):
     assert scene.run(host) == []
 
 
-def test_half_a_volume_with_its_service_is_left_to_the_service():
+def test_half_volume_with_its_service_is_left_to_service():
     host = scene.node(2)
     half_made(host)
     assert scene.kinds(scene.plan_of(host)) == ["start_unit"]
 
 
-def test_a_service_that_does_not_do_its_work_is_told():
+def test_service_that_does_not_do_its_work_is_reported():
     host = scene.node(2)
     blank(host)
     with pytest.raises(NodeError, match="asked parallelcluster's service to set the disks up and they are still not"):
         scene.run(host)
 
 
-def test_a_service_that_never_ends_is_told():
+def test_service_that_never_ends_is_reported():
     host = scene.node(2)
     blank(host)
     host.states[scene.PCLUSTER_UNIT] = ["inactive/dead", "active/running"]
@@ -332,7 +332,7 @@ def test_a_service_that_never_ends_is_told():
         scene.run(host)
 
 
-def test_a_service_that_stays_active_has_done_its_work():
+def test_service_that_stays_active_has_done_its_work():
     host = scene.node(2)
     host.machine.unit(scene.DLAMI_UNIT)
     host.on_start[scene.DLAMI_UNIT] = image_script("/opt/dlami/nvme")
@@ -341,14 +341,14 @@ def test_a_service_that_stays_active_has_done_its_work():
 
 
 @pytest.mark.parametrize(("at_boot", "existing"), [(True, "adopt"), (False, "fail"), (False, "replace")])
-def test_blank_disks_that_a_service_would_take_back_are_not_used(at_boot, existing):
+def test_blank_disks_that_service_would_take_back_are_not_used(at_boot, existing):
     host = scene.node(2)
     blank(host)
     text = scene.refusal(host, at_boot, existing=existing)
     assert "the disks are blank, but setup-ephemeral.service is enabled and takes them at every boot" in text
 
 
-def test_with_consent_the_service_goes_first():
+def test_with_consent_service_goes_first():
     host = scene.node(2)
     blank(host)
     assert scene.kinds(scene.plan_of(host, **scene.CONSENT))[:2] == ["mask_unit", "write_intent"]
@@ -356,7 +356,7 @@ def test_with_consent_the_service_goes_first():
     assert scene.run(host) == []
 
 
-def test_a_disabled_or_masked_service_takes_nothing():
+def test_disabled_or_masked_service_takes_nothing():
     host = scene.node(2)
     host.machine.unit(scene.PCLUSTER_UNIT, enabled=False)
     assert scene.plan_of(host).situation == "fresh"
@@ -365,7 +365,7 @@ def test_a_disabled_or_masked_service_takes_nothing():
     assert scene.plan_of(host).situation == "fresh"
 
 
-def test_an_adopted_volume_that_was_made_again_is_told_as_such():
+def test_adopted_volume_that_was_made_again_is_reported_as_such():
     host = scene.node(2)
     scene.owned_by_image(host, *IMAGES["parallelcluster"])
     scene.run(host)
@@ -373,7 +373,7 @@ def test_an_adopted_volume_that_was_made_again_is_told_as_such():
     assert scene.plan_of(host).state == "recreated"
 
 
-def test_a_group_over_ebs_is_named_and_never_replaced():
+def test_group_over_ebs_is_named_and_never_replaced():
     host = scene.node(2)
     host.machine.ebs("nvme9n1")
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch", ["nvme9n1"])
@@ -381,14 +381,14 @@ def test_a_group_over_ebs_is_named_and_never_replaced():
     assert text == "cannot replace what is on the disks: volume group vg.01 also uses nvme9n1"
 
 
-def test_an_unknown_account_is_refused_before_a_volume_is_adopted():
+def test_unknown_account_is_refused_before_volume_is_adopted():
     host = scene.node(2)
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")
     assert "there is no user nobody-here" in scene.refusal(host, owner="nobody-here", existing="adopt")
     assert scene.plan_of(host, at_boot=True, owner="nobody-here", existing="adopt").refusals == []
 
 
-def test_a_masked_service_is_not_masked_again():
+def test_masked_service_is_not_masked_again():
     host = scene.node(2)
     lone_ext4(host)
     host.machine.unit(scene.PCLUSTER_UNIT)
@@ -398,7 +398,7 @@ def test_a_masked_service_is_not_masked_again():
     assert masked == [scene.PCLUSTER_UNIT]
 
 
-def test_a_volume_of_the_image_beside_foreign_content_is_not_adopted():
+def test_volume_of_image_beside_foreign_content_is_not_adopted():
     host = scene.node(3)
     host.machine.unit(scene.PCLUSTER_UNIT)
     host.machine.volume("vg.01", "lv_ephemeral", ["nvme1n1", "nvme2n1"])

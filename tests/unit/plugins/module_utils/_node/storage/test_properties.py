@@ -154,7 +154,7 @@ def unchanged(topology: Topology, before: list[t.Any]) -> bool:
 
 @thorough(700)
 @given(topologies())
-def test_a_run_ends_in_a_volume_or_a_sentence_and_leaves_the_rest_as_it_was(topology):
+def test_run_ends_in_volume_or_sentence_and_leaves_rest_as_it_was(topology):
     host, before = topology.host, protected(topology)
     data = _data(topology)
     try:
@@ -205,7 +205,7 @@ def renamed(topology: Topology, names: dict[str, str]) -> None:
 
 @thorough(700)
 @given(topologies())
-def test_the_plan_does_not_depend_on_names_and_order(topology):
+def test_plan_does_not_depend_on_names_and_order(topology):
     machine = topology.host.machine
     serials = [machine.devices[name].serial for name in scene.store_names(topology.host)]
     if len(set(serials)) < len(serials):

@@ -13,7 +13,7 @@ from tests.unit.fakes import fake_storage_scene as scene
 from tests.unit.plugins.module_utils._node.storage.test_converge import record_of
 
 
-def test_the_record_after_a_first_run():
+def test_record_after_first_run():
     record = record_of(scene.converged(2))
     assert record["schema"] == "mlcluster.local_storage/1"
     assert (record["state"], record["owner"], record["layout"], record["fstype"]) == ("intact", "ours", "raid0", "ext4")
@@ -25,13 +25,13 @@ def test_the_record_after_a_first_run():
     assert record["volumes"][0]["device"] == "/dev/md127"
 
 
-def test_the_record_of_per_disk_names_the_top():
+def test_record_of_per_disk_names_top():
     record = record_of(scene.converged(2, layout="per_disk"))
     assert (record["path"], record["array_uuid"], record["chunk_kib"]) == ("/data", None, None)
     assert [volume["path"] for volume in record["volumes"]] == ["/data/disk0", "/data/disk1"]
 
 
-def test_a_refusal_changes_the_record_only_at_boot_and_keeps_what_it_knew():
+def test_refusal_changes_record_only_at_boot_and_keeps_what_it_knew():
     host = scene.converged(4)
     before = record_of(host)
     host.machine.unmount("/data")
@@ -49,14 +49,14 @@ def test_a_refusal_changes_the_record_only_at_boot_and_keeps_what_it_knew():
         assert after[key] == before[key]
 
 
-def test_a_boot_that_finds_all_well_renews_the_record():
+def test_boot_that_finds_all_well_renews_record():
     host = scene.converged(2)
     host.machine.files["/proc/sys/kernel/random/boot_id"] = "boot-2\n"
     assert scene.run(host, at_boot=True) == []
     assert record_of(host)["boot_id"] == "boot-2"
 
 
-def test_a_boot_without_disks_says_none():
+def test_boot_without_disks_says_none():
     host = scene.node(0)
     scene.run(host, at_boot=True)
     record = record_of(host)

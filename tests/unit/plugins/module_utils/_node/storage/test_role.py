@@ -21,7 +21,7 @@ def seen(host, **options):
     return role.verify(facts, config), role.tell(facts, config)
 
 
-def test_a_node_that_is_as_wanted_has_no_problem():
+def test_node_that_is_as_wanted_has_no_problem():
     results, told = seen(carry_out(node(4)))
     assert {result.status for result in results if result.id not in ("storage.disks", "storage.blank")} == {"pass"}
     assert "storage.write_read" in [result.id for result in results]
@@ -29,19 +29,19 @@ def test_a_node_that_is_as_wanted_has_no_problem():
     assert told.facts["mlcluster_local_storage"]["path"] == "/data"
 
 
-def test_a_look_that_only_reads_writes_nothing_to_the_volume():
+def test_look_that_only_reads_writes_nothing_to_volume():
     results, _told = seen(carry_out(node(4)), **role.READ_ONLY)
     assert "storage.write_read" not in [result.id for result in results]
 
 
-def test_a_fresh_node_has_no_volume_yet():
+def test_fresh_node_has_no_volume_yet():
     results, told = seen(fresh())
     assert "storage.mounted" in [result.id for result in results if result.status == "fail"]
     assert told.shown == ("fresh: every disk is proved blank",)
     assert told.facts == {"mlcluster_local_storage": {"state": "none", "path": None, "owner": "none"}}
 
 
-def test_the_lines_of_a_rebuild_name_what_is_destroyed():
+def test_lines_of_rebuild_name_what_is_destroyed():
     host = fresh()
     host.machine.stopped_array(scene.store_names(host), scene.FOREIGN_ARRAY, name="host:old")
     _results, told = seen(host, **scene.CONSENT)
@@ -50,7 +50,7 @@ def test_the_lines_of_a_rebuild_name_what_is_destroyed():
     assert told.shown[-1] == "destroys: the array host:old does not run, so what is in it could not be looked into"
 
 
-def test_a_refusal_is_told_once():
+def test_refusal_is_reported_once():
     host = fresh()
     scene.foreign_array(host)
     results, told = seen(host)
@@ -60,7 +60,7 @@ def test_a_refusal_is_told_once():
 @pytest.mark.parametrize(
     ("options", "reason"), [({}, "no instance-store disks"), ({"layout": "none"}, "layout is none")]
 )
-def test_a_node_without_a_volume_has_nothing_to_prove(options, reason):
+def test_node_without_volume_has_nothing_to_prove(options, reason):
     results, _told = seen(fresh(0), **options)
     assert [(result.id, result.status) for result in results] == [("storage.plan", "not_applicable")]
     assert reason in results[0].line()

@@ -16,7 +16,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.role_c
 )
 
 
-def test_options_are_those_of_the_storage_and_of_the_role():
+def test_options_are_those_of_storage_and_of_role():
     own = [field.name for field in dataclasses.fields(RoleConfig)]
     assert list(ROLE_SPEC) == [*ARGUMENT_SPEC, *own[1:]]
 
@@ -42,7 +42,7 @@ def test_options_reach_their_place():
         ({"directories": [{"path": "open", "mode": "0777"}]}, "nvme_raid0: the mode of directory open is 0777"),
     ],
 )
-def test_problem_names_the_variable_of_the_role(options, message):
+def test_problem_names_variable_of_role(options, message):
     (found,) = problems(options)
     assert found.startswith(message)
     assert problems({"image_build": True, "probe": False}) == []

@@ -108,7 +108,7 @@ OPTIONS: list[dict[str, t.Any]] = [
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("disks", [0, 1, 4])
-def test_carried_out_a_plan_leaves_an_empty_one(disks, options):
+def test_carried_out_plan_leaves_empty_one(disks, options):
     host = carry_out(fresh(disks), **options)
     assert plan_of(host, **options).differences() == []
 
@@ -131,12 +131,12 @@ def test_each_missing_file_is_one_difference(path, difference):
     assert plan_of(host).differences() == [difference]
 
 
-def test_a_runtime_of_another_version_is_a_difference():
+def test_runtime_of_another_version_is_difference():
     host = carry_out(node(2))
     assert plan_of(host, runtime_sha256="cd" * 32).differences() == ["runtime"]
 
 
-def test_a_path_that_the_volume_has_left_goes_from_fstab():
+def test_path_that_volume_has_left_goes_from_fstab():
     host = carry_out(node(2))
     (step,) = (step for step in plan_of(host, mount_point="/moved").steps if step.name == "fstab")
     assert [line["path"] for line in step.arguments["missing"]] == ["/moved"]
@@ -153,7 +153,7 @@ def test_a_path_that_the_volume_has_left_goes_from_fstab():
         ({"layout": "per_disk"}, ["mdadm"], []),
     ],
 )
-def test_only_what_the_layout_needs_is_installed(options, without, packages):
+def test_only_what_layout_needs_is_installed(options, without, packages):
     plan = plan_of(node(without=without), **options)
     assert plan.packages == tuple(map(Package, packages))
     assert plan.refresh is bool(packages)
@@ -168,7 +168,7 @@ def test_lvm_tools_are_installed_where_there_is_lvm():
     assert plan_of(host).refusals
 
 
-def test_without_a_package_manager_nothing_is_planned():
+def test_without_package_manager_nothing_is_planned():
     host = fresh()
     lacking = ("apt-get", "dnf", "dnf5", "mdadm")
     host.which = lambda program: None if program in lacking else f"/usr/bin/{program}"
@@ -179,29 +179,29 @@ def test_without_a_package_manager_nothing_is_planned():
 @pytest.mark.parametrize(
     ("options", "reason"), [({}, "this node has no instance-store disks"), ({"layout": "none"}, "")]
 )
-def test_a_node_without_disks_is_left_alone(options, reason):
+def test_node_without_disks_is_left_unchanged(options, reason):
     plan = plan_of(fresh(0), **options)
     assert not plan.concerned
     assert plan.reason == f"no volume, since {reason or 'the layout is none'}"
 
 
-def test_an_image_gets_everything_but_the_volume():
+def test_image_gets_everything_but_volume():
     assert plan_of(fresh(0), image_build=True).differences() == EVERYTHING[:-2]
     assert not plan_of(fresh(0), image_build=True, layout="none").concerned
 
 
-def test_the_trim_timer_can_be_left_alone():
+def test_trim_timer_can_be_left_alone():
     assert plan_of(fresh(), fstrim_timer_enabled=False).units[1:] == ()
 
 
-def test_a_refused_node_is_left_alone():
+def test_refused_node_is_left_unchanged():
     host = fresh()
     scene.foreign_array(host)
     plan = plan_of(host)
     assert plan.refusals and plan.differences() == []
 
 
-def test_removal_takes_only_the_lines_of_the_role():
+def test_removal_takes_only_lines_of_role():
     host = carry_out(node(2))
     host.machine.files["/etc/fstab"] += "UUID=0000 / ext4 defaults 0 1\nfs.example:/x /fsx lustre _netdev 0 0\n"
     facts = storage.look(host, scene.config())

@@ -38,7 +38,7 @@ def one(results, check):
     return found
 
 
-def test_a_volume_as_it_should_be_passes_everything():
+def test_volume_as_it_should_be_passes_everything():
     results = judged(ready())
     assert statuses(results) == dict.fromkeys(
         [
@@ -57,7 +57,7 @@ def test_a_volume_as_it_should_be_passes_everything():
     assert one(results, "storage.members").scope.device == "/dev/md127"
 
 
-def test_the_proof_of_blankness_is_reported_before_and_after_the_volume_is_made():
+def test_proof_of_blankness_is_reported_before_and_after_volume_is_made():
     host = scene.node(2)
     words = "AWS0001: sampled reads are zero; AWS0002: sampled reads are zero"
     assert one(judged(host), "storage.blank").found == words
@@ -81,7 +81,7 @@ def test_blankness_of_unknown_proof_is_undeterminable(proofs):
     assert one(judged(host), "storage.blank").status == "undeterminable"
 
 
-def test_a_disk_that_is_not_proved_blank_is_no_pass():
+def test_disk_that_is_not_proved_blank_is_no_pass():
     host = scene.node(2)
     host.machine.write("nvme2n1", [(0, 1)])
     assert statuses(judged(host)) == {"storage.plan": "fail"}
@@ -93,7 +93,7 @@ def test_each_filesystem_of_per_disk_is_judged():
     assert "storage.members" not in statuses(results)
 
 
-def test_without_the_probe_nothing_is_said_of_it():
+def test_without_probe_nothing_is_reported_of_it():
     assert "storage.write_read" not in statuses(judged(ready(), probe=False))
 
 
@@ -101,12 +101,12 @@ def test_without_the_probe_nothing_is_said_of_it():
     ("disks", "options", "reason"),
     [(0, {}, "this node has no instance-store disks"), (2, {"layout": "none"}, "the layout is none")],
 )
-def test_a_node_without_a_volume_is_not_applicable(disks, options, reason):
+def test_node_without_volume_is_not_applicable(disks, options, reason):
     (result,) = judged(scene.node(disks), **options)
     assert (result.id, result.status, result.reason) == ("storage.plan", "not_applicable", reason)
 
 
-def test_each_refusal_is_a_failure_that_isolates_the_node():
+def test_each_refusal_is_failure_that_isolates_node():
     host = scene.node(2)
     scene.foreign_array(host)
     (result,) = judged(host)
@@ -117,17 +117,17 @@ def test_each_refusal_is_a_failure_that_isolates_the_node():
 @pytest.mark.parametrize(
     ("expected", "status", "severity"), [(None, "pass", "none"), (4, "pass", "none"), (3, "undeterminable", "none")]
 )
-def test_the_count_of_disks(expected, status, severity):
+def test_count_of_disks(expected, status, severity):
     result = one(judged(ready(), expected_disks=expected), "storage.disks")
     assert (result.status, result.severity, result.found, result.expected) == (status, severity, 4, expected or 4)
 
 
-def test_too_few_disks_beside_a_whole_volume_fail():
+def test_too_few_disks_beside_whole_volume_fail():
     result = one(judged(ready(), expected_disks=8), "storage.disks")
     assert (result.status, result.severity, result.expected) == ("fail", "isolate", 8)
 
 
-def test_a_count_that_nobody_knows_is_told_as_such():
+def test_count_that_nobody_knows_is_reported_as_such():
     host = scene.node(2)
     result = one(judged(host), "storage.disks")
     assert (result.status, result.found, result.hint) == ("undeterminable", 2, "set nvme_raid0_expected_disks")
@@ -149,11 +149,11 @@ def test_what_is_not_mounted_fails_and_is_judged_no_further():
     assert not {"storage.size", "storage.members", "storage.write_read"} & set(statuses(results))
 
 
-def test_a_fresh_node_has_not_passed():
+def test_fresh_node_has_not_passed():
     assert statuses(judged(scene.node(2)))["storage.mounted"] == "fail"
 
 
-def test_another_filesystem_over_the_volume_is_no_pass():
+def test_another_filesystem_over_volume_is_no_pass():
     host = ready()
     host.machine.ebs("nvme9n1")
     host.machine.mount("nvme9n1", "/data")
@@ -162,7 +162,7 @@ def test_another_filesystem_over_the_volume_is_no_pass():
     assert "/data already carries /dev/nvme9n1 (ext4)" in result.message
 
 
-def test_a_volume_that_went_read_only_fails():
+def test_volume_that_went_read_only_fails():
     host = ready()
     host.machine.mounts[-1]["options"] = "ro,noatime"
     result = one(judged(host), "storage.mounted")
@@ -174,20 +174,20 @@ def test_a_volume_that_went_read_only_fails():
     ("size", "status"),
     [(400 << 30, "pass"), (360 << 30, "pass"), ((360 << 30) - 1, "fail"), ((400 << 30) + 1, "fail"), (None, "????")],
 )
-def test_the_size_is_that_of_the_disks_less_the_tolerance(size, status):
+def test_size_is_that_of_disks_less_tolerance(size, status):
     host = ready()
     host.filesystem_size = lambda path: size
     result = one(judged(host), "storage.size")
     assert result.status == {"????": "undeterminable"}.get(status, status)
 
 
-def test_the_tolerance_is_a_setting():
+def test_tolerance_is_setting():
     host = ready()
     host.filesystem_size = lambda path: 390 << 30
     assert one(judged(host, size_tolerance_percent=1), "storage.size").status == "fail"
 
 
-def test_an_array_without_all_its_disks_fails():
+def test_array_without_all_its_disks_fails():
     host = ready()
     config = scene.config()
     facts, plan = storage.survey(host, config)
@@ -197,7 +197,7 @@ def test_an_array_without_all_its_disks_fails():
     assert (members.status, members.severity, members.expected, members.found) == ("fail", "isolate", 4, 3)
 
 
-def test_a_disk_that_does_not_take_bytes_fails():
+def test_disk_that_does_not_take_bytes_fails():
     host = ready()
     host.write_errno = errno.EIO
     result = one(judged(host), "storage.write_read")
@@ -205,21 +205,21 @@ def test_a_disk_that_does_not_take_bytes_fails():
     assert result.message == "writing and reading back 1 MiB on /data failed: Input/output error"
 
 
-def test_a_boot_unit_that_is_not_enabled_fails():
+def test_boot_unit_that_is_not_enabled_fails():
     host = ready()
     del host.machine.files[ENABLED]
     result = one(judged(host), "storage.boot_unit")
     assert (result.status, result.hint) == ("fail", "run the role again")
 
 
-def test_an_image_whose_service_has_not_run_is_not_mounted_yet():
+def test_image_whose_service_has_not_run_is_not_mounted_yet():
     host = scene.node(2)
     host.machine.unit(scene.PCLUSTER_UNIT)
     result = one(judged(host), "storage.mounted")
     assert result.message == "nothing is mounted yet: run the role without check mode"
 
 
-def test_an_adopted_volume_is_judged_where_it_is_bound():
+def test_adopted_volume_is_judged_where_it_is_bound():
     host = scene.node(2)
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")
     scene.run(host)

@@ -95,14 +95,14 @@ def test_directories_come_with_their_parents_owners_and_modes():
 
 
 @pytest.mark.parametrize("drift", [{"mode": "0755"}, {"uid": 7}, {"gid": 7}])
-def test_only_the_directory_that_differs_is_put_right(drift):
+def test_only_directory_that_differs_is_put_right(drift):
     host = furnished()
     host.machine.directories["/data/cache/hf"].update(drift)
     (action,) = scene.plan_of(host, **FURNISHED).actions[:-1]
     assert (action["action"], action["path"], action["mode"]) == ("directory", "/data/cache/hf", "2775")
 
 
-def test_a_marker_that_was_removed_comes_back():
+def test_marker_that_was_removed_comes_back():
     host = furnished()
     del host.machine.files["/data/EPHEMERAL.txt"]
     assert scene.kinds(scene.plan_of(host, **FURNISHED)) == ["write_marker", "write_record"]
@@ -127,7 +127,7 @@ def test_unknown_accounts_are_refused_and_waited_for_at_boot():
         ("scratch", "ext4", 0, "scratch-0"),
     ],
 )
-def test_label_is_cut_to_what_the_filesystem_carries(label, fstype, index, found):
+def test_label_is_cut_to_what_filesystem_carries(label, fstype, index, found):
     assert volume.volume_label(label, fstype, index) == found
 
 
@@ -140,7 +140,7 @@ def test_label_is_cut_to_what_the_filesystem_carries(label, fstype, index, found
         (None, None),
     ],
 )
-def test_uuid_in_the_spelling_of_fstab(given, found):
+def test_uuid_in_spelling_of_fstab(given, found):
     assert volume.dashed(given) == found
 
 

@@ -64,11 +64,11 @@ def test_what_is_meant_so_is_right(value, option):
         ("x" * 90, {"type": "dict"}, f"it is '{'x' * 80}…', a text; give a mapping"),
     ],
 )
-def test_each_other_value_is_told_with_what_it_is_and_what_is_wanted(value, option, sentence):
+def test_each_other_value_is_reported_with_what_it_is_and_what_is_wanted(value, option, sentence):
     assert told(value, **option) == [sentence]
 
 
-def test_keys_of_a_mapping_are_judged_too():
+def test_keys_of_mapping_are_judged_too():
     spec = {"of": {"type": "dict", "options": {"seconds": {"type": "int"}, "mounts": {"type": "list"}}}}
     given = {"of": {"seconds": "x", "mount": []}, "another": 5}
     assert list(_kinds.problems(given, spec)) == [
@@ -88,11 +88,11 @@ def test_keys_of_a_mapping_are_judged_too():
         ("a text", True, True),
     ],
 )
-def test_a_text_that_says_a_number_is_taken_for_one(kind, value, meant):
+def test_text_that_says_number_is_taken_for_one(kind, value, meant):
     assert _kinds.coerce(kind, value) == meant
 
 
-def test_a_variable_that_cannot_be_read_is_not_judged():
+def test_variable_that_cannot_be_read_is_not_judged():
     class Variables(dict):
         def get(self, name, default=None):
             if name == "broken":

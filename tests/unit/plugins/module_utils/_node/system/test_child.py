@@ -24,7 +24,7 @@ def problem(source, **more):
     return caught.value
 
 
-def test_answer_is_what_the_program_gave():
+def test_answer_is_what_program_gave():
     assert asked("answer({'loads': True, 'number': int(sys.argv[1])})", "7") == {"loads": True, "number": 7}
 
 
@@ -48,12 +48,12 @@ def test_what_is_printed_is_no_answer(prints):
     assert "ended with status 0 and gave no answer" in problem(prints).problem
 
 
-def test_nothing_runs_after_the_answer():
+def test_nothing_runs_after_answer():
     late = "import atexit; atexit.register(lambda: os.write(_way, b'more'))\n"
     assert asked(late + "answer({'loads': True, 'number': 1})")["loads"] is True
 
 
-def test_what_is_written_beside_the_answer_spoils_it():
+def test_what_is_written_beside_answer_spoils_it():
     assert problem("os.write(_way, b'{}'); answer({'loads': True, 'number': 1})").started
 
 
@@ -78,7 +78,7 @@ def test_process_that_hangs_or_cannot_start_was_not_tried():
     assert problem("", python=["/no/such/python"]).started
 
 
-def test_variables_that_the_process_does_not_get(monkeypatch):
+def test_variables_that_process_does_not_get(monkeypatch):
     monkeypatch.setenv("LEFT_OUT", "1")
     source = "answer({'loads': 'LEFT_OUT' in os.environ, 'number': None})"
     assert [asked(source)["loads"], asked(source, without=["LEFT_OUT"])["loads"]] == [True, False]
@@ -112,6 +112,6 @@ def test_answer_of_another_shape_is_none(answer):
         (child.or_none(child.a_text), [None, "x"], [0, False, []]),
     ],
 )
-def test_types_of_an_answer(check, good, bad):
+def test_types_of_answer(check, good, bad):
     assert [check(value) for value in good] == [True] * len(good)
     assert [check(value) for value in bad] == [False] * len(bad)

@@ -18,7 +18,7 @@ from tests.rig.slurm.processes import wait_for
 HOST = Host()
 
 
-def test_a_command_that_does_not_end_is_ended(monkeypatch, tmp_path):
+def test_command_that_does_not_end_is_ended(monkeypatch, tmp_path):
     real, said = command._converse, tmp_path / "said"
     # Its time begins once it has said its word, however late that is.
     monkeypatch.setattr(command, "_converse", lambda *given: wait_for("it", said.exists) and real(*given))
@@ -28,7 +28,7 @@ def test_a_command_that_does_not_end_is_ended(monkeypatch, tmp_path):
     assert (failed.value.rc, failed.value.stdout) == (None, "begun\n")
 
 
-def test_a_command_that_cannot_be_killed_is_left_behind(monkeypatch):
+def test_command_that_cannot_be_killed_is_left_behind(monkeypatch):
     # As one that sleeps in the kernel without interruption: the signal is sent and nothing comes of it.
     began = []
 
@@ -55,7 +55,7 @@ def little(monkeypatch):
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize(("check", "status"), [(True, 0), (False, 0), (False, 1)])
-def test_of_a_command_that_prints_too_much_nothing_is_believed(little, stream, check, status):
+def test_of_command_that_prints_too_much_nothing_is_believed(little, stream, check, status):
     """What is left out of its output might say the opposite of what is left."""
     prints = f"echo begins; head -c {little} /dev/zero | tr '\\0' x; echo ends"
     with pytest.raises(CommandError) as failed:
@@ -73,7 +73,7 @@ def test_as_much_as_is_kept_is_kept_whole(little):
     assert len(HOST.run(["head", "-c", str(little), "/dev/zero"]).stdout) == little
 
 
-def test_a_command_that_prints_without_end_fills_no_memory(little, monkeypatch):
+def test_command_that_prints_without_end_fills_no_memory(little, monkeypatch):
     most = []
     real = command.Output.add
     monkeypatch.setattr(
@@ -86,7 +86,7 @@ def test_a_command_that_prints_without_end_fills_no_memory(little, monkeypatch):
     assert max(most) <= little
 
 
-def test_a_failure_is_a_sentence_however_much_was_said():
+def test_failure_is_sentence_however_much_was_reported():
     with pytest.raises(CommandError) as failed:
         HOST.run(["sh", "-c", "seq 100000 >&2; exit 1"])
     assert failed.value.stderr.endswith("\n99999\n100000\n") and len(failed.value.stderr) > 500_000
@@ -96,10 +96,10 @@ def test_a_failure_is_a_sentence_however_much_was_said():
 @pytest.mark.parametrize(
     ("argv", "answer"), [(["cat"], "x" * 1_000_000), (["true"], ""), (["sh", "-c", "exec <&-"], "")]
 )
-def test_what_is_given_to_a_command_waits_for_nobody(argv, answer):
+def test_what_is_given_to_command_waits_for_nobody(argv, answer):
     """Whether it reads all while it prints, or nothing."""
     assert HOST.run(argv, stdin="x" * 1_000_000).stdout == answer
 
 
-def test_line_ends_of_a_command_are_those_of_python():
+def test_line_ends_of_command_are_those_of_python():
     assert HOST.run(["printf", r"a\r\nb\rc\n"]).stdout == "a\nb\nc\n"

@@ -26,13 +26,13 @@ def test_what_cannot_be_read_is_nothing():
     assert isinstance(slurm_verdict_io.fio_figure('{"a":' * 200000, "read"), str)
 
 
-def test_a_marker_stays_a_marker(tmp_path):
+def test_marker_stays_marker(tmp_path):
     deep = tmp_path / "drain.json"
     deep.write_text(DEEP)
     assert health_marker.read_marker(Host(), str(deep)).reason.startswith("[")
 
 
-def test_a_record_of_a_job_is_none_that_was_made_here(tmp_path):
+def test_record_of_job_is_none_that_was_made_here(tmp_path):
     (tmp_path / "job-1").mkdir()
     (tmp_path / "job-1" / "job.json").write_text("[" * 4096)
     handle = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)

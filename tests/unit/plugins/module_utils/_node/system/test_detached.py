@@ -42,7 +42,7 @@ def to_the_end(directory, offset=0):
     pytest.fail(f"no end was seen; so far: {text!r}")
 
 
-def test_lines_are_seen_while_the_command_runs(start, tmp_path):
+def test_lines_are_seen_while_command_runs(start, tmp_path):
     waits = f"while not os.path.exists('{tmp_path}/go'): time.sleep(.05)"
     directory = start(f"import os, time; print('one'); print('tw', end='')\n{waits}\nprint('o')")
     seen = detached.read(directory, 0, 20)
@@ -55,16 +55,16 @@ def test_lines_are_seen_while_the_command_runs(start, tmp_path):
     assert (text, end.rc, end.errors) == ("two\n", 0, "")
 
 
-def test_the_end_has_status_errors_and_input(start):
+def test_end_has_status_errors_and_input(start):
     text, end = to_the_end(start("import sys; print(sys.stdin.read(), end=''); sys.exit('no disk')", "given\n"))
     assert (text, end.rc, end.errors) == ("given\n", 1, "no disk\n")
 
 
-def test_a_last_line_without_an_end_is_shown(start):
+def test_last_line_without_end_is_shown(start):
     assert to_the_end(start("print('x', end='')"))[0] == "x"
 
 
-def test_a_command_that_is_killed_with_its_keeper_is_over(start, tmp_path):
+def test_command_that_is_killed_with_its_keeper_is_over(start, tmp_path):
     directory = start("import os; print(os.getpid(), os.getppid(), flush=True); import time; time.sleep(60)")
     seen = detached.read(directory, 0, 20)
     while not seen.text:
@@ -78,7 +78,7 @@ def test_a_command_that_is_killed_with_its_keeper_is_over(start, tmp_path):
     assert (end.over, end.rc) == (True, None)
 
 
-def test_a_keeper_ends_what_nobody_asks_for(tmp_path, monkeypatch):
+def test_keeper_ends_what_nobody_asks_for(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "input").touch()
     os.utime(tmp_path / "input", (time.time() - 3600, time.time() - 3600))
@@ -87,7 +87,7 @@ def test_a_keeper_ends_what_nobody_asks_for(tmp_path, monkeypatch):
     assert (tmp_path / "status").read_text() == f"{-signal.SIGTERM}\n"
 
 
-def test_a_look_is_what_the_keeper_waits_for(start):
+def test_look_is_what_keeper_waits_for(start):
     directory = start("print('x')")
     os.utime(f"{directory}/input", (0, 0))
     detached.read(directory, 0, 0)

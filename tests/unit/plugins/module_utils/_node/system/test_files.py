@@ -23,7 +23,7 @@ def plant(kind, path, victim):
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "dangling link", "pipe"])
-def test_new_file_never_takes_a_name_that_exists(tmp_path, kind):
+def test_new_file_never_takes_name_that_exists(tmp_path, kind):
     victim = tmp_path / "victim"
     victim.write_text("precious", encoding="utf-8")
     plant(kind, tmp_path / "x", victim)
@@ -46,14 +46,14 @@ def test_replaced_file_is_never_followed(tmp_path, kind):
     assert sorted(os.listdir(tmp_path)) == ["victim", "x"]
 
 
-def test_directory_in_the_place_of_a_file_is_an_error(tmp_path):
+def test_directory_in_place_of_file_is_error(tmp_path):
     (tmp_path / "x").mkdir()
     with pytest.raises(OSError, match=r"directory"):
         files.replace_file(tmp_path / "x", b"new")
     assert os.listdir(tmp_path) == ["x"]
 
 
-def test_planted_name_of_the_fresh_file_is_an_error(tmp_path, monkeypatch):
+def test_planted_name_of_fresh_file_is_error(tmp_path, monkeypatch):
     monkeypatch.setattr(files.secrets, "token_hex", lambda size: "guessed")
     (tmp_path / "victim").write_text("precious", encoding="utf-8")
     (tmp_path / ".x.guessed").symlink_to("victim")
@@ -72,7 +72,7 @@ def test_names_of_fresh_files_are_random(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077])
-def test_mode_does_not_depend_on_the_umask(tmp_path, umask):
+def test_mode_does_not_depend_on_umask(tmp_path, umask):
     before = os.umask(umask)
     try:
         files.replace_file(tmp_path / "x", b"", 0o644)
@@ -82,7 +82,7 @@ def test_mode_does_not_depend_on_the_umask(tmp_path, umask):
     assert [os.stat(tmp_path / name).st_mode & 0o7777 for name in "xy"] == [0o644, 0o600]
 
 
-def test_replaced_file_is_synced_before_its_name_and_the_directory_after(tmp_path, monkeypatch):
+def test_replaced_file_is_synced_before_its_name_and_directory_after(tmp_path, monkeypatch):
     order = []
     for name in ("fchmod", "fsync", "replace"):
         real = getattr(os, name)
@@ -95,7 +95,7 @@ def test_replaced_file_is_synced_before_its_name_and_the_directory_after(tmp_pat
 
 
 @pytest.mark.parametrize("step", ["fchmod", "fsync", "replace"])
-def test_error_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, step):
+def test_error_leaves_old_file_and_nothing_else(tmp_path, monkeypatch, step):
     (tmp_path / "x").write_text("old", encoding="utf-8")
 
     def fail(*_args, **_more):
@@ -108,18 +108,18 @@ def test_error_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, step)
     assert ((tmp_path / "x").read_text(encoding="utf-8"), os.listdir(tmp_path)) == ("old", ["x"])
 
 
-def test_settle_takes_the_place_of_the_mode(tmp_path):
+def test_settle_takes_place_of_mode(tmp_path):
     files.replace_file(tmp_path / "x", b"new", settle=lambda handle: os.fchmod(handle, 0o400))
     assert os.stat(tmp_path / "x").st_mode & 0o7777 == 0o400
 
 
-def test_relative_path_is_below_the_working_directory(tmp_path, monkeypatch):
+def test_relative_path_is_below_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     files.replace_file("x", b"new")
     assert os.listdir(tmp_path) == ["x"]
 
 
-def test_file_of_an_open_directory_stays_below_it(tmp_path):
+def test_file_of_open_directory_stays_below_it(tmp_path):
     (tmp_path / "a").mkdir()
     handle = os.open(tmp_path / "a", files.DIRECTORY)
     try:
@@ -165,7 +165,7 @@ def test_directory_is_reached_over_links_of_root(tmp_path, way, target):
 
 @needs_root
 @pytest.mark.parametrize("below", ["", "inner"])
-def test_directory_is_not_reached_over_a_link_of_another(tmp_path, way, below):
+def test_directory_is_not_reached_over_link_of_another(tmp_path, way, below):
     with pytest.raises(OSError, match="link is a link of another user, which is not followed") as told:
         entered(way("there", 4242) / below)
     assert told.value.filename == str(tmp_path / "link" / below)
@@ -173,7 +173,7 @@ def test_directory_is_not_reached_over_a_link_of_another(tmp_path, way, below):
 
 @needs_root
 @pytest.mark.parametrize("write", [files.replace_file, files.sync_directory, files.open_directory])
-def test_nothing_is_written_over_a_link_of_another(tmp_path, way, write):
+def test_nothing_is_written_over_link_of_another(tmp_path, way, write):
     way("there", 4242)
     arguments = (b"new",) if write is files.replace_file else ()
     with pytest.raises(OSError, match="not followed"):
@@ -239,14 +239,14 @@ def test_what_is_missing_is_made_for_all_to_read(tmp_path):
         entered(tmp_path / "three")
 
 
-def test_file_on_the_way_is_an_error(tmp_path):
+def test_file_on_way_is_error(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     for path in ("file", "file/below"):
         with pytest.raises(NotADirectoryError):
             entered(tmp_path / path, make=True)
 
 
-def test_root_and_the_working_directory_are_directories(tmp_path, monkeypatch):
+def test_root_and_working_directory_are_directories(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert [entered(path) for path in ("/", "", ".", "./")] == ["/", *[str(tmp_path)] * 3]
 
@@ -279,7 +279,7 @@ def test_tree_is_removed_and_nothing_that_it_leads_to(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "dangling link", "pipe"])
-def test_tree_that_is_no_directory_is_an_error_at_once(tmp_path, kind):
+def test_tree_that_is_no_directory_is_error_at_once(tmp_path, kind):
     (tmp_path / "victim").mkdir()
     plant(kind, tmp_path / "x", tmp_path / "victim")
     handle = files.open_directory(tmp_path)

@@ -23,7 +23,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 HOST = Host()
 
 
-def test_a_command_runs_without_a_shell_in_the_c_locale(monkeypatch):
+def test_command_runs_without_shell_in_c_locale(monkeypatch):
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     monkeypatch.setenv("LANGUAGE", "de")
     shown = HOST.run(["sh", "-c", 'echo "$LC_ALL $LANGUAGE $PATH $1"', "sh", "$(id); *"])
@@ -39,7 +39,7 @@ def test_standard_input_is_what_was_given_or_empty():
     assert HOST.run(["cat"]).stdout == ""
 
 
-def test_a_failing_command_carries_everything_it_said():
+def test_failing_command_carries_everything_it_said():
     with pytest.raises(CommandError) as failed:
         HOST.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
     assert (failed.value.rc, failed.value.stdout, failed.value.stderr) == (3, "out\n", "err\n")
@@ -47,26 +47,26 @@ def test_a_failing_command_carries_everything_it_said():
     assert HOST.run(["false"], check=False).rc == 1
 
 
-def test_a_command_that_says_nothing_on_standard_error_is_quoted_from_its_output():
+def test_command_that_says_nothing_on_standard_error_is_quoted_from_its_output():
     with pytest.raises(CommandError, match=r"failed with status 1: only out$"):
         HOST.run(["sh", "-c", "echo only out; exit 1"])
 
 
-def test_a_missing_program_is_one_sentence():
+def test_missing_program_is_one_sentence():
     with pytest.raises(CommandError) as failed:
         HOST.run(["no-such-program-here", "--x"])
     assert str(failed.value) == "no-such-program-here --x: the program is not installed"
     assert failed.value.rc is None
 
 
-def test_a_program_that_cannot_be_started(tmp_path):
+def test_program_that_cannot_be_started(tmp_path):
     program = tmp_path / "program"
     program.write_text("no executable")
     with pytest.raises(CommandError, match="could not be started: Permission denied"):
         HOST.run([str(program)])
 
 
-def test_which_looks_on_the_system_path_only(monkeypatch, tmp_path):
+def test_which_looks_on_system_path_only(monkeypatch, tmp_path):
     program = tmp_path / "mytool"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -75,7 +75,7 @@ def test_which_looks_on_the_system_path_only(monkeypatch, tmp_path):
     assert HOST.which("sh") in ("/usr/bin/sh", "/bin/sh")
 
 
-def test_reading_what_is_not_there(tmp_path):
+def test_reading_what_is_missing(tmp_path):
     assert HOST.read_text(str(tmp_path / "none")) is None
     assert HOST.read_text(str(tmp_path)) is None
     assert HOST.listdir(str(tmp_path / "none")) == []
@@ -97,13 +97,13 @@ def test_what_might_never_end_is_not_read(tmp_path):
         assert (HOST.read_text(path), HOST.sha256(path)) == (None, None)
 
 
-def test_a_file_is_read_up_to_the_limit(monkeypatch, tmp_path):
+def test_file_is_read_up_to_limit(monkeypatch, tmp_path):
     monkeypatch.setattr(host_module, "READ_LIMIT", 3)
     (tmp_path / "long").write_text("four")
     assert HOST.read_text(str(tmp_path / "long")) == "fou"
 
 
-def test_a_small_plain_file_of_a_user_is_read(tmp_path):
+def test_small_plain_file_of_user_is_read(tmp_path):
     path, uid = tmp_path / "file", os.geteuid()
     assert Host().read_owned(str(path), uid, 10) is None
     path.write_text("0123456789")
@@ -116,7 +116,7 @@ def test_a_small_plain_file_of_a_user_is_read(tmp_path):
     assert [Host().read_owned(str(tmp_path / name), uid, 10) for name in ("link", "pipe", ".")] == [None] * 3
 
 
-def test_broken_bytes_are_read_all_the_same(tmp_path):
+def test_broken_bytes_are_read_all_same(tmp_path):
     (tmp_path / "file").write_bytes(b"a\xffb")
     assert HOST.read_text(str(tmp_path / "file")) == "a�b"
 
@@ -131,7 +131,7 @@ def test_names_links_and_sums(tmp_path):
     assert HOST.sha256(str(tmp_path / "a")) == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
 
 
-def test_stat_is_of_the_link_itself(tmp_path):
+def test_stat_is_of_link_itself(tmp_path):
     (tmp_path / "directory").mkdir(mode=0o700)
     (tmp_path / "directory").chmod(0o1777)
     (tmp_path / "link").symlink_to("directory")
@@ -141,12 +141,12 @@ def test_stat_is_of_the_link_itself(tmp_path):
     assert (link["is_dir"], link["is_link"]) == (False, True)
 
 
-def test_the_size_of_a_filesystem(tmp_path):
+def test_size_of_filesystem(tmp_path):
     info = os.statvfs(tmp_path)
     assert HOST.filesystem_size(str(tmp_path)) == info.f_frsize * info.f_blocks
 
 
-def test_a_file_or_nothing_in_place_of_a_device_proves_nothing(tmp_path):
+def test_file_or_nothing_in_place_of_device_proves_nothing(tmp_path):
     (tmp_path / "nvme1n1").write_text("")
     assert HOST.claimed(str(tmp_path / "nvme1n1"), "0:0") is None
     assert HOST.claimed(str(tmp_path / "none"), "259:1") is None
@@ -180,7 +180,7 @@ class OpenedDevice:
         (errno.ENXIO, "259:1", None),
     ],
 )
-def test_what_an_exclusive_open_says(monkeypatch, error, number, expected):
+def test_what_exclusive_open_says(monkeypatch, error, number, expected):
     device = OpenedDevice(monkeypatch, error)
     claimed = HOST.claimed("/dev/nvme1n1", number)
     closed = list(device.closed)
@@ -195,7 +195,7 @@ def a_disk(tmp_path):
     return str(path)
 
 
-def test_a_log_page_is_asked_for_as_nvme_wants_it(monkeypatch, tmp_path):
+def test_log_page_is_asked_for_as_nvme_wants_it(monkeypatch, tmp_path):
     asked = []
 
     def ioctl(handle, number, request):
@@ -212,7 +212,7 @@ def test_a_log_page_is_asked_for_as_nvme_wants_it(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("answer", [0x4109, OSError(errno.ENOTTY, "no ioctl")])
-def test_a_disk_without_the_page_gives_none(monkeypatch, tmp_path, answer):
+def test_disk_without_page_gives_none(monkeypatch, tmp_path, answer):
     def ioctl(*_args):
         if isinstance(answer, OSError):
             raise answer
@@ -224,7 +224,7 @@ def test_a_disk_without_the_page_gives_none(monkeypatch, tmp_path, answer):
 
 
 @pytest.mark.parametrize(("around", "number", "expected"), [(5, os.makedev(259, 300), "259:300"), (66, 66, None)])
-def test_what_a_loop_device_shows(monkeypatch, around, number, expected):
+def test_what_loop_device_shows(monkeypatch, around, number, expected):
     def ioctl(_handle, request, status):
         assert (request, len(status)) == (0x4C05, 232)
         struct.pack_into("=QQQ", status, 0, around, 12, number)
@@ -237,7 +237,7 @@ def test_what_a_loop_device_shows(monkeypatch, around, number, expected):
 
 
 @pytest.mark.parametrize("name", ["no-such-loop", "null"])
-def test_a_loop_device_that_does_not_answer_shows_nothing(name):
+def test_loop_device_that_does_not_answer_shows_nothing(name):
     assert Host().loop_backing(name) is None
 
 
@@ -252,11 +252,11 @@ def test_accounts_by_name_and_number():
 
 
 @pytest.mark.parametrize("name", ["no-such-account", "", "²", "a\x00b", "-1"])
-def test_accounts_that_are_not_there(name):
+def test_accounts_that_are_missing(name):
     assert (HOST.uid(name), HOST.gid(name), HOST.primary_gid(name)) == (None, None, None)
 
 
-def test_a_file_is_written_with_its_mode_and_its_directory(tmp_path):
+def test_file_is_written_with_its_mode_and_its_directory(tmp_path):
     path = tmp_path / "a" / "b" / "record.json"
     old = os.umask(0o077)
     try:
@@ -270,7 +270,7 @@ def test_a_file_is_written_with_its_mode_and_its_directory(tmp_path):
 
 
 @pytest.mark.parametrize("step", ["replace", "fsync", "fchmod"])
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(monkeypatch, tmp_path, step):
+def test_write_that_fails_leaves_old_file_and_nothing_else(monkeypatch, tmp_path, step):
     path = tmp_path / "record.json"
     path.write_text("old")
 
@@ -284,7 +284,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(monkeypatch, tm
     assert (path.read_text(), os.listdir(tmp_path)) == ("old", ["record.json"])
 
 
-def test_a_write_is_on_the_disk_before_the_name_and_the_name_before_the_return(monkeypatch, tmp_path):
+def test_write_is_on_disk_before_name_and_name_before_return(monkeypatch, tmp_path):
     order = []
     for name in ("fsync", "replace"):
         real = getattr(os, name)
@@ -295,7 +295,7 @@ def test_a_write_is_on_the_disk_before_the_name_and_the_name_before_the_return(m
     assert order == ["fsync", "replace", "fsync"]
 
 
-def test_a_write_replaces_a_link_and_not_what_it_leads_to(tmp_path):
+def test_write_replaces_link_and_not_what_it_leads_to(tmp_path):
     (tmp_path / "victim").write_text("precious")
     (tmp_path / "record").symlink_to("victim")
     HOST.write_text(str(tmp_path / "record"), "new")
@@ -316,13 +316,13 @@ def test_renaming(tmp_path):
     assert os.listdir(tmp_path) == ["b"]
 
 
-def test_a_mount_point_comes_with_its_parents(tmp_path):
+def test_mount_point_comes_with_its_parents(tmp_path):
     for _twice in range(2):
         HOST.make_mount_point(str(tmp_path / "a" / "b"))
     assert (tmp_path / "a" / "b").is_dir()
 
 
-def test_a_directory_gets_owner_and_mode_whatever_the_umask(tmp_path):
+def test_directory_gets_owner_and_mode_whatever_umask(tmp_path):
     path = tmp_path / "scratch"
     old = os.umask(0o077)
     try:
@@ -333,7 +333,7 @@ def test_a_directory_gets_owner_and_mode_whatever_the_umask(tmp_path):
         os.umask(old)
 
 
-def test_a_directory_is_never_made_through_a_link(tmp_path):
+def test_directory_is_never_made_through_link(tmp_path):
     (tmp_path / "etc").mkdir(mode=0o700)
     (tmp_path / "scratch").symlink_to("etc")
     with pytest.raises(OSError) as refused:
@@ -342,7 +342,7 @@ def test_a_directory_is_never_made_through_a_link(tmp_path):
     assert (tmp_path / "etc").stat().st_mode & 0o7777 == 0o700
 
 
-def test_a_link_among_the_parents_is_refused(tmp_path):
+def test_link_among_parents_is_refused(tmp_path):
     (tmp_path / "etc").mkdir(mode=0o700)
     (tmp_path / "alice").symlink_to("etc")
     with pytest.raises(OSError) as refused:
@@ -351,23 +351,23 @@ def test_a_link_among_the_parents_is_refused(tmp_path):
     assert os.listdir(tmp_path / "etc") == []
 
 
-def test_a_file_is_no_directory(tmp_path):
+def test_file_is_no_directory(tmp_path):
     (tmp_path / "scratch").write_text("")
     with pytest.raises(NotADirectoryError):
         HOST.make_directory(str(tmp_path / "scratch"), os.getuid(), os.getgid(), 0o755)
 
 
-def test_parents_of_a_directory_are_not_made(tmp_path):
+def test_parents_of_directory_are_not_made(tmp_path):
     with pytest.raises(FileNotFoundError):
         HOST.make_directory(str(tmp_path / "a" / "b"), os.getuid(), os.getgid(), 0o755)
 
 
-def test_the_probe_writes_reads_and_leaves_nothing(tmp_path):
+def test_probe_writes_reads_and_leaves_nothing(tmp_path):
     HOST.write_probe(str(tmp_path))
     assert os.listdir(tmp_path) == []
 
 
-def test_the_probe_works_where_there_are_no_nameless_files(monkeypatch, tmp_path):
+def test_probe_works_where_there_are_no_nameless_files(monkeypatch, tmp_path):
     real = os.open
 
     def refuse(path, flags, *args, **more):
@@ -380,12 +380,12 @@ def test_the_probe_works_where_there_are_no_nameless_files(monkeypatch, tmp_path
     assert os.listdir(tmp_path) == []
 
 
-def test_the_probe_fails_where_nothing_can_be_written(tmp_path):
+def test_probe_fails_where_nothing_can_be_written(tmp_path):
     with pytest.raises(OSError, match="No such file"):
         HOST.write_probe(str(tmp_path / "none"))
 
 
-def test_the_probe_compares_what_it_reads(monkeypatch, tmp_path):
+def test_probe_compares_what_it_reads(monkeypatch, tmp_path):
     monkeypatch.setattr(host_module.os, "fsync", lambda handle: os.ftruncate(handle, 4096))
     with pytest.raises(OSError, match="what was read back differs from what was written"):
         HOST.write_probe(str(tmp_path))
@@ -400,7 +400,7 @@ sys.stdin.read()
 """
 
 
-def test_a_lock_that_another_process_holds_is_waited_for_and_then_told(tmp_path):
+def test_lock_that_another_process_holds_is_waited_for_and_then_told(tmp_path):
     path = str(tmp_path / "run" / "storage.lock")
     os.makedirs(os.path.dirname(path))
     holder = subprocess.Popen(
@@ -429,7 +429,7 @@ def could_lock(path):
     return True
 
 
-def test_a_lock_makes_its_directory_is_private_and_goes_with_the_error(tmp_path):
+def test_lock_makes_its_directory_is_private_and_goes_with_error(tmp_path):
     path = tmp_path / "run" / "storage.lock"
     with pytest.raises(ZeroDivisionError), HOST.locked(str(path), 1):
         assert path.stat().st_mode & 0o777 == 0o600
@@ -437,7 +437,7 @@ def test_a_lock_makes_its_directory_is_private_and_goes_with_the_error(tmp_path)
     assert could_lock(path)
 
 
-def test_a_lock_file_is_never_a_link(tmp_path):
+def test_lock_file_is_never_link(tmp_path):
     (tmp_path / "victim").write_text("precious")
     (tmp_path / "storage.lock").symlink_to("victim")
     lock = HOST.locked(str(tmp_path / "storage.lock"), 1)
@@ -447,7 +447,7 @@ def test_a_lock_file_is_never_a_link(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives links away")
 @pytest.mark.parametrize("use", ["locked", "write_text", "remove", "make_mount_point"])
-def test_nothing_is_done_behind_a_directory_link_of_another(tmp_path, use):
+def test_nothing_is_done_behind_directory_link_of_another(tmp_path, use):
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "file").write_text("precious")
     (tmp_path / "run").symlink_to("theirs")
@@ -460,7 +460,7 @@ def test_nothing_is_done_behind_a_directory_link_of_another(tmp_path, use):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "directory"])
-def test_a_lock_is_a_plain_file(tmp_path, kind):
+def test_lock_is_plain_file(tmp_path, kind):
     path = tmp_path / "storage.lock"
     if kind == "pipe":
         os.mkfifo(path)
@@ -470,7 +470,7 @@ def test_a_lock_is_a_plain_file(tmp_path, kind):
         raise AssertionError("the lock was held")
 
 
-def test_a_lock_that_cannot_be_made_is_one_sentence(tmp_path):
+def test_lock_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "run").write_text("")
     lock = HOST.locked(str(tmp_path / "run" / "storage.lock"), 1)
     with pytest.raises(NodeError, match="run as a user who may write there"), lock:
@@ -478,7 +478,7 @@ def test_a_lock_that_cannot_be_made_is_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["4294967295", "99999999999999999999"])
-def test_a_number_that_the_kernel_does_not_take_is_no_account(name):
+def test_number_that_kernel_does_not_take_is_no_account(name):
     assert (HOST.uid(name), HOST.gid(name), HOST.primary_gid(name)) == (None, None, None)
 
 
@@ -515,7 +515,7 @@ def test_opened_device_holds_it_alone_when_asked(monkeypatch, exclusive, flag):
     assert not flags[0] & (os.O_RDWR | os.O_WRONLY)
 
 
-def test_a_setting_of_the_kernel_can_be_read():
+def test_setting_of_kernel_can_be_read():
     """A read of 4 MiB at once is refused there with ENOMEM."""
     assert Host().read_text("/proc/sys/kernel/ostype") == "Linux\n"
 
@@ -552,7 +552,7 @@ def test_program_is_looked_for_on_another_path(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
-def test_character_device_has_its_numbers_and_mode_whatever_the_umask(tmp_path):
+def test_character_device_has_its_numbers_and_mode_whatever_umask(tmp_path):
     path = str(tmp_path / "channels" / "channel0")
     before = os.umask(0o077)
     try:
@@ -568,12 +568,12 @@ def test_character_device_has_its_numbers_and_mode_whatever_the_umask(tmp_path):
     assert HOST.character_device(str(tmp_path / "plain")) is HOST.character_device(str(tmp_path / "none")) is None
 
 
-def test_addresses_of_a_name():
+def test_addresses_of_name():
     assert HOST.addresses_of("127.0.0.3") == ["127.0.0.3"]
     assert HOST.addresses_of("no.such.name.invalid") == []
 
 
-def test_what_is_removed_stays_so_after_a_power_failure(tmp_path, synced):
+def test_what_is_removed_stays_so_after_power_failure(tmp_path, synced):
     (tmp_path / "file").write_text("x")
     HOST.remove(str(tmp_path / "file"))
     assert synced == [str(tmp_path)] and not (tmp_path / "file").exists()
@@ -581,7 +581,7 @@ def test_what_is_removed_stays_so_after_a_power_failure(tmp_path, synced):
     HOST.remove(str(tmp_path / "absent" / "file"))
 
 
-def test_identity_of_a_file_and_of_its_successor(tmp_path):
+def test_identity_of_file_and_of_its_successor(tmp_path):
     path = tmp_path / "status"
     assert Host().identity(str(path)) is None
     path.write_text("0")

@@ -20,7 +20,7 @@ from tests.unit.fakes import fake_storage_scene as scene
         (None, None, None),
     ],
 )
-def test_the_instance_type_comes_from_the_firmware(vendor, product, expected):
+def test_instance_type_comes_from_firmware(vendor, product, expected):
     host = scene.node(0)
     for name, text in (("sys_vendor", vendor), ("product_name", product)):
         host.machine.files.pop(f"/sys/class/dmi/id/{name}")
@@ -32,5 +32,5 @@ def test_the_instance_type_comes_from_the_firmware(vendor, product, expected):
 @pytest.mark.parametrize(
     ("instance_type", "expected"), [("p5.48xlarge", 8), ("g6.xlarge", 1), ("x9.unknown", None), (None, None)]
 )
-def test_how_many_disks_a_type_has(instance_type, expected):
+def test_how_many_disks_type_has(instance_type, expected):
     assert table_disks(instance_type) == expected

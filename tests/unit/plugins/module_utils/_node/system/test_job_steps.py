@@ -38,7 +38,7 @@ def test_steps_are_counted_by_their_processes(names: Mapping[str, str | None], s
     assert running_steps(Processes(names)) == steps
 
 
-def test_only_a_node_that_is_known_to_be_idle_is_changed() -> None:
+def test_only_node_that_is_known_to_be_idle_is_changed() -> None:
     assert jobs_problem(0, "enroot", "enroot_pyxis_safe_mode") is None
     busy = str(jobs_problem(2, "lustre-client", "fsx_lustre_safe_mode"))
     assert busy.startswith(

@@ -9,7 +9,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.kernel 
 from tests.unit.fakes.fake_gds_host import GdsHost, node
 
 
-def test_modules_of_the_running_and_the_next_kernel():
+def test_modules_of_running_and_next_kernel():
     host = node()
     host.programs["modinfo"] = "/sbin/modinfo"
     for release in ("6.8.0-1021-aws", "6.8.0-1009-aws", "6.8.0-1100-aws"):

@@ -9,6 +9,6 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.linker 
 from tests.unit.fakes import fake_training_host as training_host
 
 
-def test_the_linkers_cache():
+def test_linkers_cache():
     text = training_host.ldconfig("/lib/libnccl.so.2", "/opt/x y/libnccl.so.2", "/lib/libc.so.6")
     assert parse_ldconfig(text)["libnccl.so.2"] == ["/lib/libnccl.so.2", "/opt/x y/libnccl.so.2"]

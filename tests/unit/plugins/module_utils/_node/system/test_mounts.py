@@ -34,13 +34,13 @@ def test_mountinfo_fields_escapes_and_broken_lines():
     assert mounts[2]["source"] == "10.0.0.1@tcp:/abc"
 
 
-def test_a_mount_point_with_a_separator_that_the_kernel_does_not_escape_is_one_line():
+def test_mount_point_with_separator_that_kernel_does_not_escape_is_one_line():
     line = "36 25 259:1 / /mnt/a\x0cb\u2028c rw - ext4 /dev/nvme1n1 rw"
     assert [mount["target"] for mount in parse_mountinfo(line + "\n")] == ["/mnt/a\x0cb\u2028c"]
 
 
 @pytest.mark.parametrize(("path", "expected"), [("/data", "/data"), ("/data2", "/"), ("/datax/y", "/"), ("/", "/")])
-def test_a_name_that_only_begins_alike_is_another_place(path, expected):
+def test_name_that_only_begins_alike_is_another_place(path, expected):
     mounts = parse_mountinfo(node().read_text("/proc/self/mountinfo"))
     assert find_mount(path, mounts)["target"] == expected
 
@@ -99,11 +99,11 @@ ROOT = "30 1 254:0 / / rw - ext4 /dev/vda rw"
         (None, "no table"),
         ("", "an empty table"),
         ("\n", "an empty table"),
-        (f"{ROOT}\n31 1 254:1 / /data rw ext4\n", "a line that is no mount"),
-        (f"{ROOT}\n31 1 254:1 / /da", "a line that is no mount"),
+        (f"{ROOT}\n31 1 254:1 / /data rw ext4\n", "a line that is not a mount"),
+        (f"{ROOT}\n31 1 254:1 / /da", "a line that is not a mount"),
     ],
 )
-def test_unreadable_mount_table_is_not_an_empty_one(text, found):
+def test_unreadable_mount_table_is_not_empty_one(text, found):
     with pytest.raises(NodeError, match=f"and found {found}, so it is unknown what is mounted: mount /proc"):
         mounts.read_mounts(OneFile(text))
 
@@ -113,7 +113,7 @@ def test_whole_mount_table_is_read(text):
     assert [mount["target"] for mount in mounts.read_mounts(OneFile(text))] == ["/"]
 
 
-def test_unreadable_fstab_is_not_an_empty_one():
+def test_unreadable_fstab_is_not_empty_one():
     with pytest.raises(NodeError, match="read /etc/fstab and got nothing"):
         mounts.read_fstab(OneFile(None))
 

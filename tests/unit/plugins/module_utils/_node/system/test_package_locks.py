@@ -15,7 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import 
 from tests.unit.fakes.fake_training_host import TrainingHost
 
 
-def test_the_holder_of_a_lock_is_named(tmp_path):
+def test_holder_of_lock_is_named(tmp_path):
     path = tmp_path / "lock"
     path.touch()
     table = f"1: POSIX  ADVISORY  WRITE {os.getpid()} 08:01:{path.stat().st_ino} 0 EOF\n"
@@ -40,7 +40,7 @@ def test_dnf_lock_counts_while_its_process_lives(tmp_path, name, text, held):
     assert found == (f"/{name} is held by amazon-ssm-agen (process 4711)" if held else "")
 
 
-def test_dnf_lock_is_one_of_the_package_locks(tmp_path):
+def test_dnf_lock_is_one_of_package_locks(tmp_path):
     lock = tmp_path / package_locks.DNF_LOCKS[0]
     lock.parent.mkdir(parents=True)
     lock.write_text(str(os.getpid()))
@@ -50,7 +50,7 @@ def test_dnf_lock_is_one_of_the_package_locks(tmp_path):
 
 
 @pytest.mark.parametrize("polls, found", [(0, ""), (3, ""), (99, "it is held")])
-def test_wait_ends_with_the_lock_or_with_its_limit(polls, found):
+def test_wait_ends_with_lock_or_with_its_limit(polls, found):
     host, asked = TrainingHost(), []
 
     def held(root):

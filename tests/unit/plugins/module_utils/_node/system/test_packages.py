@@ -78,13 +78,13 @@ def test_versions_of_rpm():
     assert package_versions(host, ["nvidia-gds", "absent"]) == {"nvidia-gds": "13.0.2-1", "absent": None}
 
 
-def test_machine_without_a_package_manager_has_no_packages():
+def test_machine_without_package_manager_has_no_packages():
     assert package_versions(GdsHost(), ["nvidia-gds"]) == {"nvidia-gds": None}
     assert installed_packages(GdsHost()) == (None, None)
 
 
 @pytest.mark.parametrize(("program", "command"), [("dpkg-query", DPKG), ("rpm", RPM)])
-def test_package_manager_without_an_answer_is_an_error(program, command):
+def test_package_manager_without_answer_is_error(program, command):
     host = managed(program, command, 2)
     with pytest.raises(NodeError, match="got no answer"):
         package_versions(host, ["nvidia-gds"])

@@ -38,7 +38,7 @@ def run(tmp_path):
     return lambda *checks, seconds=FOREVER: run_all(Host(), checks, seconds, str(tmp_path / "state"))
 
 
-def test_verdicts_come_in_the_order_of_the_checks_with_their_seconds(run):
+def test_verdicts_come_in_order_of_checks_with_their_seconds(run):
     verdicts = run(good("a"), Check("b", lambda host: [passed("b.one", 1), passed("b.two", 2, seconds=0.5)], FOREVER))
     assert [(v.id, v.status, v.found) for v in verdicts] == [
         ("a", "pass", "well"),
@@ -58,7 +58,7 @@ class Hurried(Host):
         return super().monotonic() + 1800 * self.sign.exists()
 
 
-def test_a_check_that_hangs_is_undeterminable_and_the_others_are_not_held_up(tmp_path):
+def test_check_that_hangs_is_undeterminable_and_others_are_not_held_up(tmp_path):
     """How soon each of them has come so far is the machine's business."""
 
     def hang(host):
@@ -81,14 +81,14 @@ def test_a_check_that_hangs_is_undeterminable_and_the_others_are_not_held_up(tmp
     wait_for("its end", lambda: started_at(pid) is None)
 
 
-def test_the_limit_of_all_together_counts_as_well(run):
+def test_limit_of_all_together_counts_as_well(run):
     slow, other = run(*(Check(name, lambda host: time.sleep(FOREVER), FOREVER) for name in "ab"), seconds=0.3)
     assert (slow.status, slow.reason) == ("undeterminable", "no answer within 0.3 seconds")
     # The other one has started a moment later.
     assert (other.status, other.reason[:16]) == ("undeterminable", "no answer within")
 
 
-def test_a_check_that_takes_signals_for_noise_is_ended_all_the_same(run):
+def test_check_that_takes_signals_for_noise_is_ended_all_same(run):
     def deaf(host):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
             signal.signal(number, signal.SIG_IGN)
@@ -97,7 +97,7 @@ def test_a_check_that_takes_signals_for_noise_is_ended_all_the_same(run):
     assert run(Check("deaf", deaf, 0.3))[0].reason == "no answer within 0.3 seconds"
 
 
-def test_a_check_that_crashes_says_so(run):
+def test_check_that_crashes_reports_it(run):
     killed, failing = run(
         Check("killed", lambda host: os.kill(os.getpid(), signal.SIGKILL), FOREVER),
         Check("failing", lambda host: 1 / 0, FOREVER),
@@ -106,7 +106,7 @@ def test_a_check_that_crashes_says_so(run):
     assert failing.reason == "stopped by an unexpected ZeroDivisionError: division by zero"
 
 
-def test_more_than_a_pipe_holds_and_a_process_that_keeps_the_pipe_open(run):
+def test_more_than_pipe_holds_and_process_that_keeps_pipe_open(run):
     long = Check("long", lambda host: [passed("long", "x" * 1_000_000)], FOREVER)
 
     def daemon(host):
@@ -118,7 +118,7 @@ def test_more_than_a_pipe_holds_and_a_process_that_keeps_the_pipe_open(run):
     assert (len(found.found), left.status, left.found) == (1_000_000, "pass", "left a child")
 
 
-def test_nothing_of_a_check_reaches_the_streams_of_its_caller(run, capfd):
+def test_nothing_of_check_reaches_streams_of_its_caller(run, capfd):
     def chatter(host):
         os.write(1, b"noise")
         os.write(2, b"noise")
@@ -129,7 +129,7 @@ def test_nothing_of_a_check_reaches_the_streams_of_its_caller(run, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_check_outlives_its_parent_by_no_more_than_its_limit(tmp_path):
+def test_check_outlives_its_parent_by_no_more_than_its_limit(tmp_path):
     def hang(host):
         mine = os.getppid()
         (tmp_path / "pid").write_text(str(os.getpid()))
@@ -171,7 +171,7 @@ class Stuck(Host):
         return lines[path] if path in lines else super().read_text(path)
 
 
-def test_what_an_earlier_run_left_in_the_kernel_is_not_added_to(tmp_path):
+def test_what_earlier_run_left_in_kernel_is_not_added_to(tmp_path):
     (tmp_path / "gpu").write_text("77\n")
     assert session_members(Stuck(), 77) == ["nvidia-smi (x) (pid 4711)"]
     started = tmp_path / "started"
@@ -180,14 +180,14 @@ def test_what_an_earlier_run_left_in_the_kernel_is_not_added_to(tmp_path):
     assert verdicts[0].reason == "nvidia-smi (x) (pid 4711) of an earlier run of this check still hangs in the kernel"
 
 
-def test_once_it_is_gone_the_check_runs_again(tmp_path):
+def test_once_it_is_gone_check_runs_again(tmp_path):
     (tmp_path / "gpu").write_text("77\n")
     assert run_all(Stuck("S"), [good("gpu")], FOREVER, str(tmp_path))[0].status == "pass"
     assert not (tmp_path / "gpu").exists()
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "77 78"])
-def test_a_damaged_memory_stops_nothing(tmp_path, text):
+def test_damaged_memory_stops_nothing(tmp_path, text):
     (tmp_path / "gpu").write_text(text)
     assert still_stuck(Stuck(), str(tmp_path), "gpu") is None
 
@@ -196,14 +196,14 @@ def refuse(host):
     raise NodeError("asked lspci and got no answer: install it")
 
 
-def test_jobs_answer_by_their_names_and_a_refusal_keeps_its_words(tmp_path):
+def test_jobs_answer_by_their_names_and_refusal_keeps_its_words(tmp_path):
     jobs = [Job("a", lambda host: {"plan": [1, None]}, FOREVER), Job("b", refuse, FOREVER)]
     outcomes = run_jobs(Host(), jobs, FOREVER, str(tmp_path))
     assert (outcomes["a"].answer, outcomes["a"].problem) == ({"plan": [1, None]}, None)
     assert (outcomes["b"].answer, outcomes["b"].problem) == (None, "asked lspci and got no answer: install it")
 
 
-def test_a_job_that_still_hangs_has_a_hint(tmp_path):
+def test_job_that_still_hangs_has_hint(tmp_path):
     (tmp_path / "gpu").write_text("77\n")
     outcome = run_jobs(Stuck(), [Job("gpu", lambda host: 1, FOREVER)], FOREVER, str(tmp_path))["gpu"]
     assert outcome == Outcome(problem=outcome.problem, hint=outcome.hint)

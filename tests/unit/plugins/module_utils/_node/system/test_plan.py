@@ -26,7 +26,7 @@ SUM = hashlib.sha256(WANTED.text.encode()).hexdigest()
 AS_WANTED: dict[str, Any] = {"mode": "0644", "uid": 0, "gid": 0, "is_link": False, "is_dir": False}
 
 
-def test_a_plan_without_actions_is_empty() -> None:
+def test_plan_without_actions_is_empty() -> None:
     plan = Plan(domain="efa_nccl", notes=("EFA 1.52 is newer and is kept",)).to_dict()
     assert plan["empty"] is True
     assert plan["differences"] == []
@@ -45,7 +45,7 @@ def test_a_plan_without_actions_is_empty() -> None:
         ({"daemon_reload": True}, "units that systemd has not read"),
     ],
 )
-def test_each_kind_of_action_is_a_difference(actions: dict[str, Any], difference: str) -> None:
+def test_each_kind_of_action_is_difference(actions: dict[str, Any], difference: str) -> None:
     plan = Plan(domain="efa_nccl", **actions)
     assert plan.differences() == [difference]
     assert json.loads(json.dumps(plan.to_dict()))["empty"] is False
@@ -60,7 +60,7 @@ def test_several_files_of_one_name_are_one_difference() -> None:
     assert Plan(domain="efa_nccl", files=files).differences() == ["limits"]
 
 
-def test_a_refusal_and_a_node_of_no_concern_have_no_actions() -> None:
+def test_refusal_and_node_of_no_concern_have_no_actions() -> None:
     assert refused("nvidia_gds", ["no driver"], ["seen"]).to_dict()["refusals"] == ("no driver",)
     assert not_concerned("nvidia_gds", "no NVIDIA driver is loaded").to_dict()["empty"] is True
 
@@ -76,14 +76,14 @@ def test_a_refusal_and_a_node_of_no_concern_have_no_actions() -> None:
         (SUM, {**AS_WANTED, "is_link": True}, "limits (mode or owner)"),
     ],
 )
-def test_a_file_is_written_where_anything_of_it_differs(
+def test_file_is_written_where_anything_of_it_differs(
     checksum: str | None, state: dict[str, Any] | None, name: str | None
 ) -> None:
     due = file_due(WANTED, checksum, state)
     assert [entry.name for entry in due] == ([name] if name else [])
 
 
-def test_a_file_of_others_is_written_with_a_backup_and_never_removed() -> None:
+def test_file_of_others_is_written_with_backup_and_never_removed() -> None:
     gone = File(name="nccl.conf", path="/etc/nccl.conf", state="absent")
     assert file_due(gone, "0" * 64, AS_WANTED) == [gone]
     assert file_due(gone, "0" * 64, AS_WANTED, kept=True) == []
@@ -94,6 +94,6 @@ def test_a_file_of_others_is_written_with_a_backup_and_never_removed() -> None:
     assert outside.backup is False
 
 
-def test_a_file_that_was_read_has_to_have_a_state() -> None:
+def test_file_that_was_read_has_to_have_state() -> None:
     with pytest.raises(ValueError, match="not looked at"):
         file_due(WANTED, SUM, None)

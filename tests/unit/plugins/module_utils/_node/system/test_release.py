@@ -39,7 +39,7 @@ class Machine(Host):
         (None, [], (None, None, None, None)),
     ],
 )
-def test_the_names_are_those_of_ansible(release, programs, found):
+def test_names_are_those_of_ansible(release, programs, found):
     facts = system_facts(Machine(release, programs))
     assert facts.pop("kernel") == "6.1.0-23-cloud-amd64"
     assert tuple(facts.values()) == found

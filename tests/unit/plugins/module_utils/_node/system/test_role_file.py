@@ -48,6 +48,6 @@ def test_equal_options_give_equal_texts():
     "text",
     ["[]", "{", "{}", json.dumps({"schema": "mlcluster.role/2", "options": {}}), '{"schema": "mlcluster.role/1"}'],
 )
-def test_something_else_is_refused_with_the_role_to_run(text):
+def test_something_else_is_refused_with_role_to_run(text):
     with pytest.raises(NodeError, match="run the role nvidia_gds again to write it"):
         read_role_file(Machine(**{"nvidia_gds.json": text}), "nvidia_gds")

@@ -59,7 +59,7 @@ class FakePlaces:
         ("/", "/", "/dev/root", "root"),
     ],
 )
-def test_place_is_that_of_the_nearest_directory_that_exists(path, mount, source, state):
+def test_place_is_that_of_nearest_directory_that_exists(path, mount, source, state):
     seen = shared_place.look(FakePlaces(), path, 5)
     assert (seen["mount"], seen["source"], seen["state"], seen["path"]) == (mount, source, state, path)
 
@@ -71,7 +71,7 @@ def test_exported_directory_is_shared_and_its_neighbour_is_not(path, state):
     assert shared_place.look(host, path, 5)["state"] == state
 
 
-def test_silent_file_system_is_reported_within_the_given_time():
+def test_silent_file_system_is_reported_within_given_time():
     host = FakePlaces(silent=("/fsx",))
     seen = shared_place.look(host, "/fsx/new", 3)
     assert (seen["state"], seen["mount"], set(host.timeouts)) == ("silent", None, {3})
@@ -79,7 +79,7 @@ def test_silent_file_system_is_reported_within_the_given_time():
     assert shared_place.problem(seen, []) == f"/fsx/new gives no answer: {seen['why']}"
 
 
-def test_only_a_place_on_the_root_disk_is_a_problem():
+def test_only_place_on_root_disk_is_problem():
     host = FakePlaces()
     everywhere = shared_place.shared_mounts(host)
     assert everywhere == ["/auto", "/fsx", "/home"]
@@ -89,7 +89,7 @@ def test_only_a_place_on_the_root_disk_is_a_problem():
     assert [shared_place.problem({"path": "/x", "state": state}, []) for state in ("shared", "local")] == ["", ""]
 
 
-def test_answer_is_demanded_and_a_missing_path_is_one():
+def test_answer_is_demanded_and_missing_path_is_one():
     shared_place.demand_answer(FakePlaces(), "/fsx/not/there")
     with pytest.raises(NodeError, match="whether its servers answer"):
         shared_place.demand_answer(FakePlaces(silent=("/fsx",)), "/fsx")

@@ -27,7 +27,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.version
         (12.4, ()),
     ],
 )
-def test_version_key_is_the_leading_numbers(text, numbers):
+def test_version_key_is_leading_numbers(text, numbers):
     assert version_key(text) == numbers
 
 

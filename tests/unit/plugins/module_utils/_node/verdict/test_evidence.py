@@ -36,7 +36,7 @@ def subject(name="gpu0", raw=None, **facts):
     return Subject({**GOOD, **facts}, name, raw or {})
 
 
-def test_a_pass_needs_every_field_good():
+def test_pass_needs_every_field_good():
     result = decide("a.b", BOTH, [subject("gpu0"), subject("gpu1")], "all good", expected=0)
     assert (result.status, result.found, result.expected) == ("pass", "all good", 0)
 
@@ -53,13 +53,13 @@ def test_a_pass_needs_every_field_good():
         ({}, "state reads '{}'"),
     ],
 )
-def test_an_unknown_value_is_undeterminable_and_named(value, words):
+def test_unknown_value_is_undeterminable_and_named(value, words):
     result = decide("a.b", BOTH, [subject("gpu0"), subject("gpu1", state=value)], "good", hint="look")
     assert (result.status, result.reason, result.message) == ("undeterminable", UNREAD, f"gpu1 {words}")
     assert result.hint == "look"
 
 
-def test_a_missing_field_and_the_text_that_stood_there():
+def test_missing_field_and_text_that_stood_there():
     assert decide("a.b", BOTH, [Subject({"state": "up"})], "x").message == "hard_errors is missing"
     raw = {"errors.hard": "Unknown Error"}
     result = decide("a.b", BOTH, [subject(raw=raw, errors={"hard": None})], "x")
@@ -80,7 +80,7 @@ def test_each_subject_has_its_worst_finding_named():
     assert decide("a.b", BOTH[::-1], bad[:1], "x").message == "gpu0 is down"
 
 
-def test_the_first_of_equally_bad_findings_is_named():
+def test_first_of_equally_bad_findings_is_named():
     fields = (STATE, Field("other", exactly(0), exactly(1), "is other", "isolate"))
     assert decide("a.b", fields, [subject(state="down", other=1)], "x").message == "gpu0 is down"
 
@@ -91,14 +91,14 @@ def test_nothing_to_judge_proves_nothing(fields, subjects):
     assert (result.status, result.message) == ("undeterminable", "there is nothing to judge")
 
 
-def test_a_field_that_does_not_apply_is_no_evidence():
+def test_field_that_does_not_apply_is_no_evidence():
     field = Field("extra", exactly(1), when=lambda facts: facts["state"] == "up")
     assert decide("a.b", (field, STATE), [subject(extra=1)], "x").status == "pass"
     assert decide("a.b", (field, STATE), [subject()], "x").status == "undeterminable"
     assert decide("a.b", (field, STATE), [subject(state="down")], "x").message == "gpu0 is down"
 
 
-def test_a_long_list_is_cut():
+def test_long_list_is_cut():
     names = [subject(f"gpu{number}", state=None) for number in range(MOST_NAMED + 2)]
     message = decide("a.b", BOTH, names, "x").message
     assert message.count("state is missing") == MOST_NAMED
@@ -106,7 +106,7 @@ def test_a_long_list_is_cut():
     assert not decide("a.b", BOTH, names[:MOST_NAMED], "x").message.endswith("more")
 
 
-def test_the_first_unknown_field_gives_reason_and_hint():
+def test_first_unknown_field_gives_reason_and_hint():
     first = Field("state", exactly("up"), reason="cut", unknown="it ends at {}", hint="run it again")
     result = decide("a.b", (first, ERRORS), [Subject({"state": "row 3"})], "x", hint="look", source="here")
     assert (result.reason, result.hint, result.source) == ("cut", "run it again", "here")
@@ -114,7 +114,7 @@ def test_the_first_unknown_field_gives_reason_and_hint():
     assert decide("a.b", (ERRORS, first), [Subject({"state": "x"})], "x", hint="look").hint == "look"
 
 
-def test_weigh_keeps_the_order():
+def test_weigh_keeps_order():
     weighed = weigh(BOTH, [subject("gpu0", state="down", errors={"hard": 2}), subject("gpu1", state=None)])
     assert [finding.text for finding in weighed.bad] == ["had 2 hard errors", "is down"]
     assert [finding.sentence() for finding in weighed.unknown] == ["gpu1 state is missing"]

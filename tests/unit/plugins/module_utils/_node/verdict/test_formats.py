@@ -29,7 +29,7 @@ REPORT = Report("p5-1", "2026-01-31T12:00:00Z", {"driver": "580"}, RESULTS)
 SAMPLE = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (\S+)')
 
 
-def test_the_shape_of_pcluster_diag():
+def test_shape_of_pcluster_diag():
     found = json.loads(formats.diag([REPORT]))
     assert found["context"]["host"] == "p5-1"
     assert [(one["check_id"], one["status"]) for one in found["results"]] == [
@@ -64,18 +64,18 @@ def test_prometheus_has_no_series_twice_and_its_families_in_one_piece():
     assert len(families) == len(set(families))
 
 
-def test_a_counter_keeps_all_its_digits():
+def test_counter_keeps_all_its_digits():
     assert formats.family("a", "b", [({"x": "1"}, 123456789012345)]).splitlines()[2] == 'a{x="1"} 123456789012345'
     assert formats.family("a", "b", []) == ""
 
 
-def test_a_label_is_printable_and_short():
+def test_label_is_printable_and_short():
     (line,) = formats.family("a", "b", [({"name": 'x"\\\n\udcff' + "y" * 300}, 1)]).splitlines()[2:]
     assert line.startswith('a{name="x\\"\\\\  y') and len(line) < 220
     line.encode("utf-8")
 
 
-def test_junit_counts_what_was_not_proved_as_an_error():
+def test_junit_counts_what_was_not_proved_as_error():
     suite = ElementTree.fromstring(formats.junit([REPORT])).find("testsuite")
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
         "tests": "4", "failures": "1", "errors": "1", "skipped": "1",
@@ -90,7 +90,7 @@ def test_junit_takes_any_text(text):
     ElementTree.fromstring(formats.junit([report]).encode("utf-8"))
 
 
-def test_nhc_runs_the_light_check_itself():
+def test_nhc_runs_light_check_itself():
     lines = formats.nhc([REPORT, Report("$(reboot)", REPORT.time, {}, RESULTS)])
     assert lines == (
         "p5-1 || check_cmd_status -t 15 -r 0 /usr/local/bin/mlcluster health --profile prolog --fail-open\n"

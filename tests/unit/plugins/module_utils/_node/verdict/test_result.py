@@ -29,7 +29,7 @@ def one(status, **fields):
         ([], 2),
     ],
 )
-def test_exit_code_never_turns_the_unproved_into_success(statuses, code):
+def test_exit_code_never_turns_unproved_into_success(statuses, code):
     assert result.exit_code([one(status) for status in statuses]) == code
 
 
@@ -57,13 +57,13 @@ def test_exit_code_never_turns_the_unproved_into_success(statuses, code):
         ({"status": "not_applicable"}, "reason"),
     ],
 )
-def test_a_result_that_breaks_the_schema_is_refused_by_name(fields, word):
+def test_result_that_breaks_schema_is_refused_by_name(fields, word):
     good = {"id": "a.b", "status": "pass", "found": 1}
     with pytest.raises(result.ResultError, match=word):
         result.Result(**{**good, **fields})
 
 
-def test_json_has_exactly_the_fields_of_the_schema():
+def test_json_has_exactly_fields_of_schema():
     made = result.failed(
         "storage.members",
         "one disk is missing",
@@ -138,7 +138,7 @@ REPORT = {
         ({**REPORT, "results": [{"schema": "mlcluster.result/1", "id": "a", "status": "maybe"}]}, "maybe"),
     ],
 )
-def test_reading_refuses_what_is_not_the_schema(data, word):
+def test_reading_refuses_what_is_not_schema(data, word):
     with pytest.raises(result.ResultError, match=word):
         result.loads(json.dumps(data))
 
@@ -187,6 +187,6 @@ def test_one_line_for_people(made, line):
     assert made.line() == line
 
 
-def test_worst_severity_is_the_most_drastic():
+def test_worst_severity_is_most_drastic():
     assert result.worst_severity([]) == "none"
     assert result.worst_severity([one("fail", severity="reboot"), one("fail", severity="monitor")]) == "reboot"

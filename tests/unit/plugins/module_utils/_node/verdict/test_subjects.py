@@ -8,7 +8,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.subjects import FULL_SUBJECTS
 
 
-def test_each_check_of_the_profile_full_has_its_subject():
+def test_each_check_of_profile_full_has_its_subject():
     checks = {check.name.partition(".")[0] for check in profiles.checks("full", profiles.Wishes(), profiles.Expected())}
     known = [set(words) for words in FULL_SUBJECTS]
     assert all(checks & words for words in known)

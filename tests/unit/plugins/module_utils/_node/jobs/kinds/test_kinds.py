@@ -16,7 +16,7 @@ from tests.unit.checkout import CHECKOUT
 FOLDER = CHECKOUT / "plugins/module_utils/_node/jobs/kinds"
 
 
-def test_registry_is_the_folder():
+def test_registry_is_folder():
     files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
     assert files and set(KINDS) == files, "run: .venv/bin/python -m tests.docs_check.guide_tables"
 
@@ -57,7 +57,7 @@ def test_example_and_defaults_are_of_their_type(name):
 
 
 def kinds_of_jobs(source: str) -> set[str]:
-    """The kinds of the jobs in a test: mappings with the key kind. A comment or a parameter of a fixture is no job."""
+    """Return the kinds of the jobs in a test: mappings with the key kind, outside of comments and parameters."""
     return {
         value.value
         for node in ast.walk(ast.parse(source))
@@ -67,7 +67,7 @@ def kinds_of_jobs(source: str) -> set[str]:
     }
 
 
-def test_each_kind_has_an_end_to_end_test():
+def test_each_kind_has_end_to_end_test():
     suites = sorted((CHECKOUT / "tests/integration/slurm").glob("*.py"))
     run = set().union(*(kinds_of_jobs(path.read_text(encoding="utf-8")) for path in suites))
     assert set(KINDS) - run == set(), "add a job of each of these kinds to a test in tests/integration/slurm"
@@ -75,6 +75,6 @@ def test_each_kind_has_an_end_to_end_test():
 
 
 @pytest.mark.parametrize("source", ["# kind: nccl\n", 'request.param == "nccl"', '"kind: nccl"', 'f("kind", "nccl")'])
-def test_mention_of_a_kind_is_no_job(source):
+def test_mention_of_kind_is_no_job(source):
     assert kinds_of_jobs(source) == set()
     assert kinds_of_jobs('{"name": "n", "kind": "nccl"}') == {"nccl"}

@@ -35,7 +35,7 @@ def start(tmp_path, runtime):
     ("options", "range_"),
     [({}, "0-2%16"), ({"limit": 2}, "0-2%2"), ({"tasks": 2, "limit": 1}, "0-1%1"), ({"largest": "2"}, "0-1%16")],
 )
-def test_it_submits_itself_with_a_task_for_each_input(start, tmp_path, options, range_):
+def test_it_submits_itself_with_task_for_each_input(start, tmp_path, options, range_):
     (tmp_path / "in").mkdir()
     for name in ("a.txt", "b.txt", "c.jsonl"):
         (tmp_path / "in" / name).write_text("x")
@@ -69,10 +69,10 @@ def test_array_has_at_most_as_many_tasks_as_slurm_allows(wanted, largest, most):
 def test_without_inputs_it_says_so_and_submits_nothing(start, tmp_path):
     done = start()
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"ERROR: {tmp_path}/in is no folder: give the one that collect wrote to\n"
+    assert done.stderr == f"ERROR: {tmp_path}/in is not a folder: give the one that collect wrote to\n"
 
 
-def test_a_task_has_files_of_its_own_and_the_status_of_its_step(start, tmp_path):
+def test_task_has_files_of_its_own_and_status_of_its_step(start, tmp_path):
     (tmp_path / "in").mkdir()
     slurm = {"SLURM_ARRAY_JOB_ID": "5", "SLURM_ARRAY_TASK_ID": "3", "SLURM_CPUS_PER_TASK": "2"}
     done = start(slurm=slurm)
