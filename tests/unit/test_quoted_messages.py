@@ -104,7 +104,7 @@ PARTS = (
     "; to use what",
     ": look with 'lvs' and 'systemctl status', repair it, then run again",
     "it would take the disks back",
-    "no instance-store disk (",
+    "not an instance-store disk (",
     "nvme_raid0_existing: replace together with",
     "so nothing was touched; to destroy it and build anew",
     "the disks are mounted on",
