@@ -434,3 +434,11 @@ def test_room_is_judged_to_byte(weights, tmp_path, monkeypatch, free, fits):
 def test_only_a_name_over_300_characters_is_shortened(length, shown):
     (problem,) = stage._problems(["x" * length])
     assert problem.startswith(f"'{shown}', which ")
+
+
+def test_a_mark_of_an_earlier_version_holds_for_files_of_its_size(tmp_path):
+    for name in ("changed", "same"):
+        (tmp_path / name).write_bytes(b"abc")
+    (tmp_path / stage.MARK).write_text('{"missing": [3, "x"], "changed": [4, "x"], "same": [3, "x"]}')
+    with durable.Directory.open(tmp_path) as folder:
+        assert list(stage._earlier(folder)) == ["same"]
