@@ -188,8 +188,9 @@ def _group_trouble(kind: str, host: SimulatedHost, members: list[str], label: st
     elif kind == "volume group":
         machine.volume(label, "all", members, f"dm-1{label[-1]}")
     elif kind == "unlisted LVM":
-        for member in members:
-            machine.sign(member, "LVM2_member", f"pv-{member}")
+        for number, member in enumerate(members):
+            # No name of a disk: a test gives the disks other names and compares the plans.
+            machine.sign(member, "LVM2_member", f"pv-{label}-{number}")
             machine.left_out.add(f"/dev/{member}")
     else:
         for member in members:

@@ -55,7 +55,7 @@ def test_baseline_is_written_once_and_not_in_check_mode(judge, tmp_path):
     assert judge(output(), **FOUR, baseline=str(path))["verdicts"]["bandwidth"] == "pass"
     refused = judge(output()[:-8], **options)
     assert (refused["changed"], refused["recorded"]) == (False, 0)
-    assert "no baseline" in refused["record_problem"]
+    assert "not a baseline" in refused["record_problem"]
 
 
 def test_counters_are_read_from_node(judge, tmp_path):

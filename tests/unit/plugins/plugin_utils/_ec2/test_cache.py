@@ -68,11 +68,11 @@ def resealed(text):
 @pytest.mark.parametrize(
     ("stored", "problem"),
     [
-        ("text", "no entry of this plugin"),
-        ([], "no entry of this plugin"),
-        ({}, "no entry of this plugin"),
-        ({"format": _ec2_cache.FORMAT}, "no entry of this plugin"),
-        ({**PACKED, "answer": {}}, "no entry of this plugin"),
+        ("text", "not an entry of this plugin"),
+        ([], "not an entry of this plugin"),
+        ({}, "not an entry of this plugin"),
+        ({"format": _ec2_cache.FORMAT}, "not an entry of this plugin"),
+        ({**PACKED, "answer": {}}, "not an entry of this plugin"),
         ({**PACKED, "answer": "{}"}, "changed since"),
         ({**PACKED, "answer": PACKED["answer"].replace("i-1", "i-2")}, "changed since"),
         ({**PACKED, "sha256": None}, "changed since"),

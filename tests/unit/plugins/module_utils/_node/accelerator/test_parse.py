@@ -404,8 +404,8 @@ def test_neuron_devices_without_their_fields():
         ("", "but: nothing"),
         ("neuron-ls: no neuron device found", "no neuron device found"),
         (TRN1[:50], "no JSON"),
-        ("{}", "no list of devices"),
-        ("[1]", "no list of devices"),
+        ("{}", "not a list of devices"),
+        ("[1]", "not a list of devices"),
     ],
 )
 def test_neuron_ls_that_is_no_list(text, problem):
