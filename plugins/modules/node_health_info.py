@@ -219,11 +219,11 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.profile
     KINDS,
     LEAST_SEVERITY,
     PROFILES,
-    Wishes,
+    Options,
     blocking,
     examine,
+    option_errors,
     split,
-    unfit,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.instance import instance_type
@@ -255,7 +255,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     given = module.params
-    wishes = Wishes(
+    options = Options(
         instance_type=given["instance_type"],
         expected_efa=given["expected_efa"],
         xid_since=given["xid_since"],
@@ -267,12 +267,12 @@ def main() -> None:
         may_write=not module.check_mode,
         **{name: given[name] for name in ("expectations", "kind", "image", "image_user", "slurm_prefix", "slurm_conf")},
     )
-    problems = unfit(wishes, given["seconds"])
+    problems = option_errors(options, given["seconds"])
     if problems:
         module.fail_json(msg="; ".join(problems))
     host = Host()
     began = host.monotonic()
-    results, versions = split(examine(host, given["profile"], wishes, given["seconds"]))
+    results, versions = split(examine(host, given["profile"], options, given["seconds"]))
     keep_away = blocking(results, given["gate"] == "closed", given["least_severity"])
     module.exit_json(
         changed=False,

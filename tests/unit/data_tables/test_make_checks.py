@@ -60,8 +60,8 @@ def test_who_asks_follows_from_file(path, who):
 
 @pytest.mark.parametrize("profile", ["prolog", "full"])
 def test_what_profile_says_is_listed_for_it(profile, tmp_path):
-    wishes = profiles.Wishes(marker=str(tmp_path / "none"))
-    found = {one.id for one in profiles.examine(good_node(), profile, wishes, 60, str(tmp_path))}
+    options = profiles.Options(marker=str(tmp_path / "none"))
+    found = {one.id for one in profiles.examine(good_node(), profile, options, 60, str(tmp_path))}
     assert len(found) > 5
     assert sorted(found - {name for name, _text, _severities, who in CHECKS if profile in who}) == []
 

@@ -50,10 +50,10 @@ def run(args: argparse.Namespace, host: Host | None = None) -> int:
             sys.stdout.write("".join(f"{heal.shown(event)}\n" for event in events) or "nothing was done\n")
             return result.EXIT_OK
         if args.node:
-            wishes = profiles.Wishes(
+            options = profiles.Options(
                 instance_type=args.instance_type, slurm_prefix=args.slurm_prefix, slurm_conf=args.slurm_conf
             )
-            done = heal.heal_node(host, slurm, node_name(), wishes)
+            done = heal.heal_node(host, slurm, node_name(), options)
             lines = [done] if done else []
         else:
             policy, problems = healing.parse_policy(host.read_json(args.config))

@@ -113,7 +113,7 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
             "health: %s cannot be read or is not JSON: give the file of expectations, or leave it out", args.expect
         )
         return result.EXIT_USAGE
-    wishes = health.Wishes(
+    options = health.Options(
         instance_type=args.instance_type,
         expected_efa=args.expected_efa,
         xid_since=args.xid_since,
@@ -130,11 +130,11 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
         slurm_conf=args.slurm_conf,
         imex=args.imex,
     )
-    problems = health.unfit(wishes, args.seconds)
+    problems = health.option_errors(options, args.seconds)
     if problems:
         LOGGER.error("health: %s", "; ".join(problems))
         return result.EXIT_USAGE
-    results, versions = health.split(health.examine(host, args.profile, wishes, args.seconds))
+    results, versions = health.split(health.examine(host, args.profile, options, args.seconds))
     judged = report(host, results, {"mlcluster.aws": args.runtime_version, **versions})
     if args.format:
         sys.stdout.write(FORMATS[args.format]([judged]))

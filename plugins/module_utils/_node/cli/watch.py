@@ -51,20 +51,20 @@ def add_verbs(subparsers: t.Any) -> None:
 def run(args: argparse.Namespace, host: Host | None = None) -> int:
     """Exit 0: the metrics are written, whatever they say; 2: they could not be, and the old ones grow old."""
     host = host or Host()
-    wishes = profiles.Wishes(
+    health_options = profiles.Options(
         instance_type=args.instance_type,
         expected_efa=args.expected_efa,
         scratch=args.scratch,
         slurm_prefix=args.slurm_prefix,
         slurm_conf=args.slurm_conf,
     )
-    problems = profiles.unfit(wishes, None)
+    problems = profiles.option_errors(health_options, None)
     if not args.directory.startswith("/"):
         problems.append(f"directory is {args.directory!r}: give an absolute path")
     if problems:
         LOGGER.error("watch: %s", "; ".join(problems))
         return result.EXIT_USAGE
-    options = watch.Options(args.directory, args.period, wishes, args.runtime_version)
+    options = watch.Options(args.directory, args.period, health_options, args.runtime_version)
     try:
         results = watch.run(host, options)
     except NodeError as exc:

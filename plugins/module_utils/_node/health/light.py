@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The checks that are cheap enough for a Prolog: they read files of the kernel and, for Xids only, its log.
+"""Checks that are cheap enough for a Prolog: they read files of the kernel and, for Xids only, its log.
 
-What the looks of the other parts say is reused; a host that runs no programs makes them cheap.
+They reuse the looks of the other parts, on a host that runs no programs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEAST_FREE_PERCENT = 5
 
 
 def running_only(host: Host, *programs: str) -> Host:
-    """The same host, on which only these programs are installed."""
+    """Return the same host, on which only these programs are installed."""
 
     def run(argv: t.Sequence[str], *more: t.Any, **options: t.Any) -> CommandResult:
         if argv[0] not in programs:
@@ -39,19 +39,19 @@ def running_only(host: Host, *programs: str) -> Host:
     return light
 
 
-def check_efa(host: Host, wishes: efa.Wishes) -> list[Result]:
-    """The verdict efa.devices, from sysfs alone."""
-    verdicts = verify_efa(efa.look(running_only(host), wishes))
+def check_efa(host: Host, options: efa.Wishes) -> list[Result]:
+    """Return the verdict efa.devices, from sysfs alone."""
+    verdicts = verify_efa(efa.look(running_only(host), options))
     return [verdict for verdict in verdicts if verdict.id == "efa.devices"]
 
 
-def check_accelerators(host: Host, wishes: accelerator.Wishes) -> list[Result]:
-    """The verdict gpu.count, or neuron.driver and neuron.count, without nvidia-smi, which hangs where a GPU does."""
-    facts = accelerator.look(running_only(host), wishes)
+def check_accelerators(host: Host, options: accelerator.Wishes) -> list[Result]:
+    """Return gpu.count, or neuron.driver and neuron.count, without nvidia-smi, which hangs if a GPU hangs."""
+    facts = accelerator.look(running_only(host), options)
     verdicts = {verdict.id: verdict for verdict in verify_accelerators(facts)}
     if facts["neuron"] is not None:
         return [verdicts["neuron.driver"], _neuron_count(facts)]
-    # What the bus alone shows fails without nvidia-smi too.
+    # A failure that is visible on the bus needs no nvidia-smi.
     if facts["smi"] is None or verdicts["gpu.count"].status == FAIL:
         return [verdicts["gpu.count"]]
     return [_gpu_count(host, facts)]
@@ -60,7 +60,7 @@ def check_accelerators(host: Host, wishes: accelerator.Wishes) -> list[Result]:
 def _neuron_count(facts: t.Mapping[str, t.Any]) -> Result:
     found, expected = facts["neuron"]["device_nodes"], facts["expected"]
     if not expected or expected["kind"] != "neuron":
-        return undeterminable("neuron.count", "which Neuron devices there should be is not known", found=found)
+        return undeterminable("neuron.count", "the expected Neuron devices are not known", found=found)
     fields: dict[str, t.Any] = {"expected": expected["count"], "found": found, "unit": "devices"}
     fields["source"] = facts["expected_source"]
     if found < expected["count"]:
@@ -83,15 +83,15 @@ def _gpu_count(host: Host, facts: t.Mapping[str, t.Any]) -> Result:
     if offered < wanted:
         return failed("gpu.count", "the driver does not offer all GPUs", severity="isolate", **fields)
     if not expected:
-        return undeterminable("gpu.count", "how many GPUs there should be is not known", **fields)
+        return undeterminable("gpu.count", "the expected number of GPUs is not known", **fields)
     if offered > wanted:
         return undeterminable("gpu.count", "the driver offers more GPUs than expected", **fields)
     return passed("gpu.count", **fields)
 
 
-def check_xids(host: Host, wishes: accelerator.Wishes, allowed: t.Collection[int] = ()) -> list[Result]:
-    """The verdicts gpu.xid and gpu.xid_count: what the kernel log of this boot says."""
-    facts = accelerator.look(running_only(host, "journalctl", "dmesg"), wishes)
+def check_xids(host: Host, options: accelerator.Wishes, allowed: t.Collection[int] = ()) -> list[Result]:
+    """Return the verdicts gpu.xid and gpu.xid_count, from the kernel log of this boot."""
+    facts = accelerator.look(running_only(host, "journalctl", "dmesg"), options)
     if facts["neuron"] is not None or facts["smi"] is None:
         return [not_applicable("gpu.xid", "no GPU is on this node")]
     return [verdict for verdict in judge_accelerators(facts, allowed) if verdict.id.startswith("gpu.xid")]
@@ -100,8 +100,9 @@ def check_xids(host: Host, wishes: accelerator.Wishes, allowed: t.Collection[int
 def judge_accelerators(
     facts: t.Mapping[str, t.Any], allowed: t.Collection[int] = (), mig: bool = False
 ) -> list[Result]:
-    """All verdicts on the accelerators. Xids that a site allows are counted in gpu.xid_count, {code: times, total},
-    and otherwise left out. mig: the site wants its GPUs split.
+    """Return all verdicts on the accelerators.
+
+    Xids that a site allows are only counted, in gpu.xid_count {code: times, total}. mig: the GPUs are split by MIG.
     """
     log = facts["kernel_log"]
     if not log or log["problem"]:
@@ -115,32 +116,32 @@ def judge_accelerators(
 
 
 def check_storage(host: Host) -> list[Result]:
-    """The verdicts storage.record and, for each volume of the record, storage.mounted; touches no filesystem."""
+    """Return storage.record and, for each volume of the record, storage.mounted; touches no filesystem."""
     if host.read_text(RECORD_PATH) is None:
         if host.read_text(CONFIG_PATH) is None:
-            return [not_applicable("storage.record", "this node has no local storage to look after")]
+            return [not_applicable("storage.record", "this node has no local storage to check")]
         hint = "look with 'systemctl status mlcluster-storage'"
-        told = f"{CONFIG_PATH} wants local storage, and {RECORD_PATH} is missing"
-        return [failed("storage.record", told, severity="reset", hint=hint)]
+        message = f"{CONFIG_PATH} configures local storage, and {RECORD_PATH} is missing"
+        return [failed("storage.record", message, severity="reset", hint=hint)]
     record = read_document(host, RECORD_PATH)
     if record is None or not isinstance(record.get("state"), str):
         return [undeterminable("storage.record", f"{RECORD_PATH} is damaged", hint="run the role nvme_raid0 again")]
     state = record["state"]
     if state not in ("intact", "recreated", "none"):
-        told = f"the local storage is {state}: {record.get('reason') or 'no reason is given'}"
-        return [failed("storage.record", told, severity="isolate", found=state)]
+        message = f"the local storage is {state}: {record.get('reason') or 'no reason is given'}"
+        return [failed("storage.record", message, severity="isolate", found=state)]
     boot = (host.read_text("/proc/sys/kernel/random/boot_id") or "").strip()
     if boot and record.get("boot_id") == boot:
         judged = passed("storage.record", state)
     else:
-        # The boot unit was ended before it could tell; whether jobs would write beside the volume shows all the same.
+        # The boot unit ended before it wrote a record; whether the volume is mounted can be checked anyway.
         hint = "look with 'systemctl status mlcluster-storage'"
-        told = f"{RECORD_PATH} says nothing of this boot"
-        judged = undeterminable("storage.record", told, found=state, hint=hint)
+        message = f"{RECORD_PATH} was not written in this boot"
+        judged = undeterminable("storage.record", message, found=state, hint=hint)
     volumes = record.get("volumes") if state != "none" else None
     if state != "none" and not volumes:
-        told = f"{RECORD_PATH} says {state} and names no volume"
-        return [undeterminable("storage.record", told, found=state, hint="run the role nvme_raid0 again")]
+        message = f"{RECORD_PATH} has the state {state} and lists no volume"
+        return [undeterminable("storage.record", message, found=state, hint="run the role nvme_raid0 again")]
     if not volumes:
         none = not_applicable("storage.record", "this node has no local volume")
         return [none if judged.status == PASS else judged]
@@ -159,24 +160,24 @@ def _mounted(host: Host, volume: t.Mapping[str, t.Any], mounts: t.Sequence[t.Map
         return failed("storage.mounted", "the local volume is not mounted", severity="reset", scope=scope, hint=hint)
     options = mount["options"].split(",")
     if "ro" in options:
-        told = "it is mounted read-only, as ext4 and XFS do after an I/O error"
-        return failed("storage.mounted", told, severity="isolate", scope=scope, hint="look with 'dmesg'")
+        message = "it is mounted read-only, as ext4 and XFS do after an I/O error"
+        return failed("storage.mounted", message, severity="isolate", scope=scope, hint="look with 'dmesg'")
     link = f"/dev/disk/by-uuid/{volume['fs_uuid']}"
     wanted, found = host.realpath(link), host.realpath(mount["source"])
     if not volume["fs_uuid"] or not host.exists(link):
-        told = f"which device has the volume's file system is not known: {link} is missing"
-        return undeterminable("storage.mounted", told, scope=scope, found=mount["source"])
+        message = f"the device with the volume's file system is not known: {link} is missing"
+        return undeterminable("storage.mounted", message, scope=scope, found=mount["source"])
     if "rw" not in options:
-        told = f"whether it takes writes is not known: its options read '{mount['options']}'"
-        return undeterminable("storage.mounted", told, scope=scope)
+        message = f"it is not known to be writable: its options are '{mount['options']}'"
+        return undeterminable("storage.mounted", message, scope=scope)
     if wanted != found:
-        told = f"something else is mounted there: {mount['source']}"
-        return failed("storage.mounted", told, severity="isolate", scope=scope, expected=wanted, found=found)
+        message = f"something else is mounted there: {mount['source']}"
+        return failed("storage.mounted", message, severity="isolate", scope=scope, expected=wanted, found=found)
     return passed("storage.mounted", f"{mount['source']} ({mount['fstype']})", scope=scope)
 
 
 def check_scratch(host: Host, base: str | None, least_percent: int = LEAST_FREE_PERCENT) -> list[Result]:
-    """The verdicts scratch.space and scratch.write on the filesystem of the jobs' directories."""
+    """Return scratch.space and scratch.write for the filesystem of the jobs' directories."""
     try:
         base = base or scratch.default_base(host)
         if base is None:
@@ -197,18 +198,18 @@ def check_scratch(host: Host, base: str | None, least_percent: int = LEAST_FREE_
     fields: dict[str, t.Any] = {"expected": least_percent, "found": min(free.values()), "unit": "% free"}
     if min(free.values()) < least_percent:
         which = min(free, key=lambda what: free[what])
-        hint = "run 'mlcluster scratch sweep', then look with 'du' who fills it"
-        told = f"free {which} run out"
-        return [failed("scratch.space", told, severity="reset", scope=scope, hint=hint, **fields)]
+        hint = "run 'mlcluster scratch sweep', then check with 'du' what fills it"
+        message = f"free {which} are running out"
+        return [failed("scratch.space", message, severity="reset", scope=scope, hint=hint, **fields)]
     space = passed("scratch.space", scope=scope, **fields)
     if not host.is_root():
-        # Nobody else can write there.
+        # Only root can write there.
         return [space]
     started = host.monotonic()
     try:
         host.write_probe(base if host.exists(base) else base.rsplit("/", 1)[0] or "/", 4096)
     except OSError as exc:
-        told = f"writing and reading back 4 KiB failed: {exc.strerror or exc}"
-        return [space, failed("scratch.write", told, severity="isolate", scope=scope, hint="look with 'dmesg'")]
+        message = f"writing and reading back 4 KiB failed: {exc.strerror or exc}"
+        return [space, failed("scratch.write", message, severity="isolate", scope=scope, hint="look with 'dmesg'")]
     seconds = round(host.monotonic() - started, 3)
     return [space, passed("scratch.write", 4096, unit="bytes", scope=scope, seconds=seconds)]

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The health of a node in three depths: prolog (seconds, reads only), full (everything passive), container.
+"""Health checks of a node in three profiles: prolog (seconds, reads only), full (everything passive), container.
 
-What counts as broken is one thing, what is done about it another: ``blocking`` says which verdicts keep a job away.
+The verdicts do not depend on what is done about them: ``blocking`` decides which verdicts keep a job away.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ from .slurm import check_slurm
 
 PROFILES = ("prolog", "full", "container")
 KINDS = ("head", "login", "compute")
-# The verdicts whose found is {component: version}; they are no judgement, and ``split`` takes them out.
+# Verdicts with {component: version} in ``found``; they judge nothing, and ``split`` separates them.
 VERSIONS = "node.versions"
-# Seconds for one check, and for all of them, which run side by side. A Prolog holds a job up, and a Slurm command that
-# drains comes on top: all of it stays below 10 seconds.
+# Seconds for one check, and for all of them, which run in parallel. A Prolog delays a job, and a Slurm command that
+# drains is added: the total stays below 10 seconds.
 LIMITS = {"prolog": (4.0, 4.0), "full": (150.0, 180.0), "container": (90.0, 120.0)}
 LONGEST = 3600
-# A failure that only wants watching keeps no job away.
+# A failure of severity ``monitor`` keeps no job away.
 LEAST_SEVERITY = "reset"
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
-    """What a caller wants: options of the verb health and of the module node_health_info, under their names.
+class Options:
+    """Options of the verb health and of the module node_health_info, under their names.
 
-    scratch: the directory of the jobs' directories (None: on the local volume). mounts: paths to ask GPUDirect Storage
-    about (none: the local volume). require: what a container has to have, {name: least version or None}. expectations:
-    what a site expects, see ``expectations``. kind: one of ``KINDS``. image, image_user: an image in which to go
-    through the profile container as well, and who starts it. imex: slurm_jobs_imex. may_write: allow the write probe in
-    S3 and that container.
+    scratch: the directory of the jobs' directories (None: on the local volume). mounts: paths to check for GPUDirect
+    Storage (empty: the local volume). require: components of a container, {name: minimum version or None}.
+    expectations: the site's expectations, see ``expectations``. kind: one of ``KINDS``. image, image_user: an image in
+    which the profile container also runs, and the user who starts it. imex: slurm_jobs_imex. may_write: allow the write
+    probe in S3 and that container.
     """
 
     instance_type: str | None = None
@@ -84,101 +84,105 @@ class Wishes:
     may_write: bool = True
 
 
-def unfit(wishes: Wishes, seconds: int | None) -> list[str]:
-    """What is wrong with a caller's options, a sentence each."""
+def option_errors(options: Options, seconds: int | None) -> list[str]:
+    """Return the errors in a caller's options, one sentence each."""
     problems = []
     if seconds is not None and not 1 <= seconds <= LONGEST:
         problems.append(f"seconds is {seconds}: give 1 to {LONGEST}")
-    if wishes.expected_efa is not None and not 0 <= wishes.expected_efa <= efa.MOST_DEVICES:
-        problems.append(f"expected_efa is {wishes.expected_efa}: give 0 to {efa.MOST_DEVICES}")
-    if not 0 <= wishes.least_free_percent <= 100:
-        problems.append(f"least_free_percent is {wishes.least_free_percent}: give 0 to 100")
-    if wishes.xid_since and not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", wishes.xid_since):
-        problems.append(f"xid_since is {wishes.xid_since!r}: give a time like 2026-01-31 12:00:00")
-    for name, paths in (("scratch", [wishes.scratch]), ("mounts", wishes.mounts), ("host_facts", [wishes.host_facts])):
+    if options.expected_efa is not None and not 0 <= options.expected_efa <= efa.MOST_DEVICES:
+        problems.append(f"expected_efa is {options.expected_efa}: give 0 to {efa.MOST_DEVICES}")
+    if not 0 <= options.least_free_percent <= 100:
+        problems.append(f"least_free_percent is {options.least_free_percent}: give 0 to 100")
+    if options.xid_since and not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", options.xid_since):
+        problems.append(f"xid_since is {options.xid_since!r}: give a time like 2026-01-31 12:00:00")
+    for name, paths in (
+        ("scratch", [options.scratch]),
+        ("mounts", options.mounts),
+        ("host_facts", [options.host_facts]),
+    ):
         problems += [
             f"{name} has {path!r}: give an absolute path"
             for path in paths
             if path is not None and (not path.startswith("/") or "\0" in path)
         ]
     known = ", ".join(health_container.COMPONENTS)
-    for component, version in wishes.require.items():
+    for component, version in options.require.items():
         if component not in health_container.COMPONENTS:
-            problems.append(f"require has {component!r}: it knows {known}")
+            problems.append(f"require has {component!r}: choose from {known}")
         elif version and not version_key(version):
-            problems.append(f"require wants {component} {version!r}: give a version such as 2.5.1")
-    if wishes.image is not None and image_problem(wishes.image):
-        problems.append(str(image_problem(wishes.image)))
-    if wishes.imex not in IMEX_MODES:
-        problems.append(f"imex is {wishes.imex!r}: give one of {', '.join(IMEX_MODES)}")
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", wishes.image_user):
-        problems.append(f"image_user is {wishes.image_user!r}: give the name of a user")
-    return problems + health_expect.problems(wishes.expectations)
+            problems.append(f"require has {component} {version!r}: give a version such as 2.5.1")
+    if options.image is not None and image_problem(options.image):
+        problems.append(str(image_problem(options.image)))
+    if options.imex not in IMEX_MODES:
+        problems.append(f"imex is {options.imex!r}: give one of {', '.join(IMEX_MODES)}")
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", options.image_user):
+        problems.append(f"image_user is {options.image_user!r}: give the name of a user")
+    return problems + health_expect.problems(options.expectations)
 
 
 Expected = health_expect.Expectations
 
 
-def checks(profile: str, wishes: Wishes, expect: Expected, seconds: float | None = None) -> list[Check]:
-    """The checks of a profile, each with its limit; seconds is a limit for all of them together."""
+def checks(profile: str, options: Options, expect: Expected, seconds: float | None = None) -> list[Check]:
+    """Return the checks of a profile, each with its limit; ``seconds`` replaces the limit of each."""
     limit = LIMITS[profile][0] if seconds is None else seconds
-    looks = {"prolog": _prolog, "full": _full, "container": _container}[profile](wishes, expect)
+    looks = {"prolog": _prolog, "full": _full, "container": _container}[profile](options, expect)
     return [Check(name, look, limit) for name, look in looks.items()]
 
 
 def examine(
-    host: Host, profile: str, wishes: Wishes, seconds: float | None = None, state_directory: str = STATE_DIRECTORY
+    host: Host, profile: str, options: Options, seconds: float | None = None, state_directory: str = STATE_DIRECTORY
 ) -> list[Result]:
-    """Every verdict of a profile, within seconds (default: what ``LIMITS`` says)."""
+    """Return every verdict of a profile, within ``seconds`` (default: ``LIMITS``)."""
     total = LIMITS[profile][1] if seconds is None else seconds
-    expect = health_expect.resolve(wishes.expectations, wishes.instance_type or instance_type(host))
-    return run_all(host, checks(profile, wishes, expect, seconds), total, state_directory)
+    expect = health_expect.resolve(options.expectations, options.instance_type or instance_type(host))
+    return run_all(host, checks(profile, options, expect, seconds), total, state_directory)
 
 
 def split(results: t.Iterable[Result]) -> tuple[list[Result], dict[str, str]]:
-    """The verdicts, and the versions of what is on the node, where they were asked for and told."""
-    judged, told = [], {}
+    """Return the verdicts, and {component: version} of the components whose version was found."""
+    judged, versions = [], {}
     for verdict in results:
         if verdict.id == VERSIONS and isinstance(verdict.found, dict):
-            told.update(verdict.found)
+            versions.update(verdict.found)
         else:
             judged.append(verdict)
-    return judged, told
+    return judged, versions
 
 
-def blocking(results: t.Iterable[Result], closed: bool, least: str = LEAST_SEVERITY) -> list[Result]:
-    """The verdicts that keep a job away, failures first: those of at least that severity, and where the gate is
-    closed also what could not be proved.
+def blocking(results: t.Iterable[Result], fail_closed: bool, min_severity: str = LEAST_SEVERITY) -> list[Result]:
+    """Return the verdicts that keep a job away: failures of at least ``min_severity``, then with ``fail_closed`` the
+    undeterminable ones.
     """
     found = list(results)
-    bad = [v for v in found if v.status == FAIL and SEVERITIES.index(v.severity) >= SEVERITIES.index(least)]
-    return bad + [v for v in found if closed and v.status == UNDETERMINABLE]
+    bad = [v for v in found if v.status == FAIL and SEVERITIES.index(v.severity) >= SEVERITIES.index(min_severity)]
+    return bad + [v for v in found if fail_closed and v.status == UNDETERMINABLE]
 
 
 Look = t.Callable[[Host], t.Sequence[Result]]
 
 
-def _wished(wishes: Wishes, expect: Expected, **more: t.Any) -> tuple[accelerator.Wishes, efa.Wishes]:
-    """What the looks at the accelerators and at EFA are asked for; more goes to the latter."""
-    chips = accelerator.Wishes(instance_type=wishes.instance_type, xid_since=wishes.xid_since)
-    # What EC2 says is attached is the caller's word; a site that wants more is not content with it.
-    devices = expect.efa if expect.efa is not None else wishes.expected_efa
-    return chips, efa.Wishes(instance_type=wishes.instance_type, expected_devices=devices, **more)
+def _device_options(options: Options, expect: Expected, **more: t.Any) -> tuple[accelerator.Wishes, efa.Wishes]:
+    """Return the options for looking at the accelerators and at EFA; ``more`` is passed to the latter."""
+    chips = accelerator.Wishes(instance_type=options.instance_type, xid_since=options.xid_since)
+    # The caller passes what EC2 reports as attached; a number that the site expects has precedence.
+    devices = expect.efa if expect.efa is not None else options.expected_efa
+    return chips, efa.Wishes(instance_type=options.instance_type, expected_devices=devices, **more)
 
 
-def _prolog(wishes: Wishes, expect: Expected) -> dict[str, Look]:
-    chips, fabric = _wished(wishes, expect, units=())
+def _prolog(options: Options, expect: Expected) -> dict[str, Look]:
+    chips, fabric = _device_options(options, expect, units=())
     chips = dataclasses.replace(chips, timeout=3)
-    least = int(expect.thresholds.get("scratch_free_percent", wishes.least_free_percent))
+    least = int(expect.thresholds.get("scratch_free_percent", options.least_free_percent))
     looks: dict[str, Look] = {
-        "node.drain_marker": functools.partial(check_marker, path=wishes.marker),
+        "node.drain_marker": functools.partial(check_marker, path=options.marker),
         "storage.record": health_checks.check_storage,
-        "scratch.space": functools.partial(health_checks.check_scratch, base=wishes.scratch, least_percent=least),
-        "gpu.count": functools.partial(health_checks.check_accelerators, wishes=chips),
-        "gpu.xid": functools.partial(health_checks.check_xids, wishes=chips, allowed=expect.allowed_xids),
-        "efa.devices": functools.partial(health_checks.check_efa, wishes=fabric),
+        "scratch.space": functools.partial(health_checks.check_scratch, base=options.scratch, least_percent=least),
+        "gpu.count": functools.partial(health_checks.check_accelerators, options=chips),
+        "gpu.xid": functools.partial(health_checks.check_xids, options=chips, allowed=expect.allowed_xids),
+        "efa.devices": functools.partial(health_checks.check_efa, options=fabric),
         "imex.service": lambda host: imex_status(
-            host, ImexOptions(wishes.imex, instance_type=wishes.instance_type), _slurm(host, wishes)
+            host, ImexOptions(options.imex, instance_type=options.instance_type), _slurm(host, options)
         ),
     }
     if expect.mounts or expect.gpus is not None or expect.disks is not None or expect.unresolved:
@@ -186,9 +190,11 @@ def _prolog(wishes: Wishes, expect: Expected) -> dict[str, Look]:
     return looks
 
 
-def _full(wishes: Wishes, expect: Expected) -> dict[str, Look]:
-    chips, fabric = _wished(wishes, expect, packages=(*health_system.PACKAGES, *health_expect.packages(expect)))
-    light = _prolog(wishes, expect)
+def _full(options: Options, expect: Expected) -> dict[str, Look]:
+    chips, fabric = _device_options(
+        options, expect, packages=(*health_system.PACKAGES, *health_expect.packages(expect))
+    )
+    light = _prolog(options, expect)
     root_percent = expect.thresholds.get("root_free_percent", health_system.LEAST_ROOT_PERCENT)
     looks: dict[str, Look] = {
         "node.drain_marker": light["node.drain_marker"],
@@ -199,7 +205,7 @@ def _full(wishes: Wishes, expect: Expected) -> dict[str, Look]:
         "dcgm.fields": lambda host: check_dcgm(host, expect.allowed_xids, expect.thresholds.get("gpu_celsius")),
         "efa.devices": lambda host: _fabric(host, fabric, expect),
         "imex.service": light["imex.service"],
-        "gds.mode": lambda host: verify_gds(gds.survey(host, list(wishes.mounts) or _volumes(host))),
+        "gds.mode": lambda host: verify_gds(gds.survey(host, list(options.mounts) or _volumes(host))),
         "node.clock": health_system.check_clock,
         "node.service": health_system.check_services,
         "node.kernel": health_system.check_kernel,
@@ -207,7 +213,7 @@ def _full(wishes: Wishes, expect: Expected) -> dict[str, Look]:
         "mounts.answer": health_system.check_mounts,
         "lustre.mounted": health_system.check_lustre,
         "enroot.config": lambda host: health_system.check_containers(),
-        "slurm.controller": lambda host: check_slurm(_slurm(host, wishes), wishes.kind),
+        "slurm.controller": lambda host: check_slurm(_slurm(host, options), options.kind),
         "pcluster.diag": health_system.check_pcluster_diag,
     }
     if "expect.devices" in light:
@@ -215,50 +221,51 @@ def _full(wishes: Wishes, expect: Expected) -> dict[str, Look]:
     if expect.services:
         looks["expect.service"] = lambda host: health_expect.check_services(host, expect)
     if expect.buckets:
-        looks["s3.list"] = lambda host: check_buckets(host, expect.buckets, wishes.may_write)
-    if wishes.image:
-        looks["container.image"] = lambda host: _image(host, wishes, str(wishes.image))
+        looks["s3.list"] = lambda host: check_buckets(host, expect.buckets, options.may_write)
+    if options.image:
+        looks["container.image"] = lambda host: _image(host, options, str(options.image))
     return looks
 
 
-def _container(wishes: Wishes, expect: Expected) -> dict[str, Look]:
-    return {"container.scan": lambda host: health_container.scan(host, wishes.host_facts, wishes.require)}
+def _container(options: Options, expect: Expected) -> dict[str, Look]:
+    return {"container.scan": lambda host: health_container.scan(host, options.host_facts, options.require)}
 
 
-def _accelerators(host: Host, wishes: accelerator.Wishes, expect: Expected) -> list[Result]:
-    """The accelerators, and the firmware of GPUs, which differs where one was exchanged."""
-    facts = accelerator.look(host, wishes)
+def _accelerators(host: Host, options: accelerator.Wishes, expect: Expected) -> list[Result]:
+    """Return the verdicts on the accelerators, and the GPU firmware version: a replaced GPU may have another one."""
+    facts = accelerator.look(host, options)
     firmware = sorted({gpu["vbios"] for gpu in (facts["smi"] or {}).get("gpus", []) if gpu["vbios"]})
-    told = [passed(VERSIONS, {"gpu_firmware": ", ".join(firmware)})] if firmware else []
-    return [*health_checks.judge_accelerators(facts, expect.allowed_xids, expect.mig), *told]
+    versions = [passed(VERSIONS, {"gpu_firmware": ", ".join(firmware)})] if firmware else []
+    return [*health_checks.judge_accelerators(facts, expect.allowed_xids, expect.mig), *versions]
 
 
-def _fabric(host: Host, wishes: efa.Wishes, expect: Expected) -> list[Result]:
-    """What EFA stands on, and the versions of everything: all of it from one question to the package manager."""
-    facts = efa.look(host, wishes)
+def _fabric(host: Host, options: efa.Wishes, expect: Expected) -> list[Result]:
+    """Return the verdicts on EFA and its requirements, and all versions, from one query to the package manager."""
+    facts = efa.look(host, options)
     asked = facts["package_manager"] is not None
     packages = health_expect.packages(expect)
-    told = health_system.versions(host, facts["packages"], packages)
-    silent = health_system.silent(host, told) + ([] if asked else [f"package {name}" for name in packages])
-    known = passed(VERSIONS, told) if told else undeterminable(VERSIONS, "no version of anything could be found out")
+    versions = health_system.versions(host, facts["packages"], packages)
+    unreadable = health_system.unreadable(host, versions)
+    unreadable += [] if asked else [f"package {name}" for name in packages]
+    known = passed(VERSIONS, versions) if versions else undeterminable(VERSIONS, "no version could be determined")
     held = health_expect.judge_held(expect, facts["held_packages"], asked)
-    return [*verify_efa(facts), known, *health_expect.judge_versions(expect, told, silent), *held]
+    return [*verify_efa(facts), known, *health_expect.judge_versions(expect, versions, unreadable), *held]
 
 
-def _image(host: Host, wishes: Wishes, image: str) -> list[Result]:
-    if not wishes.may_write:
+def _image(host: Host, options: Options, image: str) -> list[Result]:
+    if not options.may_write:
         return [undeterminable("container.image", "no container is started in check mode")]
-    return check_image(host, _slurm(host, wishes), image, wishes.image_user)
+    return check_image(host, _slurm(host, options), image, options.image_user)
 
 
-def _slurm(host: Host, wishes: Wishes) -> Slurm:
-    return Slurm(host, wishes.slurm_prefix, wishes.slurm_conf)
+def _slurm(host: Host, options: Options) -> Slurm:
+    return Slurm(host, options.slurm_prefix, options.slurm_conf)
 
 
 def _storage(host: Host) -> list[Result]:
-    """What storage-info says, on a node whose storage was set up."""
+    """Return the verdicts of storage-info, on a node whose storage was set up."""
     if host.read_text(CONFIG_PATH) is None:
-        return [not_applicable("storage.plan", "this node has no local storage to look after")]
+        return [not_applicable("storage.plan", "this node has no local storage to check")]
     config = load_config(host, CONFIG_PATH)
     facts, plan = survey(host, config)
     return verify_storage(host, facts, plan, config, context_for(facts))

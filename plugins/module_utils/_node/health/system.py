@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every node needs besides its devices: a right clock, its services, space on the root, file systems that answer,
-containers; and the versions that a report compares between nodes. Changes nothing.
+"""Checks of a node besides its devices: clock, services, space on the root, file systems that answer, containers; and
+the versions that a report compares between nodes. Changes nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..system.mounts import read_mounts
 from ..system.units import parse_units
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 
-# Services that a training node may have; one that is enabled and does not run is broken.
+# Services that a training node may have; one that is enabled and not running is broken.
 SERVICES = (
     "chrony.service",
     "chronyd.service",
@@ -57,7 +57,7 @@ PACKAGES = (
     "docker.io", "efa", "enroot", "libfabric1-aws", "libfabric-aws", "libnccl2", "libnccl", "libnccl-ofi",
     "lustre-client", "nvidia-container-toolkit", "nvidia-fs", "nvidia-gds", "openmpi40-aws", "openmpi50-aws", "slurmd",
 )  # fmt: skip
-# What has a version besides packages, with the path that is there where the component is, also where it tells none.
+# Components with a version besides packages, with a path that exists if the component does, even without a version.
 COMPONENTS = {
     "kernel": "/",
     "os": "/",
@@ -71,40 +71,38 @@ COMPONENTS = {
 
 
 def check_clock(host: Host) -> list[Result]:
-    """node.clock: whether something keeps the clock right; jobs, logs and S3's signatures depend on it."""
-    told, problem = ask(host, ["timedatectl", "show", "--property=NTPSynchronized", "--value"])
+    """Return node.clock: whether the clock is synchronized; jobs, logs and S3's signatures depend on it."""
+    output, problem = ask(host, ["timedatectl", "show", "--property=NTPSynchronized", "--value"])
     if problem:
         return [undeterminable("node.clock", problem)]
-    word = told.strip()
+    word = output.strip()
     if word == "yes":
         return [passed("node.clock", "synchronized")]
     if word != "no":
-        return [undeterminable("node.clock", f"timedatectl says neither yes nor no: {word[:100] or 'it said nothing'}")]
+        return [undeterminable("node.clock", f"timedatectl reports neither yes nor no: {word[:100] or 'no output'}")]
     return [
         failed(
             "node.clock",
-            "nothing keeps the clock right",
+            "the clock is not synchronized",
             severity="monitor",
             expected="synchronized",
             found="not synchronized",
-            hint="start chronyd, and see whether it reaches 169.254.169.123",
+            hint="start chronyd, and check that it reaches 169.254.169.123",
         )
     ]
 
 
 def check_services(host: Host) -> list[Result]:
-    """node.service for each of ``SERVICES`` that this node is to run."""
-    told, problem = ask(
+    """Return node.service for each of ``SERVICES`` that is enabled on this node."""
+    output, problem = ask(
         host, ["systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState", "--", *SERVICES]
     )
     if problem:
         return [undeterminable("node.service", problem)]
-    units = parse_units(told)
+    units = parse_units(output)
     if not units:
-        # It has a block for each unit that is asked for, also for one that does not exist.
-        return [
-            undeterminable("node.service", f"systemctl speaks of no unit: {told.strip()[:100] or 'it said nothing'}")
-        ]
+        # systemctl prints a block for each requested unit, even for one that does not exist.
+        return [undeterminable("node.service", f"systemctl lists no unit: {output.strip()[:100] or 'no output'}")]
     found = []
     for name, unit in sorted(units.items()):
         if unit.get("UnitFileState") != "enabled" or unit.get("LoadState") != "loaded":
@@ -113,26 +111,26 @@ def check_services(host: Host) -> list[Result]:
         if state in ("active", "reloading"):
             found.append(passed("node.service", state, scope=scope))
         elif state == "activating":
-            found.append(undeterminable("node.service", "it is just being started", scope=scope, found=state))
+            found.append(undeterminable("node.service", "it is starting", scope=scope, found=state))
         else:
             hint = f"look with 'journalctl -u {name}'"
-            told = "it is enabled and does not run"
-            found.append(failed("node.service", told, severity="reset", scope=scope, found=state, hint=hint))
-    return found or [not_applicable("node.service", "none of the services that are looked at is enabled here")]
+            message = "it is enabled and not running"
+            found.append(failed("node.service", message, severity="reset", scope=scope, found=state, hint=hint))
+    return found or [not_applicable("node.service", "none of the checked services is enabled here")]
 
 
 def check_root(host: Host, least_percent: float = LEAST_ROOT_PERCENT) -> list[Result]:
-    """node.root_space: space and inodes of the root file system; slurmd and the logs end with them."""
+    """Return node.root_space: space and inodes of the root file system; slurmd and the logs need both."""
     free = min(scratch.free_percent("/").values())
     fields: dict[str, t.Any] = {"expected": least_percent, "found": free, "unit": "% free"}
     if free < least_percent:
-        hint = "look with 'du -x /var' who fills it"
-        return [failed("node.root_space", "the root file system runs full", severity="reset", hint=hint, **fields)]
+        hint = "check with 'du -x /var' what fills it"
+        return [failed("node.root_space", "the root file system is nearly full", severity="reset", hint=hint, **fields)]
     return [passed("node.root_space", **fields)]
 
 
 def check_mounts(host: Host) -> list[Result]:
-    """mounts.answer for each network file system: whether it tells its size. One that hangs is ended with the check."""
+    """Return mounts.answer for each network file system: whether it reports its size. The check's limit ends a hang."""
     mounts = [mount for mount in read_mounts(host) if mount["fstype"] in NETWORK_FILESYSTEMS]
     if not mounts:
         return [not_applicable("mounts.answer", "no network file system is mounted")]
@@ -140,40 +138,40 @@ def check_mounts(host: Host) -> list[Result]:
     for mount in mounts:
         scope = Scope(device=mount["target"])
         if _is_private(host, mount["options"].split(",")):
-            why = "a FUSE mount without allow_other answers its owner alone"
+            why = "a FUSE mount without allow_other answers only its owner"
             found.append(not_applicable("mounts.answer", why, scope=scope))
             continue
-        told, problem = ask(host, ["stat", "--file-system", "--format=%T %b", "--", mount["target"]], timeout=20)
+        output, problem = ask(host, ["stat", "--file-system", "--format=%T %b", "--", mount["target"]], timeout=20)
         if problem:
-            hint = "look with 'dmesg', and whether the security groups let the file system through"
-            told = f"it gives no answer: {problem}"
-            found.append(failed("mounts.answer", told, severity="isolate", scope=scope, hint=hint))
-        elif not _is_answer(told.strip(), mount["fstype"]):
-            told = f"its answer is not a type and a size: {told.strip()[:100] or 'nothing'}"
-            found.append(undeterminable("mounts.answer", told, scope=scope))
+            hint = "look with 'dmesg', and check that the security groups allow the file system"
+            message = f"it does not answer: {problem}"
+            found.append(failed("mounts.answer", message, severity="isolate", scope=scope, hint=hint))
+        elif not _is_answer(output.strip(), mount["fstype"]):
+            message = f"its answer is not a type and a size: {output.strip()[:100] or 'nothing'}"
+            found.append(undeterminable("mounts.answer", message, scope=scope))
         else:
             found.append(passed("mounts.answer", f"{mount['fstype']} from {mount['source']}", scope=scope))
     return found
 
 
-# A type that stat has no name for has its number.
+# stat prints the number of a type that it has no name for.
 _ANSWER = re.compile(r"(?:\S+|UNKNOWN \(0x[0-9a-f]+\)) (\d+)")
 
 
 def _is_answer(text: str, fstype: str) -> bool:
-    """Whether a text is a type and a size. Only FUSE may have 0 blocks: Lustre has none without its servers."""
+    """Return whether ``text`` is a type and a size. Only FUSE may have 0 blocks: Lustre has 0 without its servers."""
     found = _ANSWER.fullmatch(text)
     return found is not None and (int(found.group(1)) > 0 or fstype.startswith("fuse."))
 
 
 def _is_private(host: Host, options: t.Collection[str]) -> bool:
-    """Whether the kernel lets nobody but another user look at what is mounted, not even root (fuse(8))."""
+    """Return whether only another user may access a mount, not even root (fuse(8))."""
     owners = [option for option in options if option.startswith("user_id=")]
     return bool(owners) and f"user_id={host.own_uid()}" not in owners and "allow_other" not in options
 
 
 def check_containers(host: EnrootHost | None = None) -> list[Result]:
-    """What containers-info says of Enroot, Pyxis and Docker, on a node that the role enroot_pyxis set up."""
+    """Return the verdicts of containers-info, on a node that the role enroot_pyxis set up."""
     host = host or EnrootHost()
     if not host.exists(ENROOT_CONFIG):
         return [not_applicable("enroot.config", "the role enroot_pyxis has not set this node up")]
@@ -186,7 +184,7 @@ def check_containers(host: EnrootHost | None = None) -> list[Result]:
 
 
 def check_lustre(host: Host) -> list[Result]:
-    """What lustre-info says, without a write, on a node that the role fsx_lustre set up."""
+    """Return the verdicts of lustre-info without a write, on a node that the role fsx_lustre set up."""
     if host.read_text(LUSTRE_CONFIG) is None:
         return [not_applicable("lustre.mounted", "the role fsx_lustre has not set this node up")]
     try:
@@ -196,18 +194,18 @@ def check_lustre(host: Host) -> list[Result]:
 
 
 def check_pcluster_diag(host: Host) -> list[Result]:
-    """pcluster.NAME for each check of AWS's own pcluster-diag, where ParallelCluster 3.16 or newer brought it.
+    """Return pcluster.NAME for each check of AWS's pcluster-diag, which is part of ParallelCluster 3.16 and newer.
 
     Source of its status words: aws/aws-parallelcluster-cookbook, pcluster_diag/models/result.py.
     """
     program = host.which("pcluster-diag")
     if program is None:
         return [not_applicable("pcluster.diag", "pcluster-diag is not installed")]
-    # It also writes its report into a file, by default below wherever it runs. Without --yes it asks before a check
-    # that is not read-only, and an empty answer leaves it out.
+    # It also writes its report to a file, by default below the current directory. Without --yes it asks before a check
+    # that is not read-only, and an empty answer skips it.
     with tempfile.TemporaryDirectory(prefix="mlcluster-") as folder:
-        told, problem = ask(host, [program, "run", "--output-file", f"{folder}/report.json"], timeout=120)
-    report = _report_in(told)
+        output, problem = ask(host, [program, "run", "--output-file", f"{folder}/report.json"], timeout=120)
+    report = _report_in(output)
     if report is None:
         return [undeterminable("pcluster.diag", problem or "its report is not the JSON that 3.16 writes")]
     return [_pcluster_verdict(entry) for entry in report] or [undeterminable("pcluster.diag", "it ran no check")]
@@ -224,7 +222,7 @@ def _report_in(text: str) -> list[dict[str, t.Any]] | None:
 def _pcluster_verdict(entry: t.Mapping[str, t.Any]) -> Result:
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", str(entry.get("check_id"))).lower().strip("_")
     check = f"pcluster.{name or 'unnamed'}"
-    said = "; ".join(
+    details = "; ".join(
         f"{one.get('code')}: {one.get('message')}"
         for kind in ("errors", "warnings", "infos")
         for one in (entry[kind] if isinstance(entry.get(kind), list) else ())
@@ -232,31 +230,31 @@ def _pcluster_verdict(entry: t.Mapping[str, t.Any]) -> Result:
     )
     status = entry.get("status")
     if status == "PASSED":
-        return passed(check, said or "PASSED", source="pcluster-diag")
+        return passed(check, details or "PASSED", source="pcluster-diag")
     if status in ("FAILURE", "WARNING"):
         severity = "monitor" if status == "WARNING" else "reset"
-        return failed(check, said or str(status), severity=severity, source="pcluster-diag")
+        return failed(check, details or str(status), severity=severity, source="pcluster-diag")
     if status in ("SKIPPED_NOT_APPLICABLE", "SKIPPED"):
-        return not_applicable(check, said or str(status), source="pcluster-diag")
-    return undeterminable(check, said or f"its status is {status}", source="pcluster-diag")
+        return not_applicable(check, details or str(status), source="pcluster-diag")
+    return undeterminable(check, details or f"its status is {status}", source="pcluster-diag")
 
 
 def check_kernel(host: Host) -> list[Result]:
-    """node.kernel: whether the next boot starts the kernel that runs now, with which everything else was proved."""
+    """Return node.kernel: whether the next boot starts the running kernel, with which everything else was verified."""
     kernels = kernel_releases(host)
     if not kernels["next"]:
         return [not_applicable("node.kernel", "no kernel is installed here, as in a container")]
     fields: dict[str, t.Any] = {"expected": kernels["running"], "found": kernels["next"]}
     if kernels["running"] == kernels["next"]:
         return [passed("node.kernel", **fields)]
-    told = "the next boot starts another kernel, with which no driver was proved"
+    message = "the next boot starts another kernel, with which no driver was verified"
     hint = "hold the kernel's packages, or reboot once no job runs and look again"
-    return [failed("node.kernel", told, severity="monitor", hint=hint, **fields)]
+    return [failed("node.kernel", message, severity="monitor", hint=hint, **fields)]
 
 
 def versions(host: Host, packages: t.Mapping[str, str | None], more: t.Collection[str] = ()) -> dict[str, str]:
-    """Component to version, of what is here: those of ``COMPONENTS`` that tell it, and ``package NAME`` for each of
-    ``PACKAGES`` and of more that is installed.
+    """Return {component: version}: ``COMPONENTS`` with a readable version, and ``package NAME`` for each installed
+    package of ``PACKAGES`` and ``more``.
     """
     found: dict[str, str | None] = {
         "kernel": line(host, "/proc/sys/kernel/osrelease"),
@@ -272,6 +270,6 @@ def versions(host: Host, packages: t.Mapping[str, str | None], more: t.Collectio
     return {name: version for name, version in found.items() if version}
 
 
-def silent(host: Host, told: t.Mapping[str, str]) -> list[str]:
-    """Those of ``COMPONENTS`` that are here and tell no version, as the EFA driver of the kernel's own sources."""
-    return [name for name, path in COMPONENTS.items() if name not in told and host.exists(path)]
+def unreadable(host: Host, found: t.Mapping[str, str]) -> list[str]:
+    """Return the ``COMPONENTS`` that are present without a readable version, such as the kernel's own EFA driver."""
+    return [name for name, path in COMPONENTS.items() if name not in found and host.exists(path)]

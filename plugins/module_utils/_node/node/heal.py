@@ -163,7 +163,7 @@ def _write_metrics(host: Host, path: str, text: str) -> None:
 
 
 def heal_node(
-    host: Host, slurm: Slurm, name: str, wishes: profiles.Wishes, seconds: float | None = None, lock: str = LOCK
+    host: Host, slurm: Slurm, name: str, wishes: profiles.Options, seconds: float | None = None, lock: str = LOCK
 ) -> str | None:
     """This node's part: reset its GPUs where that was decided, and resume it where the full check proves it well.
 
@@ -207,7 +207,7 @@ def resume(slurm: Slurm, name: str, ids: t.Sequence[str], results: t.Sequence[Re
 
     Raises ``NodeError``.
     """
-    blocking = profiles.blocking(results, closed=False)
+    blocking = profiles.blocking(results, fail_closed=False)
     unproved = [one for one in results if one.id in ids and one.status not in (PASS, NOT_APPLICABLE)]
     unproved = [one for one in unproved if one not in blocking]
     missing = sorted(set(ids) - {one.id for one in results})

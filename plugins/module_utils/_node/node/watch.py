@@ -43,7 +43,7 @@ class Options:
 
     directory: str
     period: int
-    wishes: profiles.Wishes = dataclasses.field(default_factory=profiles.Wishes)
+    wishes: profiles.Options = dataclasses.field(default_factory=profiles.Options)
     runtime_version: str = ""
     lock: str = LOCK
     labels: str = job_labels.DIRECTORY

@@ -44,7 +44,7 @@ def test_what_is_required_may_be_number(run_module):
         ({"seconds": 0}, "seconds is 0: give 1 to 3600"),
         ({"seconds": 1, "expected_efa": -1}, "expected_efa is -1: give 0 to 1000"),
         ({"least_free_percent": 101}, "least_free_percent is 101: give 0 to 100"),
-        ({"require": {"jax": ""}}, "require has 'jax': it knows cuda, nccl, plugin"),
+        ({"require": {"jax": ""}}, "require has 'jax': choose from cuda, nccl, plugin"),
         ({"scratch": "a", "host_facts": "b"}, "scratch has 'a': give an absolute path; host_facts has 'b'"),
     ],
 )

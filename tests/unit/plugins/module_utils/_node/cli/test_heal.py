@@ -62,7 +62,7 @@ def test_journal(call, capsys):
 
 def test_node_does_its_own_part(call, monkeypatch, capsys):
     monkeypatch.setenv("SLURMD_NODENAME", "n7")
-    monkeypatch.setattr(heal, "heal_node", lambda host, slurm, name, wishes: f"{name} takes jobs again")
+    monkeypatch.setattr(heal, "heal_node", lambda host, slurm, name, options: f"{name} takes jobs again")
     assert call("--node") == 0
     assert "heal: n7 takes jobs again" in capsys.readouterr().err
 

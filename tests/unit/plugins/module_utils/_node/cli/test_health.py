@@ -108,7 +108,7 @@ def test_report_as_json(run, capsys):
         (["--mount", "local"], "mounts has 'local': give an absolute path"),
         (["--image=--gres=gpu"], "image is '--gres=gpu': give the path of a .sqsh file"),
         (["--image", "a.sqsh", "--image-user", "-x y"], "image_user is '-x y': give the name of a user"),
-        (["--require", "nccl=new"], "require wants nccl 'new': give a version such as 2.5.1"),
+        (["--require", "nccl=new"], "require has nccl 'new': give a version such as 2.5.1"),
     ],
 )
 def test_options_that_cannot_be_meant_are_one_sentence(run, arguments, sentence, capsys):
@@ -139,7 +139,7 @@ def test_file_of_expectations_is_used(run, tmp_path, monkeypatch):
     path.write_text(json.dumps({"schema": "mlcluster.expectations/1", "gpus": 8}), encoding="utf-8")
     seen = []
     run([WELL])
-    monkeypatch.setattr(health, "examine", lambda host, profile, wishes, seconds: seen.append(wishes) or [WELL])
+    monkeypatch.setattr(health, "examine", lambda host, profile, options, seconds: seen.append(options) or [WELL])
     arguments = ["health", "--expect", str(path), "--kind", "compute", "--image", "a.sqsh"]
     assert cli.main(arguments, log_dir=str(tmp_path)) == 0
     assert (seen[0].expectations["gpus"], seen[0].kind, seen[0].image) == (8, "compute", "a.sqsh")

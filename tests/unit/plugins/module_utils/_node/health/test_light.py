@@ -39,7 +39,7 @@ def verdict(results):
 # A host that runs no programs.
 
 
-def test_light_host_runs_only_what_is_named():
+def test_light_host_runs_only_named_programs():
     host = good_node()
     light = health_checks.running_only(host, "journalctl")
     assert light.run(["journalctl", "-k"]).rc == 0
@@ -49,7 +49,7 @@ def test_light_host_runs_only_what_is_named():
     assert light.read_text("/proc/4711/comm") == "slurmd\n"
 
 
-def test_light_checks_start_nothing_but_reader_of_kernel_log():
+def test_light_checks_run_only_kernel_log_reader():
     host = gpu_node()
     health_checks.check_efa(host, FABRIC)
     health_checks.check_accelerators(host, CHIPS)
@@ -74,7 +74,7 @@ def test_efa_devices_are_counted(devices, wishes, expected):
     assert verdict(health_checks.check_efa(good_node(devices), wishes)) == [expected]
 
 
-def test_device_without_its_driver_fails():
+def test_device_without_driver_fails():
     host = good_node(31)
     efa_device(host, 31, bound=False)
     found = health_checks.check_efa(host, FABRIC)[0]
@@ -136,7 +136,7 @@ def test_neuron_driver_on_unknown_machine():
     assert health_checks.check_accelerators(host, CHIPS)[1].status == "undeterminable"
 
 
-def test_node_without_accelerators():
+def test_no_accelerators_is_not_applicable():
     host = TrainingHost()
     efa_device(host, 0)
     assert verdict(health_checks.check_accelerators(host, CHIPS)) == [("gpu.count", "not_applicable", "none")]
@@ -183,7 +183,7 @@ def volume_node(state="intact", options="rw", boot="this\n", **changes):
     return host
 
 
-def test_volume_that_is_there():
+def test_mounted_volume_passes():
     assert verdict(health_checks.check_storage(volume_node())) == [
         ("storage.record", "pass", "none"),
         ("storage.mounted", "pass", "none"),
@@ -199,15 +199,15 @@ def test_volume_that_is_there():
         (volume_node(options="ro"), ("storage.mounted", "fail", "isolate")),
     ],
 )
-def test_what_boot_unit_found_and_what_became_of_it(host, last):
+def test_record_state_decides_verdict(host, last):
     assert verdict(health_checks.check_storage(host))[-1] == last
 
 
 ROOT = "29 1 8:1 / / rw - ext4 /dev/root rw\n"
 
 
-def test_boot_unit_that_was_ended_early_leaves_nobody_in_doubt_whether_volume_is_there():
-    """Its record is still that of the boot before, and a gate that is open lets pass what is only not known."""
+def test_old_record_still_checks_volume():
+    """The record is from the previous boot, and an open gate passes undeterminable verdicts."""
     host = volume_node(boot="another\n")
     unknown = ("storage.record", "undeterminable", "none")
     assert verdict(health_checks.check_storage(host)) == [unknown, ("storage.mounted", "pass", "none")]
@@ -215,7 +215,7 @@ def test_boot_unit_that_was_ended_early_leaves_nobody_in_doubt_whether_volume_is
     assert verdict(health_checks.check_storage(host)) == [unknown, ("storage.mounted", "fail", "reset")]
 
 
-def test_volume_that_nobody_wants_any_more_is_not_missed():
+def test_unconfigured_volume_is_not_required():
     host = volume_node("none")
     host.files["/proc/self/mountinfo"] = ""
     assert verdict(health_checks.check_storage(host)) == [("storage.record", "not_applicable", "none")]
@@ -241,7 +241,7 @@ def test_volume_that_nobody_wants_any_more_is_not_missed():
         ({RECORD: None, CONFIG: None}, ("storage.record", "not_applicable", "none")),
     ],
 )
-def test_volume_that_is_missing(changes, last):
+def test_missing_or_wrong_volume_fails(changes, last):
     host = volume_node()
     host.files.update({path: text for path, text in changes.items() if text is not None})
     for path in (path for path, text in changes.items() if text is None):
@@ -277,7 +277,7 @@ def space(monkeypatch):
     return have
 
 
-def test_space_and_write_that_comes_back(space):
+def test_enough_space_and_readable_probe_pass(space):
     space(60, 70)
     host = Disk()
     found = health_checks.check_scratch(host, "/local/jobs")
@@ -287,21 +287,21 @@ def test_space_and_write_that_comes_back(space):
 
 
 @pytest.mark.parametrize(("blocks", "inodes", "which"), [(4.9, 90, "bytes"), (90, 0, "inodes")])
-def test_too_little_space_fails_and_nothing_is_written(space, blocks, inodes, which):
+def test_low_space_fails_without_write(space, blocks, inodes, which):
     space(blocks, inodes)
     host = Disk()
     found = health_checks.check_scratch(host, "/local/jobs")
-    assert (verdict(found), found[0].message) == ([("scratch.space", "fail", "reset")], f"free {which} run out")
+    assert (verdict(found), found[0].message) == ([("scratch.space", "fail", "reset")], f"free {which} are running out")
     assert host.calls == []
 
 
-def test_disk_that_does_not_give_back_what_it_took(space):
+def test_probe_that_reads_back_wrong_fails(space):
     space(60, 70)
     found = health_checks.check_scratch(Disk(OSError(5, "Input/output error")), "/local/jobs")
     assert verdict(found)[1] == ("scratch.write", "fail", "isolate")
 
 
-def test_no_volume_and_one_that_cannot_be_used(monkeypatch):
+def test_missing_and_unusable_volume(monkeypatch):
     assert health_checks.check_scratch(TrainingHost(), None)[0].status == "not_applicable"
 
     def refuse(base, or_above):
@@ -311,7 +311,7 @@ def test_no_volume_and_one_that_cannot_be_used(monkeypatch):
     assert verdict(health_checks.check_scratch(Disk(), "/local/jobs")) == [("scratch.space", "fail", "reset")]
 
 
-def test_who_is_not_root_sees_space_and_writes_nothing(space):
+def test_other_user_checks_space_without_write(space):
     space(60, 70)
     host = Disk()
     host.is_root = lambda: False
@@ -319,7 +319,7 @@ def test_who_is_not_root_sees_space_and_writes_nothing(space):
     assert host.calls == []
 
 
-def test_node_that_is_to_have_no_volume_is_not_kept_from_its_jobs_and_one_that_lost_it_is():
+def test_lost_volume_fails_and_unconfigured_one_does_not():
     host = TrainingHost()
     found = health_checks.check_scratch(host, "/local/jobs")[0]
     assert (found.status, found.reason) == (
@@ -331,39 +331,39 @@ def test_node_that_is_to_have_no_volume_is_not_kept_from_its_jobs_and_one_that_l
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the jobs' directories are root's")
-def test_on_real_filesystem(tmp_path):
+def test_real_filesystem(tmp_path):
     tmp_path.chmod(0o755)
     found = health_checks.check_scratch(health_checks.Host(), str(tmp_path / "jobs"), 0)
     assert [one.status for one in found] == ["pass", "pass"]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_more_gpus_than_expected_are_no_pass():
+def test_more_gpus_than_expected_are_undeterminable():
     found = health_checks.check_accelerators(gpu_node(9), CHIPS)[0]
     assert (found.id, found.status, found.found) == ("gpu.count", "undeterminable", 9)
 
 
-def test_volume_without_link_to_its_file_system_is_not_recognised():
+def test_volume_without_uuid_link_is_undeterminable():
     host = volume_node()
     del host.files["/dev/disk/by-uuid/1-2"]
     host.links.clear()
     found = health_checks.check_storage(host)[-1]
     assert (found.id, found.status) == ("storage.mounted", "undeterminable")
-    assert found.reason.startswith("which device has the volume's file system is not known: /dev/disk/by-uuid/1-2")
+    assert found.reason.startswith("the device with the volume's file system is not known: /dev/disk/by-uuid/1-2")
 
 
-def test_volume_of_unknown_options_is_not_known_to_take_writes():
+def test_volume_with_unknown_options_is_undeterminable():
     found = health_checks.check_storage(volume_node(options="nosuid"))[-1]
     assert (found.id, found.status) == ("storage.mounted", "undeterminable")
-    assert found.reason == "whether it takes writes is not known: its options read 'nosuid,nosuid'"
+    assert found.reason == "it is not known to be writable: its options are 'nosuid,nosuid'"
 
 
-def test_record_of_no_boot_says_nothing_of_unread_one():
+def test_missing_boot_ids_do_not_match():
     host = volume_node(boot="", boot_id="")
     assert verdict(health_checks.check_storage(host))[0] == ("storage.record", "undeterminable", "none")
 
 
-def test_space_that_cannot_be_asked_for_is_not_known(monkeypatch):
+def test_unreadable_space_is_undeterminable(monkeypatch):
     def refuse(base, or_above):
         raise PermissionError(13, "Permission denied")
 
@@ -373,13 +373,13 @@ def test_space_that_cannot_be_asked_for_is_not_known(monkeypatch):
 
 
 @pytest.mark.parametrize(("free", "status"), [(5, "pass"), (5.9, "pass"), (4.99, "fail")])
-def test_least_free_space_may_be_just_there(space, free, status):
+def test_free_space_at_threshold_passes(space, free, status):
     space(60, free)
     one = health_checks.check_scratch(Disk(), "/local/jobs")[0]
     assert (one.status, one.expected, one.found, one.unit) == (status, 5, free, "% free")
 
 
-def test_space_is_that_of_directory_above_for_others(monkeypatch):
+def test_other_user_checks_parent_directory(monkeypatch):
     asked = []
     monkeypatch.setattr(scratch, "free_percent", lambda path: asked.append(path) or {"bytes": 9, "inodes": 9})
     monkeypatch.setattr(scratch, "no_volume", lambda host, base: "")
@@ -390,7 +390,7 @@ def test_space_is_that_of_directory_above_for_others(monkeypatch):
     assert asked == ["/local", "/"]
 
 
-def test_directory_of_jobs_is_opened_with_those_above(monkeypatch):
+def test_jobs_directory_is_opened_with_parents(monkeypatch):
     asked = []
     monkeypatch.setattr(
         scratch, "opened_base", lambda base, or_above: asked.append((base, or_above)) or contextlib.nullcontext(3)
@@ -400,7 +400,7 @@ def test_directory_of_jobs_is_opened_with_those_above(monkeypatch):
     assert asked == [("/local/jobs", True)]
 
 
-def test_default_directory_is_that_of_volume(space, monkeypatch):
+def test_default_directory_is_on_volume(space, monkeypatch):
     space(60, 70)
     monkeypatch.setattr(scratch, "default_base", lambda host: "/local/jobs")
     monkeypatch.setattr(scratch, "no_volume", lambda host, base: "")
@@ -408,7 +408,7 @@ def test_default_directory_is_that_of_volume(space, monkeypatch):
     assert health_checks.check_scratch(Disk(), "/other/jobs")[0].scope.device == "/other/jobs"
 
 
-def test_probe_is_written_where_jobs_write(space, monkeypatch):
+def test_probe_is_written_to_jobs_directory(space, monkeypatch):
     space(60, 70)
     monkeypatch.setattr(scratch, "no_volume", lambda host, base: "")
     host = Disk()
@@ -428,24 +428,24 @@ def test_probe_is_written_where_jobs_write(space, monkeypatch):
     ("problem", "words"),
     [(OSError(5, "Input/output error"), "Input/output error"), (OSError("it differs"), "it differs")],
 )
-def test_write_that_fails_says_why(space, problem, words):
+def test_failed_write_reports_reason(space, problem, words):
     space(60, 70)
     one = health_checks.check_scratch(Disk(problem), "/local/jobs")[1]
     assert one.message == f"writing and reading back 4 KiB failed: {words}"
 
 
-def test_state_of_record_has_its_reason():
+def test_record_state_shows_reason():
     lost = health_checks.check_storage(volume_node("lost", reason="a disk failed"))[-1]
     assert (lost.message, lost.found) == ("the local storage is lost: a disk failed", "lost")
     assert health_checks.check_storage(volume_node("foreign"))[-1].message.endswith(": no reason is given")
 
 
-def test_record_without_volume_of_another_boot_is_not_known():
+def test_old_record_without_volume_is_undeterminable():
     host = volume_node("none", boot="another\n")
     assert verdict(health_checks.check_storage(host)) == [("storage.record", "undeterminable", "none")]
 
 
-def test_last_mount_of_place_counts():
+def test_last_mount_of_path_counts():
     host = volume_node()
     below = host.files["/proc/self/mountinfo"]
     over = "31 30 0:50 / /local rw - tmpfs tmpfs rw\n"
@@ -457,14 +457,14 @@ def test_last_mount_of_place_counts():
     assert (one.status, one.found, one.scope.device) == ("pass", "/dev/md127 (xfs)", "/local")
 
 
-def test_counts_say_what_they_compare():
+def test_counts_report_expected_and_source():
     good = health_checks.check_accelerators(gpu_node(), CHIPS)[0]
     assert (good.expected, good.found, good.unit) == (8, 8, "GPUs") and "EC2" in good.source
     host = gpu_node()
     host.files["/sys/class/dmi/id/product_name"] = "p99.48xlarge\n"
     unknown = health_checks.check_accelerators(host, CHIPS)[0]
     assert (unknown.status, unknown.source, unknown.expected) == ("undeterminable", "the PCI bus", 8)
-    assert unknown.reason == "how many GPUs there should be is not known"
+    assert unknown.reason == "the expected number of GPUs is not known"
     del host.files["/proc/driver/nvidia/gpus/0000:57:00.0/information"]
     short = health_checks.check_accelerators(host, CHIPS)[0]
     assert (short.status, short.severity, short.expected, short.found) == ("fail", "isolate", 8, 7)
@@ -472,7 +472,7 @@ def test_counts_say_what_they_compare():
     assert health_checks.check_accelerators(host, CHIPS)[0].severity == "reset"
 
 
-def test_neuron_devices_of_machine_with_gpus_are_not_known():
+def test_neuron_count_on_gpu_type_is_undeterminable():
     host = TrainingHost()
     firmware(host, "p5.48xlarge")
     host.files.update({"/sys/module/neuron/version": "2.24.7.0\n", "/dev/neuron0": ""})
@@ -488,7 +488,7 @@ def neuron_count(nodes):
     return health_checks.check_accelerators(host, CHIPS)[1]
 
 
-def test_neuron_devices_that_are_missing_isolate_node():
+def test_missing_neuron_devices_isolate_node():
     good, short = neuron_count(16), neuron_count(15)
     assert (good.expected, good.found, good.unit) == (16, 16, "devices") and "EC2" in good.source
     assert (short.severity, short.message) == ("isolate", "device nodes are missing from /dev")
@@ -514,7 +514,7 @@ def test_allowed_xids_are_counted_and_not_judged(codes, allowed, status, counts)
     assert (found["gpu.xid_count"].found, found["gpu.xid_count"].unit) == (counts, "Xids")
 
 
-def test_log_that_is_not_whole_counts_nothing():
+def test_partial_log_has_no_count():
     facts = accelerator.look(gpu_node(), CHIPS)
     for change in ({"problem": "no answer"}, {"partial": True}):
         log = {**facts["kernel_log"], **change}
@@ -527,7 +527,7 @@ def test_log_that_is_not_whole_counts_nothing():
         assert one.id == "gpu.count"
 
 
-def test_gpus_are_whole_unless_site_wants_them_split():
+def test_mig_fails_unless_expected():
     facts = accelerator.look(gpu_node(), CHIPS)
     judged = {mig: health_checks.judge_accelerators(facts, mig=mig) for mig in (True, False)}
     found = {mig: next(one.status for one in results if one.id == "gpu.mig") for mig, results in judged.items()}
@@ -536,7 +536,7 @@ def test_gpus_are_whole_unless_site_wants_them_split():
 
 
 @pytest.mark.parametrize("on_bus", [{}, None])
-def test_machine_of_unknown_type_without_gpus_is_not_known(on_bus):
+def test_unknown_type_without_gpus_is_undeterminable(on_bus):
     facts = {
         "pci_gpus": on_bus, "expected": None, "expected_source": None, "kernel_module": {"version": "580.159.04"}
     }  # fmt: skip

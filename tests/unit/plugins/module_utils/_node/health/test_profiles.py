@@ -14,12 +14,12 @@ from tests.unit.fakes.fake_imex_host import TYPE, FakeImexHost
 from tests.unit.fakes.fake_training_host import TrainingHost, good_node, hanging
 
 
-def names(profile, host, tmp_path, **wishes):
-    wished = health.Wishes(marker=str(tmp_path / "none"), **wishes)
-    return {one.id: one.status for one in health.examine(host, profile, wished, 60, str(tmp_path))}
+def names(profile, host, tmp_path, **options):
+    chosen = health.Options(marker=str(tmp_path / "none"), **options)
+    return {one.id: one.status for one in health.examine(host, profile, chosen, 60, str(tmp_path))}
 
 
-def test_profile_of_prolog(tmp_path):
+def test_prolog_profile(tmp_path):
     host = good_node()
     for number in range(8):
         host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
@@ -35,14 +35,14 @@ def test_profile_of_prolog(tmp_path):
     }
 
 
-def test_full_profile_has_everything_parts_say(tmp_path):
+def test_full_profile_includes_all_parts(tmp_path):
     found = names("full", good_node(), tmp_path)
     assert found["efa.provider"] == found["gpu.ecc"] == found["gpu.nvlink"] == "pass"
     assert {"gds.driver", "gds.mode", "storage.plan", "efa.plugin", "gpu.topology"} <= set(found)
     assert {"node.clock", "node.service", "node.root_space", "mounts.answer", "enroot.config"} <= set(found)
     assert {"pcluster.diag", "dcgm.fields", "slurm.controller", "node.kernel", "gpu.xid_count"} <= set(found)
     assert not {name for name in found if name.startswith(("expect.", "s3.", "container."))}
-    # A node without a record has no volume, and is asked about its root.
+    # A node without a record has no volume; GPUDirect Storage is checked for its root.
     assert found["storage.plan"] == "not_applicable"
 
 
@@ -56,8 +56,10 @@ def test_package_manager_is_asked_once_for_everything(tmp_path):
         return type(host).run(host, argv, *more, **options)
 
     host.run = run
-    wishes = health.Wishes(marker=str(tmp_path / "none"), expectations={"held": ["libnccl*"], "versions": {"os": "*"}})
-    results, versions = health.split(health.examine(host, "full", wishes, 60, str(tmp_path)))
+    options = health.Options(
+        marker=str(tmp_path / "none"), expectations={"held": ["libnccl*"], "versions": {"os": "*"}}
+    )
+    results, versions = health.split(health.examine(host, "full", options, 60, str(tmp_path)))
     assert (versions["package libnccl2"], versions["gpu_firmware"]) == ("2.28.9-1+cuda13.0", "96.00.DA.00.0C")
     assert health.VERSIONS not in {one.id for one in results}
     lines = [line for line in asked.read_text().splitlines() if line.startswith("dpkg-query -W")]
@@ -65,8 +67,8 @@ def test_package_manager_is_asked_once_for_everything(tmp_path):
     assert {one.id: one.status for one in results}["expect.held"] == "pass"
 
 
-def test_gpu_that_fell_off_bus_fails_at_every_depth(tmp_path):
-    """Over one nvidia-smi ends with an error, so that by it alone nothing is proved."""
+def test_gpu_off_bus_fails_in_prolog_and_full(tmp_path):
+    """nvidia-smi ends with an error then, and alone would prove nothing."""
     host = good_node()
     for number in range(8):
         top = f"/sys/bus/pci/devices/0000:5{number}:00.0"
@@ -76,7 +78,7 @@ def test_gpu_that_fell_off_bus_fails_at_every_depth(tmp_path):
     assert [names(profile, host, tmp_path)["gpu.count"] for profile in ("prolog", "full")] == ["fail", "fail"]
 
 
-def test_package_that_site_names_is_asked_for_and_one_that_nobody_could_ask_for_is_not_missing(tmp_path):
+def test_expected_package_is_checked_or_undeterminable(tmp_path):
     expected = {"versions": {"package bash": "5.*", "package enroot": "3.*"}}
     assert versions_judged(good_node(), tmp_path, expected) == {"package bash": "pass", "package enroot": "fail"}
     host = good_node()
@@ -85,8 +87,8 @@ def test_package_that_site_names_is_asked_for_and_one_that_nobody_could_ask_for_
 
 
 def versions_judged(host, folder, expected):
-    wishes = health.Wishes(marker=str(folder / "none"), expectations=expected)
-    found = health.examine(host, "full", wishes, 60, str(folder))
+    options = health.Options(marker=str(folder / "none"), expectations=expected)
+    found = health.examine(host, "full", options, 60, str(folder))
     return {one.scope.device: one.status for one in found if one.id == "expect.version"}
 
 
@@ -96,7 +98,7 @@ EXPECTATIONS = {
 }
 
 
-def test_what_site_expects_is_looked_at_in_light_profile_too(tmp_path):
+def test_prolog_checks_site_expectations(tmp_path):
     host = good_node()
     host.files["/proc/self/mountinfo"] = "60 1 0:50 / /fsx rw shared:1 - lustre 10.0.1.5@tcp:/abcd rw\n"
     for number in range(8):
@@ -106,7 +108,7 @@ def test_what_site_expects_is_looked_at_in_light_profile_too(tmp_path):
     found = names("prolog", host, tmp_path, expectations=EXPECTATIONS)
     expected = {name: status for name, status in found.items() if name.startswith("expect.")}
     assert expected == {"expect.mount": "pass", "expect.disks": "pass", "expect.gpus": "pass"}
-    # 32 devices are there and 31 are expected: the word of the site counts, and not that of the table or of EC2.
+    # 32 devices exist and 31 are expected: the site's value has precedence over the table and EC2.
     assert found["efa.devices"] == "undeterminable"
     assert (
         names("prolog", host, tmp_path, expectations=EXPECTATIONS, expected_efa=32)["efa.devices"] == "undeterminable"
@@ -123,22 +125,22 @@ def test_check_mode_writes_nothing_in_s3_and_starts_no_container(tmp_path):
     assert (found["s3.write"], found["container.image"]) == ("undeterminable", "undeterminable")
 
 
-def test_full_profile_reads_wanted_storage(tmp_path):
+def test_full_profile_reads_storage_config(tmp_path):
     host = TrainingHost()
     host.files["/etc/mlcluster/storage.json"] = "{"
     assert names("full", host, tmp_path)["storage.plan"] == "undeterminable"
 
 
-def test_profile_of_container(tmp_path):
+def test_container_profile(tmp_path):
     assert {name.partition(".")[0] for name in names("container", TrainingHost(), tmp_path)} == {"container"}
 
 
 @pytest.mark.parametrize("profile", ["prolog", "full"])
-def test_node_of_ultraserver_has_its_imex_judged(profile, monkeypatch):
+def test_ultraserver_imex_is_checked(profile, monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
-    host, wishes = FakeImexHost(), health.Wishes(instance_type=TYPE)
+    host, options = FakeImexHost(), health.Options(instance_type=TYPE)
     (look,) = [
-        one.look for one in health.checks(profile, wishes, health.Expected(), None) if one.name == "imex.service"
+        one.look for one in health.checks(profile, options, health.Expected(), None) if one.name == "imex.service"
     ]
     assert {one.id: one.status for one in look(host)} == {
         "imex.service": "pass",
@@ -151,16 +153,16 @@ def test_node_of_ultraserver_has_its_imex_judged(profile, monkeypatch):
     ("imex", "status", "blocks"),
     [("required", "fail", True), ("best_effort", "fail", False), ("none", "not_applicable", False)],
 )
-def test_node_without_daemon_keeps_jobs_away_that_need_it(imex, status, blocks, monkeypatch):
+def test_missing_imex_daemon_blocks_only_if_required(imex, status, blocks, monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
-    host, wishes = FakeImexHost(), health.Wishes(instance_type=TYPE, imex=imex)
+    host, options = FakeImexHost(), health.Options(instance_type=TYPE, imex=imex)
     host.unit["LoadState"] = "masked"
-    looks = {one.name: one.look for one in health.checks("prolog", wishes, health.Expected(), None)}
+    looks = {one.name: one.look for one in health.checks("prolog", options, health.Expected(), None)}
     found = looks["imex.service"](host)
-    assert found[0].status == status and bool(health.blocking(found, closed=False)) is blocks
+    assert found[0].status == status and bool(health.blocking(found, fail_closed=False)) is blocks
 
 
-def test_unknown_word_for_domains_of_jobs_is_refused():
-    assert health.unfit(health.Wishes(imex="maybe"), None) == [
+def test_unknown_imex_mode_is_rejected():
+    assert health.option_errors(health.Options(imex="maybe"), None) == [
         "imex is 'maybe': give one of required, best_effort, none"
     ]

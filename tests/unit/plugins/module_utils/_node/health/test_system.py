@@ -45,7 +45,7 @@ def unit(name, active="active", file_state="enabled", load="loaded"):
 
 
 @pytest.mark.parametrize(
-    ("told", "status"),
+    ("output", "status"),
     [
         ("yes\n", "pass"),
         ("no\n", "fail"),
@@ -55,17 +55,17 @@ def unit(name, active="active", file_state="enabled", load="loaded"):
         (CommandResult(1, "", "Failed to connect to bus"), "undeterminable"),
     ],
 )
-def test_clock(told, status):
-    assert only(system.check_clock(with_answers({CLOCK: told}))).status == status
+def test_clock_status(output, status):
+    assert only(system.check_clock(with_answers({CLOCK: output}))).status == status
 
 
-def test_clock_that_cannot_be_asked_for_says_why():
+def test_unreadable_clock_reports_reason():
     (one,) = system.check_clock(with_answers({CLOCK: CommandResult(1, "", "Failed to connect to bus")}))
     assert "Failed to connect to bus" in one.reason
 
 
-def test_service_that_is_enabled_has_to_run():
-    told = "\n".join(
+def test_enabled_service_has_to_run():
+    output = "\n".join(
         [
             unit("slurmd.service", "failed"),
             unit("munge.service"),
@@ -74,7 +74,7 @@ def test_service_that_is_enabled_has_to_run():
             unit("slurmctld.service", "activating"),
         ]
     )
-    found = {result.scope.device: result for result in system.check_services(with_answers({UNITS: told}))}
+    found = {result.scope.device: result for result in system.check_services(with_answers({UNITS: output}))}
     assert {name: result.status for name, result in found.items()} == {
         "munge.service": "pass",
         "slurmd.service": "fail",
@@ -83,15 +83,15 @@ def test_service_that_is_enabled_has_to_run():
     assert (found["slurmd.service"].severity, found["slurmd.service"].found) == ("reset", "failed")
 
 
-def test_without_any_service_there_is_nothing_to_judge():
+def test_no_enabled_service_is_not_applicable():
     assert only(system.check_services(with_answers({UNITS: unit("slurmd.service", load="not-found")}))).status == (
         "not_applicable"
     )
 
 
-@pytest.mark.parametrize("told", [CommandResult(1, "", "no bus"), "", "Running in chroot, ignoring command\n"])
-def test_systemd_that_speaks_of_no_unit_proves_nothing(told):
-    assert only(system.check_services(with_answers({UNITS: told}))).status == "undeterminable"
+@pytest.mark.parametrize("output", [CommandResult(1, "", "no bus"), "", "Running in chroot, ignoring command\n"])
+def test_systemctl_without_units_is_undeterminable(output):
+    assert only(system.check_services(with_answers({UNITS: output}))).status == "undeterminable"
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_each_network_file_system_has_to_answer():
         ("rw,user_id=0,group_id=0", "fail"),
     ],
 )
-def test_mount_of_user_that_nobody_else_may_look_at_is_no_fault(monkeypatch, options, status):
+def test_private_fuse_mount_is_not_applicable(monkeypatch, options, status):
     monkeypatch.setattr(TrainingHost, "own_uid", lambda host: 0)
     made = with_answers({"stat --file-system": CommandResult(1, "", "stat: cannot read: Permission denied")})
     made.files["/proc/self/mountinfo"] = f"63 1 0:52 / /home/u/s3 rw - fuse.mount-s3 mountpoint-s3 {options}\n"
     assert only(system.check_mounts(made)).status == status
 
 
-def test_no_network_file_system():
+def test_no_network_file_system_is_not_applicable():
     made = TrainingHost()
     made.files["/proc/self/mountinfo"] = LOCAL
     assert only(system.check_mounts(made)).status == "not_applicable"
@@ -170,8 +170,8 @@ def diag(*results):
     return "progress\n" + json.dumps({"context": {}, "results": list(results)})
 
 
-def of_diag(told):
-    made = with_answers({"/usr/bin/pcluster-diag run": told})
+def of_diag(output):
+    made = with_answers({"/usr/bin/pcluster-diag run": output})
     made.programs.add("pcluster-diag")
     return system.check_pcluster_diag(made)
 
@@ -189,7 +189,7 @@ def of_diag(told):
         (None, "undeterminable"),
     ],
 )
-def test_what_pcluster_diag_found_is_taken_over(status, judged):
+def test_pcluster_diag_status_is_mapped(status, judged):
     error = {"code": "E1", "message": "kefalnd is missing"}
     entry = {"check_id": "LustreFilesystem", "status": status, "errors": [error], "warnings": None}
     result = only(of_diag(diag(entry)))
@@ -197,26 +197,28 @@ def test_what_pcluster_diag_found_is_taken_over(status, judged):
     assert "E1: kefalnd is missing" in (result.message or result.reason or result.found)
 
 
-def test_failure_that_pcluster_diag_exits_with_is_read_all_same():
-    told = CommandResult(1, diag({"check_id": "IMDS", "status": "FAILURE", "errors": []}), "")
-    assert [(one.id, one.status) for one in of_diag(told)] == [("pcluster.imds", "fail")]
+def test_pcluster_diag_report_is_read_despite_exit_status():
+    output = CommandResult(1, diag({"check_id": "IMDS", "status": "FAILURE", "errors": []}), "")
+    assert [(one.id, one.status) for one in of_diag(output)] == [("pcluster.imds", "fail")]
 
 
-@pytest.mark.parametrize("told", ["", "{}", '{"results": 7}', '{"results": [7]}', diag(), CommandResult(3, "", "boom")])
-def test_report_that_says_nothing_proves_nothing(told):
-    assert only(of_diag(told)).status == "undeterminable"
+@pytest.mark.parametrize(
+    "output", ["", "{}", '{"results": 7}', '{"results": [7]}', diag(), CommandResult(3, "", "boom")]
+)
+def test_invalid_pcluster_diag_report_is_undeterminable(output):
+    assert only(of_diag(output)).status == "undeterminable"
 
 
-def test_check_of_any_name_becomes_id():
+def test_any_pcluster_check_name_becomes_id():
     for name in ("", "42", "Ünïcode check!", None, "A-B C"):
         assert only(of_diag(diag({"check_id": name, "status": "PASSED"}))).status == "pass"
 
 
-def test_without_pcluster_diag_there_is_nothing_to_judge():
+def test_missing_pcluster_diag_is_not_applicable():
     assert only(system.check_pcluster_diag(TrainingHost())).status == "not_applicable"
 
 
-def test_versions_of_what_is_there():
+def test_versions_of_installed_components():
     made = scene.good_node()
     made.files["/etc/os-release"] = 'NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 24.04.3 LTS"\n'
     made.files["/proc/sys/kernel/osrelease"] = "6.8.0-1030-aws\n"
@@ -230,17 +232,17 @@ def test_versions_of_what_is_there():
     assert all(isinstance(version, str) and version for version in found.values())
 
 
-def test_component_that_tells_no_version_is_there_all_same():
+def test_component_without_version_is_unreadable():
     made = scene.good_node()
     # The EFA driver of the kernel's own sources has none.
     made.files.pop("/sys/module/efa/version", None)
     made.files["/sys/module/efa/refcnt"] = "0\n"
-    told = system.versions(made, {}, ["zsh"])
-    assert "efa_driver" in system.silent(made, told) and "driver" not in system.silent(made, told)
+    found = system.versions(made, {}, ["zsh"])
+    assert "efa_driver" in system.unreadable(made, found) and "driver" not in system.unreadable(made, found)
     assert system.versions(made, {"zsh": "5.9"}, ["zsh"])["package zsh"] == "5.9"
 
 
-def test_of_bare_machine_no_version_is_made_up():
+def test_bare_machine_has_no_versions():
     assert system.versions(TrainingHost(), {}) == {}
 
 
@@ -254,7 +256,7 @@ def test_of_bare_machine_no_version_is_made_up():
         ("6.8.0-1030-aws", [], "not_applicable"),
     ],
 )
-def test_next_boot_has_to_start_kernel_that_was_proved(running, installed, status):
+def test_next_boot_has_to_start_running_kernel(running, installed, status):
     made = TrainingHost()
     made.files["/proc/sys/kernel/osrelease"] = f"{running}\n"
     made.files.update({f"/lib/modules/{release}/modules.dep": "" for release in installed})
@@ -270,14 +272,14 @@ def test_next_boot_has_to_start_kernel_that_was_proved(running, installed, statu
         ("lustre N/A\n", "undeterminable"), ("Unknown Error\n", "undeterminable"), ("lustre -1\n", "undeterminable"),
     ],
 )  # fmt: skip
-def test_answer_of_file_system_is_type_and_size(answer, status):
+def test_file_system_answer_is_type_and_size(answer, status):
     made = with_answers({"stat --file-system --format=%T %b -- /fsx": answer})
     made.files["/proc/self/mountinfo"] = LUSTRE
     assert only(system.check_mounts(made)).status == status
 
 
 @pytest.mark.parametrize(("answer", "shown"), [("", "nothing"), ("x" * 120, "x" * 100)])
-def test_answer_that_says_nothing_is_shown(answer, shown):
+def test_invalid_file_system_answer_is_shown(answer, shown):
     made = with_answers({"stat --file-system --format=%T %b -- /fsx": answer})
     made.files["/proc/self/mountinfo"] = LUSTRE
     one = only(system.check_mounts(made))
@@ -311,13 +313,13 @@ def test_containers_are_judged_by_their_own_verdicts(monkeypatch):
 
 
 @pytest.mark.parametrize(("free", "status", "severity"), [(5, "pass", "none"), (4.99, "fail", "reset")])
-def test_root_may_have_just_enough(monkeypatch, free, status, severity):
+def test_root_space_at_threshold_passes(monkeypatch, free, status, severity):
     monkeypatch.setattr(system.scratch, "free_percent", lambda where: {"bytes": 90, "inodes": free})
     one = only(system.check_root(TrainingHost()))
     assert (one.status, one.severity, one.expected, one.found) == (status, severity, 5, free)
 
 
-def test_severity_of_what_node_lacks():
+def test_severity_of_clock_and_kernel_failures():
     assert only(system.check_clock(with_answers({CLOCK: "no\n"}))).severity == "monitor"
     made = TrainingHost()
     made.files.update({"/proc/sys/kernel/osrelease": "6.8\n", "/lib/modules/6.9/modules.dep": ""})
@@ -329,11 +331,11 @@ def test_severity_of_what_node_lacks():
     ("status", "judged", "severity"),
     [("WARNING", "fail", "monitor"), ("FAILURE", "fail", "reset"), ("SKIPPED", "not_applicable", "none")],
 )
-def test_check_of_pcluster_diag_without_words_says_its_status(status, judged, severity):
+def test_pcluster_check_without_details_shows_status(status, judged, severity):
     one = only(of_diag(diag({"check_id": "IMDS", "status": status, "errors": [7], "infos": "x"})))
     assert (one.status, one.severity, one.message or one.reason) == (judged, severity, status)
 
 
-def test_service_that_reloads_runs():
+def test_reloading_service_passes():
     (one,) = system.check_services(with_answers({UNITS: unit("slurmd.service", "reloading")}))
     assert (one.status, one.found) == ("pass", "reloading")

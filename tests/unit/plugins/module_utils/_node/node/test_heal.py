@@ -152,7 +152,7 @@ def node(head, monkeypatch, *results):
         return list(results)
 
     monkeypatch.setattr(profiles, "examine", examine)
-    done = heal.heal_node(head, Slurm(head), "n1", profiles.Wishes())
+    done = heal.heal_node(head, Slurm(head), "n1", profiles.Options())
     return done, head.told, asked
 
 
