@@ -98,7 +98,7 @@ def main() -> None:
     try:
         if found["scripts"]:
             slurm = Slurm(host, given["prefix"], given["conf"])
-            configured = remove.tell_slurm(host, slurm, checks, None if module.check_mode else rewrite)
+            configured = remove.deregister_checks(host, slurm, checks, None if module.check_mode else rewrite)
         if not module.check_mode:
             remove.remove(host, found)
     except (NodeError, OSError) as exc:

@@ -213,7 +213,7 @@ def test_what_cannot_be_run_is_reported_at_once_and_nothing_is_submitted(play, s
     said = " ".join(done.stdout.split())
     assert f"nothing was submitted: {on.folder} has no job dance: name one that the role" in said
     assert "Slurm knows no node n9: name one that sinfo shows." in said
-    assert "n1 is not drained by mlcluster and is left as it is: whoever drained it has to resume it." in said
+    assert "n1 is not drained by mlcluster and is left as it is: the user who drained it has to resume it." in said
     assert list((on.folder / "results").iterdir()) == []
 
 

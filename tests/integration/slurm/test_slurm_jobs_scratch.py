@@ -47,7 +47,7 @@ def test_containers_start_beside_checks_of_nodes(rooted, run_module, tmp_path):
         path.write_text("#!/bin/sh\nexit 0\n")
         path.chmod(0o755)
     found, wanted = run_module(slurm_info, cluster), checks.wanted(paths)
-    state = checks.told(wanted, found["settings"], found["container_options"])
+    state = checks.slurm_state(wanted, found["settings"], found["container_options"])
     text = files.slurm_file(wanted, found["settings"], state).text
     told = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     inside = ("srun", "--chdir=/", f"--container-image={image}", "/bin/in")

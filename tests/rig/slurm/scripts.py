@@ -47,7 +47,7 @@ class Role:
     ) -> None:
         # A checkout is found as a collection only after the caller's own preparation.
         from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import checks, config, files, model
-        from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.settings import settings as wished
+        from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.settings import settings as job_settings
         from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles import slurm_jobs
         from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables import read_defaults
 
@@ -60,7 +60,7 @@ class Role:
         own = {"artifacts": slurm_jobs.artifacts(self.variables), "capacity": slurm_jobs.capacity(self.variables)}
         given = {name: self.variables.get(f"slurm_jobs_{name}") for name in config.ARGUMENT_SPEC}
         self.config = config.parse_jobs({**given, **own})
-        self.settings = wished(self.config, checks.scratch(self.config.checks))
+        self.settings = job_settings(self.config, checks.scratch(self.config.checks))
         found = model.model(self.settings, self.facts)
         # Why the role would refuse.
         self.problems: list[str] = found["problems"]

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checkpoints of a training: which is the last good one, and which may go. What a script of slurm_jobs asks.
+"""Checkpoints of a training for the scripts of slurm_jobs: the last good one, and those that may be deleted.
 
 A checkpoint is a directory whose name ends in a number; it is complete when the marker file is in it, which the
-training writes last, and the files that it lists are. The number, not the time, says which is newer. Directories of
+training writes last, and the files that it lists are. The number, not the time, decides which is newer. Directories of
 another name than that of a complete one are somebody else's.
 """
 
@@ -54,10 +54,10 @@ class Checkpoint:
 
 
 def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
-    """The checkpoints of a directory, the newest first; links are none, for what they point to is somebody else's.
+    """Return the checkpoints of a directory, newest first; links are ignored, since their targets are not ours.
 
-    None is a name that no line can carry either. Raises OSError where a file system does not tell whether something is
-    there: what looks incomplete because a server is away would be taken away.
+    Names that do not fit on one line are ignored, too. Raises OSError if the file system cannot determine whether a
+    file exists: a checkpoint that looks incomplete because a server is away would be deleted.
     """
     found = []
     for name in _names(directory):
@@ -86,9 +86,9 @@ def _names(directory: str) -> list[str]:
 
 
 def _whole(host: Host, path: str, marker: str) -> bool:
-    """Whether the marker is there and, where it lists files with their sizes, each of them with its own.
+    """Return whether the marker exists and, if it lists files with their sizes, each file has its size.
 
-    One that lost a file would count among those that stay, and drive out a good one.
+    A checkpoint that lost a file would count among those to keep and displace a good one.
     """
     if _size(posixpath.join(path, marker)) is None:
         return False
@@ -145,7 +145,7 @@ def removable(
 def has_its_content(host: Host, entry: Checkpoint, marker: str) -> bool:
     """Return whether every file has the SHA-256 that the marker lists, read to its last byte.
 
-    A marker that lists no sums, as other trainings write it, says all it can by being there.
+    A marker without checksums, as other trainings write it, proves all it can by its existence.
     """
     if host.read_text(posixpath.join(entry.path, marker)) is None:
         return False
@@ -201,7 +201,7 @@ def remove(entry: Checkpoint) -> bool:
 
 
 def clear(leaving: str) -> None:
-    """Empty what is on its way out. Raises OSError; that another does the same is none, and all of it goes."""
+    """Empty a checkpoint that is being deleted. Raises OSError, but not if another process deletes it as well."""
     directory, name = posixpath.split(leaving)
     handle = files.open_directory(directory)
     try:
@@ -216,7 +216,7 @@ def add_verbs(subparsers: t.Any) -> None:
     verb.add_argument("directory", metavar="DIRECTORY", help="where the training writes them")
     verb.add_argument("--marker", default="complete", help="file that makes one complete (%(default)s)")
     what = verb.add_mutually_exclusive_group()
-    what.add_argument("--latest", action="store_true", help="print the newest complete one; 2 where there is none")
+    what.add_argument("--latest", action="store_true", help="print the newest complete one; 2 if there is none")
     what.add_argument("--not-backed-up", action="store_true", help="print the complete ones without a verified copy")
     what.add_argument("--prune", type=int, metavar="KEEP", help="take all but so many complete ones away")
     verb.add_argument("--backed-up-only", action="store_true", help="with --prune: only those with a verified copy")
@@ -224,12 +224,12 @@ def add_verbs(subparsers: t.Any) -> None:
 
 
 def checkpoints(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Print paths, one a line; exit codes as everywhere, and 1 where one could not be taken away."""
+    """Print paths, one per line; the usual exit codes, and 1 if a checkpoint could not be deleted."""
     host = host or Host()
     try:
         found = find(host, args.directory, args.marker)
     except OSError as exc:
-        LOGGER.error("checkpoints: %s cannot be read (%s): nothing is said of its checkpoints, and none is taken away",
+        LOGGER.error("checkpoints: %s cannot be read (%s): its checkpoints are unknown, and none is taken away",
                      exc.filename, exc.strerror)  # fmt: skip
         return result.EXIT_UNDETERMINABLE
     newest = latest(found)

@@ -26,8 +26,8 @@ DEFAULTS: dict[str, t.Any] = {
     "health_options": [],
     # More options of mlcluster imex up, one list entry a word: [--seconds, "120"].
     "imex_options": [],
-    # Directory above Slurm's bin and its slurm.conf, where Slurm's own way does not find them: slurmd tells neither to
-    # a HealthCheckProgram. Empty: slurm_jobs_slurm_prefix and slurm_jobs_slurm_conf, where they are set.
+    # Directory above Slurm's bin, and its slurm.conf, if they are not in Slurm's own places: slurmd passes neither to
+    # a HealthCheckProgram. Empty: slurm_jobs_slurm_prefix and slurm_jobs_slurm_conf, if they are set.
     "slurm_prefix": "",
     "slurm_conf": "",
     # Whether each job gets a directory of its own, and where it lies; empty: jobs below the volume of nvme_raid0.
@@ -37,15 +37,14 @@ DEFAULTS: dict[str, t.Any] = {
     "keep_hours": 0,
     "least_free_percent": 10,
     # How many GiB of the local volume each running job may hold, 0 for all there is, and what the health check does to
-    # one that holds more: tell it on its error output, or also cancel it.
+    # a job that holds more: report it on the check's error output (tell), or also cancel it (cancel).
     "quota_gib": 0,
     "over_quota": "tell",
     # How long an Epilog may spend on emptying; the rest is done later.
     "epilog_seconds": 20,
     # Whether Prolog and Epilog note which job has which GPU, for the labels of metrics (docs/guides/monitoring.md).
     "labels": True,
-    # How often Slurm runs the health check, in seconds, where the role tells Slurm of it (slurm_jobs_node_checks:
-    # slurm).
+    # How often Slurm runs the health check, in seconds, if the role configures it (slurm_jobs_node_checks: slurm).
     "interval": 300,
     # Where the scripts lie on every node, for Prolog, Epilog, TaskProlog and HealthCheckProgram of slurm.conf.
     "prolog": "/etc/mlcluster/slurm/prolog",
@@ -81,7 +80,7 @@ def wanted(
 ) -> dict[str, t.Any]:
     """Return all settings of the checks; ``volume`` is where the node has its local disks, None without any.
 
-    ``imex`` is what slurm_jobs_imex says, which is not a setting of slurm_jobs_checks.
+    ``imex`` is the value of slurm_jobs_imex, which is not a setting of slurm_jobs_checks.
     """
     found = {
         **DEFAULTS,
@@ -95,7 +94,7 @@ def wanted(
 
 
 def number(value: t.Any) -> int:
-    """Return a whole number, 0 for what is none."""
+    """Return a whole number, 0 for other values."""
     try:
         return int(value)
     except (TypeError, ValueError):
@@ -109,7 +108,7 @@ def scratch(given: Checks, volume: str | None = None) -> str:
 
 
 def problems(given: Checks) -> list[str]:
-    """Return a sentence for everything in slurm_jobs_checks that cannot be meant."""
+    """Return a sentence for each invalid setting in slurm_jobs_checks."""
     checks = wanted(given)
     unknown = sorted(str(key) for key in set(given) - set(DEFAULTS))
     found = []
@@ -138,11 +137,11 @@ def paths(checks: Checks) -> dict[str, str]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
-    """What Slurm has of the checks.
+class SlurmState:
+    """State of the checks in Slurm's configuration.
 
-    ``due`` is what it has to be told, ``taken`` what it runs in their place, ``in_use`` the settings by which it runs
-    our scripts: one of those that is absent drains every node.
+    ``due`` are the settings that it needs, ``taken`` the programs that it runs instead, ``in_use`` the settings by
+    which it runs our scripts: an absent one of these drains every node.
     """
 
     due: t.Mapping[str, str]
@@ -150,7 +149,7 @@ class Told:
     in_use: tuple[str, ...]
 
 
-def told(checks: Checks, settings: t.Mapping[str, str | None], container_options: int) -> Told:
+def slurm_state(checks: Checks, settings: t.Mapping[str, str | None], container_options: int) -> SlurmState:
     """Compare the checks with the settings that ``scontrol show config`` has."""
     scripts = paths(checks)
     # Newer releases take several programs for one of these.
@@ -166,7 +165,7 @@ def told(checks: Checks, settings: t.Mapping[str, str | None], container_options
         if not (name == "TaskProlog" and container_options) and posixpath.dirname(path) not in folders
     }
     ours = set(due.values())
-    return Told(
+    return SlurmState(
         due=due,
         taken=tuple(program for name in due for program in runs.get(name, ()) if program not in ours),
         in_use=tuple(sorted(name for name, path in scripts.items() if path in programs)),

@@ -208,7 +208,7 @@ def _one_for_two(job: Job, runs: t.Sequence[Ran], where: t.Mapping[Ran, frozense
 def _of_others(job: Job, runs: t.Sequence[Ran], where: t.Mapping[Ran, frozenset[str]]) -> list[result.Result]:
     """Return a verdict for each run whose output names nodes of the job that the run was not on.
 
-    Host names need not be Slurm's, so that one that no node of the job has says nothing.
+    Host names may differ from Slurm's, so a name that no node of the job has proves nothing.
     """
     found = []
     for run in runs:
@@ -228,7 +228,7 @@ def nodes_that_stand_out(runs: t.Sequence[tuple[tuple[str, ...], str]]) -> list[
     """Which nodes fail, from runs (nodes, status of correctness and fabric) that overlap. Pure.
 
     A node is singled out when it fails alone, or when it fails with others, never succeeds with any, and each of those
-    that it failed with has succeeded elsewhere. One failing pair alone accuses nobody.
+    that it failed with has succeeded elsewhere. A single failing pair accuses no node.
     """
     failed = [frozenset(nodes) for nodes, status in runs if status == result.FAIL]
     good = {node for nodes, status in runs if status == result.PASS and len(nodes) > 1 for node in nodes}

@@ -46,7 +46,7 @@ class DryWork(Work):
         self.printed: list[str] = []
 
     def note(self, text: str) -> None:
-        """Say what is not a step."""
+        """Print what is not a step, as a comment."""
         self.printed.append(f"# {text}")
 
     def on_each_node(self, *words: str) -> int:
@@ -75,10 +75,10 @@ class DryWork(Work):
         self.note(f"writes {self.file(name)}")
 
     def append(self, name: str, text: str) -> None:
-        """Say nothing: what is written belongs to a step that is shown."""
+        """Print nothing: the text belongs to a step that is shown."""
 
     def remove(self, name: str) -> None:
-        """Say nothing, as above."""
+        """Print nothing, as above."""
 
     @contextlib.contextmanager
     def place(self, path: str, advice: str) -> t.Iterator[None]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The texts of the files that the role slurm_jobs writes: scripts of jobs, and what Slurm runs before and after them.
+"""Content of the files that the role slurm_jobs writes: scripts of jobs, and those that Slurm runs around jobs.
 
 Every value from outside is one quoted word; programs are started, and nothing is decided in shell.
 """
@@ -17,7 +17,7 @@ import typing as t
 from ..imex.config import MODES as IMEX_MODES
 from ..imex.config import RECORD
 from ..system.plan import File
-from .checks import OWN_CONF, Checks, Told, own_conf_path
+from .checks import OWN_CONF, Checks, SlurmState, own_conf_path
 
 RUNTIME_NAME = "mlcluster.pyz"
 EXECUTABLE = "0755"
@@ -48,7 +48,7 @@ fi
 
 
 def quote(value: object) -> str:
-    """A value as one word of a shell, whatever is in it. Raises ValueError for what is not a single text."""
+    """Return any value as one word of a shell. Raises ValueError for a list, a mapping or None."""
     if isinstance(value, (t.Mapping, list, tuple, set)) or value is None:
         raise ValueError(f"only a text or a number can be one word of a shell, and this is {value!r}")
     text = str(value)
@@ -91,19 +91,19 @@ def job_script(job: t.Mapping[str, t.Any]) -> str:
 
 
 def mark(tool: str, place: str, mpi_home: str, cuda_home: str, version: str) -> File:
-    """The file that says with what a tool was built; it is written last."""
+    """Return the file that records what a tool was built with; it is written last."""
     made = {"version": version, "mpi_home": mpi_home, "cuda_home": cuda_home}
     return File(tool, f"{place}/{BUILT}", json.dumps(made, indent=2, sort_keys=True) + "\n")
 
 
 def check_files(checks: Checks) -> list[File]:
-    """The four scripts for Slurm."""
+    """Return the four scripts for Slurm."""
     texts = {"prolog": _prolog, "epilog": _epilog, "task_prolog": _task_prolog, "health_check": _health_check}
     return [File(name, str(checks[name]), text(checks), EXECUTABLE) for name, text in texts.items()]
 
 
-def slurm_file(checks: Checks, settings: t.Mapping[str, str | None], state: Told) -> File:
-    """What slurm.conf has to include."""
+def slurm_file(checks: Checks, settings: t.Mapping[str, str | None], state: SlurmState) -> File:
+    """Return the file that slurm.conf has to include."""
     lines = [_CHECK_HEAD, *(f"{name}={path}" for name, path in state.due.items())]
     if "HealthCheckProgram" in state.due:
         lines += [f"HealthCheckInterval={checks['interval']}", "HealthCheckNodeState=ANY,CYCLE"]
@@ -151,16 +151,15 @@ def _prolog(checks: Checks) -> str:
     if checks["labels"]:
         text += "# The timer of mlcluster watch holds this alone for at most five seconds; Prologs share it. "
         text += f"Only root may take it.\n{_WATCH_LOCK}"
-    text += "# A verdict has words: a runtime that is empty or damaged, as after a crash, may end with 0 or 1 and says "
-    text += "nothing.\n"
+    text += "# A verdict has output: an empty or damaged runtime, as after a crash, may end with 0 or 1 without any.\n"
     if closed:
         text += "# Closed: whatever is not proved to be well keeps the job away.\n"
-        text += f"said=$({_health(checks)} --fail-closed{drain}{unlocked}) || exit 1\n"
-        text += '[ -n "$said" ] || exit 1\n'
+        text += f"output=$({_health(checks)} --fail-closed{drain}{unlocked}) || exit 1\n"
+        text += '[ -n "$output" ] || exit 1\n'
     else:
         text += "# Open: only what is proved to be broken keeps the job away, and a check that cannot run at all does "
-        text += f"not.\nsaid=$({_health(checks)} --fail-open{drain}{unlocked})\n"
-        text += '[ $? -eq 1 ] && [ -n "$said" ] && exit 1\n'
+        text += f"not.\noutput=$({_health(checks)} --fail-open{drain}{unlocked})\n"
+        text += '[ $? -eq 1 ] && [ -n "$output" ] && exit 1\n'
     if checks["scratch"]:
         text += f"{_scratch(checks)} make >/dev/null{unlocked}{' || exit 1' if closed else ''}\n"
     if checks["labels"]:
@@ -170,7 +169,7 @@ def _prolog(checks: Checks) -> str:
 
 
 def _imex(checks: Checks, closed: bool) -> str:
-    """The NVLink domain of a job. It may take a minute, in which nobody waits for the lock."""
+    """Return the lines that start a job's NVLink domain; the lock is released first, as this may take a minute."""
     if checks["imex"] == "none":
         return ""
     drain = ["--drain"] if checks["drain"] else []
@@ -182,8 +181,8 @@ def _imex(checks: Checks, closed: bool) -> str:
         return f"{text}{command} >/dev/null\n"
     if closed:
         return f"{text}{command} >/dev/null || exit 1\n"
-    # Options that are refused have no word either.
-    return f'{text}said=$({command}) || {{ [ $? -ne 3 ] && [ -z "$said" ]; }} || exit 1\n'
+    # Rejected options have no output either.
+    return f'{text}output=$({command}) || {{ [ $? -ne 3 ] && [ -z "$output" ]; }} || exit 1\n'
 
 
 def _epilog(checks: Checks) -> str:

@@ -13,7 +13,7 @@ import typing as t
 class Job:
     """A job that ran: what it was asked for (see slurm_jobs' data model), its nodes in Slurm's order, its results.
 
-    ``started`` is when it began, in seconds since 1970; None where its script, of an earlier release, does not say.
+    ``started`` is when it began, in seconds since 1970; None if its script is of a release that did not record it.
     """
 
     asked: t.Mapping[str, t.Any]

@@ -42,7 +42,7 @@ class Kind:
     ``fill(values, settings)`` completes defaults that depend on the role's settings and returns the changed ones.
     ``programs(values, settings, image)`` returns the programs that have to be on the nodes; by default all ``tools``.
     ``problems(values, job)`` yields what is wrong with options together; each may have a value of any type.
-    ``judge(job, host)`` returns the verdicts; a kind without one says in ``unjudged`` why.
+    ``judge(job, host)`` returns the verdicts; a kind without one gives the reason in ``unjudged``.
     """
 
     title: str

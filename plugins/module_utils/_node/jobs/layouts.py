@@ -29,8 +29,8 @@ Nodes = tuple[str, ...]
 class Rounds:
     """Runs of a job in rounds; runs of a round go on side by side.
 
-    ``ranks`` is how many of them a node has. ``counts`` says whether a round looks at the counters, which it no longer
-    does once no node has any.
+    ``ranks`` is their number on a node. ``counts`` is whether a round reads the counters; it stops once no node has
+    any.
     """
 
     def __init__(self, work: Work, launch: Launch, ranks: int, counts: bool) -> None:

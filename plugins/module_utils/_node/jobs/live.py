@@ -24,7 +24,7 @@ from .spec import Spec
 from .step import Step
 from .work import JobError, SignalError, Work
 
-# What ends a job, whoever sends it. A kind with ``signal`` gets USR1 for another purpose.
+# Signals that end a job, from any sender. A kind with ``signal`` gets USR1 for another purpose.
 ENDING = (
     signal.SIGHUP,
     signal.SIGINT,
@@ -123,7 +123,7 @@ class LiveWork(Work):
         self.kept = results
         self._children: list[Child] = []
 
-    def say(self, text: str, stream: int = 1) -> bool:
+    def log(self, text: str, stream: int = 1) -> bool:
         """Print lines behind the name of the job; return whether they could be written."""
         return write(stream, f"{self.spec.name}: {text}\n")
 
@@ -149,21 +149,21 @@ class LiveWork(Work):
                 child = Child(self.host.start(step.argv, variables, stdin, out, err))
             except CommandError as exc:
                 # Where its own errors go.
-                self.say(f"{step.argv[0]}: {exc.problem}", 2 if err is None else err)
+                self.log(f"{step.argv[0]}: {exc.problem}", 2 if err is None else err)
             except OSError as exc:
-                self.say(f"{exc.filename} could not be written: {exc.strerror}", 2)
+                self.log(f"{exc.filename} could not be written: {exc.strerror}", 2)
         self._children = [one for one in self._children if one.running] + [child]
         return child
 
     def wait_for(self, children: t.Sequence[Child]) -> None:
         """Wait until all of these have ended. Raises ``SignalError`` for a signal that ends the job."""
-        self.stop_if_told()
+        self.stop_if_signalled()
         while any(child.running for child in children):
             self.signals.wait()
-            self.stop_if_told()
+            self.stop_if_signalled()
 
-    def stop_if_told(self) -> None:
-        """Raise ``SignalError`` once a signal has come; the status is kept first, for what follows may take long."""
+    def stop_if_signalled(self) -> None:
+        """Raise ``SignalError`` once a signal has arrived; the status is stored first, since the rest may take long."""
         if self.signals.received and self.stops:
             status = 128 + self.signals.received[0]
             if self.keeps_at_once:
@@ -173,7 +173,7 @@ class LiveWork(Work):
     def together(self, steps: t.Sequence[Step]) -> list[int]:
         children = []
         for step in steps:
-            self.stop_if_told()
+            self.stop_if_signalled()
             children.append(self.start(step))
         self.wait_for(children)
         return [child.status for child in children]
@@ -216,7 +216,7 @@ class LiveWork(Work):
         except OSError as exc:
             raise JobError(f"{path} could not be made ({exc.strerror}): {advice}") from None
         try:
-            self.stop_if_told()
+            self.stop_if_signalled()
             yield
         finally:
             self.terminate()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The data model of the role slurm_jobs: a cluster and a list of jobs in, everything a script says out. Pure."""
+"""The data model of the role slurm_jobs: from a cluster and a list of jobs to the content of each script. Pure."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .model_problems import shape_problems
 from .spec import Container, Spec
 
 Job = dict[str, Any]
-# What Slurm calls the launches of Open MPI's programs, best first (Slurm's MPI guide).
+# Slurm's names of the launch types of Open MPI programs, best first (Slurm's MPI guide).
 MPI_TYPES = ("pmix", "pmi2")
 NEURON_TYPE = "trn1.32xlarge"
 
 
 def model(settings: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """``jobs`` (what each script says) and ``problems`` (a sentence each; with any, there are no jobs).
+    """Return ``jobs`` (the content of each script) and ``problems`` (one sentence each; with any, ``jobs`` is empty).
 
-    ``settings`` are the role's variables without their prefix; ``facts`` is what ``slurm_info`` returned, None before
-    the cluster was looked at.
+    ``settings`` are the role's variables without their prefix; ``facts`` is what ``slurm_info`` returned, None if it
+    has not run yet.
     """
     if settings.get("gpus_per_node") == "":
         # The role sets None without a number, which ansible-core before 2.19 renders as an empty string.
@@ -39,18 +39,18 @@ def model(settings: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -
     if problems:
         return {"jobs": [], "problems": problems}
     jobs = []
-    for wish in settings["jobs"]:
-        kind = KINDS[wish["kind"]]
+    for requested in settings["jobs"]:
+        kind = KINDS[requested["kind"]]
         if kind.accelerator and _accelerator(settings) not in (None, kind.accelerator):
             continue
         try:
-            job = _job(settings, wish, kind, facts)
+            job = _job(settings, requested, kind, facts)
         except NodeError as exc:
-            problems.append(f"job {wish['name']}: {exc}")
+            problems.append(f"job {requested['name']}: {exc}")
             continue
         jobs.append(job)
         if facts is not None:
-            problems += [f"job {wish['name']}: {problem}" for problem in _cluster_problems(job, facts)]
+            problems += [f"job {requested['name']}: {problem}" for problem in _cluster_problems(job, facts)]
     return {"jobs": [] if problems else jobs, "problems": problems}
 
 
@@ -64,7 +64,7 @@ def _known(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def per_node(settings: Mapping[str, Any], partition: str, facts: Mapping[str, Any] | None) -> int:
-    """Accelerators of a node: as set, as the instance type has, or as the partition's nodes have; else 0."""
+    """Return the accelerators of a node: as set, or of the instance type, or of the partition's nodes; else 0."""
     if settings.get("gpus_per_node") is not None:
         return int(settings["gpus_per_node"])
     accelerators = _known(settings).get("accelerators") or {}
@@ -83,7 +83,7 @@ def _nodes(partition: str, facts: Mapping[str, Any] | None) -> list[Mapping[str,
 
 
 def _mpi(settings: Mapping[str, Any], facts: Mapping[str, Any] | None) -> str:
-    """What goes to ``srun --mpi``. Raises NodeError where the cluster has nothing that fits."""
+    """Return the value of ``srun --mpi``. Raises NodeError if the cluster offers no suitable type."""
     wanted = settings["mpi"]
     offered = None if facts is None else facts["mpi_types"]
     if wanted != "auto":
@@ -102,42 +102,42 @@ def _mpi(settings: Mapping[str, Any], facts: Mapping[str, Any] | None) -> str:
 
 
 def _environment(settings: Mapping[str, Any], kind: Kind, container: bool) -> list[str]:
-    """NAME=value for the tasks, from the table of the collection. Raises NodeError for what would do harm."""
+    """Return NAME=value for the tasks, from the collection's table. Raises NodeError for a harmful variable."""
     if kind.use is None:
         return []
     known = _known(settings)
     versions = {key: str(value) for key, value in settings["versions"].items() if value}
-    # What the table has for Neuron is the same for every type with EFA.
+    # The table's values for Neuron are the same for every instance type with EFA.
     family = NEURON_TYPE if kind.accelerator == "neuron" else None
     setting = nccl_env.Setting(
         instance_type=settings.get("instance_type") or family, use="container" if container else kind.use, **versions
     )
-    wishes = nccl_env.Wishes(
+    nccl_options = nccl_env.Wishes(
         debug=kind.debug,
-        # A test that quietly takes sockets would measure them.
+        # A test that silently falls back to sockets would measure sockets.
         pin_network=kind.debug == "INFO" and instance_types.has_efa(known),
         extra=dict(settings["environment"]),
     )
-    found: Mapping[str, str] = nccl_env.render(setting, wishes)["variables"]
+    found: Mapping[str, str] = nccl_env.render(setting, nccl_options)["variables"]
     return [f"{name}={value}" for name, value in found.items()]
 
 
-def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts: Mapping[str, Any] | None) -> Job:
-    name, base = wish["name"], settings["dir"]
-    partition = wish.get("partition") or settings["partition"]
+def _job(settings: Mapping[str, Any], requested: Mapping[str, Any], kind: Kind, facts: Mapping[str, Any] | None) -> Job:
+    name, base = requested["name"], settings["dir"]
+    partition = requested.get("partition") or settings["partition"]
     gpus = per_node(settings, partition, facts)
-    values = kind.values(wish)
+    values = kind.values(requested)
     tasks = 1 if kind.tasks == "one" or values.get("launcher") == "torchrun" else max(gpus, 1)
     values.update(kind.fill(values, settings))
-    image = wish.get("container_image", settings["container_image"]) if kind.container != "never" else ""
+    image = requested.get("container_image", settings["container_image"]) if kind.container != "never" else ""
     if kind.container == "always" and not image:
         raise NodeError("it runs in a container and none is named: set container_image")
-    nodes = wish.get("nodes", kind.nodes)
+    nodes = requested.get("nodes", kind.nodes)
     if nodes == "all":
         nodes = max(len(_nodes(partition, facts)), 1)
     job: Job = {
         "name": name,
-        "kind": wish["kind"],
+        "kind": requested["kind"],
         "title": kind.title,
         "dir": base,
         "python": settings["python"],
@@ -153,20 +153,20 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
         "environment": _environment(settings, kind, bool(image)),
         "image": image,
         "instance_type": settings.get("instance_type") or "",
-        "mounts": _mounts(settings, wish, kind, values) if image else [],
+        "mounts": _mounts(settings, requested, kind, values) if image else [],
         "workdir": values.get("directory") or base,
         "values": values,
         "tools": {tool: settings[tool] for tool in kind.tools},
         "needs": list(_needs(settings, kind, values, image)),
-        "asked": json.dumps(_asked(settings, wish, kind, gpus, tasks, values), sort_keys=True),
+        "asked": json.dumps(_asked(settings, requested, kind, gpus, tasks, values), sort_keys=True),
     }
-    job["directives"] = _directives(settings, wish, kind, job)
+    job["directives"] = _directives(settings, requested, kind, job)
     job["spec"] = _spec(settings, job)
     return job
 
 
 def _spec(settings: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, str]:
-    """The file beside the script: its path, its text, and the beginning of the sum of that."""
+    """Return the file beside the script: its path, its text, and the first digits of the text's SHA-256."""
     container = Container(job["image"], tuple(job["mounts"]), job["workdir"]) if job["image"] else None
     spec = Spec(
         **{key: job[key] for key in ("name", "kind", "dir", "python", "nodes", "tasks", "gpus", "mpi")},
@@ -184,7 +184,7 @@ def _spec(settings: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, str]
 
 
 def _needs(settings: Mapping[str, Any], kind: Kind, values: Mapping[str, Any], image: str) -> Iterator[tuple[str, str]]:
-    """What has to be there for the job, as (program, directory, file or image, absolute path)."""
+    """Yield what the job requires, as (program, directory, file or image, absolute path)."""
     wanted = [("program", program) for program in kind.needed_programs(values, settings, image)]
     wanted += [("directory", values["directory"])] if values.get("directory") else []
     wanted += [("file", settings["baseline"])] if settings["baseline"] and kind.baseline else []
@@ -192,8 +192,10 @@ def _needs(settings: Mapping[str, Any], kind: Kind, values: Mapping[str, Any], i
     yield from ((what, path) for what, path in wanted if path.startswith("/") and "\n" not in path)
 
 
-def _mounts(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, values: Mapping[str, Any]) -> list[str]:
-    """Return the mounts of the job's containers. Raises NodeError where they do not show what the job names."""
+def _mounts(
+    settings: Mapping[str, Any], requested: Mapping[str, Any], kind: Kind, values: Mapping[str, Any]
+) -> list[str]:
+    """Return the mounts of the job's containers. Raises NodeError if they do not cover the paths of the job."""
     paths = [mounts.Path("slurm_jobs_dir", settings["dir"], True)]
     paths += [
         mounts.Path(option, values[option], written)
@@ -201,21 +203,21 @@ def _mounts(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, va
         # An option may name something else, such as a tokenizer of the hub or a prefix in S3.
         if str(values[option]).startswith("/")
     ]
-    return mounts.container_mounts(paths, wish.get("container_mounts", settings["container_mounts"]))
+    return mounts.container_mounts(paths, requested.get("container_mounts", settings["container_mounts"]))
 
 
 def _asked(
     settings: Mapping[str, Any],
-    wish: Mapping[str, Any],
+    requested: Mapping[str, Any],
     kind: Kind,
     gpus: int,
     tasks: int,
     values: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What the verdict has to know and no output tells."""
+    """Return the facts that the verdict needs and no output contains."""
     return {
-        "kind": wish["kind"],
-        "name": wish["name"],
+        "kind": requested["kind"],
+        "name": requested["name"],
         "tasks_per_node": tasks,
         "gpus_per_node": gpus,
         "instance_type": settings.get("instance_type") or None,
@@ -226,22 +228,22 @@ def _asked(
 
 
 def _directives(
-    settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, job: Mapping[str, Any]
+    settings: Mapping[str, Any], requested: Mapping[str, Any], kind: Kind, job: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """The #SBATCH lines in order: name, and value (None for a bare option)."""
+    """Return the #SBATCH lines in order: name, and value (None for an option without a value)."""
     lines: dict[str, Any] = {
         "job-name": job["name"],
         "nodes": job["nodes"],
         "ntasks-per-node": job["tasks"],
         **_share(kind, job["values"]),
-        "time": wish.get("minutes", kind.minutes),
+        "time": requested.get("minutes", kind.minutes),
         "output": job["output"],
         "chdir": settings["dir"],
     }
     if job["gpus"] and _accelerator(settings) != "neuron" and not kind.array:
         lines["gpus-per-node"] = job["gpus"]
     for key in ("partition", "account", "qos", "constraint"):
-        value = wish.get(key) or settings.get(key)
+        value = requested.get(key) or settings.get(key)
         if value:
             lines[key] = value
     lines["requeue" if kind.requeue else "no-requeue"] = None
@@ -249,22 +251,22 @@ def _directives(
         lines["signal"] = f"B:USR1@{job['values']['signal_seconds']}"
     # A cluster with a new head node counts its jobs from 1 again, and truncating is Slurm's default.
     lines["open-mode"] = "append"
-    for key, value in slurm_request.parse_options(wish.get("options", {})).items():
+    for key, value in slurm_request.parse_options(requested.get("options", {})).items():
         lines[key] = value
     return [{"name": key, "value": value} for key, value in lines.items()]
 
 
 def _share(kind: Kind, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What of its nodes a job has: all, or the cores that it asks for."""
+    """Return the options for a job's share of its nodes: all of each node, or the cores that it requests."""
     if kind.array:
-        # Submitted as it is, the one task does the work of all; the script itself knows how many there are.
+        # Submitted unchanged, a single task does all the work; the script determines how many there are.
         return {"cpus-per-task": values["cpus_per_task"], "array": 0}
     # All the memory of the nodes: with memory-based scheduling a job is otherwise given the default share.
     return {"exclusive": None, "mem": 0}
 
 
 def _cluster_problems(job: Job, facts: Mapping[str, Any]) -> Iterator[str]:
-    """What this cluster could not run, though the settings are sound by themselves."""
+    """Yield why this cluster cannot run a job whose settings are valid in themselves."""
     options = {line["name"]: None if line["value"] is None else str(line["value"]) for line in job["directives"]}
     huge = slurm_request.huge_problems(options)
     if huge:

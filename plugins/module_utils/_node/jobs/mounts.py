@@ -63,6 +63,4 @@ def _check(one: Path, mount: str) -> None:
             f"container: mount it under its own path, or name another {one.option}"
         )
     if one.written and any("ro" in flag.replace("+", ",").split(",") for flag in flags):
-        raise NodeError(
-            f"{one.option} is {one.path}, and {mount} in container_mounts lets nobody write there: leave ro out"
-        )
+        raise NodeError(f"{one.option} is {one.path}, and {mount} in container_mounts is read-only: leave ro out")

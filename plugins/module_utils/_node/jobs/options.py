@@ -25,7 +25,7 @@ MOST = 10**15
 
 @dataclasses.dataclass(frozen=True)
 class Type:
-    """``accepts(value)`` says whether a value is of this type, ``wanted`` is the end of "give ..." in a message."""
+    """``accepts(value)`` returns whether a value is of this type, ``wanted`` ends the "give ..." of a message."""
 
     accepts: t.Callable[[t.Any], bool]
     wanted: str

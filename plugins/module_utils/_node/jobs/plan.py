@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role slurm_jobs has to do where jobs are submitted, from the facts of ``role.look`` and its options. Pure.
+"""The plan of the role slurm_jobs for machines that submit jobs, from the facts of ``role.look`` and options. Pure.
 
-Steps, in their order: directories (a list of path and mode), runtime, data (paths below dir), tool (how one is
-built), slurm_conf (path, line), command.
+Steps in order: directories (a list of path and mode), runtime, data (paths below dir), tool (how to build one),
+slurm_conf (path, line), command.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .settings import places
 ROLE = "slurm_jobs"
 NO_SLURM = "this machine has no Slurm"
 DIRECTORY_MODE = "0755"
-# Below where the sources of a tool are unpacked and built.
+# Path prefix of the folders where a tool's sources are unpacked and built.
 WORK = "/var/cache/mlcluster/slurm-jobs"
 NEEDS = {
     "ior": "make, a C compiler, and mpicc in slurm_jobs_mpi_home",
@@ -35,7 +35,7 @@ Facts = t.Mapping[str, t.Any]
 
 
 def make_plan(facts: Facts, config: JobsConfig) -> Plan:
-    """The plan for the machine that submits; one without Slurm is left alone."""
+    """Return the plan for the machine that submits; a machine without Slurm is not concerned."""
     if not facts["cluster"]["installed"]:
         return not_concerned(ROLE, NO_SLURM)
     refusals = _refusals(facts, config)
@@ -50,29 +50,29 @@ def make_plan(facts: Facts, config: JobsConfig) -> Plan:
     )
 
 
-def tells_slurm(facts: Facts, config: JobsConfig) -> bool:
-    """Whether Slurm has to run the checks, and answers."""
+def configures_slurm(facts: Facts, config: JobsConfig) -> bool:
+    """Return whether Slurm has to run the checks and its controller answers."""
     return config.node_checks == "slurm" and bool(facts["cluster"]["healthy"])
 
 
-def state(facts: Facts) -> node_checks.Told:
-    """What Slurm has of the checks."""
+def state(facts: Facts) -> node_checks.SlurmState:
+    """Return the part of the checks that Slurm runs."""
     cluster = facts["cluster"]
-    return node_checks.told(facts["checks"], cluster["settings"], cluster["container_options"])
+    return node_checks.slurm_state(facts["checks"], cluster["settings"], cluster["container_options"])
 
 
 def wanted_files(facts: Facts, config: JobsConfig) -> list[File]:
-    """The files that the role writes whole: scripts of jobs, and those of the checks."""
+    """Return the files that the role writes completely: scripts of jobs, and those of the checks."""
     found = files.job_files(facts["model"]["jobs"])
     if config.node_checks != "none":
         found += files.check_files(facts["checks"])
-    if tells_slurm(facts, config):
+    if configures_slurm(facts, config):
         found.append(files.slurm_file(facts["checks"], facts["cluster"]["settings"], state(facts)))
     return found
 
 
 def marks(config: JobsConfig) -> dict[str, File]:
-    """The file that says what was built, for each tool that the role builds."""
+    """Return the file that records the build, for each tool that the role builds."""
     return {
         tool: files.mark(tool, place, config.mpi_home, config.cuda_home, config.artifacts[tool]["version"])
         for tool, place in places(config).items()
@@ -91,17 +91,17 @@ def _refusals(facts: Facts, config: JobsConfig) -> list[str]:
             "one machine, set slurm_jobs_require_mount: false"
         )
     else:
-        found += _unvouched(facts, config)
+        found += _unverified(facts, config)
         found += [
             f"{place} has files and no {files.BUILT}, so that it is not of this role and a build would delete it: move "
             "it away, or set slurm_jobs_ior, slurm_jobs_mdtest, slurm_jobs_fio or slurm_jobs_nccl_tests_dir to its "
             "programs and leave the tool out of slurm_jobs_build"
             for place in facts["unmarked"]
         ]
-    if tells_slurm(facts, config) and cluster["problems"]:
-        # Settings that are not known look like none: a Prolog of the site would be replaced.
+    if configures_slurm(facts, config) and cluster["problems"]:
+        # Unknown settings look like no settings: a Prolog of the site would be replaced.
         found.append(f"what Slurm runs already is not known: {'; '.join(cluster['problems'])}")
-    taken = state(facts).taken if tells_slurm(facts, config) else ()
+    taken = state(facts).taken if configures_slurm(facts, config) else ()
     if taken:
         found.append(
             f"Slurm runs {', '.join(taken)} already: call the scripts of slurm_jobs_checks from there, or take that "
@@ -110,8 +110,8 @@ def _refusals(facts: Facts, config: JobsConfig) -> list[str]:
     return found
 
 
-def _unvouched(facts: Facts, config: JobsConfig) -> list[str]:
-    """Tools that would be built and of whose sources no sum is known."""
+def _unverified(facts: Facts, config: JobsConfig) -> list[str]:
+    """Return a message for each tool to build whose sources have no known checksum."""
     return [
         f"{tool} {config.artifacts[tool]['version']} was not downloaded, since no sha256 of it is known: run make "
         "lock-artifacts on a connected machine, or set slurm_jobs_build_sha256"
@@ -125,17 +125,17 @@ def _unbuilt(facts: Facts, config: JobsConfig) -> list[str]:
 
 
 def _notes(facts: Facts, config: JobsConfig) -> list[str]:
-    """What this cluster could not run where that is no reason to stop, and why Slurm is told of no TaskProlog."""
+    """Return what this cluster cannot run, if that does not stop the role, and why no TaskProlog is configured."""
     cluster, checks = facts["cluster"], facts["checks"]
     found = [] if config.required else [*cluster["problems"], *facts["cluster_problems"]]
-    if tells_slurm(facts, config) and cluster["container_options"] and checks["scratch"]:
+    if configures_slurm(facts, config) and cluster["container_options"] and checks["scratch"]:
         found.append(
-            f"Slurm is not told of {checks['task_prolog']}, since srun has --container-image here and no step would "
-            "start in a container, where Slurm would not find it: the jobs of this role find their directories by "
-            f"themselves, others by export TMPDIR={checks['scratch_base']}/job-$SLURM_JOB_ID/tmp"
+            f"Slurm is not configured to run {checks['task_prolog']}: srun has --container-image here, and steps in a "
+            "container would fail, since Slurm would not find the file there. The jobs of this role find their "
+            f"directories by themselves; in others use export TMPDIR={checks['scratch_base']}/job-$SLURM_JOB_ID/tmp"
         )
     if config.node_checks == "slurm" and not cluster["healthy"]:
-        found.append("Slurm is not told of its Prolog and the others, since its controller gives no answer")
+        found.append("Slurm is not current of its Prolog and the others, since its controller gives no answer")
     return found
 
 
@@ -144,7 +144,7 @@ def _due(facts: Facts, entry: File) -> list[File]:
 
 
 def _state(facts: Facts, path: str) -> t.Mapping[str, t.Any] | None:
-    """What was seen of a file: one of slurm_jobs_owner is as good as root's, who is that account with root squash."""
+    """Return the state of a file; slurm_jobs_owner counts as root, which is that account with root squash."""
     seen: dict[str, t.Any] | None = facts["paths"][path]
     return {**seen, "uid": 0} if seen and seen["uid"] == facts["uid"] else seen
 
@@ -161,18 +161,18 @@ def _steps(facts: Facts, config: JobsConfig) -> list[Step]:
     if programs:
         found.append(Step("data", "programs for data", {"paths": programs}))
     found += [_tool(config, tool) for tool in _unbuilt(facts, config)]
-    if tells_slurm(facts, config):
+    if configures_slurm(facts, config):
         found += _slurm_steps(facts)
     return found
 
 
 def runtime_path(config: JobsConfig) -> str:
-    """Where every node finds the runtime."""
+    """Return the path of the runtime on every node."""
     return f"{config.dir}/{files.RUNTIME_NAME}"
 
 
 def directories(config: JobsConfig) -> dict[str, str]:
-    """The mode of each directory that the role makes, by its path."""
+    """Return the mode of each directory that the role creates, by path."""
     return {config.dir: DIRECTORY_MODE, f"{config.dir}/results": f"{int(config.results_mode, 8):04o}"}
 
 
@@ -186,7 +186,7 @@ def _directories_due(facts: Facts, config: JobsConfig) -> list[dict[str, str]]:
 
 
 def _is_owned(facts: Facts, seen: t.Mapping[str, t.Any]) -> bool:
-    """An account that the machine does not know owns nothing: whoever tries to give it the file says so."""
+    """Return whether owner and group fit. An unknown account owns nothing: the error comes when it gets the file."""
     return bool(seen["uid"] == facts["uid"] and seen["gid"] == facts["gid"])
 
 
@@ -205,7 +205,7 @@ def _data_differs(facts: Facts, path: str, digest: str) -> bool:
 
 
 def _tool(config: JobsConfig, tool: str) -> Step:
-    """How a tool is built in the folder of its sources, and what that needs.
+    """Return the step that builds a tool in the folder of its sources, and what it needs.
 
     IOR: its README. fio: its README, "Compiling". nccl-tests: its README, "Build".
     """
@@ -230,7 +230,7 @@ def _tool(config: JobsConfig, tool: str) -> Step:
             "sha256": row["sha256"],
             "argv": ["sh", "-c", " && ".join(" ".join(map(files.quote, words)) for words in steps)],
             "needs": NEEDS[tool],
-            # Before the build: what is not complete differs from the mark, and is of this role all the same.
+            # Written before the build: an incomplete build differs from the mark and still belongs to this role.
             "begun": {"path": mark.path, "text": "{}\n"},
             "mark": {"path": mark.path, "text": mark.text},
         },
@@ -238,13 +238,13 @@ def _tool(config: JobsConfig, tool: str) -> Step:
 
 
 def _slurm_steps(facts: Facts) -> list[Step]:
-    """The line in slurm.conf, and Slurm reading it again."""
-    told = state(facts)
+    """Return the steps that add the line to slurm.conf and have Slurm read it."""
+    current = state(facts)
     conf = node_checks.conf_path(facts["cluster"]["settings"])
-    own = files.slurm_file(facts["checks"], facts["cluster"]["settings"], told)
+    own = files.slurm_file(facts["checks"], facts["cluster"]["settings"], current)
     found = []
     if not facts["is_included"]:
         found.append(Step("slurm_conf", conf, {"path": conf, "line": node_checks.INCLUDE}))
-    if found or _due(facts, own) or not set(told.due) <= set(told.in_use):
+    if found or _due(facts, own) or not set(current.due) <= set(current.in_use):
         found.append(command("Slurm's configuration", facts["reconfigure"]))
     return found

@@ -16,7 +16,7 @@ from ..slurm.follow import Entry, follow, sentence
 from ..slurm.look import survey
 from ..system.host import NodeError
 
-Say = t.Callable[[str], None]
+Progress = t.Callable[[str], None]
 Judged = t.Mapping[str, t.Any]
 
 
@@ -42,24 +42,24 @@ def twice(script_of: t.Mapping[str, str]) -> list[str]:
 
 
 class PlanRun:
-    """One run of a plan; ``say`` takes each line of progress, ``changed`` says whether anything was submitted."""
+    """One run of a plan; ``progress`` receives each line of progress, ``changed`` is true once a job was submitted."""
 
-    def __init__(self, slurm: Slurm, directory: str, say: Say) -> None:
-        self.slurm, self.directory, self.say = slurm, directory, say
+    def __init__(self, slurm: Slurm, directory: str, progress: Progress) -> None:
+        self.slurm, self.directory, self.progress = slurm, directory, progress
         self.changed = False
         self.requests: dict[str, slurm_job.Request] = {}
         self.entries: list[Entry] = []
 
     def prepare(self, plan: t.Any) -> None:
-        """Look for everything that is wrong before anything is submitted. Raises ``NodeError``."""
+        """Check everything before the first submission. Raises ``NodeError``."""
         judged = slurm_plan.judge(plan)
         script_of = scripts(judged, self.directory)
         problems = judged["problems"] or twice(script_of)
         if problems:
             raise slurm_request.NotSubmittedError(problems)
         for note in judged["notes"]:
-            self.say(note)
-        self.say(", ".join(f"{key} {value}" for key, value in judged["totals"].items() if value is not None))
+            self.progress(note)
+        self.progress(", ".join(f"{key} {value}" for key, value in judged["totals"].items() if value is not None))
         facts = survey(self.slurm)
         if not facts["healthy"]:
             raise NodeError("; ".join(facts["problems"]) + ": run this on a node that submits jobs")
@@ -72,13 +72,13 @@ class PlanRun:
             raise slurm_request.NotSubmittedError(problems)
 
     def _prepare(self, entry: t.Mapping[str, t.Any], script: str, facts: dict[str, t.Any]) -> None:
-        wish = slurm_job.Request(
+        wanted = slurm_job.Request(
             script=script,
             options=slurm_request.parse_options(entry["options"]),
             unique=True,
             exit_file=posixpath.join(self.directory, "results", f"{entry['name']}-%j.exit"),
         )
-        request, text = slurm_job.prepare(self.slurm, wish)
+        request, text = slurm_job.prepare(self.slurm, wanted)
         if text is None or slurm_job.find(self.slurm, request) is None:
             problems = slurm_job.problems(self.slurm, request, text, facts)
             if problems:
@@ -87,20 +87,20 @@ class PlanRun:
         self.requests[entry["name"]] = request
 
     def submit(self) -> list[str]:
-        """Submit what does not wait or run already; return a message for each that Slurm did not take."""
+        """Submit each model that is not queued or running; return a message for each that Slurm rejected."""
         failed = []
         for name, request in self.requests.items():
             try:
-                number, submitted = slurm_job.submit_once(self.slurm, request, self.say)
+                number, submitted = slurm_job.submit_once(self.slurm, request, self.progress)
             except NodeError as exc:
                 failed.append(f"model {name}: {exc}")
                 continue
             self.changed = self.changed or submitted
             self.entries.append(Entry(name, number, request.exit_file))
-            self.say(f"{name}: job {number}")
+            self.progress(f"{name}: job {number}")
         return failed
 
     def follow(self, timeout: float) -> list[str]:
-        """Follow each job to its end; return a message for each that is not a success."""
-        follow(self.slurm, self.entries, self.say, timeout)
+        """Follow each job to its end; return a message for each job without success."""
+        follow(self.slurm, self.entries, self.progress, timeout)
         return [text for text in map(sentence, self.entries) if text]

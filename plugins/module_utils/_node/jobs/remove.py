@@ -52,11 +52,11 @@ def is_ours(host: Host, path: str, mark: str) -> bool:
     return mark in (host.read_text(path) or "")
 
 
-def tell_slurm(host: Host, slurm: Slurm, checks: t.Mapping[str, t.Any], rewrite: Rewrite | None) -> list[str]:
-    """Have Slurm not run the scripts any more; returns the files that were, or would be, changed.
+def deregister_checks(host: Host, slurm: Slurm, checks: t.Mapping[str, t.Any], rewrite: Rewrite | None) -> list[str]:
+    """Take the scripts out of Slurm's configuration; return the files that were, or would be, changed.
 
-    Without ``rewrite`` nothing is changed. Raises NodeError where nobody can say what Slurm runs, and where it still
-    runs one of the scripts: one that is absent drains every node.
+    Without ``rewrite`` nothing is changed. Raises NodeError if it is unknown what Slurm runs, and if it still runs one
+    of the scripts: an absent one drains every node.
     """
     cluster = survey(slurm)
     if not cluster["installed"]:
@@ -77,7 +77,7 @@ def tell_slurm(host: Host, slurm: Slurm, checks: t.Mapping[str, t.Any], rewrite:
         slurm.ask("scontrol", "reconfigure")
         cluster = survey(slurm)
         _demand_settings(cluster)
-    in_use = node_checks.told(checks, cluster["settings"], cluster["container_options"]).in_use
+    in_use = node_checks.slurm_state(checks, cluster["settings"], cluster["container_options"]).in_use
     if in_use:
         raise NodeError(
             f"the scripts of slurm_jobs_checks stay, since Slurm still runs them as {', '.join(in_use)} and an absent "
@@ -87,13 +87,13 @@ def tell_slurm(host: Host, slurm: Slurm, checks: t.Mapping[str, t.Any], rewrite:
 
 
 def _demand_settings(cluster: t.Mapping[str, t.Any]) -> None:
-    """Raise NodeError where it is not known what Slurm runs: settings that nobody told look like none."""
+    """Raise NodeError if it is unknown what Slurm runs: settings that were not reported look like no settings."""
     if not cluster["healthy"] or not cluster["settings"]:
         raise NodeError(f"the scripts of slurm_jobs_checks stay: {'; '.join(cluster['problems'])}")
 
 
 def remove(host: Host, found: t.Mapping[str, t.Sequence[str]]) -> None:
-    """Delete what ``find`` has found."""
+    """Delete what ``find`` returned."""
     for path in (*found["scripts"], *found["files"]):
         host.remove(path)
     for path in found["directories"]:

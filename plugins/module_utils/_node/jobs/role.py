@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role slurm_jobs where jobs are submitted: its one look, and what it tells people and other tasks."""
+"""The role slurm_jobs where jobs are submitted: its facts, and its report to users and other tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..system.plan import Told
 from ..verdict.result import Result
 from . import checks as node_checks
 from .config import JobsConfig
-from .plan import directories, marks, runtime_path, tells_slurm, wanted_files
+from .plan import configures_slurm, directories, marks, runtime_path, wanted_files
 from .settings import places, settings
 
 # Seconds that the file system of dir has to answer.
@@ -41,23 +41,23 @@ def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
     the checks; files and paths sums and states; unmarked the places of tools with files that no build of the role has
     begun; is_included whether slurm.conf has our line.
     """
-    # All kinds of jobs come with it, and a node that only has the volume looked for needs none.
+    # It imports all job kinds, which a node that only looks for its volume does not need.
     from .model import model
 
     slurm = Slurm(host, config.slurm_prefix, config.slurm_conf)
     cluster = survey(slurm)
     volume = volume_path(host)
-    wished = settings(config, node_checks.scratch(config.checks, volume))
-    fitting = model(wished, cluster if cluster["healthy"] else None)
+    options = settings(config, node_checks.scratch(config.checks, volume))
+    fitting = model(options, cluster if cluster["healthy"] else None)
     facts: dict[str, t.Any] = {
         "cluster": cluster,
         "cluster_problems": fitting["problems"],
-        "model": model(wished) if fitting["problems"] else fitting,
+        "model": model(options) if fitting["problems"] else fitting,
         "checks": node_checks.wanted(config.checks, volume, config.slurm_prefix, config.slurm_conf, config.imex),
         "place_problem": place_problem(host, config) if cluster["installed"] else "",
     }
     if not cluster["installed"] or facts["place_problem"]:
-        # What gives no answer is not asked again.
+        # A silent file system is not asked again.
         return {**facts, "files": {}, "paths": {}, "unmarked": [], "directories": {}}
     looked_at = [entry.path for entry in (*wanted_files(facts, config), *marks(config).values())]
     looked_at += [runtime_path(config), *(f"{config.dir}/{name}" for name in config.data_sums)]
@@ -70,7 +70,7 @@ def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
     ]
     facts["directories"] = {path: host.stat(host.realpath(path)) for path in directories(config)}
     facts["uid"], facts["gid"] = host.uid(config.owner), host.gid(config.group)
-    if tells_slurm(facts, config):
+    if configures_slurm(facts, config):
         text = host.read_text(node_checks.conf_path(cluster["settings"])) or ""
         facts["is_included"] = node_checks.INCLUDE in map(str.strip, text.splitlines())
         facts["reconfigure"] = slurm.argv("scontrol", "reconfigure")
@@ -78,14 +78,14 @@ def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
 
 
 def volume_path(host: Host) -> str | None:
-    """Where role nvme_raid0 has mounted the local disks; None without any."""
+    """Return the mount point of the local disks of role nvme_raid0; None if there are none."""
     record = host.read_json(RECORD_PATH)
     path = record.get("path") if isinstance(record, dict) else None
     return path if isinstance(path, str) and path else None
 
 
 def place_problem(host: Host, config: JobsConfig) -> str:
-    """Why other nodes would not see what is written to dir; empty where they would, or need not. Raises NodeError."""
+    """Return why other nodes would not see files in dir; empty if they would, or need not. Raises NodeError."""
     if not config.require_mount:
         shared_place.demand_answer(host, config.dir)
         return ""
@@ -93,13 +93,13 @@ def place_problem(host: Host, config: JobsConfig) -> str:
 
 
 def verify(facts: Facts, config: JobsConfig) -> list[Result]:
-    """No verdicts: whether a cluster can run the jobs decides the plan, and the jobs judge it themselves."""
+    """Return no verdicts: whether a cluster can run the jobs is up to the plan, and jobs have their own verdicts."""
     return []
 
 
 def tell(facts: Facts, config: JobsConfig) -> Told:
-    """How many scripts there are; ``mlcluster_slurm_jobs`` has the jobs that Slurm can be asked about, and the names of
-    those that a validation runs."""
+    """Return the number of scripts; ``mlcluster_slurm_jobs`` has the jobs to check with Slurm, and the names of those
+    that a validation runs."""
     cluster, jobs = facts["cluster"], facts["model"]["jobs"]
     named = [{"name": job["name"], "path": job["path"]} for job in jobs] if cluster["healthy"] else []
     shown: tuple[str, ...] = ()

@@ -51,7 +51,7 @@ def run_job(spec: Spec, host: Host, variables: t.Mapping[str, str], version: str
     except SignalError as exc:
         status = exc.status
     except JobError as exc:
-        work.say(str(exc), 2)
+        work.log(str(exc), 2)
         status = exc.status
     except BaseException:
         results.keep_status(result.EXIT_UNDETERMINABLE)
@@ -100,7 +100,7 @@ def run_part(spec: Spec, host: Host, variables: t.Mapping[str, str], part: t.Cal
     except SignalError as exc:
         return exc.status
     except JobError as exc:
-        work.say(str(exc), 2)
+        work.log(str(exc), 2)
         return exc.status
     finally:
         work.terminate()
@@ -124,7 +124,7 @@ def _run(work: LiveWork, kind: Kind) -> int:
     again = "requeue" in spec.sbatch and work.variables.get("SLURM_RESTART_COUNT", "0") not in ("", "0")
     line = work.kept.set_earlier_aside(again)
     if line:
-        work.say(line)
+        work.log(line)
     if kind.judge:
         work.kept.make()
     if kind.array:
@@ -135,7 +135,7 @@ def _run(work: LiveWork, kind: Kind) -> int:
         if not work.nodes:
             raise JobError(f"scontrol show hostnames {nodelist} printed no node: see that scontrol runs on this node")
     status = kind.run(work)
-    work.stop_if_told()
+    work.stop_if_signalled()
     return verdict(work) if status is None else status
 
 

@@ -87,7 +87,7 @@ def with_variables(variables: t.Mapping[str, str], container: Container | None =
 
 def without_no_plugin(variables: t.Mapping[str, str], container: Container | None) -> tuple[str, ...]:
     """Return the option of job-exec for a container whose image turns the plugins of NCCL off."""
-    # Any other value says what the plugin is called in the image, and is its own affair.
+    # Any other value is the plugin's name in the image and is kept.
     return () if container is None or "NCCL_NET_PLUGIN" in variables else ("--without", "NCCL_NET_PLUGIN=none")
 
 

@@ -238,7 +238,7 @@ class Training:
             except SignalError as exc:
                 return self._finish(exc.status, holder)
             except JobError as exc:
-                self.work.say(str(exc), 2)
+                self.work.log(str(exc), 2)
                 return self._finish(exc.status, holder)
             except BaseException:
                 self._finish(2, holder)
@@ -263,15 +263,15 @@ class Training:
         self.child = self.work.start(Step(training_command(self.work, per_node, resume, master, port)))
         while self.child.running:
             self._look()
-            self.work.stop_if_told()
+            self.work.stop_if_signalled()
             self.work.signals.wait(self._seconds(), [self._announced] if self._announced >= 0 else [])
         self._look()
         # One that came before the end of the training is known counts more than that end.
-        self.work.stop_if_told()
+        self.work.stop_if_signalled()
         status = self.ended_with = self.child.status
         self.note(f"training ended with {status}")
         self._remove_request()
-        self.work.stop_if_told()
+        self.work.stop_if_signalled()
         if status and self.signalled and self.restart < self.values["requeues"]:
             self._save()
             self._requeue()
@@ -286,7 +286,7 @@ class Training:
         try:
             return self._find()
         except OSError as exc:
-            self.work.say(f"{exc.filename} cannot be read ({exc.strerror}): its checkpoints are left alone", 2)
+            self.work.log(f"{exc.filename} cannot be read ({exc.strerror}): its checkpoints are kept", 2)
             return []
 
     # What may request a checkpoint
@@ -368,16 +368,16 @@ class Training:
     def _requeue(self) -> None:
         self.note("goes back into the queue")
         while True:
-            status, said = self.work.answer("scontrol", "requeue", self.work.number, stderr=subprocess.STDOUT)
+            status, errors = self.work.answer("scontrol", "requeue", self.work.number, stderr=subprocess.STDOUT)
             if not status:
                 return
-            self.note(f"is not in the queue: {' '.join(said.split())}")
-            if not _SILENT.search(said):
+            self.note(f"is not in the queue: {' '.join(errors.split())}")
+            if not _SILENT.search(errors):
                 return
             due = self.work.host.monotonic() + RETRY_SECONDS
             while self.work.host.monotonic() < due:
                 self.work.signals.wait(max(0.0, due - self.work.host.monotonic()))
-                self.work.stop_if_told()
+                self.work.stop_if_signalled()
 
     def _save(self) -> None:
         """Copy each complete checkpoint to S3 once, the newest first: what ends the job may leave time for no more.
@@ -407,10 +407,10 @@ class Training:
         return True
 
     def _finish(self, status: int, holder: Child) -> int:
-        """End what is at work, save, prune and keep the status; return it.
+        """End all running steps, save, prune and store the status; return it.
 
-        What the training ended with counts, also where the order to end comes after that, as it does with a requeue.
-        Told again to end, the job still saves first, for as long as Slurm leaves it.
+        The training's own status counts, even if the signal arrives after its end, as it does with a requeue. On
+        another signal the job still saves first, for as long as Slurm lets it.
         """
         work = self.work
         status = status if self.ended_with is None else self.ended_with
@@ -458,7 +458,7 @@ def held_directory(training: Training) -> t.Iterator[Child | None]:
         line = b""
         while not line.endswith(b"\n"):
             work.signals.wait(None, [ours_in])
-            work.stop_if_told()
+            work.stop_if_signalled()
             os.set_blocking(ours_in, False)
             with contextlib.suppress(BlockingIOError):
                 piece = os.read(ours_in, 1)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The verdict on several validation jobs together, from what Slurm and their own reports say. Pure."""
+"""The verdict on several validation jobs together, from Slurm's states and the jobs' own reports. Pure."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _COLUMNS = ("job", "id", "nodes", "state", "seconds", "verdict")
 def collect(
     runs: Sequence[Mapping[str, Any]], cluster: str = "", time: str = "", nodes: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """All runs judged together.
+    """Return the verdict on all runs together.
 
-    ``cluster``, ``time`` (ISO 8601) and ``nodes`` say of what and when this is: without them a report cannot tell it
-    from the validation of another cluster, or of years ago, and takes it for no proof.
+    ``cluster``, ``time`` (ISO 8601) and ``nodes`` identify the validation: without them a report cannot distinguish it
+    from one of another cluster, or of years ago, and does not accept it as a proof.
 
-    Each of ``runs`` has ``name``, ``job`` (as ``slurm_job`` returns it, None where it was not submitted), ``report``
-    (the text of report.json, None where there is none), ``message`` (what ``slurm_job`` said when it failed) and
-    ``since`` (ISO 8601: when it was submitted, None where that is not known; a report from before is of another job).
+    Each of ``runs`` has ``name``, ``job`` (as ``slurm_job`` returns it, None if it was not submitted), ``report``
+    (the text of report.json, None if it is missing), ``message`` (the error of ``slurm_job``) and ``since``
+    (ISO 8601: when it was submitted, None if unknown; an older report is of another job).
     Returns status, exit_code, jobs, lines (a table), problems, and bad_nodes (node to reason).
     """
     jobs = [_judge(run) for run in runs]
@@ -81,19 +81,19 @@ def _results(run: Mapping[str, Any], job: Mapping[str, Any]) -> list[result.Resu
     if not job:
         return [result.undeterminable("job.end", "not_submitted", message=message or f"{name} was not submitted")]
     state, code = job.get("state"), job.get("exit_code")
-    said = f"job {job.get('job_id')} is {state} with exit status {code}"
+    ending = f"job {job.get('job_id')} is {state} with exit status {code}"
     if state not in ("COMPLETED", "FAILED"):
         # Also where a report is there: what ended the job may have ended what it was to prove. That of a job which had
         # no node is of an earlier one of its number.
         own = [] if state == "CANCELLED" and not job.get("nodes") else _report(run)[0]
-        broken = result.failed("job.end", message or said, severity="monitor", expected="COMPLETED", found=state)
+        broken = result.failed("job.end", message or ending, severity="monitor", expected="COMPLETED", found=state)
         if state in ("PENDING", "RUNNING", "LOST", "CANCELLED", "UNKNOWN"):
-            broken = result.undeterminable("job.end", "not_ended", message=message or said)
+            broken = result.undeterminable("job.end", "not_ended", message=message or ending)
         return [broken, *own]
     own, problem = _report(run)
     if problem:
         last = (job.get("stderr_tail") or job.get("stdout_tail") or "").strip().splitlines()[-1:]
-        why = f"{said} and left {problem}" + (f"; it last wrote: {last[0][:300]}" if last else "")
+        why = f"{ending} and left {problem}" + (f"; it last wrote: {last[0][:300]}" if last else "")
         if code in (result.EXIT_OK, result.EXIT_UNDETERMINABLE, result.EXIT_USAGE):
             return [result.undeterminable("job.end", "no_report", message=why)]
         return [result.failed("job.end", why, severity="monitor", expected=0, found=code)]
@@ -103,7 +103,7 @@ def _results(run: Mapping[str, Any], job: Mapping[str, Any]) -> list[result.Resu
             result.undeterminable(
                 "job.end",
                 "contradiction",
-                message=f"{said}, and its report gives {result.exit_code(own)}: one of the two is not true",
+                message=f"{ending}, and its report gives {result.exit_code(own)}: one of the two is not true",
             ),
         ]
     return own

@@ -28,16 +28,16 @@ from .verify import REPORT
 # Seconds that a command of a drain may take.
 DRAIN_SECONDS = 20.0
 
-Say = t.Callable[[str], None]
+Progress = t.Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What a validation is asked for.
+    """Options of a validation.
 
-    ``directory`` is that of the role, ``names`` the jobs in their order (empty: all that have a verdict). ``nodes`` is
-    a number, ``all`` (of the partition) or empty (what each job says); ``nodelist`` are these very nodes. ``timeout``
-    is in seconds, for each job; ``undrain`` names nodes to resume first.
+    ``directory`` is the role's directory, ``names`` the jobs in order (empty: all that have a verdict). ``nodes`` is
+    a number, ``all`` (of the partition) or empty (as each job is set); ``nodelist`` is an explicit list of nodes.
+    ``timeout`` is in seconds, for each job; ``undrain`` names nodes to resume first.
     """
 
     directory: str
@@ -53,7 +53,7 @@ class Options:
 
 @dataclasses.dataclass
 class Run:
-    """A job of the validation: its submission, and what became of it."""
+    """A job of the validation: its submission and its end."""
 
     spec: Spec
     request: slurm_job.Request
@@ -66,12 +66,12 @@ class Run:
 
     @property
     def asked(self) -> slurm_request.Options:
-        """The options of sbatch that count: those given outweigh those of the script."""
+        """Return the effective options of sbatch: given options take precedence over those of the script."""
         return {**slurm_request.directives(self.script or ""), **self.request.options}
 
 
 def find_jobs(host: Host, directory: str, names: t.Sequence[str] = ()) -> tuple[list[Spec], list[str]]:
-    """Return the jobs of a validation, and a message for each name that is none."""
+    """Return the jobs of a validation, and a message for each name that is not a job."""
     split = map(posixpath.splitext, host.listdir(directory))
     there = sorted({name for name, end in split if end in (".json", ".sbatch")})
     specs, problems = [], []
@@ -79,7 +79,7 @@ def find_jobs(host: Host, directory: str, names: t.Sequence[str] = ()) -> tuple[
         path = posixpath.join(directory, f"{name}.json")
         document = host.read_json(path) if NAME.fullmatch(name) else None
         if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-            # Left out, such a job would not be missed in the verdict.
+            # The verdict would not show that such a job is missing.
             if not names and JOB_MARK in (host.read_text(posixpath.join(directory, f"{name}.sbatch")) or ""):
                 problems.append(f"{path} is not what {name}.sbatch needs, and that job would not be judged: {RENDER}")
             if names:
@@ -103,11 +103,11 @@ def find_jobs(host: Host, directory: str, names: t.Sequence[str] = ()) -> tuple[
 
 
 def node_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
-    """Return a message for each node that Slurm does not know, or that is not to be resumed."""
+    """Return a message for each node that is unknown to Slurm, or that must not be resumed."""
     reasons = {node["name"]: node["reason"] or "" for node in facts["nodes"]}
     return [f"Slurm knows no node {name}: name one that sinfo shows" for name in options.nodelist
             if name not in reasons] + [
-        f"{name} is not drained by mlcluster and is left as it is: whoever drained it has to resume it"
+        f"{name} is not drained by mlcluster and is left as it is: the user who drained it has to resume it"
         for name in options.undrain if not reasons.get(name, "").startswith(MARK)
     ]  # fmt: skip
 
@@ -115,7 +115,7 @@ def node_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
 def sbatch_options(
     options: Options, stated: slurm_request.Options, facts: t.Mapping[str, t.Any]
 ) -> dict[str, t.Optional[str]]:
-    """Return what sbatch is given beside a script that states ``stated``."""
+    """Return the options for sbatch in addition to those of the script (``stated``)."""
     given: dict[str, t.Optional[str]] = {"partition": options.partition} if options.partition else {}
     if options.nodelist:
         return {**given, "nodes": str(len(options.nodelist)), "nodelist": ",".join(options.nodelist)}
@@ -126,16 +126,16 @@ def sbatch_options(
 
 
 class Validation:
-    """One run of it; ``say`` takes each line of progress, ``changed`` says whether anything was done."""
+    """One run of a validation; ``progress`` receives each line of progress, ``changed`` is true once it has acted."""
 
-    def __init__(self, slurm: Slurm, options: Options, say: Say) -> None:
-        self.slurm, self.options, self.say = slurm, options, say
+    def __init__(self, slurm: Slurm, options: Options, progress: Progress) -> None:
+        self.slurm, self.options, self.progress = slurm, options, progress
         self.changed = False
         self.facts: dict[str, t.Any] = {}
         self.runs: list[Run] = []
 
     def prepare(self) -> None:
-        """Look for everything that is wrong before anything is done. Raises ``NotSubmittedError``, or ``NodeError``."""
+        """Check everything before the first change. Raises ``NotSubmittedError``, or ``NodeError``."""
         self.facts = survey(self.slurm)
         if not self.facts["healthy"]:
             raise NodeError("; ".join(self.facts["problems"]) + ": run this on a node that submits jobs")
@@ -148,7 +148,7 @@ class Validation:
                 problems += self._prepare(spec)
             except NodeError as exc:
                 problems.append(f"job {spec.name}: {exc}")
-        # A job that is there already is only followed: what has become of nodes since then is no reason not to.
+        # A job that exists already is only followed: the present state of the nodes does not matter to it.
         asked = {run.spec.name: run.asked for run in self.runs if run.taken is None}
         problems += waits(asked, self.facts, self.options.undrain)
         if problems:
@@ -156,13 +156,13 @@ class Validation:
 
     def _prepare(self, spec: Spec) -> list[str]:
         stated = slurm_request.directives(self.slurm.host.read_text(spec.script) or "")
-        wish = slurm_job.Request(
+        wanted = slurm_job.Request(
             script=spec.script,
             options=sbatch_options(self.options, stated, self.facts),
             unique=True,
             exit_file=spec.exit_file,
         )
-        request, text = slurm_job.prepare(self.slurm, wish)
+        request, text = slurm_job.prepare(self.slurm, wanted)
         run = Run(spec, request, text)
         if text is not None:
             run.taken = slurm_job.find(self.slurm, request)
@@ -174,40 +174,40 @@ class Validation:
         return []
 
     def foretell(self) -> None:
-        """Say what would be submitted, with Slurm's forecast."""
+        """Report what would be submitted, with Slurm's forecast."""
         for run in self.runs:
             if run.taken is not None:
-                self.say(f"{run.spec.name}: job {run.taken} is there already, and would be followed")
+                self.progress(f"{run.spec.name}: job {run.taken} is there already, and would be followed")
                 continue
             words = slurm_request.argv(run.request.script, run.request.options, run.request.arguments)
             try:
                 forecast = slurm_job.test_only(self.slurm, run.request)
             except NodeError as exc:
                 forecast = str(exc)
-            self.say(f"{run.spec.name}: sbatch {' '.join(words)}: {forecast}")
+            self.progress(f"{run.spec.name}: sbatch {' '.join(words)}: {forecast}")
 
     def submit(self) -> None:
-        """Resume the nodes that are to be, and submit what is not there already."""
+        """Resume the requested nodes, and submit each job that does not exist already."""
         for name in self.options.undrain:
             drain.update(self.slurm, name, DRAIN_SECONDS, "State=RESUME")
             self.changed = True
         for run in self.runs:
             since = self.slurm.host.now()
             try:
-                number, submitted = slurm_job.submit_once(self.slurm, run.request, self.say)
+                number, submitted = slurm_job.submit_once(self.slurm, run.request, self.progress)
             except NodeError as exc:
-                # That Slurm does not take it is part of the verdict.
+                # A rejection by Slurm is part of the verdict.
                 run.message = str(exc)
-                self.say(f"{run.spec.name}: {exc}")
+                self.progress(f"{run.spec.name}: {exc}")
                 continue
             self.changed = self.changed or submitted
             run.since = since if submitted else None
             run.entry = Entry(run.spec.name, number, run.request.exit_file)
 
     def follow(self) -> None:
-        """Follow each job to its end, or to the end of its time, when it is cancelled."""
+        """Follow each job to its end, or cancel it when its time is over."""
         entries = [run.entry for run in self.runs if run.entry]
-        follow(self.slurm, entries, self.say, self.options.timeout, cancel_on_timeout=True)
+        follow(self.slurm, entries, self.progress, self.options.timeout, cancel_on_timeout=True)
 
     def judge(self) -> dict[str, t.Any]:
         """Return the verdict on all jobs together, ``mlcluster.validation/1``."""
@@ -224,7 +224,7 @@ class Validation:
         return collect(runs, self.options.cluster, self.slurm.host.now(), self.options.nodelist)
 
     def _report(self, entry: Entry) -> t.Optional[str]:
-        """Return the report of a job; None for what another user has put under its name, where all may write."""
+        """Return the report of a job; None if another user owns it, since all users may write there."""
         directory = posixpath.join(self.options.directory, "results", f"{entry.name}-{entry.job_id}")
         info = self.slurm.host.stat(directory)
         if not info or not info["is_dir"] or info["uid"] != self.slurm.host.own_uid():
@@ -232,27 +232,27 @@ class Validation:
         return self.slurm.host.read_text(posixpath.join(directory, REPORT))
 
     def drain(self, verdict: t.Mapping[str, t.Any]) -> list[str]:
-        """Drain the nodes that failures single out; return a message for each that could not be."""
+        """Drain the nodes that failures single out; return a message for each node that could not be drained."""
         failed = []
         for node, reason in verdict["bad_nodes"].items():
             try:
                 state = drain.state_of(self.slurm, node, DRAIN_SECONDS)
                 theirs = state["reason"] or ""
                 if "DRAIN" in state["flags"] and theirs and not theirs.startswith(MARK):
-                    self.say(
+                    self.progress(
                         f"{node} was left alone, for it is drained already and the reason is not of mlcluster: {theirs}"
                     )
                     continue
                 drain.update(self.slurm, node, DRAIN_SECONDS, "State=DRAIN", f"Reason={reason}")
                 self.changed = True
-                self.say(f"drained {node}: {reason}")
+                self.progress(f"drained {node}: {reason}")
             except NodeError as exc:
                 failed.append(f"{node} was to be drained and scontrol would not ({exc})")
         return failed
 
     @property
     def file(self) -> str:
-        """Where the verdict is kept."""
+        """Return the path of the stored verdict."""
         first = next((run.entry.job_id for run in self.runs if run.entry), "none")
         return posixpath.join(self.options.directory, "results", f"validation-{first}.json")
 

@@ -19,7 +19,7 @@ from ..verdict import result
 from ..verdict.evidence import is_number
 from .job import Job
 
-# fio's JSON has one of these for each direction; which figure says something depends on the sort of run.
+# fio's JSON has one of these for each direction; the meaningful figure depends on the type of run.
 MEASURES = {"write": ("write", "bw_bytes"), "read": ("read", "bw_bytes"), "randread": ("read", "iops")}
 # Fewer have no middle that one of them could stand out from.
 LEAST_FOR_MEDIAN = 3
@@ -71,7 +71,7 @@ def _other_time(text: str, started: float | None, now: float | None) -> str:
     """Return why a report of this time is not of a job that began then and is judged now; empty where it is."""
     made = result.moment(text)
     if started is None:
-        return "cannot be told from one of an earlier job: render the script again with the role slurm_jobs"
+        return "may be of an earlier job: render the script again with the role slurm_jobs"
     if made is None or now is None or not started - SKEW <= made.timestamp() <= now + SKEW:
         return (
             f"is of {text}, which is not within the time of this job; compare the node's clock, and run the job again"
@@ -88,7 +88,7 @@ def _read_report(host: Host, path: str) -> result.Report | None:
 
 
 def fio_figure(text: str | None, mode: str) -> float | str:
-    """Return the figure of a run of fio (bytes/s, or operations/s for random reads), or why there is none.
+    """Return the figure of a run of fio (bytes/s, or operations/s for random reads), or the error.
 
     JSON of fio may hold NaN or Infinity: the figure is then not finite.
     """
@@ -205,7 +205,7 @@ def _against_median(
 
 
 def ior_figures(text: str | None) -> Figures:
-    """MiB/s by operation (write, read) from IOR's JSON summary; empty where it is none."""
+    """Return MiB/s by operation (write, read) from IOR's JSON summary; empty if it is not valid."""
     try:
         found: dict[str, list[float]] = {}
         for entry in json.loads(text or "")["summary"]:
@@ -244,7 +244,7 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int) -> list[r
                     "no_figure",
                     found=round(figure, 1),
                     unit="MiB/s",
-                    message=f"{figure:.0f} MiB/s, and it is not said how much it should be",
+                    message=f"{figure:.0f} MiB/s, and no expected value is set",
                     hint=f"Set least_{operation}_mib to what this file system is provisioned for",
                 )
             )

@@ -18,7 +18,7 @@ from .step import Step, each_node
 
 
 class JobError(Exception):
-    """The job cannot do its work. The text says what was found and what to do next; ``status`` is its exit status."""
+    """The job cannot run. The message states what was found and what to do next; ``status`` is its exit status."""
 
     def __init__(self, text: str, status: int = 2) -> None:
         super().__init__(text)
@@ -34,8 +34,8 @@ class SignalError(Exception):
 
 
 class Work(abc.ABC):
-    """A job at work. ``number`` is that of Slurm (JOB_TASK in an array), ``nodes`` are in Slurm's order, ``results`` is
-    its directory of results, ``unique`` a name that no other job and no other start of this one has.
+    """A running job. ``number`` is Slurm's (JOB_TASK in an array), ``nodes`` are in Slurm's order, ``results`` is its
+    directory of results, ``unique`` a name that no other job and no other start of this one has.
     """
 
     # Whether steps are only shown, and no file comes of them.
@@ -91,7 +91,7 @@ class Work(abc.ABC):
         """Remove a file among the results."""
 
     def note(self, text: str) -> None:  # noqa: B027
-        """Say what is not a step, where steps are only shown."""
+        """Print what is not a step, in a dry run."""
 
     def read(self, name: str) -> str:
         """Return the text of a file among the results, an empty string where it cannot be read."""

@@ -21,7 +21,7 @@ from ..work import Work
 
 
 def run(work: Work) -> None:
-    """Note the place of each task in its container, then compare each container with what its host says outside."""
+    """Note the place of each task in its container, then compare each container with its host."""
     tasks, mlcluster = work.spec.tasks, work.spec.mlcluster
     inside = container_options(work.spec.container)
     launch = srun(ntasks=len(work.nodes) * tasks, ntasks_per_node=tasks, mpi="none")

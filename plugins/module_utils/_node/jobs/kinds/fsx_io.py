@@ -40,7 +40,7 @@ def run(work: Work) -> None:
     memory = int(found.group(1)) * 1024
     # Whole transfers of 1 MiB, together more than the memory of a node.
     block = memory * values["memory_percent"] // 100 // spec.tasks // MIB + 1
-    # A name that nobody else has, so that it may be removed without a look at whose it is.
+    # A unique name, so that it may be removed without checking the owner.
     place = posixpath.join(values["directory"], f"mlcluster-io-{work.unique}")
     launch = srun(ntasks=len(work.nodes) * spec.tasks, ntasks_per_node=spec.tasks, mpi=spec.mpi, kill_on_bad_exit=1)
     # These are terabytes that somebody pays for.
@@ -80,7 +80,7 @@ def judge_fsx_io(job: Job, host: Host) -> list[result.Result]:
     striped = (
         result.passed("io.stripes", stripes.strip()[:2000], message="see stripes.txt")
         if stripes and stripes.strip()
-        else result.not_applicable("io.stripes", "no_lustre", message="lfs says nothing of the directory")
+        else result.not_applicable("io.stripes", "no_lustre", message="lfs reported nothing for the directory")
     )
     return [
         *io.judge_ior(figures, least, ran["ior"]),

@@ -23,7 +23,7 @@ def run(work: Work) -> None:
 
 
 def judge_gpu_efa(job: Job, host: Host) -> list[result.Result]:
-    """What each node says of its GPUs, EFA and the rest, under its name."""
+    """Return the verdicts of each node on its GPUs, EFA and other parts, under its name."""
     return io.node_reports(job, host, "node")
 
 

@@ -36,13 +36,13 @@ def run(work: Work) -> None:
     for at, directory in enumerate(work.spec.values["directories"]):
         if work.run(*everywhere, "test", "-d", directory, "-a", "-w", directory):
             raise JobError(f"{directory} is not {ABSENT}")
-        # A name that nobody else has, so that it may be removed without a look at whose it is.
+        # A unique name, so that it may be removed without checking the owner.
         place = posixpath.join(directory, f"mlcluster-fio-{work.unique}")
         work.on_each_node(str(at), place)
 
 
 def measure(work: Work, words: t.Sequence[str]) -> int:
-    """Run fio in a directory of this node, and take it away: a job that is told to end can start nothing on a node."""
+    """Run fio in a directory of this node, then remove it: a job that is being ended cannot start a step for that."""
     (at, place), values, status = words, work.spec.values, 0
     with work.place(place, "set slurm_jobs_local_dir to a directory that you may write to"):
         for mode in io.MEASURES:

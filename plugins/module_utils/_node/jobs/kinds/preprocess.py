@@ -99,7 +99,7 @@ KIND = Kind(
     "see [Preprocessing](#preprocessing)",
     run=run,
     submit=submit,
-    unjudged="its exit status and the manifest of the shards say whether it is done",
+    unjudged="its exit status and the manifest of the shards show whether it is done",
     nodes=1,
     tasks="one",
     minutes=240,

@@ -70,7 +70,7 @@ KIND = Kind(
     "A training that stops before its time ends, is requeued, and resumes",
     "see [Training](#training)",
     run=run,
-    unjudged="its exit status says whether it ended, and its checkpoints how far it came",
+    unjudged="its exit status shows whether it ended, and its checkpoints how far it came",
     minutes=1440,
     use="host",
     debug="WARN",

@@ -40,7 +40,7 @@ ALL = ["Prolog", "Epilog", "TaskProlog", "HealthCheckProgram"]
     ],
 )
 def test_what_slurm_is_reported_and_what_it_runs_already(settings, containers, given, due, taken, in_use):
-    told = checks.told(checks.wanted(given), settings, containers)
+    told = checks.slurm_state(checks.wanted(given), settings, containers)
     assert (list(told.due), list(told.taken), list(told.in_use)) == (due, taken, in_use)
 
 

@@ -27,7 +27,7 @@ def asked(**fields):
     ("runs", "accused"),
     [
         ([(("a", "b"), "pass"), (("b", "c"), "pass")], {}),
-        # One pair that fails accuses nobody.
+        # One failing pair accuses no node.
         ([(("a", "b"), "fail"), (("c", "d"), "pass")], None),
         ([(("a", "b"), "fail"), (("b", "c"), "pass")], {"a"}),
         ([(("a", "b"), "fail"), (("b", "c"), "fail"), (("c", "d"), "pass"), (("d", "a"), "pass")], {"b"}),

@@ -239,7 +239,7 @@ def test_slurm_of_role_is_passed_to_each_command():
 @pytest.mark.parametrize("word", ["a b", "$(id)", "`id`", "'; id; '", 'a"b', "-x"])
 def test_word_of_settings_stays_one_word(word):
     (prolog, *_others) = files.check_files(checks.wanted({"health_options": [word]}))
-    line = prolog.text.partition("said=$(")[2].rpartition(" --fail-open")[0]
+    line = prolog.text.partition("output=$(")[2].rpartition(" --fail-open")[0]
     assert shlex.split(line)[-1] == word
 
 
@@ -252,7 +252,7 @@ def test_mark_says_what_tool_was_built_with():
 @pytest.mark.parametrize("containers", [0, 1])
 def test_file_for_slurm_conf_has_what_is_due(containers):
     wanted = checks.wanted({"interval": "60"})
-    entry = files.slurm_file(wanted, {"SLURM_CONF": "/x/slurm.conf"}, checks.told(wanted, {}, containers))
+    entry = files.slurm_file(wanted, {"SLURM_CONF": "/x/slurm.conf"}, checks.slurm_state(wanted, {}, containers))
     names = [line.partition("=")[0] for line in entry.text.splitlines()[1:]]
     task = [] if containers else ["TaskProlog"]
     hooks = ["Prolog", "Epilog", *task, "HealthCheckProgram"]

@@ -46,7 +46,7 @@ def test_every_path_is_mounted_once(paths, configured, expected):
 
 
 HIDES = "{} is {}, and with {} in container_mounts that is {} inside of the container: mount it under its own path, or "
-LOCKS = "checkpoints is /fsx/checkpoints/llama, and {} in container_mounts lets nobody write there: leave ro out"
+LOCKS = "checkpoints is /fsx/checkpoints/llama, and {} in container_mounts is read-only: leave ro out"
 REFUSED = {
     "/data:/fsx": (
         SAVED,

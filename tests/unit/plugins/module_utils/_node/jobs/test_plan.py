@@ -209,7 +209,7 @@ def test_slurm_that_has_not_read_its_configuration_reads_it(host: JobsHost) -> N
 def test_container_of_pyxis_is_why_there_is_no_task_prolog(host: JobsHost) -> None:
     host.cluster["container_options"] = 1
     plan = plan_of(host, node_checks="slurm")
-    assert plan.notes[0].startswith("Slurm is not told of /etc/mlcluster/slurm/task_prolog")
+    assert plan.notes[0].startswith("Slurm is not configured to run /etc/mlcluster/slurm/task_prolog")
     conf = next(entry for entry in plan.files if entry.name == "mlcluster_checks.conf")
     assert "TaskProlog" not in conf.text
 

@@ -34,7 +34,7 @@ def plan(tmp_path, monkeypatch):
         if wrong.get(request.options["job-name"]) == "test":
             raise SlurmError("sbatch does not take it", "no such account", "change it")
 
-    def submit(slurm, request, say):
+    def submit(slurm, request, progress):
         name = request.options["job-name"]
         if wrong.get(name) == "submit":
             raise SlurmError("sbatch does not take it", "closed", "wait")
@@ -109,7 +109,7 @@ def test_one_that_slurm_refuses_keeps_no_other_back(plan):
 
 
 def test_ends_without_success_are_reported(plan, monkeypatch):
-    def follow(slurm, entries, say, timeout):
+    def follow(slurm, entries, progress, timeout):
         assert timeout == 60
         for entry in entries:
             code = 3 if entry.name == "small" else 0

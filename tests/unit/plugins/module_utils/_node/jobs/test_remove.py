@@ -26,7 +26,7 @@ def host(monkeypatch):
     found = JobsHost()
     monkeypatch.setattr(remove, "survey", found.survey)
     jobs = Role(jobs=[{"name": "smoke", "kind": "node_smoke"}], dir="/fsx/jobs").jobs
-    state = node_checks.told(CHECKS, found.cluster["settings"], 0)
+    state = node_checks.slurm_state(CHECKS, found.cluster["settings"], 0)
     own = files.slurm_file(CHECKS, found.cluster["settings"], state)
     for entry in (*files.job_files(jobs), *files.check_files(CHECKS), own):
         found.texts[entry.path] = entry.text
@@ -44,7 +44,7 @@ def tell(host, changes=True):
     def rewrite(path, text):
         written[path] = host.texts[path] = text
 
-    changed = remove.tell_slurm(host, Slurm(host), CHECKS, rewrite if changes else None)
+    changed = remove.deregister_checks(host, Slurm(host), CHECKS, rewrite if changes else None)
     return changed, written
 
 

@@ -79,13 +79,13 @@ class Cluster:
     def name(request):
         return request.options["job-name"]
 
-    def submit(self, slurm, request, say):
+    def submit(self, slurm, request, progress):
         if self.name(request) in self.refused:
             raise SlurmError("sbatch does not take it", "closed", "wait")
         self.calls.append(("submit", self.name(request), request.options.get("nodes")))
         return len(self.calls) + 10, True
 
-    def follow(self, slurm, entries, say, timeout, cancel_on_timeout):
+    def follow(self, slurm, entries, progress, timeout, cancel_on_timeout):
         self.calls.append(("follow", timeout, cancel_on_timeout))
         for entry in entries:
             entry.over, entry.job = (
@@ -227,7 +227,7 @@ def test_jobs_run_are_judged_and_kept(validate, cluster, place):
 
 @pytest.mark.parametrize(("is_ours", "status"), [(True, "undeterminable"), (False, "pass")])
 def test_report_of_earlier_job_of_number_is_none(validate, cluster, place, monkeypatch, is_ours, status):
-    monkeypatch.setattr(validation_run.slurm_job, "submit_once", lambda slurm, request, say: (11, is_ours))
+    monkeypatch.setattr(validation_run.slurm_job, "submit_once", lambda slurm, request, progress: (11, is_ours))
     ran = validate("smoke")
     ran.submit()
     ran.follow()
