@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What NVIDIA's DCGM counts on each GPU, where its host engine or its exporter runs; it is never started for this.
+"""Counters of NVIDIA's DCGM for each GPU, if its host engine or its exporter is running; it is never started for this.
 
 Sources: field numbers and names of DCGM's header dcgm_fields.h (two also by their newer names); the table of
-``dcgmi dmon`` and the text of dcgm-exporter as NVIDIA's documentation shows them.
+``dcgmi dmon`` and the output of dcgm-exporter as shown in NVIDIA's documentation.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ SECONDS = 20
 # Default port of dcgm-exporter.
 EXPORTER_PORT = 9400
 ENGINE = "nv-hostengine"
-# DCGM's words for "no value": N/A, DCGM_INT32_BLANK and the three above it, and their 64-bit twins (dcgm_structs.h).
+# DCGM's notations of "no value": N/A, DCGM_INT32_BLANK and the three above it, and their 64-bit twins (dcgm_structs.h).
 _NO_VALUE = ("N/A", *(str(blank + more) for blank in (0x7FFFFFF0, 0x7FFFFFFFFFFFFFF0) for more in range(4)))
-# Where the GPU knows no such thing, as older ones know no replaced rows, all of a node have no value.
+# Fields that a GPU model may not support, such as row remapping; then no GPU of the node has a value.
 _MAY_LACK = ("remap_failure", "remap_pending", "temperature")
 _ROW = re.compile(r"GPU\s+(\d+)\s+(.*)")
 _SAMPLE = re.compile(r"(DCGM_FI_\w+)\{([^{}]*)\}\s+(\S+)")
@@ -36,7 +36,7 @@ _SAMPLE = re.compile(r"(DCGM_FI_\w+)\{([^{}]*)\}\s+(\S+)")
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """number and names are DCGM's; the verdict on it is dcgm.NAME, its figures are in unit."""
+    """A field with its number and names in DCGM; its verdict is dcgm.NAME, its figures are in ``unit``."""
 
     name: str
     number: int
@@ -62,34 +62,35 @@ FIELDS = (
     Field("remap_failure", 395, ("DCGM_FI_DEV_ROW_REMAP_FAILURE",), "GPUs"),
     Field("remap_pending", 396, ("DCGM_FI_DEV_ROW_REMAP_PENDING",), "GPUs"),
 )
-# Any figure but 0 is a failure: severity, what it means, what to do (NVIDIA GPU Memory Error Management).
+# Any figure but 0 is a failure: severity, meaning, remedy (NVIDIA GPU Memory Error Management).
 _ZERO = {
     "ecc_uncorrected": ("reset", "memory errors that could not be corrected", "reset the GPU once no job runs"),
     "remap_failure": ("isolate", "a memory row could not be replaced", "replace the instance"),
     "remap_pending": ("reset", "a memory row is replaced at the next reset", "reset the GPU once no job runs"),
 }
-# The word that stands for each GPU, by field.
+# The printed value of each GPU, by field.
 Words = dict[str, dict[str, str]]
 GPUS = "/proc/driver/nvidia/gpus"
 
 
 def check_dcgm(host: Host, allowed_xids: t.Collection[int] = (), most_celsius: float | None = None) -> list[Result]:
-    """A verdict dcgm.NAME for each of ``FIELDS`` that is given for a GPU, found being {gpuN: figure}; dcgm.fields
-    where none is, or where GPUs of the node are missing.
+    """Return dcgm.NAME for each of ``FIELDS`` with a value, {gpuN: figure} in ``found``.
 
-    most_celsius: what a GPU may have; without it temperatures are told and not judged, as are all other figures for
-    which nobody publishes a bound.
+    Returns dcgm.fields if no field has a value, or if GPUs of the node are missing.
+
+    most_celsius: the highest temperature of a GPU. Without it temperatures are reported without a judgement, as are all
+    figures for which no limit is published.
     """
     words, named, problem = _look(host)
     if words is None:
         return [not_applicable("dcgm.fields", problem, source=SOURCE)]
     if not any(is_number(figure(word)) for given in words.values() for word in given.values()):
-        return [undeterminable("dcgm.fields", problem or "DCGM told no figure of any GPU", source=SOURCE)]
+        return [undeterminable("dcgm.fields", problem or "DCGM reported no figure for any GPU", source=SOURCE)]
     gpus = sorted(named, key=lambda gpu: (len(gpu), gpu))
     there = len(host.listdir(GPUS))
     verdicts = []
     if there > len(gpus):
-        text = f"DCGM tells of {len(gpus)} GPUs, and the driver has {there}"
+        text = f"DCGM reports {len(gpus)} GPUs, and the driver has {there}"
         verdicts.append(undeterminable("dcgm.fields", text, expected=there, found=len(gpus), source=SOURCE))
     for field in FIELDS:
         if words[field.name]:
@@ -98,18 +99,18 @@ def check_dcgm(host: Host, allowed_xids: t.Collection[int] = (), most_celsius: f
 
 
 def _look(host: Host) -> tuple[Words | None, set[str], str]:
-    """{field: {gpuN: word}}, the GPUs that DCGM names, and why there is none; None where no DCGM runs here."""
+    """Return {field: {gpuN: word}} (None without DCGM), the GPUs that DCGM lists, and why there is no value."""
     program = host.which("dcgmi")
     if program and _runs(host, ENGINE):
         numbers = ",".join(str(field.number) for field in FIELDS)
-        told, problem = ask(host, [program, "dmon", "-e", numbers, "-c", "1"], SECONDS)
-        return *parse_dmon("" if problem else told), problem or ""
+        output, problem = ask(host, [program, "dmon", "-e", numbers, "-c", "1"], SECONDS)
+        return *parse_dmon("" if problem else output), problem or ""
     if _listens(host, EXPORTER_PORT):
-        # The page is of this machine: no proxy is asked for it.
+        # The page is local, so no proxy is used.
         argv = ["curl", "--silent", "--show-error", "--fail", "--noproxy", "*", "--max-time", "5"]
-        told, problem = ask(host, [*argv, f"http://127.0.0.1:{EXPORTER_PORT}/metrics"], SECONDS)
-        return *parse_exporter("" if problem else told), problem or ""
-    what = f"dcgmi is installed and {ENGINE} does not run" if program else "DCGM is not installed"
+        output, problem = ask(host, [*argv, f"http://127.0.0.1:{EXPORTER_PORT}/metrics"], SECONDS)
+        return *parse_exporter("" if problem else output), problem or ""
+    what = f"dcgmi is installed and {ENGINE} is not running" if program else "DCGM is not installed"
     return None, set(), f"{what}, and nothing listens on port {EXPORTER_PORT}"
 
 
@@ -120,16 +121,16 @@ def _runs(host: Host, name: str) -> bool:
 
 
 def _listens(host: Host, port: int) -> bool:
-    """Whether a process listens on a TCP port: state 0A in the tables of the kernel."""
+    """Return whether a process listens on a TCP port: state 0A in the kernel's tables."""
     tables = [host.read_text(f"/proc/net/{name}") or "" for name in ("tcp", "tcp6")]
     return any(re.search(rf"^\s*\d+: [0-9A-F]+:{port:04X} \S+ 0A ", table, re.MULTILINE) for table in tables)
 
 
 def parse_dmon(text: str) -> tuple[Words, set[str]]:
-    """The table of dcgmi dmon for ``FIELDS`` in their order: a line "GPU 0" with a word for each; and its GPUs.
+    """Parse the table of dcgmi dmon: lines "GPU 0" with one word for each of ``FIELDS``; return the words and the GPUs.
 
-    Columns go by their place, for their headings differ between releases; of a line with other than one word for each
-    field only the GPU counts, since no word of it can be told from another.
+    Columns are identified by position, as their headings differ between releases. Of a line with another number of
+    words only the GPU is used, since its words cannot be assigned to fields.
     """
     found: Words = {field.name: {} for field in FIELDS}
     gpus = set()
@@ -146,7 +147,7 @@ def parse_dmon(text: str) -> tuple[Words, set[str]]:
 
 
 def parse_exporter(text: str) -> tuple[Words, set[str]]:
-    """What dcgm-exporter serves: NAME{gpu="0",...} word; and its GPUs. Of the parts of a GPU (MIG) the worst counts."""
+    """Parse the samples of dcgm-exporter, NAME{gpu="0",...} word; for the parts of a GPU (MIG) the worst counts."""
     names = {name: field.name for field in FIELDS for name in field.names}
     found: Words = {field.name: {} for field in FIELDS}
     gpus = set()
@@ -161,7 +162,7 @@ def parse_exporter(text: str) -> tuple[Words, set[str]]:
 
 
 def figure(word: str | None) -> float | None:
-    """Return the figure that a word is; None for one that is none, or none that DCGM could have read."""
+    """Return a word as a figure; None if it is not a number, or not one that DCGM can have measured."""
     try:
         value = float(word) if word is not None and word not in _NO_VALUE else -1.0
     except ValueError:
@@ -170,7 +171,7 @@ def figure(word: str | None) -> float | None:
 
 
 def _keep(words: dict[str, str], gpu: str, word: str) -> None:
-    """Remember a word; of several for one GPU one without a figure, or that of the largest."""
+    """Store a word; of several for one GPU, the one without a figure, else the largest."""
     before = words.get(f"gpu{gpu}")
     known, new = figure(before), figure(word)
     if before is None or (known is not None and (new is None or new > known)):
@@ -204,9 +205,9 @@ def _judge(
             if (figures)
             else ""
         )
-        told = f"{span} {field.unit} on {len(figures)} GPUs; nothing says what it should be"
+        values = f"{span} {field.unit} on {len(figures)} GPUs; no limit is known"
         fields.pop("hint", None)
-        return not_applicable(check, told if figures else "DCGM has no value of it", found=figures, **fields)
+        return not_applicable(check, values if figures else "DCGM has no value of it", found=figures, **fields)
     raw = {gpu: {"figure": words[gpu]} for gpu in gpus if gpu in words}
     subjects = [Subject({"figure": figures.get(gpu)}, gpu, raw.get(gpu, {})) for gpu in gpus]
     verdict = decide(check, [evidence], subjects, figures, **fields)
@@ -225,22 +226,22 @@ def _xid(
     allowed: t.Collection[int],
     fields: dict[str, t.Any],
 ) -> Result:
-    """The last Xid of each GPU since DCGM runs, by NVIDIA's catalog; one that a site allows does not count.
+    """Return the verdict on the last Xid of each GPU since DCGM started, by NVIDIA's catalog, without allowed Xids.
 
-    A GPU that never had one may have no value.
+    A GPU that never had an Xid may have no value.
     """
     known = {gpu: xid_catalog.classify(int(value)) for gpu, value in figures.items() if value}
     bad = [gpu for gpu, xid in known.items() if xid["severity"] != "none" and xid["code"] not in allowed]
     if bad:
         worst = known[max(bad, key=lambda gpu: SEVERITIES.index(known[gpu]["severity"]))]
-        told = "; ".join(f"{gpu} last reported Xid {known[gpu]['code']}" for gpu in bad)
+        message = "; ".join(f"{gpu} last reported Xid {known[gpu]['code']}" for gpu in bad)
         more = {**fields, "found": dict(figures), "hint": worst["action"], "scope": _scope(bad)}
-        return failed(check, told, severity=worst["severity"], **more)
-    silent = [
-        f"{gpu} reads '{words[gpu]}'" if gpu in words else f"not told of {gpu}"
+        return failed(check, message, severity=worst["severity"], **more)
+    unreadable = [
+        f"{gpu} reads '{words[gpu]}'" if gpu in words else f"no value of {gpu}"
         for gpu in gpus
         if (gpu not in words or words[gpu] not in _NO_VALUE) and not float(figures.get(gpu, 0.5)).is_integer()
     ]
-    if silent or not figures:
-        return undeterminable(check, "; ".join(silent) or "no GPU has a value of it", found=dict(figures), **fields)
+    if unreadable or not figures:
+        return undeterminable(check, "; ".join(unreadable) or "no GPU has a value of it", found=dict(figures), **fields)
     return passed(check, dict(figures), **fields)

@@ -2,13 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a site expects of its nodes, as data: for all of them, and over that for instance types.
+"""A site's expectations of its nodes, as data: for all nodes, overridden for instance types.
 
     {"versions": {"driver": ">=580.95", "kernel": "6.8.0-*"}, "mounts": ["/fsx"], "allowed_xids": [13],
      "types": {"p5*": {"gpus": 8, "efa": 32, "disks": 8}}}
 
-``KEYS`` says what may stand there. The table of instance types holds where nothing is said here. Pure, but for
-``check_devices`` and what follows it, which look at the node.
+``KEYS`` lists the keys. Without an expectation the table of instance types applies. Pure, except for ``check_devices``
+and the functions below it, which look at the node.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ THRESHOLDS = {
 # The names of packages of Debian's and of Red Hat's families.
 _PACKAGE = re.compile(r"package [A-Za-z0-9][A-Za-z0-9+._-]*")
 MOST_COUNT = {"efa": efa.MOST_DEVICES, "gpus": 1000, "disks": 1000}
-_NO_TEXT = "give a list of texts that are not empty"
+_NO_TEXT = "give a list of non-empty strings"
 
 
 @dataclasses.dataclass(frozen=True)
 class Expectations:
-    """Those of one node: ``KEYS`` as fields; unresolved: the types that could not be compared with the node's."""
+    """Expectations of one node: ``KEYS`` as fields; unresolved: types that could not be compared with the node's."""
 
     versions: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     efa: int | None = None
@@ -73,7 +73,7 @@ class Expectations:
 
 
 def problems(given: object) -> list[str]:
-    """All that is wrong with expectations, a sentence each."""
+    """Return the errors in expectations, one sentence each."""
     if not isinstance(given, dict):
         return [f"the expectations are {_word(given)}: give a mapping of {', '.join([*KEYS, 'types'])}"]
     found = []
@@ -97,7 +97,7 @@ def _section(where: str, section: t.Mapping[t.Any, t.Any]) -> list[str]:
     found = []
     for key, value in section.items():
         if key not in KEYS:
-            found.append(f"{where}{key} is not known: it knows {', '.join(KEYS)}")
+            found.append(f"{where}{key} is not known: choose from {', '.join(KEYS)}")
         elif key in MOST_COUNT:
             if not _is_whole(value) or not 0 <= value <= MOST_COUNT[key]:
                 found.append(f"{where}{key} is {_word(value)}: give 0 to {MOST_COUNT[key]}")
@@ -114,7 +114,7 @@ def _versions(where: str, value: object) -> list[str]:
         least = version[2:].strip() if isinstance(version, str) and version.startswith(">=") else None
         if name not in health_system.COMPONENTS and not (isinstance(name, str) and _PACKAGE.fullmatch(name)):
             known = ", ".join(health_system.COMPONENTS)
-            found.append(f"{where}.{_word(name)} is not known: it knows {known}, and 'package NAME'")
+            found.append(f"{where}.{_word(name)} is not known: choose from {known}, and 'package NAME'")
         elif not isinstance(version, str) or not version or (least is not None and not version_key(least)):
             found.append(
                 f"{where}.{name} is {_word(version)}: give a version in quotes, such as '6.8.0-*' or '>=580.95'"
@@ -150,7 +150,7 @@ def _thresholds(where: str, value: object) -> list[str]:
     found = []
     for name, figure in value.items():
         if name not in THRESHOLDS:
-            found.append(f"{where}.{name} is not known: it knows {', '.join(THRESHOLDS)}")
+            found.append(f"{where}.{name} is not known: choose from {', '.join(THRESHOLDS)}")
             continue
         least, most = THRESHOLDS[name]
         if isinstance(figure, bool) or not isinstance(figure, (int, float)) or not least <= figure <= most:
@@ -179,8 +179,8 @@ def _word(value: object) -> str:
 
 
 def resolve(given: t.Mapping[str, t.Any], instance_type: str | None) -> Expectations:
-    """What holds for a node of this type. Types are patterns; a later one that fits outweighs those before it, and all
-    outweigh what is said of every node. Mappings are merged, lists are replaced.
+    """Return the expectations of a node of this type. Types are patterns: a later matching one overrides earlier ones,
+    and all override the values for every node. Mappings are merged, lists are replaced.
     """
     types = given.get("types", {})
     fit = [types[name] for name in types if instance_type and fnmatch.fnmatchcase(instance_type, name)]
@@ -198,27 +198,29 @@ def resolve(given: t.Mapping[str, t.Any], instance_type: str | None) -> Expectat
 
 
 def packages(expect: Expectations) -> tuple[str, ...]:
-    """The packages whose versions a site has named."""
+    """Return the packages whose versions a site expects."""
     return tuple(name.split(" ", 1)[1] for name in expect.versions if name.startswith("package "))
 
 
-def judge_versions(expect: Expectations, versions: t.Mapping[str, str], silent: t.Collection[str] = ()) -> list[Result]:
-    """expect.version for each component, of what ``system.versions`` tells; silent: those that may be there and
-    whose versions could not be found out.
+def judge_versions(
+    expect: Expectations, versions: t.Mapping[str, str], unreadable: t.Collection[str] = ()
+) -> list[Result]:
+    """Return expect.version for each component, from ``system.versions``; unreadable: components that may be present
+    and whose versions could not be determined.
     """
     found = []
     for name, wanted in expect.versions.items():
         scope, have = Scope(device=name), versions.get(name)
-        if have is None and name in silent:
-            told = f"the version of {name} could not be found out"
-            found.append(undeterminable("expect.version", told, expected=wanted, scope=scope))
+        if have is None and name in unreadable:
+            message = f"the version of {name} could not be determined"
+            found.append(undeterminable("expect.version", message, expected=wanted, scope=scope))
         elif have is None:
             found.append(failed("expect.version", f"no {name} is found on this node", expected=wanted, scope=scope))
         elif wanted.startswith(">="):
             least, key = version_key(wanted[2:].strip()), version_key(have)
             if not key or not least:
-                told = f"{have} cannot be compared with {wanted}"
-                found.append(undeterminable("expect.version", told, expected=wanted, found=have, scope=scope))
+                message = f"{have} cannot be compared with {wanted}"
+                found.append(undeterminable("expect.version", message, expected=wanted, found=have, scope=scope))
             else:
                 found.append(_version(at_least(key, least), name, wanted, have))
         else:
@@ -234,7 +236,7 @@ def _version(good: bool, name: str, wanted: str, have: str) -> Result:
 
 
 def judge_held(expect: Expectations, held: t.Sequence[str], known: bool) -> list[Result]:
-    """expect.held for each pattern; known: whether a package manager could be asked."""
+    """Return expect.held for each pattern; known: whether a package manager answered."""
     found = []
     for pattern in expect.held:
         scope = Scope(device=pattern)
@@ -242,22 +244,22 @@ def judge_held(expect: Expectations, held: t.Sequence[str], known: bool) -> list
         if names:
             found.append(passed("expect.held", ", ".join(names), scope=scope))
         elif not known:
-            found.append(undeterminable("expect.held", "neither dpkg nor rpm could be asked", scope=scope))
+            found.append(undeterminable("expect.held", "neither dpkg nor rpm answered", scope=scope))
         else:
-            told = "no such package is held back, so an upgrade may part it from what was proved"
+            message = "no such package is held back, so an upgrade may replace the verified version"
             hint = "run 'apt-mark hold' or 'dnf versionlock add' for it"
-            found.append(failed("expect.held", told, scope=scope, hint=hint))
+            found.append(failed("expect.held", message, scope=scope, hint=hint))
     return found
 
 
 def check_devices(host: Host, expect: Expectations) -> list[Result]:
-    """expect.gpus, expect.disks, expect.mount for each path, and expect.type where the types could not be used."""
+    """Return expect.gpus, expect.disks, expect.mount for each path, and expect.type if the types could not be used."""
     found = []
     if expect.unresolved:
-        told = (
+        message = (
             f"the instance type is not known, so {', '.join(expect.unresolved)} of the expectations could not be used"
         )
-        found.append(undeterminable("expect.type", told, hint="give the instance type"))
+        found.append(undeterminable("expect.type", message, hint="give the instance type"))
     if expect.gpus is not None:
         found.append(_count("gpus", expect.gpus, len(host.listdir("/proc/driver/nvidia/gpus"))))
     if expect.disks is not None:
@@ -266,11 +268,11 @@ def check_devices(host: Host, expect: Expectations) -> list[Result]:
     for path in expect.mounts:
         scope = Scope(device=path)
         if path in mounts and mounts[path]["fstype"] == "autofs":
-            told = "only its automount is there: whether the file system comes shows once somebody asks for it"
-            found.append(undeterminable("expect.mount", told, scope=scope, hint=f"look with 'ls {path}'"))
+            message = "only its automount is mounted: the file system itself is mounted on first access"
+            found.append(undeterminable("expect.mount", message, scope=scope, hint=f"look with 'ls {path}'"))
         elif path in mounts:
-            told = f"{mounts[path]['fstype']} from {mounts[path]['source']}"
-            found.append(passed("expect.mount", told, scope=scope))
+            message = f"{mounts[path]['fstype']} from {mounts[path]['source']}"
+            found.append(passed("expect.mount", message, scope=scope))
         else:
             hint = f"run 'findmnt --verify', then 'mount {path}'"
             found.append(failed("expect.mount", "it is not mounted", severity="reset", scope=scope, hint=hint))
@@ -291,16 +293,16 @@ def _disks(host: Host) -> int:
 
 
 def check_services(host: Host, expect: Expectations) -> list[Result]:
-    """expect.service for each unit."""
+    """Return expect.service for each unit."""
     if not expect.services:
         return []
-    told, problem = ask(host, ["systemctl", "show", "--property=Id,Names,ActiveState", "--", *expect.services])
+    output, problem = ask(host, ["systemctl", "show", "--property=Id,Names,ActiveState", "--", *expect.services])
     if problem:
         return [undeterminable("expect.service", problem, scope=Scope(device=name)) for name in expect.services]
-    # A unit answers under its own name, also where it was asked for by another (chronyd on Debian).
+    # systemctl prints a unit's own name, even if another was requested (chronyd on Debian).
     states = {
         name: unit.get("ActiveState", "")
-        for unit in parse_units(told).values()
+        for unit in parse_units(output).values()
         for name in unit.get("Names", "").split()
     }
     found = []
@@ -308,12 +310,12 @@ def check_services(host: Host, expect: Expectations) -> list[Result]:
         full = name if "." in name else f"{name}.service"
         state, scope = states.get(full), Scope(device=name)
         if state is None:
-            # It speaks also of units that do not exist.
-            found.append(undeterminable("expect.service", "systemctl said nothing of it", scope=scope))
+            # systemctl also lists units that do not exist.
+            found.append(undeterminable("expect.service", "systemctl does not list it", scope=scope))
         elif state in ("active", "reloading"):
             found.append(passed("expect.service", state, scope=scope))
         else:
             hint = f"look with 'systemctl status {name}'"
-            said = "it does not run"
-            found.append(failed("expect.service", said, severity="reset", found=state, scope=scope, hint=hint))
+            message = "it is not running"
+            found.append(failed("expect.service", message, severity="reset", found=state, scope=scope, hint=hint))
     return found

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether this node may list, read and write named places in S3, tried with the node's own credentials.
+"""Checks that this node may list, read and write places in S3, with the node's own credentials.
 
-The AWS CLI does it where there is one, else a Python that has boto3, as ParallelCluster's have: both find region and
-credentials as every other program of the node does. Nothing that they print is passed on but the name of the error.
+They use the AWS CLI if it is installed, else a Python with boto3, such as ParallelCluster's: both find region and
+credentials as every other program of the node does. Of their output only the error code is reported.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from ..verdict.result import Result, Scope, failed, passed, undeterminable
 
 RIGHTS = ("list", "read", "write")
 DEFAULT_RIGHTS = ("list", "read")
-# For one request, its start, its credentials and one more try included.
+# For one request, including program start, credentials and one retry.
 SECONDS = 20
 PROBE_FOLDER = "mlcluster-health-probe"
 PARCLUSTER_PYTHONS = "/opt/parallelcluster/pyenv/versions"
-# The rules for names of buckets (Amazon S3 user guide, "Bucket naming rules").
+# The rules for bucket names (Amazon S3 user guide, "Bucket naming rules").
 _URL = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([^\0]*))?")
-# What the AWS CLI and boto3 both print, with the code of Amazon S3's error responses.
+# Error line of the AWS CLI and boto3, with the code of Amazon S3's error response.
 _ERROR = re.compile(r"An error occurred \((\w+)\) when calling the \w+ operation")
 _DENIED = ("AccessDenied", "403", "Forbidden", "AllAccessDisabled")
 _NO_BUCKET = ("NoSuchBucket",)
@@ -41,8 +41,8 @@ _NO_KEY = ("NoSuchKey", "404")
 _NO_CREDENTIALS = ("Unable to locate credentials", "NoCredentials", "ExpiredToken", "InvalidAccessKeyId",
                    "InvalidToken", "SignatureDoesNotMatch", "TokenRefreshRequired")  # fmt: skip
 _UNREACHABLE = ("Could not connect to the endpoint", "Connect timeout", "Read timeout", "Connection was closed")
-# The AWS CLI puts the content of a file, and version 1 that of an address, in the place of a value like these, and
-# takes one with a hyphen for an option; whoever may write to a bucket chooses the names in it.
+# The AWS CLI replaces a value like these by the content of the file (version 1 also of the URL), and takes a value with
+# a hyphen as an option; anyone who may write to a bucket chooses the names in it.
 _NOT_TAKEN = re.compile(r"(?:fileb?|https?)://|-")
 NO_BOTO3 = "No module named 'boto3'"
 
@@ -65,7 +65,7 @@ else:
 
 @dataclasses.dataclass(frozen=True)
 class Bucket:
-    """A place and what this node has to be able to do there; key: an object to read, below the prefix or not."""
+    """A place and the rights that this node needs there; key: an object to read, below the prefix or not."""
 
     bucket: str
     prefix: str
@@ -74,13 +74,14 @@ class Bucket:
 
     @property
     def url(self) -> str:
-        """For people."""
+        """Return the URL for messages."""
         return f"s3://{self.bucket}/{self.prefix}"
 
 
 def bucket_problems(where: str, given: object) -> list[str]:
-    """What is wrong with a list of places, a sentence each. An entry is a text s3://BUCKET/PREFIX or a mapping of url,
-    rights (of ``RIGHTS``) and key.
+    """Return the errors in a list of places, one sentence each.
+
+    An entry is a string s3://BUCKET/PREFIX or a mapping of url, rights (of ``RIGHTS``) and key.
     """
     if not isinstance(given, (list, tuple)):
         return [f"{where} is {given!r:.60}: give a list of s3://BUCKET/PREFIX, or of mappings with url and rights"]
@@ -98,18 +99,18 @@ def bucket_problems(where: str, given: object) -> list[str]:
         if not known:
             found.append(f"{where}[{number}].rights is {rights!r:.60}: give a list of {', '.join(RIGHTS)}")
         elif place and "write" in rights and not (place.group(2) or "").strip("/"):
-            found.append(f"{where}[{number}] is to be written to: give a prefix, s3://BUCKET/PREFIX, for the probe")
+            found.append(f"{where}[{number}] has the right write: give a prefix, s3://BUCKET/PREFIX, for the probe")
         if not isinstance(one.get("key", ""), str) or one.get("key", "?") == "":
             found.append(f"{where}[{number}].key is {one['key']!r:.60}: give the whole name of an object")
         for name, text in (("key", one.get("key")), ("prefix", place.group(2) if place else None)):
             if isinstance(text, str) and (_NOT_TAKEN.match(text.lstrip("/")) or _NOT_TAKEN.match(text)):
-                told = "give one that begins neither with - nor like a file or an address"
-                found.append(f"{where}[{number}] has the {name} {text!r:.60}: {told}")
+                advice = "give one that begins neither with - nor like a file or a URL"
+                found.append(f"{where}[{number}] has the {name} {text!r:.60}: {advice}")
     return found
 
 
 def parse_bucket(given: t.Any) -> Bucket:
-    """An entry that ``bucket_problems`` has nothing against."""
+    """Return an entry as ``Bucket``; it must have passed ``bucket_problems``."""
     one = {"url": given} if isinstance(given, str) else given
     bucket, prefix = t.cast("re.Match[str]", _URL.fullmatch(one["url"])).groups()
     prefix = (prefix or "").lstrip("/")
@@ -121,8 +122,8 @@ def parse_bucket(given: t.Any) -> Bucket:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What became of one request: trouble is None, or denied, bucket, key, credentials, unreachable, tool or other,
-    with the code that S3 gave.
+    """The outcome of one request: ``trouble`` is None, or denied, bucket, key, credentials, unreachable, tool or other,
+    with S3's error code.
     """
 
     trouble: str | None = None
@@ -131,14 +132,14 @@ class Answer:
 
 
 class Client:
-    """Asks S3 through a program of the node."""
+    """A client that sends requests to S3 through a program of the node."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
         self.ways = self._find()
 
     def _find(self) -> list[list[str]]:
-        """The beginnings of the commands that may do it; the first that is not a stranger to boto3 does."""
+        """Return the beginnings of possible commands; the first that has the AWS CLI or boto3 is used."""
         program = self.host.which("aws")
         if program:
             return [[program]]
@@ -149,7 +150,7 @@ class Client:
         return [[python, "-I", "-c", _SDK] for python in dict.fromkeys(pythons) if python]
 
     def ask(self, verb: str, bucket: str, key: str, path: str) -> Answer:
-        """One request; verb is list (key: a prefix), read, write (the file path) or remove."""
+        """Send one request; verb is list (key: a prefix), read, write (the file ``path``) or remove."""
         for way in self.ways:
             answer = self._ask(way, verb, bucket, key, path)
             if answer.trouble != "tool":
@@ -168,7 +169,7 @@ class Client:
 
 
 def _cli(verb: str, bucket: str, key: str, path: str) -> list[str]:
-    """Arguments of the AWS CLI, versions 1 and 2."""
+    """Return the arguments of the AWS CLI, versions 1 and 2."""
     where = ["--bucket", bucket, "--prefix" if verb == "list" else "--key", key]
     more = {
         "list": ["list-objects-v2", *where, "--max-keys", "1", "--no-paginate"],
@@ -177,7 +178,7 @@ def _cli(verb: str, bucket: str, key: str, path: str) -> list[str]:
         "remove": ["delete-object", *where],
     }[verb]
     limits = ["--cli-connect-timeout", "3", "--cli-read-timeout", "5", "--output", "json"]
-    # The name of the file that is written comes last.
+    # The output file is the last argument.
     return ["s3api", *more, *limits, *([path] if verb == "read" else [])]
 
 
@@ -185,7 +186,7 @@ def _trouble(stderr: str, verb: str) -> Answer:
     matched = _ERROR.search(stderr)
     code = matched.group(1) if matched else ""
     if code == "InvalidRange" and verb == "read":
-        # An object without a byte: it may be read.
+        # An empty object: it is readable.
         return Answer()
     for trouble, codes in (
         ("denied", _DENIED),
@@ -198,16 +199,16 @@ def _trouble(stderr: str, verb: str) -> Answer:
     if code:
         return Answer("other", code)
     for trouble, words in (("credentials", _NO_CREDENTIALS), ("unreachable", _UNREACHABLE), ("tool", (NO_BOTO3,))):
-        said = next((word for word in words if word in stderr), None)
-        if said:
-            return Answer(trouble, said)
+        reported = next((word for word in words if word in stderr), None)
+        if reported:
+            return Answer(trouble, reported)
     return Answer("other", "an error without a code")
 
 
 def check_buckets(host: Host, buckets: t.Sequence[Bucket], may_write: bool = True) -> list[Result]:
-    """s3.list, s3.read and s3.write for each place, the places side by side.
+    """Return s3.list, s3.read and s3.write for each place; places are checked in parallel.
 
-    may_write false: nothing is written, and what would have to be is undeterminable.
+    Without ``may_write`` nothing is written, and s3.write is undeterminable.
     """
     client = Client(host)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -240,14 +241,14 @@ def _read(client: Client, place: Bucket, folder: str, target: str | None, back: 
         return _judge("s3.read", place, answer, target)
     if back is not None:
         return _judge("s3.read", place, back, "the probe that was written")
-    told = "no object is known that could be read: name one with key"
-    return undeterminable("s3.read", told, scope=Scope(device=place.url))
+    message = "no readable object is known: set key"
+    return undeterminable("s3.read", message, scope=Scope(device=place.url))
 
 
 def _write(
     client: Client, place: Bucket, folder: str, may_write: bool, read_back: bool
 ) -> tuple[Result, Answer | None]:
-    """The verdict s3.write, and how the probe could be read where that was asked for and it is there."""
+    """Return s3.write, and with ``read_back`` the answer to reading the probe."""
     if not may_write:
         return undeterminable("s3.write", "nothing is written in check mode", scope=Scope(device=place.url)), None
     key, path = posixpath.join(place.prefix, PROBE_FOLDER, uuid.uuid4().hex), os.path.join(folder, "probe")
@@ -258,13 +259,13 @@ def _write(
     back = client.ask("read", place.bucket, key, os.path.join(folder, "back")) if read_back else None
     removed = client.ask("remove", place.bucket, key, "-")
     if removed.trouble:
-        told = f"{key} was written and cannot be removed ({removed.code}): remove it, and allow s3:DeleteObject"
-        return failed("s3.write", told, scope=Scope(device=place.url)), back
+        message = f"{key} was written and cannot be removed ({removed.code}): remove it, and allow s3:DeleteObject"
+        return failed("s3.write", message, scope=Scope(device=place.url)), back
     return _judge("s3.write", place, written, "a probe, which is removed again"), back
 
 
 def _first(listing: str) -> str | None:
-    """The first name of a listing in JSON that can be asked for; of an empty bucket the CLI prints nothing."""
+    """Return the first name of a JSON listing that can be requested; for an empty bucket the CLI prints nothing."""
     try:
         contents = json.loads(listing or "{}").get("Contents") or []
         names = [entry["Key"] for entry in contents if isinstance(entry["Key"], str)]
@@ -282,20 +283,20 @@ def _judge(check: str, place: Bucket, answer: Answer, what: str) -> Result:
     if answer.trouble is None:
         return passed(check, what, **fields)
     if answer.trouble == "denied":
-        hint = f"allow {_ALLOW[right]} in the policy of the instance's role, and see the bucket's own policy"
+        hint = f"allow {_ALLOW[right]} in the policy of the instance's role, and check the bucket's policy"
         return failed(check, f"access is denied ({answer.code})", hint=hint, **fields)
     if answer.trouble == "bucket":
-        return failed(check, f"there is no bucket {place.bucket}", hint="see its name and its region", **fields)
+        return failed(check, f"there is no bucket {place.bucket}", hint="check its name and its region", **fields)
     if answer.trouble == "key":
-        return failed(check, f"there is no object {what}", hint="name one that is there with key", **fields)
+        return failed(check, f"there is no object {what}", hint="set key to an existing object", **fields)
     if answer.trouble == "credentials":
-        hint = "give the instance a role (instance profile), and see whether its keys are still good"
-        return failed(check, f"this node has no credentials that count ({answer.code})", hint=hint, **fields)
+        hint = "give the instance a role (instance profile), and check that its keys are valid"
+        return failed(check, f"this node has no valid credentials ({answer.code})", hint=hint, **fields)
     if answer.trouble == "unreachable":
-        hint = "see the route to S3: its gateway endpoint, the proxy, the name server"
-        return undeterminable(check, f"S3 gave no answer ({answer.code})", hint=hint, **fields)
+        hint = "check the route to S3: its gateway endpoint, the proxy, the name server"
+        return undeterminable(check, f"S3 did not answer ({answer.code})", hint=hint, **fields)
     if answer.trouble == "tool":
-        told = "neither the AWS CLI nor a Python with boto3 is on this node"
-        return undeterminable(check, told, hint="install the AWS CLI", **fields)
+        message = "neither the AWS CLI nor a Python with boto3 is on this node"
+        return undeterminable(check, message, hint="install the AWS CLI", **fields)
     hint = f"run 'aws s3 ls {place.url}' on the node"
-    return undeterminable(check, f"S3 or the program that asked it ended with {answer.code}", hint=hint, **fields)
+    return undeterminable(check, f"S3 or the program that called it ended with {answer.code}", hint=hint, **fields)

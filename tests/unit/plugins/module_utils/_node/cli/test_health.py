@@ -123,7 +123,7 @@ def test_options_that_cannot_be_meant_are_one_sentence(run, arguments, sentence,
         ("{", "cannot be read or is not JSON"),
         ("[" * 200000, "cannot be read or is not JSON"),
         ("[]", "the expectations are []: give a mapping of versions, "),
-        ('{"drivers": "580"}', "drivers is not known: it knows versions, efa"),
+        ('{"drivers": "580"}', "drivers is not known: choose from versions, efa"),
     ],
 )
 def test_file_of_expectations_that_cannot_be_meant(run, tmp_path, text, sentence, capsys):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""DCGM's figures. The shapes of both outputs are documented ones; the figures are invented, for none was recorded."""
+"""DCGM's figures. Both output formats are as documented; the figures are invented, as none were recorded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LISTENS = "   1: 0100007F:24B8 00000000:0000 0A 00000000:00000000 00:00000000 00
 
 
 def dmon(**changes):
-    """Two GPUs as dcgmi dmon prints them; changes are of the second."""
+    """Return two GPUs as dcgmi dmon prints them; ``changes`` apply to the second."""
     rows = [list(GOOD.values()), [{**GOOD, **changes}[name] for name in NAMES]]
     head = "#Entity   TMPTR   MMTMP   POWER   PCIRP   XIDER   ESVTL   EDVTL   RRCOR   RRUNC   RRFAIL   RRPND   \n"
     return head + "ID        C\n" + "".join(f"GPU {at}     {'   '.join(row)}   \n" for at, row in enumerate(rows))
@@ -39,19 +39,19 @@ def exporter(**changes):
     return "\n".join([*lines, 'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1980', ""])
 
 
-def engine(told, running=True):
+def engine(output, running=True):
     host = TrainingHost()
     host.programs.add("dcgmi")
     if running:
         host.files["/proc/4711/comm"] = "nv-hostengine\n"
-    host.commands["/usr/bin/dcgmi dmon"] = told
+    host.commands["/usr/bin/dcgmi dmon"] = output
     return host
 
 
-def served(told):
+def served(output):
     host = TrainingHost()
     host.files["/proc/net/tcp"] = LISTENS
-    host.commands["curl"] = told
+    host.commands["curl"] = output
     return host
 
 
@@ -63,15 +63,15 @@ def by_id(host, **options):
 
 
 @pytest.fixture(params=HOSTS)
-def told_by(request):
+def source(request):
     return HOSTS[request.param]
 
 
-def test_good_node_by_either_source(told_by):
-    found = by_id(told_by())
+def test_good_node_passes_by_either_source(source):
+    found = by_id(source())
     assert set(found) == {f"dcgm.{name}" for name in NAMES}
-    assert found["dcgm.power"].reason == "57.43 W on 2 GPUs; nothing says what it should be"
-    assert by_id(told_by(power="99"))["dcgm.power"].reason.startswith("57.43 to 99 W on 2 GPUs")
+    assert found["dcgm.power"].reason == "57.43 W on 2 GPUs; no limit is known"
+    assert by_id(source(power="99"))["dcgm.power"].reason.startswith("57.43 to 99 W on 2 GPUs")
     assert found["dcgm.power"].found == {"gpu0": 57.43, "gpu1": 57.43}
     judged = {name for name, one in found.items() if one.status == "pass"}
     assert judged == {"dcgm.xid", "dcgm.ecc_uncorrected", "dcgm.remap_failure", "dcgm.remap_pending"}
@@ -88,38 +88,38 @@ def test_good_node_by_either_source(told_by):
         ("remap_pending", "1", "reset"),
     ],
 )
-def test_what_is_wrong_with_one_gpu_names_it(told_by, name, value, severity):
-    one = by_id(told_by(**{name: value}))[f"dcgm.{name}"]
+def test_faulty_gpu_is_named(source, name, value, severity):
+    one = by_id(source(**{name: value}))[f"dcgm.{name}"]
     assert (one.status, one.severity, one.scope.device) == ("fail", severity, "gpu1")
     assert one.found["gpu1"] == float(value)
 
 
-def test_worst_xid_counts_and_site_may_allow_some(told_by):
-    host = told_by(xid="79")
+def test_worst_xid_counts_unless_allowed(source):
+    host = source(xid="79")
     assert by_id(host)["dcgm.xid"].hint
     assert by_id(host, allowed_xids=[79])["dcgm.xid"].status == "pass"
-    # One that only says that an application failed is not a fault of the node.
-    assert by_id(told_by(xid="13"))["dcgm.xid"].status == "pass"
+    # An Xid that only reports a failed application is not a fault of the node.
+    assert by_id(source(xid="13"))["dcgm.xid"].status == "pass"
 
 
 @pytest.mark.parametrize("name", ["ecc_uncorrected", "remap_failure", "temperature"])
-def test_gpu_of_which_dcgm_does_not_tell_figure_is_no_pass(told_by, name):
-    one = by_id(told_by(**{name: "N/A"}), most_celsius=80)[f"dcgm.{name}"]
+def test_gpu_without_figure_is_undeterminable(source, name):
+    one = by_id(source(**{name: "N/A"}), most_celsius=80)[f"dcgm.{name}"]
     assert one.status == "undeterminable" and one.message.startswith("gpu1 DCGM_FI_DEV_")
     assert one.message.endswith("reads 'N/A'")
-    # That a GPU never had an Xid may be told by no figure.
-    assert by_id(told_by(xid="N/A"))["dcgm.xid"].status == "pass"
+    # A GPU that never had an Xid may have no figure.
+    assert by_id(source(xid="N/A"))["dcgm.xid"].status == "pass"
 
 
-def test_temperatures_are_judged_where_site_says_how(told_by):
-    assert by_id(told_by(), most_celsius=80)["dcgm.temperature"].status == "pass"
-    hot = by_id(told_by(temperature="91"), most_celsius=80)["dcgm.temperature"]
+def test_temperature_is_judged_by_site_limit(source):
+    assert by_id(source(), most_celsius=80)["dcgm.temperature"].status == "pass"
+    hot = by_id(source(temperature="91"), most_celsius=80)["dcgm.temperature"]
     assert (hot.status, hot.severity, hot.scope.device) == ("fail", "monitor", "gpu1")
 
 
 @pytest.mark.parametrize("blank", ["N/A", "2147483632", "9223372036854775792", "-1", "nan"])
-def test_what_dcgm_does_not_know_is_no_figure(told_by, blank):
-    found = by_id(told_by(temperature=blank, xid=blank))
+def test_blank_value_is_not_a_figure(source, blank):
+    found = by_id(source(temperature=blank, xid=blank))
     assert found["dcgm.temperature"].found == found["dcgm.temperature"].found | {"gpu0": 45.0}
     assert "gpu1" not in found["dcgm.temperature"].found and found["dcgm.xid"].found == {"gpu0": 0.0}
 
@@ -135,29 +135,29 @@ def test_what_dcgm_does_not_know_is_no_figure(told_by, blank):
         served("# nothing\n"),
     ],
 )
-def test_dcgm_that_runs_and_does_not_tell_proves_nothing(host):
+def test_dcgm_without_values_is_undeterminable(host):
     (one,) = health_dcgm.check_dcgm(host)
     assert (one.id, one.status) == ("dcgm.fields", "undeterminable")
 
 
 @pytest.mark.parametrize(
     ("host", "words"),
-    [(TrainingHost(), "DCGM is not installed"), (engine(dmon(), running=False), "nv-hostengine does not run")],
+    [(TrainingHost(), "DCGM is not installed"), (engine(dmon(), running=False), "nv-hostengine is not running")],
 )
-def test_without_dcgm_there_is_nothing_to_say(host, words):
+def test_missing_dcgm_is_not_applicable(host, words):
     (one,) = health_dcgm.check_dcgm(host)
     assert one.status == "not_applicable" and words in one.reason
     assert host.calls == []
 
 
-def test_parts_of_gpu_count_by_worst():
+def test_worst_mig_part_counts():
     lines = [f'DCGM_FI_DEV_XID_ERRORS{{gpu="0",GPU_I_ID="{at}"}} {value}' for at, value in enumerate((0, 94, 0))]
     assert health_dcgm.parse_exporter("\n".join(lines))[0]["xid"] == {"gpu0": "94"}
     lines.append('DCGM_FI_DEV_XID_ERRORS{gpu="0",GPU_I_ID="9"} ERR!')
     assert health_dcgm.parse_exporter("\n".join(lines))[0]["xid"] == {"gpu0": "ERR!"}
 
 
-def test_every_figure_is_in_text_of_prometheus():
+def test_figures_are_exported_to_prometheus():
     results = tuple(health_dcgm.check_dcgm(engine(dmon(xid="79"))))
     text = report_formats.prometheus([Report("n1", "2026-01-31T12:00:00Z", {}, results)])
     assert 'mlcluster_check_value{node="n1",check="dcgm.power",number="1",unit="W",key="gpu1"} 57.43\n' in text
@@ -165,33 +165,33 @@ def test_every_figure_is_in_text_of_prometheus():
     assert 'check="dcgm.xid",device="gpu1",number="1",unit="last Xid",key="gpu0"} 0\n' in text
 
 
-def test_gpu_whose_line_is_torn_is_no_pass():
+def test_truncated_gpu_line_is_undeterminable():
     text = dmon().rstrip().rpartition("GPU 1")[0] + "GPU 1     45   52\n"
     found = by_id(engine(text), most_celsius=80)
     assert {found[f"dcgm.{name}"].status for name in ("xid", "ecc_uncorrected", "remap_failure", "temperature")} == {
         "undeterminable"
     }
-    assert found["dcgm.xid"].reason == "not told of gpu1"
+    assert found["dcgm.xid"].reason == "no value of gpu1"
     assert "gpu1 DCGM_FI_DEV_ECC_DBE_VOL_TOTAL is missing" in found["dcgm.ecc_uncorrected"].message
 
 
-def test_gpu_that_only_other_metrics_name_is_no_pass():
+def test_gpu_missing_from_metric_is_undeterminable():
     text = "\n".join(row for row in exporter().splitlines() if "ECC_DBE" not in row or 'gpu="0"' in row)
     assert by_id(served(text))["dcgm.ecc_uncorrected"].status == "undeterminable"
 
 
 @pytest.mark.parametrize(("there", "status"), [(2, None), (3, "undeterminable"), (0, None)])
-def test_gpu_of_driver_that_dcgm_lacks_is_named(told_by, there, status):
-    host = told_by()
+def test_gpu_missing_from_dcgm_is_reported(source, there, status):
+    host = source()
     for number in range(there):
         host.files[f"/proc/driver/nvidia/gpus/0000:{number:02x}:00.0/information"] = "Model: x\n"
     found = by_id(host).get("dcgm.fields")
     assert (found.status if found else None) == status
-    assert not found or found.reason == "DCGM tells of 2 GPUs, and the driver has 3"
+    assert not found or found.reason == "DCGM reports 2 GPUs, and the driver has 3"
 
 
 @pytest.mark.parametrize("word", ["N/A", "2147483634", "9223372036854775794"])
-def test_what_no_gpu_has_is_not_applicable_where_gpus_may_lack_it(word):
+def test_unsupported_field_is_not_applicable(word):
     rows = dict.fromkeys(("remap_failure", "remap_pending", "ecc_uncorrected", "memory_temperature"), word)
     values = [{**GOOD, **rows}[name] for name in NAMES]
     found = by_id(engine("".join(f"GPU {at} {' '.join(values)}\n" for at in range(2))))
@@ -204,17 +204,17 @@ def test_what_no_gpu_has_is_not_applicable_where_gpus_may_lack_it(word):
 
 
 @pytest.mark.parametrize("word", ["ERR!", "nan", "-1", "Infinity", ""])
-def test_xid_that_is_no_number_is_no_pass(told_by, word):
-    found = by_id(told_by(xid=word or "[Not"))["dcgm.xid"]
+def test_non_numeric_xid_is_undeterminable(source, word):
+    found = by_id(source(xid=word or "[Not"))["dcgm.xid"]
     assert found.status == "undeterminable" and "gpu1 reads" in found.reason
 
 
-def test_no_value_of_xid_at_all_is_no_pass(told_by):
+def test_xid_without_any_value_is_undeterminable(source):
     values = [{**GOOD, "xid": "N/A"}[name] for name in NAMES]
     assert by_id(engine(f"GPU 0 {' '.join(values)}\n"))["dcgm.xid"].status == "undeterminable"
 
 
-def test_fields_are_asked_by_their_documented_numbers():
+def test_fields_are_requested_by_documented_numbers():
     host = engine(dmon())
     health_dcgm.check_dcgm(host)
     assert "/usr/bin/dcgmi dmon -e 150,140,155,202,230,310,311,394,393,395,396 -c 1" in host.calls
@@ -224,14 +224,14 @@ BLANKS = [f"{blank + more}" for blank in (2147483632, 9223372036854775792) for m
 
 
 @pytest.mark.parametrize("word", ["N/A", *BLANKS, None, "", "x", "-1", "-0.5", "nan", "inf"])
-def test_word_that_is_no_figure(word):
+def test_invalid_word_is_not_a_figure(word):
     assert health_dcgm.figure(word) is None
 
 
 @pytest.mark.parametrize(
     ("word", "value"), [("0", 0), ("0.5", 0.5), ("2147483631", 2147483631), ("2147483636", 2147483636)]
 )
-def test_word_that_is_figure(word, value):
+def test_valid_word_is_a_figure(word, value):
     assert health_dcgm.figure(word) == value
 
 
@@ -243,7 +243,7 @@ def test_word_that_is_figure(word, value):
         ("tcp", "   0: 0100007F:24B9 00000000:0000 0A x\n", "not_applicable"),
     ],
 )
-def test_exporter_is_asked_where_something_listens_on_its_port(name, row, status):
+def test_exporter_is_read_if_port_is_open(name, row, status):
     host = served(exporter())
     host.files = {f"/proc/net/{name}": row}
     found = by_id(host)
@@ -252,14 +252,14 @@ def test_exporter_is_asked_where_something_listens_on_its_port(name, row, status
 
 
 @pytest.mark.parametrize(("most", "status"), [(45, "pass"), (44.9, "fail"), (0, "fail")])
-def test_temperature_may_be_highest_that_is_allowed(told_by, most, status):
-    found = by_id(told_by(), most_celsius=most)["dcgm.temperature"]
+def test_temperature_at_limit_passes(source, most, status):
+    found = by_id(source(), most_celsius=most)["dcgm.temperature"]
     assert (found.status, found.expected) == (status, most)
     # That of the memory has no bound.
-    assert by_id(told_by(), most_celsius=0)["dcgm.memory_temperature"].status == "not_applicable"
+    assert by_id(source(), most_celsius=0)["dcgm.memory_temperature"].status == "not_applicable"
 
 
-def test_gpus_are_named_in_order_of_their_numbers():
+def test_gpus_are_listed_by_number():
     rows = [f"GPU {at} {' '.join({**GOOD, 'ecc_uncorrected': 'ERR!'}.values())}" for at in (10, 2, 1)]
     found = by_id(engine("\n".join(rows)))["dcgm.ecc_uncorrected"]
     assert [part.split()[0] for part in found.message.split("; ")] == ["gpu1", "gpu2", "gpu10"]
@@ -269,12 +269,12 @@ def test_gpus_are_named_in_order_of_their_numbers():
     ("words", "kept"),
     [(("1", "3", "2"), "3"), (("N/A", "3"), "N/A"), (("3", "ERR!", "9"), "ERR!"), (("1", "1.0"), "1")],
 )
-def test_of_several_words_worst_is_kept(words, kept):
+def test_worst_of_several_words_is_kept(words, kept):
     lines = [f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",GPU_I_ID="{at}"}} {word}' for at, word in enumerate(words)]
     assert health_dcgm.parse_exporter("\n".join(lines))[0]["power"] == {"gpu0": kept}
 
 
-def test_xid_of_two_gpus_has_severity_of_worse():
+def test_two_xids_take_worse_severity():
     values = [[{**GOOD, "xid": xid}[name] for name in NAMES] for xid in ("48", "79")]
     text = "\n".join(f"GPU {at} {' '.join(row)}" for at, row in enumerate(values))
     found = by_id(engine(text))["dcgm.xid"]

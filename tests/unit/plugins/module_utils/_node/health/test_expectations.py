@@ -29,7 +29,7 @@ SITE = {
 }
 
 
-def test_site_counts_for_all_and_type_over_it():
+def test_type_overrides_site_for_all_nodes():
     assert health_expect.problems(SITE) == []
     found = health_expect.resolve(SITE, "p5.48xlarge")
     assert found.versions == {"driver": ">=580.95", "kernel": "6.8.0-1030-aws"}
@@ -38,11 +38,11 @@ def test_site_counts_for_all_and_type_over_it():
     assert found.buckets == (Bucket("corpus", "tokens"),)
     other = health_expect.resolve(SITE, "m7i.large")
     assert (other.gpus, other.mounts, other.versions["kernel"]) == (None, ("/fsx", "/home"), "6.8.0-*")
-    # What was merged for one node has not changed what the next is judged by.
+    # Merging for one node has not changed the site's data.
     assert SITE["versions"]["kernel"] == "6.8.0-*"
 
 
-def test_example_of_documentation_is_one():
+def test_documentation_example_is_valid():
     text = (Path(__file__).parents[6] / "docs" / "health.md").read_text(encoding="utf-8")
     (block,) = (
         found for found in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "node_health_expectations" in found
@@ -56,14 +56,14 @@ def test_example_of_documentation_is_one():
     assert (found.mig, health_expect.resolve(example, "p4d.24xlarge").mig) == (False, True)
 
 
-def test_nothing_expected_is_nothing_judged():
+def test_empty_expectations_have_no_verdicts():
     nothing = health_expect.resolve({}, None)
     assert nothing == health_expect.Expectations()
     assert health_expect.check_devices(TrainingHost(), nothing) == []
     assert health_expect.check_services(TrainingHost(), nothing) == []
 
 
-def test_types_that_could_not_be_used_are_reported():
+def test_unresolved_types_are_reported():
     found = health_expect.resolve({"types": {"*": {"gpus": 8}}}, None)
     (one,) = health_expect.check_devices(TrainingHost(), found)
     assert (one.id, one.status, "* of the expectations" in one.reason) == ("expect.type", "undeterminable", True)
@@ -74,35 +74,35 @@ def test_types_that_could_not_be_used_are_reported():
     [
         ([], "the expectations are []: give a mapping of versions, "),
         ({"schema": "x/1"}, "the expectations are of 'x/1': this version reads mlcluster.expectations/1"),
-        ({"driver": "580"}, "driver is not known: it knows versions, efa, gpus"),
+        ({"driver": "580"}, "driver is not known: choose from versions, efa, gpus"),
         ({"versions": {"driver": 580.95}}, "versions.driver is 580.95: give a version in quotes"),
         ({"versions": {"driver": ">= new"}}, "versions.driver is '>= new': give a version in quotes"),
         ({"versions": ["580"]}, "versions is ['580']: give a mapping such as driver"),
-        ({"versions": {"drivr": "580"}}, "versions.'drivr' is not known: it knows kernel, os, driver"),
-        ({"versions": {"package": "580"}}, "versions.'package' is not known: it knows kernel, os, driver"),
-        ({"versions": {"package nvidia-*": "580"}}, "versions.'package nvidia-*' is not known: it knows kernel"),
-        ({"versions": {580: "580"}}, "versions.580 is not known: it knows kernel, os, driver"),
+        ({"versions": {"drivr": "580"}}, "versions.'drivr' is not known: choose from kernel, os, driver"),
+        ({"versions": {"package": "580"}}, "versions.'package' is not known: choose from kernel, os, driver"),
+        ({"versions": {"package nvidia-*": "580"}}, "versions.'package nvidia-*' is not known: choose from kernel"),
+        ({"versions": {580: "580"}}, "versions.580 is not known: choose from kernel, os, driver"),
         ({"efa": -1}, "efa is -1: give 0 to 1000"),
         ({"gpus": True}, "gpus is True: give 0 to 1000"),
-        ({"mounts": "/fsx"}, "mounts is '/fsx': give a list of texts"),
+        ({"mounts": "/fsx"}, "mounts is '/fsx': give a list of non-empty strings"),
         ({"mounts": ["fsx"]}, "mounts has 'fsx': give absolute paths"),
-        ({"services": [""]}, "services is ['']: give a list of texts"),
+        ({"services": [""]}, "services is ['']: give a list of non-empty strings"),
         ({"allowed_xids": ["13"]}, "allowed_xids is ['13']: give a list of numbers"),
         ({"mig": "yes"}, "mig is 'yes': give true or false"),
         ({"mig": 1}, "mig is 1: give true or false"),
-        ({"thresholds": {"heat": 3}}, "thresholds.heat is not known: it knows scratch_free_percent"),
+        ({"thresholds": {"heat": 3}}, "thresholds.heat is not known: choose from scratch_free_percent"),
         ({"thresholds": {"root_free_percent": 101}}, "thresholds.root_free_percent is 101: give 0 to 100"),
         ({"thresholds": []}, "thresholds is []: give a mapping of scratch_free_percent"),
         ({"types": ["p5"]}, "types is ['p5']: give a mapping of instance types"),
         ({"types": {"p5*": 8}}, "types.p5* is 8: give a mapping of versions"),
         ({"types": {5: {}}}, "types has 5: give instance types"),
-        ({"types": {"p5*": {"gpu": 8}}}, "types.p5*.gpu is not known: it knows versions"),
-        ({"types": {"p5*": {"types": {}}}}, "types.p5*.types is not known: it knows versions"),
+        ({"types": {"p5*": {"gpu": 8}}}, "types.p5*.gpu is not known: choose from versions"),
+        ({"types": {"p5*": {"types": {}}}}, "types.p5*.types is not known: choose from versions"),
         ({"buckets": "s3://a"}, "buckets is 's3://a': give a list of s3://BUCKET/PREFIX"),
         ({"buckets": ["http://abc"]}, "buckets[0].url is 'http://abc': give s3://BUCKET"),
         ({"buckets": [{"url": "s3://abc/d", "right": ["list"]}]}, "buckets[0] is {'url': 's3://abc/d'"),
         ({"buckets": [{"url": "s3://abc/d", "rights": ["all"]}]}, "buckets[0].rights is ['all']: give a list of list"),
-        ({"buckets": [{"url": "s3://abc", "rights": ["write"]}]}, "buckets[0] is to be written to: give a prefix"),
+        ({"buckets": [{"url": "s3://abc", "rights": ["write"]}]}, "buckets[0] has the right write: give a prefix"),
         # The AWS CLI would put the content of the file in the place of the name.
         ({"buckets": [{"url": "s3://abc", "key": "file:///x"}]}, "buckets[0] has the key 'file:///x': give one that"),
         ({"buckets": [{"url": "s3://abc", "key": "-x"}]}, "buckets[0] has the key '-x': give one that begins neither"),
@@ -110,12 +110,12 @@ def test_types_that_could_not_be_used_are_reported():
         ({"buckets": [{"url": "s3://abc", "key": ""}]}, "buckets[0].key is '': give the whole name"),
     ],
 )
-def test_what_cannot_be_meant_is_one_sentence(given, sentence):
-    (said,) = health_expect.problems(given)
-    assert said.startswith(sentence), said
+def test_invalid_expectation_gives_one_sentence(given, sentence):
+    (problem,) = health_expect.problems(given)
+    assert problem.startswith(sentence), problem
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_together():
     given = {"driver": "580", "efa": -1, "types": {"p5*": {"gpu": 8, "disks": "8"}}}
     assert len(health_expect.problems(given)) == 4
 
@@ -132,13 +132,13 @@ def test_all_problems_are_told_at_once():
         ("580.95.05", None, "fail"),
     ],
 )
-def test_versions(wanted, have, status):
+def test_version_is_compared_with_expectation(wanted, have, status):
     expect = health_expect.resolve({"versions": {"driver": wanted}}, "p5.48xlarge")
     (one,) = health_expect.judge_versions(expect, {"driver": have} if have else {})
     assert (one.id, one.status, one.scope.device, one.expected) == ("expect.version", status, "driver", wanted)
 
 
-def test_version_that_could_not_be_found_out_is_no_failure():
+def test_unreadable_version_is_undeterminable():
     expect = health_expect.resolve({"versions": {"efa_driver": "3.*", "package zsh": ">=5"}}, None)
     assert health_expect.packages(expect) == ("zsh",)
     found = health_expect.judge_versions(expect, {}, ["efa_driver"])
@@ -148,14 +148,14 @@ def test_version_that_could_not_be_found_out_is_no_failure():
     ]
 
 
-def test_packages_that_have_to_be_held():
+def test_expected_packages_have_to_be_held():
     expect = health_expect.resolve({"held": ["linux-*", "nvidia-*"]}, None)
     found = health_expect.judge_held(expect, ["linux-aws", "linux-image-aws"], True)
     assert [(one.status, one.found) for one in found] == [("pass", "linux-aws, linux-image-aws"), ("fail", None)]
     assert {one.status for one in health_expect.judge_held(expect, [], False)} == {"undeterminable"}
 
 
-def test_mounts_and_counts():
+def test_mounts_and_device_counts_are_checked():
     host = good_node()
     host.files["/proc/self/mountinfo"] = "60 1 0:50 / /fsx rw shared:1 - lustre 10.0.1.5@tcp:/abcd rw\n"
     for number in range(7):
@@ -172,7 +172,7 @@ def test_mounts_and_counts():
     }
 
 
-def test_automount_is_not_what_it_mounts():
+def test_automount_alone_is_undeterminable():
     host = TrainingHost()
     auto = "60 1 0:50 / /fsx rw - autofs systemd-1 rw\n"
     expect = health_expect.resolve({"mounts": ["/fsx"]}, None)
@@ -184,7 +184,7 @@ def test_automount_is_not_what_it_mounts():
     assert (one.status, one.found) == ("pass", "lustre from 10.0.1.5@tcp:/abcd")
 
 
-def test_services_answer_under_each_of_their_names():
+def test_services_are_found_by_any_name():
     host = TrainingHost()
     host.commands["systemctl show"] = "\n".join(
         [
@@ -194,20 +194,20 @@ def test_services_answer_under_each_of_their_names():
             unit("gone.service", Names="gone.service", LoadState="not-found", ActiveState="inactive"),
         ]
     )
-    expect = health_expect.resolve({"services": ["chronyd", "mount-s3.service", "slurmd", "gone", "untold"]}, None)
+    expect = health_expect.resolve({"services": ["chronyd", "mount-s3.service", "slurmd", "gone", "unlisted"]}, None)
     found = {one.scope.device: (one.status, one.found) for one in health_expect.check_services(host, expect)}
     assert found == {
         "chronyd": ("pass", "active"),
         "mount-s3.service": ("fail", "failed"),
         "slurmd": ("pass", "reloading"),
         "gone": ("fail", "inactive"),
-        "untold": ("undeterminable", None),
+        "unlisted": ("undeterminable", None),
     }
     host.commands["systemctl show"] = missing("systemctl show")
     assert {one.status for one in health_expect.check_services(host, expect)} == {"undeterminable"}
 
 
-def test_xids_that_site_allows_are_counted_and_do_not_count():
+def test_allowed_xids_are_counted_and_not_judged():
     host = good_node()
     line = "2026-01-31T11:{:02}:00+0000 ip-10-0-0-1 kernel: NVRM: Xid (PCI:0000:51:00): {}, pid=1, what\n"
     host.commands["journalctl -k"] += line.format(1, 79) + line.format(2, 79) + line.format(3, 13)
@@ -219,7 +219,7 @@ def test_xids_that_site_allows_are_counted_and_do_not_count():
     assert strict["gpu.xid_count"].found == patient["gpu.xid_count"].found == {"79": 2, "13": 1, "total": 3}
 
 
-def test_mig_that_site_expects():
+def test_mig_has_to_match_expectation():
     host = good_node()
     for document, split in ((eight_gpus(), False), (eight_gpus().replace("_mig>Disabled<", "_mig>Enabled<"), True)):
         host.commands["nvidia-smi -q -x"] = document

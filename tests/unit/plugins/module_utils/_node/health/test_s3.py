@@ -52,7 +52,7 @@ def verdicts(host, *places, **more):
     return {one.id: one for one in check_buckets(host, places, **more)}
 
 
-def test_rights_that_node_has_pass_each():
+def test_granted_rights_pass():
     host = Node()
     found = verdicts(host, ALL)
     assert [(one.id, one.status, one.scope.device) for one in found.values()] == [
@@ -61,7 +61,7 @@ def test_rights_that_node_has_pass_each():
         ("s3.write", "pass", "s3://data/out/"),
     ]
     (_listed, written, removed, read) = host.asked
-    # What is written is a probe of its own name, which goes again; what is read was there before.
+    # The probe has a unique name and is removed; the object that is read existed before.
     assert written[1] == removed[1] and written[1].startswith("out/mlcluster-health-probe/")
     assert (written[0], removed[0], read) == ("write", "remove", ("read", "tokens/a"))
 
@@ -73,24 +73,24 @@ def test_rights_that_node_has_pass_each():
         (error("403"), "fail", "access is denied (403)"),
         (error("NoSuchBucket"), "fail", "there is no bucket data"),
         (error("NoSuchKey"), "fail", "there is no object tokens/a"),
-        (error("ExpiredToken"), "fail", "no credentials that count (ExpiredToken)"),
+        (error("ExpiredToken"), "fail", "no valid credentials (ExpiredToken)"),
         (error("SlowDown"), "undeterminable", "ended with SlowDown"),
-        # An object without a byte may be read.
+        # An empty object is readable.
         (error("InvalidRange"), "pass", ""),
-        (CommandResult(255, "", "Unable to locate credentials\n"), "fail", "no credentials that count"),
-        (CommandResult(255, "", "Connect timeout on endpoint URL\n"), "undeterminable", "S3 gave no answer"),
+        (CommandResult(255, "", "Unable to locate credentials\n"), "fail", "no valid credentials"),
+        (CommandResult(255, "", "Connect timeout on endpoint URL\n"), "undeterminable", "S3 did not answer"),
         (CommandResult(1, "", "Traceback\n"), "undeterminable", "ended with an error without a code"),
         (CommandError(["aws"], None, "", "", "no answer within 20 seconds"), "undeterminable", "no answer in time"),
         (CommandError(["aws"], None, "", "", "not found"), "undeterminable", "could not be started"),
     ],
 )
-def test_answer_of_s3_decides_verdict(answer, status, words):
+def test_s3_answer_decides_verdict(answer, status, words):
     one = verdicts(Node(read=answer), Bucket("data", "tokens", ("read",)))["s3.read"]
     assert one.status == status and words in (one.message or one.reason or "")
 
 
 @pytest.mark.parametrize("verb", ["list", "write"])
-def test_range_is_of_reading_alone(verb):
+def test_invalid_range_is_accepted_only_for_read(verb):
     found = verdicts(Node(**{verb: error("InvalidRange")}), Bucket("data", "out/", (verb,)))[f"s3.{verb}"]
     assert found.status == "undeterminable" and "ended with InvalidRange" in found.reason
 
@@ -106,13 +106,13 @@ def test_each_denied_right_names_its_permission():
     ]
 
 
-def test_probe_that_cannot_be_removed_fails_and_is_named():
+def test_unremovable_probe_fails_and_is_named():
     host = Node(remove=error("AccessDenied", "DeleteObject"))
     one = verdicts(host, Bucket("data", "out/", ("write",)))["s3.write"]
     assert one.status == "fail" and f"{host.asked[0][1]} was written and cannot be removed" in one.message
 
 
-def test_probe_is_read_back_where_nothing_else_is_there():
+def test_probe_is_read_back_in_empty_bucket():
     host = Node(list=CommandResult(0, "", ""))
     found = verdicts(host, ALL)
     assert [one.status for one in found.values()] == ["pass"] * 3
@@ -124,14 +124,14 @@ def test_probe_is_read_back_where_nothing_else_is_there():
 @pytest.mark.parametrize(
     "listing", ["", "{}", "[]", "{", '{"Contents": [{"Key": 5}]}', '{"Contents": [{"Key": "file:///etc/shadow"}]}']
 )
-def test_listing_without_name_to_read_proves_no_right_to_read(listing):
+def test_listing_without_usable_name_is_undeterminable(listing):
     host = Node(list=CommandResult(0, listing, ""))
     found = verdicts(host, Bucket("data", "", ("list", "read")))
     assert (found["s3.list"].status, found["s3.read"].status) == ("pass", "undeterminable")
     assert [verb for verb, _key in host.asked] == ["list"]
 
 
-def test_nothing_is_written_in_check_mode():
+def test_check_mode_writes_nothing():
     host = Node()
     one = verdicts(host, Bucket("data", "out/", ("write",)), may_write=False)["s3.write"]
     assert (one.status, host.asked) == ("undeterminable", [])
@@ -156,7 +156,7 @@ class Pythons(Node):
         return CommandResult(0, LISTED, "")
 
 
-def test_python_that_has_boto3_asks_where_there_is_no_cli():
+def test_python_with_boto3_replaces_missing_cli():
     good = f"{PARCLUSTER_PYTHONS}/3.12/envs/node/bin/python3"
     host = Pythons(good)
     assert verdicts(host, Bucket("data", "", ("list",)))["s3.list"].status == "pass"
@@ -175,10 +175,10 @@ def test_python_that_has_boto3_asks_where_there_is_no_cli():
         ({"url": "s3://data", "key": "a/b"}, Bucket("data", "", key="a/b")),
     ],
 )
-def test_place_of_entry(given, place):
+def test_entry_is_parsed_to_bucket(given, place):
     assert bucket_problems("buckets", [given]) == [] and parse_bucket(given) == place
 
 
-def test_two_places_are_judged_each_by_itself():
+def test_places_are_judged_separately():
     found = check_buckets(Node(), [Bucket("one", "", ("list",)), Bucket("two", "", ("list",))])
     assert [(one.scope.device, one.status) for one in found] == [("s3://one/", "pass"), ("s3://two/", "pass")]
