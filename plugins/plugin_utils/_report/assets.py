@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Style sheet and script of the report's page. In Python, for a collection hands a plugin nothing else."""
+"""Style sheet and script of the report's page. In Python, because a plugin can load no other files of a collection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ h1{font-size:1.4rem;margin:.2rem 0}h2{font-size:1.1rem;margin:2rem 0 .5rem;borde
 h3{font-size:1rem;margin:1rem 0 .3rem}p{margin:.4rem 0}
 a{color:var(--c0)}.soft{color:var(--soft)}.pass,.pass a{color:var(--pass)}.fail,.fail a,a.fail{color:var(--fail)}
 .undeterminable,.undeterminable a,a.undeterminable{color:var(--unsure)}.not_applicable{color:var(--none)}
-.say{font-size:1.15rem;font-weight:600}
+.headline{font-size:1.15rem;font-weight:600}
 .tiles{display:flex;flex-wrap:wrap;gap:.5rem;margin:.8rem 0}
 .tile{background:var(--card);border:1px solid var(--line);border-radius:6px;padding:.3rem .8rem;min-width:6.5rem;
 text-decoration:none;color:var(--fg)}a.tile.pass{color:var(--pass)}a.tile.not_applicable{color:var(--none)}
@@ -90,8 +90,8 @@ tr.detail>td{padding-left:.8rem}.bar{grid-template-columns:7rem 1fr 6rem}.plot{m
 tr,.place,.plot,.bar{break-inside:avoid}.cells a{border:1px solid #000;color:#000!important;background:none!important}}
 """
 
-# The verdicts of all nodes are kept as numbers of sentences, for most nodes say the same; a node's are put together
-# when somebody asks for them. What is shown is in the address, so that it can be sent. Text is only ever set as text.
+# The verdicts of a node are indices into one list, because most nodes have the same ones; they are joined when a node
+# is opened. The view is in the address, so that it can be sent. Text is only ever set as text.
 SCRIPT = """
 (function () {
   'use strict';
@@ -111,30 +111,31 @@ SCRIPT = """
     return made;
   }
 
-  // What of the node's verdicts is not good, or all of it, in the order in which a person looks.
+  // The node's verdicts, failures first.
   function verdicts(node) {
-    return node.said.map(function (number) { return data.said[number]; }).sort(function (one, other) {
+    return node.verdicts.map(function (number) { return data.verdicts[number]; }).sort(function (one, other) {
       return ORDER.indexOf(one[0]) - ORDER.indexOf(other[0]);
     });
   }
 
   function list(parent, found) {
     var items = add(parent, 'ul');
-    found.forEach(function (said) {
-      var item = add(items, 'li'), asks = data.severities[said[5]];
-      add(item, 'b', data.words[said[0]] + ' ', said[0]);
-      item.appendChild(document.createTextNode(said[1] + (said[2] ? ' (' + said[2] + ')' : '') + ': ' + said[3]));
-      if (said[4]) { add(item, 'div', said[4], 'soft'); }
-      if (said[5] !== 'none' && asks) { add(item, 'div', 'severity ' + said[5] + ': ' + asks, 'soft'); }
+    found.forEach(function (verdict) {
+      var item = add(items, 'li'), asks = data.severities[verdict[5]];
+      add(item, 'b', data.words[verdict[0]] + ' ', verdict[0]);
+      var device = verdict[2] ? ' (' + verdict[2] + ')' : '';
+      item.appendChild(document.createTextNode(verdict[1] + device + ': ' + verdict[3]));
+      if (verdict[4]) { add(item, 'div', verdict[4], 'soft'); }
+      if (verdict[5] !== 'none' && asks) { add(item, 'div', 'severity ' + verdict[5] + ': ' + asks, 'soft'); }
     });
   }
 
-  // Below the row, the part of the map or the problem in which it was asked for; else below its row.
+  // Below the clicked row, map part or problem; otherwise below the node's row.
   function open(node, where) {
     var inTable = where.tagName === 'TR', made = document.createElement(inTable ? 'tr' : 'div');
     var holder = inTable ? add(made, 'td') : made, found = verdicts(node);
-    var bad = found.filter(function (said) { return said[0] === 'fail' || said[0] === 'undeterminable'; });
-    var rest = found.filter(function (said) { return bad.indexOf(said) < 0; });
+    var bad = found.filter(function (verdict) { return verdict[0] === 'fail' || verdict[0] === 'undeterminable'; });
+    var rest = found.filter(function (verdict) { return bad.indexOf(verdict) < 0; });
     made.id = 'detail';
     made.className = 'detail';
     if (inTable) { holder.colSpan = where.cells.length; }
@@ -154,8 +155,8 @@ SCRIPT = """
   function shown(node) {
     if (view.state && node.status !== view.state) { return false; }
     if (view.queue && node.queue !== view.queue) { return false; }
-    if (view.check && !verdicts(node).some(function (said) {
-      return said[1] === view.check && (said[0] === 'fail' || said[0] === 'undeterminable');
+    if (view.check && !verdicts(node).some(function (verdict) {
+      return verdict[1] === view.check && (verdict[0] === 'fail' || verdict[0] === 'undeterminable');
     })) { return false; }
     return !view.text || node.row.textContent.toLowerCase().indexOf(view.text.toLowerCase()) >= 0;
   }
@@ -203,7 +204,7 @@ SCRIPT = """
     });
   }
 
-  // Every table can be sorted; that of the nodes keeps its order in the address.
+  // Every table can be sorted; the order of the node table is in the address.
   function headings(of) {
     Array.prototype.forEach.call(of.tHead.rows[0].cells, function (head, at) {
       var button = document.createElement('button');
@@ -247,8 +248,8 @@ SCRIPT = """
   }
   var queues = {}, checks = {};
   data.nodes.forEach(function (node) { if (node.queue) { queues['=' + node.queue] = 1; } });
-  data.said.forEach(function (said) {
-    if (said[0] === 'fail' || said[0] === 'undeterminable') { checks['=' + said[1]] = 1; }
+  data.verdicts.forEach(function (verdict) {
+    if (verdict[0] === 'fail' || verdict[0] === 'undeterminable') { checks['=' + verdict[1]] = 1; }
   });
   field('state', 'State', [['', 'all']].concat(ORDER.map(function (state) { return [state, data.words[state]]; })));
   if (Object.keys(queues).length > 1) { field('queue', 'Queue', choices(queues)); }

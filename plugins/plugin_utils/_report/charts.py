@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Charts of the report's page: curves of bandwidth, the matrix of pairs, and bars. Pure.
 
-Words are HTML and only lines are SVG, so that a chart takes the width of a telephone without shrinking its letters.
+Text is HTML and only lines are SVG, so that a chart fits a phone's width without smaller letters.
 Colours are classes of the page's style sheet, so that they follow light, dark and print. Every chart has a text
-alternative, and what failed is written out: nothing is told by colour alone.
+alternative, and failures are written out: colour is never the only sign.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import Any
 from .document import natural
 
 SHADES = 6
-# Of more curves than this, the page names those that failed and the lowest.
+# With more curves than this, the legend has only the failed and the lowest ones.
 LEGEND = 8
-# Labels of sizes below a chart: as many as have room on a telephone.
+# Size labels below a chart: as many as fit on a phone.
 TICKS = 4
-# Of more bars than this, the lowest are shown: they are what a person looks for.
+# With more bars than this, only the lowest are shown: they matter most.
 BARS = 40
-# Pairs that are written out below their matrix, the slowest first.
+# Number of pairs listed below their matrix, slowest first.
 PAIRS = 10
 CELL = 16
-# The width of a letter of the matrix's labels, in pixels of 11 px sans-serif, as wide as any is.
+# Upper bound of a letter's width in the matrix's labels (11 px sans-serif), in pixels.
 LETTER = 7
 
-# Unit as verdicts have it: factors and names to choose from, the largest that leaves at least 1.
+# Unit of a verdict: factors and names; the largest factor that leaves at least 1 is used.
 SCALES: dict[str, Sequence[tuple[float, str]]] = {
     "B/s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")),
     "MB/s": ((1e3, "GB/s"),),
@@ -42,7 +42,7 @@ SCALES: dict[str, Sequence[tuple[float, str]]] = {
 
 
 def size_text(count: float) -> str:
-    """Bytes as 8 MiB; 1024 of one unit are one of the next."""
+    """Format bytes with binary units, such as 8 MiB."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024 or unit == "GiB":
             return f"{count:g} {unit}"
@@ -51,7 +51,7 @@ def size_text(count: float) -> str:
 
 
 def number_text(value: float) -> str:
-    """A figure with three significant digits, thousands apart: 12,300."""
+    """Format a number with three significant digits and thousands separators: 12,300."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
@@ -60,7 +60,7 @@ def number_text(value: float) -> str:
 
 
 def scale(values: Sequence[float], unit: str | None) -> tuple[float, str]:
-    """What to divide figures by, and the unit that they have then, so that the largest is a number one can read."""
+    """Return the divisor and the unit that make the largest figure easy to read."""
     largest = max((abs(value) for value in values), default=0.0)
     for factor, name in SCALES.get(unit or "", ()):
         if largest >= factor:
@@ -73,7 +73,7 @@ def _text(what: object) -> str:
 
 
 def curves(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Bus bandwidth over message size (logarithmic) of the runs of one collective; see ``document.bandwidth``."""
+    """Draw bus bandwidth over message size (logarithmic) for the runs of one collective; see ``document.bandwidth``."""
     sizes = [math.log2(max(1, point["size"])) for line in lines for point in line["points"]]
     low, high = min(sizes), max(sizes)
     peak = max(max(point["busbw"], point["least"] or 0) for line in lines for point in line["points"]) or 1
@@ -86,7 +86,7 @@ def curves(lines: Sequence[Mapping[str, Any]]) -> str:
             f"{across(math.log2(max(1, point['size']))):.2f} {100 - max(0, point[key]) / peak * 100:.2f}"
             for point in points
         ]
-        # A line of no length is drawn as a dot by its round ends.
+        # Round ends draw a line of length zero as a dot.
         return f"M{'L'.join(places)}" + ("h0" if len(places) == 1 else "")
 
     def drawn() -> Iterator[str]:
@@ -129,7 +129,7 @@ def _curve_text(line: Mapping[str, Any]) -> str:
 
 
 def _legend(lines: Sequence[Mapping[str, Any]]) -> str:
-    """The curves in words: all of a few, of many those that failed and the lowest."""
+    """Return the legend: all curves of a few, the failed and the lowest of many."""
     numbered = list(enumerate(lines))
     if len(lines) > LEGEND:
         numbered.sort(key=lambda pair: (pair[1]["status"] != "fail", pair[1]["points"][-1]["busbw"]))
@@ -144,12 +144,12 @@ def _legend(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def shade(value: float, low: float, high: float) -> int:
-    """Which of ``SHADES`` shades a figure has between the lowest (0) and the highest."""
+    """Return which of ``SHADES`` shades a figure has between the lowest (0) and the highest."""
     return SHADES - 1 if high <= low else min(SHADES - 1, int((value - low) / (high - low) * SHADES))
 
 
 def heat_map(found: Sequence[Mapping[str, Any]]) -> str:
-    """Bandwidth of every pair of nodes, and the slowest pairs in words; see ``document.pairs`` (of one collective)."""
+    """Draw the bandwidth of every pair of nodes and list the slowest; see ``document.pairs`` (one collective)."""
     names = sorted({name for pair in found for name in (pair["a"], pair["b"])}, key=natural)
     place = {name: number for number, name in enumerate(names)}
     values = [pair["busbw"] for pair in found]
@@ -184,18 +184,18 @@ def _pair_text(pair: Mapping[str, Any]) -> str:
 
 
 def bars(rows: Sequence[Mapping[str, Any]], unit: str | None) -> str:
-    """Figures of several nodes of one measure (label, value, status), the lowest first, with their median."""
+    """Draw one measure of several nodes (label, value, status), lowest first, with the median."""
     ordered = sorted(rows, key=lambda row: (row["value"], row["label"]))
     factor, name = scale([row["value"] for row in rows], unit)
     middle = statistics.median(row["value"] for row in rows)
-    said = f"median {number_text(middle / factor)} {name}".rstrip()
+    median_text = f"median {number_text(middle / factor)} {name}".rstrip()
     more = f", the lowest {BARS} of {len(rows):,}" if len(rows) > BARS else ""
-    label = f"{_many(len(rows), 'figure')}, {said}"
-    return _bars(ordered[:BARS], factor, name, label, middle) + f'<p class="soft">{_text(said + more)}</p>'
+    label = f"{_many(len(rows), 'figure')}, {median_text}"
+    return _bars(ordered[:BARS], factor, name, label, middle) + f'<p class="soft">{_text(median_text + more)}</p>'
 
 
 def times(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Where a run's time went: a bar for each role, in the order in which they ran (role, seconds)."""
+    """Draw a bar for each role of a run (role, seconds), in the order in which they ran."""
     rows = [{"label": part["role"], "value": part["seconds"], "status": "pass"} for part in parts]
     total = number_text(sum(part["seconds"] for part in parts))
     return _bars(rows, 1.0, "s", f"{total} seconds by role")
@@ -208,7 +208,7 @@ def _bars(rows: Sequence[Mapping[str, Any]], factor: float, unit: str, label: st
     for row in rows:
         state = "bad" if row["status"] == "fail" else "c0"
         failed = ", failed" if row["status"] == "fail" else ""
-        # A damaged file may say anything, and a browser takes no width below nothing.
+        # A damaged file may hold any value, and a browser ignores a negative width.
         width = max(0.0, row["value"] / peak * 100)
         amount = f"{number_text(row['value'] / factor)} {unit}".rstrip() + failed
         lines.append(

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The document that all reports are drawn from: ``mlcluster.cluster/1``. Pure.
 
-What cannot be read becomes a verdict that says so: a node must never vanish from the page, nor turn good by silence.
+Unreadable input becomes an undeterminable verdict: a node never vanishes from the page, and missing data is no pass.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCHEMA = "mlcluster.cluster/1"
 RUN_SCHEMA = "mlcluster.run/1"
 VALIDATION_SCHEMA = "mlcluster.validation/1"
 KINDS = ("head", "login", "compute", "node")
-# In the order of what a person looks at first.
+# In the order of interest.
 ORDER = (result.FAIL, result.UNDETERMINABLE, result.PASS, result.NOT_APPLICABLE)
 BANDWIDTH = re.compile(r"(nccl|nccom)\.bandwidth\.(\w+)")
 IO = re.compile(r"io\.(fio|ior|gdsio)\.(\w+)")
@@ -34,9 +34,9 @@ NO_ANSWER = "node.answer"
 ADDRESS = re.compile(
     r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f]{1,4}(?:::?[0-9a-f]{1,4}){2,7})(?![\w.:])", re.IGNORECASE
 )
-# How long a validation proves something. Our own choice: nodes are exchanged and repaired within days.
+# Days for which a validation is evidence. Our own choice: nodes are replaced and repaired within days.
 VALIDATION_DAYS = 7.0
-# Bounds on what one node may put on everybody's page; node_health_info gives a hundred verdicts at most.
+# Limits on one node's share of the page; node_health_info returns a hundred verdicts at most.
 MOST_SENTENCE = 2000
 MOST_NAMED = 8
 MOST_NAME = 300
@@ -48,7 +48,7 @@ _NO_JOB = result.undeterminable("job.end", "no_jobs", message="the file of the v
 
 
 class ReportError(ValueError):
-    """Input that no report can be made of; the text says what it was and what to give."""
+    """The input cannot be made into a report; the message states what was found and what to pass."""
 
 
 def build(
@@ -62,14 +62,14 @@ def build(
     source: str = "",
     validation_days: float = VALIDATION_DAYS,
 ) -> dict[str, Any]:
-    """Everything together.
+    """Return the whole document.
 
     Each of ``nodes`` has ``name``, perhaps ``slurm_name`` (where Slurm has another one for it), ``kind``,
     ``instance_id``, ``instance_type``, ``queue``, ``place`` (network nodes or zone, the widest first), and ``health``:
-    what ``node_health_info`` returned, or Ansible's word that the node did not answer. ``time`` is ISO 8601.
-    ``validation`` is what ``run_validation`` kept, ``run`` the status of a configuration run, ``previous`` an earlier
-    document, ``source`` where the validation was found. A validation of other nodes, of
-    another cluster, or older than ``validation_days``, proves nothing. Raises ReportError.
+    the result of ``node_health_info``, or Ansible's report that the node did not answer. ``time`` is ISO 8601.
+    ``validation`` is the file that ``run_validation`` wrote, ``run`` the status of a configuration run, ``previous`` an
+    earlier document, ``source`` the path of the validation. A validation of other nodes, of another cluster, or older
+    than ``validation_days`` proves nothing. Raises ReportError.
     """
     _demand(validation, VALIDATION_SCHEMA, "validation")
     _demand(run, RUN_SCHEMA, "timings")
@@ -128,7 +128,7 @@ def _node(given: Mapping[str, Any]) -> dict[str, Any]:
         "name": name,
         "kind": kind,
         **{key: label(given.get(key)) for key in ("instance_id", "queue")},
-        # A node knows its type where the inventory does not, and neighbours are those of one type.
+        # The node reports its type if the inventory has none; nodes are compared within one type.
         "instance_type": label(given.get("instance_type")) or label(health.get("instance_type")),
         "place": [short(part) for part in listed(given.get("place"))],
         "answered": answered,
@@ -144,17 +144,17 @@ def _node(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _worst(statuses: Sequence[str]) -> str:
-    """The status of many; nothing at all proves nothing."""
+    """Return the worst of several statuses; undeterminable if there are none."""
     return min(statuses, key=ORDER.index, default=result.UNDETERMINABLE)
 
 
 def _results(name: str, health: Mapping[str, Any]) -> tuple[list[result.Result], bool]:
-    """The verdicts on a node, and whether it answered at all."""
+    """Return the verdicts on a node, and whether it answered."""
     if health.get("unreachable"):
         why = short(health.get("msg") or "no reason was given")
         return [unproved(NO_ANSWER, "unreachable", f"the node did not answer: {why}", name)], False
     if not isinstance(health.get("results"), (list, tuple)):
-        # Of a module that crashed, only the end of what it printed says why.
+        # The last line of a crashed module's output has the reason.
         stderr = health.get("module_stderr")
         printed = stderr.strip().splitlines()[-1:] if isinstance(stderr, str) else []
         why = short(". ".join(short(part) for part in [health.get("msg") or "it gave no verdicts", *printed]))
@@ -179,8 +179,8 @@ def _results(name: str, health: Mapping[str, Any]) -> tuple[list[result.Result],
 
 
 def natural(name: str) -> list[Any]:
-    """A key that puts p5-2 before p5-10."""
-    # Not int: Python refuses to read numbers of thousands of digits.
+    """Return a sort key that puts p5-2 before p5-10."""
+    # Not int: Python rejects numbers with thousands of digits.
     return [
         (len(part.lstrip("0")), part.lstrip("0"), part) if part.isdecimal() else part
         for part in re.split(r"(\d+)", name)
@@ -188,19 +188,19 @@ def natural(name: str) -> list[Any]:
 
 
 def sentence(entry: result.Result) -> str:
-    """What a verdict says without its status and id; figures that are long are in the charts and the JSON."""
+    """Return a verdict's text without status and id; long figures are in the charts and the JSON only."""
     if isinstance(entry.found, (dict, list)) and (entry.message or entry.reason):
-        # A pass must keep what was found, and its line shows a message alone.
+        # The line of a pass shows the message alone, and the found value is needed as well.
         kept = {"found": entry.found if entry.status == result.PASS else None, "expected": None}
         entry = dataclasses.replace(entry, message=entry.message or entry.reason, **kept)
     return str(cut(entry.line().split(": ", 1)[-1], MOST_SENTENCE))
 
 
 def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What to do something about: the same sentence once, whichever checks and nodes say it.
+    """Return the problems, each sentence once for all checks and nodes that report it.
 
-    Ordered by gravity (failed ones, then nodes that did not answer, then what else was not proved; by severity), then
-    by how many nodes have it. Each: id (the first of ids), ids, status, severity, text, hint, nodes and job (names).
+    Ordered by gravity (failures, then nodes that did not answer, then what else was not proved; by severity), then
+    by the number of nodes. Each: id (the first of ids), ids, status, severity, text, hint, nodes and job (names).
     """
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     sources = [(entry, node["name"], None) for node in nodes for entry in node["results"]]
@@ -248,21 +248,21 @@ def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any
 
 
 def _of_any_node(text: str, node: str) -> str:
-    """Why a node did not answer, without its name and address, so that the same reason of many nodes is one line."""
-    # A name of letters alone may be any word of the sentence.
+    """Return a reason without the node's name and address, so that the same reason of many nodes is one line."""
+    # A name of letters only could match any word.
     if not node.isalpha():
         text = re.sub(rf"(?<![\w.-]){re.escape(node)}(?![\w-])", "the node", text)
     return ADDRESS.sub("its address", text)
 
 
 def _doubt(validation: Mapping[str, Any] | None, time: str, cluster: str, days: float) -> str:
-    """Return why a validation says nothing of this cluster now; empty where it does."""
+    """Return why a validation does not count for this cluster now; empty if it counts."""
     if validation is None:
         return ""
     written, of = validation.get("time"), validation.get("cluster")
     now, made = result.moment(time), result.moment(written)
     if now is None or made is None:
-        return f"the validation does not say when it was made (time is {short(written)}): run run_validation again"
+        return f"the validation has no valid time (time is {short(written)}): run run_validation again"
     age = (now - made).total_seconds() / 86400
     # Also where ``days`` is not a number.
     if not -1 <= age <= days:
@@ -287,7 +287,7 @@ def _validated(validation: Mapping[str, Any] | None) -> list[str] | None:
 
 
 def _doubt_nodes(validation: Mapping[str, Any] | None, nodes: Sequence[Mapping[str, Any]]) -> str:
-    """Return why a validation says nothing of these nodes; empty where it does."""
+    """Return why a validation does not count for these nodes; empty if it counts."""
     chosen = _validated(validation)
     if chosen is None:
         return (
@@ -312,9 +312,9 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[str, Any]]:
-    """The validation jobs, each with a name, a status that is one, and verdicts that can be drawn.
+    """Return the validation jobs, each with a name, a known status, and verdicts that can be drawn.
 
-    The status is no better than its verdicts, which nothing but this reads, and no better than what the file says.
+    The status is the worst of the file's status and the verdicts.
     """
     found = []
     given = listed((validation or {}).get("jobs"))
@@ -327,24 +327,24 @@ def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[st
         if doubt:
             verdicts.append(result.undeterminable("job.end", "not_of_now", message=doubt).to_dict())
         status = job.get("status")
-        told = {key: value if is_figure(value) else label(value) for key, value in _job(job).items()}
-        name = told["name"] or f"job {number}"
-        said = status if status in ORDER else result.UNDETERMINABLE
-        if said == result.PASS and all(entry["status"] == result.NOT_APPLICABLE for entry in verdicts):
+        fields = {key: value if is_figure(value) else label(value) for key, value in _job(job).items()}
+        name = fields["name"] or f"job {number}"
+        stated = status if status in ORDER else result.UNDETERMINABLE
+        if stated == result.PASS and all(entry["status"] == result.NOT_APPLICABLE for entry in verdicts):
             verdicts.append(_NO_PASS.to_dict())
-        worst = _worst([said, *(entry["status"] for entry in verdicts)])
-        # Only a job that Slurm calls completed proves something. Its script fails where a verdict is not a pass.
-        if worst in (result.PASS, result.NOT_APPLICABLE) and told["state"] != "COMPLETED":
-            verdicts.append(_not_completed(told["state"]).to_dict())
+        worst = _worst([stated, *(entry["status"] for entry in verdicts)])
+        # Only a job in state COMPLETED is evidence; its script fails if a verdict is not a pass.
+        if worst in (result.PASS, result.NOT_APPLICABLE) and fields["state"] != "COMPLETED":
+            verdicts.append(_not_completed(fields["state"]).to_dict())
             worst = verdicts[-1]["status"]
-        found.append({**told, "name": str(name), "status": worst, "results": verdicts})
+        found.append({**fields, "name": str(name), "status": worst, "results": verdicts})
     return found
 
 
 def _not_completed(state: object) -> result.Result:
     if state is None:
         return result.undeterminable("job.end", "no_state", message="the file does not say how the job ended")
-    text = f"the job ended as {short(state)}, and the file says that it passed"
+    text = f"the job ended as {short(state)}, and the file reports that it passed"
     return result.failed("job.end", text, expected="COMPLETED", found=state)
 
 
@@ -357,8 +357,8 @@ def _of(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]
 
 
 def bandwidth(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A curve for each run: label, job, where (a node, or two joined by +; None: more), collective, unit (GB/s), status
-    and points [{size (bytes), busbw, least (None: no figure known)}]."""
+    """Return a curve for each run: label, job, where (a node, or two joined by +; None: more), collective, unit (GB/s),
+    status and points [{size (bytes), busbw, least (None: no figure known)}]."""
     curves = []
     for job, entry in _of(jobs):
         match = BANDWIDTH.fullmatch(entry["id"])
@@ -392,12 +392,12 @@ def bandwidth(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _is_size(size: object) -> bool:
-    # More bytes than 25 digits no message has.
+    # No message size has more than 25 digits.
     return re.fullmatch(r"[0-9]{1,25}", str(size)) is not None
 
 
 def pairs(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Runs of two nodes: a, b (names in order), collective, busbw at the largest size (GB/s), status."""
+    """Return the runs of two nodes: a, b (names in order), collective, busbw at the largest size (GB/s), status."""
     found = []
     for _job_name, entry in _of(jobs):
         match = BANDWIDTH.fullmatch(entry["id"])
@@ -416,8 +416,8 @@ def pairs(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def io_figures(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Figures of fio, IOR and gdsio: tool, measure, what (a place or a job), node (None: all together), value, unit,
-    status."""
+    """Return the figures of fio, IOR and gdsio: tool, measure, what (a place or a job), node (None: all together),
+    value, unit, status."""
     found = []
     for job, entry in _of(jobs):
         match = IO.fullmatch(entry["id"])
@@ -443,7 +443,7 @@ def io_figures(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def timings(run: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Seconds of wall-clock time that each role took, in the order they ran; tasks outside roles are ``other``."""
+    """Return the wall-clock seconds of each role, in the order they ran; tasks outside roles are ``other``."""
     roles = (run or {}).get("roles") or {}
     if not isinstance(roles, Mapping):
         raise ReportError(f"timings has the roles {short(roles)}: give the status file that this version wrote")
@@ -455,10 +455,10 @@ def timings(run: Mapping[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def _changes(previous: Mapping[str, Any] | None, document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The comparison; a document that is not whole is none to compare with, and no reason to make no report."""
+    """Return the comparison with an earlier document; None if that one is damaged, which must not stop the report."""
     try:
         found = changes(previous, document) if previous else None
-        # As strict as the document that it becomes a part of.
+        # As strict as the document that it becomes part of.
         json.dumps(found, allow_nan=False)
         return found
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
@@ -466,8 +466,8 @@ def _changes(previous: Mapping[str, Any] | None, document: Mapping[str, Any]) ->
 
 
 def changes(previous: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not as it was: since (time), joined, left (names of nodes), verdicts [{node, id, before, after}] and
-    versions [{node, name, before, after}]; before or after is None where there was no such verdict."""
+    """Return the changes: since (time), joined, left (names of nodes), verdicts [{node, id, before, after}] and
+    versions [{node, name, before, after}]; before or after is None if there was no such verdict."""
     before = {node["name"]: node for node in previous["nodes"]}
     after = {node["name"]: node for node in document["nodes"]}
     verdicts, versions = [], []
@@ -491,7 +491,7 @@ def changes(previous: Mapping[str, Any], document: Mapping[str, Any]) -> dict[st
 
 
 def _states(node: Mapping[str, Any]) -> dict[str, str]:
-    """The status under each id, the worst where a check gave several."""
+    """Return the status of each id, the worst if a check gave several."""
     found: dict[str, str] = {}
     for entry in node["results"]:
         found[entry["id"]] = min(found.get(entry["id"], entry["status"]), entry["status"], key=ORDER.index)

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The report as one page that needs nothing else: no network, no second file. Pure.
 
-Everything that came from a node is escaped here or set as text by the script; the page's own policy lets nothing be
-loaded and no other script run. Links of the page choose what the script shows (``#state=fail&check=gpu.ecc``,
-``#node=NAME``), so that what is on the screen can be sent as an address.
+Everything from a node is escaped here or set as text by the script; the page's content security policy blocks all
+loading and any other script. Links choose the script's view (``#state=fail&check=gpu.ecc``, ``#node=NAME``), so that
+a view can be sent as an address.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from .assets import SCRIPT, STYLE
 from .document import ORDER, sentence
 
 WORDS = {"pass": "good", "fail": "broken", "undeterminable": "not proved", "not_applicable": "not judged"}
-# In the order in which a sentence counts them.
+# In the order of the summary sentence.
 WORDS_OF_MANY = {state: WORDS[state] for state in ("fail", "undeterminable", "pass", "not_applicable")}
 GLYPHS = {"pass": "✓", "fail": "✕", "undeterminable": "?", "not_applicable": "-"}
-# What a severity asks for; docs/guides/failure-catalogue.md says it at length.
+# The action for each severity; details are in docs/guides/failure-catalogue.md.
 SEVERITY_WORDS = {
     "isolate": "keep jobs away from the node and replace it",
     "reboot": "reboot the node, then check it again",
     "reset": "reset the GPU, or reload its driver, then check again",
     "monitor": "the node can work; watch it",
-    "none": "says nothing about the hardware",
+    "none": "not about the hardware",
 }
 FIRST_PROBLEMS = 7
 NAMES = 12
-# Nobody reads more rows of one table, and a page of all of them would not open; the JSON has every one.
+# A table with more rows is not readable, and a page with all of them would not open; the JSON has every one.
 MOST_ROWS = 500
 
 
 def page(document: Mapping[str, Any]) -> str:
-    """The page of a document of ``document.build``."""
+    """Return the page for a document of ``document.build``."""
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     title = f"{document['cluster'] or 'Cluster'}, {document['time'][:10]}: {summary(document)}"
-    # The gravest first; the document has them by name.
+    # The worst first; the document sorts them by name.
     nodes = sorted(document["nodes"], key=lambda node: ORDER.index(node["status"]))
     parts = [
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title>',
@@ -75,7 +75,7 @@ def _text(what: object) -> str:
 
 
 def _link(words: str, name: str = "", **view: str) -> str:
-    """A link that makes the script show a view: state, check, queue or node."""
+    """Return a link that makes the script show a view: state, check, queue or node."""
     target = _text("#" + urllib.parse.urlencode(view, errors="replace"))
     kind = f' class="{name}"' if name else ""
     return f'<a{kind} href="{target}">{words}</a>'
@@ -86,7 +86,7 @@ def _row(*cells: str) -> str:
 
 
 def _cell(what: object, heading: str, name: str = "") -> str:
-    """A cell; on a narrow screen its heading stands before it."""
+    """Return a table cell; a narrow screen shows its heading before it."""
     return _html_cell(_text(what), heading, name)
 
 
@@ -106,17 +106,17 @@ def _table(headings: Sequence[str], rows: Sequence[str], name: str = "") -> str:
 
 
 def more_text(rows: Sequence[object]) -> str:
-    """What stands below a table that is cut."""
+    """Return the line below a table that is cut."""
     return f"and {len(rows) - MOST_ROWS} more, which report.json has"
 
 
 def nodes_text(count: int) -> str:
-    """A number of nodes in words."""
+    """Format a number of nodes: 1 node, 2 nodes."""
     return "1 node" if count == 1 else f"{count:,} nodes"
 
 
 def _names(names: Sequence[str], more: str = "") -> str:
-    """Names as links to their nodes; those beyond the first behind ``more``, a link that shows them all, or folded."""
+    """Return names as links to their nodes; the rest is behind ``more``, a link that shows them all, or folded."""
     first = ", ".join(_link(_text(name), node=name) for name in names[:NAMES])
     if len(names) <= NAMES:
         return first
@@ -135,7 +135,7 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
     counts, total = document["counts"], len(document["nodes"])
     status = document["status"]
     yield f"<header><h1>{_text(document['cluster'] or 'Cluster')}</h1>"
-    yield f'<p class="say {status}">{GLYPHS[status]} {_text(summary(document))}</p>'
+    yield f'<p class="headline {status}">{GLYPHS[status]} {_text(summary(document))}</p>'
     yield f'<p class="soft"><time datetime="{_text(document["time"])}">{_text(document["time"])}</time>'
     yield f'<span id="age"></span>, mlcluster.aws {_text(document["version"])}</p>'
     yield '<div class="tiles">'
@@ -150,19 +150,19 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def summary(document: Mapping[str, Any]) -> str:
-    """One sentence on all nodes, and on the validation jobs that were not proved good."""
+    """Return one sentence about all nodes and about the validation jobs that did not pass."""
     counts, total = document["counts"], len(document["nodes"])
     silent = sum(not node["answered"] for node in document["nodes"])
     if not total:
         return "no node was judged"
     parts = [f"{counts[state]} {words}" for state, words in WORDS_OF_MANY.items() if counts[state]]
     everyone = "the only node is proved good" if total == 1 else f"all {total} nodes are proved good"
-    said = [everyone if counts["pass"] == total else f"{', '.join(parts)} of {nodes_text(total)}"]
-    said += [f"{silent} did not answer"] if silent else []
+    clauses = [everyone if counts["pass"] == total else f"{', '.join(parts)} of {nodes_text(total)}"]
+    clauses += [f"{silent} did not answer"] if silent else []
     for state in ("fail", "undeterminable"):
         jobs = sum(job["status"] == state for job in document["jobs"])
-        said += [f"{jobs} of {len(document['jobs'])} validation jobs {WORDS[state]}"] if jobs else []
-    return "; ".join(said)
+        clauses += [f"{jobs} of {len(document['jobs'])} validation jobs {WORDS[state]}"] if jobs else []
+    return "; ".join(clauses)
 
 
 def _problems(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -262,7 +262,7 @@ def _outliers(outliers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _odd_link(name: str) -> str:
-    """A node as a link; of a run of two, each."""
+    """Return a link to a node, or to both nodes of a pair."""
     return " + ".join(_link(_text(part), node=part) for part in name.split("+"))
 
 
@@ -319,7 +319,7 @@ def _versions(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     rows = []
     for name, versions in sorted(table.items()):
         for version, names in sorted(versions.items(), key=lambda pair: -len(pair[1])):
-            where = "every node that told" if len(versions) == 1 else _names(names)
+            where = "every node that reported" if len(versions) == 1 else _names(names)
             rows.append(
                 _row(
                     _cell(name, "Component", "name"),
@@ -332,7 +332,7 @@ def _versions(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def change_rows(changes: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    """What is not as it was, as (node, what, before, now)."""
+    """Return the changes as (node, what, before, now)."""
     rows = [(name, what, "", "") for what in ("joined", "left") for name in changes[what]]
     for kind, key in (("verdicts", "id"), ("versions", "name")):
         rows += [(one["node"], one[key], one["before"] or "-", one["after"] or "-") for one in changes[kind]]
@@ -357,8 +357,8 @@ def _changes(changes: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def _data(time: str, nodes: Sequence[Mapping[str, Any]]) -> str:
-    """The verdicts for the script, each sentence once. Nothing in it can end the element that it stands in."""
-    said: dict[tuple[str, ...], int] = {}
+    """Return the script's data, each verdict once. Escaped: it cannot end the element that contains it."""
+    rows: dict[tuple[str, ...], int] = {}
     entries = []
     for node in nodes:
         numbers = []
@@ -366,10 +366,12 @@ def _data(time: str, nodes: Sequence[Mapping[str, Any]]) -> str:
             verdict = Result.from_dict({**entry, "hint": None})
             hint = entry["hint"] or "" if verdict.status != "pass" else ""
             key = (verdict.status, verdict.id, verdict.scope.device or "", sentence(verdict), hint, verdict.severity)
-            numbers.append(said.setdefault(key, len(said)))
-        entries.append({"name": node["name"], "status": node["status"], "queue": node["queue"] or "", "said": numbers})
+            numbers.append(rows.setdefault(key, len(rows)))
+        entries.append(
+            {"name": node["name"], "status": node["status"], "queue": node["queue"] or "", "verdicts": numbers}
+        )
     text = json.dumps(
-        {"words": WORDS, "severities": SEVERITY_WORDS, "time": time, "said": list(said), "nodes": entries},
+        {"words": WORDS, "severities": SEVERITY_WORDS, "time": time, "verdicts": list(rows), "nodes": entries},
         separators=(",", ":"),
         ensure_ascii=True,
     )

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What comes from nodes, files and the inventory, made such that a page can be drawn of it. Pure.
+"""Turn the data of nodes, files and the inventory into values that a page can show. Pure.
 
-One node that says nonsense, or megabytes, must not take the page from all the others.
+Invalid or huge data of one node must not break the page for all others.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 
-# The largest verdicts of node_health_info are far below these.
+# Far above the largest verdicts of node_health_info.
 MOST_TEXT = 1000
 MOST_VALUE = 20000
 MOST_SHORT = 300
-# What to do about a node that was not judged, by the words of Ansible's reason; the first that fits counts.
-REACH = "See whether it runs, and whether it lets you in with ssh"
+# The hint for a node that was not judged, by a pattern of Ansible's reason; the first match is used.
+REACH = "Check that it runs, and that it accepts your ssh login"
 HINTS = (
     (
         re.compile(r"sudo", re.IGNORECASE),
@@ -29,7 +29,7 @@ HINTS = (
     ),
     (
         re.compile(r"permission denied|authentication fail", re.IGNORECASE),
-        "The node runs and refuses the key: see ansible_user and ansible_ssh_private_key_file of the inventory",
+        "The node runs and rejects the key: check ansible_user and ansible_ssh_private_key_file of the inventory",
     ),
     (
         re.compile(r"host key|REMOTE HOST IDENTIFICATION", re.IGNORECASE),
@@ -37,19 +37,19 @@ HINTS = (
     ),
     (
         re.compile(r"python", re.IGNORECASE),
-        "See which Python the node has; Ansible needs 3.9 or newer there, and ansible_python_interpreter names it",
+        "Check which Python the node has; Ansible needs 3.9 or newer there, and ansible_python_interpreter names it",
     ),
     (re.compile(r"verdict"), "Run 'mlcluster health --profile full' on it and compare"),
 )
-# What the arithmetic of charts and medians can hold with ease.
+# Largest number for the arithmetic of charts and medians.
 LARGEST = 1e100
 
 
 def read(entry: object, node: str | None) -> result.Result:
-    """One verdict, its texts shortened; one that cannot be read or drawn is a verdict that says so."""
+    """Return one verdict with shortened texts; an unreadable entry becomes an undeterminable verdict."""
     try:
         if not isinstance(entry, Mapping):
-            raise result.ResultError(f"it is {entry!r} and no mapping")
+            raise result.ResultError(f"it is {entry!r} and not a mapping")
         given = result.Result.from_dict(dict(entry))
         if len(given.id) > MOST_SHORT:
             raise result.ResultError(f"the id {given.id[:40]}… has {len(given.id)} characters")
@@ -62,7 +62,7 @@ def read(entry: object, node: str | None) -> result.Result:
 
 
 def unproved(check: str, reason: str, message: str, node: str | None) -> result.Result:
-    """The verdict on a node that did not say what it was asked for."""
+    """Return the undeterminable verdict for a node that did not answer a check."""
     return result.undeterminable(
         check,
         reason,
@@ -73,41 +73,41 @@ def unproved(check: str, reason: str, message: str, node: str | None) -> result.
 
 
 def cut(text: Any, most: int) -> Any:
-    """The beginning of a text that is longer than ``most`` characters; all else as it is."""
+    """Shorten a string to ``most`` characters; return any other value unchanged."""
     return f"{text[:most]}…" if isinstance(text, str) and len(text) > most else text
 
 
 def _bounded(value: Any) -> Any:
-    """A value as it is, or the beginning of its text where it would make the page unreadable."""
+    """Return the value, or the beginning of its text if it would make the page unreadable."""
     if isinstance(value, str):
         return cut(value, MOST_VALUE)
-    # With the indentation of the document, which is what makes deep values long and takes the stack.
+    # With the document's indentation: it makes deep values long, and deep recursion fails here.
     if isinstance(value, (dict, list, int)) and len(text := json.dumps(value, indent=1)) > MOST_VALUE:
         return cut(" ".join(text.split()), MOST_TEXT)
     return value
 
 
 def is_figure(value: object) -> bool:
-    """Whether a value can be drawn: a number, and none that a chart's arithmetic cannot hold."""
+    """Return whether a value can be drawn: a number within the range of the chart's arithmetic."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
     return -LARGEST < value < LARGEST
 
 
 def listed(value: object) -> list[Any]:
-    """A list as it is, a single value as a list of it."""
+    """Return a list unchanged, and a single value as a list."""
     if isinstance(value, (list, tuple)):
         return list(value)
     return [] if value is None or value == "" else [value]
 
 
 def label(value: object) -> str | None:
-    """What the inventory says, as a text: YAML makes a number of a queue called 01."""
+    """Return a value of the inventory as a string: YAML reads a queue named 01 as a number."""
     return None if value is None or value == "" else short(value)
 
 
 def short(what: object) -> str:
-    """Anything as a text of one line."""
+    """Return any value as one line of text."""
     try:
         return " ".join(str(what).split())[:MOST_SHORT]
     except (ValueError, RecursionError):

@@ -17,12 +17,12 @@ from .html import CHANGE_HEADINGS, GLYPHS, MOST_ROWS, NAMES, WORDS, change_rows,
 
 
 def markdown(document: Mapping[str, Any]) -> str:
-    """The text of a document of _report_model."""
+    """Return the Markdown of a document of ``document.build``."""
     return "\n".join(_lines(document)) + "\n"
 
 
 def lines(document: Mapping[str, Any]) -> list[str]:
-    """What a terminal shows at the end: the verdict, and what to do first."""
+    """Return the final lines for a terminal: the verdict, and the problems in order of gravity."""
     found = [summary(document)]
     for problem in document["problems"]:
         nodes = f" [{first_of(problem['nodes'], NAMES)}]" if problem["nodes"] else ""
@@ -120,5 +120,5 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[s
 
 
 def _plain(text: object) -> str:
-    """Text that Markdown takes as it is: what a node printed may hold anything."""
+    """Escape text for Markdown: output of a node may contain anything."""
     return re.sub(r"([\\`*_\[\]<>|#&~])", r"\\\1", " ".join(printable(text).split()))

@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes have another value than their neighbours. Pure.
+"""Find nodes whose values differ from those of their neighbours. Pure.
 
-Nodes are compared with those of the same instance type and kind only, and of an UltraServer with those of the same one:
-the GPUs of each are an NVLink cluster of their own. A value that differs on every node (a serial
-number) has no majority and says nothing; a number is judged by its distance from the median in units of the spread.
-One with a fraction was measured, and that most nodes agree on it makes no other value odd: 99.9 % free among 100.0 %.
+Nodes are compared within one instance type and kind, and within one UltraServer, because the GPUs of each are a
+separate NVLink cluster. A value that differs on every node (a serial number) has no majority and is ignored; a number
+is judged by its distance from the median in units of the spread. A number with a fraction was measured: a majority
+for one value does not make another odd (99.9 % free among 100.0 %).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data.ultraservers i
 
 from .input import is_figure
 
-# Fewer than this many neighbours make no majority.
+# With fewer nodes there is no majority.
 LEAST_NODES = 4
 # The share of the nodes that must agree before the others are called odd.
 MAJORITY = 0.6
-# A number is odd beyond this many robust standard deviations, and only if it is this share of the median away: with
-# figures that hardly spread, the first alone would name nodes for a rounding.
+# A number is odd beyond this many robust standard deviations and beyond this share of the median: if the figures hardly
+# spread, the first alone would report rounding differences.
 DEVIATIONS = 5.0
 LEAST_SHARE = 0.1
 # The median absolute deviation of normally distributed figures is this share of their standard deviation.
@@ -36,7 +36,7 @@ SHOWN_VALUE = 200
 
 
 def find(nodes: Sequence[Mapping[str, Any]], curves: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-    """The odd ones among nodes and bandwidth curves of ``_report_model``, those named most often first.
+    """Return the outliers among nodes and bandwidth curves of ``document.build``, the most frequent nodes first.
 
     Each: node (of a curve of two nodes both, joined by +), what (an id of a check with its device, ``version NAME``, or
     ``JOB COLLECTIVE``), kind (``value`` or ``number``), found,
@@ -57,7 +57,7 @@ def _among(group: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     values: dict[str, dict[str, list[Any]]] = collections.defaultdict(dict)
     for node in group:
         for what, value in _values(node):
-            # Of several verdicts under one name (eight GPUs) all are compared together.
+            # Several verdicts with one name (eight GPUs) are compared together.
             values[what].setdefault(node["name"], []).append(value)
     for what, by_node in values.items():
         if len(by_node) >= LEAST_NODES:
@@ -74,7 +74,7 @@ def _values(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _runs(curves: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Runs of one job and collective on as many nodes each, by their bandwidth at the same largest size."""
+    """Compare runs of one job and collective on equally many nodes by bandwidth at the same largest size."""
     groups: dict[tuple[Any, ...], dict[str, float]] = collections.defaultdict(dict)
     for curve in curves:
         if curve["where"]:

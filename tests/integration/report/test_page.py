@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The page of the report in a real browser: headless Chromium draws it, runs its script, and says where things are."""
+"""The page of the report in a real browser: headless Chromium draws it, runs its script, and measures positions."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tests.unit.fakes import fake_cluster as scene
 BROWSER = ("chromium-headless-shell", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--hide-scrollbars")
 DESK, PHONE = (1280, 900), (390, 844)
 
-# Everything that a person would call broken, by the places of what is drawn: [what, where] each.
+# Layout errors, found by the positions of elements: [error, element] each.
 GEOMETRY = """
 var wrong = [], width = document.documentElement.clientWidth;
-function say(what, element) { wrong.push([what, element.outerHTML.slice(0, 160)]); }
+function report(what, element) { wrong.push([what, element.outerHTML.slice(0, 160)]); }
 function visible(element) { return element.getClientRects().length > 0; }
-if (document.documentElement.scrollWidth > width) { say('the page is wider than the screen', document.body); }
+if (document.documentElement.scrollWidth > width) { report('the page is wider than the screen', document.body); }
 document.querySelectorAll('body *').forEach(function (element) {
   if (!visible(element) || element.closest('.scroll') || element.closest('svg')) { return; }
   var box = element.getBoundingClientRect();
-  if (box.right > width + 1 || box.left < -1) { say('beyond the screen', element); }
+  if (box.right > width + 1 || box.left < -1) { report('beyond the screen', element); }
   if (element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== 'visible') {
-    say('clipped', element);
+    report('clipped', element);
   }
 });
 var letter = document.createElement('span');
@@ -43,7 +43,7 @@ var least = letter.getBoundingClientRect().width;
 letter.remove();
 document.querySelectorAll('td').forEach(function (cell) {
   if (visible(cell) && cell.textContent.length > 12 && cell.getBoundingClientRect().width < least - 1) {
-    say('a column under 12 characters', cell);
+    report('a column under 12 characters', cell);
   }
 });
 document.querySelectorAll('.plot, .bar, .legend').forEach(function (chart) {
@@ -55,7 +55,7 @@ document.querySelectorAll('.plot, .bar, .legend').forEach(function (chart) {
     words.slice(at + 1).forEach(function (other) {
       var b = other.getBoundingClientRect();
       if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1) {
-        say('labels that collide', one);
+        report('labels that collide', one);
       }
     });
   });
@@ -65,7 +65,7 @@ answer(wrong);
 
 
 def with_probe(page: str, probe: str) -> str:
-    """The page with one more script at its end, which its policy allows; what it passes to answer() is found again."""
+    """Return the page with an additional script that its policy allows; answer() adds a value to the page."""
     script = "function answer(what) { document.body.insertAdjacentHTML('beforeend', '<pre id=answer></pre>');"
     script += "document.getElementById('answer').textContent = JSON.stringify(what); }" + probe
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -76,9 +76,9 @@ def with_probe(page: str, probe: str) -> str:
 
 @pytest.fixture
 def browse(tmp_path):
-    """browse(nodes, address) returns the document after its script ran, and what the browser complained of.
+    """browse(nodes, address) returns the document after its script ran, and the browser's console errors.
 
-    With a probe, what the probe answered stands in the place of the document.
+    With a probe, its answer is returned instead of the document.
     """
 
     def run(nodes, where="", probe="", size=DESK, **more):
@@ -98,13 +98,13 @@ def browse(tmp_path):
             text=True,
             check=True,
         )
-        complaints = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+        errors = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
         if not probe:
-            return done.stdout, complaints
+            return done.stdout, errors
         found = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.DOTALL)
-        assert found, f"the probe gave no answer: {complaints}"
+        assert found, f"the probe gave no answer: {errors}"
         text = found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-        return json.loads(text), complaints
+        return json.loads(text), errors
 
     return run
 
@@ -114,7 +114,7 @@ def verdict_of(tool, measure, figures, unit, message, status="pass"):
 
 
 def crowded():
-    """Seven problems, long names and every chart: what makes a narrow page fall apart."""
+    """Return a report with seven problems, long names and every chart, which strains a narrow page."""
     names = [f"queue-gpu-dy-p5-48xlarge-{number}" for number in range(1, 13)]
     results = [
         scene.bandwidth(1.0, expected={str(size): 100.0 for size in scene.SIZES}),
@@ -125,7 +125,7 @@ def crowded():
     ]
     nodes = [scene.node(name, queue="gpu", place=[f"nn-{at // 4}"]) for at, name in enumerate(names)]
     for at, check in enumerate(("gpu.ecc", "efa.devices", "storage.disks", "mounts.answer")):
-        message = f"found something that is not as it has to be, and says so in a sentence of usual length ({check})"
+        message = f"found a value that is not the expected one, and reports it in a sentence of usual length ({check})"
         nodes[at] = scene.node(names[at], scene.verdict(check, "fail", severity="reboot", message=message), queue="gpu")
     nodes += [{**scene.silent(name), "queue": "cpu"} for name in ("cpu-st-1", "cpu-st-2")]
     before = _report_model.build([scene.node("gone"), scene.node(names[5], versions={"driver": "570.1"})], scene.TIME)
@@ -133,20 +133,20 @@ def crowded():
 
 
 @pytest.mark.parametrize("size", [1, 80, 640])
-def test_it_is_drawn_without_complaint(browse, size):
+def test_page_is_drawn_without_console_errors(browse, size):
     results = [scene.bandwidth(1.0), scene.bandwidth(0.9, "p5-dy-1+p5-dy-2")]
-    shown, complaints = browse(scene.cluster(size), validation=scene.validation(*results), run=scene.RUN)
-    assert complaints == []
+    shown, errors = browse(scene.cluster(size), validation=scene.validation(*results), run=scene.RUN)
+    assert errors == []
     assert len(re.findall(r'<a class="\w+" href="#node=[^"]*" title', shown)) == size
     assert (shown.count('class="plot"'), shown.count('class="bars"'), shown.count("<svg")) == (1, 1, 2)
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 @pytest.mark.parametrize("where", ["", "#node=queue-gpu-dy-p5-48xlarge-1", "#state=fail&sort=-5"])
-def test_nothing_is_clipped_squeezed_or_printed_over(browse, size, where):
+def test_nothing_is_clipped_squeezed_or_overlapping(browse, size, where):
     nodes, more = crowded()
-    wrong, complaints = browse(nodes, where, GEOMETRY, size, **more)
-    assert complaints == []
+    wrong, errors = browse(nodes, where, GEOMETRY, size, **more)
+    assert errors == []
     assert wrong == []
 
 
@@ -155,23 +155,23 @@ def test_geometry_test_sees_page_that_is_too_wide(browse, monkeypatch):
         _report_html, "STYLE", _report_html.STYLE.replace("overflow-wrap:anywhere", "white-space:nowrap")
     )
     nodes, more = crowded()
-    wrong, _complaints = browse(nodes, "", GEOMETRY, PHONE, **more)
+    wrong, _errors = browse(nodes, "", GEOMETRY, PHONE, **more)
     assert {"the page is wider than the screen", "beyond the screen"} <= {what for what, _where in wrong}
 
 
-def test_seven_problems_are_within_two_screens_of_telephone(browse):
+def test_seven_problems_fit_two_phone_screens(browse):
     nodes, more = crowded()
     probe = """
     var items = document.querySelectorAll('#problems > ol > li');
     answer([items.length, Math.round(items[items.length - 1].getBoundingClientRect().bottom)]);
     """
-    (count, bottom), _complaints = browse(nodes, "", probe, PHONE, **more)
+    (count, bottom), _errors = browse(nodes, "", probe, PHONE, **more)
     assert count == 7
     assert bottom <= 2 * PHONE[1]
 
 
 def test_every_part_of_page_is_drawn(browse):
-    """The map by topology, storage of the nodes and of FSx, time by role, versions and packages, what changed."""
+    """Map by topology, storage of nodes and FSx, time by role, versions and packages, changes."""
     names = [f"p5-dy-{number}" for number in range(1, 9)]
     results = [
         scene.bandwidth(1.0, "p5-dy-1+p5-dy-2"),
@@ -186,10 +186,10 @@ def test_every_part_of_page_is_drawn(browse):
         for at, name in enumerate(names)
     ]
     before = _report_model.build([scene.node("gone"), scene.node(names[0], versions={"driver": "570.1"})], scene.TIME)
-    shown, complaints = browse(
+    shown, errors = browse(
         nodes, validation=scene.validation(*results), run=scene.RUN, previous=before, source="h1:/fsx/validation-7.json"
     )
-    assert complaints == []
+    assert errors == []
     places = re.findall(r'<div class="place"><span>([^<]*)</span>', shown)
     assert len(places) == 8 and places[0] == "q0 / nn-0 / nn-0"
     # Curves and pairs of one collective, three measures of storage, and the bars of time.
@@ -208,8 +208,8 @@ def test_every_part_of_page_is_drawn(browse):
     assert re.search(r"gone</td><td[^>]*>left</td>", shown) and "h1:/fsx/validation-7.json" in shown
 
 
-def test_what_nodes_say_cannot_break_page(browse):
-    """HTML in every name, ten megabytes of output, figures that are none, and keys that are missing."""
+def test_hostile_node_data_cannot_break_page(browse):
+    """HTML in every name, ten megabytes of output, invalid figures, and missing keys."""
     hostile = scene.ATTACK
     nodes = [
         scene.node(
@@ -225,19 +225,19 @@ def test_what_nodes_say_cannot_break_page(browse):
         {"name": "__proto__", "health": {"results": [{}], "seconds": "long"}},
         scene.node("good"),
     ]
-    shown, complaints = browse(nodes, "#node=__proto__")
-    assert complaints == []
+    shown, errors = browse(nodes, "#node=__proto__")
+    assert errors == []
     assert '<div id="detail"' not in shown and "__proto__: not proved</h3>" in shown
     assert "<img" not in shown and len(shown) < 1_000_000
     assert len(re.findall(r'<a class="\w+" href="#node=[^"]*" title', shown)) == len(nodes)
     assert "1 broken, 4 not proved, 1 good of 6 nodes; 1 did not answer" in shown
-    wrong, complaints = browse(nodes, "#node=__proto__", GEOMETRY, PHONE)
-    assert (wrong, complaints) == ([], [])
+    wrong, errors = browse(nodes, "#node=__proto__", GEOMETRY, PHONE)
+    assert (wrong, errors) == ([], [])
 
 
-def test_node_that_is_asked_for_is_shown_with_its_failures_first(browse):
-    shown, complaints = browse([scene.node("a"), scene.broken("b", scene.ATTACK)], "#node=b")
-    assert complaints == []
+def test_requested_node_is_shown_with_failures_first(browse):
+    shown, errors = browse([scene.node("a"), scene.broken("b", scene.ATTACK)], "#node=b")
+    assert errors == []
     detail = re.search(r'<tr id="detail".*?</tr>', shown, re.DOTALL).group()
     assert '<h3 class="fail">b: broken</h3>' in detail
     assert "&lt;img src=x onerror" in detail and "<img" not in shown
@@ -245,7 +245,7 @@ def test_node_that_is_asked_for_is_shown_with_its_failures_first(browse):
     assert detail.index("broken </b>gpu.count") < detail.index("good or not judged")
 
 
-# What is shown at each address, which is as if somebody had followed a link.
+# The nodes shown at each address, as after a click on a link.
 ADDRESSES = {
     "#state=": ["b", "c", "a", "d2", "d10"],
     "#state=pass": ["a", "d2", "d10"],
@@ -257,10 +257,10 @@ ADDRESSES = {
     "#sort=-1": ["d10", "d2", "c", "b", "a"],
     "#sort=99": ["b", "c", "a", "d2", "d10"],
     "#state=nonsense": [],
-    # One that is asked for by name is shown, whatever the filter.
+    # A node requested by name is shown despite the filter.
     "#state=fail&node=a": ["b", "a"],
-    "#node=nobody": ["b", "c", "a", "d2", "d10"],
-    # An address of something else leaves what is shown.
+    "#node=absent": ["b", "c", "a", "d2", "d10"],
+    # Another address keeps the view.
     "#unlike": ["b", "c", "a", "d2", "d10"],
 }
 SHOWN = """
@@ -273,15 +273,15 @@ answer(%s.map(function (where) {
 """
 
 
-def test_address_says_which_nodes_are_shown_and_in_which_order(browse):
+def test_address_selects_and_sorts_nodes(browse):
     nodes = [scene.node("a"), scene.broken("b"), scene.silent("c")]
     nodes += [scene.node(name, queue="q1") for name in ("d10", "d2")]
-    found, complaints = browse(nodes, "", SHOWN % json.dumps([*ADDRESSES]))
-    assert complaints == []
+    found, errors = browse(nodes, "", SHOWN % json.dumps([*ADDRESSES]))
+    assert errors == []
     assert dict(zip(ADDRESSES, found, strict=True)) == ADDRESSES
 
 
-def test_click_opens_node_where_it_was_clicked_and_closes_it_again(browse):
+def test_click_opens_and_closes_node_in_place(browse):
     probe = """
     var steps = [];
     function step(selector) {
@@ -295,8 +295,8 @@ def test_click_opens_node_where_it_was_clicked_and_closes_it_again(browse):
     step('#nodes tbody tr a[href="#node=b"]');
     answer(steps);
     """
-    steps, complaints = browse([scene.node("a"), scene.broken("b")], "", probe)
-    assert complaints == []
+    steps, errors = browse([scene.node("a"), scene.broken("b")], "", probe)
+    assert errors == []
     assert steps == [["map", "#node=b"], ["open", "#node=b"], ["TBODY", "#node=b"], [None, ""]]
 
 
@@ -313,11 +313,11 @@ def test_filter_of_page_is_in_its_address(browse):
     document.querySelectorAll('#nodes th button')[1].click();
     answer([location.hash, document.querySelector('#tools span').textContent]);
     """
-    found, complaints = browse([scene.node("a"), scene.broken("zeta"), scene.broken("c")], "", probe)
-    assert complaints == []
+    found, errors = browse([scene.node("a"), scene.broken("zeta"), scene.broken("c")], "", probe)
+    assert errors == []
     assert found == ["#state=fail&text=zeta&sort=-1", "1 of 3 shown"]
 
 
-def test_page_says_how_old_it_is(browse):
-    found, _complaints = browse([scene.node("a")], "", "answer(document.getElementById('age').textContent);")
+def test_page_shows_its_age(browse):
+    found, _errors = browse([scene.node("a")], "", "answer(document.getElementById('age').textContent);")
     assert re.fullmatch(r", \d+ days old", found)

@@ -23,11 +23,11 @@ PLAYS = [
         "gather_facts": False,
         "tasks": [
             {"name": "Change something", "ansible.builtin.command": "true"},
-            {"name": "Say something", "ansible.builtin.debug": {"msg": ["the page is", "report.html"]}},
+            {"name": "Show something", "ansible.builtin.debug": {"msg": ["the page is", "report.html"]}},
             {"name": "Break", "ansible.builtin.command": "false", "when": "inventory_hostname == 'n2'"},
         ],
     },
-    {"name": "Nobody", "hosts": "nothing", "gather_facts": False, "tasks": []},
+    {"name": "No host", "hosts": "nothing", "gather_facts": False, "tasks": []},
 ]
 
 
@@ -50,7 +50,7 @@ def command(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("strategy", ["linear", "free"])
-def test_plain_lines_where_there_is_no_terminal(command, strategy, monkeypatch):
+def test_output_without_terminal_is_plain_lines(command, strategy, monkeypatch):
     monkeypatch.setenv("ANSIBLE_STRATEGY", strategy)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode != 0
@@ -60,18 +60,18 @@ def test_plain_lines_where_there_is_no_terminal(command, strategy, monkeypatch):
     assert lines.count("   the page is") == 1 and lines.count("   report.html") == 1
     at = lines.index("FAILED n2 | Break")
     assert lines[at + 1] == "    the command ended with 1"
-    assert "== Nobody" in lines and "   no node is in its groups" in lines
+    assert "== No host" in lines and "   no node is in its groups" in lines
     assert lines[-1].startswith("2 of 4 nodes FAILED: lost, n2; 3 changed; ")
     assert "\x1b" not in done.stdout and "\r" not in done.stdout
     assert len(lines) < 16, done.stdout
 
 
-def test_one_line_that_is_kept_up_to_date_on_terminal(command):
+def test_terminal_has_one_updated_line(command):
     master, slave = pty.openpty()
     with subprocess.Popen(command, stdout=slave, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as run:
         os.close(slave)
         shown = b""
-        # A terminal whose other end is closed gives an error at its end.
+        # Reading from a terminal whose other end is closed ends with an error.
         try:
             while data := os.read(master, 65536):
                 shown += data
@@ -92,9 +92,9 @@ MANY = [
         "hosts": "all",
         "gather_facts": False,
         "tasks": [
-            # Only what needs a node at all costs a process.
+            # A task that is skipped costs no process.
             {"name": "Reach it", "ansible.builtin.raw": "true", "when": "inventory_hostname in groups['lost']"},
-            {"name": "Say it", "ansible.builtin.debug": {"msg": "the same of all"}},
+            {"name": "Show it", "ansible.builtin.debug": {"msg": "the same of all"}},
             {"name": "Change it", "ansible.builtin.set_fact": {"x": 1}, "changed_when": True},
             {
                 "name": "Break it",
@@ -124,19 +124,19 @@ def forty(command, tmp_path):
     ("options", "most"),
     [((), 45), pytest.param(("-v",), 90, marks=pytest.mark.slow), pytest.param(("-vv",), 130, marks=pytest.mark.slow)],
 )
-def test_forty_nodes_of_which_some_are_lost_and_some_break(forty, options, most):
+def test_forty_nodes_with_failures_are_summarized(forty, options, most):
     done = subprocess.run([*forty, *options], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     lines = done.stdout.splitlines()
     assert lines.count("== Forty nodes") == 1
-    # Nodes end in the order of the load.
+    # The order of the nodes depends on the load.
     assert sorted(line for line in lines if line.startswith("UNREACHABLE")) == [
         f"UNREACHABLE n{number} | Reach it" for number in range(38, 41)
     ]
     assert sorted(line for line in lines if line.startswith("FAILED")) == [
         f"FAILED n{number} | Break it" for number in range(1, 8)
     ]
-    # What a node says cannot colour the terminal, and all of it is there.
+    # Node output cannot colour the terminal, and is complete.
     assert lines.count("   the same of all") == 1 and "\x1b" not in done.stdout
     assert "    disk n7" in lines
     role = next(line for line in lines if line.startswith("other tasks"))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Access to S3 as a node finds it, against a server that holds users to their policies."""
+"""S3 access as a node sees it, against a server that enforces user policies."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ ACTIONS = {"list": "s3:ListBucket", "read": "s3:GetObject", "write": "s3:PutObje
 
 
 class Server:
-    """A bucket "data" with one object, and users who may do some of ``ACTIONS`` there."""
+    """A bucket "data" with objects, and users with some of the rights in ``ACTIONS``."""
 
     def __init__(self):
-        # Who may do what is a setting of all of moto's servers of a process, and so are the users.
+        # Policies and users are global to all moto servers of a process.
         self.moto = subprocess.Popen(
             [sys.executable, "-m", "tests.rig.local_s3"],
             cwd=Path(__file__).parents[3],
@@ -70,7 +70,7 @@ class Server:
 
     @contextlib.contextmanager
     def unguarded(self):
-        """Policies do not count."""
+        """Switch the policies off."""
         self._guard_after("inf")
         try:
             yield
@@ -78,7 +78,7 @@ class Server:
             self._guard_after(0)
 
     def names(self):
-        """All keys of the bucket."""
+        """Return all keys of the bucket."""
         with self.unguarded():
             return [entry["Key"] for entry in self.s3.list_objects_v2(Bucket="data")["Contents"]]
 
@@ -92,7 +92,7 @@ USERS = {
     "lister": ("list",),
     "writer": ("write", "remove"),
     "keeper": ("list", "read", "write"),
-    "nobody": (),
+    "denied": (),
 }
 
 
@@ -104,7 +104,7 @@ def server():
 
 
 def parser():
-    """The part of `aws s3api` that is used; what it does not know ends the test."""
+    """Return a parser for the used part of `aws s3api`; other arguments end the test."""
     found = argparse.ArgumentParser(exit_on_error=False)
     found.add_argument("verb", choices=["list-objects-v2", "get-object", "put-object", "delete-object"])
     for name in ("bucket", "prefix", "key", "body", "range", "max-keys", "output"):
@@ -143,7 +143,7 @@ class Node(Host):
         s3, where = self._client(), {"Bucket": given.bucket, "Key": given.key}
         if given.verb == "list-objects-v2":
             found = s3.list_objects_v2(Bucket=given.bucket, Prefix=given.prefix, MaxKeys=int(given.max_keys))
-            # Of an empty listing version 2 prints the fields that are there, older ones of version 1 nothing.
+            # For an empty listing version 2 prints the existing fields, old versions 1 print nothing.
             names = [{"Key": one["Key"]} for one in found.get("Contents", [])]
             return json.dumps({"Contents": names}) if names else ""
         if given.verb == "get-object":
@@ -157,7 +157,7 @@ class Node(Host):
     def _client(self):
         clients, name = self.server.clients, self.key["AccessKeyId"]
         if name not in clients:
-            # One for each user, for making one takes longer than all that is asked of it.
+            # One for each user, because creating a client is slower than all its requests.
             session = botocore.session.Session()
             session.set_credentials(name, self.key["SecretAccessKey"])
             once = botocore.config.Config(retries={"total_max_attempts": 1, "mode": "standard"})
@@ -167,7 +167,7 @@ class Node(Host):
 
 
 class Bare(Host):
-    """This machine for real, with the AWS CLI given, or none, and no Python but this one."""
+    """This machine with the given AWS CLI, or none, and only this Python."""
 
     def __init__(self, program=None):
         self.program = program
@@ -181,31 +181,31 @@ class Bare(Host):
 
 @pytest.fixture
 def judged(server):
-    """judged(user, place) gives the status of each right."""
+    """judged(user, place) returns the status of each right."""
 
     def ask(user, *places, **options):
         node = Node(server, user)
         ask.results = health_s3.check_buckets(node, places, **options)
-        said = json.dumps([one.to_dict() for one in ask.results])
-        assert node.key["SecretAccessKey"] not in said.split('"') and node.key["AccessKeyId"] not in said
+        output = json.dumps([one.to_dict() for one in ask.results])
+        assert node.key["SecretAccessKey"] not in output.split('"') and node.key["AccessKeyId"] not in output
         assert all(one.seconds is not None for one in ask.results)
         return {one.id: one.status for one in ask.results}
 
     return ask
 
 
-def test_rights_are_what_server_gives(judged, server):
+def test_rights_match_server_policies(judged, server):
     place = Bucket("data", "full/", ALL)
     assert judged("all", place) == {"s3.list": "pass", "s3.read": "pass", "s3.write": "pass"}
     assert judged("reader", place) == {"s3.list": "pass", "s3.read": "pass", "s3.write": "fail"}
     denied = next(one for one in judged.results if one.status == "fail")
     assert denied.message == "access is denied (AccessDenied)" and "allow s3:PutObject" in denied.hint
     assert judged("lister", place) == {"s3.list": "pass", "s3.read": "fail", "s3.write": "fail"}
-    assert judged("nobody", place)["s3.list"] == "fail"
+    assert judged("denied", place)["s3.list"] == "fail"
     assert server.names() == ["full/a", "hollow/a"]
 
 
-def test_places_where_nothing_is_yet(judged, server):
+def test_empty_prefix_is_judged(judged, server):
     empty = Bucket("data", "new/", ALL)
     assert judged("all", empty) == {"s3.list": "pass", "s3.read": "pass", "s3.write": "pass"}
     assert judged("reader", Bucket("data", "new/")) == {"s3.list": "pass", "s3.read": "undeterminable"}
@@ -215,7 +215,7 @@ def test_places_where_nothing_is_yet(judged, server):
     assert server.names() == ["full/a", "hollow/a"]
 
 
-def test_name_that_aws_cli_takes_for_file_or_address_is_not_asked_for(judged, server):
+def test_key_that_aws_cli_would_expand_is_not_read(judged, server):
     for name in ("-x", "file:///etc/hostname", "fileb:///etc/hostname", "http://127.0.0.1/x"):
         with server.unguarded():
             server.s3.create_bucket(Bucket="hostile")
@@ -227,7 +227,7 @@ def test_name_that_aws_cli_takes_for_file_or_address_is_not_asked_for(judged, se
             server.s3.delete_bucket(Bucket="hostile")
 
 
-def test_bucket_that_is_missing_and_credentials_that_do_not_count(judged):
+def test_missing_bucket_and_invalid_credentials_are_reported(judged):
     assert judged("all", Bucket("nowhere-at-all", "x/", ALL)) == {
         "s3.list": "fail",
         "s3.read": "undeterminable",
@@ -238,7 +238,7 @@ def test_bucket_that_is_missing_and_credentials_that_do_not_count(judged):
     assert "no credentials that count (InvalidAccessKeyId)" in judged.results[0].message
 
 
-def test_what_cannot_be_removed_again_is_named(judged, server):
+def test_probe_that_stays_behind_is_named(judged, server):
     assert judged("keeper", Bucket("data", "kept/", ("write",))) == {"s3.write": "fail"}
     (left,) = [name for name in server.names() if name.startswith("kept/mlcluster-health-probe/")]
     assert left in judged.results[0].message
@@ -252,7 +252,7 @@ def test_check_mode_writes_nothing(judged, server):
     assert judged("all", place, may_write=False) and server.names() == ["full/a", "hollow/a"]
 
 
-def test_server_that_is_missing(judged, server, monkeypatch):
+def test_missing_server_is_undeterminable(judged, server, monkeypatch):
     monkeypatch.setattr(server, "url", "http://127.0.0.1:1")
     monkeypatch.setattr(server, "clients", {})
     assert judged("all", Bucket("data", "full/", ("list",))) == {"s3.list": "undeterminable"}
@@ -261,7 +261,7 @@ def test_server_that_is_missing(judged, server, monkeypatch):
 
 @pytest.fixture
 def patient(monkeypatch):
-    """A program gets all the time it takes: what starts in a second on a node may take many here."""
+    """Remove the time limit: a program that starts in a second on a node may be slow here."""
     monkeypatch.setattr(health_s3, "SECONDS", 600)
 
 
@@ -270,8 +270,8 @@ PROGRAMS = [None, *filter(None, [os.environ.get("MLCLUSTER_TEST_AWS_CLI")])]
 
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_real_programs_of_node(server, monkeypatch, program):
-    """A Python with boto3, and the AWS CLI where a person names one; in processes of their own, as on a node."""
+def test_real_programs_find_rights(server, monkeypatch, program):
+    """A Python with boto3, and the AWS CLI if one is configured; in separate processes, as on a node."""
     for name, value in {
         "AWS_ENDPOINT_URL": server.url,
         "AWS_ACCESS_KEY_ID": server.keys["reader"]["AccessKeyId"],

@@ -20,7 +20,7 @@ def test_every_status_has_style_and_cell_on_map():
     assert all(f".{status}" in STYLE and f".cells a.{status}{{" in STYLE for status in STATUSES)
 
 
-def test_style_is_whole():
+def test_style_braces_are_balanced():
     assert STYLE.count("{") == STYLE.count("}")
     depth = 0
     for sign in re.findall(r"[{}]", STYLE):
@@ -33,12 +33,12 @@ def test_script_knows_every_status():
     assert set(re.findall(r"'(\w+)'", order)) == set(STATUSES)
 
 
-# What a node says is text: none of these makes a document or a program of it.
+# Node output is only ever set as text: these would parse or run it.
 @pytest.mark.parametrize(
     "word",
     ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "srcdoc", "setTimeout"],
 )
-def test_script_never_takes_text_for_anything_else(word):
+def test_script_never_evaluates_text(word):
     assert word not in SCRIPT
 
 

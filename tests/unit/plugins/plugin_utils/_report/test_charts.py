@@ -19,7 +19,7 @@ CURVE = {
 
 
 def drawn(text):
-    """The chart as a tree; every place in it has to lie inside of what it is a part of."""
+    """Return the chart as a tree; every position has to lie inside its parent."""
     root = ElementTree.fromstring(f"<div>{text}</div>")
     for picture in root.iter("svg"):
         width, height = map(float, picture.get("viewBox").split()[2:])
@@ -43,13 +43,13 @@ def words(root, tag, name=""):
     return ["".join(mark.itertext()) for mark in root.iter(tag) if mark.get("class", "") == name or not name]
 
 
-@pytest.mark.parametrize(("count", "said"), [(0, "0 B"), (1024, "1 KiB"), (2**23, "8 MiB"), (2**44, "16384 GiB")])
-def test_sizes(count, said):
-    assert charts.size_text(count) == said
+@pytest.mark.parametrize(("count", "shown"), [(0, "0 B"), (1024, "1 KiB"), (2**23, "8 MiB"), (2**44, "16384 GiB")])
+def test_sizes_have_binary_units(count, shown):
+    assert charts.size_text(count) == shown
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "shown"),
     [
         (0, "0"),
         (0.01234, "0.0123"),
@@ -60,11 +60,11 @@ def test_sizes(count, said):
         (1e6, "1,000,000"),
     ],
 )
-def test_numbers(value, said):
-    assert charts.number_text(value) == said
+def test_numbers_have_three_digits(value, shown):
+    assert charts.number_text(value) == shown
 
 
-def test_curves_rise_to_right_and_say_what_they_are():
+def test_curves_rise_to_right_and_are_labelled():
     root = drawn(charts.curves([CURVE]))
     line = next(mark for mark in root.iter("path"))
     (x1, y1), (x2, y2) = (map(float, point.split()) for point in line.get("d")[1:].split("L"))
@@ -74,7 +74,7 @@ def test_curves_rise_to_right_and_say_what_they_are():
     assert words(root, "span", "x") == ["1 MiB", "8 MiB", "64 MiB", "512 MiB"]
 
 
-def test_failed_curve_is_marked_and_of_many_failed_and_lowest_are_named():
+def test_failed_curve_is_marked_and_legend_is_shortened():
     point = CURVE["points"][1]
     lines = [
         {
@@ -93,12 +93,12 @@ def test_failed_curve_is_marked_and_of_many_failed_and_lowest_are_named():
 
 
 @pytest.mark.parametrize("points", [[(0, 0.0)], [(4096, 7.0)], [(1, 0.0), (2, 0.0)], [(4096, -7.0), (8192, 1.0)]])
-def test_curve_without_width_or_height_is_still_drawn(points):
+def test_curve_without_width_or_height_is_drawn(points):
     made = [{"size": size, "busbw": value, "least": None} for size, value in points]
     drawn(charts.curves([{**CURVE, "points": made}]))
 
 
-def test_map_of_pairs_has_each_pair_twice_and_slowest_in_words():
+def test_heat_map_has_each_pair_twice_and_lists_slowest():
     pairs = [
         {"a": "n1", "b": "n2", "collective": "x", "busbw": 480.0, "status": "pass"},
         {"a": "n2", "b": "n10", "collective": "x", "busbw": 90.0, "status": "fail"},
@@ -115,7 +115,7 @@ def test_shades_go_from_lowest_to_highest():
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "said"),
+    ("value", "unit", "shown"),
     [
         (5.1e9, "B/s", "5.10 GB/s"),
         (5.1e6, "B/s", "5.10 MB/s"),
@@ -127,9 +127,9 @@ def test_shades_go_from_lowest_to_highest():
         (42, None, "42.0"),
     ],
 )
-def test_figures_have_three_digits_and_unit_one_can_read(value, unit, said):
+def test_figures_have_three_digits_and_readable_unit(value, unit, shown):
     root = drawn(charts.bars([{"label": "n1", "value": value, "status": "pass"}], unit))
-    assert words(root, "span", "amount") == [said]
+    assert words(root, "span", "amount") == [shown]
 
 
 def test_all_bars_of_chart_have_one_unit():
@@ -147,13 +147,13 @@ def test_bars_show_lowest_first_and_median():
     assert all(mark.find("em") is not None for mark in root.iter("span") if mark.get("class") == "track")
 
 
-def test_bars_of_nothing_but_zero_and_of_less():
+def test_zero_and_negative_bars_are_drawn():
     drawn(charts.bars([{"label": "n1", "value": 0, "status": "fail"}], "s"))
     root = drawn(charts.bars([{"label": "n1", "value": -4.0, "status": "fail"}], "s"))
     assert words(root, "span", "amount") == ["-4.00 s, failed"]
 
 
-def test_times_are_in_order_in_which_roles_ran():
+def test_times_are_in_order_of_roles():
     root = drawn(charts.times([{"role": "z", "seconds": 1}, {"role": "<b>", "seconds": 3}]))
     assert words(root, "span", "who") == ["z", "<b>"]
     assert words(root, "span", "amount") == ["1.00 s", "3.00 s"]

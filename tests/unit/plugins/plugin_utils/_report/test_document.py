@@ -41,7 +41,7 @@ def test_no_node_at_all_proves_nothing():
         ("lost", "no_verdicts"),
     ],
 )
-def test_node_that_cannot_be_judged_stays_on_page_as_not_proved(health, reason):
+def test_unjudged_node_stays_on_page_as_not_proved(health, reason):
     document = build(scene.node("a"), {"name": "b", "health": health})
     (bad,) = (node for node in document["nodes"] if node["name"] == "b")
     found = [entry["reason"] for entry in bad["results"] if entry["reason"] != "incomplete"]
@@ -50,10 +50,10 @@ def test_node_that_cannot_be_judged_stays_on_page_as_not_proved(health, reason):
     assert document["problems"][0]["nodes"] == ["b"]
 
 
-def test_of_module_that_crashed_last_line_says_why():
+def test_crashed_module_is_reported_by_its_last_line():
     health = {"failed": True, "msg": "MODULE FAILURE", "module_stderr": "Traceback:\n  x\nOSError: no space\n"}
     (problem,) = build({"name": "a", "health": health})["problems"]
-    assert problem["text"].startswith("the node was not judged: MODULE FAILURE. OSError: no space. See whether")
+    assert problem["text"].startswith("the node was not judged: MODULE FAILURE. OSError: no space. Check that")
 
 
 def test_one_damaged_verdict_does_not_hide_others():
@@ -86,7 +86,7 @@ def test_failed_check_with_verdicts_is_not_proved():
     assert problem["text"].startswith("the check of the node failed: no space left")
 
 
-def test_node_of_which_nothing_applies_is_not_proved():
+def test_node_without_applicable_check_is_not_proved():
     nothing = {"name": "a", "health": {"results": scene.others()}}
     document = build(nothing)
     assert (document["status"], document["exit_code"]) == ("undeterminable", 2)
@@ -107,18 +107,18 @@ def test_node_of_which_nothing_applies_is_not_proved():
         ([1], "undeterminable", "the validation's list of nodes reads [1]"),
     ],
 )
-def test_validation_counts_for_nodes_that_it_names(chosen, status, words):
+def test_validation_counts_for_its_nodes_only(chosen, status, words):
     validation = {**scene.validation(scene.verdict("nccl.correct")), "nodes": chosen}
     nodes = [{**scene.node("a"), "slurm_name": "slurm-a"}, {**scene.node("b"), "slurm_name": None}]
     nodes.append({**scene.node("c"), "kind": "head"})
     document = build(*nodes, validation=validation, source="kept.json")
-    said = " ".join([document["jobs_source"], *(problem["text"] for problem in document["problems"])])
-    assert document["jobs"][0]["status"] == status and words in said
-    assert words or said == "kept.json"
+    sentence = " ".join([document["jobs_source"], *(problem["text"] for problem in document["problems"])])
+    assert document["jobs"][0]["status"] == status and words in sentence
+    assert words or sentence == "kept.json"
 
 
 def validated(days=14.0, **changes):
-    """The status of a validation job that passed, in a report of the cluster ``train``, and what is wrong with it."""
+    """Return status and problems of a passed validation job, in a report of the cluster ``train``."""
     validation = {**scene.validation(scene.verdict("nccl.correct")), "cluster": "train"}
     for key, value in changes.items():
         (validation["jobs"][0] if key in validation["jobs"][0] else validation)[key] = value
@@ -132,10 +132,10 @@ def validated(days=14.0, **changes):
     [
         ({"cluster": "other"}, "the validation is of the cluster other and this is train"),
         ({"cluster": None}, "the validation is of a cluster without a name and this is train"),
-        ({"time": None}, "the validation does not say when it was made"),
-        ({"time": "yesterday"}, "the validation does not say when it was made (time is yesterday)"),
-        ({"time": "2026-13-45T12:00:00Z"}, "the validation does not say when it was made (time is 2026-13-45T12"),
-        ({"time": "2026-01-31T12:00:00+99:00"}, "the validation does not say when it was made"),
+        ({"time": None}, "the validation has no valid time"),
+        ({"time": "yesterday"}, "the validation has no valid time (time is yesterday)"),
+        ({"time": "2026-13-45T12:00:00Z"}, "the validation has no valid time (time is 2026-13-45T12"),
+        ({"time": "2026-01-31T12:00:00+99:00"}, "the validation has no valid time"),
         ({"time": "2001-01-31T12:00:00Z", "days": float("nan")}, "9131 days old and counts for nan days"),
         ({"time": "2001-01-31T12:00:00Z"}, "9131 days old and counts for 14 days"),
         ({"time": "2026-01-17T11:00:00Z"}, "14 days old and counts for 14 days"),
@@ -164,7 +164,7 @@ def test_job_without_passing_verdict_is_not_proved():
     )
 
 
-def test_report_of_impossible_time_is_refused():
+def test_report_of_impossible_time_is_rejected():
     with pytest.raises(model.ReportError, match="time is '2026-13-45T12:00:00Z': give it like"):
         model.build([scene.node("a")], "2026-13-45T12:00:00Z")
 
@@ -182,7 +182,7 @@ def test_job_that_did_not_complete_is_no_pass(state, status):
     assert validated(state=state)[0] == status
 
 
-def test_same_problem_of_many_nodes_is_reported_once_gravest_first():
+def test_same_problem_of_nodes_is_reported_once_worst_first():
     watch = scene.verdict("clock.offset", "fail", severity="monitor", message="the clock is off")
     unsure = scene.verdict("gds.mode", "undeterminable", reason="timeout")
     nodes = [scene.node(f"n{number}", watch, unsure) for number in (10, 9, 1)]
@@ -197,7 +197,7 @@ def test_same_problem_of_many_nodes_is_reported_once_gravest_first():
     )
 
 
-def test_long_figures_are_not_read_out():
+def test_long_figures_are_not_in_text():
     document = build(
         scene.node("a"), validation=scene.validation(scene.bandwidth(0.5, status="fail", severity="reset"))
     )
@@ -219,7 +219,7 @@ def test_curves_have_their_points_in_order_with_least_that_passes():
     assert curve["label"] == "nccl_all all_reduce_perf"
 
 
-def test_run_without_known_figure_is_one_point():
+def test_run_without_threshold_is_one_point():
     entry = scene.verdict(
         "nccl.bandwidth.all_gather_perf", "undeterminable", reason="no_threshold",
         found={"largest_size": 1024, "busbw": 3.5},
@@ -271,13 +271,13 @@ def test_time_by_role():
         (scene.validation(scene.verdict("nccl.correct")), "pass", None),
     ],
 )
-def test_job_is_as_bad_as_it_says_and_as_its_verdicts_say(job, status, problem):
+def test_job_status_is_worst_of_file_and_verdicts(job, status, problem):
     document = build(scene.node("a"), validation=job)
     assert (document["status"], [one["status"] for one in document["jobs"]]) == (status, [status])
     assert [one["id"] for one in document["problems"]] == ([problem] if problem else [])
 
 
-def test_what_changed_since_last_report():
+def test_changes_since_last_report_are_listed():
     before = build(scene.node("a"), scene.node("b", versions={"driver": "570.1"}), scene.node("gone"))
     now = build(scene.broken("a"), scene.node("b", versions={"driver": "580.1"}), scene.node("new"), previous=before)
     assert now["changes"] == {
@@ -291,7 +291,7 @@ def test_what_changed_since_last_report():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "more", "said"),
+    ("nodes", "more", "sentence"),
     [
         ([{"health": {}}], {}, "an entry of nodes has the name None: give a text"),
         ([{"name": "a", "kind": "gpu"}], {}, "node a is of kind 'gpu': give one of head, login, compute, node"),
@@ -301,10 +301,10 @@ def test_what_changed_since_last_report():
         ([], {"previous": {"schema": "mlcluster.cluster/0"}}, "previous is not mlcluster.cluster/1 but"),
     ],
 )
-def test_input_of_which_no_report_can_be_made(nodes, more, said):
+def test_unusable_input_is_rejected(nodes, more, sentence):
     with pytest.raises(model.ReportError) as caught:
         build(*nodes, **more)
-    assert said in str(caught.value)
+    assert sentence in str(caught.value)
 
 
 def test_document_is_json():
@@ -323,7 +323,7 @@ def test_same_sentence_of_several_checks_is_one_problem():
     assert problem["nodes"] == ["a", "b"]
 
 
-def test_nodes_that_did_not_answer_are_one_problem_and_first_of_what_is_not_proved():
+def test_silent_nodes_are_one_problem_before_other_unproved():
     silent = [
         scene.node(name, health={"unreachable": True, "msg": f"connect to host {address} port 22: No route to {name}"})
         for name, address in (("p5-1", "10.0.0.1"), ("p5-2", "10.0.0.2"), ("p5-3", "fd00:ec2::254"))
@@ -335,7 +335,7 @@ def test_nodes_that_did_not_answer_are_one_problem_and_first_of_what_is_not_prov
     first, second = build(*unsure, *silent)["problems"]
     assert first["nodes"] == ["p5-1", "p5-2", "p5-3"] and len(second["nodes"]) == 9
     assert first["text"].startswith(
-        "the node did not answer: connect to host its address port 22: No route to the node. See whether it runs"
+        "the node did not answer: connect to host its address port 22: No route to the node. Check that it runs"
     )
 
 
@@ -346,9 +346,9 @@ def test_nodes_that_did_not_answer_are_one_problem_and_first_of_what_is_not_prov
         ("sudo: a password is required", "--ask-become-pass"),
         ("Failed to connect to the host via ssh: Permission denied (publickey)", "ansible_ssh_private_key_file"),
         ("REMOTE HOST IDENTIFICATION HAS CHANGED!", "ssh-keygen -R"),
-        ("Failed to connect to the host via ssh: no route to host", "See whether it runs"),
+        ("Failed to connect to the host via ssh: no route to host", "Check that it runs"),
     ],
 )
-def test_what_to_do_about_silent_node_follows_from_reason(message, hint):
+def test_hint_for_silent_node_follows_from_reason(message, hint):
     (problem,) = build(scene.node("a", health={"unreachable": True, "msg": message}))["problems"]
     assert hint in problem["text"]

@@ -18,7 +18,7 @@ from tests.unit.fakes import fake_cluster as scene
 
 
 class Page(HTMLParser):
-    """Tags with their attributes, and the text that a person sees."""
+    """Tags with their attributes, and the visible text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -67,14 +67,14 @@ def everything(size=12):
     return [*scene.cluster(size), scene.silent("p5-dy-9999")], more
 
 
-def test_first_screen_says_what_is_wrong_and_what_to_do():
+def test_first_screen_has_problems_and_hints():
     seen = Page(page(scene.node("a"), scene.broken("b"), scene.silent("c"))).text
     assert "1 broken, 1 not proved, 1 good of 3 nodes; 1 did not answer" in seen
     assert "gpu.count isolate : a GPU fell off the bus. expected 8 GPUs, found 7 GPUs. stop the instance" in seen
     assert seen.index("Do this first (2)") < seen.index("Map")
 
 
-def test_good_cluster_says_so_and_nothing_else():
+def test_good_cluster_has_no_other_sections():
     seen = Page(page(scene.node("a"), scene.node("b"))).text
     assert "all 2 nodes are proved good" in seen
     assert "Problems (0) None was found." in seen
@@ -82,10 +82,10 @@ def test_good_cluster_says_so_and_nothing_else():
         assert absent not in seen
 
 
-def test_first_sentence_says_what_exit_code_says():
+def test_summary_agrees_with_exit_code():
     bad = scene.validation(scene.verdict("nccl.correct", "fail", message="wrong"))
-    said = _report_html.summary(_report_model.build([scene.node("a"), scene.node("b")], scene.TIME, validation=bad))
-    assert said == "all 2 nodes are proved good; 1 of 1 validation jobs broken"
+    shown = _report_html.summary(_report_model.build([scene.node("a"), scene.node("b")], scene.TIME, validation=bad))
+    assert shown == "all 2 nodes are proved good; 1 of 1 validation jobs broken"
     unjudged = scene.node("c", scene.verdict("gpu.count", "not_applicable", reason="no GPU"))
     assert (
         _report_html.summary(_report_model.build([unjudged, scene.node("a")], scene.TIME))
@@ -99,7 +99,7 @@ def test_no_node_at_all_is_no_good_cluster():
     assert "no node was judged" in re.search("<title>(.*?)</title>", text).group(1)
 
 
-def test_every_part_is_there():
+def test_page_has_every_section():
     nodes, more = everything()
     text = page(*nodes, **more)
     seen = Page(text).text
@@ -111,7 +111,7 @@ def test_every_part_is_there():
         assert heading in seen, heading
 
 
-def test_page_needs_nothing_from_anywhere():
+def test_page_loads_no_other_resource():
     nodes, more = everything()
     text = page(*nodes, **more)
     attributes = [pair for _tag, given in Page(text).tags for pair in given.items()]
@@ -121,7 +121,7 @@ def test_page_needs_nothing_from_anywhere():
 
 
 @pytest.mark.parametrize("place", ["name", "message", "version", "queue", "cluster", "hint", "found"])
-def test_what_node_says_is_text(place):
+def test_node_output_is_escaped(place):
     hostile = scene.ATTACK
     entry = scene.verdict("gpu.count", "fail", severity="reset", message="m", hint="h", found="f")
     if place in entry:
@@ -142,7 +142,7 @@ def test_what_node_says_is_text(place):
     assert not re.search(r"(?<!\\)<", _report_markdown.markdown(document))
 
 
-def test_colour_is_never_all_that_tells():
+def test_state_is_shown_without_colour_as_well():
     tags = Page(page(scene.node("a"), scene.broken("b"))).tags
     marks = [attributes for tag, attributes in tags if tag == "a" and "title" in attributes]
     assert {mark["aria-label"] for mark in marks} == {"a: good", "b: broken"}
@@ -155,10 +155,10 @@ def test_colour_is_never_all_that_tells():
 def test_script_has_every_verdict_of_every_node():
     text = page(scene.node("a"), scene.broken("b"))
     found = data(text)
-    said = {node["name"]: [found["said"][number] for number in node["said"]] for node in found["nodes"]}
-    assert said["a"][0] == ["pass", "gpu.count", "", "expected 8 GPUs, found 8 GPUs", "", "none"]
-    assert len(said["a"]) == len(scene.node("a")["health"]["results"])
-    assert said["b"][0][0] == "fail"
+    shown = {node["name"]: [found["verdicts"][number] for number in node["verdicts"]] for node in found["nodes"]}
+    assert shown["a"][0] == ["pass", "gpu.count", "", "expected 8 GPUs, found 8 GPUs", "", "none"]
+    assert len(shown["a"]) == len(scene.node("a")["health"]["results"])
+    assert shown["b"][0][0] == "fail"
 
 
 def test_640_nodes_stay_below_one_megabyte():
@@ -166,7 +166,7 @@ def test_640_nodes_stay_below_one_megabyte():
     assert len(page(*nodes, **more).encode()) < 1_000_000
 
 
-def test_640_nodes_with_same_seven_problems_stay_below_one_megabyte():
+def test_640_nodes_with_seven_problems_stay_below_one_megabyte():
     verdicts = [
         scene.verdict(f"check.number_{at}", "fail", severity="reset", message="it broke" * at) for at in range(7)
     ]
@@ -174,7 +174,7 @@ def test_640_nodes_with_same_seven_problems_stay_below_one_megabyte():
     assert len(page(*nodes).encode()) < 1_000_000
 
 
-def test_title_says_cluster_date_and_verdict():
+def test_title_has_cluster_date_and_verdict():
     (title,) = re.findall("<title>(.*?)</title>", page(scene.node("a"), scene.broken("b")))[:1]
     assert title == "train, 2026-01-31: 1 broken, 1 good of 2 nodes"
     assert "<title>train, 2026-01-31: the only node is proved good</title>" in page(scene.node("a"))
@@ -188,7 +188,7 @@ def test_tiles_checks_names_and_counts_are_links():
     assert 'href="#node=x%22+onclick%3D%22y"' in hostile and 'onclick="' not in hostile
 
 
-def test_every_severity_of_problem_is_explained_and_those_beyond_seven_open():
+def test_severities_are_explained_and_long_list_is_folded():
     broken = [
         scene.node(f"n{at}", scene.verdict("gpu.count", "fail", severity="isolate", message=f"cause {at}"))
         for at in range(9)

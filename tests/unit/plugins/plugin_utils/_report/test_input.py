@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whatever a node, a file or the inventory says, there is a page, and every node is on it."""
+"""Any data of a node, a file or the inventory: there is a page, and every node is on it."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ FIELDS = (
 
 
 def files(*nodes, **more):
-    """Every format of a report, as it is written."""
+    """Check the report in every format and return its JSON."""
     document = model.build(nodes, scene.TIME, **more)
     made = {name: write(document).encode(errors="replace") for name, (_file, write) in cluster_report.FILES.items()}
     names = [node["name"] for node in nodes]
-    told = json.loads(made["json"])
-    assert sorted(node["name"] for node in told["nodes"]) == sorted(names)
+    written = json.loads(made["json"])
+    assert sorted(node["name"] for node in written["nodes"]) == sorted(names)
     ElementTree.fromstring(made["junit"])
     assert b"<script>alert" not in made["html"] and b"<img" not in made["html"]
     assert max(map(len, made.values())) < 1_000_000
-    return told
+    return written
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
-def test_what_node_says_takes_page_from_nobody(trap):
+def test_invalid_node_data_does_not_break_page(trap):
     nodes = [scene.node(f"good-{number}") for number in range(4)]
     nodes += [scene.node(f"of {place}", **{place: trap}) for place in PLACES]
     for status in ("pass", "fail"):
@@ -69,8 +69,8 @@ def test_what_node_says_takes_page_from_nobody(trap):
             scene.node(f"{status} {field}", {**scene.verdict("gpu.count", status, message="m"), field: trap})
             for field in FIELDS
         ]
-    told = {"results": [scene.verdict("gpu.count", found=8)], "versions": {"driver": trap}, "seconds": trap}
-    nodes.append({"name": "versions", "health": told})
+    health = {"results": [scene.verdict("gpu.count", found=8)], "versions": {"driver": trap}, "seconds": trap}
+    nodes.append({"name": "versions", "health": health})
     nodes.append({"name": "verdict", "health": {"results": [trap, scene.verdict("gpu.xid", found=trap)]}})
     nodes.append({"name": "word", "health": {"msg": trap, "module_stderr": trap}})
     nodes.append({"name": "silent", "health": {"unreachable": True, "msg": trap}})
@@ -79,7 +79,7 @@ def test_what_node_says_takes_page_from_nobody(trap):
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
-def test_damaged_file_is_drawn_or_refused_in_sentence(trap):
+def test_damaged_file_is_drawn_or_rejected_in_one_sentence(trap):
     good = scene.validation(scene.bandwidth(0.9), scene.verdict("io.fio.read", found=7, message="a: b"))
     entry = good["jobs"][0]["results"][0]
     validations = [{**good, "jobs": trap}, {**good, "jobs": [trap]}]
@@ -104,7 +104,7 @@ def test_damaged_file_is_drawn_or_refused_in_sentence(trap):
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
-def test_earlier_report_that_is_damaged_is_no_reason_to_make_none(trap):
+def test_damaged_previous_report_is_ignored(trap):
     node = scene.node("a")
     before = model.build([scene.node("a", versions={"driver": "1"})], scene.TIME)
     inner = before["nodes"][0]
@@ -123,7 +123,7 @@ def test_earlier_report_that_is_damaged_is_no_reason_to_make_none(trap):
 @pytest.mark.parametrize(
     "name", ["__proto__", "constructor", "0", "9" * 5000, "\x1b[31mred", 'a"}\\ 1\nb', "日本", "|`*"]
 )
-def test_names_of_nodes(name):
+def test_unusual_node_names_are_shown(name):
     document = files(scene.broken(name), scene.node("other"))
     assert document["problems"][0]["nodes"] == [name]
     from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import markdown as _report_markdown
@@ -131,26 +131,26 @@ def test_names_of_nodes(name):
     assert all(line.isprintable() for line in _report_markdown.lines(document))
 
 
-def test_verdict_too_many_is_reported_and_not_drawn():
+def test_surplus_verdicts_are_reported_and_not_drawn():
     entries = [scene.verdict(f"check.number_{number}") for number in range(model.MOST_VERDICTS + 5)]
     document = model.build([scene.node("a", *entries)], scene.TIME)
     left = 5 + len(scene.others(*entries))
-    # What was cut, and that subjects are missing.
+    # One for the cut, one for the missing subjects.
     assert len(document["nodes"][0]["results"]) == model.MOST_VERDICTS + 2
     assert any(problem["text"].startswith(f"{left} more verdicts than") for problem in document["problems"])
 
 
-def test_queues_that_yaml_made_numbers_stand_beside_others():
+def test_numeric_queue_names_become_strings():
     nodes = [scene.node("a", queue=1), scene.node("b", queue="gpu"), scene.node("c", place=3)]
     assert [node["queue"] for node in files(*nodes)["nodes"]] == ["1", "gpu", "gpu"]
 
 
-def test_time_that_is_invalid_is_refused():
+def test_invalid_time_is_rejected():
     with pytest.raises(model.ReportError, match="time is 'now': give it like"):
         model.build([scene.node("a")], "now")
 
 
-def test_thousand_different_problems_do_not_fill_page():
+def test_thousand_problems_do_not_fill_page():
     nodes = [scene.broken(f"n{number}", message=f"serial {number}") for number in range(1000)]
     document = model.build(nodes, scene.TIME)
     for name in ("html", "markdown"):

@@ -13,7 +13,7 @@ from tests.unit.fakes import fake_cluster as scene
 from tests.unit.plugins.plugin_utils._report.test_html import everything
 
 
-def test_markdown_says_same():
+def test_markdown_has_same_content_as_page():
     nodes, more = everything()
     document = _report_model.build(nodes, scene.TIME, cluster="train", version="1.2.3", **more)
     text = _report_markdown.markdown(document)
@@ -29,7 +29,7 @@ def test_markdown_says_same():
     assert all(line.endswith("|") for line in rows)
 
 
-def test_lines_for_terminal():
+def test_terminal_lines_have_verdict_and_problems():
     document = _report_model.build([scene.node("a"), scene.broken("b")], scene.TIME)
     assert _report_markdown.lines(document) == [
         "1 broken, 1 good of 2 nodes",

@@ -32,7 +32,7 @@ def test_few_neighbours_make_no_majority():
     assert odd(*with_values("a", "a", "a", "b")) == [("n3", "clock.offset_ms")]
 
 
-def test_what_differs_everywhere_says_nothing():
+def test_value_without_majority_is_ignored():
     assert odd(*with_values("sn1", "sn2", "sn3", "sn4", "sn5")) == []
     assert odd(*with_values("a", "a", "a", "b", "b", "b")) == []
 
@@ -62,18 +62,18 @@ def test_nodes_of_another_type_or_kind_are_no_neighbours():
     assert odd(*(scene.node(f"n{at}") for at in range(6)), *others, head) == []
 
 
-def test_nodes_whose_type_only_they_know_are_compared_with_their_like():
-    def told(name, kind, count):
+def test_type_from_node_groups_nodes_without_inventory_type():
+    def known(name, kind, count):
         health = {"results": [scene.verdict("gpu.count", found=count)], "instance_type": kind}
         return scene.node(name, instance_type=None, health=health)
 
-    large = [told(f"l{at}", "p5.48xlarge", 8) for at in range(6)]
-    small = [told(f"s{at}", "p5.4xlarge", 1) for at in range(4)]
+    large = [known(f"l{at}", "p5.48xlarge", 8) for at in range(6)]
+    small = [known(f"s{at}", "p5.4xlarge", 1) for at in range(4)]
     assert odd(*large, *small) == []
-    assert odd(*large, *small, told("s4", "p5.4xlarge", 0)) == [("s4", "gpu.count")]
+    assert odd(*large, *small, known("s4", "p5.4xlarge", 0)) == [("s4", "gpu.count")]
 
 
-def test_run_that_is_slower_than_others_of_its_job_is_named():
+def test_slow_run_of_job_is_named():
     pairs = [scene.bandwidth(1 + at / 100, f"n{at}+n{at + 10}") for at in range(5)]
     document = _report_model.build(
         [scene.node("n1")], scene.TIME, validation=scene.validation(*pairs, scene.bandwidth(0.6, "n5+n15"))
@@ -81,7 +81,7 @@ def test_run_that_is_slower_than_others_of_its_job_is_named():
     (one,) = document["outliers"]
     assert (one["node"], one["what"], one["of"]) == ("n5+n15", "nccl_all all_reduce_perf, GB/s", 6)
     assert one["message"].startswith("n5+n15: nccl_all all_reduce_perf, GB/s is 287.72; the median of 6 is ")
-    # Neither a run on all nodes nor one that did not come to the same size is like them.
+    # A run on all nodes, or one without the same size, is not compared with them.
     short = {**scene.bandwidth(0.1, "n7+n8"), "found": {"1024": 0.5}}
     others = [scene.bandwidth(0.1), short, scene.bandwidth(0.6, "n5")]
     alike = scene.validation(*pairs, *others)
@@ -108,7 +108,7 @@ def test_each_device_is_compared_with_its_like():
     ]
 
 
-def test_what_was_not_found_out_is_compared_with_nothing():
+def test_undeterminable_value_is_not_compared():
     unsure = scene.verdict("gpu.count", "undeterminable", reason="timeout")
     assert odd(*(scene.node(f"n{at}") for at in range(5)), scene.node("unsure", unsure)) == []
 
@@ -130,7 +130,7 @@ def in_ultraserver(name, block, cluster):
     return {**scene.node(name, fabric, instance_type="p6e-gb200.36xlarge"), "place": ["nn-1", block]}
 
 
-def test_node_of_another_cluster_is_odd_within_its_ultraserver_only():
+def test_other_nvlink_cluster_is_odd_within_ultraserver_only():
     first = [in_ultraserver(f"a{at}", "cb-a", "uuid-a") for at in range(6)]
     second = [in_ultraserver(f"b{at}", "cb-b", "uuid-b") for at in range(4)]
     assert odd(*first, *second) == []
