@@ -25,15 +25,15 @@ def gather(subset: Sequence[str]) -> dict[str, Any]:
     basic._ANSIBLE_ARGS = json.dumps({"ANSIBLE_MODULE_ARGS": {"gather_subset": list(subset)}}).encode()
     # ansible-core 2.19 and newer: what the module writes is plain JSON.
     basic._ANSIBLE_PROFILE = "legacy"
-    said = io.StringIO()
+    output = io.StringIO()
     # A module ends its process, with its answer on stdout.
-    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+    with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
         setup.main()
     try:
-        told: dict[str, Any] = json.loads(said.getvalue())
+        facts: dict[str, Any] = json.loads(output.getvalue())
     except ValueError as exc:
-        raise AnsibleActionFail(f"setup gave no facts but {said.getvalue()[:200]!r} ({exc})") from exc
-    return told
+        raise AnsibleActionFail(f"setup gave no facts but {output.getvalue()[:200]!r} ({exc})") from exc
+    return facts
 
 
 class ActionModule(ActionBase):

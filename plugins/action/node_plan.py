@@ -70,7 +70,7 @@ def is_asked(role: str, tags: Sequence[str], skipped: Sequence[str]) -> bool:
     return bool(own) and role not in skipped
 
 
-def told_options(domain: Domain, options: Mapping[str, Any]) -> dict[str, Any]:
+def reported_options(domain: Domain, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options without those that nobody may read."""
     return {name: value for name, value in options.items() if not domain.spec[name].get("no_log")}
 
@@ -149,8 +149,8 @@ class ActionModule(ActionBase):
                 for key in asked
             )
         )
-        told = {key: told_options(DOMAINS[key], options) for key, options in asked.items()}
-        return {"changed": False, "asked": bool(asked), "wanted": keys, "options": told, "ansible_facts": facts}
+        reported = {key: reported_options(DOMAINS[key], options) for key, options in asked.items()}
+        return {"changed": False, "asked": bool(asked), "wanted": keys, "options": reported, "ansible_facts": facts}
 
     def _before_removal(self, role: str, what: str) -> dict[str, Any]:
         """Refuse a removal without consent; what follows one changes the node, and no answer is left."""
@@ -190,7 +190,7 @@ class ActionModule(ActionBase):
             **{name: answer[name] for name in RETURNED},
             "changed": False,
             "asked": asked,
-            "options": {key: told_options(domain, options)},
+            "options": {key: reported_options(domain, options)},
             "ansible_facts": {**answer["facts"], **facts},
         }
         empty, check = answer["plan"]["empty"], bool(self._task.check_mode)
@@ -235,12 +235,12 @@ class ActionModule(ActionBase):
         found += missing_slurm(role, answer, options, groups, bool(every.get("head")))
         if not found:
             return answer
-        told = [entry.line() for entry in found]
+        sentences = [entry.line() for entry in found]
         return {
             **answer,
             "results": [*answer["results"], *(entry.to_dict() for entry in found)],
-            "lines": [*answer["lines"], *told],
-            "problems": [*answer["problems"], *told],
+            "lines": [*answer["lines"], *sentences],
+            "problems": [*answer["problems"], *sentences],
         }
 
     @staticmethod
@@ -320,5 +320,5 @@ class ActionModule(ActionBase):
         }
         known = self._node_facts()
         system = {name: value for name, value in answer["system"].items() if name not in known}
-        said = {name: value for key in asked for name, value in answer["roles"][key]["facts"].items()}
-        return {**system, **said, **fresh}
+        stated = {name: value for key in asked for name, value in answer["roles"][key]["facts"].items()}
+        return {**system, **stated, **fresh}

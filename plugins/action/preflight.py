@@ -78,9 +78,9 @@ class ActionModule(ActionBase):
         results += self._artifacts(raw)
         results += self._aws(given["playbooks"], given["region"])
         results += preflight.nodes({host: self._probes(raw[host]) for host in hosts})
-        return self._tell(answer, results, given)
+        return self._report(answer, results, given)
 
-    def _tell(
+    def _report(
         self, answer: dict[str, Any], results: Sequence[verdict.Result], given: Mapping[str, Any]
     ) -> dict[str, Any]:
         for entry in results:

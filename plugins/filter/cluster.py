@@ -43,7 +43,7 @@ def cluster_verdict(review: dict[str, Any], answer: dict[str, Any]) -> dict[str,
 
 def cluster_fate(config: str) -> dict[str, Any]:
     """What goes and what stays when the cluster of this configuration is deleted."""
-    return _cluster_storage.fate(config)
+    return _cluster_storage.deletion_plan(config)
 
 
 def network_plan(found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 
 _SETTING = ("plugin", "nccl", "libfabric", "use")
 _SWITCHES = ("huge_pages", "pin_network", "accept_harmful")
-_WISHES = ("debug", "huge_pages", "pin_network", "net_plugin", "extra", "accept_harmful")
+_REQUEST = ("debug", "huge_pages", "pin_network", "net_plugin", "extra", "accept_harmful")
 
 
 def _setting(what: str, instance_type: str | None, options: dict[str, Any]) -> engine.Setting:
@@ -33,11 +33,11 @@ def _setting(what: str, instance_type: str | None, options: dict[str, Any]) -> e
 def nccl_env(instance_type: str, **options: Any) -> dict[str, Any]:
     """The environment for an instance type. Raises AnsibleFilterError."""
     try:
-        wishes = {key: options.pop(key) for key in _WISHES if key in options}
-        wishes.update({key: _truth(key, wishes[key]) for key in _SWITCHES if key in wishes})
-        if not isinstance(wishes.get("extra", {}), Mapping):
+        requested = {key: options.pop(key) for key in _REQUEST if key in options}
+        requested.update({key: _truth(key, requested[key]) for key in _SWITCHES if key in requested})
+        if not isinstance(requested.get("extra", {}), Mapping):
             raise NodeError("extra must map names of variables to values")
-        return engine.render(_setting("nccl_env", instance_type, options), engine.Wishes(**wishes))
+        return engine.render(_setting("nccl_env", instance_type, options), engine.Wishes(**requested))
     except NodeError as exc:
         raise AnsibleFilterError(f"nccl_env: {exc}") from exc
 

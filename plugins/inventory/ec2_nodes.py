@@ -404,7 +404,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _warn(self, text: str) -> None:
         self.display.warning(f"{self.NAME}: {text}")
 
-    def _tell(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         # Not on stdout, which programs read.
         self.display.display(f"{self.NAME}: {text}", stderr=True)
 
@@ -444,7 +444,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _ask(self, settings: _ec2_options.Settings) -> _ec2_fetch.Answer:
         kept = _ec2_hardware.LongCache(_ec2_hardware.LongCache.default_path(), settings.hardware_cache_seconds)
-        answer = _ec2_fetch.ask(settings.access, settings.question, kept, self._tell)
+        answer = _ec2_fetch.ask(settings.access, settings.question, kept, self._report)
         # The service models of botocore are in cycles and would stay for the rest of the run.
         gc.collect()
         return answer

@@ -53,8 +53,8 @@ def _rules(permissions: t.Sequence[t.Mapping[str, t.Any]], own: str) -> list[str
 
 def _part(name: str, entry: t.Mapping[str, t.Any]) -> str:
     """Which part of the network an entry is, by its Name tag."""
-    said = aws.tags_of(entry).get("Name", "")
-    return said[len(name) + 1 :] if said.startswith(f"{name}-") else said
+    tag = aws.tags_of(entry).get("Name", "")
+    return tag[len(name) + 1 :] if tag.startswith(f"{name}-") else tag
 
 
 def look(ec2: t.Any, name: str, key_name: str, all_strangers: bool = False) -> Look:
@@ -247,7 +247,7 @@ def wanted_rules(part: str, wanted: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def _networks(cidrs: t.Sequence[str]) -> list[str]:
-    """Networks as EC2 writes them: 10.9.0.1/32 for 10.9.0.1. Those that are none are told by ``wish_problems``."""
+    """Networks as EC2 writes them: 10.9.0.1/32 for 10.9.0.1. Those that are none are told by ``option_problems``."""
     found = []
     for value in cidrs:
         try:
@@ -262,7 +262,7 @@ def is_documentation(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> 
     return isinstance(network, ipaddress.IPv4Network) and any(network.subnet_of(block) for block in DOCUMENTATION)
 
 
-def wish_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
+def option_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
     """What is wrong with the wishes themselves, a sentence each."""
     found = [*_people_problems(wanted)]
     blocks = {}
@@ -331,7 +331,7 @@ def plan(found: Look, wanted: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     subnets, vpc = found.get("subnets", {}), found["vpc"]
     there = subnets.get("private") or subnets.get("public")
     zone = wanted["zone"] or (there["zone"] if there else (found["zones"] or [""])[0])
-    refusals = wish_problems(wanted) + _refusals(found, wanted, zone)
+    refusals = option_problems(wanted) + _refusals(found, wanted, zone)
     steps: list[tuple[str, str]] = []
     if not vpc or not vpc["dns"]:
         steps.append(("vpc", f"VPC {wanted['cidr']} with DNS"))

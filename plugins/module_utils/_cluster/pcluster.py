@@ -41,8 +41,8 @@ def parse(stdout: str) -> Answer:
 
 def findings(answer: Answer) -> list[str]:
     """What the validators said, a text each, errors first."""
-    said = [*answer.get("configurationValidationErrors", []), *answer.get("validationMessages", [])]
-    return [f"{entry.get('level', '')}: {entry.get('message', '')} ({entry.get('type', '')})" for entry in said]
+    messages = [*answer.get("configurationValidationErrors", []), *answer.get("validationMessages", [])]
+    return [f"{entry.get('level', '')}: {entry.get('message', '')} ({entry.get('type', '')})" for entry in messages]
 
 
 def progress(cluster: t.Mapping[str, t.Any], events: t.Sequence[t.Mapping[str, t.Any]], now: float) -> str:
@@ -89,9 +89,9 @@ class Pcluster:
         try:
             return parse(ran.stdout)
         except ValueError as exc:
-            said = (ran.stderr.strip() or ran.stdout.strip() or "nothing").splitlines()[-1]
-            advice = f"; {INSTALL}" if said.startswith(UNFINISHED_WORDS) else ""
-            raise AwsError(f"pcluster {verb} ended with status {ran.rc} and {exc}; it said: {said}{advice}") from exc
+            output = (ran.stderr.strip() or ran.stdout.strip() or "nothing").splitlines()[-1]
+            advice = f"; {INSTALL}" if output.startswith(UNFINISHED_WORDS) else ""
+            raise AwsError(f"pcluster {verb} ended with status {ran.rc} and {exc}; it said: {output}{advice}") from exc
 
     def describe(self) -> Answer | None:
         """The cluster, None where there is none of the name."""

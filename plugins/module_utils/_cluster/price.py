@@ -35,5 +35,5 @@ def prices(product: t.Mapping[str, t.Any]) -> set[float]:
     """The prices in dollars an hour of a product of the list, on demand."""
     terms = (product.get("terms") or {}).get("OnDemand") or {}
     sizes = [size for term in terms.values() for size in (term.get("priceDimensions") or {}).values()]
-    told = [size["pricePerUnit"].get("USD") for size in sizes if size.get("unit") == "Hrs"]
-    return {float(price) for price in told if price is not None and float(price) > 0}
+    amounts = [size["pricePerUnit"].get("USD") for size in sizes if size.get("unit") == "Hrs"]
+    return {float(price) for price in amounts if price is not None and float(price) > 0}

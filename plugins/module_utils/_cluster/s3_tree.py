@@ -155,8 +155,8 @@ class Tree:
     def _put(self, key: str, stream: t.BinaryIO, own: Sums) -> None:
         stream.seek(0)
         # The sum travels with the data, so that S3 refuses what was damaged on the way.
-        said = {"ChecksumAlgorithm": own.algorithm, own.field: own.parts[0]}
-        self.s3.put_object(Bucket=self.bucket, Key=key, Body=stream.read(), **said, **self._options())
+        checksum = {"ChecksumAlgorithm": own.algorithm, own.field: own.parts[0]}
+        self.s3.put_object(Bucket=self.bucket, Key=key, Body=stream.read(), **checksum, **self._options())
         self.sent_bytes += own.size
 
     def _put_parts(self, key: str, stream: t.BinaryIO, own: Sums, step: int) -> None:
@@ -170,8 +170,8 @@ class Tree:
                 stream.seek((number - 1) * step)
                 data = stream.read(step)
                 where = {"Bucket": self.bucket, "Key": key, "UploadId": upload, "PartNumber": number}
-                said = {"ChecksumAlgorithm": own.algorithm, own.field: wanted}
-                kept = self.s3.upload_part(Body=data, **where, **said)
+                checksum = {"ChecksumAlgorithm": own.algorithm, own.field: wanted}
+                kept = self.s3.upload_part(Body=data, **where, **checksum)
                 self.sent_bytes += len(data)
             parts.append({"PartNumber": number, "ETag": kept["ETag"], own.field: wanted})
         whole = {"ChecksumType": own.kind, **({own.field: own.whole} if own.kind == "FULL_OBJECT" else {})}
@@ -187,8 +187,8 @@ class Tree:
             upload = max(mine, key=lambda entry: str(entry["Initiated"]))["UploadId"]
             pages = self.s3.get_paginator("list_parts").paginate(Bucket=self.bucket, Key=key, UploadId=upload)
             return upload, {part["PartNumber"]: part for page in pages for part in page.get("Parts", [])}
-        said = {"ChecksumAlgorithm": own.algorithm, "ChecksumType": own.kind}
-        new = self.s3.create_multipart_upload(Bucket=self.bucket, Key=key, **said, **self._options())
+        checksum = {"ChecksumAlgorithm": own.algorithm, "ChecksumType": own.kind}
+        new = self.s3.create_multipart_upload(Bucket=self.bucket, Key=key, **checksum, **self._options())
         return new["UploadId"], {}
 
     def delete(self, keys: t.Sequence[str]) -> None:

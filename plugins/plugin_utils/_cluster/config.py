@@ -314,15 +314,15 @@ def totals(settings: Settings) -> dict[str, Any]:
     sums["fsx_gib"] = sum(entry["gib"] for entry in made)
     sums["fsx_mb_per_s"] = sum(entry["gib"] * entry["throughput"] // GIB_PER_TIB for entry in made)
     sums["per_hour"] = None if price is None else round(price, 2)
-    said = [f"{sums['nodes']} nodes", f"{sums['gpus']} GPUs"]
-    said.append("vCPUs not known" if sums["vcpus"] is None else f"{sums['vcpus']} vCPUs")
-    said.append("memory not known" if sums["memory_gib"] is None else f"{sums['memory_gib']} GiB memory")
-    said += [
+    parts = [f"{sums['nodes']} nodes", f"{sums['gpus']} GPUs"]
+    parts.append("vCPUs not known" if sums["vcpus"] is None else f"{sums['vcpus']} vCPUs")
+    parts.append("memory not known" if sums["memory_gib"] is None else f"{sums['memory_gib']} GiB memory")
+    parts += [
         f"{sums['local_tb']:.1f} TB local NVMe",
         f"{sums['fsx_gib']} GiB FSx for Lustre with {sums['fsx_mb_per_s']} MB/s",
     ]
-    said.append(
+    parts.append(
         "price not given" if sums["per_hour"] is None else f"{sums['per_hour']:.2f} USD an hour when all nodes run"
     )
-    sums["said"] = ", ".join(said)
+    sums["said"] = ", ".join(parts)
     return sums

@@ -39,7 +39,7 @@ def shared(config: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
             yield number, entry, ""
 
 
-def fate(text: str) -> dict[str, Any]:
+def deletion_plan(text: str) -> dict[str, Any]:
     """``names`` of the file systems whose data go with the cluster, and sentences: what ``goes`` and what ``stays``.
 
     ``text`` is the configuration; of one that is none nobody knows what goes, and ``unknown`` stands for it.
@@ -56,12 +56,12 @@ def fate(text: str) -> dict[str, Any]:
     goes: list[str] = []
     stays: list[str] = []
     for _number, entry, policy in shared(config):
-        told = f"{entry['StorageType']} {entry.get('Name')} under {entry.get('MountDir')}"
+        storage = f"{entry['StorageType']} {entry.get('Name')} under {entry.get('MountDir')}"
         if policy == STORAGE_POLICY:
             names.append(str(entry.get("Name")))
-            goes.append(f"{told} with all data in it, for its DeletionPolicy is {policy}")
+            goes.append(f"{storage} with all data in it, for its DeletionPolicy is {policy}")
         else:
-            stays.append(f"{'a snapshot of ' if policy == 'Snapshot' else ''}{told}")
+            stays.append(f"{'a snapshot of ' if policy == 'Snapshot' else ''}{storage}")
     logs = _mapping(config, "Monitoring", "Logs", "CloudWatch").get("DeletionPolicy") or LOG_POLICY
     (goes if logs == "Delete" else stays).append("logs in CloudWatch")
     return {"names": names, "goes": goes, "stays": stays}

@@ -72,8 +72,8 @@ def queues(config: Config) -> list[Config]:
 
 def _owners(config: Config) -> list[tuple[str, Config]]:
     """The head node and each queue, with the way to it."""
-    told = [(f"Scheduling/SlurmQueues[{number}]", queue) for number, queue in enumerate(queues(config))]
-    return [("HeadNode", _child(config, "HeadNode")), *told]
+    queue_parts = [(f"Scheduling/SlurmQueues[{number}]", queue) for number, queue in enumerate(queues(config))]
+    return [("HeadNode", _child(config, "HeadNode")), *queue_parts]
 
 
 def _image(config: Config) -> Iterator[Problem]:
@@ -291,7 +291,7 @@ def _covered(path: str, problems: Sequence[Problem]) -> bool:
     )
 
 
-def said(problem: Problem) -> str:
+def sentence(problem: Problem) -> str:
     """One problem as one sentence."""
     found = "" if problem["found"] in (None, "") else f" is {problem['found']!r}:"
     right = f"; right is {problem['right']}" if problem["right"] else ""
@@ -303,12 +303,12 @@ def verdict(reviewed: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     problems: list[Problem] = list(reviewed["problems"])
     seen = {"schema": "ParallelCluster's schema", "left": "ParallelCluster's schema, after the repairs"}
     for part in ("schema", "left"):
-        for complaint in answer[part]:
-            if not _covered(complaint["path"], problems):
-                why = f"{complaint['message']} ({seen[part]})"
-                problems.append(_problem(complaint["path"] or "the whole", ERROR, None, "", why))
-    errors = [said(problem) for problem in problems if problem["level"] == ERROR]
-    warnings = [said(problem) for problem in problems if problem["level"] == WARNING]
+        for violation in answer[part]:
+            if not _covered(violation["path"], problems):
+                why = f"{violation['message']} ({seen[part]})"
+                problems.append(_problem(violation["path"] or "the whole", ERROR, None, "", why))
+    errors = [sentence(problem) for problem in problems if problem["level"] == ERROR]
+    warnings = [sentence(problem) for problem in problems if problem["level"] == WARNING]
     notes: list[str] = []
     for finding in answer["findings"]:
         text = f"{finding['message']} ({finding['validator']})"

@@ -67,7 +67,7 @@ class ExpressionError(ValueError):
     """Not an expression; the text says what is wrong."""
 
 
-class _CannotTellError(Exception):
+class _UnknownPathsError(Exception):
     pass
 
 
@@ -114,18 +114,18 @@ def _inputs(node: nodes.Node) -> Iterable[Path]:
     if isinstance(node, nodes.Call):
         method = node.node
         if not isinstance(method, nodes.Getattr) or method.attr not in _PURE_METHODS:
-            raise _CannotTellError
+            raise _UnknownPathsError
         if node.dyn_args is not None or node.dyn_kwargs is not None:
-            raise _CannotTellError
+            raise _UnknownPathsError
         children = [method.node, *node.args, *node.kwargs]
     elif isinstance(node, nodes.Filter):
         if _short(node.name) not in _PURE_FILTERS:
-            raise _CannotTellError
+            raise _UnknownPathsError
     elif isinstance(node, nodes.Test):
         if _short(node.name) not in _PURE_TESTS:
-            raise _CannotTellError
+            raise _UnknownPathsError
     elif not isinstance(node, (*_OPERATORS, nodes.Getitem, nodes.Getattr)):
-        raise _CannotTellError
+        raise _UnknownPathsError
     for child in children:
         yield from _inputs(child)
 
@@ -142,7 +142,7 @@ def study(text: str) -> Study:
     path = _path(node)
     try:
         inputs = tuple(dict.fromkeys(_inputs(node)))
-    except _CannotTellError:
+    except _UnknownPathsError:
         return Study(None, None)
     return Study(path, inputs)
 

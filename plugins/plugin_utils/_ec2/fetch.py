@@ -28,7 +28,7 @@ PATIENCE = 10.0
 # How often a page that breaks off is asked for.
 TRIES = 3
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 # As ``session.Aws`` has them: the last is that of an answer that cannot be read.
 Errors = tuple[type[Exception], ...]
 
@@ -158,7 +158,7 @@ def _units(aws: _ec2_session.Aws, question: Question, credentials: Iterable[_ec2
     ]
 
 
-def _each(units: list[_Unit], question: Question, errors: Errors, tell: Tell) -> None:
+def _each(units: list[_Unit], question: Question, errors: Errors, report: Report) -> None:
     """Ask all, and say every ``PATIENCE`` seconds who is still asked.
 
     In threads that do not outlive the program: at Ctrl-C, nobody waits for a region that hangs.
@@ -190,7 +190,7 @@ def _each(units: list[_Unit], question: Question, errors: Errors, tell: Tell) ->
         except queue.Empty:
             places = sorted(one.place() for one in left.values())
             more = f" and {len(places) - 5} more" if len(places) > 5 else ""
-            tell(f"still asking {', '.join(places[:5])}{more}, {time.monotonic() - started:.0f} s so far")
+            report(f"still asking {', '.join(places[:5])}{more}, {time.monotonic() - started:.0f} s so far")
             continue
         del left[id(unit)]
         if unit.crash is not None:
@@ -241,10 +241,12 @@ def _hardware(
     return facts, warnings
 
 
-def ask(access: _ec2_session.Access, question: Question, cache: _ec2_hardware.LongCache, tell: Tell = print) -> Answer:
+def ask(
+    access: _ec2_session.Access, question: Question, cache: _ec2_hardware.LongCache, report: Report = print
+) -> Answer:
     """Ask AWS. Raises AccessError when it cannot be asked, FetchError when too little was answered.
 
-    The records come sorted by region and instance id, so that the same fleet gives the same inventory. ``tell`` is
+    The records come sorted by region and instance id, so that the same fleet gives the same inventory. ``report`` is
     given a line for people whenever no region has been finished for a while.
     """
     aws = _ec2_session.Aws(access)
@@ -257,7 +259,7 @@ def ask(access: _ec2_session.Access, question: Question, cache: _ec2_hardware.Lo
     if refused and question.strict_regions:
         raise refused[0]
     units = _units(aws, question, credentials)
-    _each(units, question, aws.errors, tell)
+    _each(units, question, aws.errors, report)
     warnings = _judge(units, question.strict_regions)
     facts, more = _hardware(units, question, cache, aws.errors)
     answer = Answer(warnings=warnings, regions=sorted({unit.region for unit in units}))

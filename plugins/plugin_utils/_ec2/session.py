@@ -78,8 +78,8 @@ def reason(error: Exception) -> str:
     """An error of botocore in one line: the code and message of AWS where there are any, and what to do."""
     response = getattr(error, "response", None)
     if isinstance(response, dict) and "Error" in response:
-        said = response["Error"]
-        name, message = said.get("Code", "unknown"), " ".join(str(said.get("Message", "")).split())
+        details = response["Error"]
+        name, message = details.get("Code", "unknown"), " ".join(str(details.get("Message", "")).split())
         hint = HINTS.get(name)
         return f"{name}: {_short(_ENCODED.sub('', message), LONGEST_MESSAGE)}" + (f" ({hint})" if hint else "")
     # An answer that breaks off is quoted whole by botocore, a thousand instances long.

@@ -124,5 +124,5 @@ def _ask(identifiers: Sequence[str], account: Mapping[str, str | None]) -> dict[
     except aws.AwsError as exc:
         return {one: {"problem": f"{exc}; {WAY_OUT}"} for one in identifiers}
     unknown = [one for one in identifiers if one not in names]
-    told = {one: next((text for text in problems if one in text), "; ".join(problems)) for one in unknown}
-    return {**names, **{one: {"problem": text} for one, text in told.items()}}
+    problem_by_id = {one: next((text for text in problems if one in text), "; ".join(problems)) for one in unknown}
+    return {**names, **{one: {"problem": text} for one, text in problem_by_id.items()}}

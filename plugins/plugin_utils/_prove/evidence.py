@@ -103,7 +103,7 @@ def verdicts(lines: str, started: Any) -> list[dict[str, str]]:
 
     A report from before the run, which an earlier one of its name has left, has none.
     """
-    told = []
+    results = []
     for line in filter(None, map(str.strip, lines.splitlines())):
         report = json.loads(line)
         written, since = text(report["time"], _TIME), text(started, _TIME)
@@ -111,35 +111,37 @@ def verdicts(lines: str, started: Any) -> list[dict[str, str]]:
             continue
         for entry in report["results"]:
             status = entry.get("status")
-            told.append({"id": text(entry["id"], _NAME), "status": status if status in STATUSES else "undeterminable"})
-    return told
+            results.append(
+                {"id": text(entry["id"], _NAME), "status": status if status in STATUSES else "undeterminable"}
+            )
+    return results
 
 
 def problems(document: Any) -> list[str]:
     """Return what is wrong with a file that was sent, a sentence each."""
     if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
         return [f"is not a document of the schema {SCHEMA}"]
-    told = [f"has the field {name}, which the schema has not" for name in sorted(set(document) - FIELDS)]
-    told += [f"lacks {name}" for name in sorted(FIELDS - set(document))]
-    if told:
-        return told
+    errors = [f"has the field {name}, which the schema has not" for name in sorted(set(document) - FIELDS)]
+    errors += [f"lacks {name}" for name in sorted(FIELDS - set(document))]
+    if errors:
+        return errors
     for name in ("type", "image"):
-        told += _shape(name, document[name], _TEXT)
+        errors += _shape(name, document[name], _TEXT)
     for name in ("started", "finished"):
-        told += _shape(name, document[name], _TIME)
+        errors += _shape(name, document[name], _TIME)
     for part, known in (("facts", FACTS), ("versions", None)):
         if not isinstance(document[part], Mapping):
-            told.append(f"{part} is not a mapping")
+            errors.append(f"{part} is not a mapping")
             continue
         for name, value in document[part].items():
-            told += [] if known is None or name in known else [f"{part} has {name}, which the schema has not"]
-            told += _shape(f"{part}.{name}", value, _TEXT)
+            errors += [] if known is None or name in known else [f"{part} has {name}, which the schema has not"]
+            errors += _shape(f"{part}.{name}", value, _TEXT)
     if not isinstance(document["steps"], list) or not document["steps"]:
-        return [*told, "has no steps"]
+        return [*errors, "has no steps"]
     for step in document["steps"]:
-        told += list(_step(step))
+        errors += list(_step(step))
     # A contradiction can only be seen in a document of known shape.
-    return told or list(_contradictions(document))
+    return errors or list(_contradictions(document))
 
 
 def _contradictions(document: Mapping[str, Any]) -> Iterable[str]:
@@ -187,7 +189,7 @@ def _shape(name: str, value: Any, shape: re.Pattern[str]) -> list[str]:
 
 def rows(documents: Iterable[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:
     """Return a row of the support matrix for each document: type, system, what passed, what did not."""
-    told = []
+    table = []
     for document in documents:
         facts = document["facts"]
         system = ", ".join(filter(None, [facts.get("system"), facts.get("kernel")])) or "unknown"
@@ -195,7 +197,7 @@ def rows(documents: Iterable[Mapping[str, Any]]) -> list[tuple[str, str, str, st
         for step in document["steps"]:
             states.setdefault(step["state"], []).append(step["name"])
         rest = [f"{state}: {', '.join(states[state])}" for state in (FAILED, NOT_RUN) if state in states]
-        told.append(
+        table.append(
             (document["type"], system, ", ".join(states.get(PASSED, [])) or "nothing", "; ".join(rest) or "nothing")
         )
-    return sorted(told)
+    return sorted(table)

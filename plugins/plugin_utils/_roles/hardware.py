@@ -68,19 +68,19 @@ def missing_hardware(
 ) -> list[Result]:
     """Return a failure where the role found less than the inventory says; a site's own numbers come before it."""
     is_absent = not answer["plan"]["concerned"]
-    says = f"the inventory says that this is {hardware.source}"
+    stated = f"the inventory says that this is {hardware.source}"
     if role == "nvme_raid0" and is_absent and hardware.disks and not _is_own(options, "expected_disks", "devices"):
         if options.get("layout") == "none":
             return []
-        text = f"{says} with {hardware.disks} disks of instance store, and it shows none"
+        text = f"{stated} with {hardware.disks} disks of instance store, and it shows none"
         return [_lacks("disks", text, hardware.disks, 0, "stop and start the instance, or correct the inventory")]
     if role == "nvidia_gds" and is_absent and hardware.gpus:
-        text = f"{says} with {hardware.gpus} GPUs, and no NVIDIA driver is loaded"
+        text = f"{stated} with {hardware.gpus} GPUs, and no NVIDIA driver is loaded"
         return [_lacks("gpus", text, hardware.gpus, 0, "use an image with a driver, or correct the inventory")]
     if role == "efa_nccl" and hardware.efa and not _is_own(options, "expected_devices"):
         found = 0 if is_absent else _devices(answer)
         if found is not None and found < hardware.efa:
-            text = f"{says} with {hardware.efa} EFA interfaces attached, and it shows {found}"
+            text = f"{stated} with {hardware.efa} EFA interfaces attached, and it shows {found}"
             hint = "look with lspci and dmesg, or correct the inventory"
             return [_lacks("efa", text, hardware.efa, found, hint)]
     return []

@@ -46,7 +46,7 @@ def identity(session: Any, region: str | None) -> dict[str, str]:
     try:
         answer = session.create_client("sts", region_name=region or "us-east-1").get_caller_identity()
     except botocore.exceptions.ClientError as exc:
-        raise RightsError(f"AWS refuses the credentials: {_said(exc)}; log in again, or set AWS_PROFILE") from exc
+        raise RightsError(f"AWS refuses the credentials: {_reason(exc)}; log in again, or set AWS_PROFILE") from exc
     except botocore.exceptions.BotoCoreError as exc:
         raise RightsError(
             f"no AWS credentials work here: {' '.join(str(exc).split())}; set AWS_PROFILE, or log in"
@@ -63,11 +63,13 @@ def simulate(session: Any, arn: str, actions: Sequence[str]) -> dict[str, str]:
         pages = client.get_paginator("simulate_principal_policy").paginate(
             PolicySourceArn=_principal(client, arn), ActionNames=list(actions)
         )
-        told = {entry["EvalActionName"]: entry["EvalDecision"] for page in pages for entry in page["EvaluationResults"]}
+        decisions = {
+            entry["EvalActionName"]: entry["EvalDecision"] for page in pages for entry in page["EvaluationResults"]
+        }
     except (botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError) as exc:
-        raise RightsError(f"IAM does not say what {arn} may do: {_said(exc)}") from exc
+        raise RightsError(f"IAM does not say what {arn} may do: {_reason(exc)}") from exc
     # An action that IAM leaves out is not allowed by that.
-    return {action: told.get(action, "not told") for action in actions}
+    return {action: decisions.get(action, "not told") for action in actions}
 
 
 def _principal(client: Any, arn: str) -> str:
@@ -78,7 +80,7 @@ def _principal(client: Any, arn: str) -> str:
     return str(client.get_role(RoleName=assumed.group(3))["Role"]["Arn"])
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     response: Mapping[str, Any] = getattr(error, "response", None) or {}
-    told = response.get("Error") or {}
-    return " ".join(f"{told.get('Code', type(error).__name__)}: {told.get('Message', error)}".split())[:300]
+    details = response.get("Error") or {}
+    return " ".join(f"{details.get('Code', type(error).__name__)}: {details.get('Message', error)}".split())[:300]

@@ -58,8 +58,8 @@ def controller(
     for name in sorted(name for name, present in libraries.items() if not present):
         text = f"the Python that runs Ansible cannot import {name}"
         found.append(failed("preflight.controller", text, hint=f"install {name} beside ansible-core"))
-    said = f"ansible-core {core}, {len(collections)} collections, {', '.join(sorted(libraries)) or 'no libraries'}"
-    return found or [passed("preflight.controller", core, message=said)]
+    text = f"ansible-core {core}, {len(collections)} collections, {', '.join(sorted(libraries)) or 'no libraries'}"
+    return found or [passed("preflight.controller", core, message=text)]
 
 
 def inventory(
@@ -178,8 +178,8 @@ def _without_addresses(words: str) -> str:
 
 
 def _sudo(task: Mapping[str, Any]) -> tuple[str, str] | None:
-    said = str(task.get("stdout") or "").split()
-    if not task.get("failed") and task.get("rc") == 0 and said[-1:] == ["0"]:
+    output = str(task.get("stdout") or "").split()
+    if not task.get("failed") and task.get("rc") == 0 and output[-1:] == ["0"]:
         return None
     words = _words(task)
     return (

@@ -138,18 +138,18 @@ def lines(cells: Table) -> list[str]:
         rows.setdefault(states, []).append(host)
     whole = [states for states in rows if set(states) <= {PROVED, NO_ROLE} and PROVED in states]
     # With the roles: --tags leaves some of them out, and groups differ.
-    told = []
+    output = []
     for states in whole:
         names = ", ".join(role for role, state in zip(roles, states) if state == PROVED)
-        told.append(f"verdict: {_count(len(rows.pop(states)))}: all proved ({names})")
+        output.append(f"verdict: {_count(len(rows.pop(states)))}: all proved ({names})")
     if not rows:
-        return told
+        return output
     shown = {states: _named(hosts) for states, hosts in rows.items()}
     first = max(map(len, [*shown.values(), "verdict"]))
     widths = [max(len(role), *(len(states[index]) for states in rows)) for index, role in enumerate(roles)]
-    told.append(_row("verdict", roles, first, widths))
-    told += [_row(shown[states], states, first, widths) for states in sorted(rows, key=_gravity)]
-    return told + _why(cells)
+    output.append(_row("verdict", roles, first, widths))
+    output += [_row(shown[states], states, first, widths) for states in sorted(rows, key=_gravity)]
+    return output + _why(cells)
 
 
 def _gravity(states: Sequence[str]) -> tuple[int, ...]:
@@ -181,12 +181,12 @@ def _why(cells: Table) -> list[str]:
             for text in found.texts:
                 is_extra = found.state == FAILED and not found.counts
                 hosts.setdefault((found.state + (" (not required)" if is_extra else ""), role, text), []).append(host)
-    told: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    roles_by_reason: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for state, role, text in sorted(hosts, key=lambda key: (_gravity([key[0].partition(" (")[0]]), _order(key[1]))):
-        told.setdefault((state, text, tuple(hosts[state, role, text])), []).append(role)
+        roles_by_reason.setdefault((state, text, tuple(hosts[state, role, text])), []).append(role)
     return [
         f"  {first_of(names, NAMES)}: {', '.join(named) + ' ' if any(named) else ''}{state}: {text}"
-        for (state, text, names), named in told.items()
+        for (state, text, names), named in roles_by_reason.items()
     ]
 
 
@@ -197,8 +197,8 @@ def sentence(cells: Table, report: str = "") -> str:
         return ""
     names = []
     for host, by_role in bad.items():
-        told = ", ".join(f"{role} {found.state}" for role, found in by_role.items() if found.counts)
-        names.append(f"{host} ({told or 'not reached'})")
+        states = ", ".join(f"{role} {found.state}" for role, found in by_role.items() if found.counts)
+        names.append(f"{host} ({states or 'not reached'})")
     where = f", and {report} has every verdict" if report else ""
     return (
         f"{len(bad)} of {_count(len(cells))} did not get what was asked for: {first_of(names, NAMES)}; the table above "
@@ -208,7 +208,7 @@ def sentence(cells: Table, report: str = "") -> str:
 
 def reports(cells: Table, time: str, versions: Mapping[str, str]) -> str:
     """Return a line of ``mlcluster.report/1`` for each node: the verdicts of its roles, and ``run.ROLE`` for each."""
-    told = []
+    made = []
     for host, by_role in cells.items():
         scope = result.Scope(node=host)
         found = [
@@ -219,8 +219,8 @@ def reports(cells: Table, time: str, versions: Mapping[str, str]) -> str:
         found += [_of_role(role, one, scope) for role, one in by_role.items()]
         if not by_role:
             found = [result.undeterminable("run.node", "not_reached", message=UNREACHED, scope=scope)]
-        told.append(result.Report(host, time, dict(versions), tuple(found)))
-    return "".join(json.dumps(report.to_dict(), sort_keys=True) + "\n" for report in told)
+        made.append(result.Report(host, time, dict(versions), tuple(found)))
+    return "".join(json.dumps(report.to_dict(), sort_keys=True) + "\n" for report in made)
 
 
 def _of_role(role: str, found: Cell, scope: result.Scope) -> result.Result:

@@ -38,7 +38,7 @@ class Played:
     """A run of a playbook: exit status, what it said on one line, and its counts."""
 
     status: int
-    said: str
+    output: str
     changed: int
 
 
@@ -68,9 +68,9 @@ def play(aws_account: aws.Aws, tmp_path: Path) -> Callable[..., Played]:
         path = playbook if "/" in playbook else f"playbooks/{playbook}.yml"
         argv = [Path(sys.executable).with_name("ansible-playbook"), path, "-i", "inventories/cluster", *given, *options]
         done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900, check=False)
-        said = re.sub(r"\s+", " ", done.stdout + done.stderr)
+        output = re.sub(r"\s+", " ", done.stdout + done.stderr)
         found = RECAP.search(done.stdout)
-        return Played(done.returncode, said, int(found[2]) if found else -1)
+        return Played(done.returncode, output, int(found[2]) if found else -1)
 
     return run
 

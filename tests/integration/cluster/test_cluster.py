@@ -38,7 +38,7 @@ UNASKED = (
 
 
 @pytest.fixture
-def wishes(pcluster):
+def options(pcluster):
     return {
         **own(),
         "cluster_subnets": SUBNETS,
@@ -48,26 +48,26 @@ def wishes(pcluster):
 
 
 @pytest.mark.slow
-def test_example_as_it_is_makes_no_cluster_and_is_judged_all_same(aws_account, play, wishes):
-    refused = play("create_cluster", **{key: wishes[key] for key in wishes if key not in own()})
+def test_example_as_it_is_makes_no_cluster_and_is_judged_all_same(aws_account, play, options):
+    refused = play("create_cluster", **{key: options[key] for key in options if key not in own()})
     assert refused.status == 2
-    for said in (
+    for output in (
         "cluster_hook.sha256 is '0000000000000000000000000000000000000000000000000000000000000000', a placeholder",
         "cluster_queues.gpu-queue.reservation is 'cr-0123456789abcdef0', a placeholder; give your own",
         "cluster_ssh_cidrs is '203.0.113.0/24', a placeholder",
     ):
-        assert said in refused.said
+        assert output in refused.output
     aws_account.forget()
     judged = play(
         "create_cluster",
         "--tags",
         "cluster_configure",
         cluster_online=False,
-        cluster_pcluster_python=wishes["cluster_pcluster_python"],
+        cluster_pcluster_python=options["cluster_pcluster_python"],
     )
-    assert judged.status == 0, judged.said
-    assert "cluster_ssh_cidrs is '203.0.113.0/24', a placeholder" in judged.said
-    assert "p5e.48xlarge was judged by the table of this collection" in judged.said
+    assert judged.status == 0, judged.output
+    assert "cluster_ssh_cidrs is '203.0.113.0/24', a placeholder" in judged.output
+    assert "p5e.48xlarge was judged by the table of this collection" in judged.output
     assert aws_account.operations() == set()
 
 
@@ -78,42 +78,42 @@ def calls(tmp_path):
     return found
 
 
-def test_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, play, wishes, tmp_path):
+def test_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, play, options, tmp_path):
     fsx = aws_account.client("fsx", REGION)
     # As if the region had them by now: the one for checkpoints with EFA.
-    wishes["cluster_filesystems"][1] |= {"deployment": "PERSISTENT_2", "throughput": 1000, "efa": True}
-    refused = play("create_cluster", "--check", **wishes)
+    options["cluster_filesystems"][1] |= {"deployment": "PERSISTENT_2", "throughput": 1000, "efa": True}
+    refused = play("create_cluster", "--check", **options)
     assert refused.status == 2
-    assert "file system 'fsx-checkpoints': deployment is PERSISTENT_2, which the FSx" in refused.said
-    wishes["cluster_fsx_regions"] = {REGION: "all"}
+    assert "file system 'fsx-checkpoints': deployment is PERSISTENT_2, which the FSx" in refused.output
+    options["cluster_fsx_regions"] = {REGION: "all"}
     calls(tmp_path)
 
-    foretold = play("create_cluster", "--check", **wishes)
-    assert foretold.status == 0, foretold.said
+    foretold = play("create_cluster", "--check", **options)
+    assert foretold.status == 0, foretold.output
     # Two file systems beside the cluster, and the cluster.
     assert foretold.changed == 2
-    assert "84 nodes, 640 GPUs, 15744 vCPUs" in foretold.said
+    assert "84 nodes, 640 GPUs, 15744 vCPUs" in foretold.output
     assert calls(tmp_path) == ["describe-cluster"] * 3
     assert fsx.describe_file_systems()["FileSystems"] == []
 
     why = {"level": "ERROR", "type": "CapacityReservationValidator", "message": "cr-0 does not exist"}
     answer = {"message": "Invalid cluster configuration.", "configurationValidationErrors": [why]}
     (tmp_path / "refusal.json").write_text(json.dumps(answer))
-    refused = play("create_cluster", **wishes)
-    assert refused.status == 2 and "cr-0 does not exist" in refused.said
+    refused = play("create_cluster", **options)
+    assert refused.status == 2 and "cr-0 does not exist" in refused.output
     # Nothing that costs was made: the dry run came first.
     assert "create-cluster dryrun" in calls(tmp_path)
     assert fsx.describe_file_systems()["FileSystems"] == []
     (tmp_path / "refusal.json").unlink()
 
-    made = play("create_cluster", **{**wishes, "cluster_key_path": "~/.ssh/k"})
-    assert made.status == 0, made.said
+    made = play("create_cluster", **{**options, "cluster_key_path": "~/.ssh/k"})
+    assert made.status == 0, made.output
     asked = calls(tmp_path)
     assert asked.index("create-cluster dryrun") < asked.index("create-cluster")
-    assert f"pcluster ssh --cluster-name {NAME} --region {REGION} -i ~/.ssh/k" in made.said
-    assert "ssh -i ~/.ssh/k ubuntu@203.0.113.10" in made.said
-    assert f"aws ssm start-session --target i-0123456789abcdef0 --region {REGION}" in made.said
-    assert f"{NAME}: CREATE_IN_PROGRESS" in made.said
+    assert f"pcluster ssh --cluster-name {NAME} --region {REGION} -i ~/.ssh/k" in made.output
+    assert "ssh -i ~/.ssh/k ubuntu@203.0.113.10" in made.output
+    assert f"aws ssm start-session --target i-0123456789abcdef0 --region {REGION}" in made.output
+    assert f"{NAME}: CREATE_IN_PROGRESS" in made.output
     found = fsx.describe_file_systems()["FileSystems"]
     config = json.loads((tmp_path / "config.yaml").read_text())
     named = [entry["FsxLustreSettings"].get("FileSystemId") for entry in config["SharedStorage"]]
@@ -121,15 +121,15 @@ def test_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, play,
     assert sorted(named[1:]) == sorted(entry["FileSystemId"] for entry in found)
     assert sorted(bool(entry["LustreConfiguration"].get("EfaEnabled")) for entry in found) == [False, True]
 
-    again = play("create_cluster", **wishes)
-    assert (again.status, again.changed) == (0, 0), again.said
+    again = play("create_cluster", **options)
+    assert (again.status, again.changed) == (0, 0), again.output
     assert "create-cluster" not in calls(tmp_path)
     check_policy("create_cluster", aws_account.operations(), UNASKED)
     check_changes("create_cluster", aws_account.changes(), NAME)
 
 
 def test_cluster_is_deleted_with_consent_and_what_goes_and_stays_is_what_it_really_has(
-    play, wishes, configurations, tmp_path
+    play, options, configurations, tmp_path
 ):
     state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 0}
     (tmp_path / "state.json").write_text(json.dumps(state))
@@ -141,43 +141,45 @@ def test_cluster_is_deleted_with_consent_and_what_goes_and_stays_is_what_it_real
     storage[1]["FsxLustreSettings"] = {"StorageCapacity": 1200, "DeletionPolicy": "Retain"}
     config = {"Scheduling": {"Scheduler": "slurm"}, "SharedStorage": storage}
     (tmp_path / "config.yaml").write_text(json.dumps(config))
-    kept = play("destroy_cluster", cluster_consent=NAME, **wishes)
+    kept = play("destroy_cluster", cluster_consent=NAME, **options)
     assert kept.status == 2
-    assert f"nothing was deleted; to delete the cluster {NAME}, give its name once more, and of each file" in kept.said
-    assert f"-e cluster_consent={NAME}+homes" in kept.said
-    goes, _word, stays = kept.said.partition("goes:")[2].partition("stays:")
+    assert (
+        f"nothing was deleted; to delete the cluster {NAME}, give its name once more, and of each file" in kept.output
+    )
+    assert f"-e cluster_consent={NAME}+homes" in kept.output
+    goes, _word, stays = kept.output.partition("goes:")[2].partition("stays:")
     assert "Efs homes under /home2 with all data in it" in goes and "FsxLustre data under /fsx1" in stays
     assert "delete-cluster" not in calls(tmp_path)
-    gone = play("destroy_cluster", cluster_consent=f"{NAME}+homes", **wishes)
-    assert gone.status == 0, gone.said
+    gone = play("destroy_cluster", cluster_consent=f"{NAME}+homes", **options)
+    assert gone.status == 0, gone.output
     assert not (tmp_path / "state.json").exists()
 
 
 @pytest.mark.slow
-def test_cluster_whose_configuration_is_gone_is_not_deleted_without_word_for_it(play, wishes, tmp_path):
+def test_cluster_whose_configuration_is_gone_is_not_deleted_without_word_for_it(play, options, tmp_path):
     state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 0}
     (tmp_path / "state.json").write_text(json.dumps(state))
-    kept = play("destroy_cluster", cluster_consent=NAME, **wishes)
-    assert kept.status == 2 and f"-e cluster_consent={NAME}+unknown" in kept.said
+    kept = play("destroy_cluster", cluster_consent=NAME, **options)
+    assert kept.status == 2 and f"-e cluster_consent={NAME}+unknown" in kept.output
     # A deletion that goes on is followed.
     (tmp_path / "state.json").write_text(json.dumps({**state, "verb": "DELETE", "left": 2}))
-    gone = play("destroy_cluster", cluster_consent=NAME, **wishes)
-    assert gone.status == 0, gone.said
+    gone = play("destroy_cluster", cluster_consent=NAME, **options)
+    assert gone.status == 0, gone.output
 
 
 @pytest.mark.slow
-def test_waiting_has_end_and_creation_goes_on(play, wishes, tmp_path):
+def test_waiting_has_end_and_creation_goes_on(play, options, tmp_path):
     # One that hardly moves: it has more steps to go than anybody asks for.
     state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 100000}
     (tmp_path / "state.json").write_text(json.dumps(state))
-    waited = play("create_cluster", **{**wishes, "cluster_filesystems": [], "cluster_wait_minutes": 0})
+    waited = play("create_cluster", **{**options, "cluster_filesystems": [], "cluster_wait_minutes": 0})
     assert waited.status == 2
-    assert f"{NAME} was not finished within cluster_wait_minutes (0); it goes on by itself" in waited.said
+    assert f"{NAME} was not finished within cluster_wait_minutes (0); it goes on by itself" in waited.output
     assert not {"create-cluster", "delete-cluster"} & set(calls(tmp_path))
 
 
 @pytest.mark.slow
-def test_dry_run_that_is_refused_stops_everything(play, wishes, tmp_path):
+def test_dry_run_that_is_refused_stops_everything(play, options, tmp_path):
     (tmp_path / "refusal.json").write_text(
         json.dumps(
             {
@@ -188,26 +190,28 @@ def test_dry_run_that_is_refused_stops_everything(play, wishes, tmp_path):
             }
         )
     )
-    refused = play("create_cluster", **{**wishes, "cluster_filesystems": []})
+    refused = play("create_cluster", **{**options, "cluster_filesystems": []})
     assert refused.status == 2
-    assert "the dry run says: Invalid cluster configuration.; ERROR: p5e-cluster-key does not exist" in refused.said
+    assert "the dry run says: Invalid cluster configuration.; ERROR: p5e-cluster-key does not exist" in refused.output
     assert "create-cluster" not in calls(tmp_path)
 
 
 @pytest.mark.slow
-def test_file_full_of_mistakes_is_refused_in_one_go(play, wishes):
+def test_file_full_of_mistakes_is_refused_in_one_go(play, options):
     # From where the user stands, which is the checkout here.
     mistakes = os.path.relpath(Path(__file__).parent / "mistakes.yaml", ROOT)
-    refused = play("create_cluster", **{**wishes, "cluster_config_file": mistakes, "cluster_zone": ""})
+    refused = play("create_cluster", **{**options, "cluster_config_file": mistakes, "cluster_zone": ""})
     assert refused.status == 2
     for sentence in ("right is alinux2023", "right is Scheduling/SlurmQueues", "right is PERSISTENT_2", "c7i.4xlarge"):
-        assert sentence in refused.said
-    absent = play("create_cluster", **{**wishes, "cluster_config_file": "no/cluster.yaml"})
-    assert f"cluster_config_file is 'no/cluster.yaml', and {ROOT}/no/cluster.yaml is not a file" in absent.said
+        assert sentence in refused.output
+    absent = play("create_cluster", **{**options, "cluster_config_file": "no/cluster.yaml"})
+    assert f"cluster_config_file is 'no/cluster.yaml', and {ROOT}/no/cluster.yaml is not a file" in absent.output
 
 
 @pytest.mark.slow
-def test_without_parallelcluster_way_to_it_is_reported(play, wishes):
-    refused = play("create_cluster", **{**wishes, "cluster_pcluster_python": "/nowhere/python"})
+def test_without_parallelcluster_way_to_it_is_reported(play, options):
+    refused = play("create_cluster", **{**options, "cluster_pcluster_python": "/nowhere/python"})
     assert refused.status == 2
-    assert "/nowhere/python is not there, which is the Python of AWS ParallelCluster; run make pcluster" in refused.said
+    assert (
+        "/nowhere/python is not there, which is the Python of AWS ParallelCluster; run make pcluster" in refused.output
+    )

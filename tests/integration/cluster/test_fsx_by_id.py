@@ -76,7 +76,7 @@ def test_one_request_serves_all_nodes_of_run(validate, made, aws_account):
     both = [{"path": "/fsx1", "id": first, "efa": True}, {"path": "/fsx2", "id": second}]
     nodes = {"node1": both, "node2": both, "node3": both[:1], "node4": [{"path": "/fsx", "id": third}]}
     done = validate(**nodes)
-    assert done.status == 0, done.said
+    assert done.status == 0, done.output
     for node, entries in nodes.items():
         wanted = [
             {
@@ -86,8 +86,8 @@ def test_one_request_serves_all_nodes_of_run(validate, made, aws_account):
             }
             for entry in entries
         ]
-        said = done.said.replace("\\", "").split(f"{node} mounts ")[1]
-        found, _end = json.JSONDecoder().raw_decode(said)
+        output = done.output.replace("\\", "").split(f"{node} mounts ")[1]
+        found, _end = json.JSONDecoder().raw_decode(output)
         assert found == wanted
     asked = aws_account.record.read_text(encoding="utf-8").split()
     assert asked == ["fsx:DescribeFileSystems"]
@@ -99,5 +99,5 @@ def test_what_cannot_be_mounted_is_one_sentence_and_stops_all(validate, made):
     zfs, gone = made("OPENZFS"), "fs-0123456789abcdef0"
     done = validate(node1=[{"path": "/fsx1", "id": zfs}, {"path": "/fsx2", "id": gone}], node2=[])
     assert done.status == 2
-    assert f"{zfs} is of type OPENZFS and not LUSTRE: give another one" in done.said
-    assert f"FSx in {REGION} has no file system {gone} for this account" in done.said
+    assert f"{zfs} is of type OPENZFS and not LUSTRE: give another one" in done.output
+    assert f"FSx in {REGION} has no file system {gone} for this account" in done.output

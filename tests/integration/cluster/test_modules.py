@@ -13,7 +13,7 @@ from tests.integration.cluster.conftest import REGION
 
 # A public key that was made for this test and whose other half is gone.
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBrk7mTbmn3vXZmf0bBoxsZpRBnMN8zZH2AqmQmZmHcS test"
-WISHES = {"name": "checkpoints", "gib": 7200, "throughput": 1000, "efa": True}
+REQUEST = {"name": "checkpoints", "gib": 7200, "throughput": 1000, "efa": True}
 PLACE = {"subnet": "subnet-0123456789abcdef1", "groups": ["sg-0123456789abcdef0"]}
 
 
@@ -28,23 +28,23 @@ def test_what_jakarta_offers(run_module):
 
 def test_filesystem_is_foretold_made_once_and_adopted(run_module):
     # Before the network is made a dry run has no subnet to name.
-    foretold = run_module(fsx_lustre, check=True, **WISHES)
+    foretold = run_module(fsx_lustre, check=True, **REQUEST)
     assert (foretold["changed"], foretold["id"]) == (True, "")
-    made = run_module(fsx_lustre, **WISHES, **PLACE)
+    made = run_module(fsx_lustre, **REQUEST, **PLACE)
     assert made["actions"] == ["make checkpoints with 7200 GiB and 1000 MB/s for each TiB"]
-    again = run_module(fsx_lustre, **WISHES, **PLACE)
+    again = run_module(fsx_lustre, **REQUEST, **PLACE)
     assert (again["changed"], again["id"]) == (False, made["id"])
     adopted = run_module(fsx_lustre, name="any", efa=True, file_system_id=made["id"])
     assert (adopted["changed"], adopted["id"]) == (False, made["id"])
-    other = run_module(fsx_lustre, **{**WISHES, "gib": 4800}, **PLACE)
+    other = run_module(fsx_lustre, **{**REQUEST, "gib": 4800}, **PLACE)
     assert other["msg"] == (f"{made['id']} has gib 7200 and not 4800; change the variables, or the file system by hand")
 
 
 def test_filesystem_of_another_cluster_is_shared_only_on_purpose(run_module):
-    made = run_module(fsx_lustre, cluster="old", **WISHES, **PLACE)
-    refused = run_module(fsx_lustre, cluster="train", **WISHES, **PLACE)["msg"]
+    made = run_module(fsx_lustre, cluster="old", **REQUEST, **PLACE)
+    refused = run_module(fsx_lustre, cluster="train", **REQUEST, **PLACE)["msg"]
     assert f"found that of another cluster ({made['id']} of old); give its id to share it" in refused
-    assert run_module(fsx_lustre, cluster="old", **WISHES, **PLACE)["id"] == made["id"]
+    assert run_module(fsx_lustre, cluster="old", **REQUEST, **PLACE)["id"] == made["id"]
     shared = run_module(fsx_lustre, cluster="train", name="any", efa=True, file_system_id=made["id"])
     assert (shared["changed"], shared["id"]) == (False, made["id"])
 
@@ -52,7 +52,7 @@ def test_filesystem_of_another_cluster_is_shared_only_on_purpose(run_module):
 @pytest.mark.parametrize("broken", ["file system", "tie"])
 @pytest.mark.parametrize("check", [False, True])
 def test_what_has_failed_is_reported_at_once_with_its_reason(run_module, monkeypatch, broken, check):
-    made = run_module(fsx_lustre, **WISHES, **PLACE)
+    made = run_module(fsx_lustre, **REQUEST, **PLACE)
     tie = {"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://data"}
     failed = {"Lifecycle": "FAILED", "FailureDetails": {"Message": "no permission for s3://data"}}
     real = fsx_lustre.fsx.find
@@ -65,14 +65,14 @@ def test_what_has_failed_is_reported_at_once_with_its_reason(run_module, monkeyp
     monkeypatch.setattr(fsx_lustre.fsx, "associations", lambda client, identifier: [{**tie, **failed}])
     monkeypatch.setattr(fsx_lustre.fsx.time, "sleep", lambda seconds: pytest.fail("it waits"))
     links = [{"path": "/datasets", "s3": "s3://data"}]
-    said = run_module(fsx_lustre, check=check, associations=links, **WISHES, **PLACE)["msg"]
+    output = run_module(fsx_lustre, check=check, associations=links, **REQUEST, **PLACE)["msg"]
     what = made["id"] if broken == "file system" else f"a tie of {made['id']} (/datasets)"
-    assert said == f"{what} is FAILED: no permission for s3://data; mend that, or delete it, by hand"
+    assert output == f"{what} is FAILED: no permission for s3://data; mend that, or delete it, by hand"
 
 
 def test_what_filesystem_lacks_is_reported(run_module):
-    said = run_module(fsx_lustre, **WISHES)["msg"]
-    assert said == "there is no file system checkpoints, and to make one subnet, groups are needed"
+    output = run_module(fsx_lustre, **REQUEST)["msg"]
+    assert output == "there is no file system checkpoints, and to make one subnet, groups are needed"
 
 
 def test_network_that_is_missing(run_module):
@@ -156,20 +156,20 @@ def test_second_gateway_with_tag_is_in_way_and_not_forgotten(aws_account, run_mo
     nats, ends = set(), set()
     for _again in range(2):
         address = ec2.allocate_address()["AllocationId"]
-        wish = {"SubnetId": subnet, "AllocationId": address, "TagSpecifications": tagged("natgateway")}
-        nats.add(ec2.create_nat_gateway(**wish)["NatGateway"]["NatGatewayId"])
-        wish = {"ServiceName": f"com.amazonaws.{REGION}.s3", "TagSpecifications": tagged("vpc-endpoint")}
-        ends.add(ec2.create_vpc_endpoint(VpcId=vpc, **wish)["VpcEndpoint"]["VpcEndpointId"])
+        request = {"SubnetId": subnet, "AllocationId": address, "TagSpecifications": tagged("natgateway")}
+        nats.add(ec2.create_nat_gateway(**request)["NatGateway"]["NatGatewayId"])
+        request = {"ServiceName": f"com.amazonaws.{REGION}.s3", "TagSpecifications": tagged("vpc-endpoint")}
+        ends.add(ec2.create_vpc_endpoint(VpcId=vpc, **request)["VpcEndpoint"]["VpcEndpointId"])
     look = run_module(network_info, name="train")["network"]
     assert (look["igw"], look["igw_ours"]) == (way["InternetGatewayId"], True)
     (nat,) = nats - {look["nat"]["id"]}
     (end,) = ends - {look["endpoint"]["id"]}
-    told = [f"NAT gateway {nat}", f"endpoint {end} of com.amazonaws.{REGION}.s3", f"subnet {subnet}"]
-    assert look["strangers"] == sorted(told)
+    wanted = [f"NAT gateway {nat}", f"endpoint {end} of com.amazonaws.{REGION}.s3", f"subnet {subnet}"]
+    assert look["strangers"] == sorted(wanted)
 
 
 @pytest.mark.parametrize("module", [network_info, fsx_lustre])
 def test_profile_that_does_not_exist(run_module, module):
-    said = run_module(module, name="train", profile="nobody")["msg"]
-    assert said.startswith("no ")
-    assert "ProfileNotFound: The config profile (nobody) could not be found" in said
+    output = run_module(module, name="train", profile="nobody")["msg"]
+    assert output.startswith("no ")
+    assert "ProfileNotFound: The config profile (nobody) could not be found" in output

@@ -14,7 +14,7 @@ from tests.integration.cluster.policies import check_changes, check_policy
 # Each play starts a dozen programs, which take as long as the machine is busy.
 pytestmark = pytest.mark.timeout(1800)
 
-WISHES = {
+REQUEST = {
     "cluster_name": "train",
     "cluster_zone": "",
     "cluster_ssh_cidrs": ["10.9.0.0/16"],
@@ -41,8 +41,8 @@ def vpcs(ec2):
 def test_network_is_foretold_made_and_then_left_alone(aws_account, play):
     ec2 = aws_account.client("ec2", REGION)
 
-    foretold = play("create_network", "--check", **WISHES)
-    assert foretold.status == 0, foretold.said
+    foretold = play("create_network", "--check", **REQUEST)
+    assert foretold.status == 0, foretold.output
     assert foretold.changed == 1
     for part in (
         "VPC 10.0.0.0/16",
@@ -51,12 +51,12 @@ def test_network_is_foretold_made_and_then_left_alone(aws_account, play):
         "tcp 22 from 10.9.0.0/16",
         "key pair train-key",
     ):
-        assert part in foretold.said
+        assert part in foretold.output
     assert vpcs(ec2) == []
 
     aws_account.forget()
-    made = play("create_network", **WISHES)
-    assert made.status == 0, made.said
+    made = play("create_network", **REQUEST)
+    assert made.status == 0, made.output
     (vpc,) = vpcs(ec2)
     inside = [{"Name": "vpc-id", "Values": [vpc]}]
     groups = {group["GroupName"]: group for group in ec2.describe_security_groups(Filters=inside)["SecurityGroups"]}
@@ -70,8 +70,8 @@ def test_network_is_foretold_made_and_then_left_alone(aws_account, play):
     (endpoint,) = ec2.describe_vpc_endpoints(Filters=inside)["VpcEndpoints"]
     assert (endpoint["ServiceName"], len(endpoint["RouteTableIds"])) == (f"com.amazonaws.{REGION}.s3", 2)
 
-    again = play("create_network", **WISHES)
-    assert (again.status, again.changed) == (0, 0), again.said
+    again = play("create_network", **REQUEST)
+    assert (again.status, again.changed) == (0, 0), again.output
     check_policy("create_network", aws_account.operations(), UNASKED)
     check_changes("create_network", aws_account.changes(), "train")
 
@@ -92,9 +92,9 @@ def test_name_with_wildcards_is_no_network_of_others(aws_account):
 
 
 def test_destroy_refuses_name_with_wildcards(play):
-    refused = play("destroy_network", cluster_consent="train", cluster_network_name="trai?", **WISHES)
+    refused = play("destroy_network", cluster_consent="train", cluster_network_name="trai?", **REQUEST)
     assert refused.status == 2
-    assert "give a name on one line without *, ? and backslashes" in refused.said
+    assert "give a name on one line without *, ? and backslashes" in refused.output
 
 
 def addresses(ec2):
@@ -106,24 +106,24 @@ def test_network_is_taken_down_with_consent_and_key_stays(aws_account, play):
     ec2 = aws_account.client("ec2", REGION)
     # The run before was killed when it had an address and no gateway yet.
     aws_account.kill_at("ec2:CreateNatGateway")
-    assert play("create_network", **WISHES).status == 2
+    assert play("create_network", **REQUEST).status == 2
     (address,) = addresses(ec2)
     aws_account.kill_at("")
-    assert play("create_network", **WISHES).status == 0
+    assert play("create_network", **REQUEST).status == 0
     assert addresses(ec2) == [address]
     (vpc,) = vpcs(ec2)
     aws_account.forget()
-    kept = play("destroy_network", **WISHES)
+    kept = play("destroy_network", **REQUEST)
     assert kept.status == 2
-    assert "nothing was deleted; to delete the network train, give its cluster's name once more" in kept.said
-    assert "file system and its backups" in kept.said
+    assert "nothing was deleted; to delete the network train, give its cluster's name once more" in kept.output
+    assert "file system and its backups" in kept.output
     assert vpcs(ec2) == [vpc]
-    gone = play("destroy_network", cluster_consent="train", **WISHES)
-    assert gone.status == 0, gone.said
+    gone = play("destroy_network", cluster_consent="train", **REQUEST)
+    assert gone.status == 0, gone.output
     assert (vpcs(ec2), addresses(ec2)) == ([], [])
     assert [key["KeyName"] for key in ec2.describe_key_pairs()["KeyPairs"]] == ["train-key"]
-    twice = play("destroy_network", cluster_consent="train", **WISHES)
-    assert (twice.status, twice.changed) == (0, 0), twice.said
+    twice = play("destroy_network", cluster_consent="train", **REQUEST)
+    assert (twice.status, twice.changed) == (0, 0), twice.output
     check_policy("destroy_network", aws_account.operations(), ("ec2:DeleteKeyPair",))
     check_changes("destroy_network", aws_account.changes(), "train")
 
@@ -132,7 +132,7 @@ def test_network_is_taken_down_with_consent_and_key_stays(aws_account, play):
 def test_what_killed_run_left_goes_and_what_others_made_is_in_way(aws_account, play):
     ec2 = aws_account.client("ec2", REGION)
     aws_account.kill_at("ec2:CreateNatGateway")
-    play("create_network", **WISHES)
+    play("create_network", **REQUEST)
     aws_account.kill_at("")
     (vpc,) = vpcs(ec2)
     theirs = ec2.allocate_address(Domain="vpc")["PublicIp"]
@@ -145,22 +145,22 @@ def test_what_killed_run_left_goes_and_what_others_made_is_in_way(aws_account, p
     service = f"com.amazonaws.{REGION}.ssm"
     inside = {"VpcId": vpc, "VpcEndpointType": "Interface", "SubnetIds": [subnet]}
     endpoint = ec2.create_vpc_endpoint(ServiceName=service, **inside)["VpcEndpoint"]["VpcEndpointId"]
-    refused = play("destroy_network", cluster_consent="train", **WISHES)
+    refused = play("destroy_network", cluster_consent="train", **REQUEST)
     assert refused.status == 2
-    for said in (
+    for output in (
         f"network interface {card['NetworkInterfaceId']} (left over)",
         f"peering {peering['VpcPeeringConnectionId']}",
         f"VPN gateway {vpn}",
         f"endpoint {endpoint} of {service}",
     ):
-        assert said in refused.said
+        assert output in refused.output
     assert len(addresses(ec2)) == 2
     ec2.delete_network_interface(NetworkInterfaceId=card["NetworkInterfaceId"])
     ec2.delete_vpc_peering_connection(VpcPeeringConnectionId=peering["VpcPeeringConnectionId"])
     ec2.detach_vpn_gateway(VpcId=vpc, VpnGatewayId=vpn)
     ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint])
-    gone = play("destroy_network", cluster_consent="train", **WISHES)
-    assert gone.status == 0, gone.said
+    gone = play("destroy_network", cluster_consent="train", **REQUEST)
+    assert gone.status == 0, gone.output
     assert (vpcs(ec2), addresses(ec2)) == ([], [theirs])
 
 
@@ -173,8 +173,8 @@ def test_what_does_not_carry_our_tag_stays(aws_account, play):
         return [{"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}]
 
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16", TagSpecifications=tagged("vpc", "train"))["Vpc"]["VpcId"]
-    wish = {"VpcId": vpc, "CidrBlock": "10.0.0.0/24", "TagSpecifications": tagged("subnet", "train-public")}
-    subnet = ec2.create_subnet(**wish)["Subnet"]["SubnetId"]
+    request = {"VpcId": vpc, "CidrBlock": "10.0.0.0/24", "TagSpecifications": tagged("subnet", "train-public")}
+    subnet = ec2.create_subnet(**request)["Subnet"]["SubnetId"]
     way = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
     ec2.attach_internet_gateway(VpcId=vpc, InternetGatewayId=way)
     lent = ec2.allocate_address(Domain="vpc")
@@ -185,10 +185,10 @@ def test_what_does_not_carry_our_tag_stays(aws_account, play):
     nat = {"AllocationId": lent["AllocationId"], "TagSpecifications": tagged("natgateway", "train")}
     ec2.create_nat_gateway(SubnetId=subnet, **nat)
 
-    refused = play("destroy_network", cluster_consent="train", **WISHES)
+    refused = play("destroy_network", cluster_consent="train", **REQUEST)
     assert refused.status == 2
-    assert f"the network train is not taken down, for it holds internet gateway {way}; delete" in refused.said
-    stays = refused.said.partition("stays:")[2].partition("TASK [")[0]
+    assert f"the network train is not taken down, for it holds internet gateway {way}; delete" in refused.output
+    stays = refused.output.partition("stays:")[2].partition("TASK [")[0]
     for kept in (f"internet gateway {way}", f"address {lent['PublicIp']}", f"address {busy['PublicIp']}"):
         assert kept in stays
     assert idle["PublicIp"] not in stays
@@ -198,8 +198,8 @@ def test_what_does_not_carry_our_tag_stays(aws_account, play):
     ec2.detach_internet_gateway(VpcId=vpc, InternetGatewayId=way)
     ours = ec2.create_internet_gateway(TagSpecifications=tagged("internet-gateway", "train"))["InternetGateway"]
     ec2.attach_internet_gateway(VpcId=vpc, InternetGatewayId=ours["InternetGatewayId"])
-    gone = play("destroy_network", cluster_consent="train", **WISHES)
-    assert gone.status == 0, gone.said
+    gone = play("destroy_network", cluster_consent="train", **REQUEST)
+    assert gone.status == 0, gone.output
     assert vpcs(ec2) == []
     assert [entry["InternetGatewayId"] for entry in ec2.describe_internet_gateways()["InternetGateways"]] == [way]
     assert sorted(addresses(ec2)) == sorted([lent["PublicIp"], busy["PublicIp"]])

@@ -170,7 +170,7 @@ def evidence(tmp_path):
 def test_run_passes_every_step_and_leaves_nothing(aws_account, prove, foreign, tmp_path):
     aws_account.forget()
     done = prove()
-    assert done.status == 0, done.said
+    assert done.status == 0, done.output
     assert there(aws_account) == foreign
     document, text = evidence(tmp_path)
     assert {step["state"] for step in document["steps"]} == {"passed"}
@@ -186,8 +186,8 @@ def test_run_passes_every_step_and_leaves_nothing(aws_account, prove, foreign, t
 def test_without_consent_price_and_plan_are_shown_only(aws_account, prove, foreign):
     refused = prove(confirm=None)
     assert refused.status == 2
-    assert "give -e prove_on_aws_confirm=c5d.large" in refused.said, refused.said
-    assert "by your word at most 0.20 dollars an hour, 0.40 for all of its 120 minutes" in refused.said
+    assert "give -e prove_on_aws_confirm=c5d.large" in refused.output, refused.output
+    assert "by your word at most 0.20 dollars an hour, 0.40 for all of its 120 minutes" in refused.output
     assert there(aws_account) == foreign
 
 
@@ -205,7 +205,7 @@ def test_what_cannot_be_carried_out_is_one_sentence(aws_account, prove, variable
     before = there(aws_account)
     refused = prove(**variables)
     assert refused.status == 2
-    assert f"nothing was launched: {sentence}" in refused.said, refused.said
+    assert f"nothing was launched: {sentence}" in refused.output, refused.output
     assert there(aws_account) == before
 
 
@@ -213,7 +213,7 @@ def test_what_cannot_be_carried_out_is_one_sentence(aws_account, prove, variable
 def test_failed_site_ends_instance_all_same(aws_account, prove, foreign, tmp_path):
     failed = prove(good='"/site.jsonl" not in mlcluster_verdict_report')
     assert failed.status == 2
-    assert "not everything was proved" in failed.said and "site.log says why" in failed.said
+    assert "not everything was proved" in failed.output and "site.log says why" in failed.output
     assert there(aws_account) == foreign
     states = {step["name"]: step["state"] for step in evidence(tmp_path)[0]["steps"]}
     assert (states["wait"], states["site"], states["verify"]) == ("passed", "failed", "not run")
@@ -223,7 +223,7 @@ def test_failed_site_ends_instance_all_same(aws_account, prove, foreign, tmp_pat
 def test_steps_that_end_well_prove_nothing_without_verdicts(aws_account, prove, foreign, tmp_path):
     failed = prove(status="not_applicable")
     assert failed.status == 2
-    assert "not everything was proved: site has no verdict that is a pass; verify has" in failed.said, failed.said
+    assert "not everything was proved: site has no verdict that is a pass; verify has" in failed.output, failed.output
     assert there(aws_account) == foreign
     states = {step["name"]: step["state"] for step in evidence(tmp_path)[0]["steps"]}
     assert (states["wait"], states["site"], states["verify_after_start"]) == ("passed", "failed", "failed")
@@ -247,8 +247,10 @@ def test_failed_termination_says_what_may_still_run(aws_account, prove, sweep, f
     aws_account.kill_at("ec2:TerminateInstances")
     failed = prove(good="false")
     assert failed.status == 2
-    assert f"not everything of {RUN} was removed, and its instance may still run" in failed.said, failed.said
-    assert f"-e prove_on_aws_sweep={RUN} -e prove_on_aws_region={REGION}; before that the run had failed" in failed.said
+    assert f"not everything of {RUN} was removed, and its instance may still run" in failed.output, failed.output
+    assert (
+        f"-e prove_on_aws_sweep={RUN} -e prove_on_aws_region={REGION}; before that the run had failed" in failed.output
+    )
     aws_account.kill_at("")
     assert sweep().status == 0
     assert there(aws_account) == foreign
@@ -275,8 +277,8 @@ def test_sweep_removes_what_killed_controller_left(aws_account, prove, sweep, fo
     assert (left == foreign) is (operation == "ec2:ImportKeyPair")
     assert (left["instances"] > foreign["instances"]) is (operation in (STEP, *MEANWHILE))
     swept = sweep()
-    assert swept.status == 0, swept.said
-    assert f"nothing of {RUN} is left; other runs that have something: prove-other" in swept.said
+    assert swept.status == 0, swept.output
+    assert f"nothing of {RUN} is left; other runs that have something: prove-other" in swept.output
     assert there(aws_account) == foreign
 
 
@@ -290,7 +292,7 @@ def test_sweep_takes_tagged_volumes_that_stayed(aws_account, sweep, foreign):
 
 def test_sweep_refuses_what_is_no_name_of_run(sweep, foreign, aws_account):
     refused = sweep("*")
-    assert refused.status == 2 and "nothing was removed: prove_on_aws_sweep is '*'" in refused.said
+    assert refused.status == 2 and "nothing was removed: prove_on_aws_sweep is '*'" in refused.output
     listed = sweep("list")
-    assert (listed.status, "prove-other" in listed.said) == (0, True), listed.said
+    assert (listed.status, "prove-other" in listed.output) == (0, True), listed.output
     assert there(aws_account) == foreign

@@ -125,9 +125,9 @@ def test_what_s3_does_not_confirm_is_failure(s3, bring, folder, monkeypatch):
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=b"x" * own.size, ChecksumAlgorithm="SHA256")
 
     monkeypatch.setattr(s3_tree.Tree, "_put", damaged)
-    said = bring(source=str(folder / "a.txt"))["msg"]
-    assert "s3://data/datasets/a.txt does not have the SHA256" in said
-    assert "was it written to meanwhile? Run this again" in said
+    output = bring(source=str(folder / "a.txt"))["msg"]
+    assert "s3://data/datasets/a.txt does not have the SHA256" in output
+    assert "was it written to meanwhile? Run this again" in output
 
 
 def test_bucket_that_is_missing(run_module, folder, aws_account):
@@ -158,8 +158,8 @@ def test_samples_come_back_whole(s3, bring, folder, tmp_path):
 
 
 def test_sample_never_takes_place_of_what_was_uploaded(s3, bring, folder, tmp_path):
-    said = bring(sample=["a.txt"], sample_dir=str(folder))["msg"]
-    assert said == f"the sample {folder}/a.txt would take the place of the file itself; give another sample_dir"
+    output = bring(sample=["a.txt"], sample_dir=str(folder))["msg"]
+    assert output == f"the sample {folder}/a.txt would take the place of the file itself; give another sample_dir"
     linked = tmp_path / "linked"
     linked.symlink_to(folder)
     assert "would take the place of the file itself" in bring(sample=["a.txt"], sample_dir=str(linked))["msg"]
@@ -177,8 +177,8 @@ def test_sample_never_takes_place_of_what_was_uploaded(s3, bring, folder, tmp_pa
 
 def test_delete_with_one_file_takes_nothing(s3, bring, folder):
     s3.put_object(Bucket="data", Key="datasets/old.txt", Body=b"old")
-    said = bring(source=str(folder / "a.txt"), delete=True)["msg"]
-    assert said.endswith("delete would take everything else under the prefix; leave delete out")
+    output = bring(source=str(folder / "a.txt"), delete=True)["msg"]
+    assert output.endswith("delete would take everything else under the prefix; leave delete out")
     assert keys(s3) == ["datasets/old.txt"]
 
 
@@ -186,9 +186,9 @@ def test_sample_whose_writer_was_killed(s3, bring, folder, tmp_path):
     archive(folder / "shard.tar", ("1.json", b"{}"), ("1.npy", b"x" * 20000))
     whole = (folder / "shard.tar").read_bytes()
     (folder / "shard.tar").write_bytes(whole[:9000])
-    said = bring(sample=["shard.tar"], sample_dir=str(tmp_path))["msg"]
-    assert "shard.tar is not a whole archive" in said
-    assert said.endswith("write it again")
+    output = bring(sample=["shard.tar"], sample_dir=str(tmp_path))["msg"]
+    assert "shard.tar is not a whole archive" in output
+    assert output.endswith("write it again")
 
 
 @pytest.fixture
@@ -217,8 +217,8 @@ def strict(monkeypatch):
 
 
 def test_bucket_of_another_account_gets_nothing(s3, bring, strict, tmp_path):
-    said = bring(owner="999988887777")["msg"]
-    assert said.startswith("listing s3://data/datasets/ failed: AccessDenied: Access Denied")
+    output = bring(owner="999988887777")["msg"]
+    assert output.startswith("listing s3://data/datasets/ failed: AccessDenied: Access Denied")
     assert keys(s3) == []
     strict.clear()
     s3.put_object(Bucket="data", Key="datasets/old.txt", Body=b"old")

@@ -41,7 +41,7 @@ def source(tmp_path):
 
 
 @pytest.fixture
-def wishes(source):
+def options(source):
     return {
         "cluster_name": "train",
         "cluster_buckets": [{"name": "train-data"}, {"name": "train-keys", "kms_key": KEY, "versioning": True}],
@@ -54,7 +54,7 @@ def wishes(source):
     }
 
 
-def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, wishes, source):
+def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, options, source):
     s3 = aws_account.client("s3", REGION)
     # A bucket that was there, and lets somebody in.
     s3.create_bucket(Bucket="train-keys", CreateBucketConfiguration={"LocationConstraint": REGION})
@@ -62,17 +62,19 @@ def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, wishes,
     others |= {"Action": "s3:GetObject", "Resource": "arn:aws:s3:::train-keys/*"}
     theirs = {"Version": "2012-10-17", "Statement": [others]}
     s3.put_bucket_policy(Bucket="train-keys", Policy=json.dumps(theirs))
-    foretold = play("stage_data", "--check", **wishes)
-    assert foretold.status == 0, foretold.said
+    foretold = play("stage_data", "--check", **options)
+    assert foretold.status == 0, foretold.output
     # One bucket that would be made, and the upload to the other one.
     assert foretold.changed == 2
     with pytest.raises(ClientError, match="404"):
         s3.head_bucket(Bucket="train-data")
 
-    made = play("stage_data", **wishes)
-    assert made.status == 0, made.said
+    made = play("stage_data", **options)
+    assert made.status == 0, made.output
     sent = sum(path.stat().st_size for path in source.iterdir())
-    assert f"s3://train-data/datasets: 4 uploaded ({sent} bytes sent, 0 parts were there), 0 there already" in made.said
+    assert (
+        f"s3://train-data/datasets: 4 uploaded ({sent} bytes sent, 0 parts were there), 0 there already" in made.output
+    )
     for bucket in ("train-data", "train-keys"):
         closed = s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
         assert set(closed.values()) == {True}
@@ -87,26 +89,26 @@ def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, wishes,
     assert kept["ChecksumSHA256"]
     assert s3.get_bucket_versioning(Bucket="train-keys")["Status"] == "Enabled"
 
-    again = play("stage_data", **wishes)
-    assert (again.status, again.changed) == (0, 0), again.said
-    assert "0 uploaded (0 bytes sent, 0 parts were there), 4 there already" in again.said
+    again = play("stage_data", **options)
+    assert (again.status, again.changed) == (0, 0), again.output
+    assert "0 uploaded (0 bytes sent, 0 parts were there), 4 there already" in again.output
     check_policy("stage_data", aws_account.operations(), UNASKED)
 
 
 @pytest.mark.slow
-def test_sample_that_judge_refuses_stops_run(aws_account, play, wishes, source):
+def test_sample_that_judge_refuses_stops_run(aws_account, play, options, source):
     (source / "shard-1.txt").write_text("odd\n")
-    judged = play("stage_data", **wishes)
+    judged = play("stage_data", **options)
     assert judged.status == 2
-    assert "Stage | Judge the samples" in judged.said
+    assert "Stage | Judge the samples" in judged.output
     # What was proved stays in S3: the judge speaks about the data and not about the upload.
     keys = [entry["Key"] for entry in aws_account.client("s3", REGION).list_objects_v2(Bucket="train-data")["Contents"]]
     assert keys == [f"datasets/{name}" for name in ("a.jsonl", "inputs.json", "shard-0.txt", "shard-1.txt")]
 
 
 @pytest.mark.slow
-def test_sample_that_its_manifest_refuses_stops_run(play, wishes, source):
+def test_sample_that_its_manifest_refuses_stops_run(play, options, source):
     (source / "a.jsonl").write_text('{"text": "other"}\n')
-    judged = play("stage_data", **wishes)
+    judged = play("stage_data", **options)
     assert judged.status == 2
-    assert "a.jsonl has another SHA-256 than the manifest says" in judged.said
+    assert "a.jsonl has another SHA-256 than the manifest says" in judged.output

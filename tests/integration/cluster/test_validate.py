@@ -153,7 +153,7 @@ def test_what_is_no_configuration_is_reported_by_schema(scheduling):
 def test_every_mistake_is_reported_in_one_go_with_right_value(types):
     config = yaml.safe_load((Path(__file__).parent / "mistakes.yaml").read_text(encoding="utf-8"))
     verdict = judged(config, types)
-    told = verdict["errors"] + verdict["warnings"]
+    sentences = verdict["errors"] + verdict["warnings"]
     expected = {
         "Image/Os is 'alinux2'": "alinux2023",
         "HeadNode/InstanceType is 'c6i.4xlarge'": "c7i.4xlarge",
@@ -179,7 +179,7 @@ def test_every_mistake_is_reported_in_one_go_with_right_value(types):
     missing = [
         (found, right)
         for found, right in expected.items()
-        if not any(found in text and right in text.split("; right is ")[-1] for text in told)
+        if not any(found in text and right in text.split("; right is ")[-1] for text in sentences)
     ]
     assert missing == []
     # Every error is one of ours, each with its right value: the repaired copy passes the schema and all validators.

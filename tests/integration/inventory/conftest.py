@@ -36,11 +36,11 @@ def plain(value: Any) -> Any:
 
 @dataclass
 class Listing:
-    """One run. ``said`` is standard error with its line breaks undone; hosts and groups come from --list."""
+    """One run. ``stderr`` is standard error with its line breaks undone; hosts and groups come from --list."""
 
     status: int
     out: str
-    said: str
+    stderr: str
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     groups: dict[str, set[str]] = field(default_factory=dict)
     children: dict[str, list[str]] = field(default_factory=dict)

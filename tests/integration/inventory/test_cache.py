@@ -45,12 +45,12 @@ def test_cached_run_needs_no_network_and_key_that_made_it(inventory, cluster, ca
     gone = {"AWS_EC2_METADATA_DISABLED": "true", "XDG_CACHE_HOME": "/nonexistent"}
     again = inventory.read(path, **endpoint.environment(), **gone)
     assert again.out == first.out == uncached.out
-    assert again.said == ""
+    assert again.stderr == ""
     graph = inventory.read(path, "--graph", **endpoint.environment(), **gone).out
     assert all(name in graph for name in first.hosts)
     # Whose the answer is nobody knows without that key: it may be another account's.
     left = {name: value for name, value in endpoint.environment().items() if "KEY" not in name}
-    assert "no AWS credentials were found" in inventory.read(path, **left, **gone).said
+    assert "no AWS credentials were found" in inventory.read(path, **left, **gone).stderr
 
 
 def test_ansible_71169_flush_and_refresh_ask_again(play, inventory, cached):
@@ -139,7 +139,7 @@ def test_amazon_aws_2998_entry_of_another_format_is_not_read(play, inventory, ca
     assert old != text
     entry.write_text(old, encoding="utf-8")
     again = inventory(endpoint, **options)
-    assert (again.out, again.said) == (first.out, "")
+    assert (again.out, again.stderr) == (first.out, "")
     assert endpoint.count("DescribeInstances") == 2
 
 
@@ -178,12 +178,12 @@ def test_broken_entry_costs_one_warning_and_no_host(play, inventory, cached, nam
     again = inventory(endpoint, **options)
     assert again.out == first.out
     # There, the cache plugin itself reports that it can neither read the directory nor replace it.
-    core_says = name == "directory" and __version__.startswith(("2.17.", "2.18."))
-    assert again.said.count("WARNING") == (2 if core_says else 1) and "cache" in again.said
+    core_warns = name == "directory" and __version__.startswith(("2.17.", "2.18."))
+    assert again.stderr.count("WARNING") == (2 if core_warns else 1) and "cache" in again.stderr
     assert endpoint.count("DescribeInstances") == 2
     if entry.is_file():
         healed = inventory(endpoint, **options)
-        assert (healed.out, healed.said) == (first.out, "")
+        assert (healed.out, healed.stderr) == (first.out, "")
         assert endpoint.count("DescribeInstances") == 2
 
 
@@ -194,7 +194,7 @@ def test_place_that_cannot_be_used_costs_one_warning_and_no_host(play, inventory
     folder.write_text("not a directory", encoding="utf-8")
     again = inventory(endpoint, **options)
     assert again.out == first.out
-    assert again.said.count("WARNING") == 1 and "the cache is not used" in again.said
+    assert again.stderr.count("WARNING") == 1 and "the cache is not used" in again.stderr
 
 
 def test_entry_where_anybody_could_have_put_it_is_not_used(play, inventory, cached):
@@ -204,7 +204,7 @@ def test_entry_where_anybody_could_have_put_it_is_not_used(play, inventory, cach
     folder.chmod(0o1777)
     again = inventory(endpoint, **options)
     assert again.only()["ec2_tags"]["look"] == "later"
-    assert again.said.count("WARNING") == 1 and "anybody may write to" in again.said
+    assert again.stderr.count("WARNING") == 1 and "anybody may write to" in again.stderr
 
 
 def test_many_runs_at_once_share_one_cache(play, inventory, cached, cluster):
@@ -219,10 +219,12 @@ def test_many_runs_at_once_share_one_cache(play, inventory, cached, cluster):
         )
         for _number in range(4)
     ]
-    told = [run.communicate() for run in runs]
-    assert {out for out, _err in told} == {told[0][0]} and len(json.loads(told[0][0])["_meta"]["hostvars"]) == 7
-    assert [err for _out, err in told] == [b""] * 4
-    assert inventory.read(path, **endpoint.environment()).said == ""
+    outputs = [run.communicate() for run in runs]
+    assert {out for out, _err in outputs} == {outputs[0][0]} and len(
+        json.loads(outputs[0][0])["_meta"]["hostvars"]
+    ) == 7
+    assert [err for _out, err in outputs] == [b""] * 4
+    assert inventory.read(path, **endpoint.environment()).stderr == ""
 
 
 def test_entry_is_trimmed_and_holds_no_secret(play, inventory, cached):
@@ -252,7 +254,7 @@ def test_region_that_stays_denied_is_reported_again_from_cache(play, inventory, 
     asked = endpoint.count()
     again = inventory(endpoint, regions=["us-east-1", "eu-west-1"], **options)
     assert endpoint.count() == asked
-    assert (again.out, again.said) == (first.out, first.said) and "eu-west-1" in again.said
+    assert (again.out, again.stderr) == (first.out, first.stderr) and "eu-west-1" in again.stderr
 
 
 def test_types_that_are_kept_are_private_and_survive_rubbish(play, inventory):

@@ -168,7 +168,7 @@ def test_moto_is_read_as_well(moto, inventory):
     url, ids = moto
     options = {"plugin": "mlcluster.aws.ec2_nodes", "endpoint_url": url, "cluster_name": "train"}
     listed = inventory.read(inventory.file(options), **KEYS)
-    assert listed.said == ""
+    assert listed.stderr == ""
     assert set(listed.hosts) == {ids["boss"], ids["n1"], ids["n2"]}
     assert listed.groups["gpu"] == listed.groups["type_p5_48xlarge"] == {ids["n1"], ids["n2"]}
     assert (listed.groups["head"], listed.groups["cluster_train"]) == ({ids["boss"]}, set(listed.hosts))

@@ -51,19 +51,19 @@ def test_one_region_fails_and_others_stay(play, inventory, region, reason):
     endpoint = play(HOME, region)
     listed = inventory(endpoint, regions=BOTH)
     assert set(listed.hosts) == {host.id for host in endpoint.hosts()}
-    assert listed.said.count("WARNING") == 1
+    assert listed.stderr.count("WARNING") == 1
     for word in ("eu-west-1", "DescribeInstances", reason):
-        assert word in listed.said
+        assert word in listed.stderr
     # A whole page in a message would hide it.
-    assert len(listed.said) < 600
-    assert "Traceback" not in listed.said
+    assert len(listed.stderr) < 600
+    assert "Traceback" not in listed.stderr
 
 
 @pytest.mark.parametrize(("region", "reason"), FAILURES.values(), ids=FAILURES)
 def test_strict_regions_makes_it_error(play, inventory, region, reason):
     listed = inventory(play(HOME, region), regions=BOTH, strict_regions=True)
     assert listed.hosts == {}
-    assert "strict_regions" in listed.said and "eu-west-1" in listed.said and reason in listed.said
+    assert "strict_regions" in listed.stderr and "eu-west-1" in listed.stderr and reason in listed.stderr
 
 
 def test_of_all_regions_five_fail_in_their_own_ways_and_two_answer(inventory):
@@ -71,7 +71,7 @@ def test_of_all_regions_five_fail_in_their_own_ways_and_two_answer(inventory):
         listed = inventory(endpoint, regions=["all"], max_attempts=2)
         expected = {host.id for region in ("us-east-1", "us-east-2") for host in endpoint.hosts(region)}
     assert set(listed.hosts) == expected
-    failed = set(re.findall(r"failed in ([a-z]+-[a-z]+-\d)", listed.said))
+    failed = set(re.findall(r"failed in ([a-z]+-[a-z]+-\d)", listed.stderr))
     assert failed == {"eu-west-1", "eu-north-1", "ap-south-1", "us-west-2", "sa-east-1"}
 
 
@@ -79,7 +79,7 @@ def test_error_can_end_command(play, inventory):
     endpoint = play(HOME, far(failing("UnauthorizedOperation")))
     path = inventory.file(inventory.options(endpoint, regions=BOTH, strict_regions=True))
     listed = inventory.command(endpoint, path, "--list", ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED="true")
-    assert listed.status != 0 and "eu-west-1" in listed.said
+    assert listed.status != 0 and "eu-west-1" in listed.stderr
 
 
 def test_page_in_middle_that_fails_fails_its_region(play, inventory):
@@ -88,18 +88,18 @@ def test_page_in_middle_that_fails_fails_its_region(play, inventory):
     )
     listed = inventory(endpoint, regions=BOTH)
     assert {host["ec2_region"] for host in listed.hosts.values()} == {"us-east-1"}
-    assert "eu-west-1" in listed.said and "InternalError" in listed.said
+    assert "eu-west-1" in listed.stderr and "InternalError" in listed.stderr
 
 
 def test_when_no_region_answers_there_is_error(play, inventory):
     listed = inventory(play(far(failing("UnauthorizedOperation"))), regions=["eu-west-1"])
-    assert listed.hosts == {} and "no region answered" in listed.said and "UnauthorizedOperation" in listed.said
+    assert listed.hosts == {} and "no region answered" in listed.stderr and "UnauthorizedOperation" in listed.stderr
 
 
 def test_throttling_that_ends_is_survived(play, inventory):
     endpoint = play(Region("us-east-1", (Fleet(count=2),), (failing("RequestLimitExceeded", times=2),)))
     listed = inventory(endpoint, max_attempts=5)
-    assert len(listed.hosts) == 2 and listed.said == ""
+    assert len(listed.hosts) == 2 and listed.stderr == ""
     assert endpoint.count("DescribeInstances") == 3
 
 
@@ -113,12 +113,12 @@ def test_amazon_aws_2574_zero_hosts_say_who_was_asked_for_what(play, inventory):
     listed = inventory(play(Region("us-east-1"), Region("eu-west-1")), regions=BOTH, cluster_name="gone")
     assert listed.status == 0 and listed.hosts == {}
     for word in ("us-east-1", "eu-west-1", "111122223333", "parallelcluster:cluster-name", "gone", "running"):
-        assert word in listed.said
+        assert word in listed.stderr
 
 
 def test_zero_hosts_after_exclusion_report_it(play, inventory):
     listed = inventory(play(HOME), include="cluster_name")
-    assert listed.hosts == {} and "include and exclude leave none of the 2 instances" in listed.said
+    assert listed.hosts == {} and "include and exclude leave none of the 2 instances" in listed.stderr
 
 
 def test_no_credentials_is_one_sentence(play, inventory):
@@ -126,7 +126,7 @@ def test_no_credentials_is_one_sentence(play, inventory):
     environment = {name: value for name, value in endpoint.environment().items() if "KEY" not in name}
     path = inventory.file(inventory.options(endpoint))
     listed = inventory.read(path, **environment, AWS_EC2_METADATA_DISABLED="true")
-    assert "no AWS credentials were found" in listed.said and "Traceback" not in listed.said
+    assert "no AWS credentials were found" in listed.stderr and "Traceback" not in listed.stderr
     assert endpoint.count() == 0
 
 
@@ -135,19 +135,19 @@ def test_no_region_is_one_sentence(play, inventory):
     inventory.environment = {}
     path = inventory.file(inventory.options(endpoint))
     listed = inventory.read(path, **{**endpoint.environment(), "AWS_EC2_METADATA_DISABLED": "true"})
-    assert "no region is known" in listed.said and "regions" in listed.said and "Traceback" not in listed.said
+    assert "no region is known" in listed.stderr and "regions" in listed.stderr and "Traceback" not in listed.stderr
 
 
 def test_amazon_aws_127_unknown_profile_is_named(play, inventory):
     listed = inventory(play(HOME), profile="nobody")
-    assert "the AWS profile 'nobody' does not exist" in listed.said and "Traceback" not in listed.said
+    assert "the AWS profile 'nobody' does not exist" in listed.stderr and "Traceback" not in listed.stderr
 
 
 def test_credentials_that_are_refused_are_one_sentence(play, inventory):
     endpoint = play(HOME)
     path = inventory.file(inventory.options(endpoint))
     listed = inventory.read(path, **endpoint.environment(key="AKIANOBODY"))
-    assert "AuthFailure" in listed.said and "us-east-1" in listed.said and "Traceback" not in listed.said
+    assert "AuthFailure" in listed.stderr and "us-east-1" in listed.stderr and "Traceback" not in listed.stderr
 
 
 def test_endpoint_where_nothing_listens_is_one_sentence(inventory):
@@ -157,8 +157,8 @@ def test_endpoint_where_nothing_listens_is_one_sentence(inventory):
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
         path = inventory.file(inventory.options(None, endpoint_url=url))
         listed = inventory.read(path, AWS_ACCESS_KEY_ID="AKIARIGMAIN", AWS_SECRET_ACCESS_KEY="not-a-secret")
-    assert listed.hosts == {} and "EndpointConnectionError" in listed.said and "us-east-1" in listed.said
-    assert "Traceback" not in listed.said
+    assert listed.hosts == {} and "EndpointConnectionError" in listed.stderr and "us-east-1" in listed.stderr
+    assert "Traceback" not in listed.stderr
 
 
 def test_amazon_aws_566_role_asks_for_regions(play, inventory):
@@ -189,7 +189,7 @@ def test_two_profiles_give_hosts_of_both_accounts(play, inventory):
     listed = inventory.read(path, AWS_SHARED_CREDENTIALS_FILE=str(keys))
     accounts = [host["ec2_account_id"] for host in listed.hosts.values()]
     assert (accounts.count("111122223333"), accounts.count("444455556666")) == (2, 3)
-    assert "the AWS profile 'gone' does not exist" in listed.said and "its hosts are missing" in listed.said
+    assert "the AWS profile 'gone' does not exist" in listed.stderr and "its hosts are missing" in listed.stderr
 
 
 def test_external_id_and_session_name_are_passed_on(inventory):
@@ -197,7 +197,7 @@ def test_external_id_and_session_name_are_passed_on(inventory):
     with Endpoint(Scenario((Region("us-east-1", (Fleet(account="444455556666"),)),), roles=(role,))) as endpoint:
         options = {"assume_role_arn": role.arn, "assume_role_session_name": "nightly"}
         refused = inventory(endpoint, **options)
-        assert refused.hosts == {} and role.arn in refused.said and "AccessDenied" in refused.said
+        assert refused.hosts == {} and role.arn in refused.stderr and "AccessDenied" in refused.stderr
         assert len(inventory(endpoint, **options, assume_role_external_id="secret-word").hosts) == 1
         asked = [call.parameters for call in endpoint.calls if call.operation == "AssumeRole"]
     assert {one["RoleSessionName"] for one in asked} == {"nightly"}
@@ -220,9 +220,9 @@ def test_enrichment_that_fails_costs_nothing_else(play, inventory, cluster, name
     listed = inventory(endpoint, enrich=list(ENRICHMENTS))
     assert set(listed.hosts) == {host.id for host in endpoint.hosts()}
     assert all(not host[variable] for host in listed.hosts.values())
-    assert listed.said.count("WARNING") == 1
+    assert listed.stderr.count("WARNING") == 1
     for word in (name, operation, "us-east-1", code):
-        assert word in listed.said
+        assert word in listed.stderr
     others = {kept for _operation, kept in ENRICHMENTS.values()} - {variable, "ec2_capacity"}
     for kept in others:
         assert any(host[kept] for host in listed.hosts.values()), kept
@@ -231,7 +231,7 @@ def test_enrichment_that_fails_costs_nothing_else(play, inventory, cluster, name
 def test_types_come_from_table_when_call_is_denied(play, inventory, cluster):
     endpoint = play(Region("us-east-1", cluster, (Fault("DescribeInstanceTypes"),)))
     listed = inventory(endpoint)
-    assert "DescribeInstanceTypes failed in us-east-1" in listed.said
+    assert "DescribeInstanceTypes failed in us-east-1" in listed.stderr
     gpus = [host["ec2_accelerators"] for host in listed.hosts.values() if host["ec2_instance_type"] == "p5.48xlarge"]
     assert {(one["kind"], one["count"], one["source"]) for one in gpus} == {("gpu", 8, "table")}
     assert len(listed.groups["gpu"]) == 3
@@ -243,7 +243,7 @@ def test_region_that_is_too_slow_does_not_hold_up_others(play, inventory):
     endpoint.prepare()
     listed = inventory(endpoint, regions=BOTH, read_timeout=10)
     assert {host["ec2_region"] for host in listed.hosts.values()} == {"us-east-1"}
-    assert listed.said.count("WARNING") == 1 and "eu-west-1: ReadTimeoutError" in listed.said
+    assert listed.stderr.count("WARNING") == 1 and "eu-west-1: ReadTimeoutError" in listed.stderr
 
 
 def test_ctrl_c_ends_run_though_region_hangs(tmp_path):

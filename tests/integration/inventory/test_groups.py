@@ -49,7 +49,7 @@ def test_ansible_40581_names_of_groups_are_made_safe_and_raw_name_is_kept(play, 
     host = listed.only()
     assert (host["ec2_cluster_name"], host["ec2_queue_name"]) == ("my-cluster.1", "p5 east/2")
     assert host["ec2_compute_resource_name"] == "ünï"
-    assert listed.said == ""
+    assert listed.stderr == ""
 
 
 def test_two_clusters_have_group_each(play, inventory):
@@ -103,7 +103,7 @@ def test_ansible_51883_keyed_groups_from_composed_variables(play, inventory, clu
     assert listed.groups["big"] == of(endpoint, type="trn1.32xlarge")
     assert listed.groups["mine"] == of(endpoint, role="LoginNode")
     assert {host["copy"] for host in listed.hosts.values()} == {None, "gpu", "trn-east"}
-    assert listed.said == ""
+    assert listed.stderr == ""
 
 
 def test_constructed_options_fail_as_strict_says(play, inventory):
@@ -157,7 +157,7 @@ def test_bastion_is_head_node_of_same_cluster(play, inventory, cluster):
 def test_bastion_is_found_though_it_is_excluded(play, inventory, cluster):
     endpoint = play(*cluster)
     listed = inventory(endpoint, connection="ssh_bastion", include="node_type == 'compute'")
-    assert len(listed.hosts) == 5 and listed.said == ""
+    assert len(listed.hosts) == 5 and listed.stderr == ""
     assert all(endpoint.hosts()[0].public_ip in host["ansible_ssh_common_args"] for host in listed.hosts.values())
 
 
@@ -169,7 +169,7 @@ def test_bastion_of_ones_own(play, inventory, cluster):
 @pytest.mark.parametrize("option", ["bastion_user", "bastion_host"])
 def test_bastion_cannot_smuggle_arguments(play, inventory, cluster, option):
     listed = inventory(play(*cluster), connection="ssh_bastion", **{option: "x -o ProxyCommand=touch"})
-    assert listed.hosts == {} and option in listed.said
+    assert listed.hosts == {} and option in listed.stderr
 
 
 def test_amazon_aws_2652_ssm_connects_by_instance_id(play, inventory, cluster):
@@ -209,7 +209,7 @@ def test_example_works_as_it_is(play, inventory, folder):
         Fleet(count=2, cluster="train", queue="gpu", compute_resource="p5", tags={"Cluster": "training"}),
     )
     listed = inventory.read(ROOT / "inventories" / folder, "-e", "cluster=train", **endpoint.environment())
-    assert len(listed.hosts) == 3 and listed.said == ""
+    assert len(listed.hosts) == 3 and listed.stderr == ""
     assert [len(listed.groups[name]) for name in ("head", "compute", "gpu", "instance_store")] == [1, 2, 2, 2]
     if folder == "parallelcluster":
         assert {"gpu-dy-p5-1", "gpu-dy-p5-2"} < set(listed.hosts)

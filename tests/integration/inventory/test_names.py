@@ -13,14 +13,14 @@ from tests.rig.ec2 import Fleet, Region
 def test_instance_ids_by_default(play, inventory, cluster):
     endpoint = play(*cluster)
     listed = inventory(endpoint)
-    assert set(listed.hosts) == {host.id for host in endpoint.hosts()} and listed.said == ""
+    assert set(listed.hosts) == {host.id for host in endpoint.hosts()} and listed.stderr == ""
 
 
 def test_ansible_62583_hosts_that_share_name_stay_apart(play, inventory):
     endpoint = play(Fleet(count=3, cluster="train", queue="gpu", compute_resource="p5"))
     listed = inventory(endpoint, hostnames=["tag:Name"])
     assert set(listed.hosts) == {f"Compute-{host.id}" for host in endpoint.hosts()}
-    assert listed.said.count("WARNING") == 1 and "Compute" in listed.said
+    assert listed.stderr.count("WARNING") == 1 and "Compute" in listed.stderr
     assert {host["ec2_tags"]["Name"] for host in listed.hosts.values()} == {"Compute"}
 
 
@@ -91,7 +91,7 @@ def test_name_of_group_is_not_taken_by_host(play, inventory):
 
 def test_unknown_preference_is_one_sentence(play, inventory):
     listed = inventory(play(Fleet()), hostnames=["name"])
-    assert "hostnames: 'name' is not known" in listed.said and "Traceback" not in listed.said
+    assert "hostnames: 'name' is not known" in listed.stderr and "Traceback" not in listed.stderr
 
 
 def test_node_with_many_interfaces_is_one_host_with_its_primary_address(play, inventory):

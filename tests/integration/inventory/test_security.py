@@ -41,7 +41,7 @@ def test_hostile_tags_come_out_verbatim(hostile, inventory):
     tags = listed.only()["ec2_tags"]
     assert {name: tags[name] for name in HOSTILE} == HOSTILE
     assert tags["{{ 1 + 1 }}"] == "key"
-    assert listed.said == "" and not hacked(inventory)
+    assert listed.stderr == "" and not hacked(inventory)
 
 
 def test_hostile_tags_through_constructed_options(hostile, inventory):

@@ -23,7 +23,7 @@ def test_real_command_reads_inventory(play, inventory, cluster):
     endpoint = play(*cluster)
     path = inventory.file(inventory.options(endpoint))
     listed = inventory.command(endpoint, path, "--graph")
-    assert (listed.status, listed.said) == (0, "")
+    assert (listed.status, listed.stderr) == (0, "")
     assert all(f"--{name}" in listed.out for name in ids(endpoint))
 
 
@@ -131,8 +131,8 @@ def test_amazon_aws_182_exclude_and_include_over_record(play, inventory, cluster
 
 def test_wrong_expression_is_one_sentence(play, inventory):
     listed = inventory(play(Fleet()), include="tags.[")
-    assert "include: not a JMESPath expression" in listed.said
-    assert "Traceback" not in listed.said
+    assert "include: not a JMESPath expression" in listed.stderr
+    assert "Traceback" not in listed.stderr
 
 
 def test_amazon_aws_2673_extra_vars_in_every_kind_of_option(play, inventory, cluster):
@@ -160,14 +160,14 @@ def test_amazon_aws_127_option_may_be_omitted_by_its_template(play, inventory):
 
 def test_undefined_variable_in_option_is_named(play, inventory):
     listed = inventory(play(Fleet()), cluster_name="{{ nowhere }}")
-    assert listed.hosts == {} and "nowhere" in listed.said and "cluster_name" in listed.said
+    assert listed.hosts == {} and "nowhere" in listed.stderr and "cluster_name" in listed.stderr
 
 
 def test_amazon_aws_912_file_with_another_name_says_what_is_wrong(play, inventory):
     endpoint = play(Fleet())
     path = inventory.file(inventory.options(endpoint), name="cluster.yml")
     listed = inventory.read(path, **endpoint.environment())
-    assert "does not end with ec2_nodes.yml" in listed.said
+    assert "does not end with ec2_nodes.yml" in listed.stderr
     for name in ("ec2_nodes.yml", "a.ec2_nodes.yaml"):
         path = inventory.file(inventory.options(endpoint), name=name)
         assert set(inventory.read(path, **endpoint.environment()).hosts) == ids(endpoint)

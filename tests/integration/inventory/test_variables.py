@@ -28,7 +28,7 @@ def test_amazon_aws_535_every_variable_has_prefix(play, inventory):
 
 def test_amazon_aws_2857_no_warning_about_reserved_names(play, inventory, cluster):
     listed = inventory(play(*cluster))
-    assert listed.said == ""
+    assert listed.stderr == ""
     assert all(host["ec2_tags"]["Name"] for host in listed.hosts.values())
 
 

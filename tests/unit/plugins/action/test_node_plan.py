@@ -25,8 +25,8 @@ BAD = "FAIL gds.mode (/data): none"
 
 
 def answer(plan=None, problems=(), failed=None, **facts):
-    told = {"results": [], "lines": [*problems], "problems": [*problems], "shown": ["CUDA 13.0"], "details": []}
-    return {"plan": (plan or Plan("nvidia_gds")).to_dict(), "failed": failed, "facts": facts, **told}
+    reported = {"results": [], "lines": [*problems], "problems": [*problems], "shown": ["CUDA 13.0"], "details": []}
+    return {"plan": (plan or Plan("nvidia_gds")).to_dict(), "failed": failed, "facts": facts, **reported}
 
 
 class Node:

@@ -192,7 +192,7 @@ def test_no_host_in_block_is_no_text():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "refusal"),
     [
         ({"plugin": "mesh"}, "plugin is 'mesh': give one of tree, block"),
         ({"plugin": "block", "block_sizes": [3]}, "begins with 3, and the smallest block has 2 nodes"),
@@ -202,8 +202,8 @@ def test_no_host_in_block_is_no_text():
         ({"plugin": "block", "block_sizes": [True]}, "give a list of numbers"),
     ],
 )
-def test_wrong_block_option_is_refused(options, said):
-    with pytest.raises(AnsibleFilterError, match=re.escape(said)):
+def test_wrong_block_option_is_refused(options, refusal):
+    with pytest.raises(AnsibleFilterError, match=re.escape(refusal)):
         slurm_topology([in_block("a", "x"), in_block("b", "x")], **options)
 
 

@@ -35,9 +35,9 @@ def service_models():
 @pytest.fixture(autouse=True)
 def warnings(monkeypatch):
     """The warnings of the test, and nothing of the user's own environment."""
-    said = []
-    monkeypatch.setattr(Display, "warning", lambda _self, msg, *_args, **_kwargs: said.append(msg))
-    return said
+    messages = []
+    monkeypatch.setattr(Display, "warning", lambda _self, msg, *_args, **_kwargs: messages.append(msg))
+    return messages
 
 
 @pytest.fixture(autouse=True)

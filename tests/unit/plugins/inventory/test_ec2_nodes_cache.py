@@ -38,11 +38,11 @@ def test_cached_run_asks_nothing(play, load, kept, warnings):
         Region(EAST, (Fleet(count=3, tags={"T": "{{ 1 }}"}),), faults=(Fault("DescribeInstanceStatus"),)),
     )
     first = everything(load(**kept, enrich=["health", "topology"]))
-    said, asked = list(warnings), len(endpoint.calls)
+    messages, asked = list(warnings), len(endpoint.calls)
     second = everything(load(**kept, enrich=["health", "topology"]))
     assert second == first
     assert len(endpoint.calls) == asked
-    assert warnings[len(said) :] == said != []
+    assert warnings[len(messages) :] == messages != []
 
 
 def test_cached_run_does_not_even_load_botocore(play, load, kept, monkeypatch):

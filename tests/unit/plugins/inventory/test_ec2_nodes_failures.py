@@ -160,19 +160,19 @@ def test_enrichment_that_fails_costs_nothing_else(play, load, warnings, name, op
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "words"),
     [
         ("html-407", r"HTTP407: something that is not AWS answered with HTTP 407 \(Sign in first\); the proxy asks"),
         ("html-429", r"TooManyRequestsException: something that is not AWS answered with HTTP 429"),
         ("short", r"ResponseParserError: Unable to parse response"),
     ],
 )
-def test_answer_that_is_not_of_aws_says_its_status(play, load, warnings, code, said):
+def test_answer_that_is_not_of_aws_says_its_status(play, load, warnings, code, words):
     play(Region(EAST, ONE, faults=(Fault("DescribeInstances", code),)), Region(WEST, ONE))
     inventory = load(regions=[EAST, WEST], max_attempts=2)
     assert [inventory.vars(host)["ec2_region"] for host in inventory.hosts] == [WEST]
     (warning,) = warnings
-    assert re.search(said, warning)
+    assert re.search(words, warning)
 
 
 @pytest.mark.parametrize("code", ["html-429", "short"])

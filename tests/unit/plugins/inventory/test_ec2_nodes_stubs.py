@@ -84,23 +84,23 @@ API = {
 }
 
 
-@pytest.mark.parametrize(("name", "message", "status", "said"), API.values(), ids=API)
-def test_error_of_api_is_one_sentence_and_other_region_stays(stub, load, warnings, name, message, status, said):
+@pytest.mark.parametrize(("name", "message", "status", "words"), API.values(), ids=API)
+def test_error_of_api_is_one_sentence_and_other_region_stays(stub, load, warnings, name, message, status, words):
     stub(EAST, ("describe_instances", (name, message, status)))
     stub(WEST, ("describe_instances", page(instance(1))))
     inventory = load(regions=[EAST, WEST], hardware="table")
     assert [inventory.vars(host)["ec2_region"] for host in inventory.hosts] == [WEST]
     (warning,) = warnings
     assert warning.startswith(f"mlcluster.aws.ec2_nodes: DescribeInstances failed in us-east-1: {name}: ")
-    assert said in warning and "\n" not in warning
+    assert words in warning and "\n" not in warning
 
 
-@pytest.mark.parametrize(("name", "message", "status", "said"), API.values(), ids=API)
-def test_error_of_api_everywhere_is_one_sentence(stub, load, name, message, status, said):
+@pytest.mark.parametrize(("name", "message", "status", "words"), API.values(), ids=API)
+def test_error_of_api_everywhere_is_one_sentence(stub, load, name, message, status, words):
     stub(EAST, ("describe_instances", (name, message, status)))
     with pytest.raises(AnsibleParserError) as caught:
         load(regions=EAST)
-    assert said in str(caught.value) and "no region answered" in str(caught.value)
+    assert words in str(caught.value) and "no region answered" in str(caught.value)
 
 
 def test_blob_of_denied_call_is_left_out(stub, load):

@@ -190,10 +190,10 @@ def test_closed_streams_are_nobodys_loss_and_no_pipe_takes_their_place(runtime, 
 def test_reader_that_leaves_is_no_failure(runtime, tmp_path):
     for number in range(3000):
         (tmp_path / f"{number:0200}").mkdir()
-    words = f"{runtime} checkpoints {tmp_path} 2>{tmp_path}/said; echo $? >{tmp_path}/code"
+    words = f"{runtime} checkpoints {tmp_path} 2>{tmp_path}/errors; echo $? >{tmp_path}/code"
     subprocess.run(["bash", "-c", f"({words}) | head -n 1"], stdout=subprocess.PIPE, check=True)
     assert (tmp_path / "code").read_text() == "0\n"
-    assert (tmp_path / "said").read_text() == ""
+    assert (tmp_path / "errors").read_text() == ""
 
 
 def test_path_that_is_no_text_is_printed_as_its_bytes(runtime, tmp_path):

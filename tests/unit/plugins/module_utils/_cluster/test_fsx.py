@@ -111,8 +111,10 @@ def of_cluster(cluster, identifier):
 
 def test_that_of_another_cluster_is_refused_and_never_taken_for_its_own():
     theirs, own = of_cluster("old", "fs-old"), of_cluster("train", "fs-own")
-    said = "checkpoints of the cluster train and found that of another cluster (fs-old of old); give its id to share it"
-    with pytest.raises(aws.AwsError, match=re.escape(said)):
+    sentence = (
+        "checkpoints of the cluster train and found that of another cluster (fs-old of old); give its id to share it"
+    )
+    with pytest.raises(aws.AwsError, match=re.escape(sentence)):
         fsx.find(Fsx(theirs), "checkpoints", "", "train")
     assert fsx.find(Fsx(theirs, own), "checkpoints", "", "train") == own
     # By its id on purpose, without a cluster, or made before there was such a tag.
@@ -136,7 +138,7 @@ def test_adopted_as_it_is():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "sentence"),
     [
         ({"StorageCapacity": 4800}, "gib 4800 and not 7200"),
         ({"LustreConfiguration": {"DeploymentType": "SCRATCH_2"}}, "type SCRATCH_2 and not PERSISTENT_2"),
@@ -146,9 +148,9 @@ def test_adopted_as_it_is():
         ({"FileSystemType": "ONTAP"}, "is of type ONTAP and not LUSTRE"),
     ],
 )
-def test_what_it_has_otherwise_is_reported(changes, said):
+def test_what_it_has_otherwise_is_reported(changes, sentence):
     (problem,) = fsx.differences(other(**changes), WANTED)
-    assert said in problem
+    assert sentence in problem
 
 
 def test_only_missing_ties_are_made():

@@ -87,9 +87,14 @@ def test_only_what_differs_is_done(change, todo):
 
 
 def test_grafana_and_key_only_where_wanted():
-    wishes = {"grafana_cidrs": ["10.8.0.0/16"], "grafana_port": 3000, "key_name": "k", "key_public": "ssh-ed25519 AAAA"}
-    assert plan(WHOLE, **wishes)["todo"] == ["group_grafana", "key"]
-    assert plan(WHOLE, **wishes)["actions"][0] == "security group grafana: tcp 3000 from 10.8.0.0/16"
+    options = {
+        "grafana_cidrs": ["10.8.0.0/16"],
+        "grafana_port": 3000,
+        "key_name": "k",
+        "key_public": "ssh-ed25519 AAAA",
+    }
+    assert plan(WHOLE, **options)["todo"] == ["group_grafana", "key"]
+    assert plan(WHOLE, **options)["actions"][0] == "security group grafana: tcp 3000 from 10.8.0.0/16"
     # Taking the wish back closes the door again.
     assert plan(WHOLE, ssh_cidrs=[])["actions"] == ["security group ssh: no rule"]
 
@@ -110,7 +115,7 @@ def test_grafana_and_key_only_where_wanted():
     ],
 )
 def test_refusals(found, changes, sentence):
-    assert [said for said in plan(found, **changes)["refusals"] if sentence in said]
+    assert [refusal for refusal in plan(found, **changes)["refusals"] if sentence in refusal]
 
 
 def test_outputs():
@@ -130,10 +135,10 @@ def test_networks_are_compared_as_ec2_writes_them(people):
 
 
 def test_every_wrong_wish_is_reported_at_once():
-    wishes = {
+    options = {
         **WANTED, "cidr": "10.0.0.0/8", "public_cidr": "no", "ssh_cidrs": ["::/0", "2001:db8::/32", "10.0.0.1/8", ""],
         "grafana_port": 0,
     }  # fmt: skip
-    found = network.wish_problems(wishes)
+    found = network.option_problems(options)
     assert len(found) == 7
     assert all(len(sentence.splitlines()) == 1 for sentence in found)

@@ -79,11 +79,11 @@ def test_no_answer_at_all():
 
 
 def test_program_without_its_packages():
-    said = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'connexion'\n"
+    output = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'connexion'\n"
     with pytest.raises(
         aws.AwsError, match="said: ModuleNotFoundError: No module named 'connexion'; make pcluster installs"
     ):
-        program(CommandResult(1, "", said)).describe()
+        program(CommandResult(1, "", output)).describe()
 
 
 def test_no_program():

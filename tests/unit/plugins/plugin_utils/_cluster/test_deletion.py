@@ -12,8 +12,10 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import deletion as _cluster_storage
 
 
-def fate(shared, **more):
-    return _cluster_storage.fate(json.dumps({"Scheduling": {"Scheduler": "slurm"}, "SharedStorage": shared, **more}))
+def deletion_plan(shared, **more):
+    return _cluster_storage.deletion_plan(
+        json.dumps({"Scheduling": {"Scheduler": "slurm"}, "SharedStorage": shared, **more})
+    )
 
 
 def storage(kind, name, **settings):
@@ -21,7 +23,7 @@ def storage(kind, name, **settings):
 
 
 def test_what_was_made_goes_unless_it_is_retained_and_what_was_there_stays():
-    told = fate(
+    plan = deletion_plan(
         [
             storage("FsxLustre", "kept", DeletionPolicy="Retain", StorageCapacity=1200),
             storage("FsxLustre", "there", FileSystemId="fs-1"),
@@ -32,13 +34,13 @@ def test_what_was_made_goes_unless_it_is_retained_and_what_was_there_stays():
         ],
         Monitoring={"Logs": {"CloudWatch": {"DeletionPolicy": "Delete"}}},
     )
-    assert told["names"] == ["homes", "scratch"]
-    assert told["goes"] == [
+    assert plan["names"] == ["homes", "scratch"]
+    assert plan["goes"] == [
         "Efs homes under /homes with all data in it, for its DeletionPolicy is Delete",
         "Ebs scratch under /scratch with all data in it, for its DeletionPolicy is Delete",
         "logs in CloudWatch",
     ]
-    assert told["stays"] == [
+    assert plan["stays"] == [
         "FsxLustre kept under /kept",
         "FsxLustre there under /there",
         "a snapshot of Ebs disk under /disk",
@@ -48,11 +50,11 @@ def test_what_was_made_goes_unless_it_is_retained_and_what_was_there_stays():
 
 @pytest.mark.parametrize("shared", [None, [], "x", [None, 7]])
 def test_cluster_without_storage_keeps_its_logs(shared):
-    assert fate(shared) == {"names": [], "goes": [], "stays": ["logs in CloudWatch"]}
+    assert deletion_plan(shared) == {"names": [], "goes": [], "stays": ["logs in CloudWatch"]}
 
 
 @pytest.mark.parametrize("text", ["", "<Error>AccessDenied</Error>", "{", "- a", "a: [b: c: d"])
 def test_of_what_cannot_be_read_nothing_is_promised(text):
-    told = _cluster_storage.fate(text)
-    assert told["names"] == ["unknown"]
-    assert "the configuration of the cluster could not be read" in told["goes"][0]
+    plan = _cluster_storage.deletion_plan(text)
+    assert plan["names"] == ["unknown"]
+    assert "the configuration of the cluster could not be read" in plan["goes"][0]

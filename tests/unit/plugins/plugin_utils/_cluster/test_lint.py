@@ -75,8 +75,8 @@ def test_storage_of_every_kind_that_would_go_with_cluster_is_reported():
             ]
         )
     )
-    told = [(problem["path"], problem["right"]) for problem in _cluster_lint.review(config)["problems"]]
-    assert told == [
+    found_values = [(problem["path"], problem["right"]) for problem in _cluster_lint.review(config)["problems"]]
+    assert found_values == [
         ("SharedStorage[0]/EfsSettings/DeletionPolicy", "Retain"),
         ("SharedStorage[1]/EbsSettings/DeletionPolicy", "Retain"),
         ("SharedStorage[3]/FsxLustreSettings/DeletionPolicy", "Retain"),
@@ -102,7 +102,9 @@ def test_who_may_write_script_or_variables_of_all_nodes_is_reported():
         ("[3]/EnableWriteAccess", "warning"),
         ("[4]/EnableWriteAccess", "warning"),
     ]
-    assert "could replace s3://tools/hooks/on.sh, whose word is root's on every node" in _cluster_lint.said(problems[0])
+    assert "could replace s3://tools/hooks/on.sh, whose word is root's on every node" in _cluster_lint.sentence(
+        problems[0]
+    )
 
 
 def places(value, path=()):
@@ -123,7 +125,7 @@ def test_no_value_anywhere_ends_in_traceback():
                 holder = holder[key]
             holder[("root", *place)[-1]] = trap
             reviewed = _cluster_lint.review(changed["root"], ["p5e.48xlarge"])
-            assert all(_cluster_lint.said(problem) for problem in reviewed["problems"])
+            assert all(_cluster_lint.sentence(problem) for problem in reviewed["problems"])
 
 
 def test_sections_of_wrong_kind_are_left_to_schema():
@@ -141,7 +143,7 @@ def test_alternatives_are_of_same_class_size_and_chip():
 
 def test_nothing_to_offer_instead():
     (problem,) = _cluster_lint.review(GOOD, ["c7i.4xlarge"])["problems"]
-    assert _cluster_lint.said(problem) == (
+    assert _cluster_lint.sentence(problem) == (
         "Scheduling/SlurmQueues[0]/ComputeResources[0]/InstanceType is 'p5.48xlarge': us-east-1 does not offer it; "
         "right is another type or region"
     )

@@ -18,9 +18,9 @@ AWS = b"<Response><Errors><Error><Code>AuthFailure</Code><Message>no</Message></
 def test_page_of_proxy_becomes_error_that_reports_it(status, code, words):
     answer = {"status_code": status, "body": PAGE}
     before_parse(answer, operation_model=None)
-    said = answer["body"].decode()
-    assert f"<Code>{code}</Code>" in said and words in said and "something that is not AWS" in said
-    assert "<title>" not in said
+    body = answer["body"].decode()
+    assert f"<Code>{code}</Code>" in body and words in body and "something that is not AWS" in body
+    assert "<title>" not in body
 
 
 @pytest.mark.parametrize(

@@ -51,18 +51,18 @@ def units(*names):
 
 def test_who_has_not_answered_yet_is_reported(monkeypatch):
     monkeypatch.setattr(fetch, "PATIENCE", 0.01)
-    said, go = [], threading.Event()
+    reported, go = [], threading.Event()
 
     def ask(unit, _question, _errors):
         assert unit.region == "fast" or go.wait(30)
 
-    def tell(text):
-        said.append(text)
+    def report(text):
+        reported.append(text)
         go.set()
 
     monkeypatch.setattr(fetch, "_ask", ask)
-    fetch._each(units("fast", *(f"slow-{at}" for at in range(7))), QUESTION, (), tell)
-    assert "slow-0, slow-1, slow-2, slow-3, slow-4 and 2 more" in said[0] and "fast" not in said[-1]
+    fetch._each(units("fast", *(f"slow-{at}" for at in range(7))), QUESTION, (), report)
+    assert "slow-0, slow-1, slow-2, slow-3, slow-4 and 2 more" in reported[0] and "fast" not in reported[-1]
 
 
 def test_whatever_thread_raises_is_raised(monkeypatch):

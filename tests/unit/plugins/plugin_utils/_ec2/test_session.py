@@ -30,8 +30,8 @@ def test_name_that_would_be_another_host_is_refused(name):
 
 
 def test_reason_of_denied_call_leaves_encoded_part_out():
-    said = session.reason(error("UnauthorizedOperation", DENIED + "x" * 3000))
-    assert said == f"UnauthorizedOperation: {DENIED.partition(' Encoded')[0]}"
+    line = session.reason(error("UnauthorizedOperation", DENIED + "x" * 3000))
+    assert line == f"UnauthorizedOperation: {DENIED.partition(' Encoded')[0]}"
 
 
 @pytest.mark.parametrize("code", sorted(session.HINTS))
@@ -40,8 +40,8 @@ def test_reason_says_what_to_do_where_that_is_known(code):
 
 
 def test_reason_is_one_line_of_bounded_length():
-    said = session.reason(ValueError("a\nb" * 500))
-    assert said.startswith("ValueError: a ba b") and len(said) == session.LONGEST_REASON + 1
+    line = session.reason(ValueError("a\nb" * 500))
+    assert line.startswith("ValueError: a ba b") and len(line) == session.LONGEST_REASON + 1
     assert len(session.reason(error("X", "y" * 9999))) == len("X: ") + session.LONGEST_MESSAGE + 1
 
 

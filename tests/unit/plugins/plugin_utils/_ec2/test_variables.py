@@ -39,7 +39,7 @@ def test_variables_are_chosen_added_dropped_and_renamed(given, chosen):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (["instance_typ"], r"instances have no 'instance_typ'; did you mean instance_type\?"),
         (["ec2_tags"], r"instances have no 'ec2_tags'; did you mean tags\?"),
@@ -56,8 +56,8 @@ def test_variables_are_chosen_added_dropped_and_renamed(given, chosen):
         ({"tags": "ansible_host"}, "which Ansible keeps for itself"),
     ],
 )
-def test_choice_that_cannot_be_is_refused(given, said):
-    with pytest.raises(VariablesError, match=said):
+def test_choice_that_cannot_be_is_refused(given, message):
+    with pytest.raises(VariablesError, match=message):
         choose(given, "ec2_", USUAL, KNOWN)
 
 

@@ -61,7 +61,7 @@ def test_id_with_both_names_is_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "says"),
+    ("entry", "words"),
     [
         ({**BY_ID, "id": "fsx-1"}, "has /fsx with the id 'fsx-1': give one as fs-0123456789abcdef0"),
         ({**BY_ID, "id": f"{ONE}\n"}, "give one as fs-0123456789abcdef0"),
@@ -70,10 +70,10 @@ def test_id_with_both_names_is_not_asked_for() -> None:
         ({**BY_ID, "dns_name": "fs-1.example.com"}, "with an id and a name: give the id alone, or both names"),
     ],
 )
-def test_id_that_cannot_be_is_refused(entry: dict[str, Any], says: str) -> None:
+def test_id_that_cannot_be_is_refused(entry: dict[str, Any], words: str) -> None:
     (problem,) = names.entry_problems([entry, {"path": "/other"}])
     assert problem.startswith("fsx_lustre_file_systems has /fsx with ")
-    assert says in problem
+    assert words in problem
 
 
 def test_efa_on_file_system_that_was_made_without_it_is_refused() -> None:

@@ -22,8 +22,8 @@ BAD = "FAIL gds.mode (/data): none"
 def answer(plan=None, problems=(), failed=None):
     plan = plan or Plan("gds", notes=("EFA is newer and kept",))
     lines = [GOOD, *problems]
-    told = {"lines": lines, "problems": list(problems), "shown": ["CUDA 13.0"], "details": ["the log"]}
-    return {"plan": plan.to_dict(), "failed": failed, **told}
+    texts = {"lines": lines, "problems": list(problems), "shown": ["CUDA 13.0"], "details": ["the log"]}
+    return {"plan": plan.to_dict(), "failed": failed, **texts}
 
 
 DIFFERENT = Plan("gds", packages=(Package("fio"),))
@@ -37,8 +37,8 @@ def test_node_with_nothing_to_do_shows_its_verdicts():
 def test_problem_fails_where_it_is_required_and_is_reported_elsewhere():
     found = answer(problems=[BAD])
     assert judge(found, required=True, is_final=True).failure == f"{BAD}\nthe log"
-    said = judge(found, required=False, is_final=True)
-    assert (said.failure, said.lines[-2:]) == (None, (BAD, "the log"))
+    judged = judge(found, required=False, is_final=True)
+    assert (judged.failure, judged.lines[-2:]) == (None, (BAD, "the log"))
     assert judge(found, required=True, is_final=True, is_check=True).failure is None
 
 
@@ -64,8 +64,8 @@ def test_trouble_counts_where_anything_is_not_as_wanted():
 def test_refusal_is_reported_and_fails_where_it_is_required(is_check):
     found = answer(refused("gds", ["the driver is too old"]))
     assert judge(found, True, False, is_check).failure == "the driver is too old\nthe log"
-    said = judge(found, False, False, is_check)
-    assert (said.failure, said.lines[:2]) == (None, ("nothing is done, since the driver is too old", GOOD))
+    judged = judge(found, False, False, is_check)
+    assert (judged.failure, judged.lines[:2]) == (None, ("nothing is done, since the driver is too old", GOOD))
     bad = answer(refused("gds", ["the driver is too old"]), [BAD])
     assert judge(bad, True, False, is_check).failure == f"the driver is too old; {BAD}\nthe log"
 

@@ -61,9 +61,9 @@ def test_every_tag_of_collection_is_known():
 )
 def test_variable_that_begins_like_roles_and_is_none_is_reported_once(variable, hint):
     hosts = {f"n{at}": [variable, "nvme_raid0_layout", "ansible_host"] for at in range(5)}
-    (said,) = names.unknown_variables(hosts, KNOWN)
-    assert said.startswith(f"variable {variable} (of n0, n1, n2 and 2 more) is read by nothing; {hint}")
-    assert "mlcluster_own_variables" in said
+    (sentence,) = names.unknown_variables(hosts, KNOWN)
+    assert sentence.startswith(f"variable {variable} (of n0, n1, n2 and 2 more) is read by nothing; {hint}")
+    assert "mlcluster_own_variables" in sentence
 
 
 def test_names_of_ones_own_are_left_unchanged():

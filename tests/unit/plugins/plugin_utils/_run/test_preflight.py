@@ -17,7 +17,7 @@ def lines(results):
 
 
 @pytest.mark.parametrize(
-    ("core", "collections", "libraries", "said"),
+    ("core", "collections", "libraries", "start"),
     [
         ("2.19.3", {"a.b": ("2.0.0", "1.0.0")}, {"boto3": True}, ["PASS preflight.controller: ansible-core 2.19.3, 1"]),
         ("2.16.9", {}, {}, ["FAIL preflight.controller: ansible-core 2.16.9 runs here and 2.17.0 is the oldest"]),
@@ -26,13 +26,13 @@ def lines(results):
         ("2.19.3", {}, {"boto3": False, "x": True}, ["FAIL preflight.controller: the Python that runs Ansible cannot"]),
     ],
 )
-def test_controller(core, collections, libraries, said):
+def test_controller(core, collections, libraries, start):
     found = lines(preflight.controller(core, "2.17.0", collections, libraries))
-    assert [line[: len(words)] for line, words in zip(found, said, strict=True)] == said
+    assert [line[: len(words)] for line, words in zip(found, start, strict=True)] == start
 
 
 @pytest.mark.parametrize(
-    ("hosts", "types", "said"),
+    ("hosts", "types", "start"),
     [
         (["n1"], {"n1": "p5.48xlarge"}, "PASS preflight.inventory: 1 node: compute 1"),
         (["n1"], {"n1": None}, "PASS preflight.inventory: 1 node: compute 1"),
@@ -40,9 +40,9 @@ def test_controller(core, collections, libraries, said):
         ([], {}, "FAIL preflight.inventory: none of the groups compute has a host; the inventory has compute, web"),
     ],
 )
-def test_inventory(hosts, types, said):
+def test_inventory(hosts, types, start):
     (line,) = lines(preflight.inventory(hosts, ["compute"], GROUPS, types))
-    assert line.startswith(said)
+    assert line.startswith(start)
 
 
 def test_names_variables_and_artifacts():
@@ -122,7 +122,7 @@ def test_root(sudo, status):
 
 
 @pytest.mark.parametrize(
-    ("python", "status", "said"),
+    ("python", "status", "start"),
     [
         (PYTHON, "pass", "is there"),
         ({**GOOD, "stdout": "Python 3.9.16"}, "pass", "is there"),
@@ -131,13 +131,13 @@ def test_root(sudo, status):
         ({"failed": True, "rc": 1, "stdout": ""}, "fail", "no Python was found"),
     ],
 )
-def test_python(python, status, said):
+def test_python(python, status, start):
     found = {entry.id: entry for entry in preflight.nodes({"n1": probe(GOOD, ROOT, python)})}
-    assert found["preflight.python"].status == status and said in found["preflight.python"].line()
+    assert found["preflight.python"].status == status and start in found["preflight.python"].line()
 
 
 @pytest.mark.parametrize(
-    ("answers", "unbound", "status", "said"),
+    ("answers", "unbound", "status", "start"),
     [
         ({"ec2:RunInstances": "allowed"}, [], "pass", "create.yml: all 1 actions are allowed"),
         ({"ec2:RunInstances": "implicitDeny"}, ["ec2:RunInstances"], "fail", "create.yml is denied ec2:RunInstances"),
@@ -147,9 +147,9 @@ def test_python(python, status, said):
         ({}, [], "undeterminable", "IAM said nothing"),
     ],
 )
-def test_rights(answers, unbound, status, said):
+def test_rights(answers, unbound, status, start):
     (entry,) = preflight.rights({"create": answers}, {"create": unbound})
-    assert entry.status == status and said in entry.line()
+    assert entry.status == status and start in entry.line()
 
 
 def test_rights_that_nobody_asked_for_or_that_iam_does_not_tell():

@@ -126,8 +126,8 @@ def test_others_stand_below_with_their_reasons_once():
 
 def test_node_that_was_not_reached_stands_above_what_does_not_apply():
     entries = [entry("n1", concerned=False, reason="no device"), entry("n2", failure="lost")]
-    told = verdict.lines(verdict.table(entries, ["n3"], {"n2", "n3"}))
-    assert [line.split()[0] for line in told] == ["verdict", "n2", "n3", "n1", "n2:", "n3:", "n1:"]
+    output = verdict.lines(verdict.table(entries, ["n3"], {"n2", "n3"}))
+    assert [line.split()[0] for line in output] == ["verdict", "n2", "n3", "n1", "n2:", "n3:", "n1:"]
 
 
 def test_same_reason_of_two_roles_is_one_line():
@@ -137,8 +137,8 @@ def test_same_reason_of_two_roles_is_one_line():
 
 
 def test_failure_that_is_not_required_reports_it():
-    told = verdict.lines(verdict.table([entry(problems=["slow"], required=False)], []))
-    assert told[-1] == "  n1: efa_nccl failed (not required): slow"
+    output = verdict.lines(verdict.table([entry(problems=["slow"], required=False)], []))
+    assert output[-1] == "  n1: efa_nccl failed (not required): slow"
 
 
 def test_each_role_has_id_of_its_own_in_report():
