@@ -43,7 +43,12 @@ def image():
     def run(program: str, *words: object) -> str:
         own = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "MLCLUSTER_"))}
         done = subprocess.run(
-            [PROGRAMS / program, *map(str, words)], cwd=FILES, env={**own, **settings}, capture_output=True, text=True
+            [PROGRAMS / program, *map(str, words)],
+            cwd=FILES,
+            env={**own, **settings},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr[-4000:]
         return done.stdout
