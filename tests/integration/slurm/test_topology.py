@@ -104,12 +104,14 @@ def test_segment_of_job_is_in_one_block(blocked):
 
 
 def test_node_in_no_block_is_used_apart_from_those_in_blocks(blocked):
-    among = blocked.run("sbatch", "--nodelist=n5", "--exclusive", "--wrap=true", check=False)
+    among = blocked.run("sbatch", "--output=/dev/null", "--nodelist=n5", "--exclusive", "--wrap=true", check=False)
     assert among.returncode and "Requested topology configuration is not available" in among.stderr
     # As in a partition that has no nodes of blocks.
     assert jobs.finish(blocked, "true", "--nodelist=n5", "--exclude=n[1-4]", "--exclusive").state == "COMPLETED"
 
 
 def test_segment_larger_than_each_block_starts_no_job(blocked):
-    asked = blocked.run("sbatch", "--nodes=3", "--segment=3", "--exclusive", "--wrap=true", check=False)
+    asked = blocked.run(
+        "sbatch", "--output=/dev/null", "--nodes=3", "--segment=3", "--exclusive", "--wrap=true", check=False
+    )
     assert asked.returncode and "Requested topology configuration is not available" in asked.stderr
