@@ -38,7 +38,7 @@ def test_documents_keep_their_boundaries(division, lines, expected):
         (("page",), "divided by page"),
         (("heading",), "needs a pattern"),
         (("line", "x"), "give both or neither"),
-        (("heading", "("), "no regular expression"),
+        (("heading", "("), "is not a regular expression"),
     ],
 )
 def test_division_that_cannot_be_is_refused(arguments, words):

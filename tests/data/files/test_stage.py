@@ -237,7 +237,7 @@ def test_what_stands_in_way_is_named_before_first_byte(tmp_path, monkeypatch, th
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(b"x")
     monkeypatch.setattr(durable, "copy", lambda *_given: pytest.fail("something was copied"))
-    with pytest.raises(DataError, match=rf"{tmp_path}/local/a.* and {source} is to be staged .*: move it away"):
+    with pytest.raises(DataError, match=rf"{tmp_path}/local/a.* but {source} belongs there: move it away"):
         stage.stage(str(tmp_path / "weights"), tmp_path / "local")
 
 
