@@ -255,7 +255,7 @@ def _refuse_obstacles(folder: Directory, names: Collection[str], brought: Collec
         except FileNotFoundError:
             continue
         except OSError as exc:
-            raise DataError(f"{durable.reason(exc)}, and {name} is to be staged below it: move it away") from exc
+            raise DataError(f"{durable.reason(exc)}, but {name} belongs there: move it away") from exc
         with place:
             if place.state(last) is not None and not place.is_plain(last):
                 raise DataError(f"{place.path / last} is not a plain file, but {name} belongs there: move it away")
