@@ -41,7 +41,7 @@ UNWANTED = (
     "execution-environment.yml",
     "dist/",
 )
-MOST_BYTES = 1_500_000
+MOST_BYTES = 1_650_000
 
 
 @pytest.fixture(scope="module")
