@@ -7,18 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: enroot_image
-short_description: Have a container image as a squashfs file, named after its digest
+short_description: Import a container image as a squashfs file, named after its digest
 version_added: 0.1.0
 description:
-  - Imports an image once into a directory that all nodes see, as C(NAME-DIGEST.sqsh), and lets the link C(NAME.sqsh)
-    lead to it.
-  - The file appears whole or not at all. Of many nodes that ask at once one imports and the others wait for it.
-  - When a tag has moved on, a new file is made; the old one stays for the jobs that use it, until O(keep) lets it go.
+  - Imports an image once into a directory that all nodes share, as C(NAME-DIGEST.sqsh), and makes C(NAME.sqsh) a link
+    to it.
+  - The file appears complete or not at all. If many nodes run the module at once, one imports and the others wait.
+  - If a tag has moved, a new file is made. The old one is kept for the jobs that use it, until O(keep) removes it.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
   check_mode:
-    description: Asks for the digest and returns what would be done.
+    description: Reads the digest and returns what would be done.
     support: full
   diff_mode:
     description: Has no difference to show.
@@ -32,11 +32,11 @@ options:
     type: str
     required: true
   directory:
-    description: Where the files are kept. It has to exist.
+    description: Existing directory for the files.
     type: path
     required: true
   name:
-    description: What the files are called. The default is made of the source.
+    description: Prefix of the file names. The default is derived from the source.
     type: str
     default: ""
   state:
@@ -45,22 +45,22 @@ options:
     choices: [present, absent]
     default: present
   digest:
-    description: The digest that the source has to have, C(sha256:...). Anything else is refused.
+    description: The digest that the source must have, C(sha256:...). Any other digest is rejected.
     type: str
     default: ""
   needed_mib:
-    description: The space that the file takes, in MiB. Known by itself for Docker's images and for files.
+    description: The space for the file, in MiB. Determined automatically for Docker's images and for files.
     type: int
     default: 0
   spare_mib:
-    description: The space that has to stay free besides, in MiB.
+    description: The space that must stay free in addition, in MiB.
     type: int
     default: 1024
   keep:
-    description: How many older versions stay. Without it all do.
+    description: How many older versions to keep. By default all are kept.
     type: int
   timeout:
-    description: How long an import may take, and how long to wait for that of another node, in seconds.
+    description: Time limit of an import, and of waiting for another node's, in seconds.
     type: int
     default: 3600
   mode:
@@ -74,14 +74,14 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Have PyTorch from NGC for all nodes
+- name: Import PyTorch from NGC for all nodes
   mlcluster.aws.enroot_image:
     source: docker://nvcr.io#nvidia/pytorch:25.10-py3
     directory: /fsx/images
     keep: 1
   run_once: true
 
-- name: Have what was built on the head node
+- name: Import an image that was built on the head node
   mlcluster.aws.enroot_image:
     source: dockerd://training:latest
     directory: /fsx/images
@@ -105,7 +105,7 @@ digest:
   type: str
   sample: sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef
 actions:
-  description: What was done, or in check mode would be, of V(import), V(link) and V(prune).
+  description: The actions done, or in check mode planned, of V(import), V(link) and V(prune).
   returned: always
   type: list
   elements: str
@@ -121,7 +121,7 @@ pruned:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import EnrootHost as Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.image import (
-    ImageWish,
+    ImageRequest,
     ensure,
     forget,
     problems,
@@ -148,10 +148,10 @@ def main() -> None:
     try:
         mode = int(params["mode"], 8)
     except ValueError:
-        module.fail_json(msg=f"mode is {params['mode']!r}: give it in octal, in quotes, such as '0644'")
+        module.fail_json(msg=f"mode is {params['mode']!r}: use octal digits in quotes, such as '0644'")
     if mode & ~0o755:
-        module.fail_json(msg=f"mode is {params['mode']}: an image that others can write to is not an image of yours")
-    wish = ImageWish(
+        module.fail_json(msg=f"mode is {params['mode']}: other users could change the image, so set '0644' or '0755'")
+    request = ImageRequest(
         source=params["source"],
         directory=params["directory"],
         name=params["name"],
@@ -162,11 +162,11 @@ def main() -> None:
         seconds=params["timeout"],
         mode=mode,
     )
-    found = problems(wish)
+    found = problems(request)
     if found:
         module.fail_json(msg="; ".join(found))
     try:
-        done = (ensure if params["state"] == "present" else forget)(Host(), wish, dry=module.check_mode)
+        done = (ensure if params["state"] == "present" else forget)(Host(), request, dry=module.check_mode)
     except NodeError as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(changed=bool(done["actions"]), **done)

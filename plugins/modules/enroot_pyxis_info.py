@@ -7,11 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: enroot_pyxis_info
-short_description: See and judge Enroot, Pyxis and the Slurm they belong to
+short_description: Read facts and verdicts about Enroot, Pyxis and their Slurm
 version_added: 0.1.0
 description:
-  - Looks once at everything about containers on a node. What the role would do there is what
-    M(mlcluster.aws.node_plan) returns.
+  - Reads all facts about containers on a node. M(mlcluster.aws.node_plan) returns what the role would do there.
   - The Slurm version that a plugin was built for is read from its symbol table, without loading it.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
@@ -19,7 +18,7 @@ extends_documentation_fragment:
   - mlcluster.aws._enroot
 attributes:
   check_mode:
-    description: Gives the same answer, since it changes nothing; it starts no container.
+    description: Returns the same, since the module changes nothing; it starts no container.
     support: full
   diff_mode:
     description: Has no difference to show.
@@ -31,10 +30,10 @@ options:
     choices: [never, always]
     default: never
   candidate:
-    description: A plugin that is not in its place yet, to be judged in RV(candidate).
+    description: A plugin that is not installed yet, to check in RV(candidate).
     type: path
   jobs:
-    description: Whether to ask Slurm's controller for the jobs that have the node, for C(busy) in RV(slurm).
+    description: Whether to query Slurm's controller for the jobs that have the node, for C(busy) in RV(slurm).
     type: bool
     default: false
 notes:
@@ -45,7 +44,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what there is
+- name: Read the facts
   mlcluster.aws.enroot_pyxis_info:
   register: containers
 
@@ -98,12 +97,12 @@ docker:
   type: dict
   sample: {"path": "/usr/bin/dockerd", "version": "28.3.3", "used": false, "containers": 0}
 place:
-  description: Where images go, with C(path), C(kind), C(fstype) and C(warning); null when no place will do.
+  description: Directory for images, with C(path), C(kind), C(fstype) and C(warning); null if no directory is suitable.
   returned: on a node with Slurm
   type: dict
   sample: {"path": "/data/containers", "kind": "volume", "fstype": "ext4", "warning": ""}
 refusals:
-  description: Why nothing may be done on this node, each with the way out.
+  description: Why nothing may be done on this node, each with what to do.
   returned: always
   type: list
   elements: str
@@ -125,13 +124,13 @@ results:
   elements: dict
   sample: [{"id": "pyxis.plugin", "status": "pass"}]
 lines:
-  description: The verdicts as a person reads them, a line each.
+  description: The verdicts as text, one line each.
   returned: always
   type: list
   elements: str
   sample: ["PASS pyxis.loaded: found srun --help has --container-image once"]
 problems:
-  description: Those of RV(lines) that are neither a pass nor not applicable.
+  description: The RV(lines) that are neither a pass nor not applicable.
   returned: always
   type: list
   elements: str
@@ -151,7 +150,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.fil
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import EnrootHost as Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.look import survey
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plan import manages_plugstack, refusals
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.slurm import busy, judge_plugin
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.slurm import busy, check_plugin
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
@@ -184,7 +183,7 @@ def main() -> None:
         looked.update(
             enroot=facts["enroot"],
             plugins=facts["plugins"],
-            candidate=judge_plugin(host, candidate, facts["slurm"]["version"]) if candidate else None,
+            candidate=check_plugin(host, candidate, facts["slurm"]["version"]) if candidate else None,
             plugstack=facts["stack"].as_dict(),
             nvidia=facts["nvidia"],
             docker={key: value for key, value in facts["docker"].items() if key != "daemon"}

@@ -10,9 +10,9 @@ module: pyxis_plugstack
 short_description: List Pyxis once in Slurm's plugstack.conf
 version_added: 0.1.0
 description:
-  - Changes C(plugstack.conf), or the file that it includes, so that it names Pyxis once and as wanted. Everything else
-    in it is kept. A line that is there already is changed where it stands; no second one is added.
-  - The file is read at every step of every job, so each change is made under a lock and in one step.
+  - Changes C(plugstack.conf), or a file that it includes, so that it lists Pyxis once, as wanted. Everything else in it
+    is kept. An existing line is changed in place; no second one is added.
+  - Every step of every job reads the file, so each change is made under a lock and atomically.
   - A plugin that this Slurm would not load is never listed as required.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
@@ -29,12 +29,12 @@ options:
     type: path
     required: true
   state:
-    description: V(absent) takes Pyxis out and leaves the rest.
+    description: V(absent) removes Pyxis and keeps the rest.
     type: str
     choices: [present, absent]
     default: present
   plugin:
-    description: Absolute path of C(spank_pyxis.so). Needed unless O(state=absent).
+    description: Absolute path of C(spank_pyxis.so). Required unless O(state=absent).
     type: path
   word:
     description: Whether a job fails when the plugin cannot start.
@@ -51,12 +51,12 @@ options:
     choices: [glob, file]
     default: glob
   duplicates:
-    description: Whether a second line that lists Pyxis is only told about or turned into a comment.
+    description: Whether a second line that lists Pyxis is only reported or turned into a comment.
     type: str
     choices: [report, remove]
     default: report
   slurm_version:
-    description: The version of Slurm that will load the plugin, such as V(23.11.10). Needed unless O(state=absent).
+    description: The version of Slurm that will load the plugin, such as V(23.11.10). Required unless O(state=absent).
     type: str
 notes:
   - Run it on the node that owns Slurm's files, which is the head node of a cluster that shares them.
@@ -82,7 +82,7 @@ changes:
   elements: str
   sample: ["/opt/slurm/etc/plugstack.conf.d/pyxis.conf", "/opt/slurm/etc/plugstack.conf"]
 problems:
-  description: What in the files would disturb or stop jobs, after the change.
+  description: Problems in the files that would disturb or stop jobs, after the change.
   returned: always
   type: list
   elements: str
@@ -99,7 +99,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plu
     apply_changes,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.pyxis_options import option_problems
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.slurm import judge_plugin
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.slurm import check_plugin
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 SPEC: dict[str, dict[str, t.Any]] = {
@@ -115,9 +115,9 @@ SPEC: dict[str, dict[str, t.Any]] = {
 
 
 def wanted_of(host: Host, params: t.Mapping[str, t.Any], dry: bool) -> Wanted:
-    """The line that is wanted. Raises NodeError for one that would stop every job."""
-    judged = judge_plugin(host, params["plugin"], params["slurm_version"])
-    # A plugin that is still to be built cannot be judged; check mode says so of the build already.
+    """Return the wanted line. Raises NodeError if it would stop every job."""
+    judged = check_plugin(host, params["plugin"], params["slurm_version"])
+    # In check mode the plugin may not be built yet; check mode reports the build.
     if not judged["fits"] and not dry and params["word"] == "required":
         raise NodeError(f"{judged['problem']}: listed as required it would stop every job, so nothing was written")
     found = option_problems(params["options"], judged["pyxis_version"]) if judged["fits"] else []

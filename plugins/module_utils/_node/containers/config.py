@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a site wants of containers on its nodes: the options, their defaults and their limits."""
+"""Options for containers on nodes, with their defaults and limits."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "smoke_seconds": {"type": "int", "default": 120},
 }
 
-# What the role enroot_pyxis takes besides: the names of its variables without their prefix, and four more. docker says
-# whether it is wanted on this node; artifacts are what ``downloads.artifact`` takes; runtime_sha256 is of the runtime
-# that the controller would install, empty for none; probe says when a container is started: in a look that finds
-# nothing to do and no proof (unproved), always, or never.
+# Further options of the role enroot_pyxis: its variables without their prefix, and four more. docker: whether this
+# node gets Docker. artifacts: the table of ``downloads.artifact``. runtime_sha256: checksum of the runtime that the
+# controller would install, empty for none. probe: when to start a container: always, never, or (unproved) in a look
+# that finds nothing to do and no proof.
 ROLE_SPEC: dict[str, dict[str, t.Any]] = {
     **ARGUMENT_SPEC,
     "plugin_options": {"type": "dict", "default": {"container_scope": "global"}},
@@ -86,7 +86,7 @@ HOOKS = ("50-mig-config.sh", "50-sharp.sh", "50-slurm-pmi.sh", "50-slurm-pytorch
 
 @dataclasses.dataclass(frozen=True)
 class EnrootConfig:
-    """The wishes, by the names of the module's options; sizes in MiB, times in seconds."""
+    """Options by the names of the module's options; sizes in MiB, times in seconds."""
 
     slurm_prefix: str = ""
     slurm_conf_dir: str = ""
@@ -115,18 +115,18 @@ class EnrootConfig:
 
     @property
     def local(self) -> enroot_local.LocalConfig:
-        """The part that the boot unit goes by."""
+        """The options that the boot unit reads."""
         return enroot_local.LocalConfig(self.local_dir, self.local_subdirectory, self.fallback_dir)
 
     @property
     def runtime_path(self) -> str:
-        """Where Pyxis keeps a job's own files (its default is in config.c of NVIDIA/pyxis)."""
+        """The directory of a job's Pyxis files (the default is from config.c of NVIDIA/pyxis)."""
         return str(self.plugin_options.get("runtime_path", "/run/pyxis"))
 
 
 @dataclasses.dataclass(frozen=True)
 class RoleConfig:
-    """What the role enroot_pyxis wants of a node: ``enroot``, and the options of ``ROLE_SPEC`` that are not of it."""
+    """Options of the role enroot_pyxis: ``enroot``, and the options of ``ROLE_SPEC`` that are not in it."""
 
     enroot: EnrootConfig = dataclasses.field(default_factory=EnrootConfig)
     source: str = "auto"
@@ -149,7 +149,7 @@ class RoleConfig:
 
     @property
     def replacements(self) -> list[str]:
-        """What somebody else wrote and safe mode does not let the role replace, a sentence each."""
+        """One sentence for each file or line of another author that safe mode does not let the role replace."""
         found = []
         if self.safe_mode and self.enroot.conf_owner == "role":
             found.append(
@@ -165,19 +165,19 @@ class RoleConfig:
 
     @property
     def build_version(self) -> str:
-        """The version of Pyxis that is built where no plugin fits; empty where nothing is installed."""
+        """The version of Pyxis to build if no plugin fits; empty if the role installs nothing."""
         return "" if self.source == "preinstalled" else self.pyxis_version
 
 
 def parse_role(raw: t.Mapping[str, t.Any]) -> RoleConfig:
-    """Build a ``RoleConfig`` from options of ``ROLE_SPEC``; those left out or null have their defaults."""
+    """Return a ``RoleConfig`` from options of ``ROLE_SPEC``; missing or null options have their defaults."""
     own = {key: raw[key] for key in ROLE_SPEC if key not in ARGUMENT_SPEC and raw.get(key) is not None}
     values: dict[str, t.Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
     return RoleConfig(enroot=parse_config(raw), **values)
 
 
 def role_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
-    """Return every reason, a sentence each, why the role could not carry out these options on any node."""
+    """Return one sentence for each option error; such options work on no node."""
     unreadable = list(argument_types.problems(raw, ROLE_SPEC))
     if unreadable:
         return unreadable
@@ -186,17 +186,17 @@ def role_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
     found += config.replacements
     for name, checksum in config.checksums.items():
         if not re.fullmatch(r"[0-9a-f]{64}", str(checksum)):
-            found.append(f"{name} in enroot_pyxis_checksums is not a sha256: give 64 hexadecimal digits")
+            found.append(f"{name} in enroot_pyxis_checksums is not a sha256: use 64 hexadecimal digits")
     return found
 
 
 def config_text(config: EnrootConfig) -> str:
-    """What CONFIG_PATH has to hold for the boot unit to want the same."""
+    """Return the content of CONFIG_PATH, which gives the boot unit the same options."""
     return json.dumps({"schema": CONFIG_SCHEMA, **dataclasses.asdict(config)}, indent=2, sort_keys=True) + "\n"
 
 
 def parse_config(raw: t.Mapping[str, t.Any]) -> EnrootConfig:
-    """The wishes from the module's parameters; those left out or null have their defaults."""
+    """Return an ``EnrootConfig`` from the module's parameters; missing or null parameters have their defaults."""
     values = {key: raw[key] for key in ARGUMENT_SPEC if raw.get(key) is not None}
     for key in ("hooks", "smoke_users", "credentials"):
         if key in values:
@@ -205,14 +205,14 @@ def parse_config(raw: t.Mapping[str, t.Any]) -> EnrootConfig:
 
 
 def problems(config: EnrootConfig) -> list[str]:
-    """Every reason, a sentence each, why no node could carry the wishes out."""
+    """Return one sentence for each option error; such options work on no node."""
     found = pyxis_options.option_problems(config.plugin_options, "999")
     found += enroot_conf.setting_problems(config.conf)
     found += enroot_local.config_problems(config.local)
     found += enroot_credentials.problems(config.credentials)
     root = config.docker_data_root
     if root not in ("", "auto") and (not root.startswith("/") or ".." in root.split("/") or root == "/"):
-        found.append(f"docker_data_root is {root!r}: give auto, nothing, or an absolute path without '..'")
+        found.append(f"docker_data_root is {root!r}: use auto, nothing, or an absolute path without '..'")
     if "data-root" in config.docker_daemon:
         found.append("docker_daemon has data-root: set docker_data_root for that")
     for hook in config.hooks:
@@ -221,17 +221,17 @@ def problems(config: EnrootConfig) -> list[str]:
     for name in ("slurm_prefix", "slurm_conf_dir"):
         path = getattr(config, name)
         if path and not re.fullmatch(r"/[A-Za-z0-9._/+-]+", path):
-            found.append(f"{name} is {path!r}: give an absolute path of letters, digits, '.', '_', '-', '+' and '/'")
+            found.append(f"{name} is {path!r}: use an absolute path of letters, digits, '.', '_', '-', '+' and '/'")
     if config.smoke_image and not config.smoke_image.startswith("/"):
-        found.append(f"smoke_image is {config.smoke_image!r}: give the absolute path of a .sqsh file")
+        found.append(f"smoke_image is {config.smoke_image!r}: use the absolute path of a .sqsh file")
     if config.smoke_image and not config.smoke_users:
-        found.append("smoke_image is set and smoke_users is empty: name one ordinary user, better two, to try it as")
+        found.append("smoke_image is set and smoke_users is empty: name at least one ordinary user, better two")
     found += [f"smoke_users has {user!r}: that is not a user name" for user in config.smoke_users if not _is_user(user)]
     if "root" in config.smoke_users:
-        found.append("smoke_users has root: what works for root proves nothing for the people who run jobs")
+        found.append("smoke_users has root: a container of root does not prove that ordinary users can start one")
     for name, least in (("runtime_min_mib", 0), ("max_user_namespaces", 2), ("smoke_seconds", 5)):
         if getattr(config, name) < least:
-            found.append(f"{name} is {getattr(config, name)}: it has to be {least} or more")
+            found.append(f"{name} is {getattr(config, name)}: it must be {least} or more")
     return found
 
 
@@ -240,7 +240,7 @@ def _is_user(name: str) -> bool:
 
 
 def load_config(host: EnrootHost, path: str) -> EnrootConfig:
-    """Read enroot.json. Raises NodeError with one sentence where it is missing or wrong."""
+    """Return the options from enroot.json. Raises NodeError with one sentence if it is missing or invalid."""
     raw = read_config(host, path, "enroot_pyxis")
     if not isinstance(raw, dict) or raw.get("schema") != CONFIG_SCHEMA:
         raise NodeError(f"{path} is not of {CONFIG_SCHEMA}: run the role enroot_pyxis again to write it")

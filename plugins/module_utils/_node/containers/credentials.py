@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Credentials for registries that hold no secret: each names the command that gives it when an image is fetched.
+"""Registry credentials without secrets: each names the command that prints the password when an image is fetched.
 
 Enroot reads .credentials like a netrc file and lets a shell evaluate a password that begins with ``$`` (its function
-common::evalnetrc). A token of ECR lives for twelve hours, so nothing but a command is of any use there.
+common::evalnetrc). An ECR token is valid for twelve hours, so ECR needs a command.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOGIN = re.compile(r"[A-Za-z0-9$._@-]+")
 
 
 def problems(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
-    """Every reason, a sentence each, why these could not be written or would hold a secret."""
+    """Return one sentence for each entry that cannot be written or would contain a secret."""
     found = []
     for entry in entries:
         machine = str(entry.get("machine", ""))
@@ -45,23 +45,23 @@ def problems(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
                 "command, the command that prints the password, so that no secret lies on a disk"
             )
         if not _MACHINE.fullmatch(machine):
-            found.append(f"credentials have the machine {machine!r}: give the host name of a registry")
+            found.append(f"credentials have the machine {machine!r}: use the host name of a registry")
         elif not _ECR.fullmatch(machine) and not (entry.get("login") and entry.get("command")):
             found.append(f"credentials for {machine} need login and command; only those for ECR are known")
         if entry.get("login") and not _LOGIN.fullmatch(str(entry["login"])):
-            found.append(f"credentials for {machine} have a login with signs that netrc does not take")
+            found.append(f"credentials for {machine} have a login with characters that netrc does not accept")
         if any(re.search(r"[\r\n\0]", str(word)) for word in entry.get("command") or []):
             found.append(f"the command for {machine} has more than one line")
     return found
 
 
 def text(entries: t.Sequence[t.Mapping[str, t.Any]]) -> str | None:
-    """The file, or None when there is nothing to put into it."""
+    """Return the content of the file; None without entries."""
     return "".join(f"{_line(entry)}\n" for entry in entries) or None
 
 
 def password_of(host: Host, entries: t.Sequence[t.Mapping[str, t.Any]], server: str) -> tuple[str, str] | None:
-    """(login, password) for a registry, asked of its command now; None where no command is known.
+    """Run the command of a registry and return (login, password); None if no command is known.
 
     server is a host name or an address. Raises NodeError when the command fails.
     """
@@ -71,18 +71,18 @@ def password_of(host: Host, entries: t.Sequence[t.Mapping[str, t.Any]], server: 
         return None
     login, command = _login_and_command(known[0] if known else {"machine": machine})
     try:
-        said = host.run(command, timeout=60).stdout
+        password = host.run(command, timeout=60).stdout
     except CommandError as exc:
-        # Never what it printed: that may be the password.
+        # Its output is not quoted: it may be the password.
         why = f"it ended with {exc.rc}" if exc.rc is not None else "it is missing or gave no answer in time"
         words = " ".join(exc.stderr.split())
         raise NodeError(
-            f"asked {command[0]} for the password of {machine} and {why}{f' ({words})' if words else ''}: see that "
-            "this node may ask for it"
+            f"asked {command[0]} for the password of {machine} and {why}{f' ({words})' if words else ''}: check "
+            "that this node may ask for it"
         ) from None
-    if not said.strip():
+    if not password.strip():
         raise NodeError(f"asked {command[0]} for the password of {machine} and it printed nothing")
-    return login, said.strip()
+    return login, password.strip()
 
 
 def _login_and_command(entry: t.Mapping[str, t.Any]) -> tuple[str, list[str]]:

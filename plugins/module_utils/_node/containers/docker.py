@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Docker, for building images: its data on the local disks, and a daemon.json that keeps what others wrote into it."""
+"""Docker for building images: data on local disks, and a daemon.json that keeps the settings of others."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _HEADER = "# Written by the role mlcluster.aws.enroot_pyxis; changes are lost.\n
 
 
 def look(host: EnrootHost) -> dict[str, t.Any]:
-    """{"path", "version", "daemon", "used", "containers"}.
+    """Return {"path", "version", "daemon", "used", "containers"}.
 
-    daemon is the text of daemon.json, used whether the default directory already holds images, containers how many run
-    now, None where Docker does not say.
+    daemon is the text of daemon.json; used: whether the default directory already has images; containers: the number of
+    running containers, None if Docker does not report it.
     """
     path = host.which("dockerd")
     version = None
     containers = None
     if path:
-        found = re.search(r"\d+\.\d+(?:\.\d+)?", _said(host, [path, "--version"]) or "")
+        found = re.search(r"\d+\.\d+(?:\.\d+)?", _output(host, [path, "--version"]) or "")
         version = found.group(0) if found else None
-        listed = _said(host, ["docker", "ps", "--quiet"])
+        listed = _output(host, ["docker", "ps", "--quiet"])
         containers = None if listed is None else len(listed.split())
     used = any(host.listdir(f"{DEFAULT_ROOT}/{name}") for name in ("image", "overlay2", "containerd"))
     return {
@@ -51,9 +51,9 @@ def look(host: EnrootHost) -> dict[str, t.Any]:
 
 
 def data_root(docker: t.Mapping[str, t.Any], place: Place, wanted: str) -> str:
-    """Where images that are built should lie: wanted, or beside the place for unpacked ones on a local volume.
+    """Return the directory for built images: wanted, or beside the place for unpacked images on a local volume.
 
-    "" leaves it as it is: on a node without a local volume, or where images that exist would be hidden.
+    "" keeps Docker's own: on a node without a local volume, or if existing images would be hidden.
     """
     if wanted != "auto":
         return wanted
@@ -63,31 +63,31 @@ def data_root(docker: t.Mapping[str, t.Any], place: Place, wanted: str) -> str:
 
 
 def daemon_text(now: str | None, root: str, own: t.Mapping[str, t.Any], nvidia: bool) -> str:
-    """daemon.json with the wishes in it and all else kept. Raises NodeError when what is there is no JSON object.
+    """Return daemon.json with the wanted settings merged in. Raises NodeError if the current text is not a JSON object.
 
-    A data-root that is there stays, unless own has another: what has been built lies there.
+    An existing data-root is kept unless own sets another: it holds the built images.
     """
     try:
         settings = json.loads(now) if now and now.strip() else {}
     except ValueError as exc:
         raise NodeError(
-            f"{DAEMON_PATH} is not valid JSON ({exc}), so Docker would not start and nothing was merged: mend it"
+            f"{DAEMON_PATH} is not valid JSON ({exc}), so Docker would not start and nothing was merged: fix it"
         ) from None
     if not isinstance(settings, dict):
-        raise NodeError(f"{DAEMON_PATH} holds no JSON object, so nothing was merged into it: mend it")
-    wished: dict[str, t.Any] = {}
+        raise NodeError(f"{DAEMON_PATH} is not a JSON object, so nothing was merged into it: fix it")
+    own_settings: dict[str, t.Any] = {}
     if root and "data-root" not in settings:
-        wished["data-root"] = root
+        own_settings["data-root"] = root
     if nvidia:
-        wished["runtimes"] = {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}
-    merged = merge(merge(settings, wished), own)
+        own_settings["runtimes"] = {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}
+    merged = merge(merge(settings, own_settings), own)
     if merged == settings and now:
         return now
     return json.dumps(merged, indent=4, sort_keys=True) + "\n"
 
 
 def merge(old: t.Mapping[str, t.Any], new: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """old with new in it: objects are merged, everything else is replaced."""
+    """Return old updated with new: objects are merged, other values are replaced."""
     merged = dict(old)
     for key, value in new.items():
         both = isinstance(value, t.Mapping) and isinstance(merged.get(key), t.Mapping)
@@ -96,7 +96,7 @@ def merge(old: t.Mapping[str, t.Any], new: t.Mapping[str, t.Any]) -> dict[str, t
 
 
 def files(docker: t.Mapping[str, t.Any], text: str, place: Place) -> list[dict[str, t.Any]]:
-    """What the role keeps of Docker, in the shape of ``files.wanted_files``, with the command that validates it."""
+    """Return Docker's files as ``files.wanted_files`` does, with the command that validates each."""
     root = json.loads(text).get("data-root", "")
     volume = posixpath.dirname(place.path) if place.kind != "fallback" else ""
     inside = bool(volume) and root.startswith(volume + "/") and place.kind in ("volume", "known")
@@ -106,23 +106,23 @@ def files(docker: t.Mapping[str, t.Any], text: str, place: Place) -> list[dict[s
     daemon = {"path": DAEMON_PATH, "text": text, "part": "docker_daemon"}
     if version_key(docker["version"])[:1] >= (OLDEST_VALIDATING,):
         daemon["validate"] = f"{docker['path']} --validate --config-file %s"
-    # {} would be a file that says nothing.
+    # {} would be a file without settings.
     kept = [daemon] if text.strip() != "{}" or docker["daemon"] is not None else []
     return [*kept, {"path": DROPIN_PATH, "text": dropin if inside else None, "part": "docker_daemon"}]
 
 
 def verdict(host: EnrootHost, docker: t.Mapping[str, t.Any]) -> Result:
-    """Whether images can be built here."""
+    """Return the verdict on whether images can be built here."""
     if not docker["path"]:
         return failed("docker.version", "dockerd is not installed, so no image can be built here", severity="none")
     if docker["version"] is None:
-        return undeterminable("docker.version", f"{docker['path']} does not say its version")
-    shown = _said(host, ["docker", "info", "--format", "{{.DockerRootDir}}"])
+        return undeterminable("docker.version", f"{docker['path']} does not report its version")
+    shown = _output(host, ["docker", "info", "--format", "{{.DockerRootDir}}"])
     where = f", images in {shown.strip()}" if shown and shown.strip() else ", not running now"
     return passed("docker.version", docker["version"] + where)
 
 
-def _said(host: EnrootHost, argv: t.Sequence[str]) -> str | None:
+def _output(host: EnrootHost, argv: t.Sequence[str]) -> str | None:
     try:
         return host.run(argv, timeout=30).stdout
     except CommandError:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where each file that the role installs comes from, and whether it may be installed at all. Pure."""
+"""Source and checksum of each file that the role installs. Pure."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def artifact(table: t.Sequence[t.Mapping[str, t.Any]], name: str, platform: str, version: str) -> dict[str, t.Any]:
-    """{"name", "url", "sha256"} of an artifact by the controller's table of them; sha256 is "" where none is known.
+    """Return {"name", "url", "sha256"} of an artifact from the controller's table; sha256 is "" if unknown.
 
-    table has for each name and platform ("any" fits all) a url, in which {version} stands for the version, and sums:
-    the sha256 by version. Raises NodeError for what is not in it.
+    Each row of table has name, platform ("any" fits all), url, in which {version} stands for the version, and sums: the
+    sha256 by version. Raises NodeError if the table has no row for the artifact.
     """
     for row in table:
         if row["name"] == name and row["platform"] in ("any", platform):
             url = row["url"].replace("{version}", version)
             return {"name": name, "url": url, "sha256": row["sums"].get(version, "")}
     known = ", ".join(f"{row['name']} for {row['platform']}" for row in table) or "none"
-    raise NodeError(
-        f"looked for {name} for {platform} and there is none to download ({known}): install it on the image"
-    )
+    raise NodeError(f"looked for {name} for {platform} and found none to download ({known}): install it on the image")
 
 
 def downloads(
@@ -39,10 +37,10 @@ def downloads(
     checksums: t.Mapping[str, str] | None = None,
     names: t.Mapping[str, str] | None = None,
 ) -> dict[str, t.Any]:
-    """{"files": [{"name", "file", "url", "sha256"}], "problems": sentences, "source"} for these artifacts.
+    """Return {"files": [{"name", "file", "url", "sha256"}], "problems": sentences, "source"} for these artifacts.
 
-    checksums and names go by the publisher's file name: a site's own checksum, and the name in its mirror. An artifact
-    that nobody publishes has "file" in place of "url". The url of a file is of the web, of S3, or a controller's path.
+    checksums and names are keyed by the publisher's file name: a site's own checksum, and the name in its mirror. An
+    unpublished artifact has "file" instead of "url". The url of a file is a web or S3 address, or a controller's path.
     """
     chosen = source if source != "auto" else "mirror" if mirror else "local" if folder else "upstream"
     files, problems = [], []
@@ -52,17 +50,17 @@ def downloads(
         sha256 = str((checksums or {}).get(published, "") or artifact["sha256"])
         if not _SHA256.fullmatch(sha256):
             problems.append(
-                f"no checksum of {published} is known, so it is not installed: run make lock-artifacts on a connected "
-                "machine, or give the one you checked in enroot_pyxis_checksums"
+                f"the checksum of {published} is unknown, so it is not installed: run make lock-artifacts on a "
+                "connected machine, or set the checksum you verified in enroot_pyxis_checksums"
             )
         if chosen == "upstream" and not artifact.get("url"):
             problems.append(
-                f"nobody publishes {file}: give enroot_pyxis_mirror_url or enroot_pyxis_local_files where it lies"
+                f"{file} is not published for download: set enroot_pyxis_mirror_url or enroot_pyxis_local_files"
             )
         place = mirror.rstrip("/")
         url = artifact.get("url", "") if chosen == "upstream" else ""
         if chosen == "mirror":
-            # S3's own client takes the name as it is; in an address a plus sign would be read as a space.
+            # S3's own client uses the name unchanged; in a web address a plus sign means a space.
             url = f"{place}/{file}" if place.startswith("s3://") else f"{place}/{quote(file)}"
         elif chosen == "local":
             url = posixpath.join(folder, file)
@@ -78,9 +76,9 @@ def _missing_place(chosen: str, mirror: str, folder: str, files: t.Sequence[str]
     if chosen == "preinstalled":
         return [f"the node lacks what {wanted} would bring and enroot_pyxis_source is preinstalled: use another image"]
     if chosen == "mirror" and not (urlsplit(mirror).scheme in ("http", "https", "s3") and urlsplit(mirror).netloc):
-        return [
-            f"enroot_pyxis_mirror_url is {mirror!r}: give the http, https or s3 address of the folder with {wanted}"
-        ]
+        return [f"enroot_pyxis_mirror_url is {mirror!r}: set the http, https or s3 address of the folder with {wanted}"]
     if chosen == "local" and not folder:
-        return [f"enroot_pyxis_source is local and enroot_pyxis_local_files is empty: give the folder with {wanted}"]
+        return [
+            f"enroot_pyxis_source is local and enroot_pyxis_local_files is empty: set it to the folder with {wanted}"
+        ]
     return []

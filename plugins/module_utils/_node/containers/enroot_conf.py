@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""enroot.conf as Enroot reads it, and the one that is wanted.
+"""enroot.conf as Enroot reads it, and the settings that the role wants.
 
-The first value that Enroot meets wins: the environment, then enroot.conf, then enroot.conf.d/*.conf in the order of
+The first value that Enroot reads wins: the environment, then enroot.conf, then enroot.conf.d/*.conf in the order of
 their names (config::export in enroot.in of NVIDIA/enroot). So a drop-in cannot change what enroot.conf sets.
 Values are evaluated by bash.
 """
@@ -25,12 +25,12 @@ DROPIN_PATH = "/etc/enroot/enroot.conf.d/00-mlcluster.conf"
 OWN_COMMENT = "# Written by the role mlcluster.aws.enroot_pyxis; changes are lost."
 
 RUNTIME_DIRECTORY = "/run/enroot"
-# Leads to the directory for images on the disks that the last boot found; see enroot_local.
+# Link to the directory for images on the disks that the last boot found; see local_directories.
 LOCAL_LINK = "/run/mlcluster/enroot"
 _LOCAL = f"$(readlink -f {LOCAL_LINK})/user-$(id -u)"
 
-# Images are unpacked as fast as local disks write when nothing is compressed; /dev has to be seen for EFA. The
-# directory of a user is the first level below one that everybody may write to, or the second user could not make one.
+# Without compression, images are unpacked as fast as local disks write. EFA needs /dev. The directory of a user is the
+# first level below a directory that everybody may write to; otherwise the second user could not create one.
 DEFAULTS: dict[str, str] = {
     "ENROOT_RUNTIME_PATH": f"{RUNTIME_DIRECTORY}/user-$(id -u)",
     "ENROOT_DATA_PATH": f"{_LOCAL}/data",
@@ -51,14 +51,14 @@ _SPLIT = re.compile(r"[ \t]*([^ \t=]+)[ \t]*=?[ \t]*(.*)")
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A value and the file that gives it."""
+    """A value and the file that sets it."""
 
     value: str
     source: str
 
 
 def parse(text: str) -> dict[str, str]:
-    """The settings of one file; within a file, too, the first value of a key wins. Other lines are passed over."""
+    """Return the settings of one file; the first value of a key wins. Other lines are skipped."""
     settings: dict[str, str] = {}
     for line in text.splitlines():
         found = _SPLIT.match(line)
@@ -68,7 +68,7 @@ def parse(text: str) -> dict[str, str]:
 
 
 def effective(host: Host) -> dict[str, Setting]:
-    """The settings that hold on the node, each with the file it comes from."""
+    """Return the effective settings of the node, each with its file."""
     settings: dict[str, Setting] = {}
     names = [name for name in host.listdir(CONF_PATH + ".d") if name.endswith(".conf") and not name.startswith(".")]
     for path in [CONF_PATH, *(posixpath.join(CONF_PATH + ".d", name) for name in names)]:
@@ -78,9 +78,9 @@ def effective(host: Host) -> dict[str, Setting]:
 
 
 def wanted_settings(extra: t.Mapping[str, t.Any], credentials: bool = False) -> dict[str, str]:
-    """The defaults with a site's own settings over them; a value of null leaves a default out.
+    """Return the defaults updated with a site's settings; null removes a default.
 
-    With credentials of the site, users without a configuration of their own have the site's.
+    If the site has credentials, users without their own configuration use the site's.
     """
     merged: dict[str, t.Any] = {**DEFAULTS, **extra}
     if credentials and "ENROOT_CONFIG_PATH" not in extra:
@@ -89,7 +89,7 @@ def wanted_settings(extra: t.Mapping[str, t.Any], credentials: bool = False) -> 
 
 
 def setting_problems(extra: t.Mapping[str, t.Any]) -> list[str]:
-    """Every reason why Enroot would not read a site's own settings as they are meant."""
+    """Return one sentence for each setting that Enroot would not read as intended."""
     problems = []
     for key, value in sorted(extra.items()):
         if not _KEY.fullmatch(key):
@@ -104,26 +104,26 @@ def setting_problems(extra: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def conf_text(settings: t.Mapping[str, str]) -> str:
-    """The file that sets these."""
+    """Return the content of a file that sets these."""
     width = max(map(len, settings), default=0)
     return "\n".join([OWN_COMMENT, *(f"{key:{width}} {value}" for key, value in settings.items())]) + "\n"
 
 
 def shadowed(host: Host, settings: t.Mapping[str, str], own: str) -> list[str]:
-    """What a file cannot set, since one that Enroot reads before it gives another value; a sentence each."""
+    """Return one sentence for each setting that file own cannot change, since an earlier file sets another value."""
     sentences = []
     for key, value in settings.items():
         now = effective(host).get(key)
         if now and now.source != own and now.value != value and (now.source == CONF_PATH or now.source < own):
             sentences.append(
                 f"{now.source} sets {key} to {now.value} and the first value wins, so {own} cannot set it to {value}: "
-                "set enroot_pyxis_conf_owner: role to replace enroot.conf (a copy is kept), or take the line out"
+                "set enroot_pyxis_conf_owner: role to replace enroot.conf (a copy is kept), or remove the line"
             )
     return sentences
 
 
 def base_of(value: str) -> str | None:
-    """The directory that a value begins with, up to the first part that bash has to evaluate; None without one."""
+    """Return the leading directory of a value, up to the first part that bash evaluates; None if there is none."""
     literal = re.split(r"[$`]", value, maxsplit=1)[0]
     if not literal.startswith("/"):
         return None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files that the role keeps on a node, each with its whole text."""
+"""The files that the role writes on a node, each with its content."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOOKS = "/etc/enroot/hooks.d"
 SHIPPED_HOOKS = "/usr/share/enroot/hooks.d"
 RUNTIME_PATH = "/usr/local/lib/mlcluster/mlcluster.pyz"
 COMMAND_PATH = "/usr/local/bin/mlcluster"
-# What the role writes, or looks at before it does.
+# Files that the role writes, or checks before it writes.
 PATHS = (
     enroot_conf.CONF_PATH,
     enroot_conf.DROPIN_PATH,
@@ -47,7 +47,7 @@ _HEADER = "# Written by the role mlcluster.aws.enroot_pyxis; changes are lost.\n
 
 
 def wanted_files(facts: t.Mapping[str, t.Any], config: EnrootConfig) -> list[dict[str, t.Any]]:
-    """[{"path", "text", "part"}]; the text is None for a file of the role that is not wanted any more."""
+    """Return [{"path", "text", "part"}]; the text is None for a file of the role that is no longer wanted."""
     settings = enroot_conf.wanted_settings(config.conf, bool(config.credentials))
     own_conf = config.conf_owner == "role"
     slurm = facts["slurm"]
@@ -69,20 +69,20 @@ def wanted_files(facts: t.Mapping[str, t.Any], config: EnrootConfig) -> list[dic
 
 
 def run_directories(config: EnrootConfig) -> list[str]:
-    """The directories in /run, which is empty after a boot."""
+    """Return the directories in /run, which is empty after a boot."""
     own = [config.runtime_path] if config.runtime_path.startswith("/run/") else []
     return [enroot_conf.RUNTIME_DIRECTORY, *own]
 
 
 def tmpfiles_text(config: EnrootConfig) -> str:
-    """Enroot makes a directory for each user below the first; Pyxis, as root, what it needs below the second."""
+    """Return the tmpfiles.d file: users create directories below Enroot's; only root, as Pyxis, below the other."""
     modes = dict.fromkeys(run_directories(config), "0755")
     modes[enroot_conf.RUNTIME_DIRECTORY] = "1777"
     return _HEADER + "".join(f"d {path} {mode} root root -\n" for path, mode in modes.items())
 
 
 def unit_text() -> str:
-    """The boot unit: after every service that brings local disks up, before those that run jobs."""
+    """Return the boot unit: it runs after services that mount local disks and before services that run jobs."""
     return _HEADER + (
         "[Unit]\n"
         "Description=Directory for container images on the local disks\n"
@@ -102,19 +102,19 @@ def unit_text() -> str:
 
 
 def unit_enabled(host: EnrootHost) -> bool:
-    """Whether systemd starts the boot unit by itself."""
+    """Return whether systemd starts the boot unit at boot."""
     return UNIT in host.listdir(WANTS)
 
 
 def slurmd_text(bin_dir: str) -> str:
-    """Enroot's hooks call scontrol; without this slurmd's jobs do not find it."""
+    """Return the drop-in that sets slurmd's PATH: Enroot's hooks call scontrol and would not find it."""
     return _HEADER + (
         f"[Service]\nEnvironment=PATH={bin_dir}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
     )
 
 
 def sysctl_text(now: str | None, kernel: t.Mapping[str, int | None], config: EnrootConfig) -> str | None:
-    """The limits to raise, or None. What the file (now) already raises is kept, or the next boot would lower it."""
+    """Return the limits to raise, or None. Limits that the file (now) raises are kept, or the next boot lowers them."""
     kept = now or ""
     lines = []
     most = kernel["max_user_namespaces"]
@@ -126,7 +126,7 @@ def sysctl_text(now: str | None, kernel: t.Mapping[str, int | None], config: Enr
 
 
 def apparmor_text() -> str:
-    """Ubuntu 24.04 lets only programs with a profile make user namespaces; the rest of this one allows everything."""
+    """Return a profile that only permits user namespaces: Ubuntu 24.04 denies them to programs without a profile."""
     return _HEADER + (
         "abi <abi/4.0>,\n"
         "include <tunables/global>\n"

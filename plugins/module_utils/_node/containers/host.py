@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the containers part asks of the machine besides what every part does."""
+"""Access to the machine for containers, in addition to ``system.host``."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import typing as t
 
 from ..system.host import Host, NodeError, make_directories
 
-# A SPANK plugin has a few hundred KiB; what is larger is something else and is not read into memory.
+# A SPANK plugin has a few hundred KiB; a larger file is not a plugin and is not read into memory.
 PLUGIN_LIMIT = 64 << 20
 
 
 class EnrootHost(Host):
-    """The machine this process runs on, as the containers part sees it."""
+    """The machine this process runs on."""
 
     def read_bytes(self, path: str, limit: int = PLUGIN_LIMIT) -> bytes | None:
-        """The content of a plain file of at most limit bytes, or None where it cannot be read or is larger."""
+        """Return the content of a plain file of at most limit bytes; None if it is unreadable or larger."""
         if not os.path.isfile(path):
             return None
         try:
@@ -34,20 +34,20 @@ class EnrootHost(Host):
         return data if len(data) <= limit else None
 
     def machine(self) -> str:
-        """The architecture as uname names it: x86_64, aarch64."""
+        """Return the architecture from uname: x86_64, aarch64."""
         return os.uname().machine
 
     def read_exact(self, path: str) -> str | None:
-        """The text of a file so that write_text makes the same bytes of it, whatever they are; None as read_bytes."""
+        """Return the text of a file that write_text turns into the same bytes; None as in read_bytes."""
         data = self.read_bytes(path)
         return None if data is None else data.decode("utf-8", "surrogateescape")
 
     def is_dir(self, path: str) -> bool:
-        """Whether the path leads to a directory."""
+        """Return whether the path is a directory or a link to one."""
         return os.path.isdir(path)
 
     def free_bytes(self, path: str) -> int | None:
-        """The bytes that an ordinary user can still write on the filesystem of the path, or None."""
+        """Return the free bytes for ordinary users on the filesystem of the path, or None."""
         try:
             info = os.statvfs(path)
         except OSError:
@@ -55,14 +55,14 @@ class EnrootHost(Host):
         return info.f_frsize * info.f_bavail
 
     def link_target(self, path: str) -> str | None:
-        """Where a symbolic link leads, as written; None for anything else."""
+        """Return the target of a symbolic link as written; None for anything else."""
         try:
             return os.readlink(path)
         except OSError:
             return None
 
     def make_link(self, target: str, path: str) -> None:
-        """Let path be a symbolic link to target; the change is one step, a directory of that name is refused."""
+        """Make path a symbolic link to target, atomically. Raises NodeError if path is a directory."""
         directory = os.path.dirname(path)
         make_directories(directory)
         if os.path.isdir(path) and not os.path.islink(path):
@@ -72,7 +72,7 @@ class EnrootHost(Host):
             os.replace(os.path.join(inner, "link"), path)
 
     def is_trusted(self, path: str) -> bool:
-        """Whether a path is of root or this user, and a link, or a plain file that nobody else may write to.
+        """Return whether a path is owned by root or this user, and is a link or a file that no other user may write to.
 
         A link is not followed.
         """
@@ -84,12 +84,12 @@ class EnrootHost(Host):
         return info.st_uid in (0, os.geteuid()) and (plain or stat.S_ISLNK(info.st_mode))
 
     def is_open_to_all(self, directory: str) -> bool:
-        """Whether everybody may replace what others have put into a directory."""
+        """Return whether any user may replace the files of others in a directory."""
         mode = os.stat(directory).st_mode
         return bool(mode & stat.S_IWOTH and not mode & stat.S_ISVTX)
 
     def may_replace(self, path: str) -> bool:
-        """Whether this user may put something in the place of what has that name, if the directory is sticky."""
+        """Return whether this user may replace the path, also in a sticky directory."""
         above = os.stat(os.path.dirname(path))
         if os.geteuid() in (0, above.st_uid) or not above.st_mode & stat.S_ISVTX:
             return True
@@ -99,7 +99,7 @@ class EnrootHost(Host):
             return True
 
     def size_and_time(self, path: str) -> tuple[int, float] | None:
-        """The size in bytes and the time of the last change of a file, or None."""
+        """Return the size in bytes and the modification time of a file, or None."""
         try:
             info = os.stat(path)
         except OSError:
@@ -108,7 +108,7 @@ class EnrootHost(Host):
 
     @contextlib.contextmanager
     def private_directory(self, parent: str, prefix: str) -> t.Iterator[str]:
-        """A directory that only this process uses, gone afterwards with all that is in it."""
+        """Create a directory for this process alone and remove it afterwards with its content."""
         path = tempfile.mkdtemp(dir=parent, prefix=prefix)
         try:
             yield path
@@ -116,7 +116,7 @@ class EnrootHost(Host):
             shutil.rmtree(path, ignore_errors=True)
 
     def remove_own_tree(self, path: str) -> None:
-        """Remove a directory of this user with all that is in it; anything else of that name stays."""
+        """Remove a directory of this user with its content; anything else at the path is kept."""
         info = os.lstat(path)
         if stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid():
             shutil.rmtree(path, ignore_errors=True)
@@ -126,7 +126,7 @@ class EnrootHost(Host):
         shutil.copyfile(source, target)
 
     def settle(self, path: str, mode: int) -> None:
-        """Set the mode of a file and wait until it is on the disk."""
+        """Set the mode of a file and sync it to disk."""
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fchmod(handle, mode)
@@ -135,7 +135,7 @@ class EnrootHost(Host):
             os.close(handle)
 
     def read_piece(self, path: str, offset: int, count: int) -> bytes:
-        """Up to count bytes of a plain file from an offset; fewer where it ends, none where it cannot be read."""
+        """Return up to count bytes of a plain file from an offset; fewer at its end, none if it is unreadable."""
         if not os.path.isfile(path):
             return b""
         try:
@@ -146,7 +146,7 @@ class EnrootHost(Host):
             return b""
 
     def capabilities(self, path: str) -> bytes | None:
-        """The file capabilities as the kernel keeps them (security.capability), or None where there are none."""
+        """Return the file capabilities as the kernel stores them (security.capability), or None."""
         try:
             return os.getxattr(path, "security.capability")
         except OSError:

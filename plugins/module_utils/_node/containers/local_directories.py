@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where a node keeps container images while it uses them, and the directories for them at every boot.
+"""The directory for container images in use on a node, and its creation at every boot.
 
-Unpacked images are tens of gigabytes, so they belong on the local NVMe disks. Those may be missing, or late, or blank
-after a stop and start; a link in /run says what this boot found, and enroot.conf goes by the link.
+Unpacked images are tens of gigabytes, so they belong on local NVMe disks. These may be missing, late, or blank after a
+stop and start: a link in /run leads to the directory that this boot found, and enroot.conf uses the link.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KNOWN_MOUNTS = ("/opt/dlami/nvme", "/scratch", "/local_scratch")
 
 @dataclasses.dataclass(frozen=True)
 class LocalConfig:
-    """What is wanted: local_dir "" looks for the volume, fallback "" allows none; subdirectory is made below it."""
+    """Options: local_dir "" searches for the volume, fallback "" allows none; subdirectory is created below it."""
 
     local_dir: str = ""
     subdirectory: str = "containers"
@@ -35,7 +35,7 @@ class LocalConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """The directory for images. kind: volume, given, known or fallback; warning says why it is only a fallback."""
+    """The directory for images. kind: volume, given, known or fallback; warning: why it is only a fallback."""
 
     path: str
     kind: str
@@ -44,22 +44,22 @@ class Place:
 
 
 def config_problems(config: LocalConfig) -> list[str]:
-    """Every reason why the settings cannot work on any node."""
+    """Return one sentence for each option error; such options work on no node."""
     problems = []
     for name in ("local_dir", "fallback"):
         path = getattr(config, name)
         if path and (not path.startswith("/") or ".." in path.split("/") or posixpath.normpath(path) == "/"):
-            problems.append(f"{name} is {path!r}: give an absolute path below / without '..'")
+            problems.append(f"{name} is {path!r}: use an absolute path below / without '..'")
         if path and any(sign in path for sign in " \t\n$`'\"\\"):
             problems.append(f"{name} is {path!r}: spaces, quotes, '$' and backslashes would be evaluated by Enroot")
     word = config.subdirectory
     if not word or "/" in word or word.startswith(".") or not all(s.isalnum() or s in "._-" for s in word):
-        problems.append(f"subdirectory is {word!r}: give one name of letters, digits, '.', '_' and '-'")
+        problems.append(f"subdirectory is {word!r}: use one name of letters, digits, '.', '_' and '-'")
     return problems
 
 
 def choose(host: EnrootHost, config: LocalConfig) -> Place:
-    """The place for images on this node now. Raises NodeError when the only one there is will not do."""
+    """Return the directory for images on this node now. Raises NodeError if none is suitable."""
     table = read_mounts(host)
     if config.local_dir:
         place = _place(table, posixpath.join(config.local_dir, config.subdirectory), "given")
@@ -85,7 +85,7 @@ def choose(host: EnrootHost, config: LocalConfig) -> Place:
 
 
 def prepare(host: EnrootHost, config: LocalConfig) -> Place:
-    """Make the directory that everybody may add to and let the link lead to it."""
+    """Create the directory, open to all users, and the link to it."""
     place = choose(host, config)
     parent = posixpath.dirname(place.path)
     try:
@@ -99,7 +99,7 @@ def prepare(host: EnrootHost, config: LocalConfig) -> Place:
 
 
 def is_prepared(host: EnrootHost, place: Place) -> bool:
-    """Whether the directory and the link are as prepare makes them."""
+    """Return whether the directory and the link are as prepare creates them."""
     info = host.stat(place.path)
     right = info is not None and info["is_dir"] and info["mode"] == "1777" and info["uid"] == 0
     return right and host.link_target(LOCAL_LINK) == place.path
@@ -114,5 +114,5 @@ def _refuse_shared(place: Place, name: str) -> None:
     if place.fstype in SHARED_FILESYSTEMS:
         raise NodeError(
             f"{name} puts container images on {place.path}, which is {SHARED_FILESYSTEMS[place.fstype]}: Enroot cannot "
-            "unpack there, and two nodes would make the same container in it; give a directory on a local disk"
+            "unpack there, and two nodes would create the same container in it; use a directory on a local disk"
         )

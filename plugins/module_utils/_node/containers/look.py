@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One look at everything about containers on a node."""
+"""Read-only facts about containers on a node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .config import EnrootConfig
 from .host import EnrootHost
 from .plugstack import read_stack
 
-# What has been proved: the plugin's checksum and the Slurm it was proved with. Written by the role after a smoke test.
+# Proof of a smoke test that passed, written by the role: the plugin's checksum and the Slurm version.
 PROOF_PATH = "/var/lib/mlcluster/enroot_pyxis.json"
 PROOF_SCHEMA = "mlcluster.enroot_proof/1"
 
@@ -33,7 +33,7 @@ CAPS_PROGRAM = "/usr/bin/enroot-aufs2ovlfs"
 
 
 def survey(host: EnrootHost, config: EnrootConfig) -> dict[str, t.Any]:
-    """Everything the plan and the verdicts are made of; reads only. {"slurm": None} on a node without Slurm."""
+    """Return the facts for the plan and the verdicts; reads only. {"slurm": None} on a node without Slurm."""
     slurm = enroot_slurm.look(host, config.slurm_prefix, config.slurm_conf_dir)
     if slurm is None:
         return {"slurm": None}
@@ -48,7 +48,7 @@ def survey(host: EnrootHost, config: EnrootConfig) -> dict[str, t.Any]:
         "slurm": slurm,
         "stack": stack,
         "plugins": found,
-        # None where there is no such file.
+        # None if the file is missing.
         "plugin_sums": {plugin["path"]: host.sha256(plugin["path"]) for plugin in found},
         "enroot": enroot_look(host),
         "place": place,
@@ -63,7 +63,7 @@ def survey(host: EnrootHost, config: EnrootConfig) -> dict[str, t.Any]:
 
 
 def written_look(host: EnrootHost, config: EnrootConfig) -> dict[str, t.Any]:
-    """What there is of the files and directories that the role keeps.
+    """Return facts about the files and directories that the role manages.
 
     {"sums" (sha256) and "states" by path, "sysctl_text", "shipped_apparmor", "hooks" (there or not, by path),
     "run_directories" (in the same way), "unit_enabled", "shadowed": sentences}
@@ -84,8 +84,8 @@ def written_look(host: EnrootHost, config: EnrootConfig) -> dict[str, t.Any]:
     }
 
 
-def _told_version(host: EnrootHost, program: str | None, argument: str) -> str | None:
-    """The version that a program tells of itself, None where it is missing or tells none."""
+def _reported_version(host: EnrootHost, program: str | None, argument: str) -> str | None:
+    """Return the version that a program reports; None if the program is missing or reports none."""
     if not program:
         return None
     try:
@@ -96,20 +96,21 @@ def _told_version(host: EnrootHost, program: str | None, argument: str) -> str |
 
 
 def enroot_look(host: EnrootHost) -> dict[str, t.Any]:
-    """{"path", "version", "good", "caps"}: good says whether Pyxis can use it, caps whether it can import images."""
+    """Return {"path", "version", "good", "caps"}: good: Pyxis can use it; caps: it can import images."""
     path = host.which("enroot")
-    version = _told_version(host, path, "version")
+    version = _reported_version(host, path, "version")
     good = at_least(version_key(version), OLDEST_ENROOT)
     caps = host.capabilities(CAPS_PROGRAM) is not None
     return {"path": path, "version": version, "good": good, "caps": caps}
 
 
 def nvidia_look(host: EnrootHost) -> dict[str, t.Any]:
-    """{"driver", "tool", "version", "runtime"}: whether the driver is loaded, the program that Enroot's hook calls, and
-    whether Docker's runtime is there.
+    """Return {"driver", "tool", "version", "runtime"}.
+
+    driver: whether the driver is loaded; tool: the program that Enroot's hook calls; runtime: whether Docker has one.
     """
     tool = host.which("nvidia-container-cli")
-    version = _told_version(host, tool, "--version")
+    version = _reported_version(host, tool, "--version")
     runtime = host.which("nvidia-container-runtime")
     return {
         "driver": host.exists("/proc/driver/nvidia/version"),
@@ -120,7 +121,7 @@ def nvidia_look(host: EnrootHost) -> dict[str, t.Any]:
 
 
 def kernel_look(host: EnrootHost) -> dict[str, int | None]:
-    """The limits on user namespaces; None for those that this kernel does not have."""
+    """Return the limits on user namespaces; None for a limit that this kernel does not have."""
     names = {
         "max_user_namespaces": "/proc/sys/user/max_user_namespaces",
         "unprivileged_userns_clone": "/proc/sys/kernel/unprivileged_userns_clone",
@@ -131,7 +132,7 @@ def kernel_look(host: EnrootHost) -> dict[str, int | None]:
 
 
 def proved(facts: t.Mapping[str, t.Any], plugin: str) -> bool:
-    """Whether a smoke test has passed with this very plugin and this very Slurm."""
+    """Return whether a smoke test has passed with exactly this plugin and this Slurm."""
     proof, known = facts["proof"], facts["plugin_sums"].get(plugin)
     if not isinstance(proof, dict) or proof.get("schema") != PROOF_SCHEMA or known is None:
         return False
@@ -139,7 +140,7 @@ def proved(facts: t.Mapping[str, t.Any], plugin: str) -> bool:
 
 
 def proof_text(facts: t.Mapping[str, t.Any], plugin: str) -> str:
-    """What PROOF_PATH has to hold once a smoke test has passed."""
+    """Return the content of PROOF_PATH after a passed smoke test."""
     proof = {
         "schema": PROOF_SCHEMA,
         "plugin": plugin,

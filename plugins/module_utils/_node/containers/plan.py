@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role enroot_pyxis has to do on a node: the facts of ``role.look`` and its options give the plan. Pure.
+"""The plan of the role enroot_pyxis on a node, from the facts of ``role.look`` and its options. Pure.
 
 Steps, in their order: runtime, plugin (files, path, made, source, version, and of Slurm slurm_version, include_dir,
 prefix, conf_dir), validated (path, text, mode, validate), links (links), plugstack (options of the module
@@ -30,17 +30,17 @@ from .slurm import own_plugin
 
 ROLE = "enroot_pyxis"
 NO_SLURM = "there is no Slurm on this node, so nothing would start a container"
-# Where a node has an older Enroot than it needs, the publisher's packages are of these platforms.
+# Platform names of the publisher's packages of Enroot.
 _DEBIAN_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _PACKAGES = {"enroot": "enroot", "enroot-caps": "enroot+caps"}
-# Docker's package by distribution; of others of that family it is Docker's own.
+# Docker's package by distribution; other distributions of the family use Docker's own.
 _DOCKER_PACKAGES = {"Amazon": "docker"}
 
 Facts = t.Mapping[str, t.Any]
 
 
 def make_plan(facts: Facts, config: RoleConfig) -> Plan:
-    """The plan for a node; one without Slurm is left alone, and an unknown fact is no reason to act."""
+    """Return the plan for a node. A node without Slurm is skipped; an unknown fact is not a reason to act."""
     if facts["slurm"] is None:
         return not_concerned(ROLE, NO_SLURM)
     found = refusals(facts, config.enroot, config.build_version)
@@ -55,7 +55,7 @@ def make_plan(facts: Facts, config: RoleConfig) -> Plan:
     if found:
         return refused(ROLE, found, _warnings(facts))
     due, validated = _files_due(facts, config.enroot)
-    # A look that is asked to try containers whatever was proved before belongs to a verification, which writes nothing.
+    # A look that always starts containers is part of a verification, which writes nothing.
     proof = _proof(facts, config.enroot) if config.probe != "always" else None
     parts = {entry.name for entry in due}
     steps = _runtime(facts, config)
@@ -64,7 +64,7 @@ def make_plan(facts: Facts, config: RoleConfig) -> Plan:
     steps += _links(facts, config)
     steps += _plugstack_step(facts, config)
     steps += _effects(facts, config, parts | {"docker_daemon"} if validated else parts)
-    notes = [*_warnings(facts), *_unjudged(facts, config), *_left_alone(facts, parts, bool(validated))]
+    notes = [*_warnings(facts), *_unverified_version(facts, config), *_restart_notes(facts, parts, bool(validated))]
     notes += [entry.line() for entry in facts["trial"]] if proof else []
     changed = {"plugin", "plugstack", "slurmd"} & ({step.name for step in steps} | parts)
     if changed and facts["slurm"]["slurmd_unit"]:
@@ -91,16 +91,16 @@ _UNIT_FILES = (files.UNIT_PATH, files.SLURMD_PATH, enroot_docker.DROPIN_PATH)
 
 
 def refusals(facts: Facts, config: EnrootConfig, build: str = "") -> list[str]:
-    """Why nothing may be done on a node with Slurm, a sentence each.
+    """Return one sentence for each reason why nothing may be done on a node with Slurm.
 
-    build is the version of Pyxis to build where none fits, "" for none.
+    build is the version of Pyxis to build if none fits, "" for none.
     """
     slurm = facts["slurm"]
     if slurm is None:
         return []
     if slurm["version"] is None:
         return [
-            f"asked {slurm['bin_dir']}/scontrol for its version and got none: see that Slurm works on this node first"
+            f"asked {slurm['bin_dir']}/scontrol for its version and got none: check that Slurm works on this node first"
         ]
     found = [facts["place_refusal"]] if facts["place_refusal"] else []
     plugin = chosen_plugin(facts, config, build)
@@ -116,28 +116,28 @@ def refusals(facts: Facts, config: EnrootConfig, build: str = "") -> list[str]:
 
 
 def has_started(facts: Facts) -> bool:
-    """Whether a container of each user has started in this look, and none was seen to lack anything."""
+    """Return whether a container of each user started in this look and no check of it failed."""
     trial: t.Sequence[Result] = facts["trial"]
     started = [entry.status for entry in trial if entry.id == "pyxis.container"]
     return set(started) == {PASS} and FAIL not in [entry.status for entry in trial]
 
 
 def manages_plugstack(config: EnrootConfig, slurm: t.Mapping[str, t.Any]) -> bool:
-    """Whether this node writes plugstack.conf: the one with Slurm's files on its own disk, unless it is told."""
+    """Return whether this node writes plugstack.conf; by default the node with Slurm's files on its own disk does."""
     if config.manage_plugstack == "auto":
         return bool(slurm["has_conf"] and not slurm["conf_shared"])
     return config.manage_plugstack == "always"
 
 
 def chosen_plugin(facts: Facts, config: EnrootConfig, build: str) -> dict[str, t.Any] | None:
-    """The plugin that is used: any that fits, or on a node that cannot change the list, the one that is listed.
+    """Return the plugin to use: any that fits, or the listed one on a node that cannot change the list.
 
-    With ``due`` where it has to be put in place first; None where none fits and none is built.
+    ``due`` is true if it must be installed first. None if no plugin fits and none is built.
     """
     version = facts["slurm"]["version"]
     own = own_plugin(version)
     fitting = [plugin for plugin in facts["plugins"] if plugin["fits"]]
-    if _bound(facts, config) and not any(plugin["fits"] for plugin in _listed(facts)):
+    if _must_use_listed(facts, config) and not any(plugin["fits"] for plugin in _listed(facts)):
         fitting = [plugin for plugin in fitting if plugin["path"] == own]
     if fitting:
         return {**fitting[0], "due": False}
@@ -150,8 +150,8 @@ def _listed(facts: Facts) -> list[dict[str, t.Any]]:
     return [plugin for plugin in facts["plugins"] if plugin["listed"]]
 
 
-def _bound(facts: Facts, config: EnrootConfig) -> bool:
-    """Whether this node has to take what another has listed."""
+def _must_use_listed(facts: Facts, config: EnrootConfig) -> bool:
+    """Return whether this node must use the plugin that another node has listed."""
     return bool(_listed(facts)) and not manages_plugstack(config, facts["slurm"])
 
 
@@ -161,7 +161,7 @@ def _warnings(facts: Facts) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class _Software:
-    """Packages of Enroot, the step that makes the plugin, and what nobody vouches for."""
+    """Packages of Enroot, the step that installs the plugin, and problems such as unknown checksums."""
 
     packages: tuple[Package, ...] = ()
     plugin: Step | None = None
@@ -169,11 +169,11 @@ class _Software:
 
 
 def _software(facts: Facts, config: RoleConfig) -> _Software:
-    """Enroot and the plugin, as far as they are missing: what to fetch, and from where."""
+    """Return what to fetch for Enroot and the plugin, as far as they are missing, and from where."""
     enroot = facts["enroot"]
     if enroot["path"] and enroot["version"] is None:
         raise NodeError(
-            f"asked {enroot['path']} for its version and got none, so it is neither kept nor replaced: see that "
+            f"asked {enroot['path']} for its version and got none, so it is neither kept nor replaced: check that "
             "'enroot version' works, or remove it"
         )
     wanted, platform = _wanted_enroot(facts, config), _platform(facts)
@@ -215,14 +215,14 @@ def _plugin_step(facts: Facts, config: RoleConfig, plugin: Facts, file: t.Mappin
 
 
 def _header_problems(facts: Facts) -> list[str]:
-    """Why a plugin cannot be built here: for another Slurm than the one that runs it would stop every job."""
+    """Return why a plugin cannot be built here: a plugin for another Slurm would stop every job."""
     slurm = facts["slurm"]
     if slurm["header_version"] == slurm["version"]:
         return []
     found = f"is of {slurm['header_version']}" if slurm["header_version"] else "is missing"
     return [
         (
-            f"Pyxis has to be built for Slurm {slurm['version']} and {slurm['include_dir']}/slurm/slurm_version.h "
+            f"Pyxis must be built for Slurm {slurm['version']} and {slurm['include_dir']}/slurm/slurm_version.h "
             f"{found}: install the headers of that Slurm (libslurm-dev, slurm-devel)"
         )
     ]
@@ -236,7 +236,7 @@ def _wanted_enroot(facts: Facts, config: RoleConfig) -> list[str]:
 
 
 def _enroot_version(facts: Facts, config: RoleConfig, wanted: t.Sequence[str]) -> str:
-    """The capabilities come with a package of the very version that they are for."""
+    """Return the version of Enroot's packages: the package of capabilities must match the installed Enroot."""
     if "enroot" in wanted:
         return config.enroot_version
     return facts["enroot"]["version"] or config.enroot_version
@@ -250,7 +250,7 @@ def _platform(facts: Facts) -> str:
 
 
 def _prebuilt(facts: Facts, config: RoleConfig) -> dict[str, t.Any] | None:
-    """The first plugin that was built beforehand for this release of Slurm and this architecture."""
+    """Return the first prebuilt plugin for this release of Slurm and this architecture."""
     release = slurm_release(facts["slurm"]["version"])
     for entry in config.prebuilt:
         if slurm_release(str(entry["slurm_version"])) == release and entry["architecture"] == facts["architecture"]:
@@ -259,14 +259,14 @@ def _prebuilt(facts: Facts, config: RoleConfig) -> dict[str, t.Any] | None:
 
 
 def docker_packages(facts: Facts, config: RoleConfig) -> list[Package]:
-    """Docker's packages, each with its version where one is pinned."""
+    """Return Docker's packages, each with its version if one is pinned."""
     own = "docker.io" if facts["system"]["os_family"] == "Debian" else "docker-ce"
     names = config.docker_packages or (_DOCKER_PACKAGES.get(facts["system"]["distribution"], own),)
     return [Package(name, version) for name, _equals, version in (entry.partition("=") for entry in names)]
 
 
 def toolkit_packages(config: RoleConfig) -> list[Package]:
-    """What gives containers their GPUs."""
+    """Return the packages of the NVIDIA container toolkit."""
     return [Package(name, config.enroot.toolkit_version) for name in config.toolkit_packages]
 
 
@@ -281,11 +281,11 @@ def _packages(facts: Facts, config: RoleConfig) -> list[Package]:
     return found
 
 
-def _unjudged(facts: Facts, config: RoleConfig) -> list[str]:
+def _unverified_version(facts: Facts, config: RoleConfig) -> list[str]:
     nvidia = facts["nvidia"]
     if not (nvidia["driver"] and nvidia["tool"] and config.enroot.toolkit_version) or nvidia["version"]:
         return []
-    return [f"{nvidia['tool']} does not say its version, so enroot_pyxis_toolkit_version is not compared with it"]
+    return [f"{nvidia['tool']} does not report its version, so enroot_pyxis_toolkit_version is not compared with it"]
 
 
 def _unknown(facts: Facts, packages: t.Sequence[Package]) -> list[str]:
@@ -294,32 +294,32 @@ def _unknown(facts: Facts, packages: t.Sequence[Package]) -> list[str]:
     names = ", ".join(entry.name for entry in packages)
     return [
         (
-            f"{names} has to be installed, and there is no apt or dnf here, or neither dpkg-query nor rpm gave an "
-            "answer: see that 'dpkg-query -W' or 'rpm -qa' ends, then run again"
+            f"{names} must be installed, and there is no apt or dnf here, or neither dpkg-query nor rpm answered: "
+            "check that 'dpkg-query -W' or 'rpm -qa' ends, then run again"
         )
     ]
 
 
 def _unknown_holds(facts: Facts, config: RoleConfig) -> list[str]:
-    """Why nobody knows whether what is there is held, where it has to be."""
+    """Return why it could not be determined whether installed packages are held, if they have to be."""
     there = [path for path in ((facts["docker"] or {}).get("path"), facts["nvidia"]["tool"]) if path]
     if not config.hold or not there or facts["package_manager"] is not None or facts["system"]["pkg_mgr"] is None:
         return []
     return [
         (
-            f"whether the packages of {' and '.join(there)} are held is not known, since neither dpkg-query nor rpm "
-            "gave an answer: see that it ends, then run again"
+            f"could not determine whether the packages of {' and '.join(there)} are held, since neither dpkg-query nor "
+            "rpm answered: check that it ends, then run again"
         )
     ]
 
 
 def _unhold(facts: Facts, packages: t.Sequence[Package]) -> tuple[str, ...]:
-    """A held package of another version is in the way of the one that is wanted now."""
+    """Return the packages to release: a held package of another version blocks the wanted one."""
     return tuple(entry.name for entry in packages if facts["held"].get(entry.name))
 
 
 def _holds(facts: Facts, config: RoleConfig, packages: t.Sequence[Package]) -> tuple[str, ...]:
-    """What is installed and not held, and what will be: Docker where it is wanted, and the toolkit."""
+    """Return the packages to hold, installed or to be installed: Docker if it is wanted, and the toolkit."""
     if not config.hold:
         return ()
     mine = docker_packages(facts, config) if facts["docker"] is not None else []
@@ -331,7 +331,7 @@ def _holds(facts: Facts, config: RoleConfig, packages: t.Sequence[Package]) -> t
 
 
 def _runtime(facts: Facts, config: RoleConfig) -> list[Step]:
-    """The node runtime with its command name; the tasks that roles share put both in place."""
+    """Return the steps for the node runtime and its command; tasks that roles share install both."""
     if config.runtime_sha256 and facts["sums"][files.RUNTIME_PATH] != config.runtime_sha256:
         return [Step("runtime", "runtime")]
     return [] if facts["sums"][files.COMMAND_PATH] else [Step("runtime", "command")]
@@ -344,7 +344,7 @@ def _daemon_text(facts: Facts, config: EnrootConfig) -> str:
 
 
 def _files_due(facts: Facts, config: EnrootConfig) -> tuple[list[File], list[dict[str, t.Any]]]:
-    """Files to write or remove, and those whose text a program has to judge first."""
+    """Return the files to write or remove, and those that a program must validate first."""
     wanted = files.wanted_files(facts, config)
     if facts["docker"] is not None:
         wanted += enroot_docker.files(facts["docker"], _daemon_text(facts, config), facts["place"])
@@ -352,10 +352,10 @@ def _files_due(facts: Facts, config: EnrootConfig) -> tuple[list[File], list[dic
     validated: list[dict[str, t.Any]] = []
     for entry in wanted:
         path, text = entry["path"], entry["text"]
-        # Of a limit that the kernel no longer shows nothing is known.
+        # A file with no text is removed.
         file = File(entry["part"], path, text or "", state="absent" if text is None else "present")
         found = file_due(file, facts["sums"][path], facts["states"][path], kept=path == enroot_conf.CONF_PATH)
-        # A text that is there already needs no judge, and nobody to read it again.
+        # An unchanged text needs no validation and no restart.
         if "validate" in entry and not any(one.name.endswith(OUTSIDE) for one in found):
             validated += [
                 {"path": path, "text": one.text, "mode": one.mode, "validate": entry["validate"]} for one in found
@@ -366,7 +366,7 @@ def _files_due(facts: Facts, config: EnrootConfig) -> tuple[list[File], list[dic
 
 
 def _proof(facts: Facts, config: EnrootConfig) -> File | None:
-    """The proof of a smoke test that has passed in this look."""
+    """Return the proof of a smoke test that passed in this look."""
     plugin = chosen_plugin(facts, config, "")
     if not has_started(facts) or plugin is None or proved(facts, plugin["path"]):
         return None
@@ -374,10 +374,10 @@ def _proof(facts: Facts, config: EnrootConfig) -> File | None:
 
 
 def _links(facts: Facts, config: RoleConfig) -> list[Step]:
-    """Hooks to enable, and where a node has to take what is listed and has nothing there, the way to its own plugin."""
+    """Return the links to create: hooks, and the listed plugin's path to this node's own plugin if it is missing."""
     links = []
     own, listed = own_plugin(facts["slurm"]["version"]), _listed(facts)
-    bound = _bound(facts, config.enroot) and not any(plugin["fits"] for plugin in listed)
+    bound = _must_use_listed(facts, config.enroot) and not any(plugin["fits"] for plugin in listed)
     if bound and listed[0]["path"] != own and not listed[0]["exists"]:
         links.append({"path": listed[0]["path"], "target": own})
     links += [
@@ -389,13 +389,13 @@ def _links(facts: Facts, config: RoleConfig) -> list[Step]:
 
 
 def plugstack_wanted(facts: Facts, config: EnrootConfig, build: str) -> dict[str, t.Any] | None:
-    """What the module pyxis_plugstack is called with; None where this node has nothing to write there."""
+    """Return the arguments of the module pyxis_plugstack; None if this node writes nothing there."""
     slurm, stack, word = facts["slurm"], facts["stack"], config.plugstack_mode
     if not manages_plugstack(config, slurm):
         return None
     plugin = chosen_plugin(facts, config, build)
     if plugin is None:
-        # Nothing that fits: a line that is there must not stop every job.
+        # No plugin fits: an existing line must not stop every job.
         if not any(entry.word == "required" for entry in stack.pyxis):
             return None
         path, word = stack.pyxis[0].plugin, "optional"
@@ -419,7 +419,7 @@ def _plugstack_step(facts: Facts, config: RoleConfig) -> list[Step]:
 
 
 def _effects(facts: Facts, config: RoleConfig, parts: t.Collection[str]) -> list[Step]:
-    """Commands that let files take effect."""
+    """Return the commands that apply changed files."""
     found = []
     missing = [path for path, there in facts["run_directories"].items() if not there]
     if "tmpfiles" in parts or missing:
@@ -430,19 +430,19 @@ def _effects(facts: Facts, config: RoleConfig, parts: t.Collection[str]) -> list
     if "apparmor" in parts and wanted[files.APPARMOR_PATH] is not None:
         found.append(command("apparmor", ["apparmor_parser", "--replace", files.APPARMOR_PATH]))
     if "docker_daemon" in parts and _docker_is_idle(facts):
-        # Without such a unit Docker is run in another way here.
+        # Tolerant, since Docker may run without this unit.
         found.append(command("docker_daemon", ["systemctl", "try-restart", "docker.service"], tolerant=True))
     return found
 
 
 def _docker_is_idle(facts: Facts) -> bool:
-    """A Docker that is installed now has no containers; one that does not say how many run is left alone."""
+    """Return whether Docker runs no containers; false if their number is unknown, true if Docker is not installed."""
     return not facts["docker"]["path"] or facts["docker"]["containers"] == 0
 
 
-def _left_alone(facts: Facts, parts: t.Collection[str], validated: bool) -> list[str]:
+def _restart_notes(facts: Facts, parts: t.Collection[str], validated: bool) -> list[str]:
     if not (validated or "docker_daemon" in parts) or _docker_is_idle(facts):
         return []
     count = facts["docker"]["containers"]
-    found = "it does not say how many containers run" if count is None else f"{count} containers run in it"
+    found = "it does not report how many containers run" if count is None else f"{count} containers run in it"
     return [f"Docker is not restarted, since {found}: restart it when they have ended"]

@@ -2,11 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Slurm's plugstack.conf as Slurm reads it: lines, includes, and what would stop every job of the cluster.
+"""Slurm's plugstack.conf as Slurm reads it: lines, includes, and errors that would stop every job of the cluster.
 
-A line is ``required PLUGIN OPTIONS``, ``optional PLUGIN OPTIONS`` or ``include PATTERN``. A file that a pattern finds
-and that a user cannot open, and a required plugin that does not start, stop every step of every user, also of those
-who want no container.
+A line is ``required PLUGIN OPTIONS``, ``optional PLUGIN OPTIONS`` or ``include PATTERN``. An included file that a user
+cannot open, or a required plugin that does not start, stops every step of every user, also steps without a container.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from .host import EnrootHost
 
 PLUGIN_NAME = "spank_pyxis.so"
 
-# Includes can include each other in a circle. What is included twice counts twice, as it does for Slurm.
+# Includes can form a cycle. A file that is included twice counts twice, as it does for Slurm.
 _DEPTH = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One plugin line: where it stands (number from 1), its word, the plugin's path and its options."""
+    """One plugin line: its file and number (from 1), its word, the plugin's path and its options."""
 
     file: str
     number: int
@@ -37,13 +36,13 @@ class Entry:
 
     @property
     def is_pyxis(self) -> bool:
-        """Whether the line is about Pyxis."""
+        """Whether the line lists Pyxis."""
         return posixpath.basename(self.plugin) == PLUGIN_NAME
 
 
 @dataclasses.dataclass(frozen=True)
 class Include:
-    """One include line and the files it finds, hidden ones left out as glob(3) does."""
+    """One include line and the files it matches, without hidden files, as in glob(3)."""
 
     file: str
     number: int
@@ -53,7 +52,7 @@ class Include:
 
 @dataclasses.dataclass
 class Stack:
-    """All that Slurm would read, in its order. problems are sentences; texts holds each file that was read, exactly."""
+    """All lines that Slurm reads, in its order. problems are sentences; texts has the exact content of each file."""
 
     path: str
     entries: list[Entry] = dataclasses.field(default_factory=list)
@@ -63,11 +62,11 @@ class Stack:
 
     @property
     def pyxis(self) -> list[Entry]:
-        """The lines about Pyxis."""
+        """The lines that list Pyxis."""
         return [entry for entry in self.entries if entry.is_pyxis]
 
     def as_dict(self) -> dict[str, t.Any]:
-        """The stack as plain JSON types, without the texts."""
+        """Return the stack as plain JSON types, without the texts."""
         return {
             "path": self.path,
             "files": sorted(self.texts),
@@ -78,17 +77,17 @@ class Stack:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines as Slurm counts them: only a line feed ends one, a carriage return is white space."""
+    """Return the lines as Slurm counts them: only a line feed ends a line, a carriage return is white space."""
     return text.split("\n")
 
 
 def shown(text: str) -> str:
-    """A text that was read exactly, for people: what is not UTF-8 is a replacement character."""
+    """Return a text from read_exact for display, with replacement characters for bytes that are not UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def words_of(line: str) -> list[str]:
-    """The words of a line without its comment; quotes hold a word together."""
+    """Return the words of a line without its comment; quotes keep a word together."""
     try:
         return shlex.split(line, comments=True)
     except ValueError:
@@ -96,19 +95,19 @@ def words_of(line: str) -> list[str]:
 
 
 def read_stack(host: EnrootHost, path: str) -> Stack:
-    """Read plugstack.conf and all that it includes. A missing file is an empty stack, as it is for Slurm.
+    """Return the stack of plugstack.conf and its includes. A missing file is an empty stack, as it is for Slurm.
 
-    Every path in the stack is the real one, so that two names of one directory are seen to be one.
+    Every path in the stack is resolved, so that two names of a directory count as one.
     """
     stack = Stack(host.realpath(path))
     if host.exists(path):
         _read(host, stack, stack.path, 0)
-        _judge(stack)
+        _find_problems(stack)
     return stack
 
 
 def readable_by_all(host: EnrootHost, path: str) -> bool:
-    """Whether an ordinary user can open the file: srun reads it as the user who calls it."""
+    """Return whether an ordinary user can open the file: srun reads it as the user who runs it."""
     place = host.realpath(path)
     info = host.stat(place)
     if info is None or not int(info["mode"], 8) & 0o004:
@@ -121,8 +120,8 @@ def readable_by_all(host: EnrootHost, path: str) -> bool:
     return True
 
 
-def found_by(host: EnrootHost, pattern: str) -> list[str]:
-    """The files that an include pattern finds; a star stands for a part of the last name only."""
+def matching_files(host: EnrootHost, pattern: str) -> list[str]:
+    """Return the files that an include pattern matches; wildcards work in the last component only."""
     directory, name = posixpath.split(pattern)
     if not any(sign in name for sign in "*?["):
         return [host.realpath(pattern)] if host.exists(pattern) else []
@@ -139,8 +138,8 @@ def _read(host: EnrootHost, stack: Stack, path: str, depth: int) -> None:
     text = host.read_exact(path)
     if text is None or not readable_by_all(host, path):
         stack.problems.append(
-            f"{path} cannot be opened by ordinary users, so every srun of theirs fails: remove it, or give it mode "
-            "0644 in directories of mode 0755"
+            f"{path} cannot be opened by ordinary users, so every srun of theirs fails: remove it, or set its mode "
+            "to 0644 in directories of mode 0755"
         )
     if text is None:
         return
@@ -153,27 +152,27 @@ def _read(host: EnrootHost, stack: Stack, path: str, depth: int) -> None:
         if kind == "include" and len(words) == 2:
             directory, name = posixpath.split(posixpath.join(posixpath.dirname(path), words[1]))
             pattern = posixpath.join(host.realpath(directory), name)
-            found = found_by(host, pattern)
+            found = matching_files(host, pattern)
             stack.includes.append(Include(path, number, pattern, tuple(found)))
             for other in found if depth < _DEPTH else ():
                 _read(host, stack, other, depth + 1)
         elif kind in ("required", "optional") and len(words) >= 2:
             stack.entries.append(Entry(path, number, kind, words[1], tuple(words[2:])))
         else:
-            said = shown(line.strip())
-            stack.problems.append(f"line {number} of {path} is neither required, optional nor include: {said}")
+            content = shown(line.strip())
+            stack.problems.append(f"line {number} of {path} is neither required, optional nor include: {content}")
 
 
-def _judge(stack: Stack) -> None:
+def _find_problems(stack: Stack) -> None:
     for item in stack.includes:
         if posixpath.basename(item.pattern) == "*":
             stack.problems.append(
                 f"line {item.number} of {item.file} includes {item.pattern}: a temporary file of an editor in that "
-                f"directory stops every job; write {item.pattern}.conf"
+                f"directory stops every job; use {item.pattern}.conf"
             )
     if len(stack.pyxis) > 1:
         places = ", ".join(f"{entry.file}:{entry.number}" for entry in stack.pyxis)
         stack.problems.append(
-            f"{PLUGIN_NAME} is listed {len(stack.pyxis)} times ({places}), so each job warns once an option: leave one "
+            f"{PLUGIN_NAME} is listed {len(stack.pyxis)} times ({places}), so each job warns once an option: keep one "
             "of the lines, or set enroot_pyxis_duplicates: remove"
         )

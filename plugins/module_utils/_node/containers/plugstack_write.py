@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Changes plugstack.conf so that it names Pyxis once, in the way that is wanted, and keeps all else that it says.
+"""Change plugstack.conf so that it lists Pyxis once, as wanted, and keep everything else in it.
 
-The files are shared by every node of a cluster and read at every step. So a change is decided from the whole stack,
-made under a lock, and each file is replaced in one step; who reads meanwhile sees the old text or the new one. What
-others wrote stays to the last byte, whatever ends its lines and in whatever encoding it is.
+The files are shared by every node of a cluster and read at every step. So a change is planned from the whole stack and
+made under a lock, and each file is replaced atomically: a reader sees the old text or the new one. Lines of others are
+kept byte for byte, with any line ending and in any encoding.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ LOCK_SECONDS = 60
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """The line that is wanted: its word, the plugin's path, the options (by name), and how it is included.
+    """The wanted line: its word, the plugin's path, the options (by name), and how it is included.
 
-    include is "glob" for ``plugstack.conf.d/*.conf``, or "file" for the one file by name: slurmd of a configless
-    cluster does not get what a pattern finds. duplicates is "report" or "remove".
+    include is "glob" for ``plugstack.conf.d/*.conf``, or "file" for the one file by name: in a configless cluster
+    slurmd does not get the files of a pattern. duplicates is "report" or "remove".
     """
 
     plugin: str
@@ -42,38 +42,38 @@ class Wanted:
 
     @property
     def line(self) -> str:
-        """The line as it stands in the file."""
+        """The line as it is written into the file."""
         return " ".join([self.word, self.plugin, *option_words(self.options)])
 
 
 def own_path(path: str) -> str:
-    """The file that holds the line where nobody has written one yet."""
+    """Return the file for the line if no file has one yet."""
     return posixpath.join(path + ".d", OWN_NAME)
 
 
 def plan_changes(stack: Stack, wanted: Wanted) -> dict[str, str]:
-    """The new text of each file that has to change, included files before the files that include them."""
+    """Return the new text of each file that must change, included files before the files that include them."""
     changes: dict[str, str] = {}
     entries = stack.pyxis
     if entries:
         _replace_line(stack, changes, entries[0], wanted.line)
         if wanted.duplicates == "remove":
             first = (entries[0].file, entries[0].number)
-            # The same line met again comes of two includes; to change it would take Pyxis away.
+            # The same line can appear twice through two includes; changing it would remove Pyxis.
             for entry in [other for other in entries if (other.file, other.number) != first]:
-                _replace_line(stack, changes, entry, f"# removed, for it is listed already: {_text_of(stack, entry)}")
+                _replace_line(stack, changes, entry, f"# removed, since it is listed already: {_text_of(stack, entry)}")
     else:
         own = own_path(stack.path)
         changes[own] = f"{OWN_COMMENT}\n{wanted.line}\n"
     main = _with_include(stack, wanted, bool(entries))
-    # The lines of the main file may have changed above; the include is a line of its own and keeps its number.
+    # The lines of the main file may have changed above; the include line keeps its number.
     if main is not None:
         changes[stack.path] = main(changes.get(stack.path, stack.texts.get(stack.path, "")))
     return {path: text for path, text in changes.items() if text != stack.texts.get(path)}
 
 
 def plan_removal(stack: Stack) -> dict[str, str | None]:
-    """What takes Pyxis out of the stack: the new texts, None for a file of ours that only held the line."""
+    """Return the new texts without Pyxis; None for an own file that had only the line."""
     changes: dict[str, str] = {}
     for entry in stack.pyxis:
         _replace_line(stack, changes, entry, None)
@@ -83,7 +83,7 @@ def plan_removal(stack: Stack) -> dict[str, str | None]:
 
 
 def apply_changes(host: EnrootHost, path: str, wanted: Wanted | None, dry: bool = False) -> dict[str, t.Any]:
-    """Bring the stack to what is wanted, None to take Pyxis out; {"before": texts, "after": texts} of what changed."""
+    """Write the wanted line, or remove Pyxis if wanted is None; return {"before", "after"}: texts of changed files."""
     directory = posixpath.dirname(path)
     if not host.is_dir(directory):
         raise NodeError(
@@ -92,7 +92,7 @@ def apply_changes(host: EnrootHost, path: str, wanted: Wanted | None, dry: bool 
     if dry:
         return _change(host, path, wanted, dry)
     try:
-        # Beside the files, since the directory may be shared by nodes that have no other place in common.
+        # Beside the files: the nodes may share no other directory.
         with host.locked(posixpath.join(directory, ".plugstack.lock"), LOCK_SECONDS):
             return _change(host, path, wanted, dry)
     except OSError as exc:
@@ -103,7 +103,7 @@ def _change(host: EnrootHost, path: str, wanted: Wanted | None, dry: bool) -> di
     stack = read_stack(host, path)
     changes: t.Mapping[str, str | None] = plan_changes(stack, wanted) if wanted else plan_removal(stack)
     before = {name: stack.texts.get(name) for name in changes}
-    # The main file last: an include line must never name what is not there yet.
+    # The main file last: an include line must never name a missing file.
     for name in sorted(changes, key=lambda name: name == path) if not dry else ():
         text = changes[name]
         if text is None:
@@ -132,7 +132,7 @@ def _text_of(stack: Stack, entry: Entry) -> str:
 
 
 def _with_include(stack: Stack, wanted: Wanted, listed: bool) -> t.Callable[[str], str] | None:
-    """What the main file needs so that the line is read, and safely; None where it is so already."""
+    """Return the change of the main file that includes the line safely; None if it is included already."""
     own = own_path(stack.path)
     pattern = own if wanted.include == "file" else posixpath.join(posixpath.dirname(own), "*.conf")
     bare = posixpath.join(posixpath.dirname(own), "*")
@@ -153,7 +153,7 @@ def _covers(pattern: str, path: str, include: str) -> bool:
 
 
 def _safe_includes(stack: Stack, wanted: Wanted, found: t.Sequence[str]) -> list[str]:
-    """Includes that read what a bare star found, less what lists no plugin: a stray file."""
+    """Return includes for the files that a bare star matched, without stray files that list no plugin."""
     own = own_path(stack.path)
     listed = stack.pyxis[:1]
     keep = {

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads for which Slurm a SPANK plugin was built, without loading it.
+"""Read from a SPANK plugin for which Slurm it was built, without loading it.
 
-A plugin that is loaded runs its code; its symbol table says the same. The macro SPANK_PLUGIN of slurm/spank.h puts
-the release into the variable plugin_version, and Slurm refuses a plugin of another release with a message at every
-step of every user.
+Loading a plugin runs its code, so its symbol table is read instead. The macro SPANK_PLUGIN of slurm/spank.h stores the
+release in the variable plugin_version, and Slurm rejects a plugin of another release with a message at every step of
+every user.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SHT_DYNSYM = 11
 
-# Pyxis says its version in the log of slurmd, since 0.9: NVIDIA/pyxis pyxis_slurmd.c.
+# Pyxis logs its version in slurmd since 0.9: NVIDIA/pyxis pyxis_slurmd.c.
 _PYXIS_VERSION = re.compile(rb"pyxis: version v(\d+(?:\.\d+){1,3})")
 
 
 class ElfError(NodeError):
-    """The file is not a plugin that can be judged; the text says why."""
+    """The file is not a plugin that can be read; the message states why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SpankPlugin:
-    """slurm_version is what it was built for, such as "23.11.10"; pyxis_version its own, None if it hides it."""
+    """slurm_version: the Slurm it was built for, such as "23.11.10"; pyxis_version: its own, None if not reported."""
 
     slurm_version: str
     pyxis_version: str | None
 
 
 def slurm_version_text(number: int) -> str:
-    """0x170b0a as "23.11.10": major, minor and micro are a byte each (slurm/slurm_version.h)."""
+    """Return 0x170b0a as "23.11.10": major, minor and micro are a byte each (slurm/slurm_version.h)."""
     return f"{number >> 16 & 255}.{number >> 8 & 255:02d}.{number & 255}"
 
 
 def slurm_release(version: str | None) -> str | None:
-    """The part that Slurm compares: "23.11" of "23.11.10".
+    """Return the part that Slurm compares: "23.11" of "23.11.10".
 
-    Slurm 22.05.8 loads a plugin built for 22.05.3 and refuses one built for 22.06 or 23.11.
+    Slurm 22.05.8 loads a plugin built for 22.05.3 and rejects one built for 22.06 or 23.11.
     """
     found = re.match(r"(\d+\.\d+)(?:\.|\Z)", version or "")
     return found.group(1) if found else None
 
 
 def read_spank_plugin(data: bytes) -> SpankPlugin:
-    """The versions in the bytes of a plugin. Raises ElfError for what is no 64-bit little-endian SPANK plugin."""
+    """Return the versions in the bytes of a plugin. Raises ElfError if it is not a 64-bit little-endian plugin."""
     if data[:4] != b"\x7fELF":
         raise ElfError("it is not an ELF file")
     if data[4:6] != b"\x02\x01":
-        raise ElfError("it is no 64-bit little-endian ELF file")
+        raise ElfError("it is not a 64-bit little-endian ELF file")
     try:
         number = _unsigned(data, "plugin_version")
     except (struct.error, IndexError, ValueError):
@@ -78,7 +78,7 @@ def _sections(data: bytes) -> list[tuple[int, ...]]:
 
 
 def _unsigned(data: bytes, wanted: str) -> int | None:
-    """The value of an initialised unsigned int of that name."""
+    """Return the value of an initialised unsigned int of that name."""
     sections = _sections(data)
     for section in sections:
         if section[1] != _SHT_DYNSYM:

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of the Pyxis plugin and the versions that know them.
+"""The options of the Pyxis plugin and the versions that support them.
 
-An option that a version does not know makes the plugin refuse to start, and with it every step of every user. So
-what is written is gated by the version of the plugin that will read it.
+With an unsupported option the plugin does not start, and neither does any step of any user. So options are checked
+against the version of the plugin that will read them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import typing as t
 
 from ..system.versions import at_least, version_key
 
-# Option: kind, first version that knows it. Read in the history of config.c of NVIDIA/pyxis.
+# Option: type, first version that supports it. From the history of config.c of NVIDIA/pyxis.
 OPTIONS: dict[str, tuple[str, str]] = {
     "runtime_path": ("path", "0.8.0"),
     "execute_entrypoint": ("bool", "0.8.0"),
@@ -26,7 +26,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "use_squashfuse": ("bool", "0.22.0"),
 }
 
-# A plugin that hides its version is taken for one that ParallelCluster has shipped since 3.11 at the earliest.
+# A plugin without a reported version counts as the oldest that ParallelCluster has shipped since 3.11.
 OLDEST_ASSUMED = "0.12.0"
 
 _PATH = re.compile(r"/[A-Za-z0-9._/+-]*")
@@ -34,7 +34,7 @@ _BOOLEANS = {"1": "1", "true": "1", "yes": "1", "y": "1", "0": "0", "false": "0"
 
 
 def option_problems(options: t.Mapping[str, t.Any], version: str | None) -> list[str]:
-    """Every reason why a plugin of this version would refuse these options; version None is one that hides it."""
+    """Return one sentence for each option that this version would reject; None is an unknown version."""
     problems = []
     for name, value in sorted(options.items()):
         if name not in OPTIONS:
@@ -42,30 +42,30 @@ def option_problems(options: t.Mapping[str, t.Any], version: str | None) -> list
             continue
         kind, since = OPTIONS[name]
         if not at_least(version_key(version or OLDEST_ASSUMED), version_key(since)):
-            found = f"version {version}" if version else "a plugin that does not say its version"
+            found = f"version {version}" if version else "a plugin that does not report its version"
             problems.append(
                 f"the option {name} needs Pyxis {since} and {found} would refuse to start with it, and with it every "
                 "job: leave it out or install a newer Pyxis"
             )
         if _word(kind, value) is None:
-            problems.append(f"{name} is {value!r}: it has to be {_KINDS[kind]}")
+            problems.append(f"{name} is {value!r}: it must be {_KINDS[kind]}")
     return problems
 
 
 def option_words(options: t.Mapping[str, t.Any]) -> list[str]:
-    """The options as they stand on the line of the plugin; ValueError for what option_problems complains about."""
+    """Return the options as on the line of the plugin; ValueError for those that option_problems reports."""
     words = []
     for name in OPTIONS:
         if name in options:
             word = _word(OPTIONS[name][0], options[name])
             if word is None:
-                raise ValueError(f"{name} is {options[name]!r}: it has to be {_KINDS[OPTIONS[name][0]]}")
+                raise ValueError(f"{name} is {options[name]!r}: it must be {_KINDS[OPTIONS[name][0]]}")
             words.append(f"{name}={word}")
     return words
 
 
 def parse_words(words: t.Iterable[str]) -> dict[str, str]:
-    """The options on a line of the plugin by name; a word without '=' has an empty value."""
+    """Return the options on a line of the plugin by name; a word without '=' has an empty value."""
     return {name: value for name, _sign, value in (word.partition("=") for word in words)}
 
 

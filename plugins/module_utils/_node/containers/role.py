@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role enroot_pyxis on a node: its one look, with a container where that has to be proved, and its verdicts."""
+"""The role enroot_pyxis on a node: its look, with a container if that must be proved, and its verdicts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .verify import verify as verify_containers
 READ_ONLY: dict[str, t.Any] = {"probe": "never"}
 TRANSIENT = frozenset({"probe"})
 _OTHER_SECONDS = 600
-# Commands that a smoke test bounds for each user: with and without the container; and for PMIx once more.
+# Commands of a smoke test for each user, each with a time limit: with and without the container; the same for PMIx.
 _TRIALS = 2
 _TRIAL = ("pyxis.container", "pyxis.pmix", "pyxis.devices")
 
@@ -30,16 +30,16 @@ Facts = t.Mapping[str, t.Any]
 
 
 def seconds(config: RoleConfig) -> float:
-    """How long the look may take."""
+    """Return the time limit of the look in seconds."""
     wanted = config.enroot
     tried = (len(wanted.smoke_users) + 1) * _TRIALS * wanted.smoke_seconds if wanted.smoke_image else 0
     return float(_OTHER_SECONDS + tried)
 
 
 def look(host: Host, config: RoleConfig) -> dict[str, t.Any]:
-    """The facts of ``look.survey``, and system, architecture, package_manager, held (by name), results and trial.
+    """Return the facts of ``look.survey``, and system, architecture, package_manager, held (by name), results, trial.
 
-    results are the verdicts, trial those of them on containers that were started in this look.
+    results are the verdicts; trial are the verdicts on containers that this look started.
     """
     node = host if isinstance(host, EnrootHost) else EnrootHost()
     facts = enroot.survey(node, config.enroot)
@@ -60,7 +60,7 @@ def look(host: Host, config: RoleConfig) -> dict[str, t.Any]:
 
 
 def _probes(facts: Facts, config: RoleConfig) -> bool:
-    """Whether to start a container: on an unproved node with nothing left to do, or where it is asked."""
+    """Return whether to start a container: on request, or on an unproved node with nothing left to do."""
     if config.probe != "unproved":
         return config.probe == "always"
     plugin = chosen_plugin(facts, config.enroot, "")
@@ -71,7 +71,7 @@ def _probes(facts: Facts, config: RoleConfig) -> bool:
 
 
 def verify(facts: Facts, config: RoleConfig) -> list[Result]:
-    """The verdicts of the look; a node on which nothing may be done has none besides the refusals of its plan."""
+    """Return the verdicts of the look; none if the plan refuses the node."""
     if facts["slurm"] is not None and refusals(facts, config.enroot, config.build_version):
         return []
     return list(facts["results"])

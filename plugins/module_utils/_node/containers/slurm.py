@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which Slurm is on the node, where its files are, and which Pyxis plugins lie about."""
+"""Slurm on the node, its files, and the Pyxis plugins that are installed."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .pyxis_elf import ElfError, read_spank_plugin, slurm_release, slurm_version
 PCS_CONFIGURATIONS = "/etc/aws/pcs/scheduler"
 CONF_DIRECTORIES = ("/etc/slurm", "/etc/slurm-llnl")
 
-# One directory a Slurm version: nodes of two versions must never share one file.
+# One directory for each Slurm version: nodes of two versions must never share a file.
 OWN_PLUGINS = "/usr/local/lib/mlcluster/pyxis"
-# Where ParallelCluster, the Deep Learning AMIs and packages put the plugin.
+# Directories of the plugin in ParallelCluster, the Deep Learning AMIs and packages.
 PLUGIN_DIRECTORIES = ("/usr/local/lib/slurm", "/usr/lib/slurm", "/usr/lib64/slurm")
 
-# So long the controller may take to answer.
+# Time limit for the controller's answer.
 _ASK_SECONDS = 20.0
 
 
 def look(host: EnrootHost, prefix: str = "", conf_dir: str = "") -> dict[str, t.Any] | None:
-    """What there is of Slurm, or None on a node without it.
+    """Return facts about Slurm, or None on a node without it.
 
     {"prefix", "bin_dir", "version", "header_version", "include_dir", "conf_dir", "conf_fstype", "conf_shared",
     "has_conf", "plugstack", "configless", "plugin_directories", "slurmd_unit", "steps"}; versions as "23.11.10".
@@ -70,7 +70,7 @@ def look(host: EnrootHost, prefix: str = "", conf_dir: str = "") -> dict[str, t.
 
 
 def slurm_settings(text: str) -> dict[str, str]:
-    """The settings of slurm.conf by lower-case name; node and partition lines are passed over."""
+    """Return the settings of slurm.conf by lower-case name; node and partition lines are skipped."""
     settings = {}
     for line in text.splitlines():
         found = re.fullmatch(r"\s*([A-Za-z]+)\s*=\s*(\S[^#]*?)\s*(?:#.*)?", line)
@@ -80,37 +80,36 @@ def slurm_settings(text: str) -> dict[str, str]:
 
 
 def busy(host: EnrootHost, slurm: t.Mapping[str, t.Any]) -> str:
-    """Why slurmd of this node must not be restarted, in a few words; empty where no job has the node.
+    """Return why slurmd of this node must not be restarted, in a few words; empty if no job has the node.
 
-    A job has its node from its allocation on, also while no step of it runs, as between the commands of salloc; of
-    that only the controller knows. One that does not answer is taken for one that has jobs here.
+    A job has its node from its allocation on, also while it runs no step, as between the commands of salloc: only the
+    controller knows such jobs. If the controller does not answer, the node counts as busy.
     """
     steps = running_steps(host)
     if steps is None:
-        return "it could not be learnt which jobs have the node (/proc shows no process)"
+        return "could not determine which jobs have the node (/proc shows no process)"
     if steps:
         return f"steps of jobs run on the node ({steps})"
     conf = f"{slurm['conf_dir']}/slurm.conf" if slurm["has_conf"] else None
     node = node_name()
     arguments = ("--noheader", "--all", f"--states={ON_NODES}", f"--nodelist={node}", "--format=%i")
     try:
-        said = Slurm(host, slurm["prefix"], conf).ask("squeue", *arguments, timeout=_ASK_SECONDS)
+        output = Slurm(host, slurm["prefix"], conf).ask("squeue", *arguments, timeout=_ASK_SECONDS)
     except NodeError as exc:
-        return f"it could not be learnt which jobs have the node {node} ({exc})"
-    jobs = said.split()
+        return f"could not determine which jobs have the node {node} ({exc})"
+    jobs = output.split()
     return f"jobs have the node ({', '.join(jobs[:5])}{', ...' if len(jobs) > 5 else ''})" if jobs else ""
 
 
 def own_plugin(slurm_version: str) -> str:
-    """Where the role puts the plugin for this Slurm."""
+    """Return the path at which the role installs the plugin for this Slurm."""
     return f"{OWN_PLUGINS}/{slurm_version}/{PLUGIN_NAME}"
 
 
 def plugins(host: EnrootHost, slurm: t.Mapping[str, t.Any], stack: Stack) -> list[dict[str, t.Any]]:
-    """Every Pyxis plugin on the node, the listed ones first.
+    """Return every Pyxis plugin on the node, the listed ones first.
 
-    [{"path", "exists", "listed", "slurm_version", "pyxis_version", "fits", "problem"}]; fits says whether this Slurm
-    loads it.
+    [{"path", "exists", "listed", "slurm_version", "pyxis_version", "fits", "problem"}]; fits: this Slurm loads it.
     """
     listed = [_full_path(host, entry.plugin, slurm) for entry in stack.pyxis]
     places = [*listed, own_plugin(slurm["version"] or "unknown")]
@@ -119,16 +118,16 @@ def plugins(host: EnrootHost, slurm: t.Mapping[str, t.Any], stack: Stack) -> lis
     for path in dict.fromkeys(places):
         if path in listed or host.exists(path):
             known = {"listed": path in listed, "exists": host.exists(path)}
-            found.append({**judge_plugin(host, path, slurm["version"]), **known})
+            found.append({**check_plugin(host, path, slurm["version"]), **known})
     return found
 
 
-def judge_plugin(host: EnrootHost, path: str, slurm_version: str | None) -> dict[str, t.Any]:
-    """{"path", "slurm_version", "pyxis_version", "fits", "problem"} of one plugin file."""
+def check_plugin(host: EnrootHost, path: str, slurm_version: str | None) -> dict[str, t.Any]:
+    """Return {"path", "slurm_version", "pyxis_version", "fits", "problem"} of one plugin file."""
     answer: dict[str, t.Any] = {"path": path, "slurm_version": None, "pyxis_version": None, "fits": False}
     data = host.read_bytes(path)
     if data is None:
-        return {**answer, "problem": f"{path} is not there or cannot be read"}
+        return {**answer, "problem": f"{path} is missing or unreadable"}
     try:
         plugin = read_spank_plugin(data)
     except ElfError as exc:
@@ -156,12 +155,12 @@ def _conf_dir(host: EnrootHost, prefix: str) -> str:
 
 
 def _running_version(host: EnrootHost, prefix: str) -> str | None:
-    # Not srun's: it loads the plugins first, and one that does not fit keeps it from answering even this.
+    # Not srun: it loads the plugins first, and a plugin that does not fit stops it even here.
     try:
-        said = host.run([f"{prefix}/bin/scontrol", "--version"], timeout=30).stdout
+        output = host.run([f"{prefix}/bin/scontrol", "--version"], timeout=30).stdout
     except CommandError:
         return None
-    found = re.search(r"\b(\d+\.\d+\.\d+)", said)
+    found = re.search(r"\b(\d+\.\d+\.\d+)", output)
     return found.group(1) if found else None
 
 
@@ -173,7 +172,7 @@ def _header_version(host: EnrootHost, prefix: str) -> str | None:
 
 def _plugin_directories(prefix: str, settings: t.Mapping[str, str]) -> list[str]:
     given = [path for path in settings.get("plugindir", "").split(":") if path.startswith("/")]
-    # Debian's packages keep theirs below the directory of the architecture.
+    # Debian's packages use a directory of the architecture.
     debian = [f"/usr/lib/{machine}-linux-gnu/{name}" for machine in ("x86_64", "aarch64") for name in _DEBIAN_NAMES]
     return list(dict.fromkeys([*given, *PLUGIN_DIRECTORIES, f"{prefix}/lib/slurm", *debian]))
 

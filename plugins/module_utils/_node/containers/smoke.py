@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Starts a container through Slurm as an ordinary user, and believes it only when the container is seen from inside.
+"""Start a container through Slurm as an ordinary user, and prove it from inside the container.
 
-A plugin that is not loaded, or an option that is ignored, lets the command run on the host and end with 0. So the
-same command runs on the same node without and with the container, and the two must not see the same root directory.
+If the plugin is not loaded or the option is ignored, the command runs on the host and ends with 0. So the same command
+runs on the same node without and with the container, and the two must have different root directories.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..system.host import CommandError
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .host import EnrootHost
 
-# Prints what only this place has: the root directory, and whether the devices of EFA can be seen.
+# Prints the identity of the root directory, and whether the devices of EFA are visible.
 _SHOW = "echo node=$SLURMD_NODENAME root=$(stat -c %d:%i /) efa=$(ls -d /dev/infiniband 2>/dev/null)"
 
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """What is tried: the image, the user, the node ("" for any), the seconds, and the plugin for MPI ("" for none)."""
+    """One trial: the image, the user, the node ("" for any), the seconds, and the plugin for MPI ("" for none)."""
 
     image: str
     user: str
@@ -36,15 +36,15 @@ class Trial:
 
 
 def smoke(host: EnrootHost, bin_dir: str, image: str, users: t.Sequence[str], seconds: int) -> list[Result]:
-    """Verdicts pyxis.container (one a user), pyxis.pmix and pyxis.devices. Nothing is left behind."""
+    """Return verdicts pyxis.container (one a user), pyxis.pmix and pyxis.devices. Leaves no files."""
     if not image:
-        return [not_applicable("pyxis.container", "no image was given to try: set enroot_pyxis_smoke_image")]
+        return [not_applicable("pyxis.container", "no image is set for the test: set enroot_pyxis_smoke_image")]
     if not host.exists(image):
         return [
             undeterminable(
                 "pyxis.container",
-                f"{image} is not there",
-                hint="make it with enroot_image on storage that all nodes see",
+                f"{image} is missing",
+                hint="create it with enroot_image on storage that all nodes share",
             )
         ]
     node = node_name(host, bin_dir)
@@ -62,13 +62,13 @@ def smoke(host: EnrootHost, bin_dir: str, image: str, users: t.Sequence[str], se
 
 
 def node_name(host: EnrootHost, bin_dir: str) -> str:
-    """The name that Slurm has for this node, "" when it runs no jobs: then any node will do."""
+    """Return the name that Slurm has for this node, "" if it runs no jobs: then any node is used."""
     try:
-        said = host.run([f"{bin_dir}/sinfo", "--noheader", "--Node", "--format=%N %n"], timeout=30).stdout
+        output = host.run([f"{bin_dir}/sinfo", "--noheader", "--Node", "--format=%N %n"], timeout=30).stdout
     except CommandError:
         return ""
     name = socket.gethostname().split(".", 1)[0]
-    for line in said.splitlines():
+    for line in output.splitlines():
         words = line.split()
         if name in words:
             return words[0]
@@ -76,7 +76,7 @@ def node_name(host: EnrootHost, bin_dir: str) -> str:
 
 
 def node_state(host: EnrootHost, bin_dir: str) -> Result:
-    """Whether the end of a job has drained this node: an epilog that fails, as Pyxis' own may, stops the queue."""
+    """Return the verdict on whether a failed prolog or epilog, such as that of Pyxis, has drained this node."""
     check, name = "pyxis.node", node_name(host, bin_dir)
     if not name:
         return not_applicable(check, "Slurm does not know this node, or gives no answer now")
@@ -92,41 +92,41 @@ def node_state(host: EnrootHost, bin_dir: str) -> Result:
             check,
             f"this node takes no jobs: {state}, {reason.strip()}",
             severity="isolate",
-            hint="with container_scope job the epilog has to find enroot; mend it, then scontrol update State=RESUME",
+            hint="with container_scope job the epilog must find enroot; fix it, then scontrol update State=RESUME",
         )
     if effect == states.UNKNOWN:
         return undeterminable(check, f"the node is {why}", found=state)
-    # A node that is drained for another reason says nothing of containers: slurm.node judges it.
+    # Other reasons for a drained node are not about containers: slurm.node reports them.
     return passed(check, state)
 
 
 def try_container(host: EnrootHost, bin_dir: str, trial: Trial) -> tuple[Result, dict[str, str] | None]:
-    """One user's container, and what it saw inside; the second is None where nothing was proved."""
+    """Return the verdict on one user's container, and its output; the second is None if nothing was proved."""
     check, scope = "pyxis.container", Scope(device=trial.user)
     if host.uid(trial.user) is None:
         return undeterminable(check, f"there is no user {trial.user} on this node", scope=scope), None
     started = host.monotonic()
     try:
-        outside = _seen(host, bin_dir, trial, False)
+        outside = _run_step(host, bin_dir, trial, False)
     except CommandError as exc:
         reason = f"Slurm runs no job at all now, so containers could not be tried: {exc}"
         return undeterminable(check, reason, scope=scope), None
-    # The second step has to run where the first did, or the root directories could not be compared.
+    # The second step must run on the node of the first, or the root directories cannot be compared.
     there = dataclasses.replace(trial, node=trial.node or outside.get("node", ""))
     try:
-        inside = _seen(host, bin_dir, there, True)
+        inside = _run_step(host, bin_dir, there, True)
     except CommandError as exc:
         if exc.rc is None or _gave_up_waiting(exc.stderr):
             return undeterminable(check, f"the container did not start in time: {exc}", scope=scope), None
         text, hint = f"no container starts for {trial.user}: {exc}", None
         if "TaskProlog failed" in exc.stderr:
-            hint = "Slurm runs TaskProlog inside the container and ends what has none: take it out of slurm.conf"
+            hint = "Slurm runs TaskProlog inside the container, where it is missing: remove it from slurm.conf"
         return failed(check, text, severity="isolate", scope=scope, hint=hint), None
     if not inside.get("root") or inside["root"] == outside.get("root"):
-        text = f"a job of {trial.user} that asked for a container ran on the host: Pyxis is not at work"
-        hint = "look with 'srun --help | grep container-image' and at plugstack.conf"
+        text = f"a job of {trial.user} that asked for a container ran on the host: Pyxis is not active"
+        hint = "check 'srun --help | grep container-image' and plugstack.conf"
         return failed(check, text, severity="isolate", scope=scope, hint=hint), None
-    found = f"a container of {trial.user} on {inside.get('node') or 'a node'}, with a root directory of its own"
+    found = f"a container of {trial.user} on {inside.get('node') or 'a node'}, with its own root directory"
     return passed(check, found, scope=scope, seconds=round(host.monotonic() - started, 3)), {
         **inside,
         "outside_efa": outside.get("efa", ""),
@@ -140,14 +140,14 @@ def _pmix(host: EnrootHost, bin_dir: str, trial: Trial) -> Result:
         host.run(_command(bin_dir, trial, False, "true"), timeout=trial.seconds + 30)
     except CommandError as exc:
         if "Invalid MPI type" in exc.stderr:
-            # srun --mpi=list names it wherever the plugin lies, also where the library that it needs does not.
+            # srun --mpi=list names the plugin even if the library that it needs is missing.
             return not_applicable("pyxis.pmix", "this Slurm lists PMIx and cannot load it, container or not")
         return undeterminable(
             "pyxis.pmix", f"this Slurm starts nothing with --mpi={trial.mpi}, container or not: {exc}"
         )
     show = 'test -n "$PMIX_RANK" && test -d "$PMIX_SERVER_TMPDIR" && echo ready'
     try:
-        said = host.run(_command(bin_dir, trial, True, show), timeout=trial.seconds + 30).stdout
+        output = host.run(_command(bin_dir, trial, True, show), timeout=trial.seconds + 30).stdout
     except CommandError as exc:
         if exc.rc is None or _gave_up_waiting(exc.stderr):
             return undeterminable("pyxis.pmix", f"the container did not start in time: {exc}")
@@ -156,7 +156,7 @@ def _pmix(host: EnrootHost, bin_dir: str, trial: Trial) -> Result:
             f"a container started with --mpi={trial.mpi} does not see the directory of the PMIx server",
             hint="add 50-slurm-pmi.sh to enroot_pyxis_hooks",
         )
-    if "ready" not in said:
+    if "ready" not in output:
         return undeterminable("pyxis.pmix", "the container gave no answer")
     return passed("pyxis.pmix", f"a container with --mpi={trial.mpi} sees the PMIx server")
 
@@ -168,7 +168,7 @@ def _devices(seen: t.Mapping[str, str]) -> Result:
         return passed("pyxis.devices", "/dev/infiniband is seen inside")
     return failed(
         "pyxis.devices",
-        "/dev/infiniband is on the node and not inside the container, so NCCL would go by TCP",
+        "/dev/infiniband is on the node and not inside the container, so NCCL would use TCP",
         severity="isolate",
         hint="set ENROOT_RESTRICT_DEV to no in enroot_pyxis_conf",
     )
@@ -183,9 +183,9 @@ def _command(bin_dir: str, trial: Trial, container: bool, show: str) -> list[str
     return [*argv, "sh", "-c", show]
 
 
-def _seen(host: EnrootHost, bin_dir: str, trial: Trial, container: bool) -> dict[str, str]:
-    said = host.run(_command(bin_dir, trial, container, _SHOW), timeout=trial.seconds + 30).stdout
-    return dict(re.findall(r"\b(node|root|efa)=(\S*)", said))
+def _run_step(host: EnrootHost, bin_dir: str, trial: Trial, container: bool) -> dict[str, str]:
+    output = host.run(_command(bin_dir, trial, container, _SHOW), timeout=trial.seconds + 30).stdout
+    return dict(re.findall(r"\b(node|root|efa)=(\S*)", output))
 
 
 def _gave_up_waiting(stderr: str) -> bool:

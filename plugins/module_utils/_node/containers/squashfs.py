@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a file is a whole squashfs image, from what costs two short reads.
+"""Check with two short reads whether a file is a complete squashfs image.
 
 The layout is that of Documentation/filesystems/squashfs.rst and fs/squashfs/squashfs_fs.h of Linux: a superblock of 96
-bytes says how long the image is and where its last tables lie.
+bytes has the length of the image and the offsets of its last tables.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Read = t.Callable[[int, int], bytes]
 
 
 def incomplete(read: Read, size: int | None) -> str | None:
-    """What is wrong with a file as a squashfs image, in a few words; None where it is whole as far as this shows.
+    """Return why a file is not a complete squashfs image, in a few words; None if this check finds no error.
 
-    read gives so many bytes from an offset, fewer where the file ends or cannot be read; size is the file's in bytes,
-    None where there is none. mksquashfs rounds a file up to 4 KiB unless it is told not to, so it may be longer than
-    the image. The ids' table is written last of all: where it is zero, the disk lost what was still to be written.
+    read(offset, count) returns bytes, fewer at the end of the file or if it is unreadable; size is the file's in bytes,
+    None if it is missing. mksquashfs pads a file to 4 KiB by default, so it may be longer than the image. The table of
+    ids is written last: if it is zero, the end of the file was never written.
     """
     if size is None:
-        return "it is not there"
+        return "it is missing"
     head = read(0, SUPERBLOCK_SIZE)
     if not head.startswith(MAGIC):
         return "it does not begin as one"

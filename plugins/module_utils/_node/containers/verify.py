@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Verdicts on containers: what is installed, what Slurm loads, where images go, and whether a container starts."""
+"""Verdicts on containers: installed software, Slurm's plugin, directories for images, and a container that starts."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def verify(
     config: EnrootConfig,
     probe: bool = False,
 ) -> list[Result]:
-    """All verdicts, with ids beginning enroot. and pyxis.; with probe true containers are started as well.
+    """Return all verdicts, with ids beginning enroot. and pyxis.; probe also starts containers.
 
-    refusals are those of ``plan.refusals``: with any of them there is nothing else to judge.
+    refusals are those of ``plan.refusals``: if there are any, they are the only verdicts.
     """
     slurm = facts["slurm"]
     if slurm is None:
@@ -67,7 +67,7 @@ def _enroot(enroot: t.Mapping[str, t.Any]) -> Result:
         return passed("enroot.version", enroot["version"], source="Pyxis needs Enroot 3.1.0 or newer")
     if enroot["path"] and enroot["version"] is None:
         return undeterminable(
-            "enroot.version", f"{enroot['path']} does not say its version: Pyxis needs 3.1.0 or newer"
+            "enroot.version", f"{enroot['path']} does not report its version: Pyxis needs 3.1.0 or newer"
         )
     found = enroot["version"] or "no enroot"
     return failed("enroot.version", f"found {found}, and Pyxis needs Enroot 3.1.0 or newer", hint=RERUN)
@@ -94,7 +94,7 @@ def _plugin(facts: t.Mapping[str, t.Any]) -> Result:
     if bad:
         return failed(check, "; ".join(bad), severity="isolate", hint="build Pyxis for this Slurm: " + RERUN)
     plugin = listed[0]
-    own = plugin["pyxis_version"] or "of a version it does not say"
+    own = plugin["pyxis_version"] or "of unknown version"
     note = f"Slurm compares the release, {slurm_release(version)}"
     return passed(check, f"Pyxis {own} for Slurm {plugin['slurm_version']} at {plugin['path']}", source=note)
 
@@ -115,7 +115,7 @@ def _plugstack(facts: t.Mapping[str, t.Any]) -> Result:
 
 
 def _loaded(host: EnrootHost, facts: t.Mapping[str, t.Any]) -> Result:
-    """srun says nothing when an include finds no file, so its help is asked whether the option is there."""
+    """Return the verdict from srun's help: srun reports nothing if an include matches no file."""
     check = "pyxis.loaded"
     try:
         done = host.run([f"{facts['slurm']['bin_dir']}/srun", "--help"], timeout=60)
@@ -126,11 +126,11 @@ def _loaded(host: EnrootHost, facts: t.Mapping[str, t.Any]) -> Result:
     if count == 1 and not twice:
         return passed(check, "srun --help has --container-image once")
     if twice:
-        return failed(check, "srun warns that two plugins offer --container-image", hint="leave one line of the two")
-    said = " ".join(done.stderr.split())
+        return failed(check, "srun warns that two plugins offer --container-image", hint="keep one of the two lines")
+    errors = " ".join(done.stderr.split())
     return failed(
         check,
-        "srun --help has no --container-image, so Pyxis is not loaded" + (f": {said}" if said else ""),
+        "srun --help has no --container-image, so Pyxis is not loaded" + (f": {errors}" if errors else ""),
         severity="isolate",
     )
 
@@ -142,7 +142,7 @@ def _conf(host: EnrootHost, config: EnrootConfig) -> Result:
         f"{key} is {now[key].value if key in now else 'not set'}" for key in wanted if _value(now, key) != wanted[key]
     ]
     if off:
-        return failed("enroot.conf", f"Enroot would not read what is wanted: {'; '.join(off)}", hint=RERUN)
+        return failed("enroot.conf", f"Enroot would not read the wanted settings: {'; '.join(off)}", hint=RERUN)
     shared = []
     table = read_mounts(host)
     for key in ("ENROOT_DATA_PATH", "ENROOT_CACHE_PATH", "ENROOT_TEMP_PATH", "ENROOT_RUNTIME_PATH"):
@@ -151,7 +151,7 @@ def _conf(host: EnrootHost, config: EnrootConfig) -> Result:
         if entry and entry["fstype"] in SHARED_FILESYSTEMS:
             shared.append(f"{key} is on {SHARED_FILESYSTEMS[entry['fstype']]}")
     if shared:
-        return failed("enroot.conf", f"{'; '.join(shared)}, where Enroot cannot unpack", hint="give a local directory")
+        return failed("enroot.conf", f"{'; '.join(shared)}, where Enroot cannot unpack", hint="use a local directory")
     return passed("enroot.conf", f"{len(wanted)} settings as wanted")
 
 
@@ -172,7 +172,7 @@ def _runtime(host: EnrootHost, config: EnrootConfig) -> Result:
     check, path = "enroot.runtime", enroot_conf.RUNTIME_DIRECTORY
     missing = [other for other in enroot_texts.run_directories(config) if not host.is_dir(other)]
     if missing:
-        return failed(check, f"{', '.join(missing)} is missing: it is made again at every boot", hint=RERUN)
+        return failed(check, f"{', '.join(missing)} is missing: every boot creates it", hint=RERUN)
     entry = find_mount(path, read_mounts(host))
     if entry is None or entry["fstype"] not in ("tmpfs", "ramfs"):
         kind = entry["fstype"] if entry else "unknown"
@@ -192,11 +192,11 @@ def _user_namespaces(kernel: t.Mapping[str, int | None], host: EnrootHost) -> li
     if most is None:
         return [failed(check, "this kernel has no user namespaces (CONFIG_USER_NS)", severity="isolate")]
     if most < 2 or kernel["unprivileged_userns_clone"] == 0:
-        return [failed(check, "ordinary users may make no user namespaces on this node", hint=RERUN)]
+        return [failed(check, "ordinary users may not create user namespaces on this node", hint=RERUN)]
     results = [passed(check, most, unit="user namespaces")]
     if kernel["apparmor_restrict_unprivileged_userns"] == 1:
         there = [path for path in (enroot_texts.SHIPPED_APPARMOR, enroot_texts.APPARMOR_PATH) if host.exists(path)]
-        text = "AppArmor restricts user namespaces and no profile lets enroot-nsenter make one"
+        text = "AppArmor restricts user namespaces and no profile allows them to enroot-nsenter"
         results.append(passed("enroot.apparmor", there[0]) if there else failed("enroot.apparmor", text, hint=RERUN))
     return results
 
@@ -211,10 +211,10 @@ def _nvidia(nvidia: t.Mapping[str, t.Any], config: EnrootConfig) -> Result:
         )
     pinned = config.toolkit_version.partition("-")[0]
     if pinned and not nvidia["version"]:
-        return undeterminable(check, f"{nvidia['tool']} does not say its version, and {pinned} is wanted")
+        return undeterminable(check, f"{nvidia['tool']} does not report its version, and {pinned} is wanted")
     if pinned and nvidia["version"] != pinned:
         return failed(check, "another version of nvidia-container-cli", expected=pinned, found=nvidia["version"])
-    return passed(check, f"nvidia-container-cli {nvidia['version'] or 'of a version it does not say'}")
+    return passed(check, f"nvidia-container-cli {nvidia['version'] or 'of unknown version'}")
 
 
 def _boot_unit(host: EnrootHost) -> Result:

@@ -10,7 +10,7 @@ from ansible_collections.mlcluster.aws.plugins.modules import enroot_image
 from tests.unit.plugins.module_utils._node.containers.test_image import ImageHost
 
 
-def test_from_nothing_to_nothing(run_module, tmp_path):
+def test_image_is_imported_once_and_removed(run_module, tmp_path):
     options = {"source": "docker://alpine:3", "directory": str(tmp_path), "name": "alpine"}
     assert run_module(enroot_image, ImageHost(), check=True, **options)["actions"] == ["import", "link"]
     done = run_module(enroot_image, ImageHost(), **options)
@@ -22,13 +22,13 @@ def test_from_nothing_to_nothing(run_module, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"mode": "rw"}, "give it in octal"),
-        ({"mode": "0666"}, "others can write to"),
-        ({"source": "x"}, "give an absolute path"),
-        ({"directory": "/nowhere"}, "make it first"),
+        ({"mode": "rw"}, "use octal digits"),
+        ({"mode": "0666"}, "other users could change"),
+        ({"source": "x"}, "use an absolute path"),
+        ({"directory": "/nowhere"}, "create it first"),
     ],
 )
-def test_wrong_wishes_fail_with_sentence(run_module, tmp_path, options, words):
+def test_bad_options_fail_with_one_sentence(run_module, tmp_path, options, words):
     given = {"source": "docker://alpine", "directory": str(tmp_path), **options}
     result = run_module(enroot_image, ImageHost(), **given)
     assert result["failed"]

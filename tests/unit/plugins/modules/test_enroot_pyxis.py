@@ -21,7 +21,7 @@ def host(tmp_path):
     return rooted.node(tmp_path)
 
 
-def test_one_look_has_all_that_role_decides_on(run_module, host):
+def test_look_has_all_facts_of_role(run_module, host):
     rooted.with_pyxis(rooted.with_enroot(host))
     result = run_module(enroot_pyxis_info, host)
     assert not result["changed"]
@@ -36,7 +36,7 @@ def test_node_without_slurm(run_module, tmp_path):
     assert (result["slurm"], result["refusals"], result["problems"]) == (None, [], [])
 
 
-def test_wrong_settings_fail_with_all_their_sentences(run_module, host):
+def test_bad_settings_fail_with_all_sentences(run_module, host):
     result = run_module(enroot_pyxis_info, host, hooks=["evil.sh"], conf={"PATH": "/"})
     assert result["failed"]
     assert "there is no hook evil.sh" in result["msg"]
@@ -46,7 +46,7 @@ def test_wrong_settings_fail_with_all_their_sentences(run_module, host):
 @pytest.mark.parametrize(
     ("probe", "check", "tried"), [("never", False, False), ("always", False, True), ("always", True, False)]
 )
-def test_containers_are_started_when_asked(run_module, host, probe, check, tried):
+def test_containers_are_started_only_on_request(run_module, host, probe, check, tried):
     rooted.with_pyxis(rooted.with_enroot(host))
     host.put("/x.sqsh")
     host.answers["runuser"] = "node=n1 root=1:1\n"
@@ -79,7 +79,7 @@ def test_plugin_for_another_slurm_is_never_listed_as_required(run_module, host):
     assert not host.exists(STACK)
 
 
-def test_option_that_would_stop_every_job_is_refused(run_module, host):
+def test_option_that_would_stop_every_job_is_rejected(run_module, host):
     rooted.with_pyxis(host)
     assert "needs Pyxis 0.21.0" in run_module(pyxis_plugstack, host, **LISTED, options={"importer": "/x"})["msg"]
 

@@ -18,13 +18,13 @@ def test_every_key_is_documented_and_every_documented_key_is_there(run_module, t
     assert not result["changed"]
 
 
-def test_node_without_slurm_is_no_failure(run_module, tmp_path):
+def test_node_without_slurm_does_not_fail(run_module, tmp_path):
     result = run_module(enroot_pyxis_info, rooted.RootedHost(tmp_path))
     assert set(result) - {"changed", "invocation"} == {k for k, v in DOCUMENTED.items() if v["returned"] == "always"}
     assert (result["slurm"], result["problems"]) == (None, [])
 
 
-def test_controller_is_asked_for_jobs_only_when_wanted(run_module, tmp_path):
+def test_controller_is_queried_for_jobs_only_on_request(run_module, tmp_path):
     host = rooted.node(tmp_path)
     host.put("/opt/slurm/bin/squeue")
     host.answers["/opt/slurm/bin/squeue"] = "7\n"
@@ -32,13 +32,13 @@ def test_controller_is_asked_for_jobs_only_when_wanted(run_module, tmp_path):
     assert "jobs have the node (7)" in run_module(enroot_pyxis_info, host, jobs=True)["slurm"]["busy"]
 
 
-def test_all_problems_of_settings_are_one_failure(run_module, tmp_path):
+def test_all_problems_of_settings_are_reported_at_once(run_module, tmp_path):
     result = run_module(enroot_pyxis_info, rooted.node(tmp_path), hooks=["../evil.sh"], smoke_users=["-x"])
     assert result["failed"]
     assert "../evil.sh" in result["msg"] and "-x" in result["msg"]
 
 
-def test_plugin_is_judged_before_it_is_put_in_place(run_module, tmp_path):
+def test_candidate_plugin_is_checked_before_install(run_module, tmp_path):
     host = rooted.node(tmp_path)
     host.put("/root/good.so", rooted.spank_plugin())
     host.put("/root/other.so", rooted.spank_plugin(0x170200))

@@ -29,7 +29,7 @@ def test_every_key_is_documented_and_every_documented_key_is_there(run_module, h
     assert set(result) - {"changed", "diff", "invocation"} == set(yaml.safe_load(pyxis_plugstack.RETURN))
 
 
-def test_pyxis_is_listed_once_and_taken_out_again(run_module, host):
+def test_pyxis_is_listed_once_and_removed(run_module, host):
     first = run_module(pyxis_plugstack, host, **LISTED)
     assert (first["changed"], sorted(first["changes"])) == (True, [STACK, LINE])
     assert f"optional {PLUGIN}" in host.text(LINE)
@@ -40,7 +40,7 @@ def test_pyxis_is_listed_once_and_taken_out_again(run_module, host):
     assert not run_module(pyxis_plugstack, host, path=STACK, state="absent")["changed"]
 
 
-def test_bytes_that_are_no_utf8_are_shown_and_kept(run_module, host):
+def test_bytes_outside_utf8_are_shown_and_kept(run_module, host):
     host.put(STACK, b"# caf\xe9\nmandatory \xe9\n")
     result = run_module(pyxis_plugstack, host, **LISTED)
     (diff,) = (entry for entry in result["diff"] if entry["after_header"] == STACK)
@@ -64,7 +64,7 @@ def test_plugin_for_another_slurm_is_never_required(run_module, host):
     assert not host.exists(STACK)
 
 
-def test_option_that_plugin_does_not_know_is_refused(run_module, host):
+def test_option_unknown_to_plugin_is_rejected(run_module, host):
     result = run_module(pyxis_plugstack, host, **LISTED, options={"no_such": "1"})
     assert result["failed"]
     assert "no_such" in result["msg"]

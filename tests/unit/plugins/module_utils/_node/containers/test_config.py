@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of the role: what they become, and the sentences that reject them."""
+"""Options of the role: parsing, and messages that reject bad ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_options_left_out_or_null_have_their_defaults() -> None:
 
 
 @pytest.mark.parametrize(("source", "built"), [("auto", "0.24.0"), ("preinstalled", "")])
-def test_nothing_is_built_where_nothing_is_installed(source: str, built: str) -> None:
+def test_build_version_is_empty_for_preinstalled(source: str, built: str) -> None:
     assert parse_role({"source": source}).build_version == built
 
 
@@ -51,7 +51,7 @@ def test_nothing_is_built_where_nothing_is_installed(source: str, built: str) ->
             {"duplicates": "remove"},
             "enroot_pyxis_duplicates: remove changes lines that somebody else wrote: set enroot",
         ),
-        ({"checksums": {"x.deb": "abc"}}, "x.deb in enroot_pyxis_checksums is not a sha256: give 64 hexadecimal"),
+        ({"checksums": {"x.deb": "abc"}}, "x.deb in enroot_pyxis_checksums is not a sha256: use 64 hexadecimal"),
         ({"checksums": {"x.deb": "a" * 64 + "\n"}}, "x.deb in enroot_pyxis_checksums is not a sha256"),
         ({"checksums": "x.deb=abc"}, "checksums is 'x.deb=abc', a text; give a mapping"),
         ({"hooks": ["evil.sh"]}, "there is no hook evil.sh that Enroot ships"),
@@ -65,11 +65,11 @@ def test_bad_options_are_rejected(options: dict[str, t.Any], problem: str) -> No
     assert found.startswith(problem)
 
 
-def test_switch_allows_what_somebody_else_wrote_to_be_replaced() -> None:
+def test_safe_mode_off_allows_replacement() -> None:
     assert role_problems({"conf_owner": "role", "duplicates": "remove", "safe_mode": False}) == []
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_option_errors_are_reported_at_once() -> None:
     options = {"conf_owner": "role", "duplicates": "remove", "checksums": {"x.deb": "abc"}, "hooks": ["evil.sh"]}
     assert len(role_problems(options)) == 4
 
@@ -83,18 +83,18 @@ NGC = {"machine": "nvcr.io", "login": "$oauthtoken", "command": ["printf", "%s",
     [
         ({**ECR, "password": "hunter2"}, "have password: they have machine, login and command"),
         ({"machine": "nvcr.io", "login": "x"}, "need login and command"),
-        ({"machine": "a b"}, "give the host name of a registry"),
-        ({**NGC, "login": "a b"}, "signs that netrc does not take"),
+        ({"machine": "a b"}, "use the host name of a registry"),
+        ({**NGC, "login": "a b"}, "characters that netrc does not accept"),
         ({**NGC, "command": ["a\nmachine evil"]}, "more than one line"),
     ],
 )
-def test_credentials_that_would_hold_secret_or_be_read_in_another_way(entry, words):
-    told = "; ".join(problems(EnrootConfig(credentials=(entry,))))
-    assert words in told
-    assert "hunter2" not in told
+def test_bad_credentials_are_rejected_without_secrets(entry, words):
+    message = "; ".join(problems(EnrootConfig(credentials=(entry,))))
+    assert words in message
+    assert "hunter2" not in message
 
 
-def test_settings_of_docker_that_cannot_be():
-    told = "; ".join(problems(EnrootConfig(docker_data_root="data", docker_daemon={"data-root": "/x"})))
-    assert "docker_data_root is 'data'" in told
-    assert "set docker_data_root for that" in told
+def test_bad_docker_settings_are_rejected():
+    message = "; ".join(problems(EnrootConfig(docker_data_root="data", docker_daemon={"data-root": "/x"})))
+    assert "docker_data_root is 'data'" in message
+    assert "set docker_data_root for that" in message

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Credentials of registries, as the command that gives them."""
+"""Credentials of registries, as the command that prints them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def host(tmp_path):
     return rooted.with_docker(rooted.with_pyxis(rooted.with_enroot(rooted.node(tmp_path))))
 
 
-def test_credentials_name_command_that_gives_them(host):
+def test_credentials_contain_command_not_password(host):
     text = enroot_credentials.text([ECR, NGC])
     assert text.splitlines() == [
         f"machine {ECR['machine']} login AWS password $(aws ecr get-login-password --region eu-west-2)",
@@ -41,7 +41,7 @@ def test_credentials_name_command_that_gives_them(host):
     assert enroot_credentials.text([]) is None
 
 
-def test_user_with_configuration_of_his_own_keeps_it(tmp_path):
+def test_own_configuration_of_user_is_used(tmp_path):
     def asked():
         command = ["bash", "-c", 'eval echo "$1"', "bash", enroot_credentials.CONFIG_PATH_VALUE]
         environment = {**os.environ, "HOME": str(tmp_path)}

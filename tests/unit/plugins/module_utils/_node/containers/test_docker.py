@@ -32,7 +32,7 @@ def files_of(host, **options):
     return texts(plan)
 
 
-def test_images_that_are_built_go_to_local_volume(host):
+def test_built_images_go_to_local_volume(host):
     rooted.mount(host, "/scratch", "ext4")
     assert json.loads(files_of(host)[DAEMON_PATH]) == {"data-root": "/scratch/docker"}
     assert "ConditionPathIsMountPoint=/scratch\n" in files_of(host)[DROPIN_PATH]
@@ -42,14 +42,14 @@ def test_without_local_volume_docker_keeps_its_place(host):
     assert DAEMON_PATH not in files_of(host)
 
 
-def test_images_that_exist_are_not_hidden(host):
+def test_existing_images_are_not_hidden(host):
     rooted.mount(host, "/scratch", "ext4")
     host.put("/var/lib/docker/image/overlay2/repositories.json")
     assert DAEMON_PATH not in files_of(host)
     assert json.loads(files_of(host, docker_data_root="/scratch/other")[DAEMON_PATH])["data-root"] == "/scratch/other"
 
 
-def test_what_others_wrote_is_kept(host):
+def test_settings_of_others_are_kept(host):
     rooted.mount(host, "/scratch", "ext4")
     host.put("/usr/bin/nvidia-container-runtime")
     host.put(DAEMON_PATH, '{"log-driver": "local", "data-root": "/old", "runtimes": {"own": {"path": "/x"}}}')
@@ -59,19 +59,19 @@ def test_what_others_wrote_is_kept(host):
     assert sorted(settings["runtimes"]) == ["nvidia", "own"]
 
 
-def test_file_that_says_all_that_is_wanted_stays_as_it_is_written(host):
+def test_complete_daemon_json_is_unchanged(host):
     text = '{ "data-root":"/scratch/docker" }'
     assert daemon_text(text, "/scratch/docker", {}, False) == text
     assert daemon_text(None, "", {}, False) == "{}\n"
 
 
-@pytest.mark.parametrize(("text", "words"), [("{", "is not valid JSON"), ("[]", "holds no JSON object")])
-def test_broken_file_is_refused_and_not_appended_to(text, words):
+@pytest.mark.parametrize(("text", "words"), [("{", "is not valid JSON"), ("[]", "is not a JSON object")])
+def test_broken_daemon_json_is_rejected(text, words):
     with pytest.raises(NodeError, match=words):
         daemon_text(text, "", {}, False)
 
 
-def test_objects_are_merged_and_all_else_replaced():
+def test_objects_are_merged_and_other_values_replaced():
     assert merge({"a": {"b": 1, "c": [1]}, "d": 1}, {"a": {"c": [2]}, "d": {"e": 1}}) == {
         "a": {"b": 1, "c": [2]},
         "d": {"e": 1},

@@ -20,7 +20,7 @@ def host(tmp_path):
     return rooted.node(tmp_path)
 
 
-def test_lines_that_are_settings():
+def test_settings_are_parsed():
     text = (
         "#ENROOT_DATA_PATH /commented\n  ENROOT_DATA_PATH\t/a b \nENROOT_DATA_PATH /second\nENROOT_TEMP_PATH=/tmp\n"
         "OTHER 1\nhttp_proxy http://p:1\nNVIDIA_VISIBLE_DEVICES all\nenroot_data_path x\n"
@@ -33,7 +33,7 @@ def test_lines_that_are_settings():
     }
 
 
-def test_main_file_wins_over_dropins_and_first_dropin_over_next(host):
+def test_main_file_precedes_dropins_in_order(host):
     host.put(CONF, "ENROOT_DATA_PATH /main\n")
     host.put(CONF + ".d/10-b.conf", "ENROOT_DATA_PATH /b\nENROOT_CACHE_PATH /b\n")
     host.put(CONF + ".d/05-a.conf", "ENROOT_CACHE_PATH /a\n")
@@ -46,18 +46,18 @@ def test_main_file_wins_over_dropins_and_first_dropin_over_next(host):
     assert now["ENROOT_CACHE_PATH"].source == CONF + ".d/05-a.conf"
 
 
-def test_dropin_says_what_it_cannot_set(host):
+def test_shadowed_settings_of_dropin_are_reported(host):
     host.put(CONF, "ENROOT_DATA_PATH /main\nENROOT_MOUNT_HOME no\n")
     host.put(CONF + ".d/99-late.conf", "ENROOT_CACHE_PATH /late\n")
     host.put(CONF + ".d/00-a.conf", "ENROOT_REMAP_ROOT yes\n")
-    told = enroot_conf.shadowed(host, enroot_conf.wanted_settings({}), enroot_conf.DROPIN_PATH)
-    assert len(told) == 2
-    assert "sets ENROOT_DATA_PATH to /main and the first value wins" in told[0]
-    assert "enroot_pyxis_conf_owner: role" in told[0]
-    assert "00-a.conf sets ENROOT_REMAP_ROOT to yes" in told[1]
+    sentences = enroot_conf.shadowed(host, enroot_conf.wanted_settings({}), enroot_conf.DROPIN_PATH)
+    assert len(sentences) == 2
+    assert "sets ENROOT_DATA_PATH to /main and the first value wins" in sentences[0]
+    assert "enroot_pyxis_conf_owner: role" in sentences[0]
+    assert "00-a.conf sets ENROOT_REMAP_ROOT to yes" in sentences[1]
 
 
-def test_what_was_written_is_what_is_read(host):
+def test_written_settings_round_trip(host):
     settings = enroot_conf.wanted_settings({"ENROOT_MOUNT_HOME": True, "ENROOT_REMAP_ROOT": None, "NVIDIA_X": 3})
     assert settings["ENROOT_MOUNT_HOME"] == "yes"
     assert "ENROOT_REMAP_ROOT" not in settings
@@ -65,17 +65,17 @@ def test_what_was_written_is_what_is_read(host):
     assert {key: setting.value for key, setting in enroot_conf.effective(host).items()} == settings
 
 
-def test_every_user_has_directory_of_his_own_as_first_level_below_shared_one(tmp_path):
-    """Evaluated by bash as Enroot does it, with the link that the boot unit makes."""
+def test_each_user_has_own_directory_below_shared_one(tmp_path):
+    """Evaluate the values in bash, as Enroot does, with the link of the boot unit."""
     place = tmp_path / "volume"
     place.mkdir()
     (tmp_path / "link").symlink_to(place)
     for key in ("ENROOT_DATA_PATH", "ENROOT_CACHE_PATH", "ENROOT_TEMP_PATH"):
         value = enroot_conf.DEFAULTS[key].replace(enroot_conf.LOCAL_LINK, str(tmp_path / "link"))
-        said = subprocess.run(
+        path = subprocess.run(
             ["bash", "-c", 'eval echo "$1"', "bash", value], capture_output=True, text=True, check=True
         ).stdout.strip()
-        assert said.startswith(f"{place}/user-")
+        assert path.startswith(f"{place}/user-")
 
 
 def test_file_is_valid_for_bash(tmp_path):
@@ -93,11 +93,11 @@ def test_file_is_valid_for_bash(tmp_path):
         ({"ENROOT_DATA_PATH": "/x\nENROOT_REMAP_ROOT yes"}, "more than one line"),
     ],
 )
-def test_settings_that_would_be_read_in_another_way(extra, words):
+def test_ambiguous_settings_are_rejected(extra, words):
     assert words in "; ".join(enroot_conf.setting_problems(extra))
 
 
-def test_settings_that_bash_evaluates_as_meant():
+def test_settings_with_substitutions_are_accepted():
     good = {"ENROOT_DATA_PATH": "/x/user-$(id -u)/${HOME}", "ENROOT_ZSTD_OPTIONS": "-1", "ENROOT_MOUNT_HOME": None}
     assert enroot_conf.setting_problems(good) == []
 

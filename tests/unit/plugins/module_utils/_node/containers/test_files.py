@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files of the system that the role writes for Enroot."""
+"""System files that the role writes for Enroot."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def test_slurm_of_distribution(tmp_path):
     assert (found["prefix"], found["conf_dir"], found["plugstack"]) == ("/usr", "/etc/slurm", "/etc/slurm/other.conf")
     assert found["plugin_directories"][:2] == ["/a", "/b"]
     assert found["configless"]
-    # Its commands are on everybody's path.
+    # Its commands are on every user's path.
     assert SLURMD_PATH not in texts(plan_of(host))
 
 
-def test_slurmds_path_is_set_only_where_slurm_is_elsewhere(host):
+def test_slurmd_path_is_set_only_for_other_prefix(host):
     assert "Environment=PATH=/opt/slurm/bin:" in texts(plan_of(host))[SLURMD_PATH]

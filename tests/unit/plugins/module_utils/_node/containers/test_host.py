@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Directories on hardened nodes, whose umask is not that of others: users read what is configured there too."""
+"""Directories on hardened nodes with a strict umask: users can read the configuration there too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.hos
 
 
 @pytest.mark.parametrize("umask", [0o027, 0o077])
-def test_directories_that_are_made_on_way_can_be_read(tmp_path, umask):
+def test_created_directories_are_readable_with_any_umask(tmp_path, umask):
     host = EnrootHost()
     before = os.umask(umask)
     try:
@@ -23,13 +23,13 @@ def test_directories_that_are_made_on_way_can_be_read(tmp_path, umask):
             pass
         host.make_link("target", str(tmp_path / "g/h/link"))
     finally:
-        # It is as it was, for whatever else is made.
+        # The umask is restored for later files.
         assert os.umask(before) == umask
     for name in ("a", "a/b", "c", "c/d", "e", "e/f", "g", "g/h"):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o755, name
 
 
-def test_file_that_is_settled_is_on_disk(tmp_path, synced):
+def test_settled_file_is_synced(tmp_path, synced):
     (tmp_path / "image").write_bytes(b"x")
     EnrootHost().settle(str(tmp_path / "image"), 0o640)
     assert synced == [str(tmp_path / "image")]

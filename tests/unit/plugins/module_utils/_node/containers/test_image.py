@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Images keyed by digest: made once, whole or not at all."""
+"""Images named by digest: imported once, complete or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import EnrootHost
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.image import (
-    ImageWish,
+    ImageRequest,
     ensure,
     file_name,
     forget,
@@ -34,7 +34,7 @@ ONE, TWO = (f"sha256:{sign * 64}" for sign in "ab")
 
 
 class ImageHost(EnrootHost):
-    """This machine with commands of Enroot and Docker that the test answers for."""
+    """This machine with simulated commands of Enroot and Docker."""
 
     def __init__(self, digest=ONE, version="4.1.2", content=IMAGE):
         self.digest, self.version, self.content, self.free = digest, version, content, 100 << 30
@@ -47,7 +47,7 @@ class ImageHost(EnrootHost):
             if self.content is None:
                 raise CommandError(argv, 1, "", "[ERROR] no space left", "failed with status 1")
             Path(argv[3]).write_bytes(self.content)
-            # So that one name of the log is one import.
+            # One name in the log is one import.
             with open(Path(argv[3]).parent.parent / "log", "a", encoding="utf-8") as log:
                 log.write("import\n")
             return CommandResult(0, "", "")
@@ -62,25 +62,25 @@ class ImageHost(EnrootHost):
         return self.free
 
 
-def wish(folder, source="docker://nvcr.io#nvidia/pytorch:25.10-py3", **options):
-    return ImageWish(source, str(folder), **options)
+def image_request(folder, source="docker://nvcr.io#nvidia/pytorch:25.10-py3", **options):
+    return ImageRequest(source, str(folder), **options)
 
 
-def test_first_time_and_second(tmp_path):
+def test_second_import_has_nothing_to_do(tmp_path):
     host = ImageHost()
-    done = ensure(host, wish(tmp_path))
+    done = ensure(host, image_request(tmp_path))
     assert done["actions"] == ["import", "link"]
     assert done["path"] == f"{tmp_path}/nvcr.io+nvidia+pytorch+25.10-py3-{'a' * 16}.sqsh"
     assert os.readlink(done["link"]) == os.path.basename(done["path"])
     assert Path(done["path"]).stat().st_mode & 0o777 == 0o644
     assert host.ran[-1][-1] == f"docker://nvcr.io#nvidia/pytorch:25.10-py3@{ONE}"
-    assert ensure(host, wish(tmp_path))["actions"] == []
+    assert ensure(host, image_request(tmp_path))["actions"] == []
 
 
-def test_image_that_somebody_else_put_there_is_made_anew(tmp_path):
+def test_foreign_image_is_imported_again(tmp_path):
     tmp_path.chmod(0o1777)
     host = ImageHost()
-    path, link = (Path(ensure(host, wish(tmp_path, name="torch"))[key]) for key in ("path", "link"))
+    path, link = (Path(ensure(host, image_request(tmp_path, name="torch"))[key]) for key in ("path", "link"))
     evil = tmp_path / "evil"
     evil.write_bytes(IMAGE + b"evil")
 
@@ -97,36 +97,36 @@ def test_image_that_somebody_else_put_there_is_made_anew(tmp_path):
 
     for harm in (of_another_user, a_link, open_to_all):
         harm()
-        assert ensure(host, wish(tmp_path, name="torch"))["actions"] == ["import"]
+        assert ensure(host, image_request(tmp_path, name="torch"))["actions"] == ["import"]
         assert path.read_bytes() == IMAGE and not path.is_symlink() and path.stat().st_uid == os.geteuid()
         assert evil.read_bytes() == IMAGE + b"evil"
     os.lchown(link, 1001, 1001)
-    assert ensure(host, wish(tmp_path, name="torch"))["actions"] == ["link"]
+    assert ensure(host, image_request(tmp_path, name="torch"))["actions"] == ["link"]
     assert link.lstat().st_uid == os.geteuid()
 
 
-def test_directory_in_which_everybody_may_replace_images_is_refused(tmp_path):
+def test_directory_open_to_all_is_rejected(tmp_path):
     tmp_path.chmod(0o777)
-    with pytest.raises(NodeError, match=r"everybody may replace what is in .*: give it mode 0755, or 1777"):
-        ensure(ImageHost(), wish(tmp_path))
+    with pytest.raises(NodeError, match=r"any user may replace files in .*: set its mode to 0755, or to 1777"):
+        ensure(ImageHost(), image_request(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tag_that_moved_on_makes_new_file_and_old_ones_go_when_told(tmp_path):
+def test_moved_tag_makes_new_file_and_keep_prunes_old(tmp_path):
     host = ImageHost()
-    first = ensure(host, wish(tmp_path, name="torch"))["path"]
+    first = ensure(host, image_request(tmp_path, name="torch"))["path"]
     host.digest = TWO
-    second = ensure(host, wish(tmp_path, name="torch"))
+    second = ensure(host, image_request(tmp_path, name="torch"))
     assert Path(first).exists()
     assert os.readlink(second["link"]) == os.path.basename(second["path"])
-    assert ensure(host, wish(tmp_path, name="torch", keep=1))["actions"] == []
-    assert ensure(host, wish(tmp_path, name="torch", keep=0))["pruned"] == [os.path.basename(first)]
+    assert ensure(host, image_request(tmp_path, name="torch", keep=1))["actions"] == []
+    assert ensure(host, image_request(tmp_path, name="torch", keep=0))["pruned"] == [os.path.basename(first)]
     assert not Path(first).exists()
     assert Path(second["path"]).exists()
 
 
 def test_dry_run_writes_nothing(tmp_path):
-    assert ensure(ImageHost(), wish(tmp_path), dry=True)["actions"] == ["import", "link"]
+    assert ensure(ImageHost(), image_request(tmp_path), dry=True)["actions"] == ["import", "link"]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -134,98 +134,98 @@ def test_dry_run_writes_nothing(tmp_path):
     ("content", "words"),
     [
         (None, "no space left"),
-        (b"<html>", r"is not a whole squashfs image \(it does not begin as one\)"),
-        (b"", "is not a whole squashfs image"),
-        (image(bytes(9000))[:5000], r"is not a whole squashfs image \(it has 5000 of 9110 bytes\)"),
+        (b"<html>", r"is not a complete squashfs image \(it does not begin as one\)"),
+        (b"", "is not a complete squashfs image"),
+        (image(bytes(9000))[:5000], r"is not a complete squashfs image \(it has 5000 of 9110 bytes\)"),
     ],
 )
-def test_import_that_fails_leaves_nothing(tmp_path, content, words):
+def test_failed_import_leaves_nothing(tmp_path, content, words):
     with pytest.raises(NodeError, match=words):
-        ensure(ImageHost(content=content), wish(tmp_path, name="x"))
+        ensure(ImageHost(content=content), image_request(tmp_path, name="x"))
     assert {path.name for path in tmp_path.iterdir()} <= {f".x.{os.geteuid()}.lock", "log"}
 
 
 @pytest.mark.parametrize("left", [b"\0\0", b"hsqs", image(bytes(9000))[:8192], b""])
-def test_half_file_of_crash_is_made_again(tmp_path, left):
-    half = tmp_path / file_name(wish(tmp_path, name="x"), ONE)
+def test_incomplete_image_is_imported_again(tmp_path, left):
+    half = tmp_path / file_name(image_request(tmp_path, name="x"), ONE)
     half.write_bytes(left)
-    assert "import" in ensure(ImageHost(), wish(tmp_path, name="x"))["actions"]
+    assert "import" in ensure(ImageHost(), image_request(tmp_path, name="x"))["actions"]
     assert half.read_bytes() == image(b"rest")
 
 
-def test_file_is_copied_and_must_be_what_was_wanted(tmp_path):
+def test_file_is_copied_and_its_digest_checked(tmp_path):
     source = tmp_path / "my image.sqsh"
     source.write_bytes(image(b"content"))
     target = tmp_path / "images"
     target.mkdir()
-    done = ensure(ImageHost(), wish(target, str(source)))
+    done = ensure(ImageHost(), image_request(target, str(source)))
     assert Path(done["path"]).read_bytes() == source.read_bytes()
     assert os.path.basename(done["link"]) == "my+image.sqsh"
     with pytest.raises(NodeError, match="was wanted: nothing was imported"):
-        ensure(ImageHost(), wish(target, str(source), digest=ONE))
+        ensure(ImageHost(), image_request(target, str(source), digest=ONE))
     with pytest.raises(NodeError, match="could not read it"):
-        ensure(ImageHost(), wish(target, "/nowhere.sqsh"))
+        ensure(ImageHost(), image_request(target, "/nowhere.sqsh"))
 
 
-def test_dockers_image_goes_by_its_id(tmp_path):
+def test_docker_image_is_named_by_its_id(tmp_path):
     host = ImageHost()
-    ensure(host, wish(tmp_path, "dockerd://training:latest"))
+    ensure(host, image_request(tmp_path, "dockerd://training:latest"))
     assert host.ran[-1][-1] == f"dockerd://{ONE}"
 
 
-def test_digest_in_reference_needs_no_question(tmp_path):
+def test_digest_in_reference_is_not_queried(tmp_path):
     host = ImageHost(digest=TWO)
-    assert ensure(host, wish(tmp_path, f"docker://alpine@{ONE}"))["digest"] == ONE
+    assert ensure(host, image_request(tmp_path, f"docker://alpine@{ONE}"))["digest"] == ONE
     assert host.ran[-1][-1] == f"docker://alpine@{ONE}"
     with pytest.raises(NodeError, match=f"is {ONE} and {TWO} was wanted"):
-        ensure(host, wish(tmp_path, f"docker://alpine@{ONE}", digest=TWO))
+        ensure(host, image_request(tmp_path, f"docker://alpine@{ONE}", digest=TWO))
 
 
-def test_old_enroot_cannot_import_by_digest(tmp_path):
+def test_old_enroot_is_rejected_for_import_by_digest(tmp_path):
     with pytest.raises(NodeError, match=r"needs Enroot 4 and this node has 3\.4\.1"):
-        ensure(ImageHost(version="3.4.1"), wish(tmp_path, digest=ONE))
+        ensure(ImageHost(version="3.4.1"), image_request(tmp_path, digest=ONE))
 
 
-def test_without_space_nothing_is_begun(tmp_path):
+def test_missing_space_is_reported_before_import(tmp_path):
     host = ImageHost()
     host.free = 1 << 20
     with pytest.raises(NodeError, match="has 1 MiB free, the image needs 2 MiB"):
-        ensure(host, wish(tmp_path, needed=2 << 20))
-    with pytest.raises(NodeError, match="needs 0 MiB and 1024 MiB have to stay free"):
-        ensure(host, wish(tmp_path, "dockerd://x", spare=1 << 30))
+        ensure(host, image_request(tmp_path, needed=2 << 20))
+    with pytest.raises(NodeError, match="needs 0 MiB and 1024 MiB must stay free"):
+        ensure(host, image_request(tmp_path, "dockerd://x", spare=1 << 30))
     assert not any("import" in argv for argv in host.ran)
 
 
-def test_directory_has_to_be_there(tmp_path):
-    with pytest.raises(NodeError, match="make it first"):
-        ensure(ImageHost(), wish(tmp_path / "none"))
+def test_missing_directory_is_rejected(tmp_path):
+    with pytest.raises(NodeError, match="create it first"):
+        ensure(ImageHost(), image_request(tmp_path / "none"))
 
 
-def test_directory_whose_servers_are_away_is_reported_before_anybody_waits_for_it(tmp_path, monkeypatch):
+def test_unreachable_directory_is_reported_without_waiting(tmp_path, monkeypatch):
     host = ImageHost()
     host.silent = True
     monkeypatch.setattr(ImageHost, "is_dir", lambda self, path: pytest.fail("it would wait for ever"))
     monkeypatch.setattr(ImageHost, "listdir", lambda self, path: pytest.fail("it would wait for ever"))
     for work in (ensure, forget):
         with pytest.raises(NodeError, match=r"no answer within 20 seconds: look with 'dmesg' whether its servers answ"):
-            work(host, wish(tmp_path))
+            work(host, image_request(tmp_path))
 
 
-def test_removal(tmp_path):
+def test_removal_deletes_versions_and_link(tmp_path):
     host = ImageHost()
-    ensure(host, wish(tmp_path, name="x"))
+    ensure(host, image_request(tmp_path, name="x"))
     (tmp_path / "x-y.sqsh").write_bytes(image())
-    assert forget(host, wish(tmp_path, name="x"), dry=True)["actions"] == ["link", "prune"]
-    forget(host, wish(tmp_path, name="x"))
+    assert forget(host, image_request(tmp_path, name="x"), dry=True)["actions"] == ["link", "prune"]
+    forget(host, image_request(tmp_path, name="x"))
     assert (tmp_path / "x-y.sqsh").exists()
     assert not list(tmp_path.glob("x-a*"))
-    assert forget(host, wish(tmp_path, name="x"))["actions"] == []
+    assert forget(host, image_request(tmp_path, name="x"))["actions"] == []
 
 
-def test_removal_that_fails_says_what_is_in_its_way(tmp_path):
-    (tmp_path / file_name(wish(tmp_path, name="x"), ONE)).mkdir()
+def test_failed_removal_names_the_file(tmp_path):
+    (tmp_path / file_name(image_request(tmp_path, name="x"), ONE)).mkdir()
     with pytest.raises(NodeError, match=r"could not remove .*/x-a{16}\.sqsh: Is a directory; .* run again"):
-        forget(ImageHost(), wish(tmp_path, name="x"))
+        forget(ImageHost(), image_request(tmp_path, name="x"))
 
 
 @pytest.mark.parametrize(
@@ -237,16 +237,16 @@ def test_removal_that_fails_says_what_is_in_its_way(tmp_path):
         ("dockerd://a/b:1@sha256:" + "0" * 64, "a+b+1"),
     ],
 )
-def test_name_that_is_made_of_source(source, base):
-    assert ImageWish(source, "/images").base == base
-    assert problems(ImageWish(source, "/images")) == []
+def test_name_is_derived_from_source(source, base):
+    assert ImageRequest(source, "/images").base == base
+    assert problems(ImageRequest(source, "/images")) == []
 
 
 def ask(folder):
-    ensure(ImageHost(), wish(folder, name="x", seconds=3600))
+    ensure(ImageHost(), image_request(folder, name="x", seconds=3600))
 
 
-def test_many_nodes_one_import(tmp_path):
+def test_many_nodes_import_once(tmp_path):
     context = multiprocessing.get_context("fork")
     nodes = [context.Process(target=ask, args=(tmp_path,)) for _number in range(12)]
     for node in nodes:
@@ -258,7 +258,7 @@ def test_many_nodes_one_import(tmp_path):
 
 
 class HangingHost(ImageHost):
-    """An import that has written half an image and then goes on for ever."""
+    """An import that hangs after half an image."""
 
     def run(self, argv, timeout=120, check=True, stdin=None):
         if argv[:2] == ["enroot", "import"]:
@@ -269,12 +269,12 @@ class HangingHost(ImageHost):
 
 
 def killed_import(folder, digest=ONE):
-    """Kill an import in the middle, as a node that goes down does; what it leaves."""
+    """Kill an import in the middle, as a node failure does, and return what it leaves."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.dup2(writing, 1)
-        ensure(HangingHost(digest), wish(folder, name="x"))
+        ensure(HangingHost(digest), image_request(folder, name="x"))
     os.close(writing)
     assert os.read(reading, 5) == b"begun"
     os.close(reading)
@@ -284,23 +284,23 @@ def killed_import(folder, digest=ONE):
     return left.parent
 
 
-def test_what_killed_import_left_goes_with_next_one_and_with_removal(tmp_path):
+def test_leftovers_of_killed_import_are_removed(tmp_path):
     left = killed_import(tmp_path)
     others = [tmp_path / name for name in (".x.y.abcdefgh", ".xy.abcdefgh", ".x.abc", "x.abcdefgh")]
     for other in others:
         other.mkdir()
     (tmp_path / ".x.abcdefgh").symlink_to(tmp_path)
-    ensure(ImageHost(), wish(tmp_path, name="x"))
+    ensure(ImageHost(), image_request(tmp_path, name="x"))
     assert not left.exists()
     left = killed_import(tmp_path, TWO)
-    forget(ImageHost(), wish(tmp_path, name="x"))
+    forget(ImageHost(), image_request(tmp_path, name="x"))
     assert not left.exists()
     assert all(other.is_dir() for other in others)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
-def test_users_of_one_directory_wait_for_nobody_and_are_reported_whose_name_is():
-    """Pytest's own directories are closed to others."""
+def test_users_do_not_block_or_replace_each_other():
+    """A directory of its own, since other users cannot enter pytest's."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o1777)
@@ -308,31 +308,31 @@ def test_users_of_one_directory_wait_for_nobody_and_are_reported_whose_name_is()
         def as_user(uid):
             child = os.fork()
             if child == 0:
-                told = ""
+                error = ""
                 try:
                     os.setuid(uid)
-                    ensure(ImageHost(), wish(folder, name="x"))
+                    ensure(ImageHost(), image_request(folder, name="x"))
                 except NodeError as exc:
-                    told = str(exc)
+                    error = str(exc)
                 finally:
-                    (folder / f"told-{uid}").write_text(told)
+                    (folder / f"error-{uid}").write_text(error)
                     os._exit(0)
             os.waitpid(child, 0)
-            return (folder / f"told-{uid}").read_text()
+            return (folder / f"error-{uid}").read_text()
 
         assert as_user(1001) == ""
         assert as_user(1002) == (
-            f"{folder}/x-{'a' * 16}.sqsh is of another user, and only that user and root may replace it: give another "
-            "name or directory, or let root import the image"
+            f"{folder}/x-{'a' * 16}.sqsh belongs to another user, and only that user and root may replace it: choose "
+            "another name or directory, or import the image as root"
         )
         assert sorted(path.name for path in folder.glob(".x*")) == [".x.1001.lock", ".x.1002.lock"]
         held = os.open(folder / ".x.1001.lock", os.O_RDWR)
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert ensure(ImageHost(), wish(folder, name="x", seconds=1))["actions"] == ["import", "link"]
+        assert ensure(ImageHost(), image_request(folder, name="x", seconds=1))["actions"] == ["import", "link"]
         os.close(held)
 
 
-def test_link_that_cannot_be_made_leaves_nothing(tmp_path):
+def test_failed_link_leaves_nothing(tmp_path):
     with pytest.raises(OSError, match="File name too long"):
         ImageHost().make_link("target", str(tmp_path / ("x" * 256)))
     assert list(tmp_path.iterdir()) == []
@@ -341,21 +341,21 @@ def test_link_that_cannot_be_made_leaves_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"source": "oci://x"}, "begins with docker://, dockerd:// or /"),
-        ({"source": "image.sqsh"}, "give an absolute path"),
+        ({"source": "oci://x"}, "must begin with docker://, dockerd:// or /"),
+        ({"source": "image.sqsh"}, "use an absolute path"),
         ({"source": "docker://x; rm -rf /"}, "a reference has letters"),
         ({"directory": "images"}, "directory is 'images'"),
         ({"directory": "/a/../b"}, "without '..'"),
         ({"name": "../x"}, "name is '../x'"),
         ({"digest": "abc"}, "digest is 'abc'"),
-        ({"source": "docker://+"}, "of which no name for files can be made"),
-        ({"source": "/images/"}, "of which no name for files can be made"),
-        ({"source": "/.sqsh"}, "of which no name for files can be made"),
-        ({"source": "/images/.."}, "of which no name for files can be made"),
-        ({"source": f"docker://{'x' * 201}"}, "of which no name for files can be made"),
+        ({"source": "docker://+"}, "which gives no usable file name"),
+        ({"source": "/images/"}, "which gives no usable file name"),
+        ({"source": "/.sqsh"}, "which gives no usable file name"),
+        ({"source": "/images/.."}, "which gives no usable file name"),
+        ({"source": f"docker://{'x' * 201}"}, "which gives no usable file name"),
         ({"keep": -1}, "keep is -1"),
         ({"seconds": 0}, "timeout is 0"),
     ],
 )
-def test_wishes_that_cannot_be(options, words):
-    assert words in "; ".join(problems(ImageWish(**{"source": "docker://x", "directory": "/images", **options})))
+def test_bad_options_are_rejected(options, words):
+    assert words in "; ".join(problems(ImageRequest(**{"source": "docker://x", "directory": "/images", **options})))

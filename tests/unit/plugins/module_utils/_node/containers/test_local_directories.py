@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where images go: the local volume, a given directory, a known mount, or a fallback that says so."""
+"""The directory for images: the local volume, a given directory, a known mount, or a fallback with a warning."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def host(tmp_path):
     return rooted.node(tmp_path)
 
 
-def test_volume_of_record_when_it_is_mounted(host):
+def test_mounted_volume_of_record_is_used(host):
     host.put(RECORD, '{"state": "intact", "path": "/data"}')
     assert choose(host, LocalConfig()).kind == "fallback"
     assert "the local volume /data is not mounted" in choose(host, LocalConfig()).warning
@@ -36,20 +36,20 @@ def test_volume_of_record_when_it_is_mounted(host):
     assert (place.path, place.kind, place.fstype, place.warning) == ("/data/containers", "volume", "xfs", "")
 
 
-def test_known_mounts_of_local_disks(host):
+def test_known_mounts_are_used(host):
     rooted.mount(host, "/scratch", "ext4")
     assert choose(host, LocalConfig()).path == "/scratch/containers"
     rooted.mount(host, "/opt/dlami/nvme", "ext4")
     assert choose(host, LocalConfig()).path == "/opt/dlami/nvme/containers"
 
 
-def test_known_name_that_is_shared_filesystem_is_passed_over(host):
+def test_known_mount_on_shared_filesystem_is_skipped(host):
     rooted.mount(host, "/scratch", "lustre")
     assert choose(host, LocalConfig()).kind == "fallback"
 
 
 @pytest.mark.parametrize(("fstype", "name"), [("nfs4", "NFS"), ("lustre", "Lustre"), ("efs", "EFS")])
-def test_given_directory_on_shared_filesystem_is_refused(host, fstype, name):
+def test_given_directory_on_shared_filesystem_is_rejected(host, fstype, name):
     rooted.mount(host, "/fsx", fstype)
     with pytest.raises(NodeError, match=f"/fsx/x/containers, which is {name}: Enroot cannot unpack there"):
         choose(host, LocalConfig(local_dir="/fsx/x"))
@@ -57,12 +57,12 @@ def test_given_directory_on_shared_filesystem_is_refused(host, fstype, name):
         choose(host, LocalConfig(fallback="/fsx/y"))
 
 
-def test_without_volume_and_without_fallback_it_is_refused(host):
+def test_missing_volume_without_fallback_is_rejected(host):
     with pytest.raises(NodeError, match="no local NVMe volume was found and enroot_pyxis_fallback_dir is empty"):
         choose(host, LocalConfig(fallback=""))
 
 
-def test_directory_and_link_follow_what_boot_found(host):
+def test_directory_and_link_follow_the_boot(host):
     place = prepare(host, LocalConfig())
     assert place.kind == "fallback"
     assert host.stat(place.path)["mode"] == "1777"
@@ -78,7 +78,7 @@ def test_directory_and_link_follow_what_boot_found(host):
     assert not is_prepared(host, place)
 
 
-def test_directory_in_place_of_link_is_no_crash(host):
+def test_directory_in_place_of_link_is_reported(host):
     host.folder(LOCAL_LINK)
     with pytest.raises(NodeError, match="is a directory where a link"):
         prepare(host, LocalConfig())
@@ -87,7 +87,7 @@ def test_directory_in_place_of_link_is_no_crash(host):
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        (LocalConfig(local_dir="data"), "local_dir is 'data': give an absolute path"),
+        (LocalConfig(local_dir="data"), "local_dir is 'data': use an absolute path"),
         (LocalConfig(local_dir="/a/../b"), "without '..'"),
         (LocalConfig(local_dir="/a b"), "would be evaluated by Enroot"),
         (LocalConfig(fallback="/a$(id)"), "would be evaluated by Enroot"),
@@ -95,16 +95,16 @@ def test_directory_in_place_of_link_is_no_crash(host):
         (LocalConfig(subdirectory=""), "subdirectory is ''"),
     ],
 )
-def test_settings_that_cannot_work(config, words):
+def test_bad_settings_are_rejected(config, words):
     assert words in "; ".join(config_problems(config))
 
 
-def test_good_settings():
+def test_good_settings_are_accepted():
     assert config_problems(LocalConfig()) == []
     assert config_problems(LocalConfig(local_dir="/opt/dlami/nvme", fallback="")) == []
 
 
-def test_mount_of_any_name_is_seen(host):
-    """The kernel escapes space, tab, line feed and backslash, and no other sign at which a text may be cut."""
+def test_mount_with_special_characters_is_found(host):
+    """The kernel escapes space, tab, line feed and backslash, but no other white space."""
     rooted.mount(host, "/home/u/a\x0bb\\040c\\134d", "fuse")
     assert read_mounts(host)[-1]["target"] == "/home/u/a\x0bb c\\d"

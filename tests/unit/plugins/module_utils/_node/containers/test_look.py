@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One look at a node with Slurm and the verdicts."""
+"""The look at a node with Slurm, and the verdicts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_enroot_without_capabilities_cannot_import(host):
         (CommandResult(1, "", "srun: no configuration"), "undeterminable", "gave no answer"),
     ],
 )
-def test_srun_is_asked_whether_option_is_there(host, answer, status, words):
+def test_loaded_plugin_is_read_from_srun_help(host, answer, status, words):
     rooted.with_pyxis(rooted.with_enroot(host))
     converge(host)
     host.answers["/opt/slurm/bin/srun --help"] = answer
@@ -68,12 +68,12 @@ def test_srun_is_asked_whether_option_is_there(host, answer, status, words):
     assert words in verdict.line()
 
 
-def test_paths_of_site_on_shared_filesystem_fail(host):
+def test_site_paths_on_shared_filesystem_fail(host):
     rooted.mount(host, "/fsx", "lustre")
     rooted.with_pyxis(rooted.with_enroot(host))
-    wishes = {"conf": {"ENROOT_DATA_PATH": "/fsx/enroot/user-$(id -u)"}}
-    converge(host, **wishes)
-    assert "ENROOT_DATA_PATH is on Lustre" in verdicts(host, **wishes)["enroot.conf"].message
+    site = {"conf": {"ENROOT_DATA_PATH": "/fsx/enroot/user-$(id -u)"}}
+    converge(host, **site)
+    assert "ENROOT_DATA_PATH is on Lustre" in verdicts(host, **site)["enroot.conf"].message
 
 
 def test_runtime_space(host):
@@ -85,7 +85,7 @@ def test_runtime_space(host):
     assert verdicts(host)["enroot.runtime"].status == "undeterminable"
 
 
-def test_all_problems_of_settings_at_once():
+def test_all_problems_of_settings_are_reported():
     config = parse_config(
         {
             "plugin_options": {"colour": 1},
@@ -103,7 +103,7 @@ def test_all_problems_of_settings_at_once():
     assert "smoke_users is empty" in problems(EnrootConfig(smoke_image="/x.sqsh"))[0]
 
 
-def test_limits_on_user_namespaces_fail(host):
+def test_low_limit_on_user_namespaces_fails(host):
     assert verdicts(host)["enroot.userns"].status == "pass"
     host.put("/proc/sys/kernel/unprivileged_userns_clone", "0")
     assert verdicts(host)["enroot.userns"].status == "fail"
@@ -112,6 +112,6 @@ def test_limits_on_user_namespaces_fail(host):
 def test_good_node_passes_what_applies_to_it(host):
     rooted.with_pyxis(rooted.with_enroot(host))
     converge(host)
-    told = verdicts(host)
-    assert {name for name, result in told.items() if result.status != "pass"} == {"pyxis.node", "enroot.nvidia"}
-    assert told["pyxis.node"].status == told["enroot.nvidia"].status == "not_applicable"
+    results = verdicts(host)
+    assert {name for name, result in results.items() if result.status != "pass"} == {"pyxis.node", "enroot.nvidia"}
+    assert results["pyxis.node"].status == results["enroot.nvidia"].status == "not_applicable"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role enroot_pyxis does on a node: plans of real looks, distribution by distribution."""
+"""Plans of the role enroot_pyxis from real looks, for each distribution."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def stack_of(host: rooted.RootedHost, **options: t.Any) -> dict[str, t.Any] | No
 
 
 def fetched(host: rooted.RootedHost, **options: t.Any) -> list[dict[str, t.Any]]:
-    """What is fetched, by the name that its file has there."""
+    """Return the fetched files with their names at the source."""
     plan = plan_of(host, **options)
     found = [
         {"file": entry.url.rpartition("/")[2].replace("%2B", "+"), **vars(entry)}
@@ -98,7 +98,7 @@ def test_node_without_slurm_is_not_concerned(tmp_path: Path) -> None:
     assert plan.differences() == []
 
 
-def test_slurm_that_does_not_answer_is_refused(host: rooted.RootedHost) -> None:
+def test_unresponsive_slurm_is_refused(host: rooted.RootedHost) -> None:
     del host.answers["/opt/slurm/bin/scontrol --version"]
     assert "asked /opt/slurm/bin/scontrol for its version and got none" in plan_of(host).refusals[0]
 
@@ -148,41 +148,41 @@ def test_files_that_fresh_node_needs(host: rooted.RootedHost, name: str, names: 
     assert [entry.name for entry in plan_of(host).packages] == ["enroot", "enroot+caps"]
 
 
-def test_nothing_without_checksum_is_installed(host: rooted.RootedHost) -> None:
+def test_missing_checksum_is_refused(host: rooted.RootedHost) -> None:
     bare = [{**entry, "sums": {}} for entry in config_of().artifacts]
     plan = plan_of(host, artifacts=bare)
     assert (len(plan.refusals), plan.differences()) == (3, [])
     assert (
-        "no checksum of enroot_4.1.2-1_amd64.deb is known, so it is not installed: run make lock-artifacts"
+        "the checksum of enroot_4.1.2-1_amd64.deb is unknown, so it is not installed: run make lock-artifacts"
         in (plan.refusals[0])
     )
     own = {"enroot_4.1.2-1_amd64.deb": "d" * 64, "enroot+caps_4.1.2-1_amd64.deb": "e" * 64, "v0.24.0.tar.gz": "f" * 64}
     assert [file["sha256"] for file in fetched(host, artifacts=bare, checksums=own)] == list(own.values())
 
 
-def test_enroot_that_does_not_say_its_version_is_left_unchanged(host: rooted.RootedHost) -> None:
+def test_enroot_of_unknown_version_is_unchanged(host: rooted.RootedHost) -> None:
     good(host).answers["/usr/bin/enroot version"] = ""
     plan = plan_of(host)
     assert "asked /usr/bin/enroot for its version and got none, so it is neither kept nor replaced" in plan.refusals[0]
     assert plan.differences() == []
 
 
-def test_toolkit_that_does_not_say_its_version_is_left_unchanged(host: rooted.RootedHost) -> None:
+def test_toolkit_of_unknown_version_is_unchanged(host: rooted.RootedHost) -> None:
     good(host).put("/proc/driver/nvidia/version")
     host.put("/usr/bin/nvidia-container-cli", mode=0o755)
     host.answers["/usr/bin/nvidia-container-cli --version"] = "no answer"
     plan = plan_of(host, toolkit_version="1.18.0-1")
     assert plan.packages == ()
-    assert [note for note in plan.notes if "/usr/bin/nvidia-container-cli does not say its version" in note]
-    assert not [note for note in plan_of(host).notes if "does not say its version" in note]
+    assert [note for note in plan.notes if "/usr/bin/nvidia-container-cli does not report its version" in note]
+    assert not [note for note in plan_of(host).notes if "does not report its version" in note]
 
 
 def test_unknown_architecture_is_refused(host: rooted.RootedHost) -> None:
     host.architecture = "riscv64"
-    assert "looked for enroot for deb-riscv64 and there is none to download" in plan_of(host).refusals[0]
+    assert "looked for enroot for deb-riscv64 and found none to download" in plan_of(host).refusals[0]
 
 
-def test_preinstalled_image_that_lacks_enroot_is_refused(host: rooted.RootedHost) -> None:
+def test_preinstalled_image_without_enroot_is_refused(host: rooted.RootedHost) -> None:
     plan = plan_of(host, source="preinstalled")
     assert (
         "the node lacks what enroot_4.1.2-1_amd64.deb, enroot+caps_4.1.2-1_amd64.deb would bring" in (plan.refusals[0])
@@ -205,7 +205,7 @@ PREBUILT = [
         ("rocky-9-arm", PREBUILT, "v0.24.0.tar.gz"),
     ],
 )
-def test_plugin_that_was_built_beforehand_is_for_one_release_and_architecture(
+def test_prebuilt_plugin_matches_release_and_architecture(
     host: rooted.RootedHost, name: str, offered: list[dict[str, str]], file: str
 ) -> None:
     options = {"prebuilt": offered, "mirror_url": "s3://bucket/x", "caps": False}
@@ -237,7 +237,7 @@ def test_plugin_is_never_built_for_another_slurm(host: rooted.RootedHost, header
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_what_is_good_needs_no_file(host: rooted.RootedHost, name: str) -> None:
+def test_good_enroot_needs_no_download(host: rooted.RootedHost, name: str) -> None:
     assert fetched(good(on(host, name), "3.4.1")) == []
 
 
@@ -253,7 +253,7 @@ def test_another_version_is_replaced_only_on_request(host: rooted.RootedHost) ->
     assert fetched(host, upgrade=True) == []
 
 
-def test_missing_capabilities_come_with_package_of_enroot_that_is_there(host: rooted.RootedHost) -> None:
+def test_missing_capabilities_use_installed_version(host: rooted.RootedHost) -> None:
     rooted.with_pyxis(host)
     host.put("/usr/bin/enroot")
     host.answers["/usr/bin/enroot version"] = "4.1.1"
@@ -265,7 +265,7 @@ def test_missing_capabilities_come_with_package_of_enroot_that_is_there(host: ro
 @pytest.mark.parametrize(
     ("name", "own"), [("debian-12", "docker.io"), ("amazon-2023", "docker"), ("rhel-9", "docker-ce")]
 )
-def test_docker_and_toolkit(host: rooted.RootedHost, name: str, own: str) -> None:
+def test_docker_and_toolkit_are_installed(host: rooted.RootedHost, name: str, own: str) -> None:
     on(host, name).put("/proc/driver/nvidia/version")
     plan = plan_of(host, docker=True, toolkit_version="1.17.8-1")
     assert plan.packages[-2:] == (Package(own), Package("nvidia-container-toolkit", "1.17.8-1"))
@@ -276,41 +276,40 @@ def test_docker_and_toolkit(host: rooted.RootedHost, name: str, own: str) -> Non
 
 
 @pytest.mark.parametrize(("state", "held"), [("ii", ["nvidia-container-toolkit"]), ("hi", [])])
-def test_hold_that_was_taken_away_is_put_back(host: rooted.RootedHost, state: str, held: list[str]) -> None:
-    """Also of a toolkit that was there before the role."""
+def test_removed_hold_is_restored(host: rooted.RootedHost, state: str, held: list[str]) -> None:
+    """Also for a toolkit that was installed before the role ran."""
     good(host).put("/proc/driver/nvidia/version")
     host.put("/usr/bin/nvidia-container-cli", mode=0o755)
     host.answers["/usr/bin/nvidia-container-cli --version"] = "cli-version: 1.17.8\n"
     host.answers["dpkg-query -W"] = f"nvidia-container-toolkit\t1.17.8-1\t{state} \nother\t1\tii \n"
     plan = plan_of(host)
     assert (plan.packages, list(plan.hold)) == ((), held)
-    # A held one of another version is in the way of the one that is pinned.
+    # A held package of another version blocks the pinned one.
     pinned = plan_of(host, toolkit_version="1.18.0-1")
     assert pinned.unhold == (("nvidia-container-toolkit",) if state == "hi" else ())
     assert plan_of(host, hold=False).hold == ()
 
 
-def test_packages_are_not_installed_where_no_manager_answers(host: rooted.RootedHost) -> None:
+def test_packages_without_package_manager_are_refused(host: rooted.RootedHost) -> None:
     good(host).put("/proc/driver/nvidia/version")
     Path(host.at("/usr/bin/dpkg-query")).unlink()
     plan = plan_of(host)
     assert plan.differences() == []
     assert (
-        "nvidia-container-toolkit has to be installed, and there is no apt or dnf here, or neither"
-        in (plan.refusals[0])
+        "nvidia-container-toolkit must be installed, and there is no apt or dnf here, or neither" in (plan.refusals[0])
     )
 
 
-def test_holds_that_nobody_tells_are_not_nothing_to_do(host: rooted.RootedHost) -> None:
+def test_unknown_holds_are_refused(host: rooted.RootedHost) -> None:
     good(host).put("/proc/driver/nvidia/version")
     host.put("/usr/bin/nvidia-container-cli", mode=0o755)
     Path(host.at("/usr/bin/dpkg-query")).unlink()
     (refusal,) = plan_of(host).refusals
-    assert refusal.startswith("whether the packages of /usr/bin/nvidia-container-cli are held is not known")
+    assert refusal.startswith("could not determine whether the packages of /usr/bin/nvidia-container-cli are held")
     assert plan_of(host, hold=False).refusals == ()
 
 
-def test_what_parallelcluster_ships_is_adopted(host: rooted.RootedHost) -> None:
+def test_plugin_of_parallelcluster_is_adopted(host: rooted.RootedHost) -> None:
     good(host, "3.4.1")
     assert plugin_of(host)["path"] == PLUGIN  # type: ignore[index]
     assert fetched(host) == []
@@ -330,7 +329,7 @@ def test_slurm_of_distribution_needs_no_path(tmp_path: Path) -> None:
     assert files.SLURMD_PATH not in texts(plan_of(host, slurm_prefix="/usr", source="preinstalled"))
 
 
-def test_new_slurm_means_new_plugin_and_old_line_does_not_stay_required(host: rooted.RootedHost) -> None:
+def test_new_slurm_gets_new_plugin_listed_as_optional(host: rooted.RootedHost) -> None:
     good(host)
     carry_out(host, plan_of(host))
     prove(host)
@@ -344,15 +343,15 @@ def test_new_slurm_means_new_plugin_and_old_line_does_not_stay_required(host: ro
     assert listed
     assert made["path"] == "/usr/local/lib/mlcluster/pyxis/23.11.10/spank_pyxis.so"
     assert listed["word"] == "optional"
-    # Without anything to build from, too, the old line must not stop every job.
+    # The old line must not stop every job, even if no plugin can be built.
     listed = step(plan_of(host, plugstack_mode="required", source="preinstalled"), "plugstack")
     assert listed is not None
     assert (listed["word"], listed["plugin"]) == ("optional", PLUGIN)
-    told = {entry.id: entry for entry in facts_of(host)["results"]}
-    assert "was built for Slurm 22.05.8 and this node has 23.11.10" in told["pyxis.plugin"].message
+    results = {entry.id: entry for entry in facts_of(host)["results"]}
+    assert "was built for Slurm 22.05.8 and this node has 23.11.10" in results["pyxis.plugin"].message
 
 
-def test_required_only_after_proof_with_this_plugin_and_this_slurm(host: rooted.RootedHost) -> None:
+def test_required_needs_proof_of_this_plugin_and_slurm(host: rooted.RootedHost) -> None:
     good(host)
 
     def word(mode: str = "required") -> str:
@@ -369,14 +368,14 @@ def test_required_only_after_proof_with_this_plugin_and_this_slurm(host: rooted.
 
 
 def smoking(host: rooted.RootedHost, inside: str = "2:2") -> dict[str, t.Any]:
-    """A host on which a container can be started, and the options that ask for one."""
+    """Return options for a smoke test, on a host that can start a container."""
     host.put("/x.sqsh")
     host.answers["runuser"] = "node=n1 root=1:1\n"
     host.answers["--container-image"] = f"node=n1 root={inside}\n"
     return {"smoke_image": "/x.sqsh", "smoke_users": ["alice"], "plugstack_mode": "required"}
 
 
-def test_container_that_started_is_remembered_and_line_is_required(host: rooted.RootedHost) -> None:
+def test_started_container_is_recorded_and_line_required(host: rooted.RootedHost) -> None:
     options = smoking(good(host))
     assert "pyxis.container" not in [entry.id for entry in facts_of(host, **options)["results"]]
     carry_out(host, plan_of(host, **options), **options)
@@ -384,7 +383,7 @@ def test_container_that_started_is_remembered_and_line_is_required(host: rooted.
     assert "pyxis.container" in [entry.id for entry in facts["results"]]
     plan = make_plan(facts, config_of(**options))
     assert plan.differences() == ["proof", "plugstack", "slurmd, when it is idle"]
-    # The look after that has the proof, starts no container and has nothing to say of one.
+    # The next look has the proof, starts no container and reports none.
     assert [note.partition(":")[0] for note in plan.notes if "pyxis" in note] == [
         "PASS pyxis.container (alice)",
         "n/a  pyxis.pmix",
@@ -395,12 +394,12 @@ def test_container_that_started_is_remembered_and_line_is_required(host: rooted.
     assert plan_of(host, **options).differences() == []
 
 
-def test_verification_tries_container_and_writes_nothing(host: rooted.RootedHost) -> None:
+def test_verification_starts_container_and_writes_nothing(host: rooted.RootedHost) -> None:
     options = {**smoking(good(host)), "plugstack_mode": "optional"}
     carry_out(host, plan_of(host, **options), **options)
     plan = plan_of(host, **options, probe="always")
     assert (plan.differences(), plan.notes) == ([], plan_of(host).notes)
-    # What may be required now is not, and that is a difference.
+    # The line could be required now and is not: a difference.
     options["plugstack_mode"] = "required"
     assert "plugstack" in plan_of(host, **options, probe="always").differences()
 
@@ -408,7 +407,7 @@ def test_verification_tries_container_and_writes_nothing(host: rooted.RootedHost
 @pytest.mark.parametrize(
     ("pmix", "differences"), [("ready\n", ["proof", "plugstack", "slurmd, when it is idle"]), ("fails", [])]
 )
-def test_container_that_lacks_something_is_no_proof(host: rooted.RootedHost, pmix: str, differences: list[str]) -> None:
+def test_container_without_pmix_is_not_a_proof(host: rooted.RootedHost, pmix: str, differences: list[str]) -> None:
     options = smoking(good(host))
     host.answers["/opt/slurm/bin/srun --mpi=list"] = "pmix\n"
     carry_out(host, plan_of(host, **options), **options)
@@ -418,7 +417,7 @@ def test_container_that_lacks_something_is_no_proof(host: rooted.RootedHost, pmi
     assert plan_of(host, **options).differences() == differences
 
 
-def test_container_that_is_host_is_no_proof(host: rooted.RootedHost) -> None:
+def test_container_on_host_is_not_a_proof(host: rooted.RootedHost) -> None:
     options = smoking(good(host), inside="1:1")
     carry_out(host, plan_of(host, **options), **options)
     plan = plan_of(host, **options)
@@ -435,35 +434,35 @@ def test_proved_node_starts_container_only_when_asked(host: rooted.RootedHost, p
     assert bool(facts_of(host, **options, probe=probe)["trial"]) == tried
 
 
-def test_option_that_installed_plugin_does_not_know_is_refused(host: rooted.RootedHost) -> None:
+def test_option_unknown_to_installed_plugin_is_refused(host: rooted.RootedHost) -> None:
     plan = plan_of(good(host), plugin_options={"use_squashfuse": True})
     assert "needs Pyxis 0.22.0 and version 0.20.0 would refuse to start" in plan.refusals[0]
     assert plan.differences() == []
 
 
 @pytest.mark.parametrize(
-    ("fstype", "wish", "writes"),
+    ("fstype", "manage", "writes"),
     [("nfs4", "auto", False), ("nfs4", "always", True), ("ext4", "auto", True), ("ext4", "never", False)],
 )
 def test_only_owner_of_slurms_files_writes_plugstack(
-    host: rooted.RootedHost, fstype: str, wish: str, writes: bool
+    host: rooted.RootedHost, fstype: str, manage: str, writes: bool
 ) -> None:
     rooted.mount(host, "/opt/slurm", fstype)
-    assert (stack_of(good(host), manage_plugstack=wish) is not None) == writes
+    assert (stack_of(good(host), manage_plugstack=manage) is not None) == writes
 
 
 @pytest.mark.parametrize(
     ("listed", "due", "links"),
     [
-        # What the head node lists is here.
+        # The plugin that the head node lists is on this node.
         (PLUGIN, False, []),
-        # The head node built one of its own; this node's image ships another, which is not listed.
+        # The head node built its own plugin; this node's image has another one, which is not listed.
         (OWN, True, []),
-        # The head node's image has one where this node's has none.
+        # The head node's image has a plugin at a path where this node's image has none.
         (ELSEWHERE, True, [{"path": ELSEWHERE, "target": OWN}]),
     ],
 )
-def test_node_that_does_not_write_list_needs_what_is_listed(
+def test_node_without_write_access_uses_listed_plugin(
     host: rooted.RootedHost, listed: str, due: bool, links: list[dict[str, str]]
 ) -> None:
     rooted.mount(host, "/opt/slurm", "nfs4")
@@ -477,14 +476,14 @@ def test_node_that_does_not_write_list_needs_what_is_listed(
     assert fetched(host) == []
 
 
-def test_configless_cluster(host: rooted.RootedHost) -> None:
+def test_configless_cluster_includes_file_by_name(host: rooted.RootedHost) -> None:
     host.put("/opt/slurm/etc/slurm.conf", "SlurmctldParameters=enable_configless\n")
     rooted.with_pyxis(host)
     assert stack_of(host)["include"] == "file"  # type: ignore[index]
     assert stack_of(host, plugstack_include="glob")["include"] == "glob"  # type: ignore[index]
 
 
-def test_limits_of_kernel(host: rooted.RootedHost) -> None:
+def test_low_kernel_limits_are_raised(host: rooted.RootedHost) -> None:
     good(host)
     host.put("/proc/sys/user/max_user_namespaces", "1000")
     host.put("/proc/sys/kernel/unprivileged_userns_clone", "0")
@@ -499,7 +498,7 @@ def test_limits_of_kernel(host: rooted.RootedHost) -> None:
     assert files.APPARMOR_PATH not in texts(plan_of(host))
 
 
-def test_profile_that_is_taken_away_is_not_loaded(host: rooted.RootedHost) -> None:
+def test_removed_profile_is_not_loaded(host: rooted.RootedHost) -> None:
     good(host)
     host.put("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")
     carry_out(host, plan_of(host))
@@ -509,7 +508,7 @@ def test_profile_that_is_taken_away_is_not_loaded(host: rooted.RootedHost) -> No
     assert [entry.name for entry in plan.steps] == []
 
 
-def test_limit_that_role_raised_is_not_lowered_at_next_run(host: rooted.RootedHost) -> None:
+def test_raised_limit_is_kept_at_next_run(host: rooted.RootedHost) -> None:
     host.put("/proc/sys/user/max_user_namespaces", "1000")
     good(host)
     carry_out(host, plan_of(host))
@@ -517,7 +516,7 @@ def test_limit_that_role_raised_is_not_lowered_at_next_run(host: rooted.RootedHo
     assert plan_of(host).differences() == []
 
 
-def test_main_file_as_roles_own(host: rooted.RootedHost) -> None:
+def test_main_file_can_belong_to_role(host: rooted.RootedHost) -> None:
     good(host).put(CONF_PATH, "ENROOT_DATA_PATH /fsx\n")
     assert "the first value wins" in plan_of(host).refusals[0]
     plan = plan_of(host, conf_owner="role")
@@ -525,7 +524,7 @@ def test_main_file_as_roles_own(host: rooted.RootedHost) -> None:
     assert {entry.path: entry.backup for entry in plan.files}[CONF_PATH]
 
 
-def test_hooks_are_links_to_what_enroot_ships(host: rooted.RootedHost) -> None:
+def test_hooks_are_links_to_shipped_files(host: rooted.RootedHost) -> None:
     good(host)
     assert step(plan_of(host, hooks=["50-slurm-pmi.sh"]), "links") == {
         "links": [
@@ -545,7 +544,7 @@ def test_file_of_another_mode_is_written_again(host: rooted.RootedHost) -> None:
     assert (plan.steps, plan.units) == ((), ())
 
 
-def test_after_boot_only_what_was_in_run_is_made_again(host: rooted.RootedHost) -> None:
+def test_reboot_recreates_only_run_directories(host: rooted.RootedHost) -> None:
     carry_out(good(host), plan_of(host))
     Path(host.at("/run/enroot")).rmdir()
     assert [entry.arguments["argv"] for entry in plan_of(host).steps] == [
@@ -565,7 +564,7 @@ def test_disabled_boot_unit_is_enabled(host: rooted.RootedHost) -> None:
     ("restart", "unit", "steps", "notes"),
     [("idle", True, 1, 0), ("none", True, 0, 1), ("idle", False, 0, 0), ("none", False, 0, 0)],
 )
-def test_slurmd_is_restarted_only_where_it_is_and_may_be(
+def test_slurmd_is_restarted_only_if_present_and_allowed(
     host: rooted.RootedHost, restart: str, unit: bool, steps: int, notes: int
 ) -> None:
     if not unit:
@@ -575,7 +574,7 @@ def test_slurmd_is_restarted_only_where_it_is_and_may_be(
     assert len([text for text in plan.notes if "enroot_pyxis_slurmd_restart is none" in text]) == notes
 
 
-def test_node_without_local_disks_and_without_fallback_is_refused(host: rooted.RootedHost) -> None:
+def test_node_without_disks_and_fallback_is_refused(host: rooted.RootedHost) -> None:
     (refusal,) = plan_of(good(host), fallback_dir="").refusals
     assert "no local NVMe volume was found and enroot_pyxis_fallback_dir is empty" in refusal
     assert "slower and smaller" in plan_of(host).notes[0]
@@ -591,27 +590,27 @@ def with_docker(host: rooted.RootedHost, running: str | None = "") -> rooted.Roo
 
 @pytest.mark.parametrize(
     ("running", "restarts", "words"),
-    [("", True, ""), ("abc\n", False, "1 containers run in it"), (None, False, "it does not say how many")],
+    [("", True, ""), ("abc\n", False, "1 containers run in it"), (None, False, "it does not report how many")],
 )
-def test_docker_is_restarted_only_where_no_container_runs(
+def test_docker_is_restarted_only_without_containers(
     host: rooted.RootedHost, running: str | None, restarts: bool, words: str
 ) -> None:
     rooted.mount(host, "/scratch", "ext4")
     plan = plan_of(with_docker(host, running), docker=True)
     commands = [entry.arguments["argv"] for entry in plan.steps if entry.name == "command"]
     assert (["systemctl", "try-restart", "docker.service"] in commands) == restarts
-    told = [text for text in plan.notes if "Docker is not restarted" in text]
-    assert len(told) == (0 if restarts else 1)
-    assert all(words in text for text in told)
+    notes = [text for text in plan.notes if "Docker is not restarted" in text]
+    assert len(notes) == (0 if restarts else 1)
+    assert all(words in text for text in notes)
 
 
-def test_docker_is_left_unchanged_where_it_is_not_wanted(host: rooted.RootedHost) -> None:
+def test_unwanted_docker_is_unchanged(host: rooted.RootedHost) -> None:
     rooted.mount(host, "/scratch", "ext4")
     plan = plan_of(with_docker(host))
     assert docker.DAEMON_PATH not in texts(plan)
 
 
-def test_settings_of_docker_are_judged_by_docker_before_they_are_written(host: rooted.RootedHost) -> None:
+def test_docker_validates_settings_before_write(host: rooted.RootedHost) -> None:
     rooted.mount(host, "/scratch", "ext4")
     plan = plan_of(with_docker(host), docker=True)
     carry_out(host, plan, docker=True)
@@ -626,15 +625,15 @@ def test_settings_of_docker_are_judged_by_docker_before_they_are_written(host: r
     assert docker.DAEMON_PATH not in [entry.path for entry in plan.files]
 
 
-@pytest.mark.parametrize(("text", "words"), [("{", "is not valid JSON"), ("[]", "holds no JSON object")])
+@pytest.mark.parametrize(("text", "words"), [("{", "is not valid JSON"), ("[]", "is not a JSON object")])
 def test_broken_daemon_json_is_refused(host: rooted.RootedHost, text: str, words: str) -> None:
     with_docker(host).put(docker.DAEMON_PATH, text)
     (refusal,) = plan_of(host, docker=True).refusals
     assert words in refusal
 
 
-def test_no_password_is_asked_for_or_told(host: rooted.RootedHost) -> None:
-    """A registry's command may print a password: it stands in the files that ask for it, and what it prints nowhere."""
+def test_no_password_is_read_or_shown(host: rooted.RootedHost) -> None:
+    """The command of a registry prints a password: files contain the command, and never its output."""
     good(host).answers["give-password"] = "hunter2\n"
     entry = {"machine": "nvcr.io", "login": "me", "command": ["give-password"]}
     plan = plan_of(host, credentials=[entry])
@@ -642,7 +641,7 @@ def test_no_password_is_asked_for_or_told(host: rooted.RootedHost) -> None:
     assert [argv for argv in host.ran if argv[0] == "give-password"] == []
 
 
-def test_plan_can_be_written_as_json(host: rooted.RootedHost) -> None:
+def test_plan_is_serializable_as_json(host: rooted.RootedHost) -> None:
     rooted.mount(host, "/scratch", "ext4")
     json.dumps(plan_of(with_docker(host), docker=True, hooks=["50-sharp.sh"]).to_dict())
 
@@ -661,7 +660,7 @@ OPTIONS: tuple[dict[str, t.Any], ...] = (
 @pytest.mark.parametrize("disk", [None, "ext4", "nfs4"])
 @pytest.mark.parametrize("before", [rooted.node, lambda root: good(rooted.node(root), "3.0.1")])
 @pytest.mark.parametrize("driver", [False, True])
-def test_applied_to_its_own_facts_plan_is_empty(
+def test_plan_of_applied_plan_is_empty(
     tmp_path: Path, options: dict[str, t.Any], disk: str | None, before: t.Any, driver: bool
 ) -> None:
     host = before(tmp_path)
@@ -685,7 +684,7 @@ def leaves(value: t.Any, way: tuple[t.Any, ...] = ()) -> t.Iterator[tuple[t.Any,
         yield way
 
 
-# Facts of which nothing is an answer: there is no such program, plugin, file or unit.
+# Facts that may be empty: there is no such program, plugin, file or unit.
 ABSENT = {("slurm",), ("plugins",), ("nvidia", "tool"), ("docker", "path"), ("docker",)}
 # Facts that always have a value.
 KNOWN = {
@@ -695,7 +694,7 @@ KNOWN = {
 }
 
 
-def test_unknown_facts_are_never_reason_to_act(host: rooted.RootedHost) -> None:
+def test_unknown_facts_are_not_a_reason_to_act(host: rooted.RootedHost) -> None:
     good(host).put("/proc/driver/nvidia/version")
     rooted.mount(host, "/scratch", "ext4")
     options = {"docker": True, "toolkit_version": "1.17.8-1", "hooks": ["50-slurm-pmi.sh"], "upgrade": True}

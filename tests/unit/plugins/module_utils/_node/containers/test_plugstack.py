@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""plugstack.conf: what Slurm reads, what would stop every job, and changes that keep the rest."""
+"""plugstack.conf as Slurm reads it, errors that stop every job, and changes that keep other lines."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def host(tmp_path):
     return rooted.node(tmp_path)
 
 
-def test_nothing_there(host):
+def test_missing_file_is_an_empty_stack(host):
     stack = read_stack(host, STACK)
     assert (stack.entries, stack.includes, stack.problems) == ([], [], [])
 
 
-def test_lines_includes_comments_and_case(host):
+def test_lines_and_includes_are_parsed(host):
     host.put(STACK, "# a comment\nINCLUDE plugstack.conf.d/*.conf\nOptional /lib/other.so a=1 'b=2 3' # more\n")
     host.put(OWN, f"required {PLUGIN} runtime_path=/run/pyxis\n")
     host.put(STACK + ".d/.hidden.conf", "required /nowhere.so\n")
@@ -51,37 +51,37 @@ def test_lines_includes_comments_and_case(host):
     assert stack.as_dict()["files"] == [STACK, OWN]
 
 
-def test_file_that_users_cannot_open(host):
+def test_unreadable_file_is_reported(host):
     host.put(STACK, GLOB)
     host.put(STACK + ".d/sedXYZ.conf", "", mode=0o600)
     assert f"{STACK}.d/sedXYZ.conf cannot be opened by ordinary users" in read_stack(host, STACK).problems[0]
 
 
-def test_directory_that_users_cannot_enter(host):
+def test_closed_directory_is_reported(host):
     host.put(STACK, GLOB)
     host.put(OWN, "")
     host.folder(STACK + ".d", 0o750)
     assert f"{OWN} cannot be opened by ordinary users" in read_stack(host, STACK).problems[0]
 
 
-def test_bare_star_duplicate_and_line_that_is_invalid(host):
+def test_bare_star_duplicate_and_bad_line_are_reported(host):
     host.put(STACK, f"include {STACK}.d/*\nrequired {PLUGIN}\nmandatory x\n")
     host.put(OWN, f"required {PLUGIN}\n")
     stack = read_stack(host, STACK)
     assert len(stack.pyxis) == 2
     text = "\n".join(stack.problems)
     assert "line 3 of" in text
-    assert f"write {STACK}.d/*.conf" in text
+    assert f"use {STACK}.d/*.conf" in text
     assert f"listed 2 times ({OWN}:1, {STACK}:2)" in text
 
 
-def test_includes_in_circle_end(host):
+def test_cyclic_includes_end(host):
     host.put(STACK, f"include {OWN}\n")
     host.put(OWN, f"include {STACK}\nrequired {PLUGIN}\n")
     assert f"listed 2 times ({OWN}:2, {OWN}:2)" in read_stack(host, STACK).problems[0]
 
 
-def test_file_that_is_included_twice_counts_twice(host):
+def test_file_included_twice_counts_twice(host):
     host.put(STACK, f"{GLOB}{GLOB}")
     host.put(OWN, f"required {PLUGIN}\n")
     assert "listed 2 times" in read_stack(host, STACK).problems[0]
@@ -89,7 +89,7 @@ def test_file_that_is_included_twice_counts_twice(host):
     assert host.text(OWN) == f"optional {PLUGIN} container_scope=global\n"
 
 
-def test_another_name_of_directory_is_same_directory(host):
+def test_linked_directory_is_resolved(host):
     """Debian's package includes /etc/slurm/plugstack.conf.d, and /etc/slurm may lead to /opt/slurm/etc."""
     host.folder("/etc")
     Path(host.at("/etc/slurm")).symlink_to(host.at("/opt/slurm/etc"))
@@ -104,7 +104,7 @@ def put_wanted(host, **changes):
     return apply_changes(host, STACK, Wanted(PLUGIN, options=options, **changes))["after"]
 
 
-def test_fresh_cluster(host):
+def test_fresh_cluster_gets_file_and_include(host):
     assert list(put_wanted(host)) == [OWN, STACK]
     assert host.text(OWN) == f"{OWN_COMMENT}\noptional {PLUGIN} container_scope=global\n"
     assert host.text(STACK) == GLOB
@@ -124,7 +124,7 @@ def test_lines_of_others_are_kept(host):
     assert host.text(STACK) == f"# site\nrequired /lib/x11.so\n{GLOB}"
 
 
-def test_parallelclusters_own_example_is_adopted_and_made_safe(host):
+def test_parallelcluster_example_is_adopted_and_made_safe(host):
     host.put(STACK, f"include {STACK}.d/*\n")
     host.put(OWN, f"required {PLUGIN} runtime_path=/run/pyxis\n")
     host.put(STACK + ".d/other", "optional /lib/x11.so\n")
@@ -135,7 +135,7 @@ def test_parallelclusters_own_example_is_adopted_and_made_safe(host):
     assert read_stack(host, STACK).problems == []
 
 
-def test_line_elsewhere_is_changed_where_it_stands(host):
+def test_existing_line_is_changed_in_place(host):
     host.put(STACK, f"required {PLUGIN}   container_scope=global  # ours\noptional /lib/x11.so\n")
     put_wanted(host, word="required")
     assert host.text(STACK) == f"required {PLUGIN}   container_scope=global  # ours\noptional /lib/x11.so\n"
@@ -144,14 +144,14 @@ def test_line_elsewhere_is_changed_where_it_stands(host):
     assert not host.exists(OWN)
 
 
-def test_duplicates_are_kept_or_made_comments(host):
+def test_duplicates_are_kept_or_commented_out(host):
     host.put(STACK, f"{GLOB}required {PLUGIN}\n")
     host.put(OWN, f"required {PLUGIN}\n")
     put_wanted(host)
     assert len(read_stack(host, STACK).pyxis) == 2
     put_wanted(host, duplicates="remove")
     assert [entry.file for entry in read_stack(host, STACK).pyxis] == [OWN]
-    assert host.text(STACK) == f"{GLOB}# removed, for it is listed already: required {PLUGIN}\n"
+    assert host.text(STACK) == f"{GLOB}# removed, since it is listed already: required {PLUGIN}\n"
 
 
 def test_configless_cluster_gets_file_by_name(host):
@@ -162,7 +162,7 @@ def test_configless_cluster_gets_file_by_name(host):
     assert put_wanted(host, include="file") == {}
 
 
-def test_removal_leaves_rest(host):
+def test_removal_keeps_other_lines(host):
     host.put(STACK, "optional /lib/x11.so\n")
     put_wanted(host)
     apply_changes(host, STACK, None)
@@ -171,13 +171,13 @@ def test_removal_leaves_rest(host):
     assert apply_changes(host, STACK, None)["after"] == {}
 
 
-def test_removal_of_line_that_somebody_else_wrote_leaves_note(host):
+def test_removal_of_foreign_line_leaves_comment(host):
     host.put(STACK, f"required {PLUGIN}\n")
     apply_changes(host, STACK, None)
     assert host.text(STACK) == f"# removed by the role mlcluster.aws.enroot_pyxis: required {PLUGIN}\n"
 
 
-def test_without_slurms_directory_it_says_which_setting_to_look_at(host):
+def test_missing_slurm_directory_names_the_setting(host):
     with pytest.raises(NodeError, match="set enroot_pyxis_slurm_conf_dir"):
         apply_changes(host, "/nowhere/plugstack.conf", Wanted(PLUGIN))
 
@@ -186,7 +186,7 @@ def write(root, index):
     put_wanted(rooted.RootedHost(root), options={"runtime_path": f"/run/pyxis{index % 7}"})
 
 
-def test_fifty_writers_at_once_and_no_reader_sees_half_file(host, tmp_path):
+def test_concurrent_writers_never_expose_partial_file(host, tmp_path):
     put_wanted(host)
     context = multiprocessing.get_context("fork")
     writers = [context.Process(target=write, args=(tmp_path, index)) for index in range(50)]
@@ -212,8 +212,8 @@ def content(host, path):
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"# no end of its line", b"#\r"])
 @pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf# with a mark of its order of bytes\n"])
-def test_what_others_wrote_stays_to_last_byte(host, begin, end):
-    """In any encoding, with any end of lines, and also where the last line has none."""
+def test_lines_of_others_are_kept_byte_for_byte(host, begin, end):
+    """In any encoding, with any line ending, and without one at the end of the file."""
     theirs = begin + THEIRS
     host.put(STACK, theirs + f"required {PLUGIN} old=1\r\n".encode() + end)
     apply_changes(host, STACK, Wanted(PLUGIN, options={"container_scope": "global"}))
@@ -224,13 +224,13 @@ def test_what_others_wrote_stays_to_last_byte(host, begin, end):
     assert content(host, STACK).endswith(b"container_scope=global\r\n" + end)
 
 
-def test_include_is_added_behind_what_others_wrote(host):
+def test_include_is_added_after_lines_of_others(host):
     host.put(STACK, THEIRS + b"# no end")
     apply_changes(host, STACK, Wanted(PLUGIN))
     assert content(host, STACK) == THEIRS + b"# no end\n" + GLOB.encode()
 
 
-def test_bare_star_among_lines_of_others_is_replaced_alone(host):
+def test_only_bare_star_line_is_replaced(host):
     host.put(STACK, THEIRS + f"include {STACK}.d/*\r\n".encode() + THEIRS)
     host.put(OWN, f"optional {PLUGIN}\n")
     apply_changes(host, STACK, Wanted(PLUGIN))

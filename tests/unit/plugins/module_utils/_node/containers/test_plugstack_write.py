@@ -17,7 +17,7 @@ def host(tmp_path):
     return rooted.node(tmp_path)
 
 
-def test_what_line_that_is_there_would_do(host):
+def test_bad_options_of_existing_line_are_reported(host):
     rooted.with_pyxis(rooted.with_enroot(host))
     converge(host)
     host.put(STACK + ".d/pyxis.conf", f"required {PLUGIN} use_squashfuse=1 colour=red\n")

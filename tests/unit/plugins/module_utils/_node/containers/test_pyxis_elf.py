@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The release that a plugin was built for, read without loading it."""
+"""The Slurm release of a plugin, read without loading it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ansible_collections.mlcluster.aws.tests.unit.fakes.fake_rooted_host import 
 @pytest.mark.parametrize(
     ("number", "version"), [(0x160508, "22.05.8"), (0x170B0A, "23.11.10"), (0x180B05, "24.11.5"), (0x190B04, "25.11.4")]
 )
-def test_version_numbers(number, version):
+def test_version_number_is_decoded(number, version):
     assert slurm_version_text(number) == version
     assert read_spank_plugin(spank_plugin(number, "0.24.0")) == SpankPlugin(version, "0.24.0")
 
 
-def test_plugin_that_hides_its_own_version():
+def test_plugin_without_own_version_is_read():
     assert read_spank_plugin(spank_plugin(pyxis="")).pyxis_version is None
 
 
@@ -41,26 +41,26 @@ def test_only_release_is_compared(version, release):
     [
         (b"", "not an ELF file"),
         (b"#!/bin/sh\n", "not an ELF file"),
-        (b"\x7fELF\x01\x01" + bytes(60), "no 64-bit little-endian"),
-        (b"\x7fELF\x02\x02" + bytes(60), "no 64-bit little-endian"),
+        (b"\x7fELF\x01\x01" + bytes(60), "not a 64-bit little-endian"),
+        (b"\x7fELF\x02\x02" + bytes(60), "not a 64-bit little-endian"),
         (b"\x7fELF\x02\x01" + bytes(90), "symbol table is damaged"),
         (b"\x7fELF\x02\x01", "symbol table is damaged"),
         (spank_plugin(symbol="something_else"), "no symbol plugin_version"),
     ],
 )
-def test_what_is_no_plugin(data, words):
+def test_other_files_are_rejected(data, words):
     with pytest.raises(ElfError, match=words):
         read_spank_plugin(data)
 
 
-def test_no_cut_makes_it_fail_in_another_way():
+def test_truncated_plugin_raises_only_elf_error():
     whole = spank_plugin()
     for length in range(len(whole)):
         with pytest.raises(ElfError):
             read_spank_plugin(whole[:length])
 
 
-def test_sections_that_point_anywhere_are_damage():
+def test_bad_section_offsets_are_damage():
     whole = bytearray(spank_plugin())
     whole[0x28:0x30] = (1 << 60).to_bytes(8, "little")
     with pytest.raises(ElfError, match="damaged"):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options that a version of Pyxis knows: an unknown one stops every job."""
+"""Options that a version of Pyxis supports: an unsupported one stops every job."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ def test_option_needs_its_version(name, value, since):
     assert f"the option {name} needs Pyxis {since}" in problem
 
 
-def test_plugin_that_hides_its_version_gets_only_what_all_know():
+def test_unknown_version_gets_only_common_options():
     assert option_problems({"container_scope": "job", "sbatch_support": True}, None) == []
-    assert "does not say its version" in option_problems({"importer": "/x"}, None)[0]
+    assert "does not report its version" in option_problems({"importer": "/x"}, None)[0]
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"colour": "red"}, "colour is not an option of Pyxis"),
-        ({"container_scope": "node"}, "container_scope is 'node': it has to be global or job"),
-        ({"execute_entrypoint": "maybe"}, "it has to be true or false"),
-        ({"runtime_path": "run/pyxis"}, "it has to be an absolute path"),
-        ({"runtime_path": "/run/../etc"}, "it has to be an absolute path"),
-        ({"runtime_path": "/run/my pyxis"}, "it has to be an absolute path"),
-        ({"runtime_path": "/run/a\nrequired /tmp/evil.so"}, "it has to be an absolute path"),
+        ({"container_scope": "node"}, "container_scope is 'node': it must be global or job"),
+        ({"execute_entrypoint": "maybe"}, "it must be true or false"),
+        ({"runtime_path": "run/pyxis"}, "it must be an absolute path"),
+        ({"runtime_path": "/run/../etc"}, "it must be an absolute path"),
+        ({"runtime_path": "/run/my pyxis"}, "it must be an absolute path"),
+        ({"runtime_path": "/run/a\nrequired /tmp/evil.so"}, "it must be an absolute path"),
     ],
 )
 def test_bad_options(options, words):
     assert words in "; ".join(option_problems(options, "0.24.0"))
 
 
-def test_all_problems_at_once():
+def test_all_problems_are_reported_at_once():
     assert len(option_problems({"colour": 1, "container_scope": 1, "importer": 1}, "0.20.0")) == 4
 
 
-def test_words_come_in_one_order_and_booleans_as_digits():
+def test_words_are_ordered_and_booleans_are_digits():
     options = {"sbatch_support": "no", "execute_entrypoint": True, "runtime_path": "/run/pyxis"}
     assert option_words(options) == ["runtime_path=/run/pyxis", "execute_entrypoint=1", "sbatch_support=0"]
     assert parse_words(option_words(options)) == {

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The look of the role: its verdicts, and how long it may take."""
+"""The look of the role: its verdicts and its time limit."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def test_node_without_slurm_has_one_verdict(tmp_path: Path) -> None:
     assert (verdict.id, verdict.status) == ("enroot.slurm", "not_applicable")
 
 
-def test_node_on_which_nothing_may_be_done_has_no_verdict_besides(tmp_path: Path) -> None:
+def test_refused_node_has_no_other_verdict(tmp_path: Path) -> None:
     host = rooted.node(tmp_path)
     assert len(role.verify(facts_of(host), config_of())) > 10
     assert role.verify(facts_of(host, fallback_dir=""), config_of(fallback_dir="")) == []
 
 
-def test_look_that_only_reads_starts_no_container(tmp_path: Path) -> None:
+def test_read_only_look_starts_no_container(tmp_path: Path) -> None:
     host = rooted.with_pyxis(rooted.with_enroot(rooted.node(tmp_path)))
     host.put("/x.sqsh")
     options = {"smoke_image": "/x.sqsh", "smoke_users": ["alice"]}
@@ -36,13 +36,13 @@ def test_look_that_only_reads_starts_no_container(tmp_path: Path) -> None:
     assert [argv for argv in host.ran if argv[0] == "runuser"] != []
 
 
-def test_only_names_of_role_are_looked_at_for_holds(tmp_path: Path) -> None:
+def test_holds_are_read_for_own_packages_only(tmp_path: Path) -> None:
     host = rooted.node(tmp_path)
     host.answers["dpkg-query -W"] = "docker.io\t28\thi \nother\t1\tii \nnvidia-container-toolkit\t1\trc \n"
     assert facts_of(host)["held"] == {"docker.io": True}
 
 
-def test_look_may_take_as_long_as_its_containers() -> None:
+def test_time_limit_covers_containers() -> None:
     users = ["alice", "bob"]
     plain, tried = config_of(), config_of(smoke_image="/x.sqsh", smoke_users=users, smoke_seconds=1000)
     assert role.seconds(tried) - role.seconds(plain) >= 2 * len(users) * 1000

@@ -19,7 +19,7 @@ def host(tmp_path):
     return rooted.node(tmp_path)
 
 
-def test_look_at_slurm(host):
+def test_facts_of_slurm(host):
     host.put("/proc/41/comm", "slurmstepd\n")
     host.put("/proc/42/comm", "slurmd\n")
     found = enroot_slurm.look(host)
@@ -43,17 +43,17 @@ SQUEUE = "/opt/slurm/bin/squeue --noheader --all"
         (None, "looked for squeue"),
     ],
 )
-def test_node_is_idle_only_where_slurm_says_that_no_job_has_it(host, monkeypatch, answer, words):
-    """Also a job without a step, as between the commands of salloc."""
+def test_node_is_idle_only_if_slurm_reports_no_job(host, monkeypatch, answer, words):
+    """A job without a step counts too, as between the commands of salloc."""
     monkeypatch.setenv("SLURMD_NODENAME", "here")
     if answer is not None:
         host.put("/opt/slurm/bin/squeue")
         host.answers[SQUEUE] = answer
-    said = enroot_slurm.busy(host, enroot_slurm.look(host))
-    assert words in said if words else not said
+    reason = enroot_slurm.busy(host, enroot_slurm.look(host))
+    assert words in reason if words else not reason
     assert answer is None or "--nodelist=here" in host.ran[-1]
 
 
-def test_step_that_runs_is_reported_without_asking_controller(host):
+def test_running_step_is_reported_without_controller(host):
     host.put("/proc/41/comm", "slurmstepd\n")
     assert enroot_slurm.busy(host, enroot_slurm.look(host)) == "steps of jobs run on the node (1)"

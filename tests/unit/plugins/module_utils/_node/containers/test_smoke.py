@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A container counts as started only when it was seen from inside."""
+"""A container counts as started only if its output proves it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def host(tmp_path, monkeypatch):
         line = " ".join(argv)
         for words in ("PMIX_RANK", "--mpi=pmix sh -c true", "--container-image", "--mpi=list", "sinfo", "runuser"):
             if words in line and words in host.answers:
-                said = fake_grammars.answer(argv, host.answers[words])
+                result = fake_grammars.answer(argv, host.answers[words])
                 host.ran.append(list(argv))
-                if isinstance(said, Exception):
-                    raise said
-                return said if isinstance(said, CommandResult) else CommandResult(0, said, "")
+                if isinstance(result, Exception):
+                    raise result
+                return result if isinstance(result, CommandResult) else CommandResult(0, result, "")
         raise AssertionError(line)
 
     host.run = answer
@@ -48,7 +48,7 @@ def ask(host, users=("alice", "bob")):
     return [(result.id, result.status) for result in smoke(host, BIN, IMAGE, users, 60)]
 
 
-def test_two_users_pmix_and_devices(host):
+def test_two_users_pmix_and_devices_pass(host):
     assert ask(host) == [
         ("pyxis.container", "pass"),
         ("pyxis.container", "pass"),
@@ -60,25 +60,25 @@ def test_two_users_pmix_and_devices(host):
     assert all("--nodelist=n1" in argv for argv in started)
 
 
-def test_option_that_is_ignored_is_no_container(host):
+def test_ignored_option_is_not_a_container(host):
     host.answers["--container-image"] = OUTSIDE
     results = smoke(host, BIN, IMAGE, ["alice"], 60)
     assert [(result.id, result.status) for result in results] == [("pyxis.container", "fail")]
-    assert "ran on the host: Pyxis is not at work" in results[0].message
+    assert "ran on the host: Pyxis is not active" in results[0].message
 
 
-def test_container_that_does_not_start(host):
+def test_failing_container_fails(host):
     host.answers["--container-image"] = CommandError(["srun"], 1, "", "pyxis: failed to import", "failed with status 1")
     assert ask(host) == [("pyxis.container", "fail")] * 2
 
 
-def test_task_prolog_that_stops_every_container_is_named(host):
-    said = "slurmstepd-n1: error: TaskProlog failed status=1\n"
-    host.answers["--container-image"] = CommandError(["srun"], 1, "", said, "failed with status 1")
+def test_missing_task_prolog_is_named(host):
+    errors = "slurmstepd-n1: error: TaskProlog failed status=1\n"
+    host.answers["--container-image"] = CommandError(["srun"], 1, "", errors, "failed with status 1")
     (result,) = smoke(host, BIN, IMAGE, ["alice"], 60)
     assert (result.status, result.hint) == (
         "fail",
-        "Slurm runs TaskProlog inside the container and ends what has none: take it out of slurm.conf",
+        "Slurm runs TaskProlog inside the container, where it is missing: remove it from slurm.conf",
     )
 
 
@@ -90,7 +90,7 @@ def test_task_prolog_that_stops_every_container_is_named(host):
         ("--container-image", CommandError(["srun"], 1, "", "srun: Unable to allocate resources", "failed")),
     ],
 )
-def test_what_could_not_be_tried_is_undeterminable(host, key, error):
+def test_failed_trial_is_undeterminable(host, key, error):
     host.answers[key] = error
     assert ask(host, ["alice"]) == [("pyxis.container", "undeterminable")]
 
@@ -98,15 +98,15 @@ def test_what_could_not_be_tried_is_undeterminable(host, key, error):
 def test_unknown_user_and_missing_image_are_undeterminable(host):
     assert ask(host, ["carol"]) == [("pyxis.container", "undeterminable")]
     (result,) = smoke(host, BIN, "/nowhere.sqsh", ["alice"], 60)
-    assert (result.status, result.reason) == ("undeterminable", "/nowhere.sqsh is not there")
+    assert (result.status, result.reason) == ("undeterminable", "/nowhere.sqsh is missing")
 
 
-def test_no_image_no_trial(host):
+def test_trial_without_image_is_not_applicable(host):
     assert [result.status for result in smoke(host, BIN, "", [], 60)] == ["not_applicable"]
     assert host.ran == []
 
 
-def test_pmix_without_its_directory_and_slurm_without_pmix(host):
+def test_pmix_fails_without_directory_or_is_skipped(host):
     host.answers["PMIX_RANK"] = CommandError(["srun"], 1, "", "", "failed with status 1")
     assert ("pyxis.pmix", "fail") in ask(host)
     host.answers["PMIX_RANK"] = "ready\n"
@@ -118,7 +118,7 @@ def test_pmix_without_its_directory_and_slurm_without_pmix(host):
     assert ("pyxis.pmix", "not_applicable") in ask(host)
 
 
-def test_devices_that_are_hidden_and_node_without_any(host):
+def test_hidden_devices_fail_and_missing_ones_are_skipped(host):
     host.answers["--container-image"] = "node=n1 root=0:77 efa=\n"
     assert ("pyxis.devices", "fail") in ask(host)
     host.answers["runuser"] = "node=n1 root=8:2 efa=\n"
@@ -139,25 +139,25 @@ def test_devices_that_are_hidden_and_node_without_any(host):
         ("\n", "undeterminable"),
     ],
 )
-def test_node_that_epilog_has_drained(host, state, status):
+def test_node_drained_by_epilog_fails(host, state, status):
     known = host.run
-    told = CommandResult(0, state, "")
+    reported = CommandResult(0, state, "")
     host.run = lambda argv, **options: (
-        fake_grammars.answer(argv, told) if "--nodes=n1" in argv else known(argv, **options)
+        fake_grammars.answer(argv, reported) if "--nodes=n1" in argv else known(argv, **options)
     )
     assert node_state(host, BIN).status == status
 
 
-def test_slurm_that_gives_no_answer_says_nothing_about_node(host):
+def test_unresponsive_slurm_is_not_applicable(host):
     host.answers["sinfo"] = CommandError(["sinfo"], 1, "", "Unable to contact slurm controller", "failed")
     assert node_state(host, BIN).status == "not_applicable"
 
 
-def test_node_that_runs_no_jobs_tries_any(host):
+def test_login_node_tries_any_node(host):
     host.answers["sinfo"] = "n7 elsewhere\n"
     assert node_name(host, BIN) == ""
     smoke(host, BIN, IMAGE, ["alice"], 60)
     first, second = [argv for argv in host.ran if "runuser" in argv][:2]
     assert not any(word.startswith("--nodelist") for word in first)
-    # Where the first ran, or the root directories could not be compared.
+    # On the node of the first step, or the root directories cannot be compared.
     assert "--nodelist=n1" in second

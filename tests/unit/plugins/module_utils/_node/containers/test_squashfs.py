@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is taken for a whole image, and what is not."""
+"""Complete and incomplete squashfs images."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def changed(offset: int, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("padded", [True, False])
-def test_whole_images(padded):
+def test_complete_images_are_accepted(padded):
     assert judged(image(CONTENT, padded)) is None
     assert judged(image(CONTENT, padded) + b"more") is None
 
 
-def test_no_file():
-    assert incomplete(lambda offset, count: b"", None) == "it is not there"
+def test_missing_file_is_reported():
+    assert incomplete(lambda offset, count: b"", None) == "it is missing"
 
 
 @pytest.mark.parametrize("left", [4, 95])
-def test_half_superblock(left):
+def test_truncated_superblock_is_reported(left):
     assert judged(image()[:left]) == f"it ends after {left} bytes"
 
 
 @pytest.mark.parametrize("left", [96, 4096, 96 + len(CONTENT) + 13])
-def test_every_shorter_file_is_reported_from_whole_one(left):
+def test_truncated_image_is_reported(left):
     assert judged(image(CONTENT)[:left]) == f"it has {left} of {96 + len(CONTENT) + 14} bytes"
 
 
@@ -57,5 +57,5 @@ def test_every_shorter_file_is_reported_from_whole_one(left):
         (changed(96 + len(CONTENT), bytes(14)), "its end was never written"),
     ],
 )
-def test_what_is_no_whole_image(data, words):
+def test_damaged_image_is_reported(data, words):
     assert words in judged(data)

@@ -37,12 +37,12 @@ def test_verdict_on_docker(host, program, answer, status):
     assert ("docker.io" in [entry.name for entry in plan_of(host, docker=True).packages]) == (not program)
 
 
-def test_enroot_that_does_not_say_its_version_is_undeterminable(host):
+def test_enroot_of_unknown_version_is_undeterminable(host):
     host.answers["/usr/bin/enroot version"] = ""
     (found,) = [result for result in facts_of(host)["results"] if result.id == "enroot.version"]
     assert (found.status, found.reason) == (
         "undeterminable",
-        "/usr/bin/enroot does not say its version: Pyxis needs 3.1.0 or newer",
+        "/usr/bin/enroot does not report its version: Pyxis needs 3.1.0 or newer",
     )
 
 
@@ -70,7 +70,7 @@ def test_gpus_inside_containers(host, driver, tool, pinned, status):
 
 
 class Judged:
-    """The verdicts on a good node whose facts, plan or host were changed."""
+    """Verdicts on a good node with changed facts, plan or host."""
 
     def __init__(self, host, monkeypatch):
         self.host, self.config = host, EnrootConfig()
@@ -101,7 +101,7 @@ def test_node_without_slurm_starts_no_container(judged):
     assert (found.id, found.status, judged.started) == ("enroot.slurm", "not_applicable", [])
 
 
-def test_refusals_of_plan_are_only_verdicts(judged):
+def test_refusals_are_the_only_verdicts(judged):
     judged.refusals = ["one", "two"]
     assert [(one.id, one.status, one.message) for one in judged.all()] == [
         ("enroot.plan", "fail", "one"),
@@ -109,7 +109,7 @@ def test_refusals_of_plan_are_only_verdicts(judged):
     ]
 
 
-def test_containers_are_started_only_on_demand(judged):
+def test_containers_are_started_only_on_request(judged):
     ids = {one.id for one in judged.all()}
     assert "container.smoke" not in ids and judged.started == []
     more = {one.id for one in judged.all(probe=True)}
@@ -119,7 +119,7 @@ def test_containers_are_started_only_on_demand(judged):
     assert judged.started == [(judged.host, slurm, *wanted)]
 
 
-@pytest.mark.parametrize(("version", "words"), [("0.21.0", "Pyxis 0.21.0 for"), (None, "Pyxis of a version it does")])
+@pytest.mark.parametrize(("version", "words"), [("0.21.0", "Pyxis 0.21.0 for"), (None, "Pyxis of unknown version")])
 def test_version_of_pyxis_is_reported(judged, version, words):
     listed = [
         {**plugin, "listed": True, "fits": True, "pyxis_version": version} for plugin in judged.facts["plugins"][:1]
@@ -192,7 +192,7 @@ def test_runtime_directory_is_on_tmpfs_with_space(judged, monkeypatch, fstype, f
     assert status != "pass" or (found.expected, found.found) == (judged.config.runtime_min_mib,) * 2
 
 
-@pytest.mark.parametrize(("version", "words"), [("1.17.8", "1.17.8"), ("", "of a version it does not say")])
+@pytest.mark.parametrize(("version", "words"), [("1.17.8", "1.17.8"), ("", "of unknown version")])
 def test_version_of_gpu_tool_is_reported(judged, version, words):
     nvidia = {"driver": True, "tool": "/usr/bin/nvidia-container-cli", "version": version}
     config = EnrootConfig(toolkit_version="")
