@@ -7,27 +7,27 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: lustre_directories
-short_description: Make directories that are missing on Lustre, and leave all others alone
+short_description: Create missing directories on Lustre, and keep all others unchanged
 version_added: 0.1.0
 description:
-  - Makes what is missing, with owner, group, mode, access control list and stripe layout, under a lock.
-  - Never changes anything of a directory that exists, nor of what is in it; it reports how that differs.
-  - Makes nothing on a path that is not proved to be Lustre, follows no link, and deletes nothing.
-  - A directory gets its name when it is whole, so a run that died leaves none that is half made.
+  - Creates missing directories with owner, group, mode, access control list and stripe layout, under a lock.
+  - Never changes an existing directory or its content; it reports the differences.
+  - Creates nothing on a path that is not proved to be Lustre, follows no link, and deletes nothing.
+  - A directory gets its name when it is complete, so a killed run leaves no incomplete one.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 extends_documentation_fragment:
   - mlcluster.aws._lustre
 attributes:
   check_mode:
-    description: Makes nothing, and says what it would.
+    description: Creates nothing, and returns what it would create.
     support: full
   diff_mode:
     description: Shows the directories before and after.
     support: full
 notes:
-  - Needs root, and C(lfs) where a stripe layout is wanted.
-  - Run it on one node, the head node; on a mount with the option flock two at once wait for each other all the same.
+  - Needs root, and C(lfs) for a stripe layout.
+  - Run it on one node, the head node. On a mount with the option flock, several nodes at once wait for each other.
 seealso:
   - module: mlcluster.aws.lustre_info
 """
@@ -50,13 +50,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 made:
-  description: Paths that were made, or would be, from the top down.
+  description: Paths that were created, or would be in check mode, from the top down.
   returned: success
   type: list
   elements: str
   sample: [/fsx/checkpoints, /fsx/checkpoints/model1]
 differences:
-  description: How directories that exist differ from what is wanted, a sentence each.
+  description: How existing directories differ from the wanted ones, one sentence each.
   returned: success
   type: list
   elements: str
@@ -66,7 +66,7 @@ differences:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import directories
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import ARGUMENT_SPEC, parse_config
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.look import see_mount, with_adopted
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.look import mount_facts, with_adopted
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
 
@@ -75,11 +75,11 @@ def main() -> None:
     host = Host()
     try:
         config = with_adopted(host, parse_config(module.params))
-        mounts = [see_mount(host, system.path, config.timeout) for system in config.file_systems]
+        mounts = [mount_facts(host, system.path, config.timeout) for system in config.file_systems]
         rows = directories.look(host, config, [mount["path"] for mount in mounts if mount["state"] == "lustre"])
         refused = [f"{row['path']}: {row['why']}" for row in rows if row["state"] in ("refused", "unknown")]
         if refused:
-            module.fail_json(msg=f"no directory was made: {'; '.join(refused)}")
+            module.fail_json(msg=f"no directory was created: {'; '.join(refused)}")
         missing = [row["path"] for row in rows if row["state"] == "missing"]
         made = missing if module.check_mode else directories.make(host, config, rows)
     except NodeError as exc:

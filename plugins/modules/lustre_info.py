@@ -7,20 +7,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: lustre_info
-short_description: Look at the Lustre client of a node, its mounts, directories and tuning
+short_description: Read facts and verdicts about Lustre on a node
 version_added: 0.1.0
 description:
-  - One look that returns everything a role has to decide on, with verdicts.
+  - Returns all facts that a role decides on, with verdicts - client, mounts, directories and tuning.
   - A mount point of systemd's automount is not a mount. It is touched, and the file system itself is read, in
     a process with a time limit.
-  - Says of the running kernel and of the next one whether each has the module lustre.
+  - Reports whether the running kernel and the next one have the module lustre.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 extends_documentation_fragment:
   - mlcluster.aws._lustre
 attributes:
   check_mode:
-    description: Can run in check mode and give the same answer, without O(probe).
+    description: Can run in check mode and returns the same, without O(probe).
     support: full
   diff_mode:
     description: Has no difference to show.
@@ -29,7 +29,7 @@ options:
   probe:
     description:
       - Also write 1 MiB into a nameless file on each mounted file system, read it back and compare.
-      - Nothing is left behind. It is skipped in check mode.
+      - Leaves no file. It is skipped in check mode.
     type: bool
     default: false
   packages:
@@ -48,12 +48,12 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what there is
+- name: Read the facts
   mlcluster.aws.lustre_info:
     probe: true
   register: lustre
 
-- name: Show what is wrong
+- name: Show the problems
   ansible.builtin.debug:
     msg: "{{ lustre.problems }}"
 """
@@ -79,7 +79,7 @@ kernel:
   type: dict
   sample: {"running": "6.8.0-1021-aws", "next": "6.8.0-1024-aws", "installed": {"6.8.0-1021-aws": "2.15.6"}}
 machine:
-  description: C(memory_kib) and C(cpus), by which the tuning goes.
+  description: C(memory_kib) and C(cpus), which determine the tuning.
   returned: success
   type: dict
   sample: {"memory_kib": 2113929216, "cpus": 192}
@@ -99,19 +99,19 @@ package_manager:
   type: str
   sample: dpkg
 packages:
-  description: The installed ones of O(packages), with their versions.
+  description: The installed packages of O(packages), with their versions.
   returned: success
   type: dict
   sample: {"lustre-client-modules-6.8.0-1021-aws": "2.15.6-1fsx5"}
 unheld_packages:
-  description: Those of RV(packages) that an upgrade may change.
+  description: The RV(packages) that an upgrade may change.
   returned: success
   type: list
   elements: str
   sample: []
 directories:
   description: >-
-    Each wanted directory and those above it, with C(path), C(state) (missing, there, refused, unknown), C(differences)
+    Each wanted directory and its parents, with C(path), C(state) (missing, there, refused, unknown), C(differences)
     and C(why).
   returned: success
   type: list
@@ -135,7 +135,7 @@ module_options:
   elements: dict
   sample: [{"name": "ksocklnd.credits", "wanted": "2560", "loaded": true, "found": "256"}]
 modprobe_text:
-  description: What the file of the module options has to hold, empty for none.
+  description: The wanted content of the file of the module options, empty for none.
   returned: success
   type: str
   sample: "options ksocklnd credits=2560\n"
@@ -145,7 +145,7 @@ nets:
   type: dict
   sample: {"tcp": {"nids": 1, "up": 1, "sent": 1200, "received": 1198}}
 net_problem:
-  description: Why they are not known.
+  description: Why RV(nets) are unknown.
   returned: success
   type: str
   sample: null
@@ -166,13 +166,13 @@ results:
   elements: dict
   sample: [{"id": "lustre.mounted", "status": "pass", "found": "10.0.1.7@tcp:/abcdefgh"}]
 lines:
-  description: The verdicts as a person reads them, a line each.
+  description: The verdicts as text, one line each.
   returned: success
   type: list
   elements: str
   sample: ["PASS lustre.mounted (/fsx): found 10.0.1.7@tcp:/abcdefgh"]
 problems:
-  description: Those of RV(lines) that are neither a pass nor not applicable.
+  description: The RV(lines) that are neither a pass nor not applicable.
   returned: success
   type: list
   elements: str
@@ -184,7 +184,7 @@ fstab:
   elements: dict
   sample: [{"src": "fs-1.fsx.us-west-2.amazonaws.com@tcp:/abcdefgh", "path": "/fsx", "fstype": "lustre"}]
 efa_wanted:
-  description: How many interfaces of EFA LNet should have.
+  description: The number of EFA interfaces that LNet should have.
   returned: success
   type: int
   sample: 8
@@ -205,7 +205,7 @@ mount_units:
   elements: str
   sample: ["fsx.mount"]
 config_text:
-  description: What C(/etc/mlcluster/lustre.json) has to hold.
+  description: The wanted content of C(/etc/mlcluster/lustre.json).
   returned: success
   type: str
   sample: '{"schema": "mlcluster.lustre_config/1"}'
@@ -223,7 +223,7 @@ paths:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import ARGUMENT_SPEC, parse_config
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.look import Wishes, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.look import Request, look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
@@ -236,14 +236,14 @@ def main() -> None:
     }
     module = AnsibleModule(argument_spec={**ARGUMENT_SPEC, **own}, supports_check_mode=True)
     params = module.params
-    wishes = Wishes(
+    request = Request(
         probe=params["probe"] and not module.check_mode,
         packages=tuple(params["packages"]),
         files=tuple(params["files"]),
     )
     try:
         config = parse_config({key: params[key] for key in ARGUMENT_SPEC})
-        facts = look(Host(), config, wishes)
+        facts = look(Host(), config, request)
     except NodeError as exc:
         module.fail_json(msg=str(exc))
     results = verify(facts)

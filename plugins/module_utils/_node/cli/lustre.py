@@ -61,7 +61,7 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
     host = host or Host()
     try:
         config = load_config(host, args.config)
-        results = verify(lustre.look(host, config, lustre.Wishes(probe=True)))
+        results = verify(lustre.look(host, config, lustre.Request(probe=True)))
     except NodeError as exc:
         LOGGER.error("lustre-info: %s", exc)
         return result.EXIT_UNDETERMINABLE
@@ -89,7 +89,7 @@ def tune_verb(args: argparse.Namespace, host: Host | None = None) -> int:
         LOGGER.info("lustre-tune: a machine of this size needs no other values than Lustre's own")
         return result.EXIT_OK
     # Looking at an automount is what mounts it; parameters exist only below a mount.
-    mounts = [lustre.see_mount(host, system.path, config.timeout) for system in config.file_systems]
+    mounts = [lustre.mount_facts(host, system.path, config.timeout) for system in config.file_systems]
     if not any(mount["state"] == "lustre" for mount in mounts):
         where = ", ".join(f"{mount['path']} is {mount['state']}" for mount in mounts) or "none is known"
         LOGGER.error("lustre-tune: no file system of Lustre is mounted (%s), so nothing could be set", where)

@@ -188,7 +188,7 @@ def check_lustre(host: Host) -> list[Result]:
     if host.read_text(LUSTRE_CONFIG) is None:
         return [not_applicable("lustre.mounted", "the role fsx_lustre has not set this node up")]
     try:
-        return verify_lustre(lustre.look(host, load_lustre(host, LUSTRE_CONFIG), lustre.Wishes()))
+        return verify_lustre(lustre.look(host, load_lustre(host, LUSTRE_CONFIG), lustre.Request()))
     except NodeError as exc:
         return [undeterminable("lustre.mounted", str(exc))]
 

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a site wants of Lustre on a node: file systems, directories, client tuning. Options, defaults, limits.
+"""Options for Lustre on a node, with defaults and limits: file systems, directories, client tuning.
 
-The same mapping is the argument spec of the modules, the body of /etc/mlcluster/lustre.json and the input of the boot
-unit, so a value refused by one is refused by all.
+The same mapping is the argument spec of the modules, the content of /etc/mlcluster/lustre.json and the input of the
+boot unit, so all of them reject the same values.
 """
 
 from __future__ import annotations
@@ -70,14 +70,13 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "efa_interfaces": {"type": "int", "default": 0},
     "timeout": {"type": "int", "default": 30},
 }
-# What of it the boot unit needs; the rest changes too often to be copied to every node.
+# Options that the boot unit needs; the others change too often to be copied to every node.
 BOOT_KEYS = ("file_systems", "tune", "tuning", "timeout")
-# What it needs where a site has set it.
+# Options that the boot unit needs if a site has set them.
 BOOT_KEYS_SET = ("efa_interfaces",)
-# What the role fsx_lustre takes besides, to bring a node there; the names of its variables without their prefix.
-# runtime_sha256 is of the runtime that the controller would install, empty where it installs none; without probe
-# nothing is written to a mount.
-# A file system may have an id in place of its names; the controller asks FSx for these before a node is asked.
+# Further options of the role fsx_lustre: its variables without their prefix. runtime_sha256: checksum of the runtime
+# that the controller would install, empty for none. Without probe nothing is written to a mount. A file system may
+# have an id instead of its names: the controller reads the names from FSx before it connects to a node.
 ROLE_SPEC: dict[str, dict[str, t.Any]] = {
     **ARGUMENT_SPEC,
     "file_systems": {"type": "list", "elements": "dict", "default": []},
@@ -108,7 +107,7 @@ ROLE_SPEC: dict[str, dict[str, t.Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class FileSystem:
-    """One Lustre file system: where it is mounted; dns_name where the node mounts it; mount_name to know it by."""
+    """One Lustre file system: its mount point; dns_name if the node mounts it; mount_name to identify it."""
 
     path: str
     dns_name: str = ""
@@ -117,7 +116,7 @@ class FileSystem:
 
     @property
     def source(self) -> str | None:
-        """What fstab has as its source; None where somebody else mounts it."""
+        """Its source in fstab; None if another program mounts it."""
         return f"{self.dns_name}@tcp:/{self.mount_name}" if self.dns_name else None
 
 
@@ -136,9 +135,9 @@ class Directory:
 
 @dataclasses.dataclass(frozen=True)
 class LustreConfig:
-    """The whole. tuning and module_options change the sourced values of ``tuning``; timeout in seconds.
+    """All options. tuning and module_options change the values of the module ``tuning``; timeout in seconds.
 
-    efa_interfaces 0 means as many as AWS sets up for the instance type.
+    efa_interfaces 0 means the number that AWS sets up for the instance type.
     """
 
     file_systems: tuple[FileSystem, ...] = ()
@@ -153,7 +152,7 @@ class LustreConfig:
 
 @dataclasses.dataclass(frozen=True)
 class RoleConfig:
-    """What the role fsx_lustre wants of a node: ``lustre``, and the options of ``ROLE_SPEC`` that are not of it."""
+    """Options of the role fsx_lustre: ``lustre``, and the options of ``ROLE_SPEC`` that are not in it."""
 
     lustre: LustreConfig = dataclasses.field(default_factory=LustreConfig)
     mount_options: tuple[str, ...] = ("noatime", "flock", "_netdev", "nofail")
@@ -172,7 +171,7 @@ class RoleConfig:
 
 
 def parse_role(raw: t.Mapping[str, t.Any]) -> RoleConfig:
-    """Build a ``RoleConfig`` from options of ``ROLE_SPEC``; raise ``NodeError`` that names all problems."""
+    """Return a ``RoleConfig`` from options of ``ROLE_SPEC``; raise ``NodeError`` with all problems."""
     found = role_problems(raw)
     if found:
         raise NodeError("; ".join(found))
@@ -184,39 +183,39 @@ def parse_role(raw: t.Mapping[str, t.Any]) -> RoleConfig:
 
 
 def role_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
-    """Return a sentence for everything that the role could not carry out on any node, its variables by their names."""
+    """Return one sentence for each option error, with the full variable names; such options work on no node."""
     unreadable = list(argument_types.problems(raw, ROLE_SPEC))
     if unreadable:
-        return [_in_full(problem) for problem in unreadable]
+        return [_with_variable(problem) for problem in unreadable]
     layout = _layout(raw)
     found = layouts.problems(layout)
     directories = [] if found else layouts.expand(layout)
-    # Options that are unknown, too.
+    # Unknown options too.
     others = {key: raw[key] for key in raw if key not in ROLE_SPEC or key in ARGUMENT_SPEC}
     others["file_systems"] = [_without_id(entry) for entry in raw.get("file_systems") or ()]
     found += problems({**others, "directories": directories})
     options = raw.get("mount_options")
     strange = [str(word) for word in options or () if not _MOUNT_OPTION.fullmatch(str(word))]
     if strange:
-        found.append(f"mount_options has {', '.join(strange)}: give one option an entry, such as noatime")
+        found.append(f"mount_options has {', '.join(strange)}: use one option an entry, such as noatime")
     if options is not None and "nofail" not in options:
         found.append("mount_options lacks nofail: without it a node whose file system gives no answer does not boot")
-    return [_in_full(problem) for problem in found + _efa_client_problems(raw)]
+    return [_with_variable(problem) for problem in found + _efa_client_problems(raw)]
 
 
 def _without_id(system: t.Any) -> t.Any:
-    """A file system as it is once the controller has asked for its names."""
+    """Return a file system as it is after the controller has read its names."""
     return {key: value for key, value in system.items() if key != "id"} if isinstance(system, dict) else system
 
 
-def _in_full(problem: str) -> str:
-    """A sentence that begins with an option, with the variable of the role in its place."""
+def _with_variable(problem: str) -> str:
+    """Return a sentence that begins with an option, with the role's variable instead."""
     option = problem.partition(" ")[0]
     return f"fsx_lustre_{problem}" if option in ROLE_SPEC else problem
 
 
 def _layout(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """The options that lead to directories; those that are left out or null have their defaults."""
+    """Return the options that define directories; missing or null options have their defaults."""
     layout: dict[str, t.Any] = {
         key: ROLE_SPEC[key]["default"] if raw.get(key) is None else raw[key] for key in layouts.KEYS
     }
@@ -228,17 +227,17 @@ def _efa_client_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
     found = []
     client, digest = str(raw.get("efa_client") or ""), str(raw.get("efa_client_sha256") or "")
     if client and not _EFA_CLIENT.fullmatch(client):
-        found.append(f"efa_client is {client}: give an absolute path on the controller or an https address")
+        found.append(f"efa_client is {client}: use an absolute path on the controller or an https address")
     if client and not _SHA256.fullmatch(digest):
-        found.append("efa_client has no sha256: give it in fsx_lustre_efa_client_sha256, 64 hexadecimal digits")
+        found.append("efa_client has no sha256: set fsx_lustre_efa_client_sha256 to 64 hexadecimal digits")
     strange = [str(word) for word in raw.get("efa_client_arguments") or () if not _ARGUMENT.fullmatch(str(word))]
     if strange:
-        found.append(f"efa_client_arguments has {', '.join(strange)}: give options of setup.sh, one an entry")
+        found.append(f"efa_client_arguments has {', '.join(strange)}: use options of setup.sh, one an entry")
     return found
 
 
 def parse_config(raw: t.Mapping[str, t.Any]) -> LustreConfig:
-    """Build a ``LustreConfig`` from module parameters or lustre.json; raise ``NodeError`` that names all problems."""
+    """Return a ``LustreConfig`` from module parameters or lustre.json; raise ``NodeError`` with all problems."""
     found = problems(raw)
     if found:
         raise NodeError("; ".join(found))
@@ -250,7 +249,7 @@ def parse_config(raw: t.Mapping[str, t.Any]) -> LustreConfig:
 
 
 def config_text(config: LustreConfig) -> str:
-    """The text of lustre.json, with what the boot unit needs; equal configurations give equal texts."""
+    """Return the content of lustre.json for the boot unit; equal configurations give equal texts."""
     plain = dataclasses.asdict(config)
     kept = {key: plain[key] for key in BOOT_KEYS}
     kept.update({key: plain[key] for key in BOOT_KEYS_SET if plain[key]})
@@ -258,7 +257,7 @@ def config_text(config: LustreConfig) -> str:
 
 
 def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
-    """A sentence for everything that no node could carry out, in the order of the options."""
+    """Return one sentence for each option error, in the order of the options; such options work on no node."""
     found = []
     unknown = sorted(set(raw) - set(ARGUMENT_SPEC) - {"schema"})
     if unknown:
@@ -267,13 +266,13 @@ def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
     found += _shape_problems("file_systems", systems, FILE_SYSTEM_OPTIONS)
     directories = list(raw.get("directories") or ())
     found += _shape_problems("directories", directories, DIRECTORY_OPTIONS)
-    # The rest cannot be judged.
+    # The remaining checks need valid shapes.
     if found:
         return found
     found += _file_system_problems(systems)
     for path in raw.get("nfs_mounts") or ():
         if not _plain(path):
-            found.append(f"nfs_mounts has {path!r}: give the absolute path where it is mounted, such as /home")
+            found.append(f"nfs_mounts has {path!r}: use the absolute path where it is mounted, such as /home")
     found += _directory_problems(directories, [entry["path"] for entry in systems])
     found += _value_problems("tuning", raw.get("tuning") or {}, _PARAMETER, "osc.*OST*.max_rpcs_in_flight")
     found += _value_problems(
@@ -282,12 +281,12 @@ def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
     for name, least, most in (("timeout", 1, 300), ("efa_interfaces", 0, 64)):
         value = raw.get(name)
         if value is not None and not least <= int(value) <= most:
-            found.append(f"{name} is {value}: give {least} to {most}")
+            found.append(f"{name} is {value}: use {least} to {most}")
     return found
 
 
 def below(path: str, mounts: t.Iterable[str]) -> str | None:
-    """The mount that a path lies below (the longest of several); None where there is none."""
+    """Return the mount above a path (the longest of several); None if there is none."""
     fitting = [mount for mount in mounts if path.startswith(f"{mount}/")]
     return max(fitting, key=len, default=None)
 
@@ -307,7 +306,7 @@ def _shape_problems(name: str, entries: t.Sequence[t.Any], options: t.Mapping[st
     found = []
     for entry in entries:
         if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
-            found.append(f"{name} has {entry!r}: give a mapping with a path")
+            found.append(f"{name} has {entry!r}: use a mapping with a path")
             continue
         unknown = sorted(set(entry) - set(options))
         if unknown:
@@ -324,21 +323,21 @@ def _file_system_problems(systems: t.Sequence[t.Mapping[str, t.Any]]) -> list[st
     for entry in systems:
         path, dns, name = entry["path"], entry.get("dns_name") or "", entry.get("mount_name") or ""
         if not _plain(path):
-            found.append(f"file_systems has {path!r}: give an absolute path such as /fsx, without '..' and spaces")
+            found.append(f"file_systems has {path!r}: use an absolute path such as /fsx, without '..' and spaces")
         elif path in SYSTEM_MOUNTS:
             found.append(f"file_systems has {path}: the operating system lives there; choose a path such as /fsx")
         elif path == LOCAL_VOLUME or path.startswith(f"{LOCAL_VOLUME}/"):
             found.append(
-                f"file_systems has {path}: {LOCAL_VOLUME} means the local NVMe volume; choose one such as /fsx"
+                f"file_systems has {path}: {LOCAL_VOLUME} is the local NVMe volume; choose a path such as /fsx"
             )
         if path in seen:
-            found.append(f"file_systems has {path} twice: give each file system once")
+            found.append(f"file_systems has {path} twice: list each file system once")
         seen.add(path)
         if dns and not name:
-            found.append(f"{path} has a dns_name and no mount_name: give both, as FSx shows them")
+            found.append(f"{path} has a dns_name and no mount_name: set both, as FSx shows them")
         elif (dns and not _DNS.fullmatch(dns)) or (name and not _FSX_MOUNT_NAME.fullmatch(name)):
             found.append(
-                f"{path} has dns_name {dns!r} and mount_name {name!r}: give them as FSx shows them, such as "
+                f"{path} has dns_name {dns!r} and mount_name {name!r}: set them as FSx shows them, such as "
                 "fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com and abcdefgh"
             )
     return found
@@ -349,20 +348,20 @@ def _directory_problems(directories: t.Sequence[t.Mapping[str, t.Any]], mounts: 
     for entry in directories:
         path, mode = entry["path"], str(entry.get("mode") or "2775")
         if not _plain(path):
-            found.append(f"directories has {path!r}: give an absolute path without '..' and spaces")
+            found.append(f"directories has {path!r}: use an absolute path without '..' and spaces")
         elif below(path, mounts) is None:
             shown = ", ".join(mounts) or "none"
             found.append(f"directories has {path}, which is below none of file_systems ({shown}): name its file system")
         if path in seen:
-            found.append(f"directories has {path} twice: give each directory once")
+            found.append(f"directories has {path} twice: list each directory once")
         seen.add(path)
         if not re.fullmatch(r"[0-7]{3,4}", mode):
-            found.append(f"the mode of {path} is {mode!r}: give an octal mode in quotes, such as '2775'")
+            found.append(f"the mode of {path} is {mode!r}: use an octal mode in quotes, such as '2775'")
         elif int(mode, 8) & 0o002 and not int(mode, 8) & 0o1000:
             found.append(f"the mode of {path} is {mode}: everybody could delete everybody's files; use 2775 or 1777")
         for key in ("owner", "group"):
             if not _NAME.fullmatch(str(entry.get(key) or "root")):
-                found.append(f"the {key} of {path} is {entry[key]!r}: give a name or a number")
+                found.append(f"the {key} of {path} is {entry[key]!r}: use a name or a number")
         for problem in (acl_problem(entry.get("acl") or ()), stripe_problem(entry.get("stripe") or ())):
             if problem:
                 found.append(f"{path}: {problem}")
@@ -371,20 +370,20 @@ def _directory_problems(directories: t.Sequence[t.Mapping[str, t.Any]], mounts: 
 
 def _value_problems(name: str, values: t.Any, pattern: re.Pattern[str], example: str) -> list[str]:
     if not isinstance(values, dict):
-        return [f"{name} is {values!r}: give a mapping such as {{{example}: 32}}"]
+        return [f"{name} is {values!r}: use a mapping such as {{{example}: 32}}"]
     found = []
     for key, value in values.items():
         if not pattern.fullmatch(str(key)):
-            found.append(f"{name} has {key!r}: give a name such as {example}")
-        # Null takes the sourced value away.
+            found.append(f"{name} has {key!r}: use a name such as {example}")
+        # Null removes the default value.
         elif value is not None and not _VALUE.fullmatch(str(value)):
-            found.append(f"{name} has {key} with {value!r}: give one plain value")
+            found.append(f"{name} has {key} with {value!r}: use one plain value")
     return found
 
 
 def load_config(host: Host, path: str) -> LustreConfig:
-    """Read lustre.json; raises ``NodeError`` with one sentence where it is missing or wrong."""
+    """Return the options from lustre.json; raise ``NodeError`` with one sentence if it is missing or invalid."""
     raw = read_config(host, path, "fsx_lustre")
     if not isinstance(raw, dict) or set(raw) - {*BOOT_KEYS, *BOOT_KEYS_SET, "schema"}:
-        raise NodeError(f"{path} holds something else: run the role fsx_lustre again to write it")
+        raise NodeError(f"{path} has other content: run the role fsx_lustre again to write it")
     return parse_config(raw)

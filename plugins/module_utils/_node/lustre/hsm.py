@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files of a Lustre that is tied to S3: which have their data here, which there, and the way between.
+"""Files of a Lustre that is linked to S3: where their data is, and restoring, releasing and archiving them.
 
-A released file has its name and size here and its data in S3; whoever reads it first waits for S3. What is asked of
-Lustre is asked for many files at a time and by several programs at once, since each question waits for the network.
+A released file has its name and size here and its data in S3; its first reader waits for S3. Requests to Lustre cover
+many files at a time and run in parallel, since each one waits for the network.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..system.host import Host, NodeError
 from ..system.shared_place import demand_answer
 from .parse import parse_hsm_state
 
-# Names in one command: far below the kernel's limit also for the longest paths.
+# Names in one command: far below the kernel's limit even for the longest paths.
 BATCH = 100
-# Seconds between two questions whether data has come; restoring takes from parts of a second to minutes a file.
+# Seconds between two reads of the state; restoring a file takes less than a second to minutes.
 POLL_SECONDS = 2.0
 COMMAND_SECONDS = 120
 
@@ -32,11 +32,10 @@ ACTIONS = {"hydrate": "hsm_restore", "release": "hsm_release", "archive": "hsm_a
 
 @dataclasses.dataclass
 class Tally:
-    """What an action came to: files by what became of them, bytes of those done, and a sentence for each failure.
+    """The result of an action: numbers of files, bytes of those done, and a sentence for each failure.
 
-    done: it is now as the action wants it and was not before; already: it was so; passed_over: it must not be
-    (dirty or not archived for a release, lost for a restore, lost or marked noarchive for an archive); waiting: asked
-    for, not yet done.
+    done: changed by the action; already: needed no change; passed_over: must not be changed (dirty or not archived for
+    a release, lost for a restore, lost or marked noarchive for an archive); waiting: requested, not yet done.
     """
 
     files: int = 0
@@ -48,21 +47,21 @@ class Tally:
     failures: list[str] = dataclasses.field(default_factory=list)
 
     def as_dict(self) -> dict[str, t.Any]:
-        """Plain types."""
+        """Return the fields as plain types."""
         return dataclasses.asdict(self)
 
 
 def files_below(path: str) -> list[str]:
-    """Every plain file at or below a path, sorted by directory; no link is followed and no other mount entered.
+    """Return every plain file at or below a path, sorted by directory; links and other mounts are skipped.
 
-    Raises ``NodeError`` where the path cannot be read, is neither file nor directory (of a link nothing would be done,
-    and it would look done), or has a name that the answer of lfs could not carry.
+    Raises ``NodeError`` if the path is unreadable or is neither file nor directory (an action on a link would do
+    nothing and look done), or if a name has control characters, which the output of lfs cannot contain.
     """
     try:
         top = os.lstat(path)
         if not (stat.S_ISREG(top.st_mode) or stat.S_ISDIR(top.st_mode)):
-            what = f"a link to {os.path.realpath(path)}" if stat.S_ISLNK(top.st_mode) else "no plain file"
-            raise NodeError(f"{path} is {what}: give the file or directory itself")
+            what = f"a link to {os.path.realpath(path)}" if stat.S_ISLNK(top.st_mode) else "not a plain file"
+            raise NodeError(f"{path} is {what}: use the file or directory itself")
         found = [path] if stat.S_ISREG(top.st_mode) else []
         waiting = [path] if stat.S_ISDIR(top.st_mode) else []
         while waiting:
@@ -74,28 +73,28 @@ def files_below(path: str) -> list[str]:
                     elif entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_dev == top.st_dev:
                         waiting.append(entry.path)
     except OSError as exc:
-        raise NodeError(f"{exc.filename or path} could not be read: {exc.strerror}; mend that and run again") from exc
+        raise NodeError(f"{exc.filename or path} could not be read: {exc.strerror}; fix that and run again") from exc
     strange = [name for name in found if not name.isprintable()]
     if strange:
-        raise NodeError(f"{strange[0]!r} has a name with control characters, which lfs cannot carry: rename it")
+        raise NodeError(f"{strange[0]!r} has a name with control characters, which lfs does not support: rename it")
     return found
 
 
 def states(host: Host, paths: t.Sequence[str], parallel: int) -> dict[str, dict[str, t.Any]]:
-    """What Lustre says of each file, by its path, but for those that are gone by now, as old checkpoints go.
+    """Return Lustre's state of each file by path, without files that were deleted meanwhile, such as old checkpoints.
 
-    Raises ``NodeError`` where it says nothing of one that is there.
+    Raises ``NodeError`` if lfs reports no state of an existing file.
     """
 
     def of(batch: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
-        told, problem = ask(host, ["lfs", "hsm_state", *batch], timeout=COMMAND_SECONDS)
+        output, problem = ask(host, ["lfs", "hsm_state", *batch], timeout=COMMAND_SECONDS)
         there = [path for path in batch if os.path.lexists(path)] if problem else batch
         if len(there) < len(batch):
             return of(there) if there else {}
         if problem:
-            # What lfs said stands at the end, after up to a hundred paths.
-            raise NodeError(f"the state of {batch[0]} and {len(batch) - 1} more is not known: {problem[-300:]}")
-        parsed = [parse_hsm_state(row) for row in told.splitlines()]
+            # The error of lfs is at the end, after up to a hundred paths.
+            raise NodeError(f"the state of {batch[0]} and {len(batch) - 1} more is unknown: {problem[-300:]}")
+        parsed = [parse_hsm_state(row) for row in output.splitlines()]
         return {state["path"]: state for state in parsed if state}
 
     found: dict[str, dict[str, t.Any]] = {}
@@ -103,14 +102,16 @@ def states(host: Host, paths: t.Sequence[str], parallel: int) -> dict[str, dict[
         found.update(part)
     missing = [path for path in paths if path not in found and os.path.lexists(path)]
     if missing:
-        raise NodeError(f"lfs hsm_state said nothing of {missing[0]}: look with 'lfs hsm_state' whether it is Lustre")
+        raise NodeError(
+            f"lfs hsm_state reported no state of {missing[0]}: check with 'lfs hsm_state' that it is on Lustre"
+        )
     return found
 
 
 def count(host: Host, path: str, parallel: int = 8) -> dict[str, t.Any]:
-    """How much of a tree is here, in S3, or not there yet: files, bytes, local, released, archived, dirty, unknown.
+    """Count the files of a tree by state: files, bytes, local, released, archived, dirty, lost.
 
-    exported says whether all of it has its copy in S3, and is False for an empty tree, which proves nothing.
+    exported: all files have a copy in S3; False for an empty tree, which proves nothing.
     """
     demand_answer(host, path)
     seen = states(host, files_below(path), parallel)
@@ -138,11 +139,10 @@ def run(
     timeout: float = 3600,
     progress: t.Callable[[Tally], None] = lambda tally: None,
 ) -> Tally:
-    """Hydrate, release or archive all files below a path; what is so already is left alone.
+    """Hydrate, release or archive all files below a path; files already in that state are skipped.
 
-    Waits until Lustre shows it, for at most timeout seconds from the start; what has not come by then, or was not even
-    asked for, is waiting.
-    progress is told after every look. Raises ``NodeError`` where the tree or its states cannot be read.
+    Waits until Lustre reports the new state, at most timeout seconds from the start; the remaining files are waiting.
+    progress is called after every read of the states. Raises ``NodeError`` if the tree or its states are unreadable.
     """
     if action not in ACTIONS:
         raise NodeError(f"the action is {action!r}: it must be one of {', '.join(ACTIONS)}")
@@ -179,7 +179,7 @@ def run(
 
 
 def _verdict(action: str, words: set[str]) -> str:
-    """already, due, or passed over: what the action has to do with a file in that state."""
+    """Return what the action does with a file in that state: already, due, or passed over."""
     if action == "hydrate":
         if "released" not in words:
             return "already"
@@ -187,9 +187,9 @@ def _verdict(action: str, words: set[str]) -> str:
     if action == "release":
         if "released" in words:
             return "already"
-        # Its only copy is here: releasing it would be losing it, and Lustre refuses too.
+        # Its only copy is here: a release would lose it, and Lustre rejects it too.
         return "due" if "archived" in words and not words & {"dirty", "lost", "norelease"} else "passed over"
-    # What was released and is lost in S3 is nowhere, and what is only lost there has to be sent again.
+    # A released file that is lost in S3 has no copy; a local file that is lost in S3 must be archived again.
     if "lost" in words:
         return "passed over" if words & {"released", "noarchive"} else "due"
     if "archived" in words and "dirty" not in words:
@@ -200,12 +200,13 @@ def _verdict(action: str, words: set[str]) -> str:
 def _request(
     host: Host, command: str, paths: t.Sequence[str], parallel: int, tally: Tally, deadline: float
 ) -> set[str]:
-    """Ask for all files until the deadline; returns those that were refused. A batch that fails is asked for again
-    one by one.
+    """Request the action for all files until the deadline; return the rejected ones.
+
+    A failed batch is requested again file by file.
     """
 
     def asked(words: t.Sequence[str]) -> str | None:
-        """The problem; none of what the time was not enough for, which may come yet, or with the next run."""
+        """Return the problem; None after the deadline, since the file may still be done, or in the next run."""
         left = deadline - host.monotonic()
         if left <= 0:
             return None
@@ -219,7 +220,7 @@ def _request(
         return list(batch) if asked(batch) else []
 
     again = [path for batch in _in_parallel(many, _batches(paths), parallel) for path in batch]
-    # Of one that is gone by now the next look says so.
+    # A file that was deleted meanwhile is missing in the next states.
     answers = _in_parallel(one, again, parallel)
     refused = [(path, problem) for path, problem in answers if problem and os.path.lexists(path)]
     tally.failures += [f"{path}: {problem}" for path, problem in refused]

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From a layout, a list of models and storage classes to the directories that are wanted. Pure functions.
+"""Wanted directories from a layout, a list of models and storage classes. Pure functions.
 
-A layout is a list of {on, path, class, per_model, purpose}: on names a place (data, checkpoints, logs), which the
-settings turn into a mount; path is below it, with {model} where there is one for each model.
+A layout is a list of {on, path, class, per_model, purpose}: on names a place (data, checkpoints, logs), for which the
+settings have a mount; path is below it, with {model} if each model has its own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LAYOUTS: dict[str, list[dict[str, t.Any]]] = {
     ],
     "none": [],
 }
-# What a kind of data is written with where a site does not say otherwise.
+# Default stripe layout for each class of data.
 CLASSES: dict[str, dict[str, t.Any]] = {
     "dataset": {
         "stripe": [],
@@ -75,7 +75,7 @@ _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def problems(settings: t.Mapping[str, t.Any]) -> list[str]:
-    """A sentence for everything in layout, models, places, classes and directories that leads to no directories."""
+    """Return one sentence for each error in layout, models, places, classes and directories."""
     found = []
     layout, places, classes = settings["layout"], settings["places"], settings["classes"]
     if layout not in LAYOUTS:
@@ -86,7 +86,7 @@ def problems(settings: t.Mapping[str, t.Any]) -> list[str]:
         found.append(f"the layout {layout} needs a mount for {', '.join(missing)}: name it in places")
     for model in settings["models"]:
         if not _MODEL.fullmatch(str(model)):
-            found.append(f"models has {model!r}: give a name of letters, digits, '.', '_' and '-'")
+            found.append(f"models has {model!r}: use a name of letters, digits, '.', '_' and '-'")
     used = [entry["class"] for entry in LAYOUTS[layout]]
     used += [str(entry["class"]) for entry in settings["directories"] if isinstance(entry, dict) and entry.get("class")]
     for name in dict.fromkeys(used):
@@ -97,19 +97,19 @@ def problems(settings: t.Mapping[str, t.Any]) -> list[str]:
             )
     for name, entry in classes.items():
         if not isinstance(entry, dict) or set(entry) - {"stripe", "purpose", "lifetime"}:
-            found.append(f"the storage class {name} is {entry!r}: give stripe, purpose and lifetime")
+            found.append(f"the storage class {name} is {entry!r}: set stripe, purpose and lifetime")
         elif not _is_list(entry.get("stripe"), dict):
-            found.append(f"the storage class {name} has the stripe {entry['stripe']!r}: give a list of mappings")
+            found.append(f"the storage class {name} has the stripe {entry['stripe']!r}: use a list of mappings")
     for entry in settings["directories"]:
         if not isinstance(entry, dict) or not entry.get("path") or not isinstance(entry["path"], str):
-            found.append(f"directories has {entry!r}: give a mapping with a path")
+            found.append(f"directories has {entry!r}: use a mapping with a path")
         elif not _is_list(entry.get("stripe"), dict) or not _is_list(entry.get("acl"), str):
-            found.append(f"directories has {entry!r}: give stripe as a list of mappings and acl as a list of texts")
+            found.append(f"directories has {entry!r}: set stripe to a list of mappings and acl to a list of strings")
     return found
 
 
 def places(layout: str, systems: t.Iterable[t.Any]) -> dict[str, str]:
-    """Which file system is for what, by their order: one for all, or one each for data, checkpoints and logs."""
+    """Return the file system of each place, by order: one for all, or one each for data, checkpoints and logs."""
     paths = [entry["path"] for entry in systems if isinstance(entry, dict) and entry.get("path")]
     if layout == "one":
         paths = paths[:1] * len(PLACES)
@@ -117,15 +117,15 @@ def places(layout: str, systems: t.Iterable[t.Any]) -> dict[str, str]:
 
 
 def _is_list(value: t.Any, kind: type) -> bool:
-    """Whether it is nothing, or a list of such."""
+    """Return whether a value is empty or a list of that type."""
     return not value or (isinstance(value, (list, tuple)) and all(isinstance(part, kind) for part in value))
 
 
 def expand(settings: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
-    """The directories as ``_node.lustre.config`` takes them: the layout's, then the settings' own, which go before.
+    """Return the directories for ``_node.lustre.config``: those of the layout, overridden by those of the settings.
 
     settings: layout, models, places ({data, checkpoints, logs}: mount), classes ({name: {stripe}}), owner, group,
-    mode, acl, directories (with a class in place of a stripe, if wanted). They must have no ``problems``.
+    mode, acl, directories (with a class or a stripe). They must have no ``problems``.
     """
     found: dict[str, dict[str, t.Any]] = {}
     for entry in LAYOUTS[settings["layout"]]:

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One read-only look at Lustre on a node: client and kernels, mounts that answer, directories, tuning, LNet.
+"""Read-only facts about Lustre on a node: client and kernels, mounts, directories, tuning, LNet.
 
-A mount point of systemd's automount is not a mount: it is touched, and the file system itself is asked what it is.
+A mount point of systemd's automount is not a mount: it is touched, and the file system's own type is read.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ NFS_TYPES = ("nfs", "nfs4")
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
-    """What a caller wants besides the configuration: the options of the module lustre_info, under their names."""
+class Request:
+    """Options of a look besides the configuration, under their names in the module lustre_info."""
 
     probe: bool = False
     packages: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
 
-def look(host: Host, config: LustreConfig, wishes: Wishes) -> dict[str, t.Any]:
-    """Everything in one mapping; the RETURN section of the module lustre_info says what is in it."""
+def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]:
+    """Return all facts; the RETURN section of the module lustre_info describes them."""
     config = with_adopted(host, config)
     fstab = read_fstab(host)
     mounts = [
-        {**see_mount(host, system.path, config.timeout, system), **fstab_line(system, fstab)}
+        {**mount_facts(host, system.path, config.timeout, system), **fstab_line(system, fstab)}
         for system in config.file_systems
     ]
     nets_before, net_problem = nets(host, config.timeout)
-    probed = probe_all(host, mounts, config.timeout) if wishes.probe else {}
-    nets_after = nets(host, config.timeout)[0] if wishes.probe else nets_before
+    probed = probe_all(host, mounts, config.timeout) if request.probe else {}
+    nets_after = nets(host, config.timeout)[0] if request.probe else nets_before
     packages, manager = installed_packages(host)
     size = tuning.machine(host)
     wanted = tuning.parameters(size, config.tuning) if config.tune else []
@@ -59,7 +59,7 @@ def look(host: Host, config: LustreConfig, wishes: Wishes) -> dict[str, t.Any]:
     chosen = {
         name: entry
         for name, entry in (packages or {}).items()
-        if entry["installed"] and any(fnmatch.fnmatchcase(name, pattern) for pattern in wishes.packages)
+        if entry["installed"] and any(fnmatch.fnmatchcase(name, pattern) for pattern in request.packages)
     }
     return {
         "machine": size,
@@ -70,7 +70,7 @@ def look(host: Host, config: LustreConfig, wishes: Wishes) -> dict[str, t.Any]:
         "packages": {name: entry["version"] for name, entry in sorted(chosen.items())},
         "unheld_packages": sorted(name for name, entry in chosen.items() if not entry["held"]),
         "mounts": mounts,
-        "nfs_mounts": [see_mount(host, path, config.timeout) for path in config.nfs_mounts],
+        "nfs_mounts": [mount_facts(host, path, config.timeout) for path in config.nfs_mounts],
         "probes": {path: verdict.to_dict() for path, verdict in probed.items()},
         "fstab": fstab,
         "directories": directories.look(host, config, proved),
@@ -86,13 +86,13 @@ def look(host: Host, config: LustreConfig, wishes: Wishes) -> dict[str, t.Any]:
         "boot_unit_enabled": host.exists(files.ENABLED),
         "mount_units": [mount_unit(system.path) for system in config.file_systems],
         "config_text": config_text(config),
-        "files": {path: host.sha256(path) for path in wishes.files},
-        "paths": {path: host.stat(path) for path in wishes.files},
+        "files": {path: host.sha256(path) for path in request.files},
+        "paths": {path: host.stat(path) for path in request.files},
     }
 
 
 def with_adopted(host: Host, config: LustreConfig) -> LustreConfig:
-    """The configuration with the file systems of the mount table and of fstab, where it names none of its own."""
+    """Return the configuration; without file systems it gets those of the mount table and of fstab."""
     if config.file_systems:
         return config
     fstab = read_fstab(host)
@@ -101,16 +101,16 @@ def with_adopted(host: Host, config: LustreConfig) -> LustreConfig:
 
 
 def efa_interfaces(known: str | None) -> int:
-    """How many interfaces of EFA AWS's set-up gives LNet on a machine of that type; one where the type is unknown."""
+    """Return how many EFA interfaces AWS's set-up gives LNet on an instance type; one for an unknown type."""
     table = instance_types.lookup(known)
     several = table and table["network_cards"] > 1
     return fsx_clients.EFA_INTERFACES.get(known or "", fsx_clients.SEVERAL_CARDS if several else fsx_clients.ONE_CARD)
 
 
 def fstab_line(system: FileSystem, fstab: t.Iterable[t.Mapping[str, str]]) -> dict[str, t.Any]:
-    """Whose line fstab has for a file system: {dns_name, line: own, other or none, fstab_options}.
+    """Return the owner of a file system's line in fstab: {dns_name, line: own, other or none, fstab_options}.
 
-    The same source is not enough for an own one: ParallelCluster writes such lines too, and keeps them.
+    The same source does not make a line own: ParallelCluster writes such lines too, and maintains them.
     """
     for entry in fstab:
         if entry["path"] == system.path:
@@ -123,16 +123,16 @@ def fstab_line(system: FileSystem, fstab: t.Iterable[t.Mapping[str, str]]) -> di
     return {"dns_name": system.dns_name, "line": "none", "fstab_options": None}
 
 
-def see_mount(host: Host, path: str, timeout: float, wanted: FileSystem | None = None) -> dict[str, t.Any]:
-    """What is at a path: path, state, source, fstype, options, answer, why, efa, mount_name (as wanted).
+def mount_facts(host: Host, path: str, timeout: float, wanted: FileSystem | None = None) -> dict[str, t.Any]:
+    """Return the mount at a path: path, state, source, fstype, options, answer, why, efa, mount_name (as wanted).
 
-    state is lustre or nfs (mounted, and the file system says so), trigger (systemd's automount, and nothing came when
-    it was touched), silent (it gives no answer), other (something else is mounted there), absent (nothing is).
+    state is lustre or nfs (mounted, and the file system reports this type), trigger (systemd's automount, and touching
+    it mounted nothing), silent (no answer), other (another file system is mounted), absent (nothing is mounted).
     """
-    # A dot at the end, so that what is mounted is asked and not the trigger that stands for it.
-    told, problem = ask(host, ["stat", "--file-system", "--format=%T", "--", f"{path}/."], timeout=timeout)
+    # The dot at the end reads the mounted file system instead of the automount trigger.
+    output, problem = ask(host, ["stat", "--file-system", "--format=%T", "--", f"{path}/."], timeout=timeout)
     mount = top_mount(path, read_mounts(host))
-    answer = told.strip()
+    answer = output.strip()
     seen: dict[str, t.Any] = {
         "path": path,
         "state": "absent",
@@ -154,7 +154,7 @@ def see_mount(host: Host, path: str, timeout: float, wanted: FileSystem | None =
 
 
 def probe_all(host: Host, mounts: t.Sequence[t.Mapping[str, t.Any]], timeout: float) -> dict[str, Result]:
-    """lustre.write_read for each mounted file system, all at once and within timeout: what was written comes back."""
+    """Write and read back data on each mounted file system in parallel, within timeout; return lustre.write_read."""
     due = [mount["path"] for mount in mounts if mount["state"] == "lustre"]
     checks = [Check("lustre.write_read", _probe(path), timeout) for path in due]
     verdicts = run_all(host, checks, timeout * max(1, len(due)))
@@ -162,9 +162,9 @@ def probe_all(host: Host, mounts: t.Sequence[t.Mapping[str, t.Any]], timeout: fl
 
 
 def nets(host: Host, timeout: float) -> tuple[dict[str, dict[str, int]], str | None]:
-    """The nets of LNet with their counters, and why they are not known."""
-    told, problem = ask(host, ["lnetctl", "net", "show", "-v"], timeout=timeout)
-    return ({}, problem) if problem else (parse_net_show(told), None)
+    """Return the nets of LNet with their counters, and why they are unknown."""
+    output, problem = ask(host, ["lnetctl", "net", "show", "-v"], timeout=timeout)
+    return ({}, problem) if problem else (parse_net_show(output), None)
 
 
 def _probe(path: str) -> t.Callable[[Host], list[Result]]:
@@ -173,11 +173,11 @@ def _probe(path: str) -> t.Callable[[Host], list[Result]]:
         try:
             host.write_probe(path)
         except PermissionError:
-            hint = "root squash of FSx does that: name this node's subnet as an exception to it, or let a user probe"
+            hint = "root squash of FSx does that: add this node's subnet to its exceptions, or probe as a user"
             return [failed(check, "root may not write there", severity="monitor", hint=hint)]
         except OSError as exc:
-            hint = "look with 'lfs df' and 'dmesg'"
-            return [failed(check, f"it took no write: {exc.strerror or exc}", severity="isolate", hint=hint)]
+            hint = "check with 'lfs df' and 'dmesg'"
+            return [failed(check, f"a write failed: {exc.strerror or exc}", severity="isolate", hint=hint)]
         return [passed(check, "1 MiB written, read back and compared")]
 
     return write_and_read

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What lnetctl and lfs print, and what the mount table says of a path. Pure functions."""
+"""Parse the output of lnetctl and lfs, and the mount table. Pure functions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ HSM_BITS = {
 
 
 def parse_net_show(text: str) -> dict[str, dict[str, int]]:
-    """'lnetctl net show -v' by the type of the net (tcp, efa, ...): {nids, up, sent, received}.
+    """Return 'lnetctl net show -v' by the type of the net (tcp, efa, ...): {nids, up, sent, received}.
 
-    A net that is there several times (tcp, tcp1) keeps its own name; its interfaces are added up.
+    Several nets of a type (tcp, tcp1) keep their own names; the interfaces of a net are added up.
     """
     nets: dict[str, dict[str, int]] = {}
     current: dict[str, int] | None = None
@@ -51,14 +51,14 @@ def parse_net_show(text: str) -> dict[str, dict[str, int]]:
 def sent_since(
     before: t.Mapping[str, t.Mapping[str, int]], after: t.Mapping[str, t.Mapping[str, int]]
 ) -> dict[str, int]:
-    """How many messages each net has sent between two looks."""
+    """Return how many messages each net has sent between two looks."""
     return {name: net["sent"] - before.get(name, {"sent": 0})["sent"] for name, net in after.items()}
 
 
 def parse_hsm_state(text: str) -> dict[str, t.Any] | None:
-    """A line of 'lfs hsm_state': {path, flags, states, archive_id}; None for another line.
+    """Return a line of 'lfs hsm_state' as {path, flags, states, archive_id}; None for another line.
 
-    The words are those that the flags stand for, in the order of the bits.
+    states are the names of the flags, in the order of the bits.
     """
     found = _HSM.fullmatch(text.rstrip("\n"))
     if not found:
@@ -73,7 +73,7 @@ def parse_hsm_state(text: str) -> dict[str, t.Any] | None:
 
 
 def top_mount(path: str, mounts: t.Iterable[t.Mapping[str, t.Any]]) -> t.Mapping[str, t.Any] | None:
-    """What is mounted on exactly this path, of several there the last; None where nothing is."""
+    """Return the mount on exactly this path, the last of several; None if there is none."""
     found = None
     for mount in mounts:
         if mount["target"] == path:
@@ -82,7 +82,7 @@ def top_mount(path: str, mounts: t.Iterable[t.Mapping[str, t.Any]]) -> t.Mapping
 
 
 def lustre_paths(mounts: t.Iterable[t.Mapping[str, t.Any]], fstab: t.Iterable[t.Mapping[str, str]]) -> list[str]:
-    """Every path that has Lustre mounted, or shall have by fstab, sorted."""
+    """Return every path with Lustre in the mount table or in fstab, sorted."""
     return sorted(
         {str(mount["target"]) for mount in mounts if mount["fstype"] == "lustre"}
         | {entry["path"] for entry in fstab if entry["fstype"] == "lustre"}

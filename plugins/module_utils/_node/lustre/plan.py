@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role fsx_lustre has to do on a node: the facts of ``role.look`` and its options give the plan. Pure.
+"""The plan of the role fsx_lustre on a node, from the facts of ``role.look`` and its options. Pure.
 
 Steps, in their order: repository (path, text), runtime, efa_client (archive, sha256, arguments), mounts (lines, state),
 directories (options of the module lustre_directories), tuning.
@@ -22,8 +22,8 @@ from .config import CONFIG_PATH, RoleConfig
 ROLE = "fsx_lustre"
 NOTHING = "no file system of Lustre is named, mounted or in fstab here"
 SWITCH = "fsx_lustre_safe_mode"
-# The client's packages by distribution, else by its family; those of Ubuntu are one a kernel. AWS's package without a
-# kernel in its name would bring another kernel there.
+# The client's packages by distribution, else by its family. Ubuntu has one package for each kernel: AWS's package
+# without a kernel in its name would install another kernel.
 CLIENTS = {"Amazon": ("lustre-client",), "RedHat": ("kmod-lustre-client", "lustre-client")}
 CLIENT_OF_A_KERNEL = {"Ubuntu": "lustre-client-modules-"}
 
@@ -31,7 +31,7 @@ Facts = t.Mapping[str, t.Any]
 
 
 def make_plan(facts: Facts, config: RoleConfig) -> Plan:
-    """The plan for a node; one without Lustre is left alone, and an unknown fact is no reason to act."""
+    """Return the plan for a node. A node without Lustre is skipped; an unknown fact is not a reason to act."""
     if not is_concerned(facts, config):
         return not_concerned(ROLE, NOTHING)
     packages = missing_packages(facts, config)
@@ -54,16 +54,16 @@ def make_plan(facts: Facts, config: RoleConfig) -> Plan:
 
 
 def bare_kernels(facts: Facts) -> list[str]:
-    """The running and the next kernel, where they are known and have no module lustre."""
+    """Return those of the running and the next kernel that are known and have no module lustre."""
     kernel = facts["kernel"]
     known = dict.fromkeys(release for release in (kernel["running"], kernel["next"]) if release)
     return [release for release in known if not kernel["installed"].get(release)]
 
 
 def missing_packages(facts: Facts, config: RoleConfig) -> list[str] | None:
-    """The packages of the client to install; None where the client is lacking and no package of it is known."""
+    """Return the client's packages to install; None if the client is missing and its packages are unknown."""
     tools = facts["tools"]
-    # Without modinfo nothing tells which kernel lacks the module.
+    # Without modinfo it is unknown which kernel lacks the module.
     bare = bare_kernels(facts) if tools["modinfo"] else []
     if not _has_lustre(facts, config) or (tools["lfs"] and tools["lctl"] and not bare):
         return []
@@ -78,15 +78,15 @@ def _refusals(facts: Facts, config: RoleConfig, packages: t.Sequence[str] | None
     if packages is None:
         where = facts["system"]["distribution"] or "this distribution, which /etc/os-release does not name"
         problem = (
-            f"the node lacks the Lustre client for its kernels, and AWS has none for {where}: install one, or name its "
+            f"the node lacks the Lustre client for its kernels, and AWS has none for {where}: install one, or list its "
             "packages in fsx_lustre_packages"
         )
         return [problem]
     found = []
     if packages and None in (facts["package_manager"], facts["system"]["pkg_mgr"]):
         found.append(
-            f"{', '.join(packages)} has to be installed, and there is no apt or dnf here, or neither dpkg-query nor "
-            "rpm gave an answer: see that 'dpkg-query -W' or 'rpm -qa' ends, then run again"
+            f"{', '.join(packages)} must be installed, and there is no apt or dnf here, or neither dpkg-query nor rpm "
+            "answered: check that 'dpkg-query -W' or 'rpm -qa' ends, then run again"
         )
     if config.repository and facts["system"]["os_family"] not in files.REPOSITORY_PATHS:
         found.append(
@@ -99,7 +99,7 @@ def _refusals(facts: Facts, config: RoleConfig, packages: t.Sequence[str] | None
 
 
 def is_concerned(facts: Facts, config: RoleConfig) -> bool:
-    """A node that has and wants no shared file system has nothing to do with the role, unless it becomes an image."""
+    """Return whether the role applies: the node has or wants a shared file system, or becomes an image."""
     return bool(config.image_build or facts["mounts"] or facts["nfs_mounts"])
 
 
@@ -108,7 +108,7 @@ def _has_lustre(facts: Facts, config: RoleConfig) -> bool:
 
 
 def _wants_unit(facts: Facts, config: RoleConfig) -> bool:
-    """Whether a boot has something to set or to prove."""
+    """Return whether a boot has parameters to set or EFA to prove."""
     tuned = config.lustre.tune and (facts["tuning_wanted"] > 0 or config.image_build)
     return _has_lustre(facts, config) and bool(tuned or _with_efa(facts))
 
@@ -118,17 +118,17 @@ def _with_efa(facts: Facts) -> bool:
 
 
 def _lacks_efa(facts: Facts, config: RoleConfig) -> bool:
-    """Whether LNet has too few interfaces of EFA. An image has none to set up: it runs on another machine."""
+    """Return whether LNet has too few EFA interfaces; false for an image, which runs on another machine."""
     if not config.efa_client or config.image_build or not _with_efa(facts):
         return False
-    # A module that is not loaded has no interfaces; one that is loaded and gives no answer has an unknown number.
+    # If LNet is loaded and lnetctl fails, the number of interfaces is unknown; without the module there are none.
     if facts["net_problem"] and facts["lnet_loaded"] and facts["tools"]["lnetctl"]:
         return False
     return bool(facts["nets"].get("efa", {"up": 0})["up"] < facts["efa_wanted"])
 
 
 def _holds(facts: Facts, config: RoleConfig, packages: t.Sequence[str]) -> tuple[str, ...]:
-    """What is installed and not held, and what will be installed and has to be held."""
+    """Return the packages to hold, installed or to be installed."""
     if not config.hold:
         return ()
     patterns = config.hold_packages or files.HELD.get(facts["system"]["os_family"], ())
@@ -147,14 +147,14 @@ def _files_due(facts: Facts, config: RoleConfig) -> list[File]:
     if not unit:
         wanted.append(_wanted("boot unit", files.ENABLED, ""))
     if config.lustre.tune and None in facts["machine"].values():
-        # Whether a machine of unknown size needs these is unknown, so none of them is taken away.
+        # A machine of unknown size may need these files, so none is removed.
         wanted = [entry for entry in wanted if entry.state == "present"]
     sums, states = facts["files"], facts["paths"]
     return [due for entry in wanted for due in file_due(entry, sums[entry.path], states[entry.path])]
 
 
 def _wanted(name: str, path: str, text: str) -> File:
-    """A file with this text, or none where there is no text for it."""
+    """Return a file with this text, or its removal if the text is empty."""
     return File(name, path, text, state="present" if text else "absent")
 
 
@@ -164,7 +164,7 @@ def _steps(facts: Facts, config: RoleConfig, packages: t.Sequence[str] | None, e
     if config.repository and place:
         due = file_due(File("repository", place, config.repository), facts["files"][place], facts["paths"][place])
         found += [Step("repository", "repository", dataclasses.asdict(entry)) for entry in due]
-    # The tasks that roles share put the runtime and its command name in place together.
+    # Tasks that roles share install the runtime and its command together.
     if config.runtime_sha256 and facts["files"][files.RUNTIME_PATH] != config.runtime_sha256:
         found.append(Step("runtime", "runtime"))
     elif not facts["files"][files.COMMAND_PATH]:
@@ -184,9 +184,9 @@ def _steps(facts: Facts, config: RoleConfig, packages: t.Sequence[str] | None, e
 
 
 def unmounted(facts: Facts, config: RoleConfig) -> list[dict[str, str]]:
-    """The lines of fstab, {path, source, options}, of what this role mounts and what is not mounted by that line.
+    """Return the lines of fstab to write, {path, source, options}, for this role's file systems.
 
-    A line of somebody else for the path is theirs. An image has nothing mounted.
+    Lines of other programs are kept. An image has nothing mounted.
     """
     states = () if config.image_build else ("absent", "trigger")
     found = []
@@ -201,24 +201,24 @@ def unmounted(facts: Facts, config: RoleConfig) -> list[dict[str, str]]:
 
 
 def own_lines(facts: Facts) -> list[str]:
-    """The paths of the role's own lines in fstab."""
+    """Return the paths of the role's own lines in fstab."""
     return [mount["path"] for mount in facts["mounts"] if mount["line"] == "own"]
 
 
 def _directories_due(facts: Facts, mounts: bool) -> bool:
-    # Below what is yet to be mounted nothing can be seen.
+    # Directories below a file system that is not mounted yet are unknown.
     states = {"missing", "unknown"} if mounts else {"missing"}
     return any(row["state"] in states for row in facts["directories"])
 
 
 def _wanted_directories(config: RoleConfig) -> dict[str, t.Any]:
-    """The options of the module lustre_directories."""
+    """Return the options of the module lustre_directories."""
     plain = dataclasses.asdict(config.lustre)
     return {key: plain[key] for key in ("file_systems", "directories", "timeout")}
 
 
 def _untuned(facts: Facts, config: RoleConfig, changes: bool) -> bool:
-    """Whether parameters are lost, or will be with what is mounted or installed now."""
+    """Return whether parameters are lost, or will be by a mount or an installation of this run."""
     if config.image_build or not _wants_unit(facts, config) or not config.lustre.tune or not facts["tuning_wanted"]:
         return False
     return changes or any(row["differs"] for row in facts["tuning"])

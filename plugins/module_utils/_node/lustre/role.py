@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role fsx_lustre on a node: its one look, its verdicts, and what it tells people and other roles."""
+"""The role fsx_lustre on a node: its look, its verdicts, and facts for users and other roles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .verify import verify as verify_lustre
 
 # Options of a look that only reads.
 READ_ONLY: dict[str, t.Any] = {"probe": False}
-# An image has no mount to judge.
+# Verdicts of an image, which has no mounts.
 IMAGE_IDS = ("lustre.client", "lustre.held")
 _OTHER_SECONDS = 240
 
@@ -30,26 +30,26 @@ Facts = t.Mapping[str, t.Any]
 
 
 def seconds(config: RoleConfig) -> float:
-    """How long the look may take: each mount is asked, listed and written to, and each parameter is read."""
+    """Return the time limit of the look: each mount is checked, listed and written to, each parameter is read."""
     mounts = max(len(config.lustre.file_systems), 4) + len(config.lustre.nfs_mounts)
     asked = 3 * mounts + 2 + len(config.lustre.tuning) + 5
     return float(_OTHER_SECONDS + config.lustre.timeout * asked)
 
 
 def look(host: Host, config: RoleConfig) -> dict[str, t.Any]:
-    """The facts of ``look.look``, and system, lnet_loaded (the module) and steps (of jobs).
+    """Return the facts of ``look.look``, and system, lnet_loaded (the module) and steps (of jobs).
 
-    An image has nothing mounted: no directories are looked at, and nothing is probed.
+    An image has nothing mounted: directories are not read and nothing is probed.
     """
     system = system_facts(host)
     wanted = dataclasses.replace(config.lustre, directories=()) if config.image_build else config.lustre
-    wishes = lustre.Wishes(
+    request = lustre.Request(
         probe=config.probe and not config.image_build,
         packages=tuple(config.hold_packages) or files.HELD.get(system["os_family"], ()),
-        files=files.looked_at(system["os_family"]),
+        files=files.files_to_read(system["os_family"]),
     )
     return {
-        **lustre.look(host, wanted, wishes),
+        **lustre.look(host, wanted, request),
         "system": system,
         "lnet_loaded": host.exists("/sys/module/lnet"),
         "steps": running_steps(host),
@@ -57,7 +57,7 @@ def look(host: Host, config: RoleConfig) -> dict[str, t.Any]:
 
 
 def verify(facts: Facts, config: RoleConfig) -> list[Result]:
-    """The verdicts on the node; none on one that the role has nothing to do with."""
+    """Return the verdicts on the node; none if the role does not apply to it."""
     if not is_concerned(facts, config):
         return []
     found = verify_lustre(facts)
@@ -65,9 +65,9 @@ def verify(facts: Facts, config: RoleConfig) -> list[Result]:
 
 
 def tell(facts: Facts, config: RoleConfig) -> Told:
-    """How directories that exist differ, and what other roles know as ``mlcluster_fsx_lustre``.
+    """Return how existing directories differ, and the fact ``mlcluster_fsx_lustre`` for other roles.
 
-    The head node alone tells of directories, or every node would.
+    Only the head node reports directories, so that they are reported once.
     """
     rows = facts["directories"] if config.head_node else ()
     return Told(

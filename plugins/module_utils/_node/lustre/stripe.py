@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stripe layouts: what lfs is told to set, and what it says is set. Pure functions.
+"""Stripe layouts: the commands of lfs that set them, and its output. Pure functions.
 
-A layout is a list of components {end, count, size}: end is where the component ends (100M; empty for the rest of the
-file), count over how many OSTs it goes (-1 for all), size how much goes to one of them at a time (empty: the file
-system's default).
+A layout is a list of components {end, count, size}. end: where the component ends (100M; empty for the rest of the
+file). count: the number of OSTs (-1 for all). size: the bytes written to one OST at a time (empty: the file system's
+default).
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ _COMPONENT = re.compile(r"^\s*(?:-\s+)?lcme_id:", re.MULTILINE)
 
 
 def size_bytes(text: str) -> int:
-    """16M as 16777216."""
+    """Return 16M as 16777216."""
     unit = text[-1] if text[-1] in "KMGT" else ""
     return int(text[: len(text) - len(unit)]) * _UNITS[unit]
 
 
 def stripe_problem(components: t.Sequence[t.Any]) -> str:
-    """Why components are no layout; empty where they are one."""
+    """Return why components are not a layout; empty if they are one."""
     last = 0
     for index, part in enumerate(components):
         if not isinstance(part, dict) or set(part) - {"end", "count", "size"}:
-            return f"stripe has {part!r}: give end, count and size"
+            return f"stripe has {part!r}: set end, count and size"
         end, size, count = str(part.get("end") or ""), str(part.get("size") or ""), part.get("count")
         if isinstance(count, bool) or not isinstance(count, int) or not (count == -1 or 1 <= count <= MOST_STRIPES):
-            return f"stripe has a count of {count!r}: give 1 to {MOST_STRIPES}, or -1 for all OSTs"
+            return f"stripe has a count of {count!r}: use 1 to {MOST_STRIPES}, or -1 for all OSTs"
         for name, value in (("end", end), ("size", size)):
             if value and not _SIZE.fullmatch(value):
-                return f"stripe has {name} {value!r}: give a size such as 16M"
+                return f"stripe has {name} {value!r}: use a size such as 16M"
         if size and size_bytes(size) % STRIPE_UNIT:
-            return f"stripe has size {size}: Lustre takes multiples of 64K"
+            return f"stripe has size {size}: Lustre accepts multiples of 64K"
         if bool(end) == (index == len(components) - 1):
             return "stripe must have an end in every component but the last, which is for the rest of the file"
         if end and size_bytes(end) <= last:
-            return f"stripe has end {end} after an end that is no smaller: give them in order"
+            return f"stripe has end {end} after an end that is not smaller: list them in ascending order"
         last = size_bytes(end) if end else last
     return ""
 
 
 def setstripe(components: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
-    """The command that gives the current directory this default layout for what is made in it."""
+    """Return the command that sets the current directory's default layout."""
     argv = ["lfs", "setstripe"]
     for part in components:
         if len(components) > 1:
@@ -65,7 +65,7 @@ def setstripe(components: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
 
 
 def wanted_layout(components: t.Sequence[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
-    """The components in numbers: {end: bytes or None, count, size: bytes or None where any will do}."""
+    """Return the components in numbers: {end: bytes or None, count, size: bytes or None for any}."""
     return [
         {
             "end": size_bytes(str(part["end"])) if part.get("end") else None,
@@ -77,9 +77,9 @@ def wanted_layout(components: t.Sequence[t.Mapping[str, t.Any]]) -> list[dict[st
 
 
 def parse_getstripe(text: str) -> list[dict[str, t.Any]]:
-    """What 'lfs getstripe -d' says of a directory, in the form of ``wanted_layout``; empty where it is not understood.
+    """Return the output of 'lfs getstripe -d' in the form of ``wanted_layout``; empty for unknown output.
 
-    Lines have either one field or several; one component without an end stands for a plain layout.
+    Lines have one field or several; a single component without an end is a plain layout.
     """
     found: list[dict[str, t.Any]] = []
     pieces = _COMPONENT.split(text)
@@ -101,7 +101,7 @@ def parse_getstripe(text: str) -> list[dict[str, t.Any]]:
 
 
 def same_layout(wanted: t.Sequence[t.Mapping[str, t.Any]], found: t.Sequence[t.Mapping[str, t.Any]]) -> bool:
-    """Whether what was found has all that is wanted; a size that is not wanted may be any."""
+    """Return whether the layout found is the wanted one; an unset size matches any."""
     return len(wanted) == len(found) and all(
         want["end"] == have["end"] and want["count"] == have["count"] and want["size"] in (None, have["size"])
         for want, have in zip(wanted, found)
@@ -109,7 +109,7 @@ def same_layout(wanted: t.Sequence[t.Mapping[str, t.Any]], found: t.Sequence[t.M
 
 
 def show_layout(layout: t.Sequence[t.Mapping[str, t.Any]]) -> str:
-    """A layout in one line, as 'to 104857600: 1 OST; rest: 8 OSTs of 16777216'."""
+    """Return a layout in one line, such as 'to 104857600: 1 OST; rest: 8 OSTs of 16777216'."""
     words = []
     for part in layout:
         where = "" if len(layout) == 1 else f"to {part['end']}: " if part["end"] else "rest: "

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Client tuning of Lustre: what a machine of this size should have, what it has, and the way from one to the other.
+"""Client tuning of Lustre: the values for a machine of this size, the current values, and setting them.
 
-Values of lctl are lost with the mount; those of kernel modules count from the next time that the module is loaded.
+Values of lctl are lost with the mount; those of kernel modules apply when the module is next loaded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..system.ask import ask, line, number
 from ..system.host import Host
 
 GUIDE = "FSx for Lustre User Guide, Performance tips, client instance tuning"
-# More memory than this, in KiB, and more vCPUs than this, call for other values (same guide).
+# Machines with more memory (KiB) or more vCPUs than these need other values (same guide).
 LARGE_MEMORY_KIB = 64 << 20
 MANY_CPUS = 64
 LRU_PER_CPU = 100
@@ -25,7 +25,7 @@ MODPROBE_PATH = "/etc/modprobe.d/mlcluster-lustre.conf"
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """One value wanted: the parameter, what it has to be, and where that comes from."""
+    """A wanted value: the parameter, its value, and the source of the value."""
 
     name: str
     value: str
@@ -33,7 +33,7 @@ class Value:
 
 
 def machine(host: Host) -> dict[str, int | None]:
-    """{memory_kib, cpus} of the node; None where the kernel does not tell."""
+    """Return {memory_kib, cpus} of the node; None if the kernel does not report it."""
     memory = None
     for row in (host.read_text("/proc/meminfo") or "").splitlines():
         if row.startswith("MemTotal:"):
@@ -43,7 +43,7 @@ def machine(host: Host) -> dict[str, int | None]:
 
 
 def parameters(size: t.Mapping[str, int | None], changes: t.Mapping[str, t.Any]) -> list[Value]:
-    """The parameters of lctl for a machine; changes add to them, replace them, and with None take them away."""
+    """Return the parameters of lctl for a machine; changes add and replace values, None removes one."""
     memory, cpus = size["memory_kib"] or 0, size["cpus"] or 0
     sourced: dict[str, t.Any] = {}
     if memory > LARGE_MEMORY_KIB:
@@ -57,7 +57,7 @@ def parameters(size: t.Mapping[str, int | None], changes: t.Mapping[str, t.Any])
 
 
 def module_options(size: t.Mapping[str, int | None], changes: t.Mapping[str, t.Any]) -> list[Value]:
-    """The options of kernel modules for a machine, named module.option; changes as for ``parameters``."""
+    """Return the options of kernel modules for a machine, named module.option; changes as for ``parameters``."""
     sourced: dict[str, t.Any] = {}
     if (size["cpus"] or 0) > MANY_CPUS:
         sourced["ptlrpc.ptlrpcd_per_cpt_max"] = 32
@@ -66,13 +66,13 @@ def module_options(size: t.Mapping[str, int | None], changes: t.Mapping[str, t.A
 
 
 def modprobe_text(options: t.Sequence[Value]) -> str:
-    """What the file for modprobe has to hold; empty for no options."""
+    """Return the content of the file for modprobe; empty without options."""
     lines = [f"options {value.name.split('.')[0]} {value.name.split('.')[1]}={value.value}" for value in options]
     return "\n".join(["# Written by mlcluster.aws (role fsx_lustre).", *lines, ""]) if lines else ""
 
 
 def parse_parameters(text: str) -> dict[str, str]:
-    """The output of 'lctl get_param': name=value a line."""
+    """Parse the output of 'lctl get_param', one name=value a line."""
     found = {}
     for row in text.splitlines():
         name, separator, value = row.partition("=")
@@ -82,13 +82,13 @@ def parse_parameters(text: str) -> dict[str, str]:
 
 
 def compare(host: Host, wanted: t.Sequence[Value], timeout: float) -> list[dict[str, t.Any]]:
-    """For each value: name, wanted, source, found (its different values), differs, problem where lctl does not tell."""
+    """Return for each value: name, wanted, source, found (its distinct values), differs, problem if it is unknown."""
     rows = []
     for value in wanted:
-        told, problem = ask(host, ["lctl", "get_param", value.name], timeout=timeout)
-        found = sorted(set(parse_parameters(told).values())) if not problem else []
+        output, problem = ask(host, ["lctl", "get_param", value.name], timeout=timeout)
+        found = sorted(set(parse_parameters(output).values())) if not problem else []
         if not problem and not found:
-            problem = f"lctl names no parameter {value.name}, so nothing of Lustre is mounted that has it"
+            problem = f"lctl has no parameter {value.name}, so no mounted Lustre has it"
         rows.append(
             {
                 "name": value.name,
@@ -103,7 +103,7 @@ def compare(host: Host, wanted: t.Sequence[Value], timeout: float) -> list[dict[
 
 
 def loaded_options(host: Host, wanted: t.Sequence[Value]) -> list[dict[str, t.Any]]:
-    """For each option of a module: name, wanted, source, loaded (whether the module is), found (None: not shown)."""
+    """Return for each module option: name, wanted, source, loaded (whether the module is), found (None: unknown)."""
     rows = []
     for value in wanted:
         module, _dot, option = value.name.partition(".")
@@ -120,15 +120,15 @@ def loaded_options(host: Host, wanted: t.Sequence[Value]) -> list[dict[str, t.An
 
 
 def differing(rows: t.Sequence[t.Mapping[str, t.Any]]) -> list[t.Mapping[str, t.Any]]:
-    """Those rows of ``compare`` whose value is known and another."""
+    """Return the rows of ``compare`` with a known and different value."""
     return [row for row in rows if row["differs"]]
 
 
 def apply(host: Host, rows: t.Sequence[t.Mapping[str, t.Any]], timeout: float) -> list[str]:
-    """Set what differs, in one look after another; returns a sentence for each value that could not be set."""
+    """Set the values that differ; return one sentence for each value that could not be set."""
     failures = []
     for row in differing(rows):
-        _told, problem = ask(host, ["lctl", "set_param", f"{row['name']}={row['wanted']}"], timeout=timeout)
+        _output, problem = ask(host, ["lctl", "set_param", f"{row['name']}={row['wanted']}"], timeout=timeout)
         if problem:
             failures.append(f"{row['name']} was not set to {row['wanted']}: {problem}")
     return failures

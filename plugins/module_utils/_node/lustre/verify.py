@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Verdicts on what ``lustre.look`` saw. Pure: facts in, mlcluster.result/1 out."""
+"""Verdicts from the facts of ``lustre.look``. Pure: facts in, mlcluster.result/1 out."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NO_LUSTRE = "no file system of Lustre is named, mounted or in fstab here"
 _KERNEL_HINT = (
     "install the client of that kernel, or boot one that has it: FSx for Lustre User Guide, client compatibility"
 )
-_MOUNT_HINT = "look with 'journalctl -k' and whether the security groups let 988 and 1018-1023 through"
-# Missing directories that are named one by one.
+_MOUNT_HINT = "check 'journalctl -k', and that the security groups allow ports 988 and 1018-1023"
+# Number of missing directories that a message names.
 SHOWN = 4
-_WAYS = {
+_MOUNT_FAILURES = {
     "absent": "nothing is mounted there",
     "trigger": "the automount was touched and nothing came",
     "silent": "the file system gives no answer",
@@ -28,10 +28,11 @@ _WAYS = {
 
 
 def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
-    """Verdicts with the ids lustre.client, lustre.next_kernel, lustre.held; for each file system lustre.mounted,
-    lustre.write_read (where it was probed) and, where EFA is wanted, lustre.network; lustre.directories for all that
-    are missing and for each that is in the way, or one for all; lustre.tuning, lustre.module_options; nfs.mounted for
-    each.
+    """Return the verdicts on a node.
+
+    Ids: lustre.client, lustre.next_kernel, lustre.held; for each file system lustre.mounted, lustre.write_read (if it
+    was probed) and lustre.network (if EFA is wanted); lustre.directories, one for all missing directories and one for
+    each bad one, or one for all; lustre.tuning, lustre.module_options; nfs.mounted for each NFS mount.
     """
     if not facts["mounts"]:
         return [not_applicable("lustre.mounted", NO_LUSTRE), *_nfs(facts)]
@@ -66,9 +67,9 @@ def _next_kernel(facts: t.Mapping[str, t.Any]) -> Result:
 def _module_for(facts: t.Mapping[str, t.Any], check: str, release: str | None, what: str, severity: str) -> Result:
     installed = facts["kernel"]["installed"]
     if release is None:
-        return undeterminable(check, f"which is {what} is not known")
+        return undeterminable(check, f"{what} is unknown")
     if not facts["tools"]["modinfo"]:
-        return undeterminable(check, "modinfo is not installed, so nothing tells which modules a kernel has")
+        return undeterminable(check, "modinfo is not installed, so the modules of a kernel are unknown")
     if not installed.get(release):
         return failed(check, f"{what} {release} has no module lustre", severity=severity, hint=_KERNEL_HINT)
     version = Field("version", is_version, label=f"the version of the module lustre of {what}")
@@ -79,11 +80,11 @@ def _module_for(facts: t.Mapping[str, t.Any], check: str, release: str | None, w
 def _held(facts: t.Mapping[str, t.Any]) -> Result:
     check = "lustre.held"
     if not is_text(facts["package_manager"]):
-        return undeterminable(check, "no package manager could be asked")
+        return undeterminable(check, "no package manager answered")
     if not facts["packages"]:
-        return not_applicable(check, "no package of those that are to be held is installed")
+        return not_applicable(check, "no package that is to be held is installed")
     if facts["unheld_packages"]:
-        what = f"an upgrade may part kernel and client: {', '.join(facts['unheld_packages'])} is not held"
+        what = f"an upgrade may separate kernel and client: {', '.join(facts['unheld_packages'])} is not held"
         return failed(check, what, hint="run the role fsx_lustre")
     return passed(check, f"{len(facts['packages'])} packages")
 
@@ -93,18 +94,20 @@ def _mounts(facts: t.Mapping[str, t.Any]) -> list[Result]:
     for mount in facts["mounts"]:
         check, scope = "lustre.mounted", Scope(device=mount["path"])
         name = mount["mount_name"]
-        if mount["state"] in _WAYS:
+        if mount["state"] in _MOUNT_FAILURES:
             why = f": {mount['why']}" if mount["why"] else ""
-            found.append(failed(check, _WAYS[mount["state"]] + why, severity="isolate", scope=scope, hint=_MOUNT_HINT))
+            found.append(
+                failed(check, _MOUNT_FAILURES[mount["state"]] + why, severity="isolate", scope=scope, hint=_MOUNT_HINT)
+            )
         elif mount["state"] != "lustre":
-            what = f"{mount['source']} is mounted there and says that it is {mount['answer']}"
+            what = f"{mount['source']} is mounted there and reports the type {mount['answer']}"
             found.append(failed(check, what, severity="isolate", scope=scope, expected="lustre"))
         elif name and not str(mount["source"]).endswith(f":/{name}"):
             what = f"another file system is mounted there: {mount['source']}"
             found.append(failed(check, what, severity="isolate", scope=scope, expected=name))
         elif _is_read_only(mount["options"]) and not _is_read_only(mount["fstab_options"]):
-            hint = "look with 'dmesg' why, then mount it again"
-            what = "it is mounted for reading only, and fstab does not say so"
+            hint = "find the cause with 'dmesg', then mount it again"
+            what = "it is mounted read-only, and fstab does not set that"
             found.append(failed(check, what, severity="reset", scope=scope, hint=hint))
         else:
             found.append(decide(check, _LUSTRE, [Subject(mount)], str(mount["source"]), scope=scope))
@@ -143,7 +146,7 @@ _NFS = (
 
 
 def _networks(facts: t.Mapping[str, t.Any]) -> list[Result]:
-    """Whether data goes over EFA: its interfaces are up, and the counters move while the file system is written to."""
+    """Return the verdicts on data over EFA: interfaces are up, and counters increase while data is written."""
     found, wanted = [], facts["efa_wanted"]
     for mount in facts["mounts"]:
         if not mount["efa"]:
@@ -152,14 +155,14 @@ def _networks(facts: t.Mapping[str, t.Any]) -> list[Result]:
         fields: dict[str, t.Any] = {"scope": Scope(device=mount["path"]), "source": EFA_SOURCE}
         net = facts["nets"].get("efa", {"nids": 0, "up": 0})
         probed = facts["probes"].get(mount["path"], {})
-        hint = "run AWS's set-up of EFA clients for FSx for Lustre, and look with 'lnetctl net show -v'"
+        hint = "run AWS's set-up of EFA clients for FSx for Lustre, and check with 'lnetctl net show -v'"
         if facts["net_problem"]:
             found.append(undeterminable(check, facts["net_problem"], **fields))
         elif net["up"] < wanted:
             what = f"{net['up']} interfaces of LNet are up on EFA, so data goes over TCP or over fewer than wanted"
             found.append(failed(check, what, hint=hint, expected=wanted, found=net["up"], **fields))
         elif probed.get("status") != "pass":
-            found.append(undeterminable(check, "nothing was written, so no counter proves the way", **fields))
+            found.append(undeterminable(check, "nothing was written, so no counter proves the use of EFA", **fields))
         elif facts["sent"].get("efa", 0) <= 0:
             what = "the file system was written to and LNet has sent nothing over EFA"
             found.append(failed(check, what, hint=hint, found=facts["sent"], **fields))
@@ -177,7 +180,7 @@ def _directories(facts: t.Mapping[str, t.Any]) -> list[Result]:
     if missing:
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
         what = f"{len(missing)} of {len(rows)} are missing: {', '.join(missing[:SHOWN])}{more}"
-        found.append(failed(check, what, hint="run the role fsx_lustre on the head node, which alone makes them"))
+        found.append(failed(check, what, hint="run the role fsx_lustre on the head node: only it creates them"))
     for row in rows:
         scope = Scope(device=row["path"])
         if row["state"] == "refused":
@@ -221,11 +224,11 @@ def _module_options(facts: t.Mapping[str, t.Any]) -> Result:
     wrong = [row for row in rows if row["found"] not in (None, row["wanted"])]
     if wrong:
         what = ", ".join(f"{row['name']} is {row['found']} instead of {row['wanted']}" for row in wrong)
-        hint = "they count from the next boot, when the modules are loaded again"
+        hint = "they apply from the next boot, when the modules are loaded again"
         return failed(check, what, severity="reboot", hint=hint, source=source)
     loaded = [row for row in rows if row["loaded"]]
     if not loaded:
-        return not_applicable(check, "the modules are not loaded yet, and take their options when they are")
+        return not_applicable(check, "the modules are not loaded yet, and read their options when they are")
     unknown = [row["name"] for row in loaded if row["found"] is None]
     if unknown:
         return undeterminable(check, f"the loaded modules do not show {', '.join(unknown)}", source=source)
@@ -241,8 +244,9 @@ def _nfs(facts: t.Mapping[str, t.Any]) -> list[Result]:
         if mount["state"] == "nfs":
             found.append(decide("nfs.mounted", _NFS, [Subject(mount)], str(mount["source"]), scope=scope))
             continue
-        what = _WAYS.get(mount["state"], f"{mount['source']} is mounted there and says that it is {mount['answer']}")
-        why = f": {mount['why']}" if mount["why"] and mount["state"] in _WAYS else ""
-        hint = "look with 'findmnt' and whether the security groups let NFS (111, 2049, 20001-20003) through"
+        other = f"{mount['source']} is mounted there and reports the type {mount['answer']}"
+        what = _MOUNT_FAILURES.get(mount["state"], other)
+        why = f": {mount['why']}" if mount["why"] and mount["state"] in _MOUNT_FAILURES else ""
+        hint = "check 'findmnt', and that the security groups allow NFS (111, 2049, 20001-20003)"
         found.append(failed("nfs.mounted", what + why, severity="isolate", scope=scope, hint=hint))
     return found

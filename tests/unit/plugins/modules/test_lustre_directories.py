@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Directories are made on the real file system; lfs is the one of lustre_host."""
+"""Directories are created on the real file system; lfs is the one of lustre_host."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def host(tmp_path, monkeypatch):
 
 @pytest.fixture
 def make(host, run_module):
-    """make(mount, {below: settings}, check) gives the module's answer."""
+    """make(mount, {below: settings}, check) returns the module's result."""
 
     def run(mount, wanted, check=False):
         entries = [{"path": f"{mount}/{name}", "owner": ME, "group": MY_GROUP, **more} for name, more in wanted.items()]
@@ -41,7 +41,7 @@ def mode_of(path: str) -> int:
     return stat.S_IMODE(os.stat(path).st_mode)
 
 
-def test_what_is_missing_is_made_with_what_is_above_it(host, make):
+def test_missing_directories_are_created_with_parents(host, make):
     mount = host.mount("fsx")
     answer = make(mount, {"checkpoints/model1": {"stripe": ALL}, "logs": {"mode": "0750"}})
     assert answer["made"] == [f"{mount}/checkpoints", f"{mount}/checkpoints/model1", f"{mount}/logs"]
@@ -58,7 +58,7 @@ def test_second_run_changes_nothing_and_finds_no_difference(host, make):
     assert (answer["changed"], answer["made"], answer["differences"]) == (False, [], [])
 
 
-def test_check_mode_foretells_and_makes_nothing(host, make):
+def test_check_mode_predicts_and_creates_nothing(host, make):
     mount = host.mount("fsx")
     answer = make(mount, {"a/b": {}}, check=True)
     assert (answer["changed"], answer["made"]) == (True, [f"{mount}/a", f"{mount}/a/b"])
@@ -66,25 +66,25 @@ def test_check_mode_foretells_and_makes_nothing(host, make):
     assert os.listdir(mount) == []
 
 
-def test_what_exists_is_left_as_it_is_and_told(host, make):
+def test_existing_directory_is_unchanged_and_reported(host, make):
     mount = host.mount("fsx")
     os.mkdir(f"{mount}/logs", 0o700)
     Path(mount, "logs", "kept").write_text("kept", encoding="utf-8")
     answer = make(mount, {"logs": {"stripe": ALL}, "logs/model1": {}})
     assert answer["made"] == [f"{mount}/logs/model1"]
     assert mode_of(f"{mount}/logs") == 0o700
-    (told,) = answer["differences"]
-    assert told.startswith(f"{mount}/logs exists and was left as it is: mode is 0700 instead of 2775")
-    assert "its stripe layout could not be read" in told
+    (difference,) = answer["differences"]
+    assert difference.startswith(f"{mount}/logs exists and was left as it is: mode is 0700 instead of 2775")
+    assert "its stripe layout could not be read" in difference
     assert not any(argv[:2] == ["lfs", "setstripe"] for argv in host.ran)
 
 
-def test_another_layout_is_reported_in_words(host, make):
+def test_different_layout_is_reported(host, make):
     mount = host.mount("fsx")
     make(mount, {"a": {"stripe": GROWING}})
-    (told,) = make(mount, {"a": {"stripe": ALL}})["differences"]
-    assert "layout is to 104857600: 1 OST of 1048576; to 10737418240: 8 OSTs" in told
-    assert told.endswith("instead of all OSTs of 16777216")
+    (difference,) = make(mount, {"a": {"stripe": ALL}})["differences"]
+    assert "layout is to 104857600: 1 OST of 1048576; to 10737418240: 8 OSTs" in difference
+    assert difference.endswith("instead of all OSTs of 16777216")
 
 
 def test_shorter_list_of_models_deletes_nothing(host, make):
@@ -102,50 +102,50 @@ def test_no_link_is_followed(host, make, tmp_path, where):
     target.mkdir()
     os.symlink(target, f"{mount}/logs")
     answer = make(mount, {where: {}})
-    assert "a link or no directory is in its way" in answer["msg"]
+    assert "a link or a file is in its place" in answer["msg"]
     assert list(target.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "nfs", "hangs"])
-def test_nothing_is_made_on_what_is_not_lustre(host, make, kind):
+def test_nothing_is_created_on_other_file_systems(host, make, kind):
     mount = host.mount("fsx", kind)
     assert "is not proved to be Lustre, and nothing is done below it" in make(mount, {"a": {}})["msg"]
     assert os.listdir(mount) == []
 
 
-def test_nothing_is_made_on_automount_that_did_not_mount(host, make):
+def test_nothing_is_created_on_unmounted_automount(host, make):
     mount = host.mount("fsx")
     host.autofs.add(mount)
     assert "is not proved to be Lustre" in make(mount, {"a": {}})["msg"]
 
 
-def test_unknown_account_stops_all_before_first(host, make):
+def test_unknown_account_stops_before_first_directory(host, make):
     mount = host.mount("fsx")
-    answer = make(mount, {"a": {}, "b": {"group": "nobody-has-this"}})
+    answer = make(mount, {"a": {}, "b": {"group": "missing-group"}})
     assert (
         answer["msg"]
-        == f"{mount}/b is to belong to group nobody-has-this, which this node does not have: make it first"
+        == f"{mount}/b is to belong to group missing-group, which this node does not have: create it first"
     )
     assert os.listdir(mount) == []
 
 
-def test_what_run_left_half_made_is_made_whole(host, make):
+def test_incomplete_directory_of_killed_run_is_replaced(host, make):
     mount = host.mount("fsx")
     os.mkdir(f"{mount}/.mlcluster-new.a")
     make(mount, {"a": {}})
     assert os.listdir(mount) == ["a"]
 
 
-def test_layout_that_is_refused_leaves_no_directory(host, make):
+def test_rejected_layout_leaves_no_directory(host, make):
     mount = host.mount("fsx")
     host.broken["lfs"] = "setstripe: Invalid argument"
     answer = make(mount, {"a": {"stripe": ALL}})
-    assert "was not made, since its stripe layout could not be set" in answer["msg"]
+    assert "was not created, since its stripe layout could not be set" in answer["msg"]
     assert "Invalid argument" in answer["msg"]
     assert os.listdir(mount) == []
 
 
-def test_list_goes_onto_open_directory(host, make, monkeypatch):
+def test_acl_is_set_on_open_directory(host, make, monkeypatch):
     mount, written = host.mount("fsx"), {}
     monkeypatch.setattr(os, "setxattr", lambda handle, name, value: written.update({name: value}))
     entry = f"group:{MY_GROUP}:rwx"

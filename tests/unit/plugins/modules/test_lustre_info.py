@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the module takes, and what it promises to return, on the node of lustre_host."""
+"""Options and return values of the module, on the node of lustre_host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def host(tmp_path, monkeypatch):
     return LustreHost(tmp_path)
 
 
-def test_everything_that_is_promised_is_returned(host, run_module, tmp_path):
+def test_all_documented_keys_are_returned(host, run_module, tmp_path):
     nothing = str(tmp_path / "nothing")
     answer = run_module(module, host, file_systems=[{"path": host.mount("fsx")}], files=[nothing])
     assert set(yaml.safe_load(module.RETURN)) == set(answer) - {"changed", "invocation"}
@@ -32,24 +32,24 @@ def test_everything_that_is_promised_is_returned(host, run_module, tmp_path):
 
 def test_probe_writes_and_check_mode_does_not(host, run_module):
     path = host.mount("fsx")
-    told = {
+    probes = {
         check: run_module(module, host, check, file_systems=[{"path": path}], probe=True)["probes"]
         for check in (False, True)
     }
-    assert told[False][path]["status"] == "pass"
-    assert told[True] == {}
+    assert probes[False][path]["status"] == "pass"
+    assert probes[True] == {}
     assert os.listdir(path) == []
 
 
-def test_problems_are_lines_that_are_no_pass(host, run_module, tmp_path):
+def test_problems_are_lines_that_do_not_pass(host, run_module, tmp_path):
     answer = run_module(module, host, file_systems=[{"path": str(tmp_path / "none")}], packages=["lustre-*"])
     assert answer["problems"] == [line for line in answer["lines"] if not line.startswith(("PASS", "n/a"))]
     assert [result["id"] for result in answer["results"]][:3] == ["lustre.client", "lustre.next_kernel", "lustre.held"]
     assert any("nothing is mounted there" in line for line in answer["problems"])
 
 
-def test_bad_options_are_refused_before_anything_is_asked(host, run_module):
-    said = run_module(module, host, file_systems=[{"path": "/data"}], timeout=0)["msg"]
-    assert "/data means the local NVMe volume" in said
-    assert "timeout is 0: give 1 to 300" in said
+def test_bad_options_are_rejected_before_any_command(host, run_module):
+    message = run_module(module, host, file_systems=[{"path": "/data"}], timeout=0)["msg"]
+    assert "/data is the local NVMe volume" in message
+    assert "timeout is 0: use 1 to 300" in message
     assert host.ran == []

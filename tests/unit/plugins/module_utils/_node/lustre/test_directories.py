@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Directories of a file system that several nodes make at once."""
+"""Directories of a file system that several nodes create at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def host(tmp_path, monkeypatch):
     return LustreHost(tmp_path)
 
 
-def test_another_node_that_was_first_is_no_error(host, tmp_path):
+def test_directory_of_faster_node_is_not_an_error(host, tmp_path):
     mount = host.mount("fsx")
     config = lustre_directories.LustreConfig(
         file_systems=(FileSystem(mount),),
@@ -36,7 +36,7 @@ def test_another_node_that_was_first_is_no_error(host, tmp_path):
     assert mode_of(f"{mount}/a") == 0o711
 
 
-def test_lock_is_waited_for_and_named(host, monkeypatch):
+def test_held_lock_is_named_after_wait(host, monkeypatch):
     mount = host.mount("fsx")
     config = lustre_directories.LustreConfig(
         file_systems=(FileSystem(mount),),
@@ -52,7 +52,7 @@ def test_lock_is_waited_for_and_named(host, monkeypatch):
     assert os.listdir(mount) == []
 
 
-def test_directory_that_was_made_outlasts_power_failure(host, synced):
+def test_created_directory_is_synced(host, synced):
     mount = host.mount("fsx")
     config = lustre_directories.LustreConfig(
         file_systems=(FileSystem(mount),),

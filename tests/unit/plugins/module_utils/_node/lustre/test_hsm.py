@@ -35,7 +35,7 @@ def host(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tree(host, tmp_path):
-    """Files in the states released, local, changed here, lost, and one behind a link."""
+    """Files in the states released, local, dirty, new and lost, and a link."""
     top = tmp_path / "tree"
     (top / "sub").mkdir(parents=True)
     flags = {"a": 0x0D, "sub/b": 0x0D, "local": 0x09, "dirty": 0x0B, "new": 0, "lost": 0x4D}
@@ -59,29 +59,29 @@ def test_states_are_counted(host, tree):
     assert counts["exported"] is False
 
 
-def test_hydrate_brings_what_is_released(host, tree):
-    told = []
-    tally = lustre_hsm.run(host, "hydrate", tree, parallel=2, progress=lambda one: told.append(one.done))
+def test_hydrate_restores_released_files(host, tree):
+    report = []
+    tally = lustre_hsm.run(host, "hydrate", tree, parallel=2, progress=lambda one: report.append(one.done))
     assert (tally.files, tally.done, tally.already, tally.passed_over, tally.waiting) == (6, 2, 3, 1, 0)
-    assert told[0] == 0
-    assert told[-1] == 2
+    assert report[0] == 0
+    assert report[-1] == 2
     assert lustre_hsm.run(host, "hydrate", tree).done == 0
 
 
-def test_release_leaves_what_s3_does_not_have(host, tree):
+def test_release_skips_files_without_copy_in_s3(host, tree):
     tally = lustre_hsm.run(host, "release", tree)
     assert (tally.done, tally.already, tally.passed_over) == (1, 3, 2)
     assert host.hsm[f"{tree}/dirty"] == 0x0B
     assert host.hsm[f"{tree}/new"] == 0
 
 
-def test_archive_takes_what_is_new_or_changed(host, tree):
+def test_archive_sends_new_and_changed_files(host, tree):
     tally = lustre_hsm.run(host, "archive", tree)
     assert (tally.done, tally.already, tally.passed_over) == (2, 3, 1)
 
 
-def test_what_s3_has_lost_is_never_told_to_be_archived(host, tree):
-    """Of one that is here as well the copy is asked for again; Lustre's refusal is told."""
+def test_file_lost_in_s3_never_counts_as_archived(host, tree):
+    """A local file is archived again, and Lustre's error is reported."""
     host.hsm[f"{tree}/local"] = 0x49
     host.broken[f"{tree}/local"] = ""
     tally = lustre_hsm.run(host, "archive", tree)
@@ -90,8 +90,8 @@ def test_what_s3_has_lost_is_never_told_to_be_archived(host, tree):
 
 
 @pytest.mark.parametrize("when", ["hsm_state", "hsm_archive", "sleep"])
-def test_files_that_go_meanwhile_stop_nothing(host, tree, monkeypatch, when):
-    """Retention takes an old checkpoint away while the newer ones are sent to S3."""
+def test_files_deleted_meanwhile_are_skipped(host, tree, monkeypatch, when):
+    """Retention deletes an old checkpoint while newer ones are sent to S3."""
 
     def gone(paths):
         return CommandResult(2, "", "No such file or directory") if not all(map(os.path.lexists, paths)) else None
@@ -120,28 +120,28 @@ def test_files_that_go_meanwhile_stop_nothing(host, tree, monkeypatch, when):
 
 
 @pytest.mark.parametrize("action", ["state", "archive", "release", "hydrate"])
-def test_of_link_nothing_is_reported_to_be_done(host, tree, caplog, action):
+def test_link_is_rejected(host, tree, caplog, action):
     args = cli.build_parser("1").parse_args(["lustre-data", action, f"{tree}/link"])
     assert lustre_cli.data_verb(args, host) == 2
     assert "is a link to " in caplog.text
 
 
-def test_one_refusal_does_not_stop_others_and_is_reported(host, tree):
+def test_failed_file_is_reported_and_others_continue(host, tree):
     host.broken[f"{tree}/a"] = ""
     tally = lustre_hsm.run(host, "hydrate", tree)
     assert (tally.done, tally.waiting, len(tally.failures)) == (1, 0, 1)
     assert tally.failures[0].startswith(f"{tree}/a: ")
 
 
-def test_what_does_not_come_is_waiting_after_time_is_over(host, tree, monkeypatch):
+def test_unfinished_files_are_waiting_at_time_limit(host, tree, monkeypatch):
     monkeypatch.setattr(LustreHost, "hsm_restore", lambda self, paths: self._each(paths, lambda flags: flags))
     tally = lustre_hsm.run(host, "hydrate", tree, timeout=10)
     assert (tally.done, tally.waiting) == (0, 2)
     assert host.clock >= 10
 
 
-def test_coordinator_that_hangs_is_left_at_time_limit(host, tree, monkeypatch):
-    """Each question takes its whole limit; one by one over a tree of many files that would go on for days."""
+def test_hanging_coordinator_ends_at_time_limit(host, tree, monkeypatch):
+    """Each request takes its whole limit; over many files that would take days."""
     limits = []
 
     def hangs(argv, timeout=120, check=True, stdin=None):
@@ -158,7 +158,7 @@ def test_coordinator_that_hangs_is_left_at_time_limit(host, tree, monkeypatch):
     assert (tally.done, tally.waiting, tally.failures) == (0, 2, [])
 
 
-def test_file_system_whose_servers_are_away_is_reported_and_not_read(host, tree, monkeypatch):
+def test_unreachable_file_system_is_reported_not_read(host, tree, monkeypatch):
     host.mounts[tree] = "hangs"
     monkeypatch.setattr(os, "scandir", lambda path: pytest.fail("it would wait for ever"))
     for look in (lustre_hsm.count, functools.partial(lustre_hsm.run, action="hydrate")):
@@ -166,7 +166,7 @@ def test_file_system_whose_servers_are_away_is_reported_and_not_read(host, tree,
             look(host=host, path=tree)
 
 
-def test_what_is_no_lustre_or_not_there_is_refused(host, tree, monkeypatch):
+def test_other_or_missing_file_system_is_rejected(host, tree, monkeypatch):
     with pytest.raises(NodeError, match="could not be read"):
         lustre_hsm.run(host, "hydrate", f"{tree}/nothing")
     with pytest.raises(NodeError, match="must be one of hydrate, release, archive"):
@@ -176,13 +176,13 @@ def test_what_is_no_lustre_or_not_there_is_refused(host, tree, monkeypatch):
         lustre_hsm.count(host, tree)
 
 
-def test_verb_prints_counts_and_its_status_fits(host, tree, capsys, caplog):
+def test_verb_prints_counts_and_sets_exit_status(host, tree, capsys, caplog):
     def run(*words):
         return lustre_cli.data_verb(cli.build_parser("1").parse_args(["lustre-data", *words]), host)
 
     assert run("hydrate", tree, "--json") == 1
-    told = json.loads(capsys.readouterr().out)
-    assert (told["done"], told["problem"]) == (2, "1 of 6 files were passed over, since their copy in S3 is lost")
+    report = json.loads(capsys.readouterr().out)
+    assert (report["done"], report["problem"]) == (2, "1 of 6 files were passed over, since their copy in S3 is lost")
     assert run("state", tree) == 0
     assert "released 1" in capsys.readouterr().out
     assert run("hydrate", f"{tree}/a") == 0

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The command mlcluster lustre-data as a process that is killed; lfs is the stand-in of the scenario fsx_lustre."""
+"""The command mlcluster lustre-data as a killed process; lfs is the stand-in of the scenario fsx_lustre."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ lustre_hsm.POLL_SECONDS = 0.05
 {more}
 sys.exit(cli.main(sys.argv[3:], log_dir=sys.argv[2]))
 """
-# It asks for one file and comes no further.
+# It requests one file and hangs.
 STANDS_STILL = """
 request = lustre_hsm._request
 
@@ -44,7 +44,7 @@ lustre_hsm._request = ask_for_one
 
 @pytest.fixture
 def node(tmp_path):
-    """A folder with lfs in bin, and tree, in whose files the states begin as given."""
+    """A folder with lfs in bin, and tree with files in the given states."""
     state = tmp_path / "state"
     state.mkdir()
     (tmp_path / "bin").mkdir()
@@ -65,7 +65,7 @@ def entries(node: Path) -> dict[str, dict[str, int]]:
 
 
 def states(node: Path) -> dict[str, int]:
-    """Flags by name of the file."""
+    """Return the flags by file name."""
     return {Path(path).name: entry["flags"] for path, entry in entries(node).items()}
 
 
@@ -89,7 +89,7 @@ def start(node: Path, action: str, more: str = "") -> subprocess.Popen[str]:
 
 
 def finish(node: Path, action: str) -> tuple[int, dict[str, object], str]:
-    """Exit status, counts and progress of a run."""
+    """Return exit status, counts and progress of a run."""
     process = start(node, action)
     out, err = process.communicate()
     return process.returncode, json.loads(out), err
@@ -102,24 +102,24 @@ def finish(node: Path, action: str) -> tuple[int, dict[str, object], str]:
         ("archive", {"a": RELEASED, "b": RELEASED, "c": RELEASED, "dirty": 9, "new": 9}, {"waiting": 0}),
     ],
 )
-def test_killed_in_middle_it_is_run_again_and_goes_on(node, action, wanted, counts):
-    before, said = entries(node), []
+def test_killed_run_is_completed_by_next_run(node, action, wanted, counts):
+    before, lines = entries(node), []
     process = start(node, action, STANDS_STILL)
     for line in process.stderr:
-        said.append(line)
+        lines.append(line)
         if "asked for one" in line:
             break
-    # It says how much there is to do before it asks for anything.
+    # It reports the number of files before the first request.
     due = "0 of 3 files, 0%" if action == "hydrate" else "0 of 2 files, 0%"
-    assert any(f"lustre-data {action}: {due}" in line for line in said)
+    assert any(f"lustre-data {action}: {due}" in line for line in lines)
     assert len([path for path, entry in entries(node).items() if entry != before[path]]) == 1
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
 
-    status, told, progress = finish(node, action)
-    assert (status, told["problem"], told["files"]) == (0, "", 5)
-    assert counts.items() <= told.items()
+    status, report, progress = finish(node, action)
+    assert (status, report["problem"], report["files"]) == (0, "", 5)
+    assert counts.items() <= report.items()
     assert states(node) == wanted
     assert "100%" in progress
     assert {path.name: path.read_text(encoding="utf-8") for path in (node / "tree").iterdir()} == {
@@ -127,9 +127,9 @@ def test_killed_in_middle_it_is_run_again_and_goes_on(node, action, wanted, coun
     }
 
 
-def test_run_after_last_one_finds_nothing_to_do(node):
+def test_repeated_run_finds_nothing_to_do(node):
     assert finish(node, "archive")[0] == 0
     assert finish(node, "release")[1]["done"] == 2
-    status, told, progress = finish(node, "release")
-    assert (status, told["done"], told["already"]) == (0, 0, 5)
+    status, report, progress = finish(node, "release")
+    assert (status, report["done"], report["already"]) == (0, 0, 5)
     assert "0 of 0 files, 100%" in progress

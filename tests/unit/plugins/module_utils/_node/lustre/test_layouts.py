@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The layouts that the role ships, and which file system they give to what."""
+"""The layouts that the role ships, and their file systems."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ THREE = [{"path": "/fsx1"}, {"path": "/fsx2"}, {"path": "/fsx3"}]
 
 
 @pytest.mark.parametrize("name", [name for name in layouts.LAYOUTS if name != "none"])
-def test_shipped_layouts_are_sound(name: str) -> None:
-    """With the classes that the role has where a site gives none."""
+def test_shipped_layouts_are_valid(name: str) -> None:
+    """With the role's default classes."""
     assert role_problems({"layout": name, "models": ["a", "b"], "file_systems": THREE}) == []
 
 
@@ -30,11 +30,11 @@ def test_shipped_layouts_are_sound(name: str) -> None:
         ("three", ["/fsx", {}, *THREE[:1]], {"data": "/fsx1"}),
     ],
 )
-def test_file_systems_are_given_out_by_their_order(layout: str, systems: list[t.Any], found: dict[str, str]) -> None:
+def test_places_get_file_systems_in_order(layout: str, systems: list[t.Any], found: dict[str, str]) -> None:
     assert layouts.places(layout, systems) == found
 
 
-def test_without_models_only_what_is_not_models_is_made() -> None:
+def test_layout_without_models_has_shared_directories_only() -> None:
     wanted = dict.fromkeys(layouts.KEYS) | {
         "layout": "three",
         "models": [],

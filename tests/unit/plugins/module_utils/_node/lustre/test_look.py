@@ -24,7 +24,7 @@ def host(tmp_path, monkeypatch):
     return made
 
 
-def test_what_is_mounted_or_in_fstab_is_adopted(host):
+def test_mounts_and_fstab_lines_are_adopted(host):
     path = host.mount("fsx")
     host.files["/etc/fstab"] = "fs-1.example.com@tcp:/abc /fsx9 lustre _netdev,noauto,x-systemd.automount 0 0\n"
     config = lustre.with_adopted(host, parse_config({}))
@@ -34,5 +34,5 @@ def test_what_is_mounted_or_in_fstab_is_adopted(host):
 @pytest.mark.parametrize(
     ("known", "count"), [("p5en.48xlarge", 8), ("p4d.24xlarge", 2), ("g6.16xlarge", 1), ("x9.large", 1), (None, 1)]
 )
-def test_interfaces_of_efa_go_by_type(known, count):
+def test_efa_interfaces_depend_on_instance_type(known, count):
     assert lustre.efa_interfaces(known) == count

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import parse as lustre_parse
 
-# 'lnetctl net show -v', shortened; the counters are made up.
+# 'lnetctl net show -v', shortened; the counters are invented.
 NETS = """net:
     - net type: lo
       local NI(s):
@@ -40,15 +40,15 @@ NETS = """net:
 """
 
 
-def test_nets_are_added_up():
+def test_interfaces_of_net_are_added_up():
     nets = lustre_parse.parse_net_show(NETS)
     assert nets["efa"] == {"nids": 2, "up": 1, "sent": 8, "received": 6}
     assert nets["tcp"] == {"nids": 1, "up": 1, "sent": 100, "received": 90}
     assert lustre_parse.sent_since({"tcp": {"sent": 90}}, nets) == {"lo": 0, "tcp": 10, "efa": 8}
 
 
-def test_states_are_read_from_their_flags():
-    # The documentation of FSx has such a line for a file that was exported.
+def test_states_are_decoded_from_flags():
+    # The documentation of FSx has this line for an exported file.
     state = lustre_parse.parse_hsm_state("a b: (0x0000000d) released exists archived, archive_id:1")
     assert state == {"path": "a b", "flags": 13, "states": ["exists", "released", "archived"], "archive_id": 1}
     assert lustre_parse.parse_hsm_state("/fsx/a: (0x00000000)") == {

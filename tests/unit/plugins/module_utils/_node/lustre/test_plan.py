@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role does on a node: the plan of ``role.look`` on a ``LustreHost``, distribution by distribution."""
+"""Plans of the role from ``role.look`` on a ``LustreHost``, for each distribution."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ EFA_NETS = """net:
 
 
 class Node(LustreHost):
-    """sums: sha256 by path of what the role has written; each belongs to root. jobs: whether a step of one runs."""
+    """sums: sha256 by path of files that the role has written, owned by root. jobs: whether a job step runs."""
 
     def __init__(self, root: Path, distribution: str = "ubuntu-24.04") -> None:
         super().__init__(root)
@@ -82,7 +82,7 @@ class Node(LustreHost):
         self.sums[path] = hashlib.sha256(text.encode()).hexdigest()
 
     def carry_out(self, plan: Plan) -> None:
-        """What the tasks of the role do, as far as a look sees it."""
+        """Apply a plan as the tasks of the role do, as far as a look sees it."""
         for entry in plan.files:
             if entry.state == "absent":
                 self.sums.pop(entry.path, None)
@@ -170,13 +170,13 @@ def test_fresh_node_gets_everything_and_then_nothing(
         ("rocky-9", ["kmod-lustre-client", "lustre-client"]),
     ],
 )
-def test_client_is_named_for_kernel_that_lacks_it(tmp_path: Path, name: str, packages: list[str]) -> None:
+def test_client_package_matches_kernel_without_module(tmp_path: Path, name: str, packages: list[str]) -> None:
     host = Node(tmp_path, name)
     host.files[f"/lib/modules/{NEXT_KERNEL}/modules.dep"] = ""
     plan = plan_of(host, file_systems=[{"path": host.mount("fsx")}])
     assert [entry.name for entry in plan.packages] == packages
     assert plan.refresh
-    # What is new is held with the rest.
+    # New packages are held too.
     assert set(packages) <= set(plan.hold)
 
 
@@ -193,7 +193,7 @@ def test_distribution_without_client_is_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_image_without_mounts_gets_client_by_its_tools(host: Node) -> None:
+def test_image_without_mounts_gets_client(host: Node) -> None:
     host.broken["lctl"] = ""
     host.files[f"/lib/modules/{NEXT_KERNEL}/modules.dep"] = ""
     plan = plan_of(host, image_build=True)
@@ -210,13 +210,13 @@ def test_no_package_is_changed_under_jobs(host: Node) -> None:
     )
     assert "fsx_lustre_safe_mode: false" in refusal
     assert plan_of(host, **options, safe_mode=False).packages
-    # A change that no job sees is made.
+    # A change without effect on jobs is made.
     host.broken.clear()
     assert plan_of(host, **options).differences()
 
 
 @pytest.mark.parametrize("unknown", ["package_manager", "steps"])
-def test_unknown_fact_is_refusal_and_no_package(host: Node, unknown: str) -> None:
+def test_unknown_fact_is_refused_without_packages(host: Node, unknown: str) -> None:
     host.broken["lfs"] = ""
     config = parse_role({"file_systems": [{"path": host.mount("fsx")}], "packages": ["mine"]})
     facts = {**role.look(host, config), unknown: None}
@@ -225,14 +225,14 @@ def test_unknown_fact_is_refusal_and_no_package(host: Node, unknown: str) -> Non
     assert len(plan.refusals) == 1
 
 
-def test_node_without_lustre_is_left_unchanged(host: Node) -> None:
+def test_node_without_lustre_is_skipped(host: Node) -> None:
     plan = plan_of(host)
     assert not plan.concerned
     assert plan.reason == "no file system of Lustre is named, mounted or in fstab here"
     assert plan_of(host, nfs_mounts=["/home"]).concerned
 
 
-def test_file_system_of_this_role_is_mounted_and_its_directories_made(host: Node, tmp_path: Path) -> None:
+def test_own_file_system_is_mounted_with_directories(host: Node, tmp_path: Path) -> None:
     path = str(tmp_path / "fsx")
     options = {
         "file_systems": [{"path": path, **NAMES}],
@@ -252,14 +252,14 @@ def test_file_system_of_this_role_is_mounted_and_its_directories_made(host: Node
     assert [step.name for step in plan_of(host, **options).steps] == ["directories"]
 
 
-def test_only_file_system_with_efa_waits_for_its_set_up(host: Node) -> None:
+def test_only_mount_with_efa_waits_for_set_up(host: Node) -> None:
     systems = [{"path": "/fsx1", **NAMES, "efa": True}, {"path": "/fsx2", **NAMES}]
     first, second = lines(plan_of(host, file_systems=systems))
     assert f",x-systemd.after={files.EFA_SERVICE}," in first["options"]
     assert "x-systemd" not in second["options"]
 
 
-def test_line_without_order_is_written_anew(host: Node) -> None:
+def test_line_without_order_is_rewritten(host: Node) -> None:
     path = host.mount("fsx")
     old = "noatime,flock,_netdev,nofail,x-mlcluster"
     host.files["/etc/fstab"] = f"fs-1.example.com@tcp:/abcdefgh {path} lustre {old} 0 0\n"
@@ -267,7 +267,7 @@ def test_line_without_order_is_written_anew(host: Node) -> None:
     assert len(lines(plan_of(host, file_systems=[{"path": path, **NAMES, "efa": True}]))) == 1
 
 
-def test_line_of_this_role_is_kept_up_to_date_and_no_other_is_touched(host: Node) -> None:
+def test_own_line_is_updated_and_others_are_kept(host: Node) -> None:
     path = host.mount("fsx")
     options = {"file_systems": [{"path": path, **NAMES}]}
 
@@ -287,7 +287,7 @@ def test_line_of_this_role_is_kept_up_to_date_and_no_other_is_touched(host: Node
 
 
 @pytest.mark.parametrize("state", ["silent", "other"])
-def test_mount_that_is_not_understood_is_left_unchanged(host: Node, state: str) -> None:
+def test_mount_of_unknown_state_is_unchanged(host: Node, state: str) -> None:
     path = host.mount("fsx", {"silent": "hangs", "other": "ext4"}[state])
     options = "noatime,flock,_netdev,nofail,x-mlcluster"
     host.files["/etc/fstab"] = f"fs-1.example.com@tcp:/abcdefgh {path} lustre {options} 0 0\n"
@@ -302,7 +302,7 @@ def test_only_head_node_makes_directories(host: Node) -> None:
     assert "directories" in plan_of(host, **options, head_node=True).differences()
 
 
-def test_large_machine_gets_options_of_its_modules(host: Node) -> None:
+def test_large_machine_gets_module_options(host: Node) -> None:
     host.files["/proc/cpuinfo"] = "processor\t: 0\n" * 96
     options = {"file_systems": [{"path": host.mount("fsx")}]}
     plan = plan_of(host, **options)
@@ -319,7 +319,7 @@ def test_large_machine_gets_options_of_its_modules(host: Node) -> None:
 
 
 @pytest.mark.parametrize("unreadable", ["/proc/cpuinfo", "/proc/meminfo"])
-def test_nothing_is_taken_from_machine_of_unknown_size(host: Node, unreadable: str) -> None:
+def test_machine_of_unknown_size_keeps_its_files(host: Node, unreadable: str) -> None:
     host.files["/proc/cpuinfo"] = "processor\t: 0\n" * 96
     options = {"file_systems": [{"path": host.mount("fsx")}]}
     host.carry_out(plan_of(host, **options))
@@ -328,7 +328,7 @@ def test_nothing_is_taken_from_machine_of_unknown_size(host: Node, unreadable: s
     assert plan_of(host, **options, tune=False).files != ()
 
 
-def test_small_machine_gets_no_unit_unless_efa_has_to_be_proved(host: Node) -> None:
+def test_small_machine_gets_unit_only_for_efa(host: Node) -> None:
     path = host.mount("fsx")
     plain = plan_of(host, file_systems=[{"path": path}])
     assert {"boot unit", f"unit {files.BOOT_UNIT}", "tuning"}.isdisjoint(plain.differences())
@@ -337,7 +337,7 @@ def test_small_machine_gets_no_unit_unless_efa_has_to_be_proved(host: Node) -> N
     assert "tuning" not in proved.differences()
 
 
-def test_unit_that_is_only_disabled_is_enabled(host: Node) -> None:
+def test_disabled_unit_is_enabled(host: Node) -> None:
     options = {"file_systems": [{"path": host.mount("fsx")}], "tuning": TUNED}
     host.carry_out(plan_of(host, **options))
     del host.files[files.ENABLED]
@@ -358,14 +358,14 @@ def test_lost_tuning_is_set_again(host: Node) -> None:
     host.carry_out(plan_of(host, **options))
     host.parameters[PARAMETER] = {"osc.a": "32", "osc.b": "8"}
     assert plan_of(host, **options).differences() == ["tuning"]
-    # A parameter that cannot be read is no reason to act; its verdict names it.
+    # An unreadable parameter is not a reason to act; its verdict names it.
     config = parse_role({"runtime_sha256": RUNTIME, **options})
     facts = role.look(host, config)
     unread = [{**row, "found": [], "differs": False, "problem": "lctl gave no answer"} for row in facts["tuning"]]
     assert make_plan({**facts, "tuning": unread}, config).differences() == []
 
 
-def test_set_up_of_efa_runs_where_lnet_has_too_few_interfaces(host: Node) -> None:
+def test_efa_set_up_runs_for_too_few_interfaces(host: Node) -> None:
     options = {"file_systems": [{"path": host.mount("fsx"), "efa": True}], **EFA_CLIENT}
     host.nets = NO_LNET
     assert "EFA client" in plan_of(host, **options).differences()
@@ -375,7 +375,7 @@ def test_set_up_of_efa_runs_where_lnet_has_too_few_interfaces(host: Node) -> Non
 
 
 @pytest.mark.parametrize(("loaded", "due"), [(False, True), (True, False)])
-def test_lnet_without_answer_is_set_up_only_where_it_is_not_loaded(host: Node, loaded: bool, due: bool) -> None:
+def test_lnet_without_answer_is_set_up_only_if_not_loaded(host: Node, loaded: bool, due: bool) -> None:
     options = {"file_systems": [{"path": host.mount("fsx"), "efa": True}], **EFA_CLIENT}
     config = parse_role({"runtime_sha256": RUNTIME, **options})
     facts = {**role.look(host, config), "net_problem": "lnetctl failed", "nets": {}, "lnet_loaded": loaded}
@@ -386,7 +386,7 @@ def test_lnet_without_answer_is_set_up_only_where_it_is_not_loaded(host: Node, l
     "change",
     [{"efa_client": ""}, {"image_build": True}, {"file_systems": [{"path": "/fsx"}]}],
 )
-def test_efa_is_set_up_only_where_it_is_wanted(host: Node, change: dict[str, t.Any]) -> None:
+def test_efa_is_set_up_only_on_request(host: Node, change: dict[str, t.Any]) -> None:
     host.nets = NO_LNET
     options = {"file_systems": [{"path": "/fsx", "efa": True}], **EFA_CLIENT, **change}
     assert "EFA client" not in plan_of(host, **options).differences()
@@ -400,7 +400,7 @@ def test_efa_is_not_set_up_under_jobs(host: Node) -> None:
     assert refusal.startswith("the set-up of EFA would change what running Slurm jobs use")
 
 
-def test_image_gets_its_line_and_mounts_nothing(host: Node) -> None:
+def test_image_gets_fstab_line_without_mount(host: Node) -> None:
     plan = plan_of(host, image_build=True, file_systems=[{"path": "/fsx", **NAMES}])
     assert plan.differences() == [
         "config",
@@ -416,7 +416,7 @@ def test_image_gets_its_line_and_mounts_nothing(host: Node) -> None:
     assert plan_of(host, image_build=True, file_systems=[{"path": "/fsx", **NAMES}]).differences() == []
 
 
-def test_running_kernel_alone_lacks_module(host: Node) -> None:
+def test_only_running_kernel_lacks_module(host: Node) -> None:
     host.files["/proc/sys/kernel/osrelease"] = "6.8.0-1001-aws\n"
     plan = plan_of(host, file_systems=[{"path": host.mount("fsx")}])
     assert [entry.name for entry in plan.packages] == ["lustre-client-modules-6.8.0-1001-aws"]
@@ -428,11 +428,11 @@ def test_without_modinfo_no_kernel_counts_as_bare(host: Node) -> None:
     assert plan_of(host, file_systems=[{"path": host.mount("fsx")}]).packages == ()
 
 
-def test_nothing_is_held_where_site_does_not_want_it(host: Node) -> None:
+def test_hold_false_holds_nothing(host: Node) -> None:
     assert plan_of(host, file_systems=[{"path": host.mount("fsx")}], hold=False).hold == ()
 
 
-def test_repository_is_named_where_distribution_is_known(host: Node) -> None:
+def test_repository_needs_known_distribution(host: Node) -> None:
     path = host.mount("fsx")
     plan = plan_of(host, file_systems=[{"path": path}], repository="Types: deb\n")
     (step,) = [step for step in plan.steps if step.name == "repository"]
@@ -455,7 +455,7 @@ OPTIONS: tuple[dict[str, t.Any], ...] = (
 @pytest.mark.parametrize("name", ["ubuntu-24.04", "rocky-9"])
 @pytest.mark.parametrize("mounted", ["lustre", "absent", "hangs"])
 @pytest.mark.parametrize("cpus", [2, 96])
-def test_applied_to_its_own_facts_plan_is_empty(
+def test_plan_of_applied_plan_is_empty(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     options: dict[str, t.Any],

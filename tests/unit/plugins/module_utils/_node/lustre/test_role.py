@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which verdicts the role gives for which node, what it tells, and how long its look may take."""
+"""The role's verdicts, messages, facts and time limit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_facts_are_plain_json(host: LustreHost) -> None:
     facts = role.look(host, parse_role({"file_systems": [{"path": host.mount("fsx")}]}))
     assert json.loads(json.dumps(facts)) == facts
     assert (facts["system"]["distribution"], facts["steps"], facts["lnet_loaded"]) == ("Ubuntu", 0, False)
-    # What is held on this distribution.
+    # Packages to hold on this distribution.
     assert set(facts["packages"]) == {"lustre-client-modules-x", "linux-image-aws"}
 
 
@@ -46,7 +46,7 @@ def test_image_is_judged_without_mounts(host: LustreHost) -> None:
     assert [entry.id for entry in role.verify(facts, config)] == ["lustre.client", "lustre.held"]
 
 
-def test_look_that_only_reads_writes_nothing(host: LustreHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_only_look_writes_nothing(host: LustreHost, monkeypatch: pytest.MonkeyPatch) -> None:
     path = host.mount("fsx")
     written: list[str] = []
     monkeypatch.setattr(LustreHost, "write_probe", lambda self, place, size=0: written.append(place))
@@ -58,26 +58,26 @@ def test_look_that_only_reads_writes_nothing(host: LustreHost, monkeypatch: pyte
     assert written == [path]
 
 
-def test_only_head_node_says_how_directories_differ(host: LustreHost) -> None:
+def test_only_head_node_reports_directory_differences(host: LustreHost) -> None:
     path = host.mount("fsx")
     (host.root / "fsx" / "a").mkdir(mode=0o700)
     options = {
         "file_systems": [{"path": path}],
         "directories": [{"path": f"{path}/a", "owner": ME, "group": MY_GROUP}],
     }
-    for head, told in ((True, [f"{path}/a exists and is left as it is: mode is 0700 instead of 2775"]), (False, [])):
+    for head, shown in ((True, [f"{path}/a exists and is left as it is: mode is 0700 instead of 2775"]), (False, [])):
         config = parse_role({**options, "head_node": head})
-        assert list(role.tell(role.look(host, config), config).shown) == told
+        assert list(role.tell(role.look(host, config), config).shown) == shown
 
 
-def test_other_roles_are_reported_what_is_mounted(host: LustreHost) -> None:
+def test_mounts_are_a_fact_for_other_roles(host: LustreHost) -> None:
     path = host.mount("fsx")
     config = parse_role({"file_systems": [{"path": path, "efa": True}, {"path": "/fsx-not-here"}]})
     (mount,) = role.tell(role.look(host, config), config).facts["mlcluster_fsx_lustre"]["mounts"]
     assert (mount["path"], mount["efa"]) == (path, True)
 
 
-def test_look_may_take_as_long_as_its_mounts_may_be_silent() -> None:
+def test_time_limit_covers_silent_mounts() -> None:
     few = parse_role({"file_systems": [{"path": "/fsx"}]})
     many = parse_role({"file_systems": [{"path": f"/fsx{number}"} for number in range(20)], "timeout": 60})
     assert role.seconds(few) > 3 * 30

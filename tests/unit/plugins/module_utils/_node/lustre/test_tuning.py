@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The settings of Lustre's client that a node's memory and CPUs ask for."""
+"""Settings of Lustre's client for a node's memory and CPUs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.unit.fakes.fake_lustre_host import LustreHost
         (64, 64, 0),
     ],
 )
-def test_tuning_goes_by_memory_and_cpus(memory_gib, cpus, names):
+def test_tuning_depends_on_memory_and_cpus(memory_gib, cpus, names):
     assert len(lustre_tuning.parameters({"memory_kib": memory_gib << 20, "cpus": cpus}, {})) == names
 
 
-def test_each_value_is_that_of_guide_and_reports_it():
-    # The guide's own figures, for a machine of 192 vCPUs; it gives the lock cache 100 a vCPU.
+def test_values_match_guide_and_name_it():
+    # The guide's values for a machine with 192 vCPUs; the lock cache has 100 entries a vCPU.
     size = {"memory_kib": 1 << 31, "cpus": 192}
     assert {(value.name, value.value) for value in lustre_tuning.parameters(size, {})} == {
         ("ldlm.namespaces.*.lru_max_age", "600000"),
@@ -44,7 +44,7 @@ def test_each_value_is_that_of_guide_and_reports_it():
     assert {value.source for value in every} == {lustre_tuning.GUIDE}
 
 
-def test_single_values_can_be_changed_added_and_taken_away():
+def test_values_can_be_changed_added_and_removed():
     size = {"memory_kib": 1 << 20, "cpus": 96}
     changed = lustre_tuning.parameters(
         size, {"osc.*OST*.max_rpcs_in_flight": 64, "mdc.*.max_rpcs_in_flight": None, "llite.*.max_cached_mb": 1}
@@ -56,7 +56,7 @@ def test_single_values_can_be_changed_added_and_taken_away():
     ]
 
 
-def test_module_options_become_file_or_none():
+def test_module_options_become_modprobe_file():
     options = lustre_tuning.module_options({"memory_kib": 1, "cpus": 96}, {})
     assert lustre_tuning.modprobe_text(options).splitlines()[1:] == [
         "options ptlrpc ptlrpcd_per_cpt_max=32",
@@ -65,7 +65,7 @@ def test_module_options_become_file_or_none():
     assert lustre_tuning.modprobe_text(lustre_tuning.module_options({"memory_kib": 1, "cpus": 8}, {})) == ""
 
 
-def test_apply_tells_what_was_not_set(tmp_path):
+def test_apply_reports_values_not_set(tmp_path):
     host = LustreHost(tmp_path)
     host.broken["lctl"] = "denied"
     rows = [{"name": "osc.a", "wanted": "1", "differs": True}]

@@ -35,11 +35,11 @@ def host(tmp_path, monkeypatch):
 
 @pytest.fixture
 def judge(host):
-    """judge(mounts, wishes, options) gives the verdicts by id, as lines."""
+    """judge(mounts, probe, packages, options) returns the verdicts by id, as lines."""
 
     def run(systems, probe=True, packages=("lustre-*",), **options):
         config = parse_config({"file_systems": systems, **options})
-        facts = lustre.look(host, config, lustre.Wishes(probe=probe, packages=packages))
+        facts = lustre.look(host, config, lustre.Request(probe=probe, packages=packages))
         json.dumps(facts)
         return {result.id: result.line() for result in verify(facts)}
 
@@ -47,9 +47,9 @@ def judge(host):
 
 
 def test_good_node_passes(host, judge):
-    told = judge([{"path": host.mount("fsx"), "mount_name": "abcdefgh"}], packages=("linux-*",))
-    assert told["lustre.client"] == f"PASS lustre.client: found {KERNEL} has lustre 2.15.6"
-    assert {name: line[:4] for name, line in told.items()} == {
+    lines = judge([{"path": host.mount("fsx"), "mount_name": "abcdefgh"}], packages=("linux-*",))
+    assert lines["lustre.client"] == f"PASS lustre.client: found {KERNEL} has lustre 2.15.6"
+    assert {name: line[:4] for name, line in lines.items()} == {
         "lustre.client": "PASS",
         "lustre.next_kernel": "n/a ",
         "lustre.held": "PASS",
@@ -61,58 +61,58 @@ def test_good_node_passes(host, judge):
     }
 
 
-def test_node_without_lustre_is_none_of_ours(host, judge):
+def test_node_without_lustre_is_not_applicable(host, judge):
     assert list(judge([])) == ["lustre.mounted"]
     assert judge([])["lustre.mounted"].startswith("n/a ")
 
 
 @pytest.mark.parametrize(
-    ("kind", "autofs", "says"),
+    ("kind", "autofs", "words"),
     [
         ("hangs", False, "the file system gives no answer: stat --file-system"),
         ("lustre", True, "the automount was touched and nothing came"),
-        ("tmpfs", False, "is mounted there and says that it is tmpfs"),
+        ("tmpfs", False, "is mounted there and reports the type tmpfs"),
     ],
 )
-def test_what_is_no_lustre_fails_by_name(host, judge, kind, autofs, says):
+def test_other_mounts_fail_by_name(host, judge, kind, autofs, words):
     path = host.mount("fsx", kind)
     if autofs:
         host.autofs.add(path)
-    told = judge([{"path": path}])
-    assert told["lustre.mounted"].startswith(f"FAIL lustre.mounted ({path}): ")
-    assert says in told["lustre.mounted"]
-    assert "lustre.write_read" not in told
+    lines = judge([{"path": path}])
+    assert lines["lustre.mounted"].startswith(f"FAIL lustre.mounted ({path}): ")
+    assert words in lines["lustre.mounted"]
+    assert "lustre.write_read" not in lines
 
 
 def test_empty_mount_point_fails(host, judge, tmp_path):
     assert "nothing is mounted there" in judge([{"path": str(tmp_path / "fsx")}])["lustre.mounted"]
 
 
-def test_another_file_system_is_reported(host, judge):
-    told = judge([{"path": host.mount("fsx"), "mount_name": "other"}])
-    assert "another file system is mounted there: 10.0.1.7@tcp:/abcdefgh" in told["lustre.mounted"]
+def test_other_file_system_is_reported(host, judge):
+    lines = judge([{"path": host.mount("fsx"), "mount_name": "other"}])
+    assert "another file system is mounted there: 10.0.1.7@tcp:/abcdefgh" in lines["lustre.mounted"]
 
 
 def test_kernel_of_next_boot_without_client_fails(host, judge):
     host.files["/lib/modules/6.8.0-1030-aws/modules.dep"] = ""
-    told = judge([{"path": host.mount("fsx")}])
-    assert "the kernel of the next boot 6.8.0-1030-aws has no module lustre" in told["lustre.next_kernel"]
-    assert told["lustre.client"].startswith("PASS")
+    lines = judge([{"path": host.mount("fsx")}])
+    assert "the kernel of the next boot 6.8.0-1030-aws has no module lustre" in lines["lustre.next_kernel"]
+    assert lines["lustre.client"].startswith("PASS")
 
 
-def test_client_that_is_missing_or_not_held_fails(host, judge):
+def test_missing_or_unheld_client_fails(host, judge):
     path = host.mount("fsx")
     assert "lustre-client-modules-x is not held" in judge([{"path": path}])["lustre.held"]
     host.broken = {"lfs": "", "lctl": ""}
     assert "lfs and lctl is not installed" in judge([{"path": path}])["lustre.client"]
 
 
-def test_nothing_is_reported_of_kernels_without_modinfo(host, judge):
+def test_kernels_without_modinfo_are_undeterminable(host, judge):
     host.broken["modinfo"] = ""
     assert judge([{"path": host.mount("fsx")}])["lustre.client"].startswith("????")
 
 
-def test_write_that_is_refused_is_reported(host, judge, monkeypatch):
+def test_rejected_write_is_reported(host, judge, monkeypatch):
     def refused(_self, _path, _size=0):
         raise PermissionError(13, "Permission denied")
 
@@ -120,7 +120,7 @@ def test_write_that_is_refused_is_reported(host, judge, monkeypatch):
     assert "root may not write there" in judge([{"path": host.mount("fsx")}])["lustre.write_read"]
 
 
-def test_counters_prove_way_over_efa(host, judge, monkeypatch):
+def test_counters_prove_use_of_efa(host, judge, monkeypatch):
     path = host.mount("fsx")
     form = "net:\n    - net type: efa\n      local NI(s):\n        - nid: 1@efa\n          status: up\n"
     counted = iter([10, 10, 10, 90])
@@ -135,53 +135,54 @@ def test_counters_prove_way_over_efa(host, judge, monkeypatch):
 
 
 def test_too_few_interfaces_of_efa_fail(host, judge):
-    told = judge([{"path": host.mount("fsx"), "efa": True}], efa_interfaces=8)
-    assert told["lustre.network"].startswith("FAIL")
-    assert "0 interfaces of LNet are up on EFA" in told["lustre.network"]
+    lines = judge([{"path": host.mount("fsx"), "efa": True}], efa_interfaces=8)
+    assert lines["lustre.network"].startswith("FAIL")
+    assert "0 interfaces of LNet are up on EFA" in lines["lustre.network"]
 
 
 def test_missing_directories_are_named(host, judge):
     path = host.mount("fsx")
-    told = judge([{"path": path}], directories=[{"path": f"{path}/a"}])
-    assert told["lustre.directories"].startswith(f"FAIL lustre.directories: 1 of 1 are missing: {path}/a. run the role")
+    lines = judge([{"path": path}], directories=[{"path": f"{path}/a"}])
+    start = f"FAIL lustre.directories: 1 of 1 are missing: {path}/a. run the role"
+    assert lines["lustre.directories"].startswith(start)
     os.mkdir(f"{path}/a")
     assert judge([{"path": path}], directories=[{"path": f"{path}/a"}])["lustre.directories"].startswith("PASS")
 
 
-def test_refused_and_unknown_directories_are_no_pass(good):
+def test_refused_and_unknown_directories_do_not_pass(good):
     rows = [{"path": f"/fsx/{state}", "state": state, "why": f"it is {state}"} for state in ("refused", "unknown")]
     good["directories"] = rows
     found = [(one.status, one.scope.device) for one in verify(good) if one.id == "lustre.directories"]
     assert found == [("fail", "/fsx/refused"), ("undeterminable", "/fsx/unknown")]
 
 
-def test_tuning_that_differs_on_one_target_fails(host, judge):
-    told = judge([{"path": host.mount("fsx")}], tuning=TUNED)
-    assert "osc.*OST*.max_rpcs_in_flight is 32 and 8 instead of 32" in told["lustre.tuning"]
+def test_tuning_different_on_one_target_fails(host, judge):
+    lines = judge([{"path": host.mount("fsx")}], tuning=TUNED)
+    assert "osc.*OST*.max_rpcs_in_flight is 32 and 8 instead of 32" in lines["lustre.tuning"]
 
 
-def test_tuning_that_lustre_does_not_have_proves_nothing(host, judge):
-    told = judge([{"path": host.mount("fsx")}], tuning={"llite.*.none": 1})
-    assert told["lustre.tuning"].startswith("????")
+def test_unknown_parameter_is_undeterminable(host, judge):
+    lines = judge([{"path": host.mount("fsx")}], tuning={"llite.*.none": 1})
+    assert lines["lustre.tuning"].startswith("????")
 
 
-def test_loaded_modules_with_other_options_need_boot(host, judge):
+def test_loaded_modules_with_other_options_need_reboot(host, judge):
     host.files["/sys/module/ksocklnd/parameters/credits"] = "256\n"
-    told = judge([{"path": host.mount("fsx")}], module_options={"ksocklnd.credits": 2560})
-    assert "ksocklnd.credits is 256 instead of 2560" in told["lustre.module_options"]
-    assert "they count from the next boot" in told["lustre.module_options"]
+    lines = judge([{"path": host.mount("fsx")}], module_options={"ksocklnd.credits": 2560})
+    assert "ksocklnd.credits is 256 instead of 2560" in lines["lustre.module_options"]
+    assert "they apply from the next boot" in lines["lustre.module_options"]
 
 
-def test_home_on_openzfs_is_looked_at(host, judge):
+def test_nfs_home_is_checked(host, judge):
     home = host.mount("home", "nfs")
     assert judge([], nfs_mounts=[home])["nfs.mounted"].startswith("PASS")
     host.mounts[home] = "ext2/ext3"
-    assert "says that it is ext2/ext3" in judge([], nfs_mounts=[home])["nfs.mounted"]
+    assert "reports the type ext2/ext3" in judge([], nfs_mounts=[home])["nfs.mounted"]
 
 
 @pytest.fixture
 def good(host, tmp_path):
-    """Facts of a node with a tuned Lustre and an NFS, on which everything passes."""
+    """Facts of a node with a tuned Lustre and an NFS mount; all verdicts pass."""
     host.parameters["osc.*OST*.max_rpcs_in_flight"] = {"osc.a": "32", "osc.b": "32"}
     host.files["/sys/module/ptlrpc/parameters/ptlrpcd_per_cpt_max"] = "32\n"
     config = parse_config(
@@ -192,7 +193,7 @@ def good(host, tmp_path):
             "module_options": {"ptlrpc.ptlrpcd_per_cpt_max": 32},
         }
     )
-    return lustre.look(host, config, lustre.Wishes(probe=True, packages=("linux-*",)))
+    return lustre.look(host, config, lustre.Request(probe=True, packages=("linux-*",)))
 
 
 def states(facts):
@@ -225,48 +226,48 @@ def states(facts):
         ("module_options", {"found": None}, "lustre.module_options", "undeterminable"),
     ],
 )
-def test_evidence_that_is_missing_or_unknown_is_no_pass(good, kind, change, check, status):
+def test_missing_or_unknown_evidence_does_not_pass(good, kind, change, check, status):
     assert states(good)[check] == "pass"
     good[kind][0].update(change)
     assert states(good)[check] == status
 
 
-def test_value_that_was_never_asked_for_is_no_pass(good):
+def test_unread_parameter_does_not_pass(good):
     good["tuning_wanted"] = 2
     assert states(good)["lustre.tuning"] == "undeterminable"
 
 
 @pytest.mark.parametrize("version", ["N/A", "unknown"])
-def test_module_without_version_is_no_pass(good, version):
+def test_module_without_version_does_not_pass(good, version):
     good["kernel"]["installed"] = {KERNEL: version}
     found = {one.id: one for one in verify(good)}["lustre.client"]
     assert found.status == "undeterminable" and f"of the running kernel reads '{version}'" in found.message
 
 
 def found(facts, check):
-    """The verdicts of one id."""
+    """Return the verdicts of one id."""
     return [one for one in verify(facts) if one.id == check]
 
 
 @pytest.mark.parametrize(
     ("change", "check", "status", "words"),
     [
-        ({"kernel": {"running": None}}, "lustre.client", "undeterminable", "which is the running kernel is not known"),
-        ({"kernel": {"next": None}}, "lustre.next_kernel", "undeterminable", "which is the kernel of the next boot is"),
+        ({"kernel": {"running": None}}, "lustre.client", "undeterminable", "the running kernel is unknown"),
+        ({"kernel": {"next": None}}, "lustre.next_kernel", "undeterminable", "the kernel of the next boot is"),
         ({"kernel": {"next": KERNEL}}, "lustre.next_kernel", "not_applicable", "the next boot has the running kernel"),
         ({"kernel": {"installed": {}}}, "lustre.client", "fail", f"the running kernel {KERNEL} has no module lustre"),
-        ({"tools": {"modinfo": None}}, "lustre.client", "undeterminable", "modinfo is not installed, so nothing tells"),
+        ({"tools": {"modinfo": None}}, "lustre.client", "undeterminable", "modinfo is not installed, so the modules"),
         ({"tools": {"lctl": None}}, "lustre.client", "fail", "lctl is not installed"),
-        ({"package_manager": ""}, "lustre.held", "undeterminable", "no package manager could be asked"),
-        ({"package_manager": None}, "lustre.held", "undeterminable", "no package manager could be asked"),
-        ({"packages": []}, "lustre.held", "not_applicable", "no package of those that are to be held is installed"),
-        ({"unheld_packages": ["a", "b"]}, "lustre.held", "fail", "an upgrade may part kernel and client: a, b is not"),
+        ({"package_manager": ""}, "lustre.held", "undeterminable", "no package manager answered"),
+        ({"package_manager": None}, "lustre.held", "undeterminable", "no package manager answered"),
+        ({"packages": []}, "lustre.held", "not_applicable", "no package that is to be held is installed"),
+        ({"unheld_packages": ["a", "b"]}, "lustre.held", "fail", "an upgrade may separate kernel and client: a, b is"),
         ({"tuning": []}, "lustre.tuning", "undeterminable", "no file system is mounted that has parameters"),
         ({"tuning_wanted": 0}, "lustre.tuning", "not_applicable", "a machine of this size needs no other values"),
         ({"module_options": []}, "lustre.module_options", "not_applicable", "a machine of this size needs no other"),
     ],
 )
-def test_verdict_on_what_look_found(good, change, check, status, words):
+def test_verdict_on_facts_of_look(good, change, check, status, words):
     for name, value in change.items():
         good[name] = {**good[name], **value} if isinstance(value, dict) else value
     (one,) = found(good, check)
@@ -276,7 +277,7 @@ def test_verdict_on_what_look_found(good, change, check, status, words):
 @pytest.mark.parametrize(
     ("release", "severity"), [({"running": "6.9", "next": "6.9"}, "isolate"), ({"next": "6.9"}, "monitor")]
 )
-def test_kernel_without_client_is_as_bad_as_it_is_near(good, release, severity):
+def test_kernel_without_client_has_severity_by_boot(good, release, severity):
     good["kernel"].update(release)
     (one,) = [one for one in verify(good) if one.status == "fail"]
     assert one.severity == severity
@@ -290,7 +291,7 @@ def test_kernel_without_client_is_as_bad_as_it_is_near(good, release, severity):
         ({"found": None}, "undeterminable", "none", "the loaded modules do not show ptlrpc.ptlrpcd_per_cpt_max"),
     ],
 )
-def test_options_of_modules(good, row, status, severity, words):
+def test_module_options_of_loaded_modules(good, row, status, severity, words):
     good["module_options"][0].update(row)
     (one,) = found(good, "lustre.module_options")
     assert (one.status, one.severity) == (status, severity) and (one.message or one.reason).startswith(words)
@@ -301,7 +302,7 @@ def directory(state, number=1):
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "expected"),
     [
         ([directory("present")], [("pass", None, "1 directories")]),
         ([directory("refused")], [("fail", "/fsx/1", "why 1")]),
@@ -320,13 +321,13 @@ def directory(state, number=1):
         ),
     ],
 )
-def test_directories_that_are_missing_or_in_way(good, rows, told):
+def test_missing_and_refused_directories_fail(good, rows, expected):
     good["directories"] = rows
     verdicts = [
         (one.status, one.scope.device, one.message or one.reason or one.found)
         for one in found(good, "lustre.directories")
     ]
-    assert verdicts == told
+    assert verdicts == expected
 
 
 @pytest.mark.parametrize(
@@ -336,13 +337,13 @@ def test_directories_that_are_missing_or_in_way(good, rows, told):
         ({"net_problem": "lnetctl is not installed"}, "undeterminable", "lnetctl is not installed"),
         ({"nets": {"efa": {"nids": 2, "up": 1}}}, "fail", "1 interfaces of LNet are up on EFA, so data goes over TCP"),
         ({"nets": {}}, "fail", "0 interfaces of LNet are up on EFA"),
-        ({"status": "fail"}, "undeterminable", "nothing was written, so no counter proves the way"),
+        ({"status": "fail"}, "undeterminable", "nothing was written, so no counter proves the use of EFA"),
         ({"sent": {}}, "fail", "the file system was written to and LNet has sent nothing over EFA"),
         ({"sent": {"efa": 0}}, "fail", "the file system was written to and LNet has sent nothing over EFA"),
         ({"sent": {"efa": 1}}, "pass", "1 messages over 2 interfaces of EFA"),
     ],
 )
-def test_way_of_data_over_efa(good, change, status, words):
+def test_data_path_over_efa(good, change, status, words):
     (path,) = good["probes"]
     good["mounts"][0]["efa"] = True
     good.update({"net_problem": None, "efa_wanted": 2, "nets": {"efa": {"nids": 2, "up": 2}}, "sent": {"efa": 9}})
@@ -355,7 +356,7 @@ def test_way_of_data_over_efa(good, change, status, words):
     assert (one.message or one.reason or one.found).startswith(words)
 
 
-def test_file_system_without_efa_has_no_verdict_on_it(good):
+def test_file_system_without_efa_has_no_network_verdict(good):
     good["mounts"][0]["efa"] = False
     assert found(good, "lustre.network") == []
 
@@ -366,30 +367,30 @@ def test_file_system_without_efa_has_no_verdict_on_it(good):
         ("absent", None, "nothing is mounted there"),
         ("trigger", None, "the automount was touched and nothing came"),
         ("silent", "no answer in 5 s", "the file system gives no answer: no answer in 5 s"),
-        ("other", "x", "127.0.0.1:/fsx is mounted there and says that it is tmpfs"),
+        ("other", "x", "127.0.0.1:/fsx is mounted there and reports the type tmpfs"),
     ],
 )
 @pytest.mark.parametrize(("kind", "check"), [("mounts", "lustre.mounted"), ("nfs_mounts", "nfs.mounted")])
-def test_mount_that_is_missing_isolates_node(good, kind, check, state, why, words):
+def test_missing_mount_isolates_node(good, kind, check, state, why, words):
     good[kind][0].update(state=state, why=why, source="127.0.0.1:/fsx", answer="tmpfs")
     (one,) = found(good, check)
     assert (one.status, one.severity, one.message) == ("fail", "isolate", words)
 
 
-def test_another_file_system_isolates_and_one_to_read_only_is_reset(good):
+def test_other_mount_isolates_and_read_only_mount_resets(good):
     good["mounts"][0]["mount_name"] = "other"
     (one,) = found(good, "lustre.mounted")
     assert (one.severity, one.expected) == ("isolate", "other")
     good["mounts"][0].update(mount_name="", options="ro")
     (one,) = found(good, "lustre.mounted")
-    assert (one.severity, one.message) == ("reset", "it is mounted for reading only, and fstab does not say so")
+    assert (one.severity, one.message) == ("reset", "it is mounted read-only, and fstab does not set that")
 
 
-def test_parameter_that_could_not_be_read_is_named_behind_one_that_differs(good):
+def test_different_parameter_precedes_unreadable_one(good):
     row = good["tuning"][0]
-    row.update(problem="lctl says no")
+    row.update(problem="lctl failed")
     (one,) = found(good, "lustre.tuning")
-    assert (one.status, one.reason) == ("undeterminable", "lctl says no")
+    assert (one.status, one.reason) == ("undeterminable", "lctl failed")
     row.update(differs=True, found=["8", "32"])
     (one,) = found(good, "lustre.tuning")
     assert one.status == "fail" and one.message.endswith(f"is 8 and 32 instead of {row['wanted']}")
