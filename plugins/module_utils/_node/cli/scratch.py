@@ -139,7 +139,7 @@ def _sweep(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
     if not args.quota_gib:
         return [told]
     running = [one for one in known if live and one.job_id in live]
-    return [told] + scratch_quota.judge(
+    return [told] + scratch_quota.verify(
         host, slurm, base, running, args.quota_gib << 30, args.over_quota == "cancel", QUOTA_SECONDS
     )
 
@@ -154,7 +154,7 @@ def _live(slurm: Slurm) -> tuple[set[int] | None, str | None]:
     return {job["job_id"] for job in queue(text)}, None
 
 
-def _told(check: str, what: str, base: str, emptied: scratch.Emptied) -> Result:
+def _told(check: str, what: str, base: str, emptied: scratch.TrashResult) -> Result:
     scope = Scope(device=base)
     if emptied.problems:
         return failed(check, f"{what}; {'; '.join(emptied.problems)}", scope=scope)

@@ -2,15 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A directory for each job on the local volume: made before the job, gone after it, whatever the job put there.
+"""A directory for each job on the local volume: created before the job, removed after it with any content.
 
-    BASE/            root, 0711: nobody but root can add, rename or list anything here
-    BASE/job-4711/   root, 0711, with job.json that says whose it is
-    BASE/job-4711/tmp  the user's, 0700: what TMPDIR names
-    BASE/.trash/     root, 0700: what is being removed
+    BASE/            root, 0711: only root can add, rename or list anything here
+    BASE/job-4711/   root, 0711, with job.json, which names the owner
+    BASE/job-4711/tmp  the user's, 0700: the value of TMPDIR
+    BASE/.trash/     root, 0700: directories that are being removed
 
-Since a user owns nothing above tmp, there is nothing that could be replaced by a link. A directory is taken away by one
-rename, so the next job never waits for a large tree; how it is emptied is in ``trash``.
+A user owns nothing above tmp, so the user cannot replace anything with a link. A directory is removed by one rename, so
+the next job never waits for a large tree; ``trash`` empties it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..storage.record import RECORD_PATH, read_document
 from ..system.files import replace_in
 from ..system.host import Host, NodeError
 from ..system.mounts import read_mounts
-from .trash import Emptied, empty
+from .trash import TrashResult, empty
 
 SUBDIRECTORY = "jobs"
 TRASH = ".trash"
@@ -44,7 +44,7 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclasses.dataclass(frozen=True)
 class JobDirectory:
-    """One directory of a job: boot_id and made (seconds since 1970) are of its making, renewing it changes mark."""
+    """One directory of a job: boot_id and made (seconds since 1970) are of its creation; renewal changes mark."""
 
     job_id: int
     uid: int
@@ -58,8 +58,8 @@ class JobDirectory:
 
 
 @dataclasses.dataclass(frozen=True)
-class Swept:
-    """What a sweep did: the jobs whose directories were taken away, those kept as leftovers, and the rest in words."""
+class SweepResult:
+    """The result of a sweep: jobs whose directories were removed, jobs whose leftovers were kept, and problems."""
 
     taken: list[int]
     kept: list[int]
@@ -67,15 +67,15 @@ class Swept:
 
 
 def default_base(host: Host) -> str | None:
-    """Where the local volume's jobs have their directories; None on a node without one."""
+    """Return the path of the jobs' directories on the local volume; None on a node without a volume."""
     path = (read_document(host, RECORD_PATH) or {}).get("path")
     return f"{path.rstrip('/')}/{SUBDIRECTORY}" if isinstance(path, str) and path.startswith("/") else None
 
 
 def no_volume(host: Host, base: str) -> str | None:
-    """Why a node has no jobs' directories: nothing is where their volume would be, and nobody wants local storage here.
+    """Return why a node has no jobs' directories: their volume is missing, and local storage is not configured.
 
-    None where there is such a volume, or should be.
+    None if the volume exists or is configured.
     """
     volume = os.path.dirname(base) or "/"
     if host.exists(volume) or host.read_text(CONFIG_PATH) is not None:
@@ -84,9 +84,9 @@ def no_volume(host: Host, base: str) -> str | None:
 
 
 def unmounted_volume(host: Host, base: str) -> str | None:
-    """Why no job may have its directory there now: the local volume that base belongs on is not mounted.
+    """Return why no job may use base now: the local volume of base is not mounted.
 
-    Its mount point is still a directory, and what jobs write there would fill the root disk.
+    Its mount point is still a directory, and files of jobs there would fill the root disk.
     """
     record = read_document(host, RECORD_PATH) or {}
     if record.get("state") == "none":
@@ -103,19 +103,19 @@ def unmounted_volume(host: Host, base: str) -> str | None:
 
 
 def tmp_path(base: str, job_id: int) -> str:
-    """What TMPDIR is for a job."""
+    """Return the value of TMPDIR for a job."""
     return f"{base}/job-{job_id}/{OWN}"
 
 
 @contextlib.contextmanager
 def opened_base(base: str, make: bool = False, or_above: bool = False) -> t.Iterator[int]:
-    """A descriptor of the base, reached without following a link and trusted to be root's alone.
+    """Open the base without following links, and check that only root can change it.
 
-    or_above: where only the base itself is missing, the directory above it will do. Raises ``NodeError`` where it is
-    missing (and not to be made), a link is in its path, or another could replace it.
+    or_above: if only the base itself is missing, its parent is opened. Raises ``NodeError`` if the base is missing (and
+    make is false), a link is in its path, or another user could replace it.
     """
     if not base.startswith("/") or base.startswith("//") or os.path.normpath(base) != base or base == "/":
-        raise NodeError(f"the jobs' directories were to be in {base!r}: give an absolute path without . and ..")
+        raise NodeError(f"the path of the jobs' directories is {base!r}: use an absolute path without . and ..")
     handle = os.open("/", _OPEN)
     at, made = "", False
     try:
@@ -130,43 +130,43 @@ def opened_base(base: str, make: bool = False, or_above: bool = False) -> t.Iter
             inner = os.open(part, _OPEN, dir_fd=handle)
             os.close(handle)
             handle = inner
-            _trust(handle, at, last=at == base)
+            _check_owner(handle, at, last=at == base)
         if made:
-            # Whatever the mask was; what somebody else made keeps its mode.
+            # Set the mode despite the umask; an existing directory keeps its mode.
             os.fchmod(handle, 0o711)
         yield handle
     except OSError as exc:
-        why = "a link or a file is in the way" if exc.errno in (errno.ELOOP, errno.ENOTDIR) else exc.strerror
+        why = "a link or a file is in its place" if exc.errno in (errno.ELOOP, errno.ENOTDIR) else exc.strerror
         raise NodeError(f"could not use {at} for the jobs' directories: {why}") from exc
     finally:
         os.close(handle)
 
 
-def _trust(handle: int, path: str, last: bool) -> None:
+def _check_owner(handle: int, path: str, last: bool) -> None:
     info = os.fstat(handle)
     others = info.st_mode & 0o022
-    # In a sticky directory nobody but its owner and root renames what root made.
+    # In a sticky directory only its owner and root can rename a directory of root.
     if info.st_uid != 0 or (others and (last or not info.st_mode & stat.S_ISVTX)):
         mode = stat.S_IMODE(info.st_mode)
         raise NodeError(
-            f"{path} has owner {info.st_uid} and mode {mode:04o}, so others than root could put something else in its "
-            "place: give it to root, with mode 0755 (or 1777 above the jobs' directories)"
+            f"{path} has owner {info.st_uid} and mode {mode:04o}, so users other than root could replace it: change "
+            "its owner to root and its mode to 0755 (or 1777 above the jobs' directories)"
         )
 
 
 def free_percent(where: int | str) -> dict[str, float]:
-    """How much of the space and of the inodes of a filesystem users may still take, in percent."""
+    """Return the free space and the free inodes of a filesystem for users, in percent."""
     info = os.statvfs(where)
-    # XFS and ext4 count inodes; filesystems that make them as they go say 0.
+    # XFS and ext4 count inodes; filesystems that allocate them on demand report 0.
     inodes = 100.0 * info.f_favail / info.f_files if info.f_files else 100.0
     space = 100.0 * info.f_bavail / info.f_blocks if info.f_blocks else 100.0
     return {"bytes": round(space, 1), "inodes": round(inodes, 1)}
 
 
 def make(host: Host, base: str, job_id: int, uid: int, gid: int) -> str:
-    """Make the directory of a job and return the path for TMPDIR.
+    """Create the directory of a job and return the path for TMPDIR.
 
-    What is there of the same job, user and boot stays: its job may be running. Anything else of that name goes.
+    A directory of the same job, user and boot is kept: its job may be running. Anything else of that name is removed.
     """
     boot = _boot_id(host)
     with opened_base(base, make=True) as handle, _locked(host, handle), _trash(handle) as trash:
@@ -176,7 +176,7 @@ def make(host: Host, base: str, job_id: int, uid: int, gid: int) -> str:
                 _write_record(inner, known.job_id, uid, boot)
             return tmp_path(base, job_id)
         if known or _exists(handle, f"job-{job_id}"):
-            _throw(handle, trash, f"job-{job_id}")
+            _move_to_trash(handle, trash, f"job-{job_id}")
         fresh = f"new-{secrets.token_hex(8)}"
         os.mkdir(fresh, 0o711, dir_fd=trash)
         with _inside(trash, fresh) as inner:
@@ -190,17 +190,17 @@ def make(host: Host, base: str, job_id: int, uid: int, gid: int) -> str:
     return tmp_path(base, job_id)
 
 
-def remove(host: Host, base: str, job_id: int, seconds: float) -> Emptied:
-    """Take the directory of a job away at once, then empty the trash for at most seconds. A missing one is fine."""
+def remove(host: Host, base: str, job_id: int, seconds: float) -> TrashResult:
+    """Move the directory of a job to the trash, then empty the trash for at most seconds. It may be missing."""
     with opened_base(base) as handle, _trash(handle) as trash:
         with _locked(host, handle):
             if _exists(handle, f"job-{job_id}"):
-                _throw(handle, trash, f"job-{job_id}")
+                _move_to_trash(handle, trash, f"job-{job_id}")
         return empty(trash, host.monotonic() + seconds, host.monotonic)
 
 
 def survey(base: str) -> list[JobDirectory]:
-    """The jobs' directories that there are, the oldest first; names that this did not make are left out."""
+    """Return the existing jobs' directories, oldest first, without directories that this module did not create."""
     with opened_base(base) as handle:
         found = [_read(handle, name) for name in os.listdir(handle) if _NAME.fullmatch(name)]
     return sorted((one for one in found if one), key=lambda one: one.made)
@@ -214,27 +214,27 @@ def sweep(
     now: float,
     keep_seconds: float = 0,
     least_percent: int = 0,
-) -> Swept:
-    """Take away what jobs left that are no more. known is a ``survey`` from before live was asked for.
+) -> SweepResult:
+    """Remove directories of ended jobs. known is a ``survey`` from before live was read.
 
-    live are the jobs on this node, None where Slurm did not tell: then only what an earlier boot left counts as left. A
-    leftover stays for keep_seconds, unless less than least_percent is free; then the oldest go first.
+    live are the jobs on this node, None if Slurm did not report them: then only directories of earlier boots are
+    leftovers. A leftover is kept for keep_seconds, unless less than least_percent is free; then the oldest go first.
     """
     boot = _boot_id(host)
     left = [one for one in known if one.boot_id != boot or (live is not None and one.job_id not in live)]
-    swept = Swept([], [], [])
+    swept = SweepResult([], [], [])
     with opened_base(base) as handle, _trash(handle) as trash:
         for one in left:
             scarce = min(free_percent(handle).values()) < least_percent
-            # A clock that was set back makes nothing younger than it is new.
+            # After the clock was set back, an age would be negative.
             if not scarce and max(now - one.made, 0) < keep_seconds:
                 swept.kept.append(one.job_id)
                 continue
             try:
                 with _locked(host, handle):
-                    # Renewed since the survey: the job came back to this node.
+                    # A different record means that the job came back to this node after the survey.
                     if _read(handle, one.name) == one:
-                        _throw(handle, trash, one.name)
+                        _move_to_trash(handle, trash, one.name)
                         swept.taken.append(one.job_id)
             except OSError as exc:
                 swept.problems.append(f"{base}/{one.name}: {exc.strerror}")
@@ -243,7 +243,7 @@ def sweep(
     return swept
 
 
-def empty_trash(host: Host, base: str, seconds: float) -> Emptied:
+def empty_trash(host: Host, base: str, seconds: float) -> TrashResult:
     """Empty the trash for at most seconds."""
     with opened_base(base) as handle, _trash(handle) as trash:
         return empty(trash, host.monotonic() + seconds, host.monotonic)
@@ -254,8 +254,8 @@ def _boot_id(host: Host) -> str:
 
 
 def _locked(host: Host, handle: int) -> contextlib.AbstractContextManager[None]:
-    """Hold the base itself; nobody but root can open it, so nobody but root can hold it."""
-    return host.hold(handle, LOCK_SECONDS, "the jobs' directories: another works on them")
+    """Lock the base itself; only root can open it, so only root can hold the lock."""
+    return host.hold(handle, LOCK_SECONDS, "the jobs' directories: another process changes them")
 
 
 @contextlib.contextmanager
@@ -282,7 +282,7 @@ def _exists(handle: int, name: str) -> bool:
     return False
 
 
-def _throw(handle: int, trash: int, name: str) -> None:
+def _move_to_trash(handle: int, trash: int, name: str) -> None:
     os.rename(name, f"{name}-{secrets.token_hex(8)}", src_dir_fd=handle, dst_dir_fd=trash)
 
 
@@ -296,14 +296,14 @@ def _torn(name: str) -> dict[str, t.Any]:
 
 
 def _read(handle: int, name: str) -> JobDirectory | None:
-    """What is known of one directory; None where it is missing or was not made here."""
+    """Return the record of one directory; None if it is missing or was not created here."""
     try:
         with _inside(handle, name) as inner:
             descriptor = os.open("job.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inner)
             with os.fdopen(descriptor, encoding="utf-8", errors="replace") as stream:
                 info = os.fstat(stream.fileno())
                 text = stream.read(4096)
-            # Put there whole, it is empty only where the machine went down before it was on the disk.
+            # The file is replaced atomically; it is empty only if the machine failed before the data was on disk.
             document = json.loads(text) if text.strip("\0") else _torn(name)
     except (OSError, ValueError, RecursionError):
         return None

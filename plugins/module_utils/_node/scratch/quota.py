@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How much of the local volume the directories of running jobs hold, against the most that each may.
+"""Disk usage of the running jobs' directories on the local volume, against the limit of each.
 
-It is measured, not enforced by the kernel: project quotas need a mount option that the volume of the node may not have.
-A job that holds too much is told on its error output, and cancelled where that is wanted.
+Usage is measured, not enforced by the kernel: project quotas need a mount option that the volume may not have. A job
+above its limit gets a message on its error output, and is cancelled if that is configured.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from ..verdict.result import Result, Scope, failed, not_applicable, passed, unde
 from .directories import OWN, JobDirectory, opened_base
 
 CHECK = "scratch.quota"
-# What st_blocks counts in, whatever the filesystem's own blocks are (stat(2)).
+# Unit of st_blocks, independent of the filesystem's block size (stat(2)).
 BLOCK = 512
-# How often the clock is asked, in names.
+# Names between two reads of the clock.
 STRIDE = 256
 
 
 @dataclasses.dataclass(frozen=True)
-class Held:
-    """Bytes that a job's directory takes on its filesystem; problem says why that is only a part, None if whole."""
+class Usage:
+    """Bytes of a job's directory on its filesystem; problem: why the size is incomplete, None if it is complete."""
 
     size: int
     problem: str | None = None
 
 
-def held(base: str, job: JobDirectory, deadline: float, clock: t.Callable[[], float]) -> Held:
-    """Measure the directory of a job until the clock says deadline. A file with several names counts once.
+def usage(base: str, job: JobDirectory, deadline: float, clock: t.Callable[[], float]) -> Usage:
+    """Measure the directory of a job until the deadline. A file with several names counts once.
 
-    No link is followed, and what is mounted inside does not count.
+    Links are not followed, and filesystems mounted inside do not count.
     """
     with opened_base(base) as handle:
         try:
             return _walk(handle, job, deadline, clock)
         except FileNotFoundError:
-            # The job ended meanwhile, and its directory with it.
-            return Held(0)
+            # The job has ended meanwhile, and its directory is removed.
+            return Usage(0)
         except (OSError, RecursionError) as exc:
-            return Held(0, f"its directory cannot be read: {getattr(exc, 'strerror', None) or 'it is too deep'}")
+            return Usage(0, f"its directory cannot be read: {getattr(exc, 'strerror', None) or 'it is too deep'}")
 
 
-def _walk(handle: int, job: JobDirectory, deadline: float, clock: t.Callable[[], float]) -> Held:
+def _walk(handle: int, job: JobDirectory, deadline: float, clock: t.Callable[[], float]) -> Usage:
     total, names = 0, 0
     several: set[int] = set()
     volume = os.fstat(handle).st_dev
@@ -58,19 +58,19 @@ def _walk(handle: int, job: JobDirectory, deadline: float, clock: t.Callable[[],
         for name in [*folders, *files]:
             names += 1
             if names % STRIDE == 0 and clock() >= deadline:
-                return Held(total, f"{names} names were counted when the time was over")
+                return Usage(total, f"only {names} names were counted within the time limit")
             info = _info(name, inner)
             if info is None or info.st_dev != volume:
-                # What is mounted here is not entered either.
+                # Mounted filesystems are not entered.
                 folders[:] = [folder for folder in folders if folder != name]
             elif info.st_ino not in several:
                 total += info.st_blocks * BLOCK
                 several |= {info.st_ino} if info.st_nlink > 1 else set()
-    return Held(total)
+    return Usage(total)
 
 
 def _raise(exc: OSError) -> None:
-    # A directory of a running job may go at any time.
+    # A running job may remove a directory at any time.
     if not isinstance(exc, FileNotFoundError):
         raise exc
 
@@ -82,7 +82,7 @@ def _info(name: str, handle: int) -> os.stat_result | None:
         return None
 
 
-def judge(
+def verify(
     host: Host,
     slurm: Slurm,
     base: str,
@@ -91,30 +91,30 @@ def judge(
     cancel: bool,
     seconds: float,
 ) -> list[Result]:
-    """A verdict for each running job that holds more than most bytes or cannot be measured, else one pass."""
+    """Return a verdict for each running job above most bytes or not measured, else one pass."""
     if not jobs:
         return [not_applicable(CHECK, "no job has a directory here", scope=Scope(device=base))]
     deadline = host.monotonic() + seconds
     results, largest = [], 0
     for job in jobs:
-        found = held(base, job, deadline, host.monotonic)
+        found = usage(base, job, deadline, host.monotonic)
         scope = Scope(device=f"{base}/{job.name}")
         fields: dict[str, t.Any] = {"expected": most, "found": found.size, "unit": "B", "scope": scope}
         largest = max(largest, found.size)
         if found.size > most:
-            told = f"job {job.job_id} holds {found.size >> 20} MiB of the local disk and may hold {most >> 20}"
-            results.append(failed(CHECK, f"{told}; {_tell(slurm, job.job_id, told, cancel)}", **fields))
+            message = f"job {job.job_id} holds {found.size >> 20} MiB of the local disk and may hold {most >> 20}"
+            results.append(failed(CHECK, f"{message}; {_notify(slurm, job.job_id, message, cancel)}", **fields))
         elif found.problem:
             results.append(undeterminable(CHECK, f"job {job.job_id}: {found.problem}", **fields))
     return results or [passed(CHECK, largest, expected=most, unit="B", scope=Scope(device=base))]
 
 
-def _tell(slurm: Slurm, job_id: int, what: str, cancel: bool) -> str:
-    """Tell the job and, if so wanted, cancel it; says what was done."""
+def _notify(slurm: Slurm, job_id: int, what: str, cancel: bool) -> str:
+    """Notify the job and, if cancel is set, cancel it; return what was done."""
     try:
         slurm.ask("scontrol", "notify", str(job_id), what)
         if cancel:
             slurm.ask("scancel", str(job_id))
     except NodeError as exc:
         return str(exc)
-    return "it was told and cancelled" if cancel else "it was told"
+    return "it was notified and cancelled" if cancel else "it was notified"

@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Empties the trash of the jobs' directories: trees of any depth and size, made by somebody who may wish us ill.
+"""Empty the trash of the jobs' directories: trees of any depth and size, made by users who may be hostile.
 
 Every step is relative to an open descriptor and follows no link. A directory that is not empty is moved up into the
-trash instead of being entered, so the depth of a tree costs nothing, and nobody can move it elsewhere meanwhile.
-Nothing is ever written, opened or given another owner or mode: a hard link loses one of its names, and that is all.
-What is mounted inside is refused by the kernel (EBUSY) and stays.
+trash instead of being entered, so the depth of a tree does not matter, and no user can move it elsewhere meanwhile.
+Files are never written or opened, and owners and modes never change: a hard link only loses one of its names.
+The kernel rejects the removal of mount points inside (EBUSY), so they stay.
 """
 
 from __future__ import annotations
@@ -18,52 +18,52 @@ import os
 import secrets
 import typing as t
 
-# A directory that fills while it is emptied, by a process that outlived its job, is given up for this time.
+# Passes over a directory that a process, which outlived its job, fills meanwhile; then it is skipped in this run.
 PASSES = 3
 MAX_PROBLEMS = 5
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclasses.dataclass
-class Emptied:
-    """How many names were removed, whether none is left, and the first few problems in words."""
+class TrashResult:
+    """The number of removed names, whether none is left, and the first few problems."""
 
     removed: int = 0
     complete: bool = False
     problems: list[str] = dataclasses.field(default_factory=list)
 
     def problem(self, name: str, exc: OSError) -> None:
-        """Remember why a name stays."""
+        """Record why a name stays."""
         if len(self.problems) < MAX_PROBLEMS:
             why = "something is mounted on it" if exc.errno == errno.EBUSY else exc.strerror
             self.problems.append(f"{name!r} stays in the trash: {why}")
 
 
-def empty(trash: int, deadline: float, clock: t.Callable[[], float]) -> Emptied:
-    """Remove everything in the directory that trash is a descriptor of, until the clock says deadline."""
-    told = Emptied()
+def empty(trash: int, deadline: float, clock: t.Callable[[], float]) -> TrashResult:
+    """Remove everything in the directory of the descriptor trash, until the deadline."""
+    result = TrashResult()
     waiting = os.listdir(trash)
     stays = 0
     while waiting:
         if clock() >= deadline:
-            return told
+            return result
         name = waiting.pop()
         try:
-            stays += not _remove(trash, name, waiting, told, deadline, clock)
+            stays += not _remove(trash, name, waiting, result, deadline, clock)
         except FileNotFoundError:
-            # Another epilog was at the same name: it is gone, and that was the aim.
+            # Another epilog has removed the same name.
             continue
         except OSError as exc:
-            told.problem(name, exc)
+            result.problem(name, exc)
             stays += 1
-    told.complete = not stays
-    return told
+    result.complete = not stays
+    return result
 
 
 def _remove(
-    trash: int, name: str, waiting: list[str], told: Emptied, deadline: float, clock: t.Callable[[], float]
+    trash: int, name: str, waiting: list[str], result: TrashResult, deadline: float, clock: t.Callable[[], float]
 ) -> bool:
-    """Remove one name of the trash; what is moved up out of it is added to waiting. Whether it is gone."""
+    """Remove one name of the trash and return whether it is gone; directories moved up from it are added to waiting."""
     problem: OSError | None = None
     for _pass in range(PASSES):
         try:
@@ -72,30 +72,30 @@ def _remove(
             if exc.errno not in (errno.ENOTDIR, errno.ELOOP):
                 raise
             os.unlink(name, dir_fd=trash)
-            told.removed += 1
+            result.removed += 1
             return True
         try:
-            problem = _clear(handle, trash, waiting, told, deadline, clock)
+            problem = _clear(handle, trash, waiting, result, deadline, clock)
         finally:
             os.close(handle)
         if clock() >= deadline:
             return False
         try:
             os.rmdir(name, dir_fd=trash)
-            told.removed += 1
+            result.removed += 1
             return True
         except OSError as exc:
             if exc.errno != errno.ENOTEMPTY:
                 raise
             problem = problem or exc
-    told.problem(name, t.cast(OSError, problem))
+    result.problem(name, t.cast(OSError, problem))
     return False
 
 
 def _clear(
-    handle: int, trash: int, waiting: list[str], told: Emptied, deadline: float, clock: t.Callable[[], float]
+    handle: int, trash: int, waiting: list[str], result: TrashResult, deadline: float, clock: t.Callable[[], float]
 ) -> OSError | None:
-    """One pass over a directory. Returns the first problem that kept a name in it."""
+    """Make one pass over a directory. Return the first problem that kept a name in it."""
     problem: OSError | None = None
     with os.scandir(handle) as entries:
         for entry in entries:
@@ -103,10 +103,10 @@ def _clear(
                 break
             try:
                 if entry.is_dir(follow_symlinks=False):
-                    _take_directory(handle, entry.name, trash, waiting, told)
+                    _take_directory(handle, entry.name, trash, waiting, result)
                 else:
                     os.unlink(entry.name, dir_fd=handle)
-                    told.removed += 1
+                    result.removed += 1
             except FileNotFoundError:
                 continue
             except OSError as exc:
@@ -114,10 +114,10 @@ def _clear(
     return problem
 
 
-def _take_directory(handle: int, name: str, trash: int, waiting: list[str], told: Emptied) -> None:
+def _take_directory(handle: int, name: str, trash: int, waiting: list[str], result: TrashResult) -> None:
     try:
         os.rmdir(name, dir_fd=handle)
-        told.removed += 1
+        result.removed += 1
     except OSError as exc:
         if exc.errno != errno.ENOTEMPTY:
             raise

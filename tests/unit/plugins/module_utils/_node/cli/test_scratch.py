@@ -153,4 +153,4 @@ def test_trash_that_takes_longer_than_it_may(run):
 def test_base_that_cannot_be_trusted(run):
     os.chmod(run.base.parent, 0o777)  # noqa: S103
     code, line = run("make", "--job", "1", "--uid", "65534")
-    assert (code, "so others than root could put something else in its place" in line) == (1, True)
+    assert (code, "so users other than root could replace it" in line) == (1, True)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Jobs' directories and what their users may try, for real: as root, with another user's processes."""
+"""Jobs' directories and attacks of their users, as root with processes of another user."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ USER, OTHER = 65534, 1
 
 @pytest.fixture
 def place():
-    """A directory that everybody may enter, as pytest's own may not be."""
+    """A directory that all users may enter, unlike pytest's own."""
     with tempfile.TemporaryDirectory(prefix="mlcluster-scratch-") as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -31,7 +31,7 @@ def place():
 
 @pytest.fixture
 def base(place):
-    """Where jobs' directories are to be, on a volume that is root's."""
+    """The path of jobs' directories, on a volume of root."""
     (place / "volume").mkdir(mode=0o755)
     return str(place / "volume/jobs")
 
@@ -56,11 +56,11 @@ def remove(base, job=7, seconds=60):
 
 
 def names(base):
-    """What is left besides an empty trash."""
+    """Return the jobs' directories and the content of the trash."""
     return sorted(path.name for path in [*Path(base).glob("job-*"), *Path(base, ".trash").iterdir()])
 
 
-def test_directory_is_its_users_alone(base):
+def test_directory_is_closed_to_other_users(base):
     own = make(base)
     as_user(f"touch {own}/mine")
     assert (stat.S_IMODE(own.stat().st_mode), own.stat().st_uid) == (0o700, USER)
@@ -74,7 +74,7 @@ def test_directory_is_its_users_alone(base):
     assert names(base) == []
 
 
-def test_mask_changes_no_mode(base):
+def test_umask_does_not_change_modes(base):
     before = os.umask(0o077)
     try:
         own = make(base)
@@ -83,7 +83,7 @@ def test_mask_changes_no_mode(base):
     assert [stat.S_IMODE(path.stat().st_mode) for path in (own, own.parent, Path(base))] == [0o700, 0o711, 0o711]
 
 
-def test_base_that_is_there_keeps_its_mode(base):
+def test_existing_base_keeps_its_mode(base):
     os.mkdir(base, 0o755)
     make(base)
     assert stat.S_IMODE(os.stat(base).st_mode) == 0o755
@@ -104,7 +104,7 @@ def full(place):
         subprocess.run(["umount", volume], check=True)
 
 
-def test_full_volume_is_emptied_and_takes_next_job(full):
+def test_full_volume_is_emptied_for_next_job(full):
     assert scratch.free_percent(full)["bytes"] == 0
     with pytest.raises(NodeError, match="No space left on device"):
         make(full, 8)
@@ -112,22 +112,22 @@ def test_full_volume_is_emptied_and_takes_next_job(full):
     assert make(full, 8).is_dir()
 
 
-def test_one_that_is_missing_is_removed(base):
+def test_missing_directory_counts_as_removed(base):
     make(base)
     assert remove(base, 8).complete
     assert names(base) == ["job-7"]
 
 
-# What may stand where the jobs' directories are to be.
+# Other files at the path of the jobs' directories.
 
 
 @pytest.mark.parametrize("path", ["relative", "/", "/tmp/../tmp/x", "/tmp/", "//tmp/x"])
-def test_path_that_is_not_plain_is_refused(path):
-    with pytest.raises(NodeError, match="give an absolute path without"):
+def test_unnormalized_path_is_rejected(path):
+    with pytest.raises(NodeError, match="use an absolute path without"):
         make(path)
 
 
-def test_base_that_user_made_first_is_refused(base):
+def test_base_of_user_is_rejected(base):
     volume = Path(base).parent
     volume.chmod(0o1777)
     as_user(f"mkdir {base}")
@@ -135,31 +135,31 @@ def test_base_that_user_made_first_is_refused(base):
         make(base)
     os.rmdir(base)
     as_user(f"ln -s /tmp {base}")
-    with pytest.raises(NodeError, match="a link or a file is in the way"):
+    with pytest.raises(NodeError, match="a link or a file is in its place"):
         make(base)
     os.unlink(base)
     assert make(base).is_dir()
 
 
 @pytest.mark.parametrize(("mode", "owner"), [(0o777, 0), (0o775, 0), (0o755, USER)])
-def test_volume_on_which_others_could_replace_base_is_refused(base, mode, owner):
+def test_volume_writable_by_others_is_rejected(base, mode, owner):
     volume = Path(base).parent
     volume.chmod(mode)
     os.chown(volume, owner, 0)
-    with pytest.raises(NodeError, match=r"so others than root could put something else in its place"):
+    with pytest.raises(NodeError, match=r"so users other than root could replace it"):
         make(base)
 
 
-def test_missing_volume_is_reported_and_never_made(base):
+def test_missing_volume_is_reported_and_never_created(base):
     with pytest.raises(NodeError, match="No such file or directory"):
         make(f"{base}/deeper")
     assert not os.path.exists(base)
 
 
-# The same job again, and jobs that are no more.
+# The same job again, and ended jobs.
 
 
-def test_same_job_keeps_what_it_has_and_another_user_gets_new_one(base):
+def test_same_job_keeps_files_and_other_user_gets_new_directory(base):
     own = make(base)
     (own / "result").touch()
     assert [path.name for path in make(base).iterdir()] == ["result"]
@@ -167,13 +167,13 @@ def test_same_job_keeps_what_it_has_and_another_user_gets_new_one(base):
     assert own.stat().st_uid == OTHER
 
 
-def test_after_reboot_it_is_new_one(base):
+def test_job_gets_new_directory_after_reboot(base):
     (make(base) / "result").touch()
     assert list(make(base, host=OtherBoot()).iterdir()) == []
 
 
 @pytest.mark.parametrize("damage", ["missing", "text", "link", "other"])
-def test_what_this_did_not_make_is_put_aside_by_make_and_left_alone_by_sweep(base, damage):
+def test_foreign_directory_is_replaced_by_make_not_by_sweep(base, damage):
     record = make(base).parent / "job.json"
     record.unlink()
     if damage == "text":
@@ -192,7 +192,7 @@ def sweep(base, live, known=None, **options):
     return scratch.sweep(Host(), base, known or scratch.survey(base), live, time.time(), **options)
 
 
-def test_sweep_takes_what_no_job_has_any_more(base):
+def test_sweep_removes_directories_of_ended_jobs(base):
     for job in (1, 2, 3):
         make(base, job)
     swept = sweep(base, {2})
@@ -201,13 +201,13 @@ def test_sweep_takes_what_no_job_has_any_more(base):
     assert names(base) == ["job-2"]
 
 
-def test_without_slurms_word_only_earlier_boots_leftovers_go(base):
+def test_unknown_jobs_sweep_only_earlier_boots(base):
     make(base, 1, host=OtherBoot())
     make(base, 2)
     assert sweep(base, None).taken == [1]
 
 
-def test_leftovers_are_kept_as_long_as_wanted_unless_space_runs_out_and_then_oldest_goes_first(base, monkeypatch):
+def test_scarce_space_removes_oldest_kept_leftover_first(base, monkeypatch):
     for job in (1, 2, 3):
         os.utime(make(base, job).parent / "job.json", (job, job))
     assert sorted(sweep(base, set(), keep_seconds=1e12).kept) == [1, 2, 3]
@@ -218,15 +218,15 @@ def test_leftovers_are_kept_as_long_as_wanted_unless_space_runs_out_and_then_old
 
 
 @pytest.mark.parametrize(("keep", "taken", "kept"), [(0, [7], []), (3600, [], [7])])
-def test_clock_that_was_set_back_keeps_nothing_longer_than_wanted_and_ends_nothing_early(base, keep, taken, kept):
+def test_clock_set_back_does_not_change_retention(base, keep, taken, kept):
     make(base)
     swept = scratch.sweep(Host(), base, scratch.survey(base), set(), time.time() - 86400, keep)
     assert (swept.taken, swept.kept) == (taken, kept)
 
 
 @pytest.mark.parametrize("left", [b"", bytes(70)], ids=["empty", "zeros"])
-def test_record_that_power_cut_emptied_is_leftover_of_earlier_boot(base, left):
-    """The name was on the disk before the text, as XFS and ext4 may have it; nobody would ever sweep it otherwise."""
+def test_record_emptied_by_power_cut_is_swept(base, left):
+    """XFS and ext4 may store the name before the content; otherwise no sweep would ever remove it."""
     (make(base, 1).parent / "job.json").write_bytes(left)
     make(base, 2)
     assert sweep(base, None).taken == [1]
@@ -234,7 +234,7 @@ def test_record_that_power_cut_emptied_is_leftover_of_earlier_boot(base, left):
     assert names(base) == ["job-2"]
 
 
-def test_job_that_came_back_since_look_keeps_its_directory(base):
+def test_returned_job_keeps_its_directory(base):
     make(base)
     known = scratch.survey(base)
     make(base)
@@ -242,7 +242,7 @@ def test_job_that_came_back_since_look_keeps_its_directory(base):
     assert names(base) == ["job-7"]
 
 
-def test_mount_in_place_of_jobs_directory_is_problem_that_is_named(base):
+def test_mount_on_job_directory_is_reported(base):
     own = make(base)
     subprocess.run(["mount", "--bind", own.parent, own.parent], check=True)
     try:
@@ -251,7 +251,7 @@ def test_mount_in_place_of_jobs_directory_is_problem_that_is_named(base):
         subprocess.run(["umount", own.parent], check=True)
 
 
-def test_where_they_are_without_being_told():
+def test_default_base_is_on_recorded_volume():
     class Recorded(Host):
         document = '{"path": "/local/", "volumes": []}'
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How much a job's directory holds, for real, and what is done to a job that holds too much."""
+"""Disk usage of a real job's directory, and actions on a job above its limit."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ USER = 65534
 MIB = 1 << 20
 
 
-class Told(Host):
-    """A machine whose Slurm only remembers what it is told; refuses says with which status."""
+class RecordingSlurmHost(Host):
+    """A machine whose Slurm only records the commands; refuses is their exit status."""
 
     refuses = 0
 
@@ -58,15 +58,15 @@ def fill(base, job, size=0):
 
 
 def judge(base, host, most=MIB, cancel=False, seconds=60):
-    return scratch_quota.judge(host, Slurm(host), base, scratch.survey(base), most, cancel, seconds)
+    return scratch_quota.verify(host, Slurm(host), base, scratch.survey(base), most, cancel, seconds)
 
 
 def measured(base):
     (job,) = scratch.survey(base)
-    return scratch_quota.held(base, job, 1e12, lambda: 0.0)
+    return scratch_quota.usage(base, job, 1e12, lambda: 0.0)
 
 
-def test_names_of_one_file_count_once_and_links_and_mounts_not_at_all(base):
+def test_hard_link_counts_once_and_links_and_mounts_not(base):
     own = fill(base, 7, 2 * MIB)
     alone = measured(base).size
     assert 2 * MIB <= alone < 3 * MIB
@@ -81,47 +81,47 @@ def test_names_of_one_file_count_once_and_links_and_mounts_not_at_all(base):
         subprocess.run(["umount", own / "mounted"], check=True)
 
 
-@pytest.mark.parametrize(("cancel", "said"), [(False, "it was told"), (True, "it was told and cancelled")])
-def test_job_that_holds_too_much_is_reported_and_others_are_left_unchanged(base, cancel, said):
+@pytest.mark.parametrize(("cancel", "action"), [(False, "it was notified"), (True, "it was notified and cancelled")])
+def test_job_above_limit_is_notified_or_cancelled_alone(base, cancel, action):
     fill(base, 7, 2 * MIB)
     fill(base, 8)
-    host = Told()
+    host = RecordingSlurmHost()
     (verdict,) = judge(base, host, cancel=cancel)
     assert (verdict.status, verdict.scope.device) == ("fail", f"{base}/job-7")
-    assert verdict.message == f"job 7 holds 2 MiB of the local disk and may hold 1; {said}"
+    assert verdict.message == f"job 7 holds 2 MiB of the local disk and may hold 1; {action}"
     assert [call[0] for call in host.calls] == ["notify", "scancel"][: 1 + cancel]
     assert all("7" in call for call in host.calls)
 
 
-def test_slurm_that_refuses_changes_nothing_of_verdict(base):
+def test_failing_notification_does_not_change_verdict(base):
     fill(base, 7, 2 * MIB)
-    host = Told()
+    host = RecordingSlurmHost()
     host.refuses = 1
     (verdict,) = judge(base, host)
     assert verdict.status == "fail" and "Invalid job id specified" in verdict.message
 
 
-def test_all_within_their_share_is_pass_and_none_is_none(base):
+def test_jobs_within_limit_pass_and_no_jobs_do_not_apply(base):
     fill(base, 7, 2 * MIB)
-    host = Told()
+    host = RecordingSlurmHost()
     (verdict,) = judge(base, host, most=3 * MIB)
     assert (verdict.status, host.calls) == ("pass", [])
-    assert scratch_quota.judge(host, Slurm(host), base, [], MIB, True, 60)[0].status == "not_applicable"
+    assert scratch_quota.verify(host, Slurm(host), base, [], MIB, True, 60)[0].status == "not_applicable"
 
 
-def test_what_takes_too_long_to_count_is_no_pass(base):
+def test_count_beyond_time_limit_does_not_pass(base):
     own = fill(base, 7)
     for number in range(2 * scratch_quota.STRIDE):
         (own / f"{number}").touch()
-    (verdict,) = judge(base, Told(), seconds=0)
+    (verdict,) = judge(base, RecordingSlurmHost(), seconds=0)
     assert (verdict.status, verdict.reason) == (
         "undeterminable",
-        f"job 7: {scratch_quota.STRIDE} names were counted when the time was over",
+        f"job 7: only {scratch_quota.STRIDE} names were counted within the time limit",
     )
 
 
-def test_directory_that_goes_meanwhile_holds_nothing(base):
+def test_directory_removed_meanwhile_has_size_zero(base):
     fill(base, 7, 2 * MIB)
     (job,) = scratch.survey(base)
     scratch.remove(Host(), base, 7, 60)
-    assert scratch_quota.held(base, job, 1e12, lambda: 0.0) == scratch_quota.Held(0)
+    assert scratch_quota.usage(base, job, 1e12, lambda: 0.0) == scratch_quota.Usage(0)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Emptying the directory of a job that has ended, whatever it holds."""
+"""Emptying the directory of an ended job with any content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FOREVER = 3600
 
 @pytest.fixture
 def place():
-    """A directory that everybody may enter, as pytest's own may not be."""
+    """A directory that all users may enter, unlike pytest's own."""
     with tempfile.TemporaryDirectory(prefix="mlcluster-scratch-") as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -36,7 +36,7 @@ def place():
 
 @pytest.fixture
 def base(place):
-    """Where jobs' directories are to be, on a volume that is root's."""
+    """The path of jobs' directories, on a volume of root."""
     (place / "volume").mkdir(mode=0o755)
     return str(place / "volume/jobs")
 
@@ -63,18 +63,18 @@ def home(place):
         "cd {own}; mkdir a b; for n in $(seq 3000); do : > a/$n; done",
     ],
 )
-def test_nothing_outside_is_touched_whatever_tree_is(base, home, attack):
+def test_hostile_trees_leave_outside_files_unchanged(base, home, attack):
     own = make(base)
     as_user(attack.format(home=home, own=own))
-    told = remove(base)
-    assert (told.complete, told.problems, names(base)) == (True, [], [])
+    result = remove(base)
+    assert (result.complete, result.problems, names(base)) == (True, [], [])
     assert (home / "thesis").read_text() == "years of work"
     assert ((home / "thesis").stat().st_uid, (home / "thesis").stat().st_nlink) == (USER, 1)
 
 
-def test_tree_deeper_than_any_path_or_limit_on_descriptors(base):
+def test_very_deep_tree_is_removed(base):
     own = make(base)
-    # No path reaches so many levels, and no process may hold a descriptor of each.
+    # No path can have so many levels, and no process can hold a descriptor of each.
     here = os.open(own, os.O_RDONLY)
     for _level in range(3000):
         os.mkdir("d", dir_fd=here)
@@ -86,16 +86,16 @@ def test_tree_deeper_than_any_path_or_limit_on_descriptors(base):
     assert names(base) == []
 
 
-def test_user_who_moves_things_meanwhile_gets_at_nothing_and_nothing_outside_goes(base, home):
+def test_concurrent_moves_leave_outside_files_unchanged(base, home):
     own = make(base)
     (home / "keep").mkdir()
     os.chown(home / "keep", USER, USER)
     fill = f"cd {own}; for n in $(seq 30); do mkdir -p $n/x; for m in $(seq 30); do : > $n/x/$m; done; done"
     as_user(fill)
-    # Turns directories into links to the user's home and back, as fast as it can, from within.
+    # Replaces directories with links to the user's home and back, as fast as possible, from inside.
     turn = f"mv $n/x $n/y && ln -s {home} $n/x; rm -f $n/x; mv $n/y $n/x"
     race = f"while :; do for n in $(seq 30); do {turn}; done; done"
-    # One that has come too late to get in would end at once.
+    # An attacker that starts too late to enter would end at once.
     attacker = subprocess.Popen(
         ["sh", "-c", f"cd {own} && {turn.replace('$n', '1')} && echo inside && {race}"],
         user=USER, group=USER, extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -114,7 +114,7 @@ def test_user_who_moves_things_meanwhile_gets_at_nothing_and_nothing_outside_goe
     assert ((home / "thesis").read_text(), (home / "keep").is_dir()) == ("years of work", True)
 
 
-def test_what_is_mounted_inside_stays_whole_and_rest_goes(base, place):
+def test_mount_inside_is_kept_and_rest_removed(base, place):
     own = make(base)
     data = place / "data"
     data.mkdir()
@@ -123,9 +123,9 @@ def test_what_is_mounted_inside_stays_whole_and_rest_goes(base, place):
     (own / "junk").write_text("x")
     subprocess.run(["mount", "--bind", data, own / "mnt"], check=True)
     try:
-        told = remove(base)
-        assert (told.complete, len(told.problems)) == (False, 1)
-        assert "something is mounted on it" in told.problems[0]
+        result = remove(base)
+        assert (result.complete, len(result.problems)) == (False, 1)
+        assert "something is mounted on it" in result.problems[0]
         assert (data / "file").read_text() == "kept"
         left = list(Path(base, ".trash").rglob("*"))
         assert not any(path.name == "junk" for path in left)
@@ -136,19 +136,19 @@ def test_what_is_mounted_inside_stays_whole_and_rest_goes(base, place):
     assert (names(base), (data / "file").read_text()) == ([], "kept")
 
 
-def test_time_that_runs_out_leaves_rest_for_next(base):
+def test_expired_time_leaves_rest_for_next_run(base):
     own = make(base)
     for number in range(50):
         (own / str(number)).write_text("x")
-    told = remove(base, seconds=0)
-    assert (told.complete, told.removed, len(names(base))) == (False, 0, 1)
-    # The name is free at once all the same.
+    result = remove(base, seconds=0)
+    assert (result.complete, result.removed, len(names(base))) == (False, 0, 1)
+    # The name is free at once.
     assert list(make(base).iterdir()) == []
     assert scratch.empty_trash(Host(), base, 60).complete
     assert names(base) == ["job-7"]
 
 
-def test_deadline_in_middle_of_directory(base):
+def test_deadline_stops_inside_a_directory(base):
     own = make(base)
     for number in range(50):
         (own / str(number)).write_text("x")
@@ -156,13 +156,13 @@ def test_deadline_in_middle_of_directory(base):
     ticks = iter(range(1000))
     trash = os.open(f"{base}/.trash", os.O_RDONLY)
     try:
-        told = empty(trash, 20, lambda: next(ticks))
+        result = empty(trash, 20, lambda: next(ticks))
     finally:
         os.close(trash)
-    assert (told.complete, 0 < told.removed < 50) == (False, True)
+    assert (result.complete, 0 < result.removed < 50) == (False, True)
 
 
-def test_directory_that_fills_while_it_is_emptied_is_given_up(base):
+def test_directory_filled_meanwhile_is_skipped(base):
     own = make(base)
     (own / "d").mkdir()
     (own / "d/0").touch()
@@ -173,35 +173,35 @@ def test_directory_that_fills_while_it_is_emptied_is_given_up(base):
         number = 0
         while not stop.is_set():
             number += 1
-            # Once the directory itself is gone nothing can be made in it.
+            # After its removal no file can be created in the directory.
             with contextlib.suppress(FileNotFoundError):
                 os.close(os.open(str(number), os.O_CREAT | os.O_WRONLY, dir_fd=handle))
 
     thread = threading.Thread(target=fill)
     thread.start()
     try:
-        told = remove(base, seconds=FOREVER)
+        result = remove(base, seconds=FOREVER)
     finally:
         stop.set()
         thread.join()
         os.close(handle)
-    assert told.complete or told.problems
+    assert result.complete or result.problems
     assert scratch.empty_trash(Host(), base, 60).complete
 
 
-def test_two_that_empty_at_once_do_not_mind_each_other(base):
+def test_concurrent_removals_do_not_conflict(base):
     for job in range(20):
         own = make(base, job + 1)
         for number in range(20):
             (own / str(number)).mkdir()
             (own / f"{number}/x").touch()
-    told = []
+    results = []
     threads = [
-        threading.Thread(target=lambda job=job: told.append(remove(base, job + 1, FOREVER))) for job in range(20)
+        threading.Thread(target=lambda job=job: results.append(remove(base, job + 1, FOREVER))) for job in range(20)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert scratch.empty_trash(Host(), base, 60).complete
-    assert (len(told), names(base), [one.problems for one in told if one.problems]) == (20, [], [])
+    assert (len(results), names(base), [one.problems for one in results if one.problems]) == (20, [], [])
