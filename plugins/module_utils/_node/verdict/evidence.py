@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The evidence of a verdict: the fields that it reads, what is good in each, and what is bad. Pure.
+"""The evidence of a verdict: the fields that it reads, with the good and bad values of each. Pure.
 
 A verdict passes only when every field was read and is good. A bad field fails it. A field that is missing, unreadable
 or holds anything else makes it undeterminable, and the message names the field and its value.
@@ -16,7 +16,7 @@ import typing as t
 from .result import SEVERITIES, Result, Scope, failed, passed, printable, undeterminable
 
 UNREAD = "unread"
-# No table is worth more names than these in one sentence.
+# Most names in one sentence.
 MOST_NAMED = 8
 _LONGEST_VALUE = 80
 
@@ -33,12 +33,12 @@ MISSING: t.Any = _Missing()
 
 
 def exactly(*values: object) -> Test:
-    """Return a test for one of these values, of the same type: ``exactly(0)`` refuses ``False`` and ``0.0``."""
+    """Return a test for one of these values, of the same type: ``exactly(0)`` rejects ``False`` and ``0.0``."""
     return lambda value: any(type(value) is type(wanted) and value == wanted for wanted in values)
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a finite number, and no boolean."""
+    """Return whether a value is a finite number and not a boolean."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -58,12 +58,12 @@ def below(limit: float) -> Test:
 
 
 def is_text(value: object) -> bool:
-    """Return whether a value is a text that is not blank."""
+    """Return whether a value is a string that is not blank."""
     return isinstance(value, str) and bool(value.strip())
 
 
 def never(_value: object) -> bool:
-    """Return false: no value of this field is bad, it is good or unknown."""
+    """Return false: no value of this field is bad, only good or unknown."""
     return False
 
 
@@ -72,12 +72,12 @@ class Field:
     """One field that a verdict reads.
 
     ``name`` is its dotted path in the facts of a subject. ``good`` accepts the values that count as proof. ``bad``
-    accepts those that disprove; ``text`` then says what is wrong, with ``{}`` for the value, and ``severity`` what to
-    do. ``label`` is the name in messages (default: ``name``). A field whose ``when`` refuses the subject's facts is
-    not evidence there; ``when`` has to be true where its own facts are unknown.
+    accepts the values that disprove; ``text`` then states the problem, with ``{}`` for the value, and ``severity`` what
+    to do. ``label`` is the name in messages (default: ``name``). If ``when`` rejects the subject's facts, the field is
+    not evidence for it; ``when`` must be true if its own facts are unknown.
 
-    Of an undeterminable verdict the first unknown field gives ``reason`` and ``hint``; ``unknown`` is the sentence
-    about it, with ``{}`` for the value, where "NAME reads VALUE" says too little.
+    The first unknown field sets ``reason`` and ``hint`` of an undeterminable verdict; ``unknown`` is its sentence, with
+    ``{}`` for the value, if "NAME reads VALUE" is not clear enough.
     """
 
     name: str
@@ -94,10 +94,10 @@ class Field:
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """What a verdict is about: one GPU, host or run.
+    """The subject of a verdict: one GPU, host or run.
 
-    ``name`` begins its part of a message and is the device of the verdict (None: the verdict is about one thing).
-    ``raw`` maps the name of a field that could not be read to the text that stood there.
+    ``name`` begins its part of a message and is the device of the verdict (None: the verdict has one subject).
+    ``raw`` maps the name of a field that could not be parsed to its text.
     """
 
     facts: Facts
@@ -107,7 +107,7 @@ class Subject:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What is wrong with a subject, or unknown of it."""
+    """A bad or unknown value of a subject."""
 
     subject: Subject
     text: str
@@ -115,13 +115,13 @@ class Finding:
     field: Field | None = None
 
     def sentence(self) -> str:
-        """Return the text with the name of its subject in front."""
+        """Return the text after the name of its subject."""
         return f"{self.subject.name} {self.text}" if self.subject.name else self.text
 
 
 @dataclasses.dataclass(frozen=True)
 class Weighed:
-    """All that was found: ``bad`` from the first field on, and ``unknown``."""
+    """All findings: the ``bad`` ones, in the order of the fields, and the ``unknown`` ones."""
 
     bad: tuple[Finding, ...]
     unknown: tuple[Finding, ...]
@@ -137,7 +137,7 @@ def lookup(facts: object, path: str) -> object:
 
 
 def weigh(fields: t.Sequence[Field], subjects: t.Sequence[Subject]) -> Weighed:
-    """Return what is bad and what is unknown in the evidence on these subjects, in their order."""
+    """Return the bad and the unknown findings about these subjects, in their order."""
     bad, unknown = [], []
     for subject in subjects:
         for field in fields:
@@ -169,8 +169,8 @@ def decide(
 ) -> Result:
     """Return the verdict on these subjects: a pass with ``found``, a fail, or undeterminable with reason ``unread``.
 
-    Of each bad subject its worst finding is named. No subject, or no field, proves nothing. ``more`` are further
-    fields of the result (``expected``, ``hint``, ``source``).
+    The message names the worst finding of each bad subject. Without subjects or fields nothing is proved. ``more`` are
+    further fields of the result (``expected``, ``hint``, ``source``).
     """
     weighed = weigh(fields, subjects)
     if weighed.bad:

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Verdicts in the shapes that other tools read: pcluster-diag's report, Prometheus, JUnit, nhc.conf. Pure.
+"""Verdicts in the formats of other tools: pcluster-diag's report, Prometheus, JUnit, nhc.conf. Pure.
 
-Each takes reports (mlcluster.report/1), one for each host, and returns text. In none of them does a verdict that was
-not proved look like a pass.
+Each function takes reports (mlcluster.report/1), one for each host, and returns text. In no format does an unproved
+verdict look like a pass.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ DIAG_STATUS = {
     UNDETERMINABLE: "CHECK_ERROR",
     NOT_APPLICABLE: "SKIPPED_NOT_APPLICABLE",
 }
-# There E0 is what kept a check from its end, and E1 the first of a check's own errors.
+# In its codes E0 means that a check could not finish, and E1 is the first of a check's own errors.
 DIAG_CODE = {FAIL: ("errors", "E1"), UNDETERMINABLE: ("errors", "E0"), NOT_APPLICABLE: ("infos", "I1")}
-# Seconds for NHC; the profile itself ends after 4, a Slurm command may come on top.
+# Time limit in seconds for NHC; the profile ends after 4, and a Slurm command may follow.
 NHC_SECONDS = 15
-# Prometheus has floats of 64 bits; a larger integer is left out, as NaN and infinity are.
+# Prometheus uses 64-bit floats; larger integers are left out, as are NaN and infinity.
 LARGEST = 1e308
 LONGEST_LABEL = 200
-# What XML 1.0 can hold.
+# Characters that XML 1.0 does not allow.
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def words(result: Result) -> str:
-    """What a verdict says, without its status and id."""
+    """Return the text of a verdict without its status and id."""
     return result.line().split(": ", 1)[-1]
 
 
 def diag(reports: t.Sequence[Report]) -> str:
-    """JSON with the fields of pcluster-diag's report: context and results; of several hosts a list of such."""
+    """Return JSON with the fields of pcluster-diag's report, context and results; a list for several hosts."""
     found = [_diag(report) for report in reports]
     return json.dumps(found[0] if len(found) == 1 else found, indent=2, allow_nan=False) + "\n"
 
@@ -77,11 +77,11 @@ def _diag_result(result: Result) -> dict[str, t.Any]:
 
 
 def prometheus(reports: t.Sequence[Report]) -> str:
-    """The text format of Prometheus, for node_exporter's textfile collector.
+    """Return the text format of Prometheus, for node_exporter's textfile collector.
 
-    mlcluster_verdict (always 1: status and severity are labels, so that a verdict is one series), mlcluster_check_value
-    (figures, in the unit of the label; of a mapping of figures each of them, under the label key),
-    mlcluster_check_seconds. The label number tells several verdicts under one check and device apart.
+    Metrics: mlcluster_verdict (always 1: status and severity are labels, so that a verdict is one series),
+    mlcluster_check_value (numbers, with the label unit; each number of a mapping, with the label key) and
+    mlcluster_check_seconds. The label number distinguishes several verdicts of one check and device.
     """
     samples: dict[str, list[Sample]] = {name: [] for name in _METRICS}
     for report in reports:
@@ -102,7 +102,7 @@ def prometheus(reports: t.Sequence[Report]) -> str:
 
 
 def _figures(found: object) -> list[tuple[str, float]]:
-    """What of a value Prometheus can hold, as (key, figure); the key is empty where there is one figure only."""
+    """Return the numbers of a value that Prometheus supports, as (key, number); the key of a single number is empty."""
     pairs = found.items() if isinstance(found, dict) else [("", found)]
     return [
         (str(key), value)
@@ -120,24 +120,24 @@ Sample = tuple[t.Mapping[str, str], float]
 
 
 def family(name: str, text: str, samples: t.Sequence[Sample], kind: str = "gauge") -> str:
-    """One metric with all its samples, empty without any; a label that is empty is left out."""
+    """Return one metric with all its samples, or empty text without samples; empty labels are left out."""
     if not samples:
         return ""
     lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
     for labels, value in samples:
         inside = ",".join(f'{key}="{_label(words)}"' for key, words in labels.items() if words)
-        # Counters of bytes need all the digits that a float has.
+        # Counters of bytes need all digits of a float.
         lines.append(f"{name}{{{inside}}} {repr(float(value)).removesuffix('.0')}")
     return "\n".join(lines) + "\n"
 
 
 def _label(text: str) -> str:
-    # Bytes that are no UTF-8 would make the whole file unreadable.
+    # Bytes that are not UTF-8 would make the whole file unreadable.
     return printable(text)[:LONGEST_LABEL].replace("\\", "\\\\").replace('"', '\\"')
 
 
 def junit(reports: t.Sequence[Report]) -> str:
-    """JUnit's XML: a suite for each host; a fail is a failure, what was not proved an error, the rest as they are."""
+    """Return JUnit's XML, a suite for each host: a fail is a failure, an undeterminable verdict an error."""
     root = ElementTree.Element("testsuites", name="mlcluster")
     for report in reports:
         counts = {status: sum(result.status == status for result in report.results) for status in STATUSES}
@@ -167,9 +167,9 @@ def _xml(text: str) -> str:
 
 
 def nhc(reports: t.Sequence[Report], command: str = "/usr/local/bin/mlcluster") -> str:
-    """Lines for nhc.conf of LBNL's Node Health Check, one for each host.
+    """Return lines for nhc.conf of LBNL's Node Health Check, one for each host.
 
-    NHC runs the light check by itself: what was found now is not a check. Only the host names come from the reports.
+    NHC runs the light check itself: only the host names come from the reports, not their results.
     Source of check_cmd_status and its options: the README of mej/nhc.
     """
     call = f"check_cmd_status -t {NHC_SECONDS} -r 0 {command} health --profile prolog --fail-open"

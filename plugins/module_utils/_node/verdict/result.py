@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The verdict every check gives: ``mlcluster.result/1``, and a list of them: ``mlcluster.report/1``.
+"""The verdict of a check, ``mlcluster.result/1``, and a list of verdicts, ``mlcluster.report/1``.
 
-Nothing that was not proved is a pass: a pass must carry what was found, an undeterminable or
-inapplicable verdict must carry the reason, and an empty list of results is undeterminable.
+Only proof is a pass: a pass must have what was found, an undeterminable or inapplicable verdict
+must have a reason, and an empty list of results is undeterminable.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _ID = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
 _TEXT_FIELDS = ("unit", "reason", "message", "hint", "source")
 _RESULT_FIELDS = ("id", "status", "severity", "expected", "found") + _TEXT_FIELDS + ("scope", "seconds")
 _REPORT_FIELDS = ("host", "time", "versions", "results")
-# More than thirty years; what is larger is not a duration, and too large an integer for a float.
+# More than thirty years: a larger value is not a duration, and may be too large for a float.
 _MOST_SECONDS = 1e9
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
 def printable(text: object) -> str:
-    """Text as a terminal may get it: what tools, nodes and jobs say, and what they are called, may hold anything."""
+    """Return text that is safe for a terminal: output and names of tools, nodes and jobs may have any characters."""
     return "".join(char if char.isprintable() else " " for char in str(text))
 
 
 def moment(text: object) -> datetime.datetime | None:
-    """Return the time that an ISO 8601 text with a zone gives; None for anything else, such as the 13th month."""
+    """Return the time of an ISO 8601 text with a zone; None for anything else, such as a 13th month."""
     if not isinstance(text, str) or not _TIME.fullmatch(text):
         return None
     try:
@@ -58,7 +58,7 @@ def moment(text: object) -> datetime.datetime | None:
 
 
 class ResultError(ValueError):
-    """A result or report that breaks the schema; the text names the field and what it held."""
+    """A result or report breaks the schema; the message names the field and its value."""
 
 
 def _refuse(what: str, found: object, wanted: str) -> NoReturn:
@@ -89,7 +89,7 @@ def _check_mapping(what: str, value: object, allowed: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a verdict is about: host name, EC2 instance id, device (``/dev/nvme1n1``, ``gpu3``); each may be None."""
+    """The subject of a verdict: host name, EC2 instance id, device (``/dev/nvme1n1``, ``gpu3``); each may be None."""
 
     node: str | None = None
     instance_id: str | None = None
@@ -114,7 +114,7 @@ class Result:
 
     ``id`` is stable and dotted (``storage.members``); ``expected`` and ``found`` are any JSON value in
     ``unit``; ``reason`` is a short stable code (``tool_missing``); ``message`` and ``hint`` are for
-    people; ``source`` says where the expectation comes from; ``seconds`` is what the check took.
+    people; ``source`` is the source of the expectation; ``seconds`` is the duration of the check.
     """
 
     id: str
@@ -155,7 +155,7 @@ class Result:
         _check_json(f"{self.id}: expected", self.expected)
         _check_json(f"{self.id}: found", self.found)
         if self.status == PASS and (self.found is None or (isinstance(self.found, str) and not self.found.strip())):
-            wanted = "a pass must say what was found, for what was not proved is not a pass"
+            wanted = "a pass must state what was found, since a verdict that was not proved is not a pass"
             _refuse(f"{self.id}: found", self.found, wanted)
         if self.status in (PASS, NOT_APPLICABLE) and self.severity != "none":
             _refuse(f"{self.id}: severity", self.severity, f"a {self.status} has severity none")
@@ -163,7 +163,7 @@ class Result:
             _refuse(f"{self.id}: reason", self.reason, f"a verdict of {self.status} must have a reason or a message")
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of ``mlcluster.result/1``: every field, absent ones as null, plus ``schema``."""
+        """Return the JSON object of ``mlcluster.result/1``: every field, absent ones as null, plus ``schema``."""
         data: dict[str, Any] = {"schema": RESULT_SCHEMA}
         for name in _RESULT_FIELDS:
             data[name] = getattr(self, name)
@@ -172,7 +172,7 @@ class Result:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Result:
-        """Read what to_dict wrote. Raises ResultError on another schema, an unknown or a missing field."""
+        """Return the result that to_dict wrote. Raises ResultError on another schema, an unknown or missing field."""
         _check_mapping("result", data, ("schema",) + _RESULT_FIELDS)
         _check_schema(data, RESULT_SCHEMA)
         for name in ("id", "status"):
@@ -183,8 +183,8 @@ class Result:
         return cls(**values)
 
     def line(self) -> str:
-        """One line for people: ``FAIL storage.members (/dev/md0): expected 8 disks, found 7 disks. Hint.``"""
-        # A mount point may have any name too, with a line of its own in it.
+        """Return one line: ``FAIL storage.members (/dev/md0): expected 8 disks, found 7 disks. Hint.``"""
+        # The name of a mount point may contain line feeds.
         where = f" ({printable(self.scope.device)})" if self.scope.device else ""
         why = self.message or (self.reason if self.status in (UNDETERMINABLE, NOT_APPLICABLE) else None)
         parts = [why or self._comparison() or self.reason or ""]
@@ -217,27 +217,27 @@ def _check_schema(data: dict[str, Any], wanted: str) -> None:
 
 
 def passed(check: str, found: object, **fields: Any) -> Result:
-    """A pass, with what was found as its proof."""
+    """Return a pass, with what was found as its proof."""
     return Result(id=check, status=PASS, found=found, **fields)
 
 
 def failed(check: str, message: str, severity: str = "monitor", **fields: Any) -> Result:
-    """A failure; ``severity`` says what to do about the node."""
+    """Return a failure; ``severity`` is what to do about the node."""
     return Result(id=check, status=FAIL, severity=severity, message=message, **fields)
 
 
 def undeterminable(check: str, reason: str, **fields: Any) -> Result:
-    """Nothing could be proved; ``reason`` says why (tool missing, timeout, no sourced threshold)."""
+    """Return a verdict without proof; ``reason`` states why (tool missing, timeout, no sourced threshold)."""
     return Result(id=check, status=UNDETERMINABLE, reason=reason, **fields)
 
 
 def not_applicable(check: str, reason: str, **fields: Any) -> Result:
-    """The check has no meaning on this node; ``reason`` says why."""
+    """Return a verdict for a check that does not apply to this node; ``reason`` states why."""
     return Result(id=check, status=NOT_APPLICABLE, reason=reason, **fields)
 
 
 def overall(results: Iterable[Result]) -> str:
-    """The status of many results: a fail outweighs all, then undeterminable; nothing at all proves nothing."""
+    """Return the status of many results: fail before undeterminable before pass; undeterminable without results."""
     statuses = {result.status for result in results}
     if not statuses:
         return UNDETERMINABLE
@@ -248,12 +248,12 @@ def overall(results: Iterable[Result]) -> str:
 
 
 def exit_code(results: Iterable[Result]) -> int:
-    """0 all pass or not applicable, 1 any fail, 2 otherwise undeterminable (no result at all included)."""
+    """Return 0 if all pass or do not apply, 1 for any fail, else 2 for undeterminable (also without results)."""
     return {FAIL: EXIT_FAIL, UNDETERMINABLE: EXIT_UNDETERMINABLE}.get(overall(results), EXIT_OK)
 
 
 def worst_severity(results: Iterable[Result]) -> str:
-    """The most drastic severity among the results, ``none`` when there is none."""
+    """Return the most drastic severity of the results, ``none`` without results."""
     return max((result.severity for result in results), key=SEVERITIES.index, default="none")
 
 
@@ -281,7 +281,7 @@ class Report:
                 _refuse("results", result, "every entry must be a Result")
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of ``mlcluster.report/1``."""
+        """Return the JSON object of ``mlcluster.report/1``."""
         return {
             "schema": REPORT_SCHEMA,
             "host": self.host,
@@ -292,7 +292,7 @@ class Report:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Report:
-        """Read what to_dict wrote. Raises ResultError on anything that breaks the schema."""
+        """Return the report that to_dict wrote. Raises ResultError on anything that breaks the schema."""
         _check_mapping("report", data, ("schema",) + _REPORT_FIELDS)
         _check_schema(data, REPORT_SCHEMA)
         missing = [name for name in _REPORT_FIELDS if name not in data]
@@ -304,7 +304,7 @@ class Report:
         return cls(host=data["host"], time=data["time"], versions=data["versions"], results=results)
 
     def lines(self) -> list[str]:
-        """One line per result and a closing line with the counts."""
+        """Return one line per result and a closing line with the counts."""
         counts = [f"{number} {status}" for status, number in self._counts() if number]
         return [result.line() for result in self.results] + [
             "{}: {}".format(self.host, ", ".join(counts) or "no results")
@@ -315,12 +315,12 @@ class Report:
 
 
 def dumps(item: Result | Report) -> str:
-    """A Result or Report as one line of JSON with sorted keys."""
+    """Return a Result or Report as one line of JSON with sorted keys."""
     return json.dumps(item.to_dict(), sort_keys=True, allow_nan=False)
 
 
 def loads(text: str) -> Result | Report:
-    """A Result or a Report, whichever the ``schema`` field says. Raises ResultError when it is neither."""
+    """Return a Result or a Report, by the field ``schema``. Raises ResultError if it is neither."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as exc:

@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a whole report on a node has verdicts on."""
+"""Subjects that a complete report on a node covers."""
 
 from __future__ import annotations
 
-# What the profile full says something of on every node, by the first part of the ids. A report without a verdict on
-# each is not whole, and proves nothing of its node.
+# Subjects of the profile full on every node, by the first part of the ids. A report without a verdict on each is
+# incomplete, and proves nothing about its node.
 FULL_SUBJECTS: tuple[tuple[str, ...], ...] = (
     ("node",),
     ("storage",),

@@ -36,7 +36,7 @@ def subject(name="gpu0", raw=None, **facts):
     return Subject({**GOOD, **facts}, name, raw or {})
 
 
-def test_pass_needs_every_field_good():
+def test_pass_needs_all_fields_good():
     result = decide("a.b", BOTH, [subject("gpu0"), subject("gpu1")], "all good", expected=0)
     assert (result.status, result.found, result.expected) == ("pass", "all good", 0)
 
@@ -59,7 +59,7 @@ def test_unknown_value_is_undeterminable_and_named(value, words):
     assert result.hint == "look"
 
 
-def test_missing_field_and_text_that_stood_there():
+def test_missing_field_and_raw_text_are_named():
     assert decide("a.b", BOTH, [Subject({"state": "up"})], "x").message == "hard_errors is missing"
     raw = {"errors.hard": "Unknown Error"}
     result = decide("a.b", BOTH, [subject(raw=raw, errors={"hard": None})], "x")
@@ -72,7 +72,7 @@ def test_bad_outweighs_unknown():
     assert result.scope.device == "gpu1"
 
 
-def test_each_subject_has_its_worst_finding_named():
+def test_worst_finding_of_each_subject_is_named():
     bad = [subject("gpu0", errors={"hard": 3}, state="down"), subject("gpu1", errors={"hard": 1})]
     result = decide("a.b", BOTH, bad, "x")
     assert (result.severity, result.message) == ("isolate", "gpu0 is down; gpu1 had 1 hard errors")
@@ -86,19 +86,19 @@ def test_first_of_equally_bad_findings_is_named():
 
 
 @pytest.mark.parametrize(("fields", "subjects"), [(BOTH, []), ((), [subject()]), ((), [])])
-def test_nothing_to_judge_proves_nothing(fields, subjects):
+def test_no_fields_or_subjects_are_undeterminable(fields, subjects):
     result = decide("a.b", fields, subjects, "x")
     assert (result.status, result.message) == ("undeterminable", "there is nothing to judge")
 
 
-def test_field_that_does_not_apply_is_no_evidence():
+def test_field_that_does_not_apply_is_not_evidence():
     field = Field("extra", exactly(1), when=lambda facts: facts["state"] == "up")
     assert decide("a.b", (field, STATE), [subject(extra=1)], "x").status == "pass"
     assert decide("a.b", (field, STATE), [subject()], "x").status == "undeterminable"
     assert decide("a.b", (field, STATE), [subject(state="down")], "x").message == "gpu0 is down"
 
 
-def test_long_list_is_cut():
+def test_long_list_is_shortened():
     names = [subject(f"gpu{number}", state=None) for number in range(MOST_NAMED + 2)]
     message = decide("a.b", BOTH, names, "x").message
     assert message.count("state is missing") == MOST_NAMED
@@ -120,7 +120,7 @@ def test_weigh_keeps_order():
     assert [finding.sentence() for finding in weighed.unknown] == ["gpu1 state is missing"]
 
 
-def test_lookup():
+def test_lookup_follows_dotted_path():
     assert lookup({"a": {"b": None}}, "a.b") is None
     for facts in ({}, {"a": 1}, {"a": {}}, None):
         assert lookup(facts, "a.b") is MISSING
@@ -140,6 +140,6 @@ def test_lookup():
         (is_text, ["x"], ["", "  ", None, 1, MISSING]),
     ],
 )
-def test_tests_refuse_what_they_do_not_know(test, good, bad):
+def test_field_tests_reject_other_values(test, good, bad):
     assert [value for value in good if not test(value)] == []
     assert [value for value in bad if test(value)] == []

@@ -29,7 +29,7 @@ REPORT = Report("p5-1", "2026-01-31T12:00:00Z", {"driver": "580"}, RESULTS)
 SAMPLE = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (\S+)')
 
 
-def test_shape_of_pcluster_diag():
+def test_diag_has_shape_of_pcluster_diag():
     found = json.loads(formats.diag([REPORT]))
     assert found["context"]["host"] == "p5-1"
     assert [(one["check_id"], one["status"]) for one in found["results"]] == [
@@ -45,7 +45,7 @@ def test_shape_of_pcluster_diag():
     assert len(json.loads(formats.diag([REPORT, REPORT]))) == 2
 
 
-def test_prometheus_takes_every_line():
+def test_prometheus_parses_every_line():
     lines = formats.prometheus([REPORT]).splitlines()
     samples = [SAMPLE.fullmatch(line) for line in lines if not line.startswith("#")]
     assert all(samples)
@@ -55,7 +55,7 @@ def test_prometheus_takes_every_line():
     assert 'mlcluster_check_seconds{node="p5-1",check="gpu.count",number="1"} 0.25' in lines
 
 
-def test_prometheus_has_no_series_twice_and_its_families_in_one_piece():
+def test_prometheus_series_are_unique_and_families_contiguous():
     twice = Report("p5-1", REPORT.time, {}, (*RESULTS, *RESULTS))
     lines = formats.prometheus([twice, Report("p5-2", REPORT.time, {}, RESULTS)]).splitlines()
     series = [line.rpartition(" ")[0] for line in lines if not line.startswith("#")]
@@ -64,7 +64,7 @@ def test_prometheus_has_no_series_twice_and_its_families_in_one_piece():
     assert len(families) == len(set(families))
 
 
-def test_counter_keeps_all_its_digits():
+def test_counter_keeps_all_digits():
     assert formats.family("a", "b", [({"x": "1"}, 123456789012345)]).splitlines()[2] == 'a{x="1"} 123456789012345'
     assert formats.family("a", "b", []) == ""
 
@@ -75,7 +75,7 @@ def test_label_is_printable_and_short():
     line.encode("utf-8")
 
 
-def test_junit_counts_what_was_not_proved_as_error():
+def test_junit_counts_undeterminable_as_error():
     suite = ElementTree.fromstring(formats.junit([REPORT])).find("testsuite")
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
         "tests": "4", "failures": "1", "errors": "1", "skipped": "1",
@@ -85,12 +85,12 @@ def test_junit_counts_what_was_not_proved_as_error():
 
 
 @pytest.mark.parametrize("text", ["\x00\x01\x1b[31m", "\ud800", "\ufffe", "]]>&<"])
-def test_junit_takes_any_text(text):
+def test_junit_accepts_any_text(text):
     report = Report("p5-1", REPORT.time, {}, (failed("gpu.xid", f"a{text}b"),))
     ElementTree.fromstring(formats.junit([report]).encode("utf-8"))
 
 
-def test_nhc_runs_light_check_itself():
+def test_nhc_line_runs_light_check():
     lines = formats.nhc([REPORT, Report("$(reboot)", REPORT.time, {}, RESULTS)])
     assert lines == (
         "p5-1 || check_cmd_status -t 15 -r 0 /usr/local/bin/mlcluster health --profile prolog --fail-open\n"

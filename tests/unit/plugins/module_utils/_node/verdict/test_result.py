@@ -29,7 +29,7 @@ def one(status, **fields):
         ([], 2),
     ],
 )
-def test_exit_code_never_turns_unproved_into_success(statuses, code):
+def test_exit_code_is_zero_only_with_proof(statuses, code):
     assert result.exit_code([one(status) for status in statuses]) == code
 
 
@@ -57,13 +57,13 @@ def test_exit_code_never_turns_unproved_into_success(statuses, code):
         ({"status": "not_applicable"}, "reason"),
     ],
 )
-def test_result_that_breaks_schema_is_refused_by_name(fields, word):
+def test_invalid_result_is_rejected_by_field_name(fields, word):
     good = {"id": "a.b", "status": "pass", "found": 1}
     with pytest.raises(result.ResultError, match=word):
         result.Result(**{**good, **fields})
 
 
-def test_json_has_exactly_fields_of_schema():
+def test_json_has_exactly_the_schema_fields():
     made = result.failed(
         "storage.members",
         "one disk is missing",
@@ -95,7 +95,7 @@ def test_json_has_exactly_fields_of_schema():
     assert result.loads(result.dumps(made)) == made
 
 
-def test_report_round_trip_and_closing_line():
+def test_report_round_trips_and_ends_with_counts():
     report = result.Report(
         host="n1",
         time="2026-11-27T22:40:00Z",
@@ -138,19 +138,19 @@ REPORT = {
         ({**REPORT, "results": [{"schema": "mlcluster.result/1", "id": "a", "status": "maybe"}]}, "maybe"),
     ],
 )
-def test_reading_refuses_what_is_not_schema(data, word):
+def test_other_schema_is_rejected_when_read(data, word):
     with pytest.raises(result.ResultError, match=word):
         result.loads(json.dumps(data))
 
 
-def test_text_that_is_not_json_is_refused():
+def test_text_that_is_not_json_is_rejected():
     with pytest.raises(result.ResultError, match="not JSON"):
         result.loads("{")
     with pytest.raises(result.ResultError, match="not JSON"):
         result.loads("[" * 200_000)
 
 
-def test_report_takes_results_only():
+def test_report_accepts_only_results():
     with pytest.raises(result.ResultError, match="results"):
         result.Report(host="n1", time="2026-11-27T22:40:00Z", results=[{"id": "a"}])
 
@@ -183,7 +183,7 @@ def test_report_takes_results_only():
         (result.passed("a.b", ["x", 1]), 'PASS a.b: found ["x", 1]'),
     ],
 )
-def test_one_line_for_people(made, line):
+def test_line_of_a_result(made, line):
     assert made.line() == line
 
 

@@ -9,7 +9,9 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.subjec
 
 
 def test_each_check_of_profile_full_has_its_subject():
-    checks = {check.name.partition(".")[0] for check in profiles.checks("full", profiles.Wishes(), profiles.Expected())}
+    checks = {
+        check.name.partition(".")[0] for check in profiles.checks("full", profiles.Options(), profiles.Expected())
+    }
     known = [set(words) for words in FULL_SUBJECTS]
     assert all(checks & words for words in known)
     assert all(any(check in words for words in known) for check in checks)
