@@ -82,5 +82,5 @@ unproved:
   returned: success
   type: list
   elements: str
-  sample: ["verify has no verdict that is a pass"]
+  sample: ["verify has no passing verdict"]
 """

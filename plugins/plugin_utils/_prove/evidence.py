@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The evidence of a run, ``mlcluster.evidence/1``: made of an allow-list of fields, each of a known shape. Pure."""
+"""The evidence of a run, ``mlcluster.evidence/1``: allow-listed fields, each of a known shape. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATUSES = ("pass", "fail", "undeterminable", "not_applicable")
 _TEXT = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+/()~:-]{0,127}\Z")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}(\.[a-z0-9_]{1,63}){0,5}\Z")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z\Z")
-# What tells whose the instance was: ids of AWS, addresses, account numbers, names of EC2's hosts.
+# Text that identifies an account: AWS ids, addresses, account numbers, EC2 host names.
 PRIVATE = re.compile(
     r"\b(?:(?:i|ami|eni|fs|key|r|sg|snap|subnet|vol|vpc)-[0-9a-f]{8,17}\b|[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![.0-9])|[0-9]{12}\b|arn:"
     r"|ip-[0-9]+-[0-9]+-[0-9]+-[0-9]+|(?:[0-9a-f]{2}:){5}[0-9a-f]{2})"
@@ -30,7 +30,7 @@ FACTS = ("kernel", "system", "architecture", "python", "driver")
 FIELDS = {"schema", "type", "image", "facts", "versions", "started", "finished", "steps"}
 STEP_FIELDS = {"name", "state", "seconds", "verdicts"}
 NAMES = [step["name"] for step in STEPS]
-# Playbooks that end with a report on the node: without one their exit status proves nothing.
+# Playbooks that end with a report on the node; without a report their exit status is no evidence.
 JUDGED = ("site", "verify")
 _BAD = ("fail", "undeterminable")
 
@@ -68,23 +68,23 @@ def _made(step: Mapping[str, Any], entry: Mapping[str, Any] | None, report: str,
 def _state(step: Mapping[str, Any], entry: Mapping[str, Any] | None, found: Sequence[Mapping[str, str]]) -> str:
     if entry is None:
         return NOT_RUN
-    # Only what says so has passed, and what its verdicts say too.
+    # A step passed only if both its status and its verdicts are a pass.
     return PASSED if entry.get("passed") is True and not _disproof(str(step["name"]), found) else FAILED
 
 
 def _disproof(name: str, found: Sequence[Mapping[str, str]]) -> str:
-    """Return why the verdicts of a step are no proof of it; empty where they are, or where it needs none."""
+    """Return why the verdicts do not prove a step; empty if they do, or if the step needs none."""
     bad = [entry["id"] for entry in found if entry["status"] in _BAD]
     if bad:
-        return f"has verdicts that are no pass: {', '.join(bad[:3])}"
+        return f"has verdicts other than pass: {', '.join(bad[:3])}"
     is_judged = any(step["name"] == name and step.get("playbook") in JUDGED for step in STEPS)
     if is_judged and not any(entry["status"] == "pass" for entry in found):
-        return "has no verdict that is a pass"
+        return "has no passing verdict"
     return ""
 
 
 def unproved(document: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each step that a document does not prove."""
+    """Return a sentence for each unproved step of a document."""
     return [
         f"{step['name']} {_disproof(step['name'], step['verdicts']) or 'is ' + step['state']}"
         for step in document["steps"]
@@ -93,15 +93,15 @@ def unproved(document: Mapping[str, Any]) -> list[str]:
 
 
 def text(value: Any, shape: re.Pattern[str] = _TEXT) -> str:
-    """Return a text of the shape that names nobody; anything else is withheld."""
+    """Return the value if it has the shape and identifies no account; otherwise ``withheld``."""
     found = str(value)
     return found if shape.match(found) and not PRIVATE.search(found) else WITHHELD
 
 
 def verdicts(lines: str, started: Any) -> list[dict[str, str]]:
-    """Return id and status of every verdict of a report; messages may have names and addresses in them.
+    """Return id and status of every verdict of a report; messages are left out: they may have addresses.
 
-    A report from before the run, which an earlier one of its name has left, has none.
+    A report that is older than the run, left by an earlier run of that name, has none.
     """
     results = []
     for line in filter(None, map(str.strip, lines.splitlines())):
@@ -118,10 +118,10 @@ def verdicts(lines: str, started: Any) -> list[dict[str, str]]:
 
 
 def problems(document: Any) -> list[str]:
-    """Return what is wrong with a file that was sent, a sentence each."""
+    """Return the errors of a submitted file, a sentence each."""
     if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
         return [f"is not a document of the schema {SCHEMA}"]
-    errors = [f"has the field {name}, which the schema has not" for name in sorted(set(document) - FIELDS)]
+    errors = [f"has the field {name}, which is not in the schema" for name in sorted(set(document) - FIELDS)]
     errors += [f"lacks {name}" for name in sorted(FIELDS - set(document))]
     if errors:
         return errors
@@ -134,13 +134,13 @@ def problems(document: Any) -> list[str]:
             errors.append(f"{part} is not a mapping")
             continue
         for name, value in document[part].items():
-            errors += [] if known is None or name in known else [f"{part} has {name}, which the schema has not"]
+            errors += [] if known is None or name in known else [f"{part} has {name}, which is not in the schema"]
             errors += _shape(f"{part}.{name}", value, _TEXT)
     if not isinstance(document["steps"], list) or not document["steps"]:
         return [*errors, "has no steps"]
     for step in document["steps"]:
         errors += list(_step(step))
-    # A contradiction can only be seen in a document of known shape.
+    # Contradictions can be checked only in a document of known shape.
     return errors or list(_contradictions(document))
 
 
@@ -158,7 +158,7 @@ def _contradictions(document: Mapping[str, Any]) -> Iterable[str]:
     states = [step["state"] for step in steps]
     ended = next((place for place, state in enumerate(states) if state == NOT_RUN), len(states))
     if set(states[ended:]) - {NOT_RUN}:
-        yield "has a step that was made behind one that was not"
+        yield "has a step that was run after one that was not"
 
 
 def _step(step: Any) -> Iterable[str]:
@@ -188,7 +188,7 @@ def _shape(name: str, value: Any, shape: re.Pattern[str]) -> list[str]:
 
 
 def rows(documents: Iterable[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:
-    """Return a row of the support matrix for each document: type, system, what passed, what did not."""
+    """Return a row of the support matrix for each document: type, system, passed and not passed steps."""
     table = []
     for document in documents:
         facts = document["facts"]

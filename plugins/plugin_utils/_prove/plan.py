@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A proof on one instance of one's own account: what is refused, what it costs, and the order of its steps. Pure."""
+"""Plan a proof run on one instance: refusals, cost and the order of steps. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Everything that a run makes carries both; nothing else is ever removed.
+# Everything that a run creates has both tags; nothing else is ever removed.
 PROJECT_TAG, PROJECT = "mlcluster:made-by", "prove_on_aws"
 RUN_TAG = "mlcluster:prove"
 RUN = re.compile(r"prove-[a-z0-9-]{1,40}\Z")
@@ -20,17 +20,17 @@ REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}\Z")
 TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+\Z")
 IMAGE = re.compile(r"ami-[0-9a-f]{8,17}\Z")
 SUBNET = re.compile(r"(subnet-[0-9a-f]{8,17})?\Z")
-# It stands in the options of ssh.
+# The path is used in ssh's options.
 FOLDER = re.compile(r"[^\s'\"%\\]+\Z")
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}\Z")
 LEAST_MINUTES, MOST_MINUTES = 30, 720
 ADDRESSES = ("public", "private")
-# What EC2 bills as plain Linux; the price list is asked for that.
+# The billing code of plain Linux, for which the price list is read.
 LINUX = "RunInstances"
 NODE = "prove-node"
 TIMER = "mlcluster-prove-deadline"
 
-# Name of the step, and the playbook that makes it or the state that EC2 is asked for.
+# Name of the step, and its playbook or the instance state that is requested.
 STEPS: tuple[dict[str, str], ...] = (
     {"name": "wait", "playbook": "node"},
     {"name": "site", "playbook": "site"},
@@ -46,7 +46,7 @@ STEPS: tuple[dict[str, str], ...] = (
 
 
 def plan(settings: Mapping[str, Any], look: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return ``problem``, one sentence or empty, and without one the plan; ``look`` None judges the settings alone."""
+    """Return ``problem``, one sentence or empty, else the plan; ``look`` None checks only the settings."""
     problem = settings_problem(settings)
     if problem or look is None:
         return {"problem": problem}
@@ -69,12 +69,12 @@ def plan(settings: Mapping[str, Any], look: Mapping[str, Any] | None = None) -> 
 
 
 def settings_problem(settings: Mapping[str, Any]) -> str:
-    """Return what is wrong with the variables, before AWS is asked anything."""
+    """Return what is wrong with the variables, without a request to AWS."""
     shapes = (
         ("region", REGION, "a region like us-east-1"),
-        ("type", TYPE, "an instance type like c5d.large"),
+        ("type", TYPE, "an instance type, like c5d.large"),
         ("image", IMAGE, "the id of an image, like ami-0123456789abcdef0"),
-        ("user", USER, "the user that the image has, like ubuntu or ec2-user"),
+        ("user", USER, "the login user of the image, like ubuntu or ec2-user"),
         ("subnet", SUBNET, "the id of a subnet, or nothing for a default subnet"),
         ("run", RUN, "a name like prove-1 of small letters, digits and hyphens"),
     )
@@ -86,7 +86,7 @@ def settings_problem(settings: Mapping[str, Any]) -> str:
     if not _is_cidr(cidr):
         return (
             f"nothing was launched: prove_on_aws_ssh_cidr is {_shown(cidr)}; give the IPv4 network from which this "
-            "machine reaches the instance, like 203.0.113.7/32, and not everybody's"
+            "machine reaches the instance, like 203.0.113.7/32, and not the whole internet"
         )
     if settings.get("address") not in ADDRESSES:
         return (
@@ -112,7 +112,7 @@ def settings_problem(settings: Mapping[str, Any]) -> str:
 
 
 def account_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str:
-    """Return what AWS has not, or has otherwise, of what the variables name."""
+    """Return what is missing or different in AWS, by the variables."""
     kind, region = settings["type"], settings["region"]
     facts = look["types"].get(kind)
     if facts is None:
@@ -134,7 +134,7 @@ def account_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str
     if image.get("architecture") not in supported:
         return (
             f"nothing was launched: {settings['image']} is for {image.get('architecture')}, and {kind} takes "
-            f"{', '.join(supported) or 'nothing that EC2 tells'}; give an image for it as prove_on_aws_image"
+            f"{', '.join(supported) or 'no architecture that EC2 reports'}; give an image for it as prove_on_aws_image"
         )
     if look["taken"]:
         return (
@@ -173,7 +173,7 @@ def _price_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str:
 
 
 def price_of(look: Mapping[str, Any]) -> float | None:
-    """Return the dollars an hour of the type with this image, None where nothing says so."""
+    """Return the dollars an hour of the type with this image; None if unknown."""
     if look["images"] and look["images"][0].get("usage_operation", LINUX) != LINUX:
         return None
     return number(look["price"].get("dollars"))
@@ -182,7 +182,7 @@ def price_of(look: Mapping[str, Any]) -> float | None:
 def _unknown(look: Mapping[str, Any]) -> str:
     if look["images"][0].get("usage_operation", LINUX) != LINUX:
         return "the image has a price of its own"
-    return look["price"].get("reason") or "the price list does not say"
+    return look["price"].get("reason") or "the price list has no price"
 
 
 def subnet_of(kind: str, look: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -194,18 +194,18 @@ def subnet_of(kind: str, look: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def groups(facts: Mapping[str, Any]) -> list[str]:
-    """Return the groups of site.yml for which the type has something, as DescribeInstanceTypes has it."""
+    """Return the groups of site.yml that fit the hardware of the type, by DescribeInstanceTypes."""
     gpus = (facts.get("GpuInfo") or {}).get("Gpus") or []
     found = ["instance_store"] if facts.get("InstanceStorageSupported") else []
     return found + (["gpu"] if any(gpu.get("Manufacturer") == "NVIDIA" for gpu in gpus) else [])
 
 
 def lines(settings: Mapping[str, Any], look: Mapping[str, Any]) -> list[str]:
-    """Return what is shown before anything is launched."""
+    """Return the lines that are shown before a launch."""
     price, minutes = price_of(look), int(number(settings["minutes"]) or 0)
     if price is None:
         most = number(settings["max_dollars_an_hour"]) or 0
-        cost = f"price unknown ({_unknown(look)}); by your word at most {most:.2f} dollars an hour, "
+        cost = f"price unknown ({_unknown(look)}); at most, as you set it, {most:.2f} dollars an hour, "
     else:
         most, cost = price, f"{price:.2f} dollars an hour on demand, "
     return [
@@ -219,7 +219,7 @@ def lines(settings: Mapping[str, Any], look: Mapping[str, Any]) -> list[str]:
 
 
 def refusal(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str:
-    """Return why nothing is launched where the plan was not confirmed."""
+    """Return why nothing is launched if the plan was not confirmed."""
     if settings.get("confirm") == settings["type"]:
         return ""
     found = f", and not {_shown(settings['confirm'])}" if settings.get("confirm") else ""
@@ -227,22 +227,21 @@ def refusal(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str:
 
 
 def tags(run: str) -> dict[str, str]:
-    """Return the tags of everything that a run makes."""
+    """Return the tags for everything that a run creates."""
     return {PROJECT_TAG: PROJECT, RUN_TAG: run, "Name": run}
 
 
 def image_name(image: Mapping[str, Any]) -> str:
-    """Return the name of a public image; that of another one is nobody's business."""
+    """Return the name of a public image; the name of a private image is withheld."""
     name = image.get("name")
     return name if image.get("public") and isinstance(name, str) and name else "a private image"
 
 
 def user_data(deadline: int, private: str, public: str) -> str:
-    """Return cloud-init's configuration: the host key that the controller knows, and a timer that ends the instance.
+    """Return the cloud-init configuration: the host key known to the controller, and a timer that ends the instance.
 
-    ``deadline``: seconds since 1970. The timer is enabled, so that it stands after a reboot, and persistent: an
-    instance that starts after its time ends at once. A power-off from inside terminates, as the launch
-    asks for it.
+    ``deadline``: seconds since 1970. The timer is enabled, so that it survives a reboot, and persistent: an instance
+    that starts after its deadline ends at once. A power-off terminates the instance, as set at the launch.
     """
     moment = f"{datetime.datetime.fromtimestamp(deadline, datetime.timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
     units = {
@@ -269,7 +268,7 @@ def user_data(deadline: int, private: str, public: str) -> str:
 
 
 def inventory(settings: Mapping[str, Any], wanted: Sequence[str], address: str, folder: str) -> dict[str, Any]:
-    """Return the inventory of the steps: one node, its groups, and how it is reached."""
+    """Return the inventory for the steps: one node, its groups and its connection."""
     options = {
         "UserKnownHostsFile": f"{folder}/known_hosts",
         "GlobalKnownHostsFile": "/dev/null",
@@ -288,14 +287,14 @@ def inventory(settings: Mapping[str, Any], wanted: Sequence[str], address: str, 
         "ansible_ssh_private_key_file": f"{folder}/key",
         "ansible_ssh_common_args": " ".join(f"-o '{name}={value}'" for name, value in options.items()),
         "ec2_instance_type": settings["type"],
-        # The launch gives plain interfaces only.
+        # The launch attaches no EFA interfaces.
         "ec2_efa_attached": 0,
     }
     return {"all": {"hosts": {NODE: host}, "children": {group: {"hosts": {NODE: {}}} for group in wanted}}}
 
 
 def number(value: Any) -> float | None:
-    """Return a number that was given as one or as a text, None for anything else."""
+    """Return a number that was passed as a number or a string; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a sweep may remove: only what carries the tag of the run and the tag of the project. Pure."""
+"""Select what a sweep removes: only resources with both the tag of the run and the tag of the project. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 from .plan import PROJECT, PROJECT_TAG, REGION, RUN, RUN_TAG
 
-# An instance that is terminated is shown for an hour, and costs nothing.
+# EC2 lists a terminated instance for an hour; it costs nothing.
 GONE = ("terminated",)
-# Kind of thing, the key of its name in the answers of amazon.aws.
+# Kind of resource, and the key of its name in the results of amazon.aws.
 KINDS = {"instances": "instance_id", "volumes": "id", "keys": "key_name", "groups": "group_id"}
 
 
 def removals(found: Mapping[str, Iterable[Mapping[str, Any]]], run: str, region: str | None = None) -> dict[str, Any]:
-    """Return the names by kind that a sweep of ``run`` removes, ``runs`` that have left something, and ``problem``.
+    """Return names by kind that a sweep of ``run`` removes, ``runs`` with resources left, and ``problem``.
 
-    ``found`` has the answers of ec2_instance_info, ec2_vol_info, ec2_key_info and ec2_security_group_info by kind.
+    ``found`` has the results of ec2_instance_info, ec2_vol_info, ec2_key_info and ec2_security_group_info by kind.
     """
     there = {kind: [entry for entry in found.get(kind) or () if _is_there(kind, entry)] for kind in KINDS}
     answer: dict[str, Any] = {
@@ -32,7 +32,7 @@ def removals(found: Mapping[str, Iterable[Mapping[str, Any]]], run: str, region:
 
 
 def problem(run: Any, region: Any = None) -> str:
-    """Return what is wrong with the name of a run, and with the region where one is given; ``list`` names no run."""
+    """Return what is wrong with the name of a run and with the region; ``list`` is valid and names no run."""
     if region is not None and not (isinstance(region, str) and REGION.match(region)):
         return f"nothing was removed: prove_on_aws_region is '{region}'; give a region like us-east-1"
     if isinstance(run, str) and (run == "list" or RUN.match(run)):
@@ -41,7 +41,7 @@ def problem(run: Any, region: Any = None) -> str:
 
 
 def run_of(entry: Mapping[str, Any]) -> str:
-    """Return the run whose thing this is, empty for what is not the project's."""
+    """Return the run that a resource belongs to; empty if it is not the project's."""
     tags = entry.get("tags")
     if not isinstance(tags, Mapping) or tags.get(PROJECT_TAG) != PROJECT:
         return ""

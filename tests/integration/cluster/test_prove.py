@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""prove_on_aws against an account of moto: nothing is left running, whoever dies and whenever.
+"""prove_on_aws against an account of moto: nothing is left running, whichever process dies and whenever.
 
-The steps that need a node are stand-ins here, which ask for the names of the account and end as they are told.
+The steps that need a node are stand-ins here, which look up the account and end with a given status.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ pytestmark = pytest.mark.timeout(1800)
 RUN = "prove-test"
 TYPE = "c5d.large"
 TAGS = plan.tags(RUN)
-# Nobody's: each has one of the two tags, or those of another run.
+# Resources of others: each has one of the two tags, or those of another run.
 FOREIGN = (
     {"mlcluster:made-by": "prove_on_aws", "mlcluster:prove": "prove-other"},
     {"mlcluster:prove": RUN},
     {"mlcluster:made-by": "somebody", "mlcluster:prove": RUN},
 )
-# What IAM wants for tags that come with a call, and what a volume needs that its instance has left.
+# IAM requires these for tags in a call, and for a volume that outlives its instance.
 UNASKED = ("ec2:CreateTags", "ec2:DeleteVolume")
-# Asked by the steps alone.
+# Called by the steps only.
 STEP = "iam:ListAccountAliases"
 NODE = """
 - hosts: prove-node
@@ -60,7 +60,7 @@ NODE = """
 
 
 class Prices(http.server.BaseHTTPRequestHandler):
-    """The price list, which moto has not: a price, or none."""
+    """A price list, which moto lacks: a price, or none."""
 
     dollars = ""
 
@@ -80,7 +80,7 @@ class Prices(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def prices(aws_account, monkeypatch):
-    """prices(dollars) is what the list says from then on."""
+    """prices(dollars) sets the price in the list."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Prices) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -125,7 +125,7 @@ def specification(kind, tags):
 
 
 def make_volume(ec2, tags):
-    """A volume that is attached to nothing. Of a snapshot: moto leaves an empty SnapshotId out, and AWS does not."""
+    """Create an unattached volume. From a snapshot, because moto omits an empty SnapshotId and AWS does not."""
     zone = ec2.describe_availability_zones()["AvailabilityZones"][0]["ZoneName"]
     snapshot = ec2.describe_snapshots()["Snapshots"][0]["SnapshotId"]
     ec2.create_volume(
@@ -135,7 +135,7 @@ def make_volume(ec2, tags):
 
 @pytest.fixture
 def foreign(aws_account):
-    """What is not this run's, before and after."""
+    """Create resources of others; they have to be unchanged after the test."""
     ec2 = aws_account.client("ec2", REGION)
     image = ec2.describe_images()["Images"][0]["ImageId"]
     for number, tags in enumerate(FOREIGN):
@@ -151,7 +151,7 @@ def foreign(aws_account):
 
 
 def there(account):
-    """Names of everything in the account that could cost or open something."""
+    """Return the names of everything in the account that could cost money or open access."""
     ec2 = account.client("ec2", REGION)
     instances = [one for entry in ec2.describe_instances()["Reservations"] for one in entry["Instances"]]
     return {
@@ -183,11 +183,11 @@ def test_run_passes_every_step_and_leaves_nothing(aws_account, prove, foreign, t
     check_changes("prove_on_aws", aws_account.changes(), own, tag=plan.PROJECT_TAG, example=own)
 
 
-def test_without_consent_price_and_plan_are_shown_only(aws_account, prove, foreign):
+def test_without_consent_only_price_and_plan_are_shown(aws_account, prove, foreign):
     refused = prove(confirm=None)
     assert refused.status == 2
     assert "give -e prove_on_aws_confirm=c5d.large" in refused.output, refused.output
-    assert "by your word at most 0.20 dollars an hour, 0.40 for all of its 120 minutes" in refused.output
+    assert "at most, as you set it, 0.20 dollars an hour, 0.40 for all of its 120 minutes" in refused.output
     assert there(aws_account) == foreign
 
 
@@ -201,7 +201,7 @@ def test_without_consent_price_and_plan_are_shown_only(aws_account, prove, forei
     ],
     ids=["no type", "unknown type", "no image", "no price"],
 )
-def test_what_cannot_be_carried_out_is_one_sentence(aws_account, prove, variables, sentence):
+def test_impossible_request_is_rejected_in_one_sentence(aws_account, prove, variables, sentence):
     before = there(aws_account)
     refused = prove(**variables)
     assert refused.status == 2
@@ -210,7 +210,7 @@ def test_what_cannot_be_carried_out_is_one_sentence(aws_account, prove, variable
 
 
 @pytest.mark.slow
-def test_failed_site_ends_instance_all_same(aws_account, prove, foreign, tmp_path):
+def test_failed_site_still_ends_instance(aws_account, prove, foreign, tmp_path):
     failed = prove(good='"/site.jsonl" not in mlcluster_verdict_report')
     assert failed.status == 2
     assert "not everything was proved" in failed.output and "site.log says why" in failed.output
@@ -220,10 +220,10 @@ def test_failed_site_ends_instance_all_same(aws_account, prove, foreign, tmp_pat
 
 
 @pytest.mark.slow
-def test_steps_that_end_well_prove_nothing_without_verdicts(aws_account, prove, foreign, tmp_path):
+def test_successful_steps_without_verdicts_prove_nothing(aws_account, prove, foreign, tmp_path):
     failed = prove(status="not_applicable")
     assert failed.status == 2
-    assert "not everything was proved: site has no verdict that is a pass; verify has" in failed.output, failed.output
+    assert "not everything was proved: site has no passing verdict; verify has" in failed.output, failed.output
     assert there(aws_account) == foreign
     states = {step["name"]: step["state"] for step in evidence(tmp_path)[0]["steps"]}
     assert (states["wait"], states["site"], states["verify_after_start"]) == ("passed", "failed", "failed")
@@ -243,7 +243,7 @@ def test_instance_ends_itself_without_its_controller(aws_account, prove):
 
 
 @pytest.mark.slow
-def test_failed_termination_says_what_may_still_run(aws_account, prove, sweep, foreign):
+def test_failed_termination_names_running_instance(aws_account, prove, sweep, foreign):
     aws_account.kill_at("ec2:TerminateInstances")
     failed = prove(good="false")
     assert failed.status == 2
@@ -283,14 +283,14 @@ def test_sweep_removes_what_killed_controller_left(aws_account, prove, sweep, fo
 
 
 @pytest.mark.slow
-def test_sweep_takes_tagged_volumes_that_stayed(aws_account, sweep, foreign):
+def test_sweep_removes_tagged_volumes_that_stayed(aws_account, sweep, foreign):
     ec2 = aws_account.client("ec2", REGION)
     make_volume(ec2, TAGS)
     assert sweep().status == 0
     assert there(aws_account) == foreign
 
 
-def test_sweep_refuses_what_is_no_name_of_run(sweep, foreign, aws_account):
+def test_sweep_rejects_invalid_run_name(sweep, foreign, aws_account):
     refused = sweep("*")
     assert refused.status == 2 and "nothing was removed: prove_on_aws_sweep is '*'" in refused.output
     listed = sweep("list")

@@ -52,7 +52,7 @@ def test_file_has_what_reports_and_facts_say(write, tmp_path):
 
 def test_step_without_report_is_not_proved(write):
     result = write(done=[{"name": "site", "passed": True, "seconds": 3}])
-    assert result["unproved"] == ["site has no verdict that is a pass"]
+    assert result["unproved"] == ["site has no passing verdict"]
     assert result["evidence"]["steps"][0]["state"] == "failed"
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evidence has the fields of its schema only, and nothing that tells whose the instance was."""
+"""Evidence has only the fields of its schema, and nothing that identifies an account."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def built(reports=None, **change):
 
 
 def whole(**change):
-    """The document of a run in which every step passed."""
+    """Return the document of a run in which every step passed."""
     steps = evidence.NAMES
     done = [{"name": name, "passed": True, "seconds": 1} for name in steps]
     given = {"steps": [{"name": name} for name in steps], "done": done, **change}
@@ -76,7 +76,7 @@ def test_evidence_has_states_and_verdicts_of_each_step():
         "é",
     ],
 )
-def test_what_names_somebody_is_withheld(value):
+def test_identifying_text_is_withheld(value):
     assert evidence.text(value) == evidence.WITHHELD
     assert built(image=value)["image"] == evidence.WITHHELD
 
@@ -88,11 +88,11 @@ def test_versions_and_kernels_are_kept(value):
     assert evidence.text(value) == value
 
 
-def test_only_what_says_so_has_passed():
+def test_only_passed_status_counts_as_passed():
     assert built(done=[{"name": "site", "passed": "true"}])["steps"][0]["state"] == "failed"
 
 
-def test_status_that_is_unknown_is_undeterminable():
+def test_unknown_status_is_undeterminable():
     found = evidence.verdicts(report({"id": "a.b", "status": "fine"}), RUN["started"])
     assert found == [{"id": "a.b", "status": "undeterminable"}]
 
@@ -111,7 +111,7 @@ UNSURE, NOTHING = {**VERDICT, "status": "undeterminable"}, {**VERDICT, "status":
     [
         ("verify", report(GOOD), "passed"),
         ("verify", report(GOOD, NOTHING), "passed"),
-        # Its playbook ended well, and its report says something else, or nothing.
+        # The playbook succeeded, and its report differs or is empty.
         ("verify", report(GOOD, VERDICT), "failed"),
         ("verify", report(GOOD, UNSURE), "failed"),
         ("verify", report(NOTHING), "failed"),
@@ -120,25 +120,25 @@ UNSURE, NOTHING = {**VERDICT, "status": "undeterminable"}, {**VERDICT, "status":
         ("verify", report(GOOD, time=EARLIER), "failed"),
         ("verify_after_start", "", "failed"),
         ("site", "", "failed"),
-        # These make no report.
+        # These steps have no report.
         ("wait", "", "passed"),
         ("stop", "", "passed"),
         ("uninstall", "", "passed"),
         ("uninstall", report(VERDICT), "failed"),
     ],
 )
-def test_step_passes_by_its_verdicts_too(name, text, state):
+def test_step_needs_passing_verdicts(name, text, state):
     run = {"steps": [{"name": name}], "done": [{"name": name, "passed": True}]}
     assert built({name: text}, **run)["steps"][0]["state"] == state
 
 
-def test_what_is_not_proved_is_named():
+def test_unproved_steps_are_named():
     assert evidence.unproved(whole()) == []
     assert evidence.unproved(built()) == [
-        "verify has verdicts that are no pass: storage.mount", "stop is not run"
+        "verify has verdicts other than pass: storage.mount", "stop is not run"
     ]  # fmt: skip
     run = {"steps": [{"name": "site"}], "done": [{"name": "site", "passed": True}]}
-    assert evidence.unproved(built({}, **run)) == ["site has no verdict that is a pass"]
+    assert evidence.unproved(built({}, **run)) == ["site has no passing verdict"]
 
 
 @pytest.mark.parametrize(
@@ -159,12 +159,12 @@ def test_what_is_not_proved_is_named():
         ),
     ],
 )
-def test_file_that_was_changed_is_found_out(change, sentence):
+def test_changed_file_is_rejected(change, sentence):
     assert any(sentence in problem for problem in evidence.problems({**whole(), **change}))
 
 
 def changed(step_name, **fields):
-    """The steps of a whole run with other fields of one of them."""
+    """Return the steps of a whole run with changed fields of one step."""
     return [{**step, **fields} if step["name"] == step_name else step for step in whole()["steps"]]
 
 
@@ -177,13 +177,13 @@ FAIL, NO_ID = {"id": "a.b", "status": "fail"}, {"id": "a.b", "status": "not_appl
         ({}, ""),
         (
             {"steps": changed("verify", verdicts=[FAIL])},
-            "the step verify passed and has verdicts that are no pass: a.b",
+            "the step verify passed and has verdicts other than pass: a.b",
         ),
-        ({"steps": changed("wait", verdicts=[FAIL])}, "the step wait passed and has verdicts that are no pass: a.b"),
-        ({"steps": changed("site", verdicts=[])}, "the step site passed and has no verdict that is a pass"),
-        ({"steps": changed("site", verdicts=[NO_ID])}, "the step site passed and has no verdict that is a pass"),
+        ({"steps": changed("wait", verdicts=[FAIL])}, "the step wait passed and has verdicts other than pass: a.b"),
+        ({"steps": changed("site", verdicts=[])}, "the step site passed and has no passing verdict"),
+        ({"steps": changed("site", verdicts=[NO_ID])}, "the step site passed and has no passing verdict"),
         ({"steps": changed("site", state="failed", verdicts=[FAIL])}, ""),
-        ({"steps": changed("wait", state="not run")}, "has a step that was made behind one that was not"),
+        ({"steps": changed("wait", state="not run")}, "has a step that was run after one that was not"),
         ({"steps": changed("uninstall", state="not run")}, ""),
         ({"steps": whole()["steps"][:3]}, "has the steps wait, site, verify, and a run has wait, site"),
         ({"steps": whole()["steps"][::-1]}, "and a run has wait, site"),
@@ -197,18 +197,18 @@ FAIL, NO_ID = {"id": "a.b", "status": "fail"}, {"id": "a.b", "status": "not_appl
         ({"started": "withheld"}, ""),
     ],
 )
-def test_file_that_contradicts_itself_is_found_out(change, sentence):
+def test_contradictory_file_is_rejected(change, sentence):
     problems = evidence.problems({**whole(), **change})
     assert problems == [] if not sentence else any(sentence in problem for problem in problems)
 
 
-def test_document_that_lacks_field_is_named():
+def test_missing_field_is_named():
     document = built()
     del document["facts"]
     assert evidence.problems(document) == ["lacks facts"]
 
 
-def test_rows_say_what_passed_and_what_did_not():
+def test_rows_list_passed_and_other_steps():
     assert evidence.rows([built()]) == [
         ("c5d.large", "Ubuntu 24.04, 6.8.0-1018-aws", "site", "failed: verify; not run: stop")
     ]

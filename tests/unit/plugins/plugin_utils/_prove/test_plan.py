@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A proof on AWS before anything is spent: refusals, price, steps, and the deadline of an instance."""
+"""The plan of a proof run on AWS: refusals, price, steps, and the deadline of the instance."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_steps_prove_after_reboot_and_stop_before_uninstall():
     names = [step["name"] for step in plan.STEPS]
     order = ["site", "verify", "reboot", "verify_after_reboot", "stop", "start", "verify_after_start", "uninstall"]
     assert [name for name in names if name in order] == order
-    # A node is judged to carry its deadline at the first and at the second start, before anything else.
+    # The deadline on the node is checked first, at the first and at the second start.
     assert names[0] == "wait" and names[names.index("start") + 1] == "wait_after_start"
 
 
@@ -69,13 +69,13 @@ def test_steps_prove_after_reboot_and_stop_before_uninstall():
         ("folder", "/tmp/a b"), ("folder", "/tmp/'x"), ("folder", "/tmp/%h"), ("variables", []),
     ],
 )  # fmt: skip
-def test_variable_without_sense_is_refused_by_name(name, value):
+def test_invalid_variable_is_rejected_by_name(name, value):
     found = plan.plan({**SETTINGS, name: value}, LOOK)["problem"]
     assert found.startswith(f"nothing was launched: prove_on_aws_{name} ")
     assert found.count(". ") == 0
 
 
-def test_numbers_as_text_are_numbers():
+def test_numeric_strings_are_numbers():
     assert plan.plan({**SETTINGS, "minutes": "90", "max_dollars_an_hour": "0.5"}, LOOK)["problem"] == ""
 
 
@@ -95,7 +95,7 @@ def test_numbers_as_text_are_numbers():
         ({"subnets": [{**LOOK["subnets"][0], "map_public_ip_on_launch": False}]}, "gives no public addresses"),
     ],
 )
-def test_what_aws_has_not_is_one_sentence(change, sentence):
+def test_missing_resource_is_one_sentence(change, sentence):
     found = plan.plan(SETTINGS, {**LOOK, **change})
     assert list(found) == ["problem"]
     assert sentence in found["problem"] and found["problem"].startswith("nothing was launched: ")
@@ -106,18 +106,21 @@ def test_price_above_limit_is_refused():
     assert "costs 0.10 dollars an hour, more than prove_on_aws_max_dollars_an_hour (0.05)" in found["problem"]
 
 
-def test_unknown_price_is_taken_by_users_word():
+def test_unknown_price_is_limited_by_user():
     found = plan.plan({**SETTINGS, "max_dollars_an_hour": 2}, {**LOOK, "price": {"dollars": None, "reason": "no"}})
-    assert (found["problem"], found["lines"][1][:54]) == ("", "price unknown (no); by your word at most 2.00 dollars ")
+    assert (found["problem"], found["lines"][1][:57]) == (
+        "",
+        "price unknown (no); at most, as you set it, 2.00 dollars ",
+    )
 
 
 @pytest.mark.parametrize("confirm", ["", "yes", "c5d.xlarge", True])
-def test_only_type_itself_confirms(confirm):
+def test_only_instance_type_confirms(confirm):
     found = plan.plan({**SETTINGS, "confirm": confirm}, LOOK)
     assert "give -e prove_on_aws_confirm=c5d.large" in found["refusal"]
 
 
-def test_gpus_of_nvidia_make_group():
+def test_nvidia_gpus_select_group():
     assert plan.groups({"GpuInfo": {"Gpus": [{"Manufacturer": "NVIDIA"}]}}) == ["gpu"]
     assert plan.groups({"GpuInfo": {"Gpus": [{"Manufacturer": "AMD"}]}}) == []
 
@@ -126,7 +129,7 @@ def test_private_images_keep_their_name():
     assert plan.image_name({**IMAGE, "public": False}) == "a private image"
 
 
-def test_user_data_carries_host_key_and_deadline():
+def test_user_data_has_host_key_and_deadline():
     text = plan.user_data(1767225600, "PRIVATE", "PUBLIC")
     first, rest = text.split("\n", 1)
     document = json.loads(rest)
@@ -138,7 +141,7 @@ def test_user_data_carries_host_key_and_deadline():
     assert ["systemctl", "enable", "--now", "mlcluster-prove-deadline.timer"] in document["runcmd"]
 
 
-def test_inventory_knows_host_key_only():
+def test_inventory_accepts_host_key_only():
     found = plan.inventory(SETTINGS, ["gpu"], "198.51.100.4", "/tmp/run")["all"]
     host = found["hosts"]["prove-node"]
     assert found["children"] == {"gpu": {"hosts": {"prove-node": {}}}}
@@ -147,7 +150,7 @@ def test_inventory_knows_host_key_only():
         assert f"-o '{option}'" in host["ansible_ssh_common_args"]
 
 
-def test_variables_of_user_change_no_connection():
+def test_user_variables_do_not_change_connection():
     settings = {**SETTINGS, "variables": {"ansible_host": "192.0.2.1"}}
     assert plan.inventory(settings, [], "198.51.100.4", "/tmp/run")["all"]["hosts"]["prove-node"]["ansible_host"] != (
         "192.0.2.1"

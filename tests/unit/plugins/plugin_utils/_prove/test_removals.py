@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A sweep takes what carries both tags, and nothing else."""
+"""A sweep removes resources with both tags, and nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def names(answer):
     return answer["instances"] + answer["volumes"] + answer["keys"] + answer["groups"]
 
 
-def test_everything_of_run_goes():
+def test_everything_of_run_is_removed():
     answer = removals.removals(found(OURS), "prove-1")
     assert (names(answer), answer["runs"]) == (["i-1", "vol-1", "key", "sg-1"], ["prove-1"])
 
@@ -40,12 +40,12 @@ def test_everything_of_run_goes():
         {plan.RUN_TAG: "prove-10", plan.PROJECT_TAG: plan.PROJECT},
     ],
 )
-def test_what_lacks_one_of_tags_stays(tags):
+def test_resource_without_both_tags_is_kept(tags):
     assert names(removals.removals(found(tags), "prove-1")) == []
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "stopping", "stopped", "shutting-down"])
-def test_instance_in_any_state_but_gone_is_left(state):
+def test_instance_not_terminated_is_reported_as_left(state):
     assert removals.removals(found(OURS, state), "prove-1")["instances"] == ["i-1"]
 
 
@@ -54,7 +54,7 @@ def test_terminated_instance_is_gone():
 
 
 @pytest.mark.parametrize("run", ["*", "", "prove-*", None, "all"])
-def test_what_is_no_name_removes_nothing(run):
+def test_invalid_run_name_removes_nothing(run):
     answer = removals.removals(found({**OURS, plan.RUN_TAG: str(run)}), str(run))
     assert names(answer) == [] and answer["problem"].startswith("nothing was removed: prove_on_aws_sweep is ")
 
@@ -64,5 +64,5 @@ def test_list_shows_runs_and_removes_nothing():
     assert (names(answer), answer["runs"], answer["problem"]) == ([], ["prove-1"], "")
 
 
-def test_region_without_sense_is_refused():
+def test_invalid_region_is_rejected():
     assert "prove_on_aws_region is ''" in removals.removals({}, "prove-1", "")["problem"]
