@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks IAM what the caller may do, for the actions of the policies in docs/iam."""
+"""Ask IAM for the caller's rights to the actions of the policies in docs/iam."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from typing import Any
 from .names import COLLECTION
 
 FOLDER = COLLECTION / "docs" / "iam"
-# The role of a node is not that of whoever runs playbooks.
+# A node's role is not the role of the user who runs playbooks.
 NODES = ("hook",)
 _ASSUMED = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.+")
 
 
 class RightsError(Exception):
-    """AWS gave no answer; the text is one sentence with what to do."""
+    """AWS gave no answer; the message is one sentence with what to do."""
 
 
 def playbooks(folder: Path = FOLDER) -> list[str]:
-    """The playbooks that have a policy. Raises RightsError where there is none."""
+    """Return the playbooks that have a policy. Raises RightsError if there is none."""
     found = sorted(path.stem for path in folder.glob("*.json") if path.stem not in NODES)
     if not found:
-        raise RightsError(f"there is no policy in {folder}: install the collection whole")
+        raise RightsError(f"there is no policy in {folder}: install the complete collection")
     return found
 
 
 def policy(playbook: str, folder: Path = FOLDER) -> tuple[list[str], list[str]]:
-    """(all actions, those allowed for every resource) of a playbook's policy. Raises OSError, ValueError."""
+    """Return (all actions, those allowed for every resource) of a playbook's policy. Raises OSError, ValueError."""
     document = json.loads((folder / f"{playbook}.json").read_text(encoding="utf-8"))
     statements = document["Statement"]
     every = sorted({action for entry in statements for action in entry["Action"]})
@@ -40,7 +40,7 @@ def policy(playbook: str, folder: Path = FOLDER) -> tuple[list[str], list[str]]:
 
 
 def identity(session: Any, region: str | None) -> dict[str, str]:
-    """Account and Arn of the caller. Raises RightsError."""
+    """Return account and ARN of the caller. Raises RightsError."""
     import botocore.exceptions
 
     try:
@@ -55,7 +55,7 @@ def identity(session: Any, region: str | None) -> dict[str, str]:
 
 
 def simulate(session: Any, arn: str, actions: Sequence[str]) -> dict[str, str]:
-    """Action to what IAM decides of it for the caller. Raises RightsError where IAM may not be asked."""
+    """Return IAM's decision for the caller by action. Raises RightsError if IAM may not be asked."""
     import botocore.exceptions
 
     client = session.create_client("iam", region_name="us-east-1")
@@ -67,13 +67,13 @@ def simulate(session: Any, arn: str, actions: Sequence[str]) -> dict[str, str]:
             entry["EvalActionName"]: entry["EvalDecision"] for page in pages for entry in page["EvaluationResults"]
         }
     except (botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError) as exc:
-        raise RightsError(f"IAM does not say what {arn} may do: {_reason(exc)}") from exc
-    # An action that IAM leaves out is not allowed by that.
-    return {action: decisions.get(action, "not told") for action in actions}
+        raise RightsError(f"IAM does not report what {arn} may do: {_reason(exc)}") from exc
+    # A missing action does not count as allowed.
+    return {action: decisions.get(action, "not reported") for action in actions}
 
 
 def _principal(client: Any, arn: str) -> str:
-    """What a policy is attached to: of a session of a role the role, whose path only IAM knows."""
+    """Return the ARN that policies are attached to: for a role's session the role, whose path only IAM knows."""
     assumed = _ASSUMED.fullmatch(arn)
     if assumed is None:
         return arn

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What roles have found in this run of Ansible, kept until its end in one file of lines on the controller.
+"""Results of roles in this run of Ansible, kept until its end in one file of lines on the controller.
 
-Facts would not do: those of a task that fails are dropped, and the display reads none.
+Facts are not enough: Ansible drops those of a failed task, and a callback cannot read them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ NAME = "mlcluster-verdicts.jsonl"
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """What one task has learnt of a role on a host.
+    """One task's result for a role on a host.
 
     final
-        The role was judged, and no task follows that would change the node.
+        The role was judged, and no later task changes the node.
     differs
-        The plan had something to do.
+        The plan had actions.
     concerned, reason
-        Whether the role has anything to do with the node, and why not.
+        Whether the role applies to the node, and why not.
     problems, results, failure
         Sentences; verdicts of ``mlcluster.result/1``; why the task failed.
     required
         Whether problems of the role fail the run.
     begun
-        The role itself has begun; without it, the node was only asked for it.
+        The role itself has begun; otherwise only the look was made.
     check, verified
         The run is in check mode; the tags of the run leave the verification of the role in.
     """
@@ -62,7 +62,7 @@ def path() -> Path:
 
 
 def add(entries: Iterable[Entry], file: Path) -> None:
-    """Append the entries in one write, whatever other tasks append at the same time."""
+    """Append the entries in one write, so that concurrent tasks do not mix their lines."""
     text = "".join(json.dumps(dataclasses.asdict(entry)) + "\n" for entry in entries)
     if not text:
         return
@@ -73,7 +73,7 @@ def add(entries: Iterable[Entry], file: Path) -> None:
 
 
 def read(file: Path) -> list[Entry]:
-    """Return the entries in the order in which they were added, none where there is no file."""
+    """Return the entries in the order in which they were added, empty if there is no file."""
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -82,5 +82,5 @@ def read(file: Path) -> list[Entry]:
 
 
 def finish(file: Path) -> None:
-    """Forget all entries: the verdict on them is told."""
+    """Delete all entries, after the verdict was reported."""
     file.unlink(missing_ok=True)

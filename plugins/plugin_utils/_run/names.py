@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tags, variables and groups that somebody has typed wrong. Pure, but for reading what the roles' files have."""
+"""Find misspelt tags, variables and groups. Pure, except that it reads the roles' files."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from pathlib import Path
 from ansible.module_utils.common.yaml import yaml_load
 
 COLLECTION = Path(__file__).parents[3]
-# Roles that configure nodes. The names of these variables begin with nothing that others would use; those of the role
-# cluster begin with cluster_, as many people's own do.
+# Roles that configure nodes: their variables have unique prefixes. The prefix cluster_ of the role cluster is also
+# common in users' own names.
 ROLES = ("nvme_raid0", "efa_nccl", "nvidia_gds", "enroot_pyxis", "fsx_lustre", "slurm_jobs")
-# Tags of Ansible itself, and those that several roles have.
+# Ansible's own tags, and tags of several roles.
 COMMON_TAGS = ("all", "always", "never", "tagged", "untagged", "build", "boot")
-# How alike a name has to be to be taken for what was meant (difflib's ratio).
+# Similarity from which a name counts as misspelt (difflib's ratio).
 ALIKE = 0.75
-# More host names than this are not read out.
+# Maximum number of host names in a message.
 MOST_HOSTS = 3
 
 
 def known_tags(roles: Iterable[str] = ROLES) -> list[str]:
-    """Every tag of the collection's own playbooks."""
+    """Return every tag of the collection's own playbooks."""
     parts = ("", "_install", "_configure", "_verify")
     return [*COMMON_TAGS, *(role + part for role in roles for part in parts)]
 
 
 def tag_problems(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
-    """A sentence for each tag that no task has; ``given`` maps an option (``--tags``) to its tags."""
+    """Return a sentence for each tag that no task has; ``given`` maps an option (``--tags``) to its tags."""
     found = []
     for option, tags in given.items():
         for tag in dict.fromkeys(tags):
@@ -43,7 +43,7 @@ def tag_problems(given: Mapping[str, Sequence[str]], known: Collection[str]) -> 
 
 
 def close_tags(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
-    """A warning for each tag that looks like a misspelt one of ours; others are of whoever imports the playbook."""
+    """Return a warning for each tag that resembles one of ours; others belong to the importing playbook."""
     return [
         f"{option} {tag}: mlcluster.aws has no such tag{hint}"
         for option, tags in given.items()
@@ -58,7 +58,7 @@ def _meant(name: str, known: Collection[str]) -> str:
 
 
 def misnamed_groups(wanted: Iterable[str], present: Collection[str]) -> list[str]:
-    """A warning for each wanted group that the inventory lacks while it has one of nearly that name."""
+    """Return a warning for each missing group if the inventory has one with a similar name."""
     found = []
     for group in wanted:
         others = sorted(set(present) - set(wanted))
@@ -69,7 +69,7 @@ def misnamed_groups(wanted: Iterable[str], present: Collection[str]) -> list[str
 
 
 def known_variables(collection: Path = COLLECTION, roles: Iterable[str] = ROLES) -> dict[str, frozenset[str]]:
-    """Role to all its variables, of every entry point of its argument specs. Raises OSError."""
+    """Return the variables of each role, from all entry points of its argument specs. Raises OSError."""
     found = {}
     for role in roles:
         text = (collection / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
@@ -81,7 +81,7 @@ def known_variables(collection: Path = COLLECTION, roles: Iterable[str] = ROLES)
 def unknown_variables(
     hosts: Mapping[str, Collection[str]], known: Mapping[str, Collection[str]], own: Sequence[str] = ()
 ) -> list[str]:
-    """A sentence for each variable that begins like a role's and that no role reads.
+    """Return a sentence for each variable with a role's prefix that no role reads.
 
     ``hosts`` maps each host to the names of its variables. ``own`` are names or patterns that the site uses itself.
     """
@@ -95,7 +95,7 @@ def unknown_variables(
 
 
 def first_of(found: Sequence[str], most: int) -> str:
-    """Names, the first of them where there are many."""
+    """Return names, only the first ones of many."""
     more = f" and {len(found) - most} more" if len(found) > most else ""
     return ", ".join(found[:most]) + more
 

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can be judged before a run begins: controller, inventory, variables, artifacts, and how nodes are reached. Pure.
+"""Checks before a run: controller, inventory, variables, artifacts, and connections to nodes. Pure.
 
-Each function gives verdicts (``mlcluster.result/1``) that say what was tried, what was found and what to do next.
+Each function returns verdicts (``mlcluster.result/1``) with what was tried, what was found and what to do next.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result
 
 from .names import first_of
 
-# More names of hosts than this are not read out.
+# Maximum number of host names in a message.
 MOST_HOSTS = 5
 OLDEST_PYTHON = (3, 9)
 _PYTHON = re.compile(r"Python (\d+)\.(\d+)")
 
 
 def hosts_text(hosts: Sequence[str]) -> str:
-    """Names of hosts, the first of them where there are many."""
+    """Return host names, only the first ones of many."""
     return first_of(hosts, MOST_HOSTS)
 
 
 def nodes_text(count: int) -> str:
-    """A number of nodes in words."""
+    """Format a number of nodes: 1 node, 2 nodes."""
     return "1 node" if count == 1 else f"{count} nodes"
 
 
 def controller(
     core: str, oldest_core: str, collections: Mapping[str, tuple[str | None, str]], libraries: Mapping[str, bool]
 ) -> list[Result]:
-    """ansible-core, collections (name to version found, or None, and oldest that does) and libraries of Python."""
+    """Check ansible-core, collections (name to version found, or None, and oldest supported) and Python libraries."""
     found = []
     if version_key(core) < version_key(oldest_core):
-        text = f"ansible-core {core} runs here and {oldest_core} is the oldest that does"
+        text = f"ansible-core {core} runs here and {oldest_core} is the oldest supported version"
         found.append(failed("preflight.controller", text, hint="install a newer ansible-core"))
     for name, (version, oldest) in sorted(collections.items()):
         if version is None or version_key(version) < version_key(oldest):
@@ -65,7 +65,7 @@ def controller(
 def inventory(
     hosts: Sequence[str], wanted: Sequence[str], groups: Mapping[str, Sequence[str]], types: Mapping[str, str | None]
 ) -> list[Result]:
-    """Which hosts the playbooks find, and whether their instance types are known. ``types`` is of every host."""
+    """Check that the playbooks find hosts and that their instance types are known. ``types`` is of every host."""
     present = sorted(set(groups) - {"all", "ungrouped"})
     if not hosts:
         text = (
@@ -75,21 +75,21 @@ def inventory(
     strange = sorted({name for name in types.values() if name and instance_types.lookup(name) is None})
     if strange:
         text = f"nothing is known about the instance type {', '.join(strange)}"
-        hint = "what such a node has to have cannot be judged; see 'Adding an instance type' in CONTRIBUTING.md"
+        hint = "the expected hardware of such a node is unknown; see 'Adding an instance type' in CONTRIBUTING.md"
         return [undeterminable("preflight.inventory", "unknown_type", message=text, hint=hint)]
     counted = ", ".join(f"{group} {len(groups[group])}" for group in wanted if groups.get(group))
     return [passed("preflight.inventory", len(hosts), message=f"{nodes_text(len(hosts))}: {counted}")]
 
 
 def spelling(warnings: Sequence[str]) -> list[Result]:
-    """Tags, variables and groups that nothing reads, as ``names`` finds them."""
+    """Check tags, variables and groups that nothing reads, as ``names`` finds them."""
     if not warnings:
-        return [passed("preflight.names", 0, message="every name that begins like a role's is one")]
+        return [passed("preflight.names", 0, message="every name with a role's prefix is a variable of that role")]
     return [failed("preflight.names", text, hint="correct the name, or list it as your own") for text in warnings]
 
 
 def variables(problems: Mapping[str, Sequence[str]], roles: Sequence[str]) -> list[Result]:
-    """The options of roles; ``problems`` maps a sentence to the hosts that it is about."""
+    """Check the options of roles; ``problems`` maps a sentence to the hosts that it is about."""
     if problems:
         return [failed("preflight.variables", f"{text} ({hosts_text(hosts)})") for text, hosts in problems.items()]
     if not roles:
@@ -98,25 +98,25 @@ def variables(problems: Mapping[str, Sequence[str]], roles: Sequence[str]) -> li
 
 
 def artifacts(wanted: Mapping[str, bool]) -> list[Result]:
-    """What nodes would download, as "NAME VERSION" to whether its sha256 is known."""
+    """Check the artifacts that nodes would download: "NAME VERSION" to whether its sha256 is known."""
     if not wanted:
         return [not_applicable("preflight.artifacts", "no node downloads an artifact with these variables")]
     unknown = sorted(name for name, is_known in wanted.items() if not is_known)
     if unknown:
-        text = f"no sha256 is known of {', '.join(unknown)}, so that no node will take it"
-        hint = "run make lock-artifacts on a connected machine, or give the sha256 in the role's variable"
+        text = f"the sha256 of {', '.join(unknown)} is unknown, so that nodes reject it"
+        hint = "run make lock-artifacts on a connected machine, or set the sha256 in the role's variable"
         return [failed("preflight.artifacts", text, hint=hint)]
     known = sorted(wanted)
-    return [passed("preflight.artifacts", known, message=f"a sha256 is known of {', '.join(known)}")]
+    return [passed("preflight.artifacts", known, message=f"the sha256 of {', '.join(known)} is known")]
 
 
 _GOOD = {"ssh": "a shell answered", "sudo": "the user becomes root", "python": "Python 3.9 or newer is there"}
 
 
 def nodes(probes: Mapping[str, Mapping[str, Any]]) -> list[Result]:
-    """How nodes are reached: ``probes`` maps each to its tasks ``ssh``, ``sudo`` and ``python``, as Ansible keeps them.
+    """Check the connections: ``probes`` maps each node to its tasks ``ssh``, ``sudo`` and ``python``.
 
-    A task that was not begun is absent: the one before it has failed, and says so.
+    A task that was not begun is absent: the one before it has failed and reports the reason.
     """
     found: list[Result] = []
     steps = (
@@ -149,7 +149,7 @@ def nodes(probes: Mapping[str, Mapping[str, Any]]) -> list[Result]:
 
 
 def _words(task: Mapping[str, Any]) -> str:
-    """What a task that failed has said, on one line."""
+    """Return the message of a failed task on one line."""
     parts = [str(task.get(key) or "").strip() for key in ("msg", "stderr", "module_stderr", "stdout")]
     return " ".join(" ".join(part for part in parts if part).split())[:300] or "no reason was given"
 
@@ -164,16 +164,16 @@ def _ssh(task: Mapping[str, Any]) -> tuple[str, str] | None:
 def _ssh_hint(words: str) -> str:
     lower = words.lower()
     if "permission denied" in lower:
-        return "see ansible_user and ansible_ssh_private_key_file: the node runs and refuses the key"
+        return "check ansible_user and ansible_ssh_private_key_file: the node runs and rejects the key"
     if "host key" in lower or "identification has changed" in lower:
-        return "remove the old key with ssh-keygen -R where the node was replaced, or accept the new one"
+        return "remove the old key with ssh-keygen -R if the node was replaced, or accept the new one"
     if "could not resolve" in lower or "name or service not known" in lower:
-        return "give an address in ansible_host, or connection and address in the inventory plugin's file"
-    return "see that the node runs, that its security group lets port 22 in from here, and the option connection"
+        return "set an address in ansible_host, or connection and address in the inventory plugin's file"
+    return "check that the node runs, that its security group allows port 22 from here, and the option connection"
 
 
 def _without_addresses(words: str) -> str:
-    """The same words for every node, so that one cause is one line."""
+    """Replace addresses, so that one cause is one line for all nodes."""
     return re.sub(r"\b\d{1,3}(\.\d{1,3}){3}\b", "its address", words)
 
 
@@ -184,12 +184,12 @@ def _sudo(task: Mapping[str, Any]) -> tuple[str, str] | None:
     words = _words(task)
     return (
         f"the user does not become root ({_without_addresses(words)})",
-        "let the user run sudo without a password, or give --ask-become-pass",
+        "let the user run sudo without a password, or pass --ask-become-pass",
     )
 
 
 def _python(task: Mapping[str, Any]) -> tuple[str, str] | None:
-    # Versions before 3.4 print theirs on stderr.
+    # Python before 3.4 prints its version on stderr.
     matched = _PYTHON.search(f"{task.get('stdout') or ''} {task.get('stderr') or ''}")
     if matched is None:
         return (
@@ -208,14 +208,14 @@ def _python(task: Mapping[str, Any]) -> tuple[str, str] | None:
 def rights(
     decisions: Mapping[str, Mapping[str, str]], unbound: Mapping[str, Iterable[str]], why: str | None = None
 ) -> list[Result]:
-    """What IAM says to the actions of each playbook: action to allowed, implicitDeny or explicitDeny.
+    """Check IAM's decision on the actions of each playbook: allowed, implicitDeny or explicitDeny.
 
-    ``unbound`` are the actions of a playbook that its policy allows for everything ("*"), and that the answer
-    therefore decides; the others depend on names of the site. ``why`` says that IAM gave no answer.
+    ``unbound`` are the actions of a playbook that its policy allows for every resource ("*"), so that the decision is
+    final; the others depend on names of the site. ``why`` is the reason if IAM gave no answer.
     """
     check = "preflight.rights"
     if why is not None:
-        hint = "allow iam:SimulatePrincipalPolicy to whoever runs this, or compare the user's policies with docs/iam"
+        hint = "allow iam:SimulatePrincipalPolicy to this user, or compare the user's policies with docs/iam"
         return [undeterminable(check, "not_simulated", message=why, hint=hint)]
     found = []
     for playbook, answers in sorted(decisions.items()):
@@ -239,5 +239,7 @@ def rights(
                 passed(check, sorted(answers), message=f"{playbook}.yml: all {len(answers)} actions are allowed")
             )
         else:
-            found.append(undeterminable(check, "no_answer", message=f"IAM said nothing on {playbook}.yml", hint=hint))
+            found.append(
+                undeterminable(check, "no_answer", message=f"IAM gave no answer for {playbook}.yml", hint=hint)
+            )
     return found or [not_applicable(check, "no playbook that asks AWS was named in preflight_playbooks")]

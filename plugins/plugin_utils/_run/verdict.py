@@ -17,20 +17,20 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._run.names import RO
 PROVED, CHANGED, NOT_APPLICABLE = "proved", "changed", "not applicable"
 NOT_PROVED, FAILED = "not proved", "failed"
 NO_ROLE = "-"
-# Ids of what the inventory knows of a node and the node lacks: that counts whether a role is required or not.
+# Ids of hardware that is in the inventory and missing on the node: they count even if the role is not required.
 INVENTORY = "inventory."
-# Names of nodes that are read out.
+# Maximum number of node names in a message.
 NAMES = 3
 UNREACHED = "the run ended on this node before; its message is above"
 ENDED = "the run ended on this node; its message is above"
 NO_VERDICT = "the role gave no verdict, as for a machine that makes an image"
-# A plan of these that is empty is what is wanted; they make no verdicts.
+# Roles without verdicts: an empty plan is their proof.
 WITHOUT_VERDICTS = ("slurm_jobs", "slurm_jobs_checks", "slurm_jobs_tools")
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What a run says of one role on one node; ``counts``: the run has to fail for it. ``texts`` are why."""
+    """The state of one role on one node; ``counts``: it fails the run. ``texts`` are the reasons."""
 
     state: str
     texts: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ Table = Mapping[str, Mapping[str, Cell]]
 
 def table(entries: Iterable[Entry], hosts: Sequence[str], ended: Collection[str] = ()) -> dict[str, dict[str, Cell]]:
     """Return host to role to cell; ``ended`` are the hosts on which the run has stopped. A host without roles is in it
-    where it ended."""
+    if it ended."""
     found: dict[str, dict[str, list[Entry]]] = {host: {} for host in hosts}
     latest: dict[str, str] = {}
     for entry in entries:
@@ -62,8 +62,8 @@ def table(entries: Iterable[Entry], hosts: Sequence[str], ended: Collection[str]
 def _with_end(cells: Mapping[str, Cell], last: str | None) -> dict[str, Cell]:
     """Return the cells of a node in the order of roles.
 
-    ``last`` is the role that began last on a node where the run stopped: if no role counts as a failure, it does,
-    since what failed came after its judgement.
+    ``last`` is the role that began last on a node where the run stopped: if no role counts as a failure, this one
+    does, because the failure came after its judgement.
     """
     ordered = {role: cells[role] for role in sorted(cells, key=_order)}
     if last and not any(found.counts for found in ordered.values()):
@@ -76,7 +76,7 @@ def _order(role: str) -> tuple[int, str]:
 
 
 def cell(entries: Sequence[Entry], ended: bool = False) -> Cell:
-    """Return what the entries of one role on one node say; the last that the role itself has made counts."""
+    """Return the cell for the entries of one role on one node; the last entry by the role itself counts."""
     # A role that began again after its judgement may have changed what was judged.
     last = next((entry for entry in reversed(entries) if entry.begun), entries[-1])
     statuses = {str(found.get("status")) for found in last.results}
@@ -112,23 +112,23 @@ def _reason(found: Mapping[str, Any]) -> str:
 
 
 def _unjudged(last: Entry, ended: bool) -> Cell:
-    """The cell of a role that did not come to its verification."""
+    """Return the cell of a role that did not reach its verification."""
     if last.check and last.begun:
-        return Cell(NOT_PROVED, (last.reason or "check mode proves nothing of what it would change",))
+        return Cell(NOT_PROVED, (last.reason or "check mode does not prove what it would change",))
     if not last.verified:
         return Cell(NOT_PROVED, ("--tags leave its verification out",))
     if ended:
         return Cell(FAILED, (ENDED,), True) if last.begun else Cell(NOT_PROVED, (UNREACHED,), True)
-    return Cell(NOT_PROVED, ("the role did not come to its verification",), True)
+    return Cell(NOT_PROVED, ("the role did not reach its verification",), True)
 
 
 def is_good(cells: Mapping[str, Cell]) -> bool:
-    """Return whether a node has nothing for which the run has to fail."""
+    """Return whether a node has nothing that fails the run."""
     return bool(cells) and not any(cell.counts for cell in cells.values())
 
 
 def lines(cells: Table) -> list[str]:
-    """Return the table, nodes whose cells are the same on one line, and below it why."""
+    """Return the table, with one line for nodes with the same cells, followed by the reasons."""
     if not cells:
         return []
     roles = sorted({role for by_role in cells.values() for role in by_role}, key=_order)
@@ -172,7 +172,7 @@ def _named(hosts: Sequence[str]) -> str:
 
 
 def _why(cells: Table) -> list[str]:
-    """A line for each reason, the worst first, with the roles and nodes that have it."""
+    """Return a line for each reason, the worst first, with its roles and nodes."""
     hosts: dict[tuple[str, str, str], list[str]] = {}
     for host, by_role in cells.items():
         if not by_role:
@@ -191,7 +191,7 @@ def _why(cells: Table) -> list[str]:
 
 
 def sentence(cells: Table, report: str = "") -> str:
-    """Return why the run fails, in one sentence; empty where it does not."""
+    """Return why the run fails, in one sentence; empty if it does not."""
     bad = {host: by_role for host, by_role in cells.items() if not is_good(by_role)}
     if not bad:
         return ""
@@ -202,7 +202,7 @@ def sentence(cells: Table, report: str = "") -> str:
     where = f", and {report} has every verdict" if report else ""
     return (
         f"{len(bad)} of {_count(len(cells))} did not get what was asked for: {first_of(names, NAMES)}; the table above "
-        f"says why{where}"
+        f"has the reasons{where}"
     )
 
 

@@ -45,7 +45,7 @@ def test_everything_that_is_wrong_is_reported_at_once(said):
         "FAIL preflight.names: the inventory has no group head and one called heads",
         "FAIL preflight.names: variable efa_nccl_hlod (of n1) is read by nothing; did you mean efa_nccl_hold?",
         "FAIL preflight.variables: value of nvidia_gds_mode must be one of: compat, nvfs, p2pdma, got: nvsf (n1)",
-        "FAIL preflight.artifacts: no sha256 is known of aws-efa-installer",
+        "FAIL preflight.artifacts: the sha256 of aws-efa-installer",
         "FAIL preflight.ssh: 1 node (n2): no shell answered",
         "???? preflight.sudo: 1 node could not be asked, since the step before it failed",
         "???? preflight.python: 1 node could not be asked, since the step before it failed",

@@ -35,7 +35,9 @@ def test_hardware_that_inventory_knows_is_failure(said, tmp_path):
     status, words = said("playbooks/verify_nodes.yml", groups, check=False, mlcluster_verdict_report=str(report))
     assert status == 2, words
     assert "verdict nvidia_gds n1 failed n2 not applicable" in words
-    assert "1 of 2 nodes did not get what was asked for: n1 (nvidia_gds failed); the table above says why" in words
+    assert (
+        "1 of 2 nodes did not get what was asked for: n1 (nvidia_gds failed); the table above has the reasons" in words
+    )
     assert "a g5.48xlarge with 8 GPUs, and no NVIDIA driver is loaded" in words
 
 

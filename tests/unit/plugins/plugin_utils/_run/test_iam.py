@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What IAM is asked, and what its answers and refusals become; every action of every policy denied once."""
+"""Requests to IAM, and its answers and errors; every action of every policy is denied once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLE = "arn:aws:iam::111122223333:role/path/Admin"
 
 
 class Stubbed:
-    """A session of botocore whose clients give the answers in turn."""
+    """Return a botocore session whose clients return the answers in order."""
 
     def __init__(self):
         self.session = botocore.session.Session()
@@ -44,7 +44,7 @@ def evaluation(action, decision="allowed"):
     return {"EvalActionName": action, "EvalResourceName": "*", "EvalDecision": decision}
 
 
-def test_caller_is_reported_and_bad_credentials_are_one_sentence(session):
+def test_caller_and_bad_credentials_are_reported(session):
     session.stub("sts").add_response("get_caller_identity", {"Account": "111122223333", "Arn": USER, "UserId": "x"})
     assert iam.identity(session, None) == {"Account": "111122223333", "Arn": USER}
     session.stub("sts").add_client_error("get_caller_identity", "ExpiredToken", "The token has expired")
@@ -64,7 +64,7 @@ def test_no_credentials_are_one_sentence(session, monkeypatch, tmp_path):
         iam.identity(botocore.session.Session(), "us-east-1")
 
 
-def test_session_of_role_is_judged_by_its_role(session):
+def test_role_session_is_judged_by_its_role(session):
     session.stub("iam").add_response(
         "get_role",
         {
@@ -86,24 +86,24 @@ def test_session_of_role_is_judged_by_its_role(session):
     assert iam.simulate(session, SESSION, ["ec2:RunInstances"]) == {"ec2:RunInstances": "explicitDeny"}
 
 
-def test_action_that_iam_leaves_out_is_not_allowed(session):
+def test_missing_action_is_not_allowed(session):
     session.stub("iam").add_response(
         "simulate_principal_policy", {"EvaluationResults": [evaluation("ec2:RunInstances")], "IsTruncated": False}
     )
     assert iam.simulate(session, USER, ["ec2:RunInstances", "ec2:StopInstances"]) == {
         "ec2:RunInstances": "allowed",
-        "ec2:StopInstances": "not told",
+        "ec2:StopInstances": "not reported",
     }
 
 
-def test_iam_that_may_not_be_asked_is_one_sentence(session):
+def test_denied_simulation_is_one_sentence(session):
     session.stub("iam").add_client_error("simulate_principal_policy", "AccessDenied", "no")
-    with pytest.raises(iam.RightsError, match=f"IAM does not say what {USER} may do: AccessDenied: no"):
+    with pytest.raises(iam.RightsError, match=f"IAM does not report what {USER} may do: AccessDenied: no"):
         iam.simulate(session, USER, ["ec2:RunInstances"])
 
 
 @pytest.mark.parametrize("playbook", iam.playbooks())
-def test_every_right_of_playbook_that_is_denied_is_reported(session, playbook):
+def test_every_denied_right_of_playbook_is_reported(session, playbook):
     every, free = iam.policy(playbook)
     assert every and set(free) <= set(every)
     for denied in every:
@@ -117,6 +117,6 @@ def test_every_right_of_playbook_that_is_denied_is_reported(session, playbook):
         assert entry.status == "fail" and f"{playbook}.yml is denied {denied}" in entry.line()
 
 
-def test_collection_without_its_policies_is_reported(tmp_path):
+def test_missing_policies_are_reported(tmp_path):
     with pytest.raises(iam.RightsError, match="there is no policy in"):
         iam.playbooks(tmp_path)

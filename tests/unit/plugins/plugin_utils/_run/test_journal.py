@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What roles have found, kept until the end of a run."""
+"""Results of roles, kept until the end of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import journal
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run.journal import Entry
 
 
-def test_entries_come_back_in_order_of_writing(tmp_path):
+def test_entries_are_read_in_order_of_writing(tmp_path):
     file = tmp_path / "lines"
     first, second = (
         Entry("n1", "efa_nccl", problems=["a\nb"], results=[]),
@@ -26,12 +26,12 @@ def test_entries_come_back_in_order_of_writing(tmp_path):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_nothing_to_add_makes_no_file(tmp_path):
+def test_empty_list_makes_no_file(tmp_path):
     journal.add([], tmp_path / "lines")
     assert list(tmp_path.iterdir()) == [] and journal.read(tmp_path / "lines") == []
 
 
-def test_after_end_nothing_is_left(tmp_path):
+def test_forget_removes_all_entries(tmp_path):
     file = tmp_path / "lines"
     journal.add([Entry("n1", "efa_nccl")], file)
     journal.finish(file)
@@ -39,5 +39,5 @@ def test_after_end_nothing_is_left(tmp_path):
     assert journal.read(file) == []
 
 
-def test_file_is_of_one_run():
+def test_each_run_has_its_own_file():
     assert journal.path().parent == Path(constants.DEFAULT_LOCAL_TMP)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tags, variables and groups that were typed wrong, and those that were not."""
+"""Misspelt and correct tags, variables and groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.checkout import CHECKOUT
 KNOWN = {"nvme_raid0": {"nvme_raid0_mount_point", "nvme_raid0_layout"}, "efa_nccl": {"efa_nccl_hold"}}
 
 
-def test_unknown_tag_is_named_with_nearest_and_all_that_there_are():
+def test_unknown_tag_is_named_with_nearest_and_all_tags():
     tags = {"--tags": ["nvme_riad0", "efa_nccl"], "--skip-tags": ["boot", "entirely_else"]}
     first, second = names.tag_problems(tags, names.known_tags())
     assert first == "--tags nvme_riad0: no task has that tag; did you mean nvme_raid0?"
@@ -24,7 +24,7 @@ def test_unknown_tag_is_named_with_nearest_and_all_that_there_are():
     assert names.tag_problems({"--tags": ["all", "nvme_raid0_verify"], "--skip-tags": []}, names.known_tags()) == []
 
 
-def test_in_playbook_of_somebody_else_only_misspelt_tag_is_reported():
+def test_foreign_playbook_has_only_misspelt_tags_reported():
     tags = {"--tags": ["my_own", "nvme_riad0"]}
     assert names.close_tags(tags, names.known_tags()) == [
         "--tags nvme_riad0: mlcluster.aws has no such tag; did you mean nvme_raid0?"
@@ -59,19 +59,19 @@ def test_every_tag_of_collection_is_known():
         ("nvme_raid0_zzz", "ansible-doc -t role mlcluster.aws.nvme_raid0 lists what it reads."),
     ],
 )
-def test_variable_that_begins_like_roles_and_is_none_is_reported_once(variable, hint):
+def test_unknown_variable_with_role_prefix_is_reported_once(variable, hint):
     hosts = {f"n{at}": [variable, "nvme_raid0_layout", "ansible_host"] for at in range(5)}
     (sentence,) = names.unknown_variables(hosts, KNOWN)
     assert sentence.startswith(f"variable {variable} (of n0, n1, n2 and 2 more) is read by nothing; {hint}")
     assert "mlcluster_own_variables" in sentence
 
 
-def test_names_of_ones_own_are_left_unchanged():
+def test_own_names_are_ignored():
     hosts = {"n1": ["nvme_raid0_site_a", "efa_nccl_mine", "efanccl_x", "cluster_name", "mlcluster_own_variables"]}
     assert names.unknown_variables(hosts, KNOWN, ["nvme_raid0_site_*", "efa_nccl_mine"]) == []
 
 
-def test_every_variable_that_collection_itself_gives_or_tells_is_known():
+def test_every_variable_of_collection_is_known():
     known = names.known_variables()
     assert set(known) == set(names.ROLES) and all(len(found) > 5 for found in known.values())
     wanted = re.compile(rf"\b(?:{'|'.join(names.ROLES)})_[a-z0-9_]+(?=:| *=|\b *\}}\}})")
@@ -86,7 +86,7 @@ def test_every_variable_that_collection_itself_gives_or_tells_is_known():
     assert given - everything == set()
 
 
-def test_group_of_nearly_name_is_reported():
+def test_misspelt_group_is_reported():
     assert names.misnamed_groups(["efa", "instance_store", "login"], ["instance_stores", "efa", "web"]) == [
         "the inventory has no group instance_store and one called instance_stores, whose hosts are left out"
     ]

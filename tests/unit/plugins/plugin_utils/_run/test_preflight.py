@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is judged before a run: each verdict good, bad and unknown."""
+"""The checks before a run: each verdict good, bad and unknown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lines(results):
         ("2.19.3", {}, {"boto3": False, "x": True}, ["FAIL preflight.controller: the Python that runs Ansible cannot"]),
     ],
 )
-def test_controller(core, collections, libraries, start):
+def test_controller_versions_are_judged(core, collections, libraries, start):
     found = lines(preflight.controller(core, "2.17.0", collections, libraries))
     assert [line[: len(words)] for line, words in zip(found, start, strict=True)] == start
 
@@ -40,12 +40,12 @@ def test_controller(core, collections, libraries, start):
         ([], {}, "FAIL preflight.inventory: none of the groups compute has a host; the inventory has compute, web"),
     ],
 )
-def test_inventory(hosts, types, start):
+def test_inventory_is_judged(hosts, types, start):
     (line,) = lines(preflight.inventory(hosts, ["compute"], GROUPS, types))
     assert line.startswith(start)
 
 
-def test_names_variables_and_artifacts():
+def test_names_variables_and_artifacts_are_judged():
     assert preflight.spelling([])[0].status == "pass"
     assert lines(preflight.spelling(["variable x is read by nothing"]))[0].startswith(
         "FAIL preflight.names: variable x"
@@ -56,7 +56,7 @@ def test_names_variables_and_artifacts():
     assert lines(wrong) == ["FAIL preflight.variables: efa_nccl_hold is 3 (n0, n1, n2, n3, n4 and 2 more)"]
     assert preflight.artifacts({})[0].status == "not_applicable"
     assert preflight.artifacts({"a 1": True})[0].status == "pass"
-    assert "no sha256 is known of b 2, so" in lines(preflight.artifacts({"a 1": True, "b 2": False}))[0]
+    assert "the sha256 of b 2 is unknown, so" in lines(preflight.artifacts({"a 1": True, "b 2": False}))[0]
 
 
 def probe(ssh=None, sudo=None, python=None):
@@ -68,7 +68,7 @@ ROOT = {**GOOD, "stdout": "0\r\n"}
 PYTHON = {**GOOD, "stdout": "Python 3.11.2\r\n"}
 
 
-def test_nodes_that_answer():
+def test_answering_nodes_pass():
     assert lines(preflight.nodes({"n1": probe(GOOD, ROOT, PYTHON), "n2": probe(GOOD, ROOT, PYTHON)})) == [
         "PASS preflight.ssh: 2 nodes: a shell answered",
         "PASS preflight.sudo: 2 nodes: the user becomes root",
@@ -80,16 +80,16 @@ def test_nodes_that_answer():
 @pytest.mark.parametrize(
     ("task", "hint"),
     [
-        ({"unreachable": True, "msg": "ubuntu@10.0.0.1: Permission denied (publickey)"}, "refuses the key"),
+        ({"unreachable": True, "msg": "ubuntu@10.0.0.1: Permission denied (publickey)"}, "rejects the key"),
         ({"unreachable": True, "msg": "Host key verification failed."}, "ssh-keygen -R"),
-        ({"unreachable": True, "msg": "ssh: Could not resolve hostname n1"}, "give an address in ansible_host"),
+        ({"unreachable": True, "msg": "ssh: Could not resolve hostname n1"}, "set an address in ansible_host"),
         ({"unreachable": True, "msg": "connect to host 10.0.0.1 port 22: timed out"}, "security group"),
-        ({"failed": True, "rc": 127, "msg": "non-zero return code"}, "see that the node runs"),
-        # What is not known good is not good.
-        ({}, "see that the node runs"),
+        ({"failed": True, "rc": 127, "msg": "non-zero return code"}, "check that the node runs"),
+        # Unknown is not good.
+        ({}, "check that the node runs"),
     ],
 )
-def test_node_without_shell(task, hint):
+def test_node_without_shell_fails(task, hint):
     first, *others = preflight.nodes({"n1": probe(task)})
     assert (first.id, first.status, first.scope.node) == ("preflight.ssh", "fail", "n1")
     assert hint in first.line() and "10.0.0.1" not in first.line()
@@ -115,7 +115,7 @@ def test_same_cause_of_many_nodes_is_one_line():
         ({"stdout": "0"}, "fail"),
     ],
 )
-def test_root(sudo, status):
+def test_user_without_root_fails(sudo, status):
     found = {entry.id: entry for entry in preflight.nodes({"n1": probe(GOOD, sudo, PYTHON)})}
     assert found["preflight.sudo"].status == status
     assert status == "pass" or "--ask-become-pass" in found["preflight.sudo"].hint
@@ -131,7 +131,7 @@ def test_root(sudo, status):
         ({"failed": True, "rc": 1, "stdout": ""}, "fail", "no Python was found"),
     ],
 )
-def test_python(python, status, start):
+def test_python_version_is_judged(python, status, start):
     found = {entry.id: entry for entry in preflight.nodes({"n1": probe(GOOD, ROOT, python)})}
     assert found["preflight.python"].status == status and start in found["preflight.python"].line()
 
@@ -144,15 +144,15 @@ def test_python(python, status, start):
         ({"s3:GetObject": "implicitDeny"}, [], "undeterminable", "depends on the names of buckets and roles"),
         ({"s3:GetObject": "explicitDeny"}, [], "fail", "is denied s3:GetObject"),
         ({"s3:GetObject": "somethingNew"}, [], "undeterminable", "s3:GetObject"),
-        ({}, [], "undeterminable", "IAM said nothing"),
+        ({}, [], "undeterminable", "IAM gave no answer"),
     ],
 )
-def test_rights(answers, unbound, status, start):
+def test_rights_are_judged_by_iam(answers, unbound, status, start):
     (entry,) = preflight.rights({"create": answers}, {"create": unbound})
     assert entry.status == status and start in entry.line()
 
 
-def test_rights_that_nobody_asked_for_or_that_iam_does_not_tell():
+def test_unrequested_or_unknown_rights_are_reported():
     assert preflight.rights({}, {})[0].status == "not_applicable"
-    (entry,) = preflight.rights({}, {}, "IAM does not say what x may do: AccessDenied")
+    (entry,) = preflight.rights({}, {}, "IAM does not report what x may do: AccessDenied")
     assert entry.status == "undeterminable" and "iam:SimulatePrincipalPolicy" in entry.hint

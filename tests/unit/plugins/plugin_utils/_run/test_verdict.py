@@ -54,25 +54,25 @@ def entry(host="n1", role="efa_nccl", **fields):
         ([entry(results=[PASS, UNKNOWN])], "not proved", True),
     ],
 )
-def test_cell_is_what_last_judgement_says(entries, state, counts):
+def test_cell_is_last_judgement(entries, state, counts):
     found = verdict.cell(entries)
     assert (found.state, found.counts) == (state, counts)
     assert bool(found.texts) == (state not in ("proved", "changed"))
 
 
-def test_roles_without_verdicts_are_those_that_make_none():
+def test_roles_without_verdicts_are_the_known_ones():
     made = {key for key, domain in DOMAINS.items() if domain.verify not in (jobs_role.verify, jobs_node_role.verify)}
     assert set(DOMAINS) - made == set(verdict.WITHOUT_VERDICTS)
 
 
 @pytest.mark.parametrize(("begun", "state"), [(True, "failed"), (False, "not proved")])
-def test_run_that_ended_on_node_counts(begun, state):
+def test_ended_run_counts_for_node(begun, state):
     found = verdict.cell([entry(final=False, begun=begun)], ended=True)
     assert (found.state, found.counts) == (state, True)
 
 
 @pytest.mark.parametrize("last", ["nvme_raid0", "efa_nccl"])
-def test_end_of_run_is_put_on_role_that_began_last(last):
+def test_end_of_run_is_assigned_to_last_role(last):
     first = "efa_nccl" if last == "nvme_raid0" else "nvme_raid0"
     entries = [
         *(entry(role=role, begun=False, final=False) for role in ("nvme_raid0", "efa_nccl")),
@@ -87,12 +87,12 @@ def test_ended_node_of_proved_roles_is_not_good():
     assert list(table) == ["n1", "n3"] and table["n3"] == {}
     assert table["n1"]["efa_nccl"].state == "not proved"
     assert verdict.sentence(table) == (
-        "2 of 2 nodes did not get what was asked for: n1 (efa_nccl not proved), n3 (not reached); the table above says "
-        "why"
+        "2 of 2 nodes did not get what was asked for: n1 (efa_nccl not proved), n3 (not reached); the table above has "
+        "the reasons"
     )
 
 
-def test_nodes_that_are_all_proved_are_one_line():
+def test_proved_nodes_are_one_line():
     entries = [entry(f"n{number}", results=[PASS]) for number in range(76)]
     table = verdict.table(entries, [])
     assert verdict.lines(table) == ["verdict: 76 nodes: all proved (efa_nccl)"]
@@ -108,7 +108,7 @@ def test_proved_nodes_are_counted_by_their_roles():
     ]
 
 
-def test_others_stand_below_with_their_reasons_once():
+def test_other_nodes_follow_with_reasons_once():
     entries = [entry(f"n{number}", role, results=[PASS]) for number in range(4) for role in ("nvme_raid0", "efa_nccl")]
     entries += [entry(f"x{number}", concerned=False, reason="no device") for number in range(5)]
     entries += [entry("bad", "nvme_raid0", failure="lost"), entry("bad", final=False, begun=False)]
@@ -124,7 +124,7 @@ def test_others_stand_below_with_their_reasons_once():
     ]
 
 
-def test_node_that_was_not_reached_stands_above_what_does_not_apply():
+def test_unreached_node_precedes_not_applicable():
     entries = [entry("n1", concerned=False, reason="no device"), entry("n2", failure="lost")]
     output = verdict.lines(verdict.table(entries, ["n3"], {"n2", "n3"}))
     assert [line.split()[0] for line in output] == ["verdict", "n2", "n3", "n1", "n2:", "n3:", "n1:"]
@@ -136,12 +136,12 @@ def test_same_reason_of_two_roles_is_one_line():
     assert last.startswith("  n1: efa_nccl, nvidia_gds not proved: the run ended")
 
 
-def test_failure_that_is_not_required_reports_it():
+def test_failure_of_optional_role_is_marked():
     output = verdict.lines(verdict.table([entry(problems=["slow"], required=False)], []))
     assert output[-1] == "  n1: efa_nccl failed (not required): slow"
 
 
-def test_each_role_has_id_of_its_own_in_report():
+def test_each_role_has_own_id_in_report():
     table = verdict.table([entry(role=role, results=[PASS]) for role in ROLES], [])
     found = result.loads(verdict.reports(table, "2026-01-31T12:00:00Z", {}))
     assert {one.id for one in found.results} - {"efa.devices"} == {
@@ -154,11 +154,11 @@ def test_each_role_has_id_of_its_own_in_report():
     }
 
 
-def test_nothing_to_tell_is_no_line():
+def test_empty_table_has_no_lines():
     assert verdict.lines({}) == [] and verdict.sentence({}) == ""
 
 
-def test_report_has_every_verdict_and_one_role():
+def test_report_has_verdicts_and_role_results():
     entries = [entry(results=[PASS]), entry(role="nvidia_gds", concerned=False, reason="no driver")]
     entries += [entry("n2", failure="lost")]
     table = verdict.table(entries, ["n1", "n2", "n3"], {"n2", "n3"})
