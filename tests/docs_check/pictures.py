@@ -73,7 +73,7 @@ def terminal() -> list[str]:
         for role in ("nvme_raid0", "efa_nccl", "nvidia_gds", "enroot_pyxis", "fsx_lustre")
         if (name, role) != (NODES[6], "efa_nccl") and name != NODES[12]
     ]
-    lost = f"FAIL inventory.efa: the inventory says that this is {INVENTORY}"
+    lost = f"FAIL inventory.efa: the inventory lists the node as {INVENTORY}"
     entries.append(Entry(NODES[6], "efa_nccl", final=True, problems=[lost], required=True))
     reason = "a login node has no job to run"
     entries += [

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a training image is to be made of, and why it could not be made so. Pure."""
+"""Plan the contents of a training image, and check that it can be built. Pure."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE)
 _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}\b")
 
-# What the scan of a container looks for, and the package that brings it; NCCL's and CUDA's names end in CUDA's major.
+# Components of the container scan and their packages; names of NCCL and CUDA end in CUDA's major version.
 _COMPONENTS = {
     "pytorch": r"torch",
     "megatron": r"megatron-core",
     "nccl": r"nvidia-nccl-cu\d+",
     "cuda": r"cuda-toolkit",
 }
-# Kernel module and limits are the hosts'.
+# Kernel module and limits belong to the hosts.
 _EFA_ARGUMENTS = ("-y", "--skip-kmod", "--skip-limit-conf", "--no-verify")
 
 
 def recipe(options: Mapping[str, Any], efa: Mapping[str, Any], requirements: str, template: str) -> dict[str, Any]:
-    """What the image is made of, and how: what the module training_image returns, and ``problems``, sentences.
+    """Return the build plan, as the module training_image returns it, and ``problems``, sentences.
 
     ``options`` are those of that module; ``efa`` is the installer as an artifact; ``requirements`` is the text of a pip
     requirements file, where each package has its version and checksums; ``template`` that of the Dockerfile.
@@ -53,7 +53,7 @@ def recipe(options: Mapping[str, Any], efa: Mapping[str, Any], requirements: str
         "archive": found["files"][0]["file"],
         "efa_arguments": [*_EFA_ARGUMENTS, *(["--disable-ngc"] if _knows_ngc(efa["version"]) else [])],
     }
-    # Named after what it is made of: the same recipe is built once.
+    # Named by its contents: the same recipe is built once.
     whole = [made, options["base"], options["name"], requirements, template]
     digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
     push, arguments = options["push"], sorted(options["build_arguments"].items())
@@ -70,13 +70,13 @@ def recipe(options: Mapping[str, Any], efa: Mapping[str, Any], requirements: str
 
 
 def _knows_ngc(version: str) -> bool:
-    # awslabs/awsome-distributed-ai, nccl-tests.Dockerfile: without the argument, installer 1.50 takes a CUDA image of
-    # NGC for one that has its libraries already.
+    # awslabs/awsome-distributed-ai, nccl-tests.Dockerfile: without the argument, installer 1.50 treats an NGC CUDA
+    # image as one that has its libraries already.
     return at_least(version_key(version), (1, 50, 0))
 
 
 def _registries(options: Mapping[str, Any]) -> list[str]:
-    """Those whose passwords a command gives."""
+    """Return the registries whose password comes from a command."""
     names = [str(options[name]) for name in ("base", "push")]
     given = [str(entry.get("machine", "")) for entry in options["credentials"]]
     return sorted({*given, *(name.partition("/")[0] for name in names if _is_ecr(name))})

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The names by which file systems of FSx are mounted: asked of FSx once for all hosts of a run, by their identifiers.
+"""Look up the mount names of FSx file systems by their identifiers, once for all hosts of a run.
 
-Hosts are worked on by processes of their own; what FSx has said, or why it did not, lies in a file of the run.
+Ansible uses a process for each host, so FSx's answer, or the error, is kept in a file of the run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Names = Mapping[str, Mapping[str, Any]]
 
 
 def entry_problems(systems: Iterable[Any]) -> list[str]:
-    """What is wrong with the identifiers of file systems, a sentence each."""
+    """Return what is wrong with the identifiers of file systems, a sentence each."""
     found = []
     for entry in systems:
         identifier = _identifier(entry)
@@ -53,13 +53,13 @@ def entry_problems(systems: Iterable[Any]) -> list[str]:
 
 
 def unnamed(systems: Iterable[Any]) -> list[str]:
-    """The identifiers that FSx has to be asked for, each once."""
+    """Return the identifiers to look up in FSx, each once."""
     found = (_identifier(entry) for entry in systems if isinstance(entry, Mapping) and not entry.get("dns_name"))
     return list(dict.fromkeys(str(identifier) for identifier in found if identifier))
 
 
 def with_names(systems: Iterable[Any], names: Names) -> tuple[list[Any], list[str]]:
-    """The file systems with names in the place of identifiers, and what does not go with what FSx has said."""
+    """Return the file systems with names instead of identifiers, and the conflicts with FSx's answer."""
     found, problems = [], []
     for entry in systems:
         identifier = _identifier(entry)
@@ -87,10 +87,10 @@ def ask_once(
     account: Mapping[str, str | None],
     folder: str,
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """What FSx says of the identifiers, and a sentence for each that it cannot mount; asked once in a run.
+    """Return FSx's data on the identifiers, and a sentence for each that cannot be mounted; asked once in a run.
 
-    ``of_others`` gives the identifiers of the other hosts, so that one request serves all; it is called only by the
-    host that asks. ``account`` is region and profile; ``folder`` is the run's own.
+    ``of_others`` returns the identifiers of the other hosts, so that one request serves all; only the host that asks
+    calls it. ``account`` is region and profile; ``folder`` is the run's own.
     """
     key = f"{account['region']} {account['profile'] or ''}"
     path = Path(folder) / "mlcluster-fsx.json"
@@ -107,7 +107,7 @@ def ask_once(
 
 @contextlib.contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """Hold a lock on a directory, so that the processes of a run come one after the other."""
+    """Hold a lock on a directory, so that the processes of a run take turns."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -117,7 +117,7 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def _ask(identifiers: Sequence[str], account: Mapping[str, str | None]) -> dict[str, dict[str, Any]]:
-    """By identifier its names, or ``problem``."""
+    """Return the names, or ``problem``, by identifier."""
     try:
         client = aws.client(account, "fsx")
         names, problems = fsx.mount_names(client, identifiers, str(account["region"]))

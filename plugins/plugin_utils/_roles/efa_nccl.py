@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What only the controller knows of the role efa_nccl: what may be downloaded, its own files, who builds nccl-tests."""
+"""Controller data for the role efa_nccl: downloads, its own files, and the host that builds nccl-tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROW = ("url", "sha256", "sha256_source", "signature_url", "key_url")
 
 
 def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Rows of the table of downloads, and whether this node builds nccl-tests."""
+    """Return the rows of the download table, and whether this node builds nccl-tests."""
     builder = str(variables["efa_nccl_tests_builder"])
     locks = _locks(variables)
     wanted = (
@@ -32,7 +32,7 @@ def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def controller_problems(variables: Mapping[str, Any]) -> list[str]:
-    """What is wrong with files on the controller, and with the name of the host that builds nccl-tests."""
+    """Return what is wrong with files on the controller and with the name of the host that builds nccl-tests."""
     found = [*_file_problems(variables), *_builder_problems(variables)]
     try:
         _own_lock(variables)
@@ -46,7 +46,7 @@ def _own_lock(variables: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _locks(variables: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The entries of both locks; one that cannot be read is a problem, and has none."""
+    """Return the entries of both locks, and a problem for an unreadable lock, which has none."""
     locks: list[dict[str, Any]] = []
     with contextlib.suppress(_artifacts.ArtifactError):
         locks += _own_lock(variables)
@@ -75,6 +75,6 @@ def _file_problems(variables: Mapping[str, Any]) -> Iterator[str]:
 
 def _builder_problems(variables: Mapping[str, Any]) -> Iterator[str]:
     builder = str(variables["efa_nccl_tests_builder"])
-    # A name that no host has would build them nowhere.
+    # With an unknown host name no host would build them.
     if builder and "groups" in variables and builder not in variables["groups"].get("all", [builder]):
-        yield "efa_nccl_tests_builder names no host of the inventory: give the name of one, or leave it out"
+        yield "efa_nccl_tests_builder is not a host of the inventory: set it to the name of one, or leave it out"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What only the controller knows of the role enroot_pyxis: artifacts with their checksums, whether Docker is wanted."""
+"""Controller data for the role enroot_pyxis: artifacts with checksums, and whether Docker is wanted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = ("enroot", "enroot-caps", "pyxis")
 
 
 def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return artifacts, docker and runtime_sha256; without a lock that can be read only what the table vouches for."""
+    """Return artifacts, docker and runtime_sha256; without a readable lock only checksums of the table."""
     return {
         "artifacts": artifact_table(_locks()[0]),
         "docker": wants_docker(variables),
@@ -25,7 +25,7 @@ def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def controller_problems(variables: Mapping[str, Any]) -> list[str]:
-    """Return why the lock of artifacts cannot be read, a sentence; empty where it can, or where there is none."""
+    """Return why the artifact lock cannot be read, a sentence; empty if it can, or if there is no lock."""
     return _locks()[1]
 
 
@@ -37,7 +37,7 @@ def _locks() -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def wants_docker(variables: Mapping[str, Any]) -> bool:
-    """Whether Docker belongs on this node: nobody builds on a login node."""
+    """Return whether Docker belongs on this node: images are not built on a login node."""
     groups = set(variables.get("group_names") or ())
     only_login = "login" in groups and not groups & {"head", "compute"}
     return bool(boolean(variables.get("enroot_pyxis_docker_enabled", True), strict=False)) and not only_login
@@ -46,9 +46,9 @@ def wants_docker(variables: Mapping[str, Any]) -> bool:
 def artifact_table(
     locks: Sequence[Mapping[str, Any]], table: Sequence[Mapping[str, Any]] = ARTIFACTS
 ) -> list[dict[str, Any]]:
-    """Each artifact of the role by name and platform, with its url and the sha256 of every version that is known.
+    """Return each artifact of the role by name and platform, with its url and the known sha256 by version.
 
-    The node says which version it needs: that of the Enroot that is there, for its capabilities.
+    The node determines the version it needs: that of the installed Enroot, for its capabilities.
     """
     found = []
     for row in table:

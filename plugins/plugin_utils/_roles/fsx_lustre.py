@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What only the controller knows of the role fsx_lustre: names of file systems, the head node, the runtime."""
+"""Controller data for the role fsx_lustre: names of file systems, the head node, the runtime."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FROM_ENVIRONMENT = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return file_systems with names in the place of identifiers, head_node and runtime_sha256."""
+    """Return file_systems with names instead of identifiers, head_node and runtime_sha256."""
     return {
         "file_systems": _file_systems(variables)[0],
         "head_node": is_head(variables),
@@ -32,30 +32,30 @@ def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def controller_problems(variables: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with identifiers, with what FSx said of them, and with a set-up of EFA on the controller."""
+    """Return what is wrong with identifiers, with FSx's answer, and with an EFA set-up on the controller."""
     client = str(variables.get("fsx_lustre_efa_client") or "")
     return [*_file_systems(variables)[1], *_efa_client_problems(client, variables.get("fsx_lustre_efa_client_sha256"))]
 
 
 def _efa_client_problems(client: str, wanted: Any) -> list[str]:
-    """A file on the controller has to be the one that somebody has looked at; one behind an address is judged there."""
+    """Check the sha256 of a file on the controller; a downloaded file is checked on the node."""
     if not client.startswith("/"):
         return []
     try:
         found = hashlib.sha256(Path(client).read_bytes()).hexdigest()
     except OSError as exc:
-        return [f"fsx_lustre_efa_client is {client} and cannot be read ({exc.strerror or exc}): see that it is there"]
+        return [f"fsx_lustre_efa_client is {client} and cannot be read ({exc.strerror or exc}): check that it exists"]
     if not wanted or found == wanted:
         return []
     problem = (
-        f"{client} has the sha256 {found} and not that of fsx_lustre_efa_client_sha256, and nothing was set up: look "
-        "at what it is"
+        f"{client} has the sha256 {found} and not that of fsx_lustre_efa_client_sha256, and nothing was set up: "
+        "inspect the file"
     )
     return [problem]
 
 
 def is_head(variables: Mapping[str, Any]) -> bool:
-    """Whether this node makes what all nodes share: as it is set, or by its group, or as the boot hook has found."""
+    """Return whether this node creates what all nodes share: as set, by its group, or as the boot hook found."""
     given = variables.get("fsx_lustre_head_node")
     if given is not None:
         return bool(boolean(given, strict=False))
@@ -63,7 +63,7 @@ def is_head(variables: Mapping[str, Any]) -> bool:
 
 
 def _file_systems(variables: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-    """The file systems with names, as far as these are known, and what is wrong. FSx is asked once in a run."""
+    """Return the file systems with their known names, and the problems. FSx is asked once in a run."""
     systems = variables.get("fsx_lustre_file_systems") or []
     problems = names.entry_problems(systems)
     wanted = names.unnamed(systems)
@@ -88,9 +88,9 @@ def _region(variables: Mapping[str, Any]) -> str:
 
 
 def _of_others(variables: Mapping[str, Any]) -> Iterator[str]:
-    """The identifiers that the other hosts of the play have to ask for, as far as their variables can be read."""
+    """Return the identifiers of the other hosts of the play, as far as their variables can be read."""
     others = variables.get("hostvars") or {}
     for host in variables.get("ansible_play_hosts_all") or ():
-        # What is wrong with another host's variables is told by that host.
+        # Problems of another host's variables are reported by that host.
         with contextlib.suppress(AnsibleError, KeyError, TypeError):
             yield from names.unnamed(others[host].get("fsx_lustre_file_systems") or [])

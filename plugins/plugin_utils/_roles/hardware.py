@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the inventory knows of a node's hardware, and what the node lacks of it. Pure."""
+"""Compare the hardware in the inventory with what the node has. Pure."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.plan impo
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import WITHOUT_SLURM
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Result, failed
 
-# Before the names of variables of the inventory ec2_nodes, by default and with hostvars_prefix: ''.
+# Prefixes of variables of the inventory ec2_nodes: the default, and with hostvars_prefix: ''.
 PREFIXES = ("ec2_", "")
 VARIABLES = tuple(prefix + name for prefix in PREFIXES for name in ("instance_type", "accelerators", "efa_attached"))
-# The groups of a cluster whose nodes have Slurm. One without a head node, as plain EC2 instances, may have none.
+# Groups whose nodes have Slurm. A cluster without a head node, such as plain EC2 instances, may have no Slurm.
 CLUSTER = ("head", "compute", "login")
 
 
 @dataclasses.dataclass(frozen=True)
 class Hardware:
-    """How many there are by the inventory, 0 where it does not say; ``source`` names what says so."""
+    """Numbers of devices in the inventory, 0 if unknown; ``source`` names their origin."""
 
     source: str = ""
     disks: int = 0
@@ -33,7 +33,7 @@ class Hardware:
 
 
 def known_hardware(variables: Mapping[str, Any]) -> Hardware:
-    """Return what variables of the inventory say: an instance type, EC2's own answer, the EFA interfaces attached."""
+    """Return the hardware by inventory variables: instance type, EC2's answer, attached EFA interfaces."""
     name = _first(variables, "instance_type", str)
     row = instance_types.lookup(name) if name else None
     given = _first(variables, "accelerators", Mapping) or {}
@@ -41,7 +41,7 @@ def known_hardware(variables: Mapping[str, Any]) -> Hardware:
     disks = given.get("instance_store_count", row["instance_store"]["count"] if row else 0)
     attached = _first(variables, "efa_attached", int)
     if attached is None:
-        # How many are attached is chosen at the launch; the type says how many may be.
+        # The launch determines how many are attached; the type has the maximum.
         attached = given.get("efa_attached", 1 if instance_types.has_efa(row) else 0)
     return Hardware(
         source=f"a {name}" if name else "an instance",
@@ -66,9 +66,9 @@ def _number(value: Any) -> int:
 def missing_hardware(
     role: str, answer: Mapping[str, Any], options: Mapping[str, Any], hardware: Hardware
 ) -> list[Result]:
-    """Return a failure where the role found less than the inventory says; a site's own numbers come before it."""
+    """Return a failure if the role found less than the inventory has; the site's own numbers take precedence."""
     is_absent = not answer["plan"]["concerned"]
-    stated = f"the inventory says that this is {hardware.source}"
+    stated = f"the inventory lists the node as {hardware.source}"
     if role == "nvme_raid0" and is_absent and hardware.disks and not _is_own(options, "expected_disks", "devices"):
         if options.get("layout") == "none":
             return []
@@ -89,7 +89,7 @@ def missing_hardware(
 def missing_slurm(
     role: str, answer: Mapping[str, Any], options: Mapping[str, Any], groups: Collection[str], has_head: bool
 ) -> list[Result]:
-    """Return a failure where a role found no Slurm on a node of a cluster: an unmounted /opt/slurm looks like that.
+    """Return a failure if a role found no Slurm on a node of a cluster, as with an unmounted /opt/slurm.
 
     ``groups`` are those of the node; ``has_head`` is whether the inventory has a host in the group head.
     """
@@ -99,8 +99,8 @@ def missing_slurm(
         return []
     text = f"the inventory has this node in the group {found[0]} of a cluster, and no Slurm was found on it"
     hint = (
-        f"check that the directory of Slurm, such as /opt/slurm, is mounted; {role}_slurm_prefix names another, and "
-        f"{WITHOUT_SLURM} says that the node has none"
+        f"check that the directory of Slurm, such as /opt/slurm, is mounted; {role}_slurm_prefix sets another; set "
+        f"{WITHOUT_SLURM} if the node has no Slurm"
     )
     return [_lacks("slurm", text, "Slurm", "no Slurm", hint)]
 

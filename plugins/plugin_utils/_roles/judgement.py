@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What people read of the answer of a look, and whether it fails the role. Pure."""
+"""Return the lines to print for a look, and whether it fails the role. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """``lines`` are printed; ``failure`` is the message of the role's end, None where it goes on.
+    """``lines`` are printed; ``failure`` is the message that ends the role, None if it continues.
 
-    ``problems`` are what is not as wanted, whether they fail the role or not.
+    ``problems`` are the unmet requests, whether they fail the role or not.
     """
 
     lines: tuple[str, ...] = ()
@@ -31,8 +31,7 @@ def judge(
 ) -> Judgement:
     """Judge the answer of ``look_all`` for one role.
 
-    ``is_final``: no task follows that would change the node. ``trouble``: what went wrong before, which counts where
-    anything is not as wanted.
+    ``is_final``: no later task changes the node. ``trouble``: an earlier error, which counts if any request is unmet.
     """
     plan = answer["plan"]
     if answer["failed"]:
@@ -43,7 +42,7 @@ def judge(
         lines = (*notes, f"{plan['reason']}: nothing is done", *(() if fails else answer["problems"]))
         return _ended(lines, found, [], fails)
     if plan["refusals"]:
-        # What is there is judged all the same: a refusal to change it is not a verdict on it.
+        # The present state is judged as well: a refusal to change it is not a verdict on it.
         lines = (*notes, f"nothing is done, since {'; '.join(plan['refusals'])}", *answer["lines"])
         return _ended(lines, [*trouble, *plan["refusals"], *answer["problems"]], answer["details"], required)
     if not plan["empty"] and is_check:
@@ -56,7 +55,7 @@ def judge(
     if found:
         found = [*trouble, *found]
     lines = (*notes, *answer["shown"], *answer["lines"])
-    # The lines have the verdicts already.
+    # The lines include the verdicts.
     more = tuple(text for text in found if text not in answer["lines"])
     return _ended((*lines, *more), found, answer["details"], required and not is_check)
 

@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The error of a module that ended without an answer, as each ansible-core has it. Pure."""
+"""Extract the error of a module that ended without an answer, for each ansible-core version. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# What ansible-core before 2.19 has instead of a message.
+# The message of ansible-core before 2.19.
 NO_MESSAGE = "MODULE FAILURE"
 
 
@@ -18,7 +18,7 @@ def module_error(answer: Mapping[str, Any]) -> str:
     if message and not message.startswith(NO_MESSAGE):
         return " ".join(message.split())
     exception = answer.get("exception")
-    # From 2.19 on, an object with the message of the exception and no message beside it.
+    # Since 2.19 an object with the message of the exception, and no separate message.
     captured = getattr(getattr(exception, "event", None), "msg", None)
     written = (captured, _end(answer.get("module_stderr")), _end(exception), answer.get("module_stdout"), message)
     texts = (" ".join(str(text).split()) for text in written if text)

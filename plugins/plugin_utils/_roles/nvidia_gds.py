@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What only the controller knows of the role nvidia_gds."""
+"""Controller data for the role nvidia_gds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLE = role_directory("nvidia_gds") / "files" / "torch_gds_example.py"
 
 
 def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The text of the example, where it is asked for."""
+    """Return the text of the example, if requested."""
     if not boolean(variables["nvidia_gds_example_enabled"], strict=False):
         return {}
     return {"example_text": EXAMPLE.read_text(encoding="utf-8")}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of a role for a node, made of its variables and of what only the controller knows, and judged."""
+"""Build and check the options of a role for a node, from its variables and the controller's data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OLDEST_PYTHON = (3, 9)
 
 
 def _controller_part(key: str) -> Any:
-    """The module of a role, or of a part of one, in this folder; None without one."""
+    """Return the module of a role, or of a part of one, in this folder; None without one."""
     name = f"ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.{key}"
     try:
         return importlib.import_module(name)
@@ -32,7 +32,7 @@ def _controller_part(key: str) -> Any:
         return None
 
 
-# Ansible loads an action in its own process and forks one for each task and host: what is loaded here is loaded once.
+# Ansible loads an action once and forks a process for each task and host: modules loaded here are loaded once.
 PARTS = {key: _controller_part(key) for key in DOMAINS}
 for _role in {_domain.role for _domain in DOMAINS.values()}:
     if role_directory(_role).is_dir():
@@ -40,11 +40,11 @@ for _role in {_domain.role for _domain in DOMAINS.values()}:
 
 
 def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The options that ``variables`` (whole names) give a role, and what is wrong with them, a sentence each.
+    """Return the options of a role from ``variables`` (full names), and their problems, a sentence each.
 
-    An option that no variable and no default has is left out. A role with more for its node has a module of its key
-    in this folder with ``controller_options(variables) -> dict``, ``controller_problems(variables)`` where only the
-    controller can judge an option, and ``CONTROLLER_SPEC`` of variables that no node is told, by their whole names.
+    An option without a variable and a default is left out. A role with controller data has a module of its key in this
+    folder with ``controller_options(variables) -> dict``, ``controller_problems(variables)`` for options that only the
+    controller can check, and ``CONTROLLER_SPEC`` of variables that are not sent to nodes, by their full names.
     """
     prefix = f"{domain.role}_"
     given = {}
@@ -53,8 +53,8 @@ def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str
         if value is None:
             continue
         if kind_of(option) == "a text" and isinstance(value, float):
-            # YAML has made 13.1 of 13.10 already.
-            return {}, [f"{prefix}{name} is {value}, a number; give a text in quotes, such as '{value}'"]
+            # YAML reads 13.10 as 13.1.
+            return {}, [f"{prefix}{name} is {value}, a number; use a string in quotes, such as '{value}'"]
         given[name] = coerce(kind_of(option), value)
     part = PARTS.get(domain.key)
     own = getattr(part, "CONTROLLER_SPEC", {})
@@ -67,7 +67,7 @@ def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str
 
 
 def is_wanted(domain: Domain, given: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
-    """Whether site.yml has the role for a node of its groups; ``given`` are the variables without defaults.
+    """Return whether site.yml applies the role to a node of its groups; ``given`` are the variables without defaults.
 
     The module of a role may have ``is_wanted(given, variables)``.
     """
@@ -80,7 +80,7 @@ def _no_problems(variables: Mapping[str, Any]) -> list[str]:
 
 
 def system_problems(host: str, facts: Mapping[str, Any]) -> list[str]:
-    """Why no role runs on a node with these facts of Ansible; what is not known is not a problem."""
+    """Return why no role runs on a node with these Ansible facts; unknown facts are not a problem."""
     if facts.get("distribution") == "Amazon" and str(facts.get("distribution_major_version")) == "2":
         return [UNSUPPORTED["amzn", "2"]]
     python = (facts.get("python") or {}).get("version") or {}
@@ -92,6 +92,6 @@ def system_problems(host: str, facts: Mapping[str, Any]) -> list[str]:
 
 
 def checksum(role: str, options: Mapping[str, Any], run: str, is_check: bool) -> str:
-    """What an answer is kept under: another role, option, run or mode has another."""
+    """Return the key of an answer; it differs for another role, option, run or mode."""
     text = json.dumps([role, options, run, is_check], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()

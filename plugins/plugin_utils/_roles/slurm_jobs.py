@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What only the controller knows of the role slurm_jobs: sources of tools, reservations, and the files that it has."""
+"""Controller data for the role slurm_jobs: sources of tools, reservations, and its files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables imp
 
 FILES = role_directory("slurm_jobs") / "files"
 DATA = "mlcluster_data"
-# What only the controller and tasks_from run take.
+# Options of the controller and of tasks_from run only.
 CONTROLLER_SPEC: dict[str, dict[str, Any]] = {
     "slurm_jobs_build_sha256": {"type": "dict"},
     "slurm_jobs_build_mirror": {"type": "str"},
@@ -36,7 +36,7 @@ _CAPACITY = ("type", "end")
 
 
 def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """artifacts, capacity, data_sums and runtime_sha256."""
+    """Return artifacts, capacity, data_sums and runtime_sha256."""
     return {
         "artifacts": artifacts(variables),
         "capacity": capacity(variables),
@@ -46,7 +46,7 @@ def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def controller_problems(variables: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a lock."""
+    """Return what is wrong with a lock."""
     found = []
     try:
         _own_lock(variables)
@@ -57,15 +57,15 @@ def controller_problems(variables: Mapping[str, Any]) -> list[str]:
 
 @functools.cache
 def data_sums() -> dict[str, str]:
-    """The sha256 of each program for data, by its path below slurm_jobs_dir. Raises AnsibleError without any."""
+    """Return the sha256 of each data program, by its path below slurm_jobs_dir. Raises AnsibleError without any."""
     sources = sorted((FILES / DATA).rglob("*.py"))
     if not sources:
-        raise AnsibleError(f"no Python file lies in {FILES / DATA}: install the collection again")
+        raise AnsibleError(f"no Python file is in {FILES / DATA}: install the collection again")
     return {path.relative_to(FILES).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in sources}
 
 
 def artifacts(variables: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """version, url and sha256 of the sources of each tool that is to be built."""
+    """Return version, url and sha256 of the sources of each tool to build."""
     locks: list[dict[str, Any]] = []
     with contextlib.suppress(_artifacts.ArtifactError):
         locks += _own_lock(variables)
@@ -94,7 +94,7 @@ def _collection_lock() -> list[dict[str, Any]]:
 
 
 def capacity(variables: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What the inventory knows of the reservations that the nodes run in, each once; nothing where it was not asked."""
+    """Return the inventory's data on the nodes' capacity reservations, each once; empty if it was not collected."""
     unique = {(one.get("type"), one.get("end")): one for one in _of_nodes(variables)}
     return [{key: one.get(key) for key in _CAPACITY} for one in unique.values()]
 
@@ -103,7 +103,7 @@ def _of_nodes(variables: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     hosts = (variables.get("groups") or {}).get(variables["slurm_jobs_nodes_group"], [])
     others = variables.get("hostvars") or {}
     for host in hosts:
-        # What is wrong with another host's variables is told by that host.
+        # Problems of another host's variables are reported by that host.
         with contextlib.suppress(AnsibleError, KeyError, TypeError):
             found = others[host].get("ec2_capacity")
             if isinstance(found, Mapping):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What only the controller knows of the tools of role slurm_jobs: whether any job takes one from a package."""
+"""Controller data for the tools of the role slurm_jobs: whether any job uses one from a package."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ FIO = "fio"
 
 
 def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Nothing more than the variables have."""
+    """Return no options beyond the variables."""
     return {}
 
 
 def is_wanted(given: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
-    """Whether site.yml has to look after the tools of a node.
+    """Return whether site.yml installs tools on a node.
 
-    Of the jobs that the role knows only local_io takes a program from packages: fio, unless one was named or built.
-    What is not a list is told by the role, and not here.
+    Only the job kind local_io uses a program from packages: fio, unless one was named or built. A value that is not a
+    list is reported by the role.
     """
     if "slurm_jobs_node_packages" in given:
         return True

@@ -17,26 +17,26 @@ COLLECTION = Path(__file__).resolve().parents[3]
 
 
 def role_directory(role: str) -> Path:
-    """The directory of a role of this collection."""
+    """Return the directory of a role of this collection."""
     return COLLECTION / "roles" / role
 
 
 @functools.cache
 def read_defaults(role: str) -> dict[str, Any]:
-    """``defaults/main.yml`` of a role, its expressions as Ansible has them in a role."""
+    """Return ``defaults/main.yml`` of a role, with its expressions marked as templates."""
     path = str(role_directory(role) / "defaults" / "main.yml")
     loader = DataLoader()
-    # ansible-core 2.19 and newer take what is not a content of a playbook for plain text.
+    # ansible-core 2.19 and newer template only trusted strings.
     if "trusted_as_template" in inspect.signature(loader.load_from_file).parameters:
         return dict(loader.load_from_file(path, trusted_as_template=True) or {})
     return dict(loader.load_from_file(path) or {})
 
 
 class Variables(Mapping[str, Any]):
-    """Variables by name, templated when they are read; what neither host nor defaults have is missing.
+    """Variables by name, templated when they are read; a name without a value is missing.
 
-    ``given`` are those of the task, ``template`` renders a value with the mapping of variables given to it. The
-    defaults are read where a name is not among ``given``, as before the role has begun.
+    ``given`` are those of the task, ``template`` renders a value with the mapping of variables passed to it. The
+    defaults are used for names that are not in ``given``, as before the role has begun.
     """
 
     def __init__(self, role: str, given: Mapping[str, Any], template: Callable[[Any, Mapping[str, Any]], Any]) -> None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the controller adds to the options of the role efa_nccl."""
+"""Controller data for the options of the role efa_nccl."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def problems(**settings: t.Any) -> list[str]:
     return controller_problems(variables(**settings))
 
 
-def test_rows_of_table_of_downloads():
+def test_download_table_has_expected_rows():
     found = made()
     assert found["artifact"]["url"] == "https://efa-installer.amazonaws.com/aws-efa-installer-1.47.0.tar.gz"
     assert found["artifact"]["signature_url"] == found["artifact"]["url"] + ".sig"
@@ -49,7 +49,7 @@ def test_rows_of_table_of_downloads():
     assert problems() == []
 
 
-def test_lock_gives_checksum_that_table_lacks(tmp_path):
+def test_lock_supplies_missing_checksum(tmp_path):
     lock = tmp_path / "lock.yml"
     entry = {"name": "aws-efa-installer", "platform": "any", "version": "9.9.9", "sha256": "1" * 64}
     lock.write_text(yaml.safe_dump({"artifacts": [entry]}))
@@ -65,9 +65,9 @@ def test_one_host_builds_nccl_tests(builder, builds):
     assert (made(tests_builder=builder)["builds_tests"], problems(tests_builder=builder)) == (builds, [])
 
 
-def test_builder_that_no_host_is_is_refused():
+def test_unknown_builder_host_is_rejected():
     (problem,) = problems(tests_builder="haed")
-    assert problem.startswith("efa_nccl_tests_builder names no host of the inventory")
+    assert problem.startswith("efa_nccl_tests_builder is not a host of the inventory")
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_builder_that_no_host_is_is_refused():
         ),
     ],
 )
-def test_files_on_controller_have_to_be_there(settings, words):
+def test_missing_controller_files_are_reported(settings, words):
     (problem,) = problems(**settings)
     assert words in problem
 
 
-def test_local_installer_has_its_signature_and_key_beside_it(tmp_path):
+def test_local_installer_needs_signature_and_key(tmp_path):
     archive = tmp_path / "efa.tar.gz"
     archive.write_bytes(b"")
     local = {"installer_source": "local", "installer_file": str(archive)}

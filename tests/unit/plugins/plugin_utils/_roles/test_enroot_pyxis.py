@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the controller adds to the options of the role enroot_pyxis."""
+"""Controller data for the options of the role enroot_pyxis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles import enroot
     ("groups", "wanted"),
     [(["compute"], True), (["login"], False), (["login", "head"], True), (["ungrouped"], True), ([], True)],
 )
-def test_nobody_builds_on_login_node(groups: list[str], wanted: bool) -> None:
+def test_login_node_needs_no_docker(groups: list[str], wanted: bool) -> None:
     assert enroot_pyxis.wants_docker({"group_names": groups}) == wanted
     assert not enroot_pyxis.wants_docker({"group_names": groups, "enroot_pyxis_docker_enabled": "no"})
 
@@ -35,7 +35,7 @@ def test_every_platform_has_its_artifacts() -> None:
     assert {row["name"] for row in table} == set(enroot_pyxis.NAMES)
 
 
-def test_lock_vouches_for_its_own_version_and_platform() -> None:
+def test_lock_checksum_is_for_its_version_and_platform() -> None:
     lock = {"name": "enroot", "platform": "deb-amd64", "version": "4.2.0", "sha256": "a" * 64}
     table = enroot_pyxis.artifact_table([lock])
     assert artifact(table, "enroot", "deb-amd64", "4.2.0")["sha256"] == "a" * 64
@@ -43,7 +43,7 @@ def test_lock_vouches_for_its_own_version_and_platform() -> None:
     assert artifact(table, "enroot-caps", "deb-amd64", "4.2.0")["sha256"] == ""
 
 
-def test_lock_that_cannot_be_read_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_lock_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_path: Any) -> list[dict[str, Any]]:
         raise _artifacts.ArtifactError("artifacts.lock.yml is not a lock of artifacts")
 

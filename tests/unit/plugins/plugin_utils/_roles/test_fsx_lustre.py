@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the controller adds to the options of the role fsx_lustre."""
+"""Controller data for the options of the role fsx_lustre."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMED = {"dns_name": "fs-1.example.com", "mount_name": "abcdefgh", "efa": False}
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Each question: identifiers, those of others, region and profile."""
+    """Return the recorded requests: identifiers, those of others, region and profile."""
     found: list[tuple[Any, ...]] = []
 
     def ask_once(wanted: Any, others: Any, account: Any, folder: str) -> Any:
@@ -46,11 +46,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         ({"fsx_lustre_head_node": "yes"}, True),
     ],
 )
-def test_head_node_is_known_by_switch_group_or_hook(variables: dict[str, Any], head: bool) -> None:
+def test_head_node_is_set_by_option_group_or_hook(variables: dict[str, Any], head: bool) -> None:
     assert fsx_lustre.controller_options(variables)["head_node"] == head
 
 
-def test_without_id_nobody_is_asked(asked: list[Any]) -> None:
+def test_without_id_fsx_is_not_asked(asked: list[Any]) -> None:
     options = fsx_lustre.controller_options({"fsx_lustre_file_systems": [{"path": "/fsx"}]})
     assert options["file_systems"] == [{"path": "/fsx"}]
     assert len(options["runtime_sha256"]) == 64
@@ -67,7 +67,7 @@ def test_without_id_nobody_is_asked(asked: list[Any]) -> None:
         ({}, "d"),
     ],
 )
-def test_region_is_nearest_that_is_known(
+def test_region_comes_from_nearest_source(
     asked: list[Any], monkeypatch: pytest.MonkeyPatch, variables: dict[str, Any], region: str
 ) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "d")
@@ -81,7 +81,7 @@ class Unreadable(dict):  # type: ignore[type-arg]
         raise AnsibleUndefinedVariable("fsx_of_this_site is undefined")
 
 
-def test_other_hosts_of_play_are_asked_for_too(asked: list[Any]) -> None:
+def test_ids_of_other_hosts_are_included(asked: list[Any]) -> None:
     others = {
         "n1": {"fsx_lustre_file_systems": BY_ID},
         "n2": {"fsx_lustre_file_systems": [{"path": "/fsx", "id": TWO}]},
@@ -101,7 +101,9 @@ def test_other_hosts_of_play_are_asked_for_too(asked: list[Any]) -> None:
         ({"fsx_lustre_file_systems": [{"path": "/fsx", "id": "x"}]}, "give one as fs-0123456789abcdef0"),
     ],
 )
-def test_fsx_is_not_asked_where_it_cannot_or_may_not(asked: list[Any], variables: dict[str, Any], problem: str) -> None:
+def test_fsx_is_not_asked_without_region_or_permission(
+    asked: list[Any], variables: dict[str, Any], problem: str
+) -> None:
     (found,) = fsx_lustre.controller_problems({"fsx_lustre_file_systems": BY_ID, **variables})
     assert problem in found
     assert asked == []
@@ -113,14 +115,14 @@ def test_head_node_asks_for_itself_at_boot(asked: list[Any]) -> None:
     assert len(asked) == 1
 
 
-def test_what_does_not_go_with_answer_is_problem(asked: list[Any]) -> None:
+def test_conflict_with_answer_is_problem(asked: list[Any]) -> None:
     variables = {"fsx_lustre_file_systems": [{**BY_ID[0], "efa": True}], "fsx_lustre_region": "us-west-2"}
     (problem,) = fsx_lustre.controller_problems(variables)
     assert "with efa, and" in problem
     assert "was made without it" in problem
 
 
-def test_only_set_up_that_was_looked_at_is_taken(tmp_path: Path) -> None:
+def test_set_up_with_other_sha256_is_rejected(tmp_path: Path) -> None:
     archive = tmp_path / "efa.zip"
     archive.write_bytes(b"a set-up")
     digest = hashlib.sha256(b"a set-up").hexdigest()
@@ -132,5 +134,5 @@ def test_only_set_up_that_was_looked_at_is_taken(tmp_path: Path) -> None:
     ):
         (problem,) = fsx_lustre.controller_problems({**good, **change})
         assert words in problem
-    # What is behind an address is judged when it is fetched.
+    # A download is checked when it is fetched.
     assert fsx_lustre.controller_problems({**good, "fsx_lustre_efa_client": "https://example.com/efa.zip"}) == []

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the inventory knows of a node's hardware, against what roles found."""
+"""The hardware in the inventory against what roles found."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def answer(concerned=False, devices=None):
         ({}, Hardware("an instance")),
     ],
 )
-def test_what_variables_of_inventory_say(variables, found):
+def test_hardware_comes_from_inventory_variables(variables, found):
     assert known_hardware(variables) == found
 
 
@@ -55,10 +55,10 @@ def test_what_variables_of_inventory_say(variables, found):
         ("efa_nccl", answer(True, 31), ("inventory.efa", 32, 31)),
     ],
 )
-def test_less_than_inventory_says_is_failure(role, given, expected):
+def test_less_than_in_inventory_is_failure(role, given, expected):
     (found,) = missing_hardware(role, given, {}, WHOLE)
     assert (found.id, found.expected, found.found) == expected and found.status == "fail"
-    assert "the inventory says that this is a p5.48xlarge" in found.line()
+    assert "the inventory lists the node as a p5.48xlarge" in found.line()
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,12 @@ def test_less_than_inventory_says_is_failure(role, given, expected):
         ("fsx_lustre", answer(), {}),
     ],
 )
-def test_what_is_there_or_was_waived_is_no_failure(role, given, options):
+def test_present_or_waived_hardware_is_no_failure(role, given, options):
     assert missing_hardware(role, given, options, WHOLE) == []
 
 
 @pytest.mark.parametrize("role", ["nvme_raid0", "nvidia_gds", "efa_nccl"])
-def test_inventory_that_knows_nothing_expects_nothing(role):
+def test_empty_inventory_expects_nothing(role):
     assert missing_hardware(role, answer(), {}, Hardware()) == []
 
 
@@ -104,7 +104,7 @@ def test_node_of_cluster_without_slurm_is_failure(role, reason, groups, group):
     (found,) = missing_slurm(role, without_slurm(reason), {"slurm_prefix": "/opt/slurm"}, groups, True)
     assert (found.id, found.status) == ("inventory.slurm", "fail")
     assert f"in the group {group} of a cluster, and no Slurm was found on it" in found.line()
-    assert f"/opt/slurm, is mounted; {role}_slurm_prefix names another" in found.hint
+    assert f"/opt/slurm, is mounted; {role}_slurm_prefix sets another" in found.hint
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What people read of a look, and when a role fails."""
+"""The lines of a look, and when a role fails."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_node_with_nothing_to_do_shows_its_verdicts():
     assert (done.lines, done.failure) == (("EFA is newer and kept", "CUDA 13.0", GOOD), None)
 
 
-def test_problem_fails_where_it_is_required_and_is_reported_elsewhere():
+def test_problem_fails_required_role_and_is_reported():
     found = answer(problems=[BAD])
     assert judge(found, required=True, is_final=True).failure == f"{BAD}\nthe log"
     judged = judge(found, required=False, is_final=True)
@@ -42,26 +42,26 @@ def test_problem_fails_where_it_is_required_and_is_reported_elsewhere():
     assert judge(found, required=True, is_final=True, is_check=True).failure is None
 
 
-def test_node_that_is_about_to_be_changed_is_not_judged():
+def test_node_before_change_is_not_judged():
     assert judge(answer(DIFFERENT, [BAD]), required=True, is_final=False).failure is None
     foretold = judge(answer(DIFFERENT, [BAD]), required=True, is_final=False, is_check=True)
     assert (foretold.lines, foretold.failure) == (("would change packages",), None)
 
 
-def test_differences_that_are_left_are_problem():
+def test_remaining_differences_are_problem():
     left = judge(answer(DIFFERENT), required=True, is_final=True)
     assert left.failure == "the run left differences: packages\nthe log"
     assert judge(answer(DIFFERENT), required=False, is_final=True).failure is None
 
 
-def test_trouble_counts_where_anything_is_not_as_wanted():
+def test_earlier_error_counts_with_unmet_request():
     trouble = ["apt failed"]
     assert judge(answer(DIFFERENT), True, True, trouble=trouble).failure.startswith("apt failed; the run left")
     assert judge(answer(), True, True, trouble=trouble).failure is None
 
 
 @pytest.mark.parametrize("is_check", [True, False])
-def test_refusal_is_reported_and_fails_where_it_is_required(is_check):
+def test_refusal_is_reported_and_fails_required_role(is_check):
     found = answer(refused("gds", ["the driver is too old"]))
     assert judge(found, True, False, is_check).failure == "the driver is too old\nthe log"
     judged = judge(found, False, False, is_check)
@@ -70,13 +70,13 @@ def test_refusal_is_reported_and_fails_where_it_is_required(is_check):
     assert judge(bad, True, False, is_check).failure == f"the driver is too old; {BAD}\nthe log"
 
 
-def test_node_that_is_not_concerned_says_why():
+def test_not_concerned_node_has_reason():
     found = answer(not_concerned("gds", "no NVIDIA driver is loaded on this node"))
     assert judge(found, True, True).lines == ("no NVIDIA driver is loaded on this node: nothing is done",)
     assert judge({**found, "problems": [BAD]}, True, True).failure == BAD
     assert judge({**found, "problems": [BAD]}, False, True).failure is None
 
 
-def test_look_without_answer_fails_whatever_is_required():
+def test_look_without_answer_always_fails():
     found = answer(refused("gds", ["the look gave no answer"]), failed="the look gave no answer")
     assert judge(found, required=False, is_final=False, is_check=True).failure == "the look gave no answer"

@@ -36,5 +36,5 @@ CAPTURED = types.SimpleNamespace(event=types.SimpleNamespace(msg="the look found
         ({}, "the module ended without error output"),
     ],
 )
-def test_error_of_failed_module(answer, error):
+def test_error_of_failed_module_is_one_line(answer, error):
     assert module_error(answer) == error

@@ -11,7 +11,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.options impor
 NAME = "nvme_raid0"
 
 
-def test_node_is_reported_runtime_of_controller():
+def test_node_gets_runtime_checksum_of_controller():
     options, problems = role_options(DOMAINS[NAME], {"nvme_raid0_chunk_kib": "256"})
     assert problems == []
     assert options == {"chunk_kib": 256, "runtime_sha256": _runtime.build()["sha256"]}

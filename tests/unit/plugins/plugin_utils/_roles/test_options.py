@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of a role from its variables, and what is wrong with them."""
+"""The options of a role from its variables, and their problems."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_options_are_variables_without_name_of_role():
     assert "remove_confirmed" not in found
 
 
-def test_texts_of_command_line_become_what_they_stand_for():
+def test_command_line_strings_are_converted():
     found, problems = options(required="false", probe_timeout="60", cuda_version="13.0")
     assert (found["required"], found["probe_timeout"], problems) == (False, 60, [])
 
@@ -45,12 +45,12 @@ def test_texts_of_command_line_become_what_they_stand_for():
         ({"packages": "abc"}, "nvidia_gds_packages is 'abc', a text; give a list of texts"),
         ({"cufile_settings": "a=b"}, "nvidia_gds_cufile_settings is 'a=b', a text; give a mapping"),
         ({"safe_mode": "perhaps"}, "nvidia_gds_safe_mode is 'perhaps', a text; give true or false"),
-        ({"cuda_version": 13.1}, "nvidia_gds_cuda_version is 13.1, a number; give a text in quotes, such as '13.1'"),
+        ({"cuda_version": 13.1}, "nvidia_gds_cuda_version is 13.1, a number; use a string in quotes, such as '13.1'"),
         ({"mode": "gds"}, "value of nvidia_gds_mode must be one of: compat, nvfs, p2pdma, got: gds"),
         ({"cuda_version": "13"}, "nvidia_gds_cuda_version is '13': give a release of CUDA"),
     ],
 )
-def test_what_no_node_could_carry_out_is_named_by_its_variable(given, words):
+def test_impossible_option_is_named_by_variable(given, words):
     (problem,) = options(**given)[1]
     assert problem.startswith(words)
 
@@ -62,7 +62,7 @@ def test_what_no_node_could_carry_out_is_named_by_its_variable(given, words):
         ({"python": {"version": {"major": 3, "minor": 8}}}, "node1 has Python 3.8 and this role needs 3.9 or newer"),
     ],
 )
-def test_system_that_cannot_work_is_refused(facts, words):
+def test_unsupported_system_is_rejected(facts, words):
     (problem,) = system_problems("node1", facts)
     assert problem.startswith(words)
 
@@ -77,11 +77,11 @@ def test_system_that_cannot_work_is_refused(facts, words):
         {"distribution": "Debian", "distribution_major_version": "2"},
     ],
 )
-def test_what_is_not_known_is_no_problem(facts):
+def test_unknown_facts_are_no_problem(facts):
     assert system_problems("node1", facts) == []
 
 
-def test_another_role_option_run_or_mode_has_another_sum():
+def test_sum_depends_on_role_option_run_and_mode():
     base = checksum("a", {"x": 1, "y": 2}, "run", False)
     assert base == checksum("a", {"y": 2, "x": 1}, "run", False)
     others = [("b", {"x": 1, "y": 2}, "run", False), ("a", {"x": 2, "y": 2}, "run", False)]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the controller adds to the options of the role slurm_jobs."""
+"""Controller data for the options of the role slurm_jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def variables(**given):
     return {**read_defaults("slurm_jobs"), **{f"slurm_jobs_{name}": value for name, value in given.items()}}
 
 
-def test_programs_for_data_are_known_by_their_sums():
+def test_data_programs_have_sums():
     sources = sorted((ROLE / "files" / "mlcluster_data").rglob("*.py"))
     wanted = {str(path.relative_to(ROLE / "files")): hashlib.sha256(path.read_bytes()).hexdigest() for path in sources}
     assert len(sources) > 30 and slurm_jobs.data_sums() == wanted
@@ -33,12 +33,12 @@ def test_programs_for_data_are_known_by_their_sums():
 def test_role_without_its_programs_is_error(monkeypatch, tmp_path):
     monkeypatch.setattr(slurm_jobs, "FILES", tmp_path)
     slurm_jobs.data_sums.cache_clear()
-    with pytest.raises(AnsibleError, match=r"no Python file lies in .*: install the collection again"):
+    with pytest.raises(AnsibleError, match=r"no Python file is in .*: install the collection again"):
         slurm_jobs.data_sums()
     slurm_jobs.data_sums.cache_clear()
 
 
-def test_sources_are_those_of_mirror_with_sum_that_was_given():
+def test_sources_use_mirror_and_given_sum():
     given = variables(
         build=["ior", "fio"],
         build_versions={"fio": 9.1},
@@ -50,7 +50,7 @@ def test_sources_are_those_of_mirror_with_sum_that_was_given():
     assert (found["fio"]["version"], found["fio"]["url"]) == ("9.1", "https://mirror/fio-9.1.tar.gz")
 
 
-def test_lock_gives_sum_of_version(tmp_path):
+def test_lock_supplies_sum_of_version(tmp_path):
     lock = tmp_path / "lock.yml"
     lock.write_text("artifacts:\n  - {name: ior, platform: any, version: 4.0.0, sha256: " + "b" * 64 + "}\n")
     given = variables(build=["ior"], lock_file=str(lock))
@@ -67,7 +67,7 @@ def test_values_of_another_type_are_named():
         "slurm_jobs_build_sha256 is 'x', a text; give a mapping",
         "slurm_jobs_run is 'node_smoke', a text; give a list of texts",
     ]
-    # Before they are named they do no harm.
+    # Invalid values do not fail before they are reported.
     assert slurm_jobs.artifacts(variables(build_sha256="x", build=["ior"]))["ior"]["sha256"] == ""
 
 
@@ -88,7 +88,7 @@ def test_reservations_of_nodes_are_reported_once():
     assert slurm_jobs.capacity({**given, "slurm_jobs_nodes_group": "others"}) == []
 
 
-def test_options_are_sound_with_what_controller_adds(monkeypatch):
+def test_options_with_controller_data_are_valid(monkeypatch):
     monkeypatch.setattr(slurm_jobs._runtime, "run_sum", lambda folder: "5" * 64)
     options, problems = role_options(DOMAINS["slurm_jobs"], variables(build=["ior"], gpus_per_node="8"))
     assert problems == []

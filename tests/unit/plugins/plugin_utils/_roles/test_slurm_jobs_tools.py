@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether site.yml has to look after what jobs take from packages."""
+"""Whether site.yml installs the packages that jobs use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DISKS = [{"name": "disks", "kind": "local_io"}]
         ({"node_packages": []}, True),
     ],
 )
-def test_packages_are_wanted_where_job_takes_one_or_somebody_reports_it(given, wanted):
+def test_packages_are_wanted_if_used_or_requested(given, wanted):
     named = {f"slurm_jobs_{name}": value for name, value in given.items()}
     assert slurm_jobs_tools.is_wanted(named, {**read_defaults("slurm_jobs"), **named}) == wanted
     assert slurm_jobs_tools.controller_options(named) == {}

@@ -17,7 +17,7 @@ def template(value, known):
     return Templar(loader=DataLoader(), variables=dict(known)).template(value)
 
 
-def test_defaults_stand_where_nothing_was_given():
+def test_defaults_apply_without_variable():
     found = Variables("nvidia_gds", {"nvidia_gds_mode": "nvfs"}, template)
     assert (found["nvidia_gds_mode"], found["nvidia_gds_probe_timeout"]) == ("nvfs", 30)
     assert "nvidia_gds_library" not in found
@@ -38,7 +38,7 @@ def test_default_may_name_another_variable(tmp_path, monkeypatch):
     assert Variables("one", {"one_place": "/srv"}, template)["one_tools"] == "/srv/tools"
 
 
-def test_file_is_read_only_where_it_is_needed(monkeypatch):
+def test_defaults_file_is_read_only_if_needed(monkeypatch):
     monkeypatch.setattr(variables, "read_defaults", lambda role: pytest.fail("it was read"))
     found = Variables("nvidia_gds", {"nvidia_gds_mode": "nvfs"}, template)
     assert "nvidia_gds_mode" in found
