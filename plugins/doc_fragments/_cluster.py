@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Options of the modules that speak with AWS from the controller."""
+    """Options of the modules that call AWS from the controller."""
 
     DOCUMENTATION = r"""
 requirements:
@@ -18,7 +18,7 @@ options:
     required: true
   profile:
     description:
-      - Name of the profile in the AWS configuration files; without it E(AWS_PROFILE) and the standard chain count.
+      - Name of the profile in the AWS configuration files; without it E(AWS_PROFILE) and the standard chain are used.
     type: str
   endpoint_url:
     description: Endpoint for every service, for test set-ups and interface endpoints.

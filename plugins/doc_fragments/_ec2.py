@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Options that say how AWS is reached."""
+    """Options for the connection to AWS."""
 
     DOCUMENTATION = r"""
 requirements:
@@ -14,17 +14,17 @@ requirements:
 options:
   profile:
     description:
-      - Name of the profile in the AWS configuration files; it goes before keys in the environment.
-      - Without it E(AWS_PROFILE) is honoured as by every AWS SDK.
-      - Keys are not taken as options; they come from the standard chain of environment, files, single sign-on, and
+      - Name of the profile in the AWS configuration files; it takes precedence over keys in the environment.
+      - Without it E(AWS_PROFILE) is used, as by every AWS SDK.
+      - Keys are not options; they come from the standard chain of environment, files, single sign-on, and
         instance role.
     type: str
   profiles:
     description:
-      - Several profiles, in the place of O(profile); the hosts of all of them are in the inventory. They are all asked
-        for O(regions), or for the region of the first.
-      - One that does not exist or has no credentials is a warning, unless O(strict_regions) is set.
-      - Not with O(assume_role_arn), and not with the connection V(ssm), which takes one profile for all hosts.
+      - Several profiles instead of O(profile); the hosts of all of them are in the inventory. All are used for
+        O(regions), or for the region of the first.
+      - A profile that does not exist or has no credentials is a warning, unless O(strict_regions) is set.
+      - Not with O(assume_role_arn), and not with the connection V(ssm), which uses one profile for all hosts.
     type: list
     elements: str
     default: []
@@ -39,13 +39,13 @@ options:
   assume_role_arn:
     description:
       - Roles to assume; with several, the hosts of all of them are in the inventory.
-      - One of several that is refused is a warning, unless O(strict_regions) is set.
-      - Every call is made with a role, the one that lists regions included.
+      - A denied role among several is a warning, unless O(strict_regions) is set.
+      - Every call is made with a role, including the listing of regions.
     type: list
     elements: str
     default: []
   assume_role_external_id:
-    description: The external id that the roles demand.
+    description: The external id that the roles require.
     type: str
   assume_role_session_name:
     description: The session name that AWS CloudTrail shows.
@@ -54,7 +54,7 @@ options:
   endpoint_url:
     description:
       - Endpoint for every service, for test set-ups and interface endpoints.
-      - E(AWS_ENDPOINT_URL) and its kin for single services are honoured without this option.
+      - E(AWS_ENDPOINT_URL), and its variants for single services, work without this option.
     type: str
   max_attempts:
     description: How often a call is tried, with growing pauses, before its region counts as failed.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """The wishes about containers; one spec stands behind the module and the configuration file of the node."""
+    """The options for containers, shared by the module and the configuration file of the node."""
 
     DOCUMENTATION = r"""
 options:
@@ -21,32 +21,32 @@ options:
   plugin_options:
     description:
       - Options of the Pyxis plugin by name, such as C(container_scope).
-      - One that the plugin's version does not know is refused, since it would stop every job.
+      - An option unknown to the plugin's version is rejected, since it would stop every job.
     type: dict
     default: {}
   plugstack_mode:
     description:
-      - V(required) makes jobs fail when Pyxis cannot start, V(optional) lets them go on without it.
-      - V(required) is written only once a container has been started with this very plugin and this very Slurm.
+      - V(required) makes jobs fail when Pyxis cannot start, V(optional) lets them run without it.
+      - V(required) is written only once a container has been started with this version of plugin and Slurm.
     type: str
     choices: [optional, required]
     default: optional
   plugstack_include:
     description:
       - How C(plugstack.conf) includes the line, by V(glob) or by the V(file)'s name.
-      - V(auto) takes V(file) on a configless cluster, whose nodes do not get what a pattern finds.
+      - V(auto) uses V(file) on a configless cluster, whose nodes do not get the files of a pattern.
     type: str
     choices: [auto, glob, file]
     default: auto
   manage_plugstack:
     description:
-      - Whether this node writes C(plugstack.conf). V(auto) does where Slurm's files are on a disk of the node itself,
-        so that of a cluster which shares them only the head node does.
+      - Whether this node writes C(plugstack.conf). V(auto) does if Slurm's files are on a disk of the node itself,
+        so that in a cluster that shares them only the head node does.
     type: str
     choices: [auto, always, never]
     default: auto
   duplicates:
-    description: Whether a second line that lists Pyxis is only told about or turned into a comment.
+    description: Whether a second line that lists Pyxis is only reported or turned into a comment.
     type: str
     choices: [report, remove]
     default: report
@@ -56,7 +56,7 @@ options:
     type: str
     default: ""
   local_subdirectory:
-    description: The directory below it that everybody may add to.
+    description: The directory below it where all users may add files.
     type: str
     default: containers
   fallback_dir:
@@ -82,7 +82,7 @@ options:
     type: int
     default: 256
   max_user_namespaces:
-    description: The least limit on user namespaces.
+    description: The minimum limit of user namespaces.
     type: int
     default: 65536
   caps:
@@ -90,7 +90,7 @@ options:
     type: bool
     default: true
   credentials:
-    description: Registries and the commands that give their passwords. No secret is taken.
+    description: Registries and the commands that print their passwords. There is no option for a secret.
     type: list
     elements: dict
     default: []
@@ -100,11 +100,11 @@ options:
         type: str
         required: true
       login:
-        description: User name. For ECR it is known.
+        description: User name. Not needed for ECR.
         type: str
         default: ""
       command:
-        description: The command that prints the password, one word an entry. For ECR it is known.
+        description: The command that prints the password, one word an entry. Not needed for ECR.
         type: list
         elements: str
         default: []
@@ -113,8 +113,8 @@ options:
     type: bool
     default: false
   docker_data_root:
-    description: Where Docker keeps its images. V(auto) takes the local volume unless images that exist would be hidden,
-      empty leaves it as it is.
+    description: Where Docker keeps its images. V(auto) uses the local volume unless that would hide existing images,
+      empty keeps the directory.
     type: str
     default: auto
   docker_daemon:
@@ -122,7 +122,7 @@ options:
     type: dict
     default: {}
   toolkit_version:
-    description: The version that C(nvidia-container-cli) has to have on a node with GPUs. Empty takes any.
+    description: The required version of C(nvidia-container-cli) on a node with GPUs. Empty accepts any.
     type: str
     default: ""
   smoke_image:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """The options that lustre_info and lustre_directories share; one spec stands behind both."""
+    """The options that lustre_info and lustre_directories share."""
 
     DOCUMENTATION = r"""
 options:
@@ -17,15 +17,15 @@ options:
     default: []
     suboptions:
       path:
-        description: Where it is, or will be, mounted. Not C(/data), which means the local NVMe volume.
+        description: Its mount point, now or later. Not C(/data), which is the local NVMe volume.
         type: str
         required: true
       dns_name:
-        description: The name that FSx gives it; empty where somebody else mounts it.
+        description: Its DNS name in FSx; empty if it is mounted by other means.
         type: str
         default: ""
       mount_name:
-        description: The mount name that FSx gives it. With it, another file system at the path fails.
+        description: Its mount name in FSx. With it, another file system at the path fails.
         type: str
         default: ""
       efa:
@@ -38,7 +38,7 @@ options:
     elements: str
     default: []
   directories:
-    description: Directories that have to be there, each below one of O(file_systems).
+    description: Directories that have to exist, each below one of O(file_systems).
     type: list
     elements: dict
     default: []
@@ -65,33 +65,33 @@ options:
         elements: str
         default: []
       stripe:
-        description: Components of the layout of what is made in it; none leaves the file system's default.
+        description: Components of the layout of new files in it; an empty list keeps the file system's default.
         type: list
         elements: dict
         default: []
         suboptions:
           end:
-            description: Where the component ends, such as V(100M); empty for the last, which has the rest.
+            description: Where the component ends, such as V(100M); empty for the last one.
             type: str
             default: ""
           count:
-            description: Over how many OSTs it goes, V(-1) for all.
+            description: Number of OSTs, V(-1) for all.
             type: int
             required: true
           size:
-            description: How much goes to one OST at a time, such as V(16M); empty for the default.
+            description: Size of a stripe on one OST, such as V(16M); empty for the default.
             type: str
             default: ""
       purpose:
-        description: What the directory is for, for the reader of the settings.
+        description: Purpose of the directory, for readers of the settings.
         type: str
         default: ""
   tune:
-    description: Whether the client's parameters matter at all.
+    description: Whether the client's parameters are set and checked.
     type: bool
     default: true
   tuning:
-    description: Parameters of C(lctl) in place of, or besides, the sourced ones; null takes one away.
+    description: Parameters of C(lctl) that replace or extend the defaults with a source; null removes one.
     type: dict
     default: {}
   module_options:
@@ -100,12 +100,12 @@ options:
     default: {}
   efa_interfaces:
     description:
-      - How many interfaces of EFA LNet must have up where O(file_systems[].efa) is wanted.
-      - With 0, as many as the set-up of AWS gives the instance type.
+      - Number of EFA interfaces that LNet must have up if O(file_systems[].efa) is true.
+      - With 0, the number that the set-up of AWS configures for the instance type.
     type: int
     default: 0
   timeout:
-    description: Seconds after which a mount that gives no answer counts as silent, at most 300.
+    description: Seconds after which a mount without an answer counts as silent, at most 300.
     type: int
     default: 30
 """

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """The options that instance_store and instance_store_info share; one spec stands behind both."""
+    """The options that instance_store and instance_store_info share."""
 
     DOCUMENTATION = r"""
 options:
@@ -15,7 +15,7 @@ options:
       - V(raid0) makes one filesystem over all instance-store disks (one disk gets it directly, without md).
       - V(per_disk) makes one filesystem on each disk, below O(mount_point) as C(disk0), C(disk1), in the order of the
         serial numbers.
-      - V(none) leaves the disks alone.
+      - V(none) keeps the disks unchanged.
     type: str
     choices: [raid0, per_disk, none]
     default: raid0
@@ -48,15 +48,15 @@ options:
     elements: str
   existing:
     description:
-      - What to do with disks that somebody else has set up.
-      - V(adopt) uses the volume of ParallelCluster or of a Deep Learning AMI and refuses everything else.
+      - Action for disks that have been set up by other means.
+      - V(adopt) uses the volume of ParallelCluster or of a Deep Learning AMI and rejects everything else.
       - V(replace) destroys what is there, if O(safe_mode) is false as well.
-      - V(fail) refuses.
+      - V(fail) rejects them.
     type: str
     choices: [adopt, replace, fail]
     default: adopt
   safe_mode:
-    description: While true, no data is ever destroyed, whatever O(existing) says.
+    description: While true, no data is ever destroyed, for any value of O(existing).
     type: bool
     default: true
   devices:
@@ -64,7 +64,7 @@ options:
     type: list
     elements: str
   expected_disks:
-    description: How many instance-store disks there must be. The default is what the instance type has, when known.
+    description: Required number of instance-store disks. The default is that of the instance type, if known.
     type: int
   owner:
     description: Owner of the top directory of the volume.
@@ -106,7 +106,7 @@ options:
         type: str
         default: "0755"
       purpose:
-        description: What the directory is for, for the reader of the configuration.
+        description: Purpose of the directory, for readers of the configuration.
         type: str
         default: ""
       per_user:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's decisions about a cluster: its configuration, the judgement of one, and its network."""
+"""Filters for a cluster: its configuration, the review of one, and its network."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ def cluster_plan(
 
 
 def cluster_review(config: dict[str, Any], offered: Sequence[str] | None = None) -> dict[str, Any]:
-    """Known mistakes of a configuration and the same without them."""
+    """Return the known mistakes of a configuration, and a corrected copy."""
     return _cluster_lint.review(config, offered)
 
 
 def cluster_verdict(review: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    """What our review and ParallelCluster's own answer come to."""
+    """Merge our review and ParallelCluster's own answer."""
     return _cluster_lint.verdict(review, answer)
 
 
 def cluster_fate(config: str) -> dict[str, Any]:
-    """What goes and what stays when the cluster of this configuration is deleted."""
+    """Return what is deleted and what is kept when the cluster of this configuration is deleted."""
     return _cluster_storage.deletion_plan(config)
 
 
 def network_plan(found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    """What is missing of a network."""
+    """Return the missing parts of a network."""
     port = argument_types.coerce("a whole number", wanted["grafana_port"])
     return network.plan(found, {**wanted, "grafana_port": port})
 
 
 def stage_plan(uploads: list[dict[str, Any]], buckets: list[dict[str, Any]]) -> dict[str, Any]:
-    """What is wrong with buckets and uploads, and the uploads with all their keys."""
+    """Return the problems of buckets and uploads, and the uploads with all their keys."""
     return _cluster_stage.plan(buckets, uploads)
 
 
 def bucket_policy(there: str, ours: dict[str, Any]) -> dict[str, Any]:
-    """Our policy of a bucket beside what others gave it."""
+    """Return a bucket's policy with our statements added to existing ones."""
     return _cluster_stage.policy(there, ours)
 
 
@@ -66,7 +66,7 @@ class FilterModule:
     """The filters ``mlcluster.aws.cluster_plan`` and the others of this file."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        """Filters by name."""
+        """Return the filters by name."""
         return {
             "cluster_plan": cluster_plan,
             "cluster_review": cluster_review,

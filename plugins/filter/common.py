@@ -14,10 +14,10 @@ from jinja2.runtime import Undefined
 
 
 def kind_problems(given: Mapping[str, Any], spec: argument_types.Spec) -> list[str]:
-    """A sentence for each variable that is not of the type that the spec has for it."""
+    """Return a sentence for each variable whose type differs from the spec."""
     values = {}
     for name in spec:
-        # One that cannot be read is told where it is read, by the host whose it is.
+        # An unreadable value is skipped: the task that uses it reports the error for its host.
         try:
             value = given.get(name)
         except AnsibleError:
@@ -28,7 +28,7 @@ def kind_problems(given: Mapping[str, Any], spec: argument_types.Spec) -> list[s
 
 
 class FilterModule:
-    """Ansible's way to find the filter of this file."""
+    """The filter of this file, for Ansible's loader."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"kind_problems": kind_problems}

@@ -14,7 +14,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils import _prometheus
 
 
 def prometheus_config(text: str, rule_file: str, jobs: Sequence[Mapping[str, Any]]) -> str:
-    """The text of prometheus.yml with our rules and scrape jobs."""
+    """Return prometheus.yml with our rules and scrape jobs."""
     try:
         return _prometheus.merged(text, rule_file, jobs)
     except ValueError as exc:
@@ -22,12 +22,12 @@ def prometheus_config(text: str, rule_file: str, jobs: Sequence[Mapping[str, Any
 
 
 def heal_journal(text: str) -> list[str]:
-    """A line for each event in the text of the journal of ``mlcluster heal``, the newest last."""
+    """Return a line for each event in the journal of ``mlcluster heal``, the newest last."""
     return [heal.shown(event) for event in heal.parse_journal(text)]
 
 
 class FilterModule:
-    """Ansible's way to find the filters of this file."""
+    """The filters of this file, for Ansible's loader."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Renders and judges the environment of NCCL, with the table and the functions that the node uses."""
+"""Render and check the environment of NCCL, with the table and the functions that the node uses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _setting(what: str, instance_type: str | None, options: dict[str, Any]) -> e
 
 
 def nccl_env(instance_type: str, **options: Any) -> dict[str, Any]:
-    """The environment for an instance type. Raises AnsibleFilterError."""
+    """Return the environment for an instance type. Raises AnsibleFilterError."""
     try:
         requested = {key: options.pop(key) for key in _REQUEST if key in options}
         requested.update({key: _truth(key, requested[key]) for key in _SWITCHES if key in requested})
@@ -43,7 +43,7 @@ def nccl_env(instance_type: str, **options: Any) -> dict[str, Any]:
 
 
 def nccl_env_lint(variables: Any, instance_type: str | None = None, **options: Any) -> list[dict[str, Any]]:
-    """What to do with each variable of a mapping or of a text with assignments. Raises AnsibleFilterError."""
+    """Return a verdict on each variable of a mapping or of a text with assignments. Raises AnsibleFilterError."""
     try:
         return engine.lint(_checked(variables), _setting("nccl_env_lint", instance_type, options))
     except NodeError as exc:
@@ -51,7 +51,7 @@ def nccl_env_lint(variables: Any, instance_type: str | None = None, **options: A
 
 
 def nccl_env_problem(variables: Any, instance_type: str | None = None, **options: Any) -> str:
-    """The sentence with which variables would be refused; empty when none is harmful or misnamed."""
+    """Return the sentence that rejects variables; empty if none is harmful or misspelt."""
     try:
         return engine.problem(_checked(variables), _setting("nccl_env_problem", instance_type, options))
     except NodeError as exc:
@@ -72,7 +72,7 @@ def _checked(variables: Any) -> Mapping[str, object] | str:
 
 
 class FilterModule:
-    """Ansible's way to find the filters of this file."""
+    """The filters of this file, for Ansible's loader."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"nccl_env": nccl_env, "nccl_env_lint": nccl_env_lint, "nccl_env_problem": nccl_env_problem}

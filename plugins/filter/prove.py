@@ -13,8 +13,8 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._prove import plan, 
 
 
 def prove_user_data(minutes: int | str, private: str, public: str) -> str:
-    """Cloud-init's configuration of an instance that ends itself after so many minutes."""
-    # Python's own clock: strftime's seconds, which templates have, depend on the time zone.
+    """Return the cloud-init configuration of an instance that ends itself after some minutes."""
+    # Python's clock, because the strftime seconds of templates depend on the time zone.
     return plan.user_data(int(time.time()) + int(minutes) * 60, private, public)
 
 
@@ -22,7 +22,7 @@ class FilterModule:
     """The filters ``mlcluster.aws.prove_plan`` and the others of this file."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        """Filters by name."""
+        """Return the filters by name."""
         return {
             "prove_inventory": plan.inventory,
             "prove_plan": plan.plan,

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges a plan of several models on one Slurm cluster, and says what to submit."""
+"""Check a plan of several models on one Slurm cluster, and return what to submit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.plan imp
 
 
 def slurm_plan(plan: Any) -> dict[str, Any]:
-    """The plan's problems, notes, submissions, blocks and totals."""
+    """Return the plan's problems, notes, submissions, blocks and totals."""
     return judge(plan)
 
 
@@ -20,5 +20,5 @@ class FilterModule:
     """The filter ``mlcluster.aws.slurm_plan``."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        """Filters by name."""
+        """Return the filters by name."""
         return {"slurm_plan": slurm_plan}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Renders Slurm's topology.conf: a tree of network nodes of EC2 instances, or blocks of UltraServers."""
+"""Render Slurm's topology.conf: a tree of network nodes of EC2 instances, or blocks of UltraServers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible_collections.mlcluster.aws.plugins.module_utils._data.ultraservers import is_ultraserver
 
-# What Slurm takes as a name; a name with a blank or line end in it would be configuration of its own.
+# Names that Slurm accepts; a name with a blank or line end would add configuration.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 UNPLACED = "unplaced"
@@ -42,12 +42,12 @@ def _ranges(numbers: list[int], width: int) -> str:
 
 
 def hostlist(names: Iterable[str]) -> str:
-    """Names as one Slurm expression: ``q-1, q-2, q-4`` becomes ``q-[1-2,4]``."""
+    """Return names as one Slurm expression: ``q-1, q-2, q-4`` becomes ``q-[1-2,4]``."""
     groups: dict[tuple[str, int], list[int]] = {}
     alone = set()
     for name in names:
         found = _NUMBERED.fullmatch(name)
-        # A range pads all its numbers to one width, so 08 and 8 belong in different ones.
+        # A range pads all its numbers to one width, so 08 and 8 need different ranges.
         if found:
             prefix, digits = found.groups()
             width = len(digits) if len(digits) > 1 and digits.startswith("0") else 0
@@ -62,7 +62,7 @@ def hostlist(names: Iterable[str]) -> str:
 
 
 def _placed(hosts: Iterable[Mapping[str, Any]], name_key: str, path_key: str) -> dict[str, Path]:
-    """Slurm names to network nodes from the widest to the nearest."""
+    """Map Slurm names to network nodes, from the widest to the nearest."""
     result: dict[str, Path] = {}
     for host in hosts:
         if not isinstance(host, Mapping):
@@ -83,7 +83,7 @@ def _placed(hosts: Iterable[Mapping[str, Any]], name_key: str, path_key: str) ->
 
 
 def _switches(placed: Mapping[str, Path]) -> tuple[dict[str, set[str]], dict[str, set[str]], set[str]]:
-    """Children that are switches and nodes of each switch, and the switches at the top."""
+    """Return the child switches and nodes of each switch, and the top switches."""
     below: dict[str, set[str]] = {}
     nodes: dict[str, set[str]] = {}
     tops: set[str] = set()
@@ -102,7 +102,7 @@ def _switches(placed: Mapping[str, Path]) -> tuple[dict[str, set[str]], dict[str
 
 
 def _sizes(block_sizes: Any, smallest: int) -> list[int]:
-    """The values of BlockSizes. Each is the first times a power of two (Slurm's topology guide)."""
+    """Return the values of BlockSizes. Each is the first times a power of two (Slurm's topology guide)."""
     if not isinstance(block_sizes, (list, tuple)) or not all(
         isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in block_sizes
     ):
@@ -123,7 +123,7 @@ def _sizes(block_sizes: Any, smallest: int) -> list[int]:
 
 
 def _blocks(hosts: Iterable[Mapping[str, Any]], name_key: str, block_key: str, block_sizes: Any) -> str:
-    """The lines of topology/block; hosts without a block are in none.
+    """Return the lines of topology/block; hosts without a block are left out.
 
     Other types have capacity blocks too, and a small one of theirs would make BlockSizes small: Slurm 24.11 refuses a
     job whose segment is larger than that.
@@ -133,7 +133,7 @@ def _blocks(hosts: Iterable[Mapping[str, Any]], name_key: str, block_key: str, b
     members: dict[str, set[str]] = {}
     for name, host in zip(placed, hosts):
         value = host.get(block_key)
-        # Of a path of network nodes the nearest.
+        # The nearest of a path of network nodes.
         block = value[-1] if isinstance(value, (list, tuple)) and value else value
         kind = host.get(TYPE_KEY)
         if block_key == BLOCK_KEY and kind and is_ultraserver(kind) is False:
@@ -158,7 +158,7 @@ def slurm_topology(
     block_key: str = BLOCK_KEY,
     block_sizes: Iterable[int] = (),
 ) -> str:
-    """The lines of topology.conf, or an empty text for no hosts. Raises AnsibleFilterError.
+    """Return the lines of topology.conf, or an empty string without hosts. Raises AnsibleFilterError.
 
     ``nodes`` are names of all that Slurm has; those that no host has are put below the switch UNPLACED. With the plugin
     ``block`` they are in no block.
@@ -174,9 +174,9 @@ def slurm_topology(
         placed.setdefault(_checked("node", name), ())
     below, members, tops = _switches(placed)
     if len(tops) > 1:
-        # Without a common switch Slurm gives no job nodes of two trees.
+        # Without a common switch Slurm allocates no job across two trees.
         below[_checked("switch", root)] = tops
-    # Network nodes end in hexadecimal digits, which must not be taken for numbers.
+    # Network nodes end in hexadecimal digits, which are not decimal numbers.
     lines = [f"SwitchName={switch} Switches={','.join(sorted(below[switch]))}" for switch in sorted(below)]
     lines += [f"SwitchName={switch} Nodes={hostlist(members[switch])}" for switch in sorted(members)]
     return "".join(f"{line}\n" for line in lines)
@@ -186,5 +186,5 @@ class FilterModule:
     """The filter ``mlcluster.aws.slurm_topology``."""
 
     def filters(self) -> dict[str, Callable[..., str]]:
-        """Filters by name."""
+        """Return the filters by name."""
         return {"slurm_topology": slurm_topology}

@@ -96,7 +96,7 @@ class LookupModule(LookupBase):
     """The lookup ``mlcluster.aws.artifact``."""
 
     def run(self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[dict[str, Any]]:
-        """One dictionary for each name in ``terms``."""
+        """Return one dictionary for each name in ``terms``."""
         self.set_options(var_options=variables, direct=kwargs)
         try:
             locks = _artifacts.read_lock(_artifacts.collection_lock())

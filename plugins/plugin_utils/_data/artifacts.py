@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What roles download, where from, and how it is known to be right.
+"""Downloads of roles: their URLs, checksums and signatures.
 
-A checksum is here only with the public source it was read in. Where it is empty a role refuses to
-download until ``make lock-artifacts``, run on a connected machine, has written artifacts.lock.yml: it
-checks the signature where the publisher gives one.
+A checksum is here only with the public source it was read from. Without one a role does not download until
+``make lock-artifacts``, run on a connected machine, has written artifacts.lock.yml, which also checks the
+signature if there is one.
 
 Each entry: ``name``, ``platform`` (``any``, ``deb-amd64``, ...), ``version``, ``url`` (``{version}`` stands
 for the version), ``sha256`` and ``sha256_source`` (both empty, or both set), ``signature`` (None, or ``url``,
@@ -100,7 +100,7 @@ ARTIFACTS: tuple[dict[str, Any], ...] = (
     },
 )
 
-# Checksums of other versions, for a role that is asked for one of them.
+# Checksums of other versions that a role may be set to.
 PUBLISHED: dict[str, dict[str, Any]] = {
     "aws-efa-installer": {
         "source": "Amazon EC2 User Guide, Verify the EFA installer using a checksum",

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the documentation says of the storage options is what the modules take."""
+"""The documentation of the storage options matches the modules' options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN_OPTIONS = {instance_store: set(), instance_store_info: {"probe"}}
 
 
 def documented(options):
-    """The options of a documentation as an argument spec."""
+    """Return the options of a documentation as an argument spec."""
     spec = {}
     for name, option in options.items():
         spec[name] = {field: option[field] for field in FIELDS if field in option}

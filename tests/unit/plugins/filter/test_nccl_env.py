@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filters pass on what the table says, and refuse in one sentence."""
+"""The filters return the values of the table, and reject errors in one sentence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_environment_is_rendered_with_its_files():
     assert made["plugin_sets"]["NCCL_BUFFSIZE"] == "8388608"
 
 
-def test_switches_may_be_words():
+def test_switches_may_be_strings():
     assert RENDER("p4d.24xlarge", huge_pages="no")["variables"]["FI_EFA_USE_HUGE_PAGE"] == "0"
     assert "NCCL_NET" not in RENDER("p4d.24xlarge", pin_network="false")["variables"]
     with pytest.raises(AnsibleFilterError, match="NCCL_IFNAME must be"):
@@ -48,14 +48,14 @@ def test_variables_are_judged_in_both_forms():
         (lambda: RENDER("p5.48xlarge", size=3), "nccl_env does not know size"),
         (lambda: RENDER("p5.48xlarge", extra=["a"]), "extra must map"),
         (lambda: RENDER("p5.48xlarge", pin_network="maybe"), "pin_network is 'maybe': give true or false"),
-        # YAML reads 1.20 without quotes as 1.2, a plugin that needs other variables.
+        # YAML reads 1.20 without quotes as 1.2, a version that needs other variables.
         (lambda: RENDER("p5.48xlarge", plugin=1.20), "plugin is the number 1.2: put the version into quotes"),
         (lambda: LINT({}, nccl=2.30), "nccl is the number 2.3: put the version into quotes"),
         (lambda: LINT(["NCCL_NET=Socket"]), "give a mapping"),
         (lambda: LINT({}, "x9.large"), "nccl_env_lint: instance type"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(call, sentence):
+def test_invalid_request_is_one_sentence(call, sentence):
     with pytest.raises(AnsibleFilterError, match=sentence):
         call()
 

@@ -23,6 +23,6 @@ def test_deadline_is_same_in_every_zone(monkeypatch, zone):
     assert "OnCalendar=2026-01-01 02:00:00 UTC" in text
 
 
-def test_each_filter_is_there():
+def test_each_filter_is_registered():
     names = {"prove_inventory", "prove_plan", "prove_removals", "prove_user_data"}
     assert set(prove.FilterModule().filters()) == names

@@ -9,7 +9,7 @@ from ansible_collections.mlcluster.aws.plugins.filter.slurm_nodes import FilterM
 LINE = "NodeName=n1 Arch=x86_64 State=IDLE+DRAIN SlurmdStartTime=2026-01-02T03:04:05 Reason=mlcluster upgrade: roles\n"
 
 
-def test_nodes_that_scontrol_shows():
+def test_nodes_are_parsed_from_scontrol_output():
     nodes = FilterModule().filters()["slurm_nodes"]
     (node,) = nodes(LINE)
     assert (node["up"], node["drained"], node["reason"]) == (True, True, "mlcluster upgrade: roles")

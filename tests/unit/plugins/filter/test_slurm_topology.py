@@ -53,7 +53,7 @@ def test_other_variables_may_be_named():
     assert slurm_topology([]) == ""
 
 
-def test_nodes_that_do_not_run_have_place_too():
+def test_stopped_nodes_have_place_too():
     assert slurm_topology([host("a-1", "nn-x")], nodes=["a-1", "a-2", "a-2", "a-3"]).splitlines() == [
         "SwitchName=cluster Switches=nn-x,unplaced",
         "SwitchName=nn-x Nodes=a-1",
@@ -65,7 +65,7 @@ def test_nodes_that_do_not_run_have_place_too():
     ("nodes", "message"),
     [(["a b"], "cannot be the name of a node"), ("a", "must be a list of names, found str"), (7, "found int")],
 )
-def test_nodes_that_are_no_names_are_refused(nodes, message):
+def test_invalid_node_names_are_rejected(nodes, message):
     with pytest.raises(AnsibleFilterError, match=message):
         slurm_topology([], nodes=nodes)
 
@@ -80,7 +80,7 @@ def test_nodes_that_are_no_names_are_refused(nodes, message):
         (["a"], "needs a list of host variables"),
     ],
 )
-def test_what_would_break_file_is_refused(hosts, message):
+def test_value_that_breaks_file_is_rejected(hosts, message):
     with pytest.raises(AnsibleFilterError, match=message):
         slurm_topology(hosts)
 
@@ -96,12 +96,12 @@ def test_what_would_break_file_is_refused(hosts, message):
         (["7"], "7"),
     ],
 )
-def test_hostlist(names, expected):
+def test_hostlist_joins_ranges(names, expected):
     assert hostlist(names) == expected
 
 
 def expanded(text):
-    """The names that Slurm reads in a hostlist."""
+    """Return the names that Slurm reads in a hostlist."""
     result = []
     for part in re.findall(r"[^,\[]+(?:\[[^\]]*\])?", text):
         prefix, _bracket, ranges = part.rstrip("]").partition("[")
@@ -146,7 +146,7 @@ def test_every_node_hangs_below_one_root_once(names, data):
     assert len(set(switches) - set(parents)) == min(1, len(names))
 
 
-def test_filter_is_there():
+def test_filter_is_registered():
     assert FilterModule().filters()["slurm_topology"] is slurm_topology
 
 
@@ -187,7 +187,7 @@ def test_nearest_network_node_may_be_block():
     assert blocks([in_block("a", "x")], block_key="ec2_network_nodes") == ["BlockName=nn-1 Nodes=a", "BlockSizes=1"]
 
 
-def test_no_host_in_block_is_no_text():
+def test_no_host_in_block_gives_empty_text():
     assert slurm_topology([in_block("a", None)], plugin="block") == ""
 
 
@@ -202,11 +202,11 @@ def test_no_host_in_block_is_no_text():
         ({"plugin": "block", "block_sizes": [True]}, "give a list of numbers"),
     ],
 )
-def test_wrong_block_option_is_refused(options, refusal):
+def test_wrong_block_option_is_rejected(options, refusal):
     with pytest.raises(AnsibleFilterError, match=re.escape(refusal)):
         slurm_topology([in_block("a", "x"), in_block("b", "x")], **options)
 
 
-def test_block_whose_name_slurm_would_not_take_is_refused():
+def test_block_with_invalid_name_is_rejected():
     with pytest.raises(AnsibleFilterError, match="cannot be the name of a block"):
         blocks([in_block("a", "x y")])

@@ -12,7 +12,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils import _artifacts
 
 @pytest.fixture
 def lookup(monkeypatch, tmp_path):
-    """The lookup, loaded as Ansible does, in a collection without a lock."""
+    """Load the lookup as Ansible does, in a collection without a lock."""
     monkeypatch.setattr(_artifacts, "collection_lock", lambda: tmp_path / "artifacts.lock.yml")
     return lookup_loader.get("mlcluster.aws.artifact")
 

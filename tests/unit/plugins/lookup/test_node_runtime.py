@@ -15,7 +15,7 @@ def lookup():
     return node_runtime.LookupModule()
 
 
-def test_it_returns_what_was_built(lookup, monkeypatch):
+def test_lookup_returns_built_runtime(lookup, monkeypatch):
     built = {"path": "/c/mlcluster.pyz", "sha256": "00", "version": "0.1.0"}
     monkeypatch.setattr(_runtime, "build", lambda: built)
     assert lookup.run([]) == [built]

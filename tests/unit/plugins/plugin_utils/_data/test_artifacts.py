@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The table of what is downloaded."""
+"""The table of downloads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._data.artifacts impo
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_every_published_checksum_is_one_of_artifact_and_has_source(name):
+def test_published_checksums_are_of_artifacts_with_source(name):
     assert name in [row["name"] for row in ARTIFACTS]
     assert PUBLISHED[name]["source"]
     assert all(re.fullmatch(r"[0-9a-f]{64}", checksum) for checksum in PUBLISHED[name]["sha256"].values())
