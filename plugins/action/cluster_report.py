@@ -41,7 +41,7 @@ def _of_reports(name: str) -> Callable[[Mapping[str, Any]], str]:
     return lambda document: report_formats.FORMATS[name](_reports(document))
 
 
-# What each format is called and how it is made of the document.
+# File name and renderer of each format.
 FILES: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
     "html": ("report.html", _report_html.page),
     "markdown": ("report.md", _report_markdown.markdown),
@@ -54,7 +54,7 @@ FILES: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
 
 
 class ActionModule(ActionBase):
-    """Runs on the controller only: a report of hundreds of nodes is not sent anywhere."""
+    """Write the report on the controller, so that the data of hundreds of nodes is not sent to a host."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -99,7 +99,7 @@ class ActionModule(ActionBase):
         except _report_model.ReportError as exc:
             raise AnsibleActionFail(f"no report was made: {exc}") from exc
         files = {name: directory / FILES[name][0] for name in given["formats"]}
-        # All are made before the first is written, so that none stands beside one of an older run.
+        # All are rendered before the first is written, so that formats of two runs are never mixed.
         texts = {path: FILES[name][1](document) for name, path in files.items()}
         if not self._task.check_mode:
             for path, text in texts.items():
@@ -115,7 +115,7 @@ class ActionModule(ActionBase):
 
 
 def _version() -> str:
-    """The version of the collection: of its archive's manifest, or of galaxy.yml in a checkout."""
+    """Return the collection's version, from the archive's manifest or from galaxy.yml in a checkout."""
     try:
         manifest = json.loads((COLLECTION / "MANIFEST.json").read_text(encoding="utf-8"))
         return str(manifest["collection_info"]["version"])
@@ -135,12 +135,12 @@ def _read(path: str | None, what: str) -> Any:
 
 
 def _fetched(content: str | None, source: str) -> tuple[Any, list[str]]:
-    """What was fetched from a node, and why it is left out: nobody asked for just that file, so it takes no report."""
+    """Return the document fetched from a node, or why it is left out: an optional file must not stop the report."""
     if not content:
         return None, []
     try:
         found = json.loads(base64.b64decode(content, validate=True))
-        # As it will be read for the page, which is the strictest reader there is.
+        # Read as for the page, which is the strictest reader.
         _report_model.build([], "2026-01-31T12:00:00Z", validation=found)
     except (ValueError, RecursionError) as exc:
         return None, [f"the report is made without {source or 'the validation'}, which cannot be read: {to_text(exc)}"]
@@ -148,8 +148,8 @@ def _fetched(content: str | None, source: str) -> tuple[Any, list[str]]:
 
 
 def _previous(path: Path) -> Any:
-    """The report that stands there; one that cannot be compared with is no reason to make none."""
-    # A pipe under its name, in a directory that others write to, would never end.
+    """Return the previous report, None if it cannot be compared, which must not stop the new one."""
+    # Reading a pipe of that name, in a directory that others write to, would never end.
     if not path.is_file():
         return None
     try:
@@ -160,7 +160,7 @@ def _previous(path: Path) -> Any:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file at once; who may read it is for its owner to say."""
+    """Replace a file atomically; it is readable by its owner only."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         replace_file(path, text.encode(errors="replace"), 0o600)

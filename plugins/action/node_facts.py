@@ -19,14 +19,14 @@ SETUP = "ansible.builtin.setup"
 
 
 def gather(subset: Sequence[str]) -> dict[str, Any]:
-    """What the module setup returns, run in this very process, which ends after the task. Raises AnsibleActionFail."""
+    """Run the module setup in this process, which ends after the task. Returns facts. Raises AnsibleActionFail."""
     from ansible.modules import setup
 
     basic._ANSIBLE_ARGS = json.dumps({"ANSIBLE_MODULE_ARGS": {"gather_subset": list(subset)}}).encode()
-    # ansible-core 2.19 and newer: what the module writes is plain JSON.
+    # ansible-core 2.19 and newer: the module writes plain JSON.
     basic._ANSIBLE_PROFILE = "legacy"
     output = io.StringIO()
-    # A module ends its process, with its answer on stdout.
+    # A module prints its result and exits.
     with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
         setup.main()
     try:
@@ -37,7 +37,7 @@ def gather(subset: Sequence[str]) -> dict[str, Any]:
 
 
 class ActionModule(ActionBase):
-    """On the machine that Ansible runs on, with the Python that Ansible runs on, needs no other process."""
+    """Gather facts without another process if the node is the controller and uses Ansible's own Python."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True

@@ -42,45 +42,45 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables imp
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import journal
 
 MODULE = "mlcluster.aws.node_plan"
-# The facts with the answers of this run begin so, and end with the key of a role: {"sum": ..., "answer": ...}, empty
-# once it was taken. An answer is JSON text: Ansible walks through all facts for every task.
+# Prefix of the facts with the answers of this run, followed by the key of a role: {"sum": ..., "answer": ...}, empty
+# once it was used. An answer is JSON text, because Ansible walks through all facts for every task.
 KEPT = "mlcluster_plan_"
 RETURNED = ("plan", "results", "lines", "problems", "shown", "details")
-# Tags that all roles have, and those of Ansible that take all tasks in.
+# Tags of all roles, and Ansible's tags for all tasks.
 COMMON = {"all", "tagged", "build", "boot"}
-# The tags of a role that leave its verification out.
+# The tags of a role without its verification.
 CHANGING = ("{}_install", "{}_configure", "build")
 
 display = Display()
 
 
 def run_id() -> str:
-    """What tells one run of Ansible from another: the directory that it makes for itself alone."""
+    """Return an identifier of this run of Ansible: its own temporary directory."""
     return str(constants.DEFAULT_LOCAL_TMP)
 
 
 def verifies(role: str, tags: Sequence[str]) -> bool:
-    """Whether the tags of this run ask for the verification of a role."""
+    """Return whether the tags of this run include the verification of a role."""
     return bool(set(tags) - {tag.format(role) for tag in CHANGING})
 
 
 def is_asked(role: str, tags: Sequence[str], skipped: Sequence[str]) -> bool:
-    """Whether the tags of this run leave any task of a role."""
+    """Return whether the tags of this run include any task of a role."""
     own = [tag for tag in tags if tag in COMMON or tag == role or tag.startswith(f"{role}_")]
     return bool(own) and role not in skipped
 
 
 def reported_options(domain: Domain, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options without those that nobody may read."""
+    """Return the options without secret ones."""
     return {name: value for name, value in options.items() if not domain.spec[name].get("no_log")}
 
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Have Python look for no garbage in between.
+    """Switch Python's garbage collector off in this block.
 
-    Ansible parses the 250 files of the module to find what they import. There is no garbage in that, and to look for it
-    in all that the process holds costs as much as the parsing.
+    Ansible parses the 250 files of the module to find their imports. That makes no garbage, and the search for it in
+    the whole process costs as much as the parsing.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -92,7 +92,7 @@ def uncollected() -> Iterator[None]:
 
 
 class ActionModule(ActionBase):
-    """Makes the options of roles from their variables, asks the node where that is not yet done, and judges."""
+    """Build the options of roles from their variables, look at the node unless that is done, and judge."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -125,13 +125,13 @@ class ActionModule(ActionBase):
         return {**result, **self._for_role(DOMAINS[given["role"]], given)}
 
     def _look_first(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The looks of all roles whose options are sound; the others say what is wrong when it is their turn."""
+        """Look at the node for all roles with valid options; the others report their problems when they run."""
         tags, skipped = self._tags(), self._vars.get("ansible_skip_tags") or []
         groups = set(given["groups"] or ())
         keys = [key for key, domain in DOMAINS.items() if groups & set(domain.groups)]
-        # A role that does not look so may change what the roles behind it see.
+        # A role without a plan may change what later roles see.
         keys += itertools.takewhile(DOMAINS.__contains__, given["roles"] or ())
-        # A play of site.yml may leave out a part of a role, of which then nobody asks.
+        # A play of site.yml may leave out a part of a role; its answer is not used then.
         keys = [key for key in keys if is_wanted(DOMAINS[key], self._vars, self._variables(DOMAINS[key].role))]
         asked = {}
         for key in keys:
@@ -153,7 +153,7 @@ class ActionModule(ActionBase):
         return {"changed": False, "asked": bool(asked), "wanted": keys, "options": reported, "ansible_facts": facts}
 
     def _before_removal(self, role: str, what: str) -> dict[str, Any]:
-        """Refuse a removal without consent; what follows one changes the node, and no answer is left."""
+        """Reject a removal without consent; the removal changes the node, so drop all answers."""
         consent = f"{role}_remove_confirmed"
         if not boolean(self._variables(role).get(consent, False), strict=False):
             raise AnsibleActionFail(f"tasks_from: remove {what}; nothing was done, since {consent} is not true")
@@ -176,11 +176,11 @@ class ActionModule(ActionBase):
         if answer is None:
             facts = self._facts(self._ask({key: options}), {key: options})
             answer = json.loads(facts[KEPT + key]["answer"])
-        # Taken once: what comes between this task and another one for the role may change the node.
+        # Used once: tasks between this one and the next for the role may change the node.
         facts[KEPT + key] = {}
         answer = self._with_inventory(role, answer, options)
         if given["again"] or not (answer["plan"]["empty"] or self._task.check_mode):
-            # Once a role acts, whether it comes to its end or not, the answers of others are those of another node.
+            # Once a role acts, even if it fails, the answers of other roles are out of date.
             facts.update(self._forgotten())
         required = given["required"]
         if required is None:
@@ -214,20 +214,20 @@ class ActionModule(ActionBase):
         lines = [f"{self._name}: {line}" for line in judgement.lines]
         for line in lines:
             display.display(line)
-        # For those who read the result and not the terminal.
+        # For readers of the result instead of the terminal.
         outcome["msg"] = "\n".join(lines)
         if judgement.failure is not None:
-            # What a task that fails returns is printed whole.
+            # Ansible prints the whole result of a failed task.
             self._mark_failed(key)
             failure = {"failed": True, "msg": f"{self._name}: {judgement.failure}", "asked": asked, "changed": False}
             return {**failure, "problems": answer["problems"]}
         return outcome
 
     def _with_inventory(self, role: str, answer: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer, with a failure for what the inventory says of the node and the node does not show."""
+        """Return the answer, with a failure for hardware that is in the inventory and missing on the node."""
         known = {}
         for name in VARIABLES:
-            # What is wrong with a variable of the site's own is not for a role to say.
+            # A role does not report errors in the site's own variables.
             with contextlib.suppress(AnsibleError):
                 known[name] = self._templar.template(self._vars.get(name))
         groups, every = self._vars.get("group_names") or (), self._vars.get("groups") or {}
@@ -250,7 +250,7 @@ class ActionModule(ActionBase):
         return f"would change {', '.join(plan['differences'])}" if check and plan["differences"] else ""
 
     def _note(self, *entries: Mapping[str, Any]) -> None:
-        """Keep what was found for the verdict at the end of the run."""
+        """Keep the results for the verdict at the end of the run."""
         journal.add((journal.Entry(host=self._name, **entry) for entry in entries), journal.path())
 
     def _tags(self) -> Sequence[str]:
@@ -258,23 +258,23 @@ class ActionModule(ActionBase):
 
     def _variables(self, role: str) -> Variables:
         def template(value: Any, variables: Mapping[str, Any]) -> Any:
-            # A default of the role may name another one.
+            # A default of the role may refer to another variable.
             return self._templar.copy_with_new_env(available_variables=variables).template(value)
 
         return Variables(role, self._vars, template)
 
     def _node_facts(self) -> Mapping[str, Any]:
         facts: Any = self._vars.get("ansible_facts") or {}
-        # A play may have an expression under this name.
+        # The value may be a template of the play.
         return self._templar.template(facts) if isinstance(facts, str) else facts
 
     def _forgotten(self) -> dict[str, Any]:
-        """The facts by which no answer of this run is left."""
+        """Return the facts that drop all answers of this run."""
         known = self._node_facts()
         return {KEPT + key: {} for key in DOMAINS if known.get(KEPT + key)}
 
     def _failure_mark(self, key: str) -> Path:
-        """A file of this run: Ansible takes no facts from a task that fails, so that they cannot say who failed."""
+        """Return the path of a file of this run that marks a failure: Ansible drops the facts of a failed task."""
         digest = hashlib.sha256(f"{self._name}\0{key}".encode()).hexdigest()
         return Path(run_id()) / f"mlcluster-plan-{digest}.failed"
 
@@ -284,17 +284,17 @@ class ActionModule(ActionBase):
 
     def _answer_of(self, key: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
         if self._failure_mark(key).exists():
-            # What failed is asked again: somebody may have mended it.
+            # Look again after a failure, since it may be repaired.
             return None
         kept = self._node_facts().get(KEPT + key) or {}
         return dict(json.loads(kept["answer"])) if kept.get("sum") == self._sum(key, options) else None
 
     def _sum(self, key: str, options: Mapping[str, Any]) -> str:
-        """What an answer of this node is kept under: with run_once, Ansible gives its facts to every host."""
+        """Return the key of this node's answer: with run_once, Ansible sets its facts on every host."""
         return checksum(key, options, f"{run_id()} {self._name}", bool(self._task.check_mode))
 
     def _ask(self, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """The answer of the module on the node. Raises AnsibleActionFail."""
+        """Return the module's answer from the node. Raises AnsibleActionFail."""
         if is_here(self._connection, self._task, self._vars):
             return {
                 "roles": look_all(Host(), asked, read_only=bool(self._task.check_mode)),
@@ -314,7 +314,7 @@ class ActionModule(ActionBase):
         return answer
 
     def _facts(self, answer: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """The facts to set: the answers by role, what roles say about the node, and of the system what is missing."""
+        """Return the facts to set: answers by role, facts of roles about the node, and missing system facts."""
         fresh = {
             KEPT + key: {"sum": self._sum(key, asked[key]), "answer": json.dumps(answer["roles"][key])} for key in asked
         }

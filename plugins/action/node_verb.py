@@ -12,9 +12,9 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import printable
 
 MODULE = "mlcluster.aws.node_verb"
-# Seconds without an answer of the node after which the task gives up; the keeper there ends the verb about then.
+# Seconds without an answer after which the task gives up; the keeper on the node ends the verb at about that time.
 PATIENCE = 600.0
-# What Ansible gives when the module itself was killed or could not start, as where a disk or the memory is full.
+# The key in Ansible's result if the module was killed or could not start, as with a full disk or memory.
 BROKEN = "module_stdout"
 ARGUMENTS: dict[str, Any] = {
     "verb": {"type": "list", "elements": "str", "required": True},
@@ -26,7 +26,7 @@ ARGUMENTS: dict[str, Any] = {
 
 
 class ActionModule(ActionBase):
-    """Starts the verb with the module and looks again and again, for a module could say nothing before its end."""
+    """Start the verb with the module and poll it, because a module cannot print lines before its end."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -53,7 +53,7 @@ class ActionModule(ActionBase):
         return answer
 
     def _follow(self, where: dict[str, Any], every: int, task_vars: Any) -> dict[str, Any]:
-        """Show lines until the verb has an end, or nobody answers any more."""
+        """Show lines until the verb ends or the node stops answering."""
         offset, answered = 0, time.monotonic()
         while True:
             seen = self._look({**where, "offset": offset, "every": every}, task_vars)
@@ -66,7 +66,7 @@ class ActionModule(ActionBase):
             elif not (seen.get("unreachable") or BROKEN in seen):
                 return seen
             elif time.monotonic() - answered > PATIENCE:
-                return {"msg": f"nobody answers: {seen.get('msg')}; jobs that were submitted go on, so run it again"}
+                return {"msg": f"the node does not answer: {seen.get('msg')}; submitted jobs continue: run this again"}
             else:
                 time.sleep(every)
 
@@ -74,7 +74,7 @@ class ActionModule(ActionBase):
         try:
             seen: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars)
         except AnsibleConnectionFailure as exc:
-            # The verb goes on without us.
+            # The verb continues on the node.
             return {"unreachable": True, "msg": str(exc)}
         return seen
 
@@ -82,4 +82,4 @@ class ActionModule(ActionBase):
     def _silent(verb: list[str], rc: Any) -> str:
         if rc is None:
             return f"{verb[0]} ended without an exit status, as when it is killed: see /var/log/mlcluster on the node"
-        return f"{verb[0]} ended with {rc} and said nothing on standard error: its lines say why"
+        return f"{verb[0]} ended with {rc} without error output: see its lines above"

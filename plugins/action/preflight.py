@@ -26,7 +26,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables imp
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import iam, names, preflight
 
 PROBES = ("ssh", "sudo", "python")
-# Roles whose nodes download an artifact: its name, what turns that on, and the variables of version and checksum.
+# Roles whose nodes download an artifact: its name, the condition, and the variables of version and checksum.
 DOWNLOADS = {
     "efa_nccl": (
         "aws-efa-installer",
@@ -40,7 +40,7 @@ display = Display()
 
 
 class ActionModule(ActionBase):
-    """Judges on the controller what was found there and on the nodes, and tells it."""
+    """Judge the results of controller and nodes on the controller, and report them."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -110,7 +110,7 @@ class ActionModule(ActionBase):
     def _controller(self, playbooks: Sequence[str]) -> list[verdict.Result]:
         wanted = yaml.safe_load((names.COLLECTION / "meta" / "runtime.yml").read_text(encoding="utf-8"))
         oldest = str(wanted["requires_ansible"]).removeprefix(">=")
-        # An inventory of EC2, and every playbook that asks AWS, take these.
+        # The inventory of EC2 and all playbooks that use AWS need these.
         libraries = ["boto3", "botocore", "jmespath"] if playbooks or self._from_ec2() else []
         found = {name: importlib.util.find_spec(name) is not None for name in libraries}
         return preflight.controller(core_version, oldest, _collections(), found)
@@ -119,7 +119,7 @@ class ActionModule(ActionBase):
         return any("ec2_instance_id" in self._hostvars.raw_get(host) for host in self._groups["all"])
 
     def _variables(self, raw: Mapping[str, Mapping[str, Any]]) -> list[verdict.Result]:
-        """The options of every role that a host has, each set of variables judged once."""
+        """Check the options of every role that a host has, each set of variables once."""
         problems: dict[str, list[str]] = {}
         judged: dict[tuple[str, str], list[str]] = {}
         roles = set()
@@ -131,7 +131,7 @@ class ActionModule(ActionBase):
                 roles.add(role)
                 own = {name: given[name] for name in sorted(given) if name.startswith(f"{role}_")}
                 key = (domain.key, repr(own))
-                # Where a variable is a template, what it gives is another for each host.
+                # A template may have another value for each host.
                 if key not in judged or "{{" in key[1]:
                     judged[key] = role_options(domain, self._of_role(role, given))[1]
                 for text in judged[key]:
@@ -179,7 +179,7 @@ class ActionModule(ActionBase):
         except iam.RightsError as exc:
             return [
                 verdict.failed("preflight.credentials", str(exc)),
-                *preflight.rights({}, {}, "without credentials nothing can be asked"),
+                *preflight.rights({}, {}, "without credentials AWS cannot be asked"),
             ]
         who = [
             verdict.passed("preflight.credentials", caller["Arn"], message=f"AWS knows the caller as {caller['Arn']}")
@@ -203,17 +203,17 @@ class ActionModule(ActionBase):
 
 
 def _has_role(role: str, given: Mapping[str, Any]) -> bool:
-    """Whether site.yml applies a role to a host with these variables."""
+    """Return whether site.yml applies a role to a host with these variables."""
     return any(_takes(domain, given) for domain in DOMAINS.values() if domain.role == role)
 
 
 def _takes(domain: Domain, given: Mapping[str, Any]) -> bool:
-    """Whether site.yml applies a role, or a part of one, to a host with these variables."""
+    """Return whether site.yml applies a role, or a part of one, to a host with these variables."""
     return bool(set(domain.groups) & set(given.get("group_names") or ()))
 
 
 def _collections() -> dict[str, tuple[str | None, str]]:
-    """Collections that this one depends on, with the version found and the oldest that does."""
+    """Return the required collections with the installed and the oldest supported version."""
     from ansible.utils.collection_loader._collection_finder import _get_collection_metadata
 
     manifest = names.COLLECTION / "MANIFEST.json"
@@ -234,7 +234,7 @@ def _collections() -> dict[str, tuple[str | None, str]]:
 
 
 def _version(folder: Path) -> str | None:
-    """The version of an installed collection, by its manifest."""
+    """Return the version of an installed collection from its manifest."""
     try:
         return str(json.loads((folder / "MANIFEST.json").read_text(encoding="utf-8"))["collection_info"]["version"])
     except (OSError, ValueError, KeyError):

@@ -18,7 +18,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import names
 
 
 class ActionModule(ActionBase):
-    """Writes the evidence of a run, on the controller alone."""
+    """Write the evidence of a run, on the controller only."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True

@@ -16,10 +16,10 @@ NAMESPACE = "mlcluster.aws."
 
 
 def is_ours(playbooks: Any) -> bool:
-    """Whether every playbook of the command line is one of the collection, so that its tags are all there are."""
+    """Return whether all playbooks of the command line belong to the collection, so that there are no other tags."""
     given = [str(one) for one in playbooks or ()]
     root = names.COLLECTION.resolve()
-    # Not those of molecule/, whose runs have tags of its own.
+    # Not the playbooks of molecule/, which have their own tags.
     ours = (root, root / "playbooks")
     return bool(given) and all(
         one.startswith(NAMESPACE) or (Path(one).is_file() and Path(one).resolve().parent in ours) for one in given
@@ -27,7 +27,7 @@ def is_ours(playbooks: Any) -> bool:
 
 
 class ActionModule(ActionBase):
-    """Looks at what was typed, on the controller alone."""
+    """Check the names on the command line and in the inventory, on the controller only."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -40,7 +40,7 @@ class ActionModule(ActionBase):
                 "wanted_groups": {"type": "list", "elements": "str", "default": []},
             }
         )
-        # What the command line has, and not the magic variables, which have "all" where nothing was given.
+        # The command line, because the magic variables are "all" by default.
         arguments = context.CLIARGS
         tags = {
             "--tags": [str(tag) for tag in arguments.get("tags") or ()],
@@ -53,8 +53,7 @@ class ActionModule(ActionBase):
         warnings = [] if ours else names.close_tags(tags, known)
         warnings += names.misnamed_groups(given["wanted_groups"], task_vars["groups"])
         hostvars = task_vars["hostvars"]
-        # Names alone, and no value worked out: a template among them may be wrong, or slow. A localhost that only the
-        # play has is left out.
+        # Names only, without templating: a template may be invalid or slow. The implicit localhost is left out.
         chosen = set(task_vars["ansible_play_hosts_all"]) & set(task_vars["groups"]["all"])
         hosts = {host: list(hostvars.raw_get(host)) for host in sorted(chosen)}
         warnings += names.unknown_variables(hosts, names.known_variables(), given["own_variables"])

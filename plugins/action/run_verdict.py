@@ -19,7 +19,7 @@ display = Display()
 
 
 class ActionModule(ActionBase):
-    """Tells what the roles have kept, on the controller alone."""
+    """Report the results that roles have kept, on the controller only."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -73,7 +73,7 @@ class ActionModule(ActionBase):
 
     @staticmethod
     def _write(path: Path, table: verdict.Table) -> str:
-        """The path of the report; a place where nothing can be written is a warning, for the verdict stands."""
+        """Write the report and return its path; an unwritable path is a warning, since the verdict stands."""
         versions = {"ansible-core": core_version, "mlcluster.aws": _runtime.collection_version(names.COLLECTION)}
         time = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
         try:

@@ -31,7 +31,7 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
 
 
 class ActionModule(ActionBase):
-    """Decides on the controller what the training image is made of."""
+    """Plan the contents of the training image on the controller."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True

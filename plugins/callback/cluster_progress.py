@@ -10,13 +10,14 @@ type: stdout
 short_description: A line for each role instead of one for each node and task
 version_added: 0.1.0
 description:
-  - Shows how far a run over many nodes is. On a terminal, one line is kept up to date with the role, the task, how many
-    nodes have ended it, and at last which nodes everybody waits for. Elsewhere, each role has one line when it is over.
-  - A failure is shown at once and whole. What C(debug) says is shown, once where many nodes say the same.
+  - Shows the progress of a run over many nodes. On a terminal, one line is updated with the role, the task, the number
+    of nodes that have finished it, and finally the nodes that are waited for. Elsewhere, each role has one line at its
+    end.
+  - A failure is shown at once and in full. Output of C(debug) is shown, once if it is the same on many nodes.
   - Warnings of tasks are shown as the callback C(default) shows them.
-  - A run of roles that ends before it has told its verdict, since no node was left, has it told here.
-  - Tasks that went well say nothing; with C(-v) those that changed something say so for each node, with C(-vv) all do.
-    For what they returned, use another callback.
+  - If a run of roles ends before its verdict, because no node was left, the verdict is shown here.
+  - Successful tasks show no line; with C(-v) changed tasks have a line for each node, with C(-vv) all tasks have one.
+    To see the results of tasks, use another callback.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 requirements:
@@ -54,7 +55,7 @@ def _task_fields(task: Any) -> dict[str, Any]:
 
 
 class CallbackModule(CallbackBase):
-    """Turns what Ansible reports into events; the tracker decides what is shown of them, as for the boot hook."""
+    """Turn Ansible's callbacks into events; the tracker decides what is shown, as for the boot hook."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
@@ -67,7 +68,7 @@ class CallbackModule(CallbackBase):
         self.messages: set[str] = set()
 
     def _handle(self, event: Event, more: list[str] | None = None) -> None:
-        """Show what is to be seen of one event, then the lines of ``more``."""
+        """Show one event, then the lines of ``more``."""
         lines: list[str] = []
         for shown, text in self.tracker.handle(event):
             if shown == "play" and text:
@@ -110,7 +111,7 @@ class CallbackModule(CallbackBase):
         self._handle_result(result, "ok", more=lines)
 
     def _debug_lines(self, result: Any) -> list[str]:
-        """Return what a debug task shows, once for all nodes with the same message."""
+        """Return the output of a debug task, once for all nodes with the same message."""
         if result._task.action not in ("debug", "ansible.builtin.debug"):
             return []
         message = result._result.get("msg")
@@ -141,7 +142,7 @@ class CallbackModule(CallbackBase):
         )
         self._handle(event, more)
         if result._result.get("warnings"):
-            # They go to the error output, past the line that is kept up to date.
+            # They go to stderr, outside the updated line.
             self.screen.end()
             self._handle_warnings(result._result)
 
@@ -150,7 +151,7 @@ class CallbackModule(CallbackBase):
         tables = {name: dict(getattr(stats, name)) for name in (*STATS.values(), "processed")}
         lines = self._verdict(stats)
         if CONTROLLER in tables["processed"] and len(tables["processed"]) > 1:
-            # It is none of the nodes, but what fails on it fails the run.
+            # The controller is not a node, but its failure fails the run.
             if tables["failures"].get(CONTROLLER):
                 lines.append("the run FAILED on the controller; its message is above")
             tables = {
@@ -160,7 +161,7 @@ class CallbackModule(CallbackBase):
         self._handle(Event("stats", time.monotonic(), counts=closing_counts(tables)), lines)
 
     def _verdict(self, stats: Any) -> list[str]:
-        """The verdict that no task has told: Ansible ends a run as soon as no node of a play is left."""
+        """Return the verdict if no task has reported it: Ansible ends a run when no node of a play is left."""
         entries = journal.read(journal.path())
         if not entries:
             return []

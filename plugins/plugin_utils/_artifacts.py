@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a role may download: the table of the collection, with the checksums of artifacts.lock.yml where it has none."""
+"""Artifacts that roles may download: the collection's table, completed by checksums of artifacts.lock.yml."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ LOCK_NAME = "artifacts.lock.yml"
 
 
 class ArtifactError(Exception):
-    """An artifact cannot be told; the text says what was asked for, what there is and what to do."""
+    """There is no such artifact; the message states the request, the known artifacts and what to do."""
 
 
 def collection_lock() -> Path:
-    """Where ``make lock-artifacts`` writes: the top of the checkout or of the installed collection."""
+    """Return the path that ``make lock-artifacts`` writes, at the top of the checkout or installed collection."""
     return Path(__file__).resolve().parents[2] / LOCK_NAME
 
 
 def read_lock(path: Union[str, Path]) -> list[dict[str, Any]]:
-    """The entries of a lock, none where there is no file. Raises ArtifactError when it is not one."""
+    """Return the entries of a lock, empty if there is no file. Raises ArtifactError for an invalid file."""
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         return [dict(entry) for entry in content["artifacts"]]
@@ -42,10 +42,10 @@ def find(
     locks: Sequence[dict[str, Any]] = (),
     table: Sequence[dict[str, Any]] = ARTIFACTS,
 ) -> dict[str, Any]:
-    """One artifact: name, platform, version, url, sha256, sha256_source, signature_url, key_url, fingerprint.
+    """Return one artifact: name, platform, version, url, sha256, sha256_source, signature_url, key_url, fingerprint.
 
-    Without ``version`` it is that of the table. Another one has the same URL with that version in it, and a checksum
-    only if its publisher or a lock gives one. What is not known is an empty text. Raises ArtifactError.
+    Without ``version`` it is that of the table. Another version has the same URL with that version in it, and a
+    checksum only from its publisher or a lock. Unknown values are empty strings. Raises ArtifactError.
     """
     rows = [row for row in table if row["name"] == name and row["platform"] in ("any", platform)]
     if not rows:

@@ -13,8 +13,8 @@ from ansible import constants
 
 
 def is_here(connection: Any, task: Any, variables: Mapping[str, Any]) -> bool:
-    """Whether a module would run as this very process does, so that nothing has to be packed, sent and unpacked."""
+    """Return whether a module would run with this Python on this machine, so that nothing has to be sent."""
     python = variables.get("ansible_python_interpreter") or constants.config.get_config_value("INTERPRETER_PYTHON")
-    # What the keyword environment sets is for the process of a module.
+    # The keyword environment sets variables for a module's process.
     is_other = bool(connection.become is not None or any(task.environment or []))
     return bool(connection.transport.rpartition(".")[2] == "local" and python == sys.executable and not is_other)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Configure a Prometheus that somebody runs already: targets, scrape jobs, and the place of both in its file.
+"""Configure an existing Prometheus: targets, scrape jobs, and both in its configuration file.
 
-Its file keeps its comments and its order: what is ours stands between two marks, so that it can be taken out again.
+The file keeps its comments and order: our part is between two marks, so that it can be removed again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BEGIN, END = "# BEGIN mlcluster.aws", "# END mlcluster.aws"
 def targets(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], port: int) -> list[dict[str, Any]]:
     """Return the list of file_sd: each host by its address, with its name as the label ``instance``.
 
-    Both exporters of a node have the same ``instance`` so, and queries join them by it.
+    Both exporters of a node have the same ``instance``, and queries join them by it.
     """
     found = []
     for name in names:
@@ -64,15 +64,15 @@ def scrape_jobs(directory: str, ports: Mapping[str, int], ec2: Mapping[str, Any]
 
 
 def merged(text: str, rule_file: str, jobs: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of prometheus.yml with our rule file and jobs, or without them where there are none.
+    """Return the text of prometheus.yml with our rule file and jobs, or without them if there are none.
 
-    Raises ``ValueError`` with what is in the way.
+    Raises ``ValueError`` with the obstacle.
     """
     lines = _without_blocks(text).splitlines()
     if rule_file:
         lines = _with_items(lines, "rule_files", [json.dumps(rule_file)])
     if jobs:
-        # JSON is YAML, on one line and without an indentation of its own.
+        # JSON is YAML on one line, without indentation.
         lines = _with_items(lines, "scrape_configs", [json.dumps(job) for job in jobs])
     return "\n".join(lines) + "\n" if lines else ""
 

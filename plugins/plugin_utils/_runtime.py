@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builds the node runtime ``mlcluster.pyz`` on the controller, byte for byte the same from the same files."""
+"""Build the node runtime ``mlcluster.pyz`` on the controller, reproducibly."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ AnyPath = Union[str, Path]
 
 
 class RuntimeBuildError(Exception):
-    """The runtime could not be built; the text names the path, what was found and what to do."""
+    """The runtime could not be built; the message has the path, what was found and what to do."""
 
 
 def collection_root() -> Path:
-    """The directory that holds ``plugins/``: a checkout or an installed collection."""
+    """Return the directory that contains ``plugins/``: a checkout or an installed collection."""
     return Path(__file__).resolve().parents[2]
 
 
 def collection_version(root: AnyPath) -> str:
-    """The version in MANIFEST.json (installed) or galaxy.yml (checkout). Raises RuntimeBuildError without either."""
+    """Return the version in MANIFEST.json (installed) or galaxy.yml (checkout). Raises RuntimeBuildError."""
     manifest = Path(root) / "MANIFEST.json"
     galaxy = Path(root) / "galaxy.yml"
     try:
@@ -53,7 +53,7 @@ def collection_version(root: AnyPath) -> str:
 
 
 def _members(root: AnyPath, version: str) -> list[tuple[str, bytes]]:
-    """Pairs of archive name and bytes, sorted by name."""
+    """Return pairs of archive name and bytes, sorted by name."""
     members = {
         "__main__.py": MAIN.read_bytes(),
         "mlcluster/__init__.py": f"__version__ = {version!r}\n".encode(),
@@ -69,11 +69,11 @@ def _members(root: AnyPath, version: str) -> list[tuple[str, bytes]]:
 
 
 def archive(root: AnyPath, version: str) -> bytes:
-    """The bytes of the zipapp made from the collection at ``root``."""
+    """Return the bytes of the zipapp built from the collection at ``root``."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as target:
         for name, data in _members(root, version):
-            # Stored, dated and owned the same everywhere: another zlib or clock must not change the sum.
+            # Stored with fixed dates and owners: another zlib or clock must not change the checksum.
             info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
             info.create_system = 3
             info.external_attr = 0o100644 << 16
@@ -82,7 +82,7 @@ def archive(root: AnyPath, version: str) -> bytes:
 
 
 def run_sum(folder: AnyPath) -> str:
-    """The sha256 of the runtime, built once in a run of Ansible, of which ``folder`` is its own temporary directory.
+    """Return the sha256 of the runtime, built once in a run of Ansible; ``folder`` is that run's temporary directory.
 
     Raises RuntimeBuildError.
     """
@@ -97,9 +97,9 @@ def run_sum(folder: AnyPath) -> str:
 
 
 def cache_directory() -> Path:
-    """``$XDG_CACHE_HOME/mlcluster/runtime``, by default below ``~/.cache``."""
+    """Return ``$XDG_CACHE_HOME/mlcluster/runtime``, by default below ``~/.cache``."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG rules say that a relative value is to be ignored.
+    # The XDG specification requires that a relative value is ignored.
     return Path(base if os.path.isabs(base) else Path.home() / ".cache") / "mlcluster" / "runtime"
 
 
@@ -117,8 +117,8 @@ def _prune(directory: Path, keep: Path) -> None:
 def build(root: AnyPath | None = None, cache: AnyPath | None = None) -> dict[str, str]:
     """Build the runtime, or reuse the one built before from the same files.
 
-    ``root`` is the collection, ``cache`` the directory to keep builds in (made with mode 0700).
-    Returns ``{"path", "sha256", "version"}``, all text. Raises RuntimeBuildError.
+    ``root`` is the collection, ``cache`` the directory of builds (created with mode 0700).
+    Returns ``{"path", "sha256", "version"}``, all strings. Raises RuntimeBuildError.
     """
     root = Path(root) if root else collection_root()
     directory = Path(cache) if cache else cache_directory()

@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Starts the command: this file is ``__main__.py`` of ``mlcluster.pyz``.
+"""Start the command: this file is ``__main__.py`` of ``mlcluster.pyz``.
 
 Python compiles the sources of an archive at each start, two thirds of the CPU time of a short command. So the first
-start of the installed archive as root keeps it with compiled modules beside it, for the Python that runs it, and later
-starts import from there. Where anything about that copy is not as root left it, the archive itself is used.
+start of the installed archive as root keeps a copy with compiled modules for that Python, and later starts import from
+there. If anything about the copy is not as root left it, the archive itself is used.
 
-It has to say to a Python older than 3.9 that it is too old, so nothing here needs a newer one than 3.6.
+It has to report to a Python older than 3.9 that it is too old, so nothing here needs a newer one than 3.6.
 """
 
 import contextlib
@@ -21,21 +21,21 @@ INSTALLED = "/usr/local/lib/mlcluster/mlcluster.pyz"
 
 def end(code: int, text: str) -> None:
     """End with a line on standard error."""
-    # A closed or full standard error takes no line; the code says it too.
+    # A closed or full standard error takes no line; the exit code remains.
     with contextlib.suppress(OSError):
         os.write(2, f"mlcluster{text}\n".encode("utf-8", "replace"))
     sys.exit(code)
 
 
 def belongs_to_root(state: os.stat_result) -> bool:
-    """Return whether nobody but root can have made or changed it."""
+    """Return whether only root can have created or changed it."""
     return state.st_uid == 0 and not state.st_mode & 0o022
 
 
 def compiled_copy(archive: str) -> str:
-    """Return the path of the archive's compiled copy, made where root runs this; empty where there is none.
+    """Return the path of the archive's compiled copy, which root's first start creates; empty without one.
 
-    Its name holds what changes with the archive and with the format of compiled modules.
+    Its name changes with the archive and with the format of compiled modules.
     """
     from importlib.util import MAGIC_NUMBER
 
@@ -66,11 +66,11 @@ def compile_archive(archive: str, folder: str, path: str, begin: str) -> None:
             target.writestr(name, data)
             if name.endswith(".py"):
                 code = compile(data, f"{path}/{name}", "exec", dont_inherit=True)
-                # PEP 552: a compiled module that goes by no date, since its source lies beside it and never changes.
+                # PEP 552: a compiled module that ignores dates, since its source never changes.
                 head = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + importlib.util.source_hash(data)
                 target.writestr(f"{name}c", head + marshal.dumps(code))
     os.makedirs(folder, mode=0o755, exist_ok=True)
-    # Two first starts at once write a copy each, and the later one stays.
+    # Two concurrent first starts write a copy each, and the later one remains.
     fresh = f"{path}.{os.getpid()}"
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -89,7 +89,7 @@ def compile_archive(archive: str, folder: str, path: str, begin: str) -> None:
 
 
 def hold_signals() -> None:
-    """Let signals wait until the job knows what to do about them; the imports take a while."""
+    """Block signals until the job has its handlers; the imports take a while."""
     import signal
 
     names = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGTERM", "SIGXCPU")
@@ -97,14 +97,14 @@ def hold_signals() -> None:
 
 
 def command():  # type: ignore[no-untyped-def]
-    """Return what runs the command; what every rank of a training starts comes without the modules of other verbs."""
+    """Return the function for the command; the verb of every training rank loads no modules of other verbs."""
     if sys.argv[1:2] == ["job-exec"]:
         from mlcluster._node.cli import job_exec
 
         return job_exec.main
     from mlcluster._node.cli import main
 
-    # Here, where an archive that is damaged is found.
+    # Here, because this import finds a damaged archive.
     main.load(sys.argv[1:])
     return main.main
 
@@ -117,7 +117,7 @@ def start() -> None:
         hold_signals()
     archive, copy = sys.path[0], ""
     if os.path.realpath(archive) == INSTALLED:
-        # The copy saves time and is needed for nothing.
+        # The copy only saves time.
         with contextlib.suppress(Exception):
             copy = compiled_copy(INSTALLED)
     damage = None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report that stands there already, in a directory that others may write to."""
+"""The previous report, in a directory that others may write to."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SCHEMA = cluster_report._report_model.SCHEMA
 
 
 @pytest.mark.parametrize("text", ["", "5", '{"schema": "other"}', "[" * 200000, "\udcff"])
-def test_what_is_no_report_is_none_to_compare_with(tmp_path, text):
+def test_invalid_previous_report_is_ignored(tmp_path, text):
     path = tmp_path / "report.json"
     path.write_bytes(text.encode(errors="surrogateescape"))
     assert cluster_report._previous(path) is None
 
 
-def test_pipe_is_not_waited_for_and_report_is_read(tmp_path):
+def test_pipe_is_skipped_and_report_is_read(tmp_path):
     path = tmp_path / "report.json"
     assert cluster_report._previous(path) is None
     os.mkfifo(path)
@@ -31,7 +31,7 @@ def test_pipe_is_not_waited_for_and_report_is_read(tmp_path):
     assert cluster_report._previous(path) == {"schema": SCHEMA}
 
 
-def test_what_link_leads_to_is_not_written_into(tmp_path):
+def test_link_target_is_not_written(tmp_path):
     other, path = tmp_path / "other", tmp_path / "report.json"
     other.write_text("mine")
     path.symlink_to(other)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Facts that are gathered in the process of the task, and where that would be another machine or Python."""
+"""Facts gathered in the process of the task, and the conditions for it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ansible_collections.mlcluster.aws.plugins.action import node_facts
 
 @pytest.fixture(autouse=True)
 def arguments_of_modules(monkeypatch):
-    """What the action leaves behind in its process, which is the suite's here."""
+    """Restore the state that the action changes in its process, which is the test suite's here."""
     monkeypatch.setattr(basic, "_ANSIBLE_ARGS", None)
     monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", None, raising=False)
 
 
-def test_facts_are_those_of_setup():
+def test_facts_equal_those_of_setup():
     facts = node_facts.gather(["!all", "!min", "platform", "python"])["ansible_facts"]
     assert facts["ansible_kernel"] == platform.release()
     assert facts["ansible_python"]["executable"] == sys.executable
 
 
-def test_answer_that_is_invalid_is_reported(monkeypatch):
+def test_invalid_answer_is_reported(monkeypatch):
     monkeypatch.setattr(setup, "main", lambda: print("Traceback"))
     with pytest.raises(AnsibleActionFail, match=r"setup gave no facts but 'Traceback"):
         node_facts.gather(["min"])

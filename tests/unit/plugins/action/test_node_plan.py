@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action that asks a node once and gives each role its answer."""
+"""The action that looks at a node once and gives each role its answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def answer(plan=None, problems=(), failed=None, **facts):
 
 
 class Node:
-    """One host between the tasks of a run: its variables, what it was asked, what it answers and what was printed."""
+    """One host between the tasks of a run: its variables, requests, answers and printed lines."""
 
     def __init__(self, monkeypatch):
         self.variables = {"inventory_hostname": "node1", "ansible_facts": {}, "ansible_run_tags": ["all"]}
@@ -65,7 +65,7 @@ def node(monkeypatch):
     return Node(monkeypatch)
 
 
-def test_role_takes_answer_of_one_look(node):
+def test_role_uses_answer_of_one_look(node):
     assert node.task(roles=["nvidia_gds"])["asked"]
     result = node.task(role="nvidia_gds")
     assert (len(node.asked), result["asked"]) == (1, False)
@@ -73,14 +73,14 @@ def test_role_takes_answer_of_one_look(node):
     assert node.printed == ["node1: CUDA 13.0"]
 
 
-def test_no_garbage_is_looked_for_while_module_is_made(node, monkeypatch):
+def test_garbage_collector_is_off_while_module_is_built(node, monkeypatch):
     collecting, execute = [], node.execute
     monkeypatch.setattr(node, "execute", lambda **given: collecting.append(gc.isenabled()) or execute(**given))
     node.task(roles=["nvidia_gds"])
     assert (collecting, gc.isenabled()) == ([False], True)
 
 
-def test_role_alone_asks_and_sets_what_lacks_of_facts(node):
+def test_single_role_looks_and_sets_missing_facts(node):
     node.variables["ansible_facts"]["distribution"] = "Mine"
     node.answers["nvidia_gds"] = answer(mlcluster_gds={"mounts": {}})
     node.task(role="nvidia_gds")
@@ -90,7 +90,7 @@ def test_role_alone_asks_and_sets_what_lacks_of_facts(node):
 
 
 @pytest.mark.parametrize("change", ["option", "run", "host", "check", "again"])
-def test_answer_to_something_else_is_not_taken(node, monkeypatch, change):
+def test_answer_to_other_request_is_not_used(node, monkeypatch, change):
     node.task(roles=["nvidia_gds"])
     if change == "option":
         node.variables["nvidia_gds_mode"] = "nvfs"
@@ -115,15 +115,15 @@ def left(node):
     return {name for name, kept in node.variables["ansible_facts"].items() if name.startswith(node_plan.KEPT) and kept}
 
 
-def test_answer_is_taken_once(node):
-    """Another task may change the node before the role is applied again."""
+def test_answer_is_used_once(node):
+    """Another task may change the node before the role runs again."""
     node.task(roles=["nvidia_gds"])
     other_answers(node)
     assert [node.task(role="nvidia_gds")["asked"] for _again in range(3)] == [False, True, True]
     assert left(node) == {OTHER}
 
 
-def test_role_that_was_removed_is_looked_at_again(node):
+def test_removed_role_is_looked_at_again(node):
     node.task(roles=["nvidia_gds"])
     other_answers(node)
     with pytest.raises(AnsibleActionFail, match="tasks_from: remove takes limits away; nothing was done, since efa_nc"):
@@ -135,8 +135,8 @@ def test_role_that_was_removed_is_looked_at_again(node):
     assert node.task(role="nvidia_gds")["asked"]
 
 
-def test_role_that_failed_is_asked_when_it_is_applied_again(node, monkeypatch, tmp_path):
-    """Ansible sets no facts for a task that fails, and whoever rescues it may have mended the node."""
+def test_failed_role_is_looked_at_again(node, monkeypatch, tmp_path):
+    """Ansible sets no facts for a failed task, and a rescue block may have repaired the node."""
     monkeypatch.setattr(node_plan, "run_id", lambda: str(tmp_path))
     node.variables["nvidia_gds_required"] = True
     node.answers["nvidia_gds"] = answer(problems=[BAD])
@@ -148,7 +148,7 @@ def test_role_that_failed_is_asked_when_it_is_applied_again(node, monkeypatch, t
     assert (node.task(role="nvidia_gds")["asked"], len(node.asked)) == (True, 2)
 
 
-def test_after_change_answers_of_other_roles_are_forgotten(node):
+def test_change_drops_answers_of_other_roles(node):
     other_answers(node)
     node.task(role="nvidia_gds")
     assert left(node) == {OTHER}
@@ -158,8 +158,8 @@ def test_after_change_answers_of_other_roles_are_forgotten(node):
 
 @pytest.mark.parametrize("is_kept", [True, False])
 @pytest.mark.parametrize("check_mode", [True, False])
-def test_role_that_is_about_to_act_forgets_them_too(node, check_mode, is_kept):
-    """It may never come to its end."""
+def test_planned_action_drops_answers_too(node, check_mode, is_kept):
+    """The action may not finish."""
     node.answers["nvidia_gds"] = answer(DIFFERENT)
     if is_kept:
         node.task(roles=["nvidia_gds"], check_mode=check_mode)
@@ -169,7 +169,7 @@ def test_role_that_is_about_to_act_forgets_them_too(node, check_mode, is_kept):
     assert len(node.asked) == 1
 
 
-def test_part_of_role_takes_variables_of_role(node):
+def test_part_of_role_uses_variables_of_role(node):
     node.variables["slurm_jobs_node_packages"] = ["fio=3"]
     assert node.task(groups=["compute"])["options"]["slurm_jobs_tools"] == {"node_packages": ["fio=3"]}
     assert node.task(role="slurm_jobs_tools")["asked"] is False
@@ -177,7 +177,7 @@ def test_part_of_role_takes_variables_of_role(node):
     assert list(node.task(groups=["compute"])["options"]) == ["slurm_jobs_tools"]
 
 
-def test_options_are_judged_before_node_is_asked(node):
+def test_options_are_checked_before_look(node):
     node.variables["nvidia_gds_cuda_version"] = "13"
     with pytest.raises(AnsibleActionFail, match="nvidia_gds_cuda_version is '13'"):
         node.task(role="nvidia_gds")
@@ -185,26 +185,26 @@ def test_options_are_judged_before_node_is_asked(node):
     assert node.asked == []
 
 
-def test_system_that_is_known_not_to_work_is_not_asked(node):
+def test_unsupported_system_is_not_looked_at(node):
     node.variables["ansible_facts"]["python"] = {"version": {"major": 3, "minor": 8}}
     with pytest.raises(AnsibleActionFail, match=r"node1 has Python 3\.8"):
         node.task(role="nvidia_gds", validate=True)
     assert node.asked == []
 
 
-def test_what_node_says_of_its_python_is_judged_too(node):
+def test_python_of_node_is_checked_too(node):
     node.python = [3, 8]
     with pytest.raises(AnsibleActionFail, match=r"node1 has Python 3\.8"):
         node.task(role="nvidia_gds")
 
 
-def test_validate_leaves_node_alone(node):
+def test_validate_does_not_contact_node(node):
     node.task(role="nvidia_gds", validate=True)
     assert node.asked == []
 
 
 @pytest.mark.parametrize(("required", "fails"), [(True, True), ("no", False), (None, False)])
-def test_problems_fail_as_variable_of_role_says(node, required, fails):
+def test_problems_fail_only_required_role(node, required, fails):
     if required is not None:
         node.variables["nvidia_gds_required"] = required
     node.answers["nvidia_gds"] = answer(problems=[BAD])
@@ -215,7 +215,7 @@ def test_problems_fail_as_variable_of_role_says(node, required, fails):
     )
 
 
-def test_node_that_is_about_to_be_changed_fails_only_where_that_is_judged(node):
+def test_node_before_change_fails_only_with_verification(node):
     node.variables["nvidia_gds_required"] = True
     node.answers["nvidia_gds"] = answer(DIFFERENT, [BAD])
     assert "failed" not in node.task(role="nvidia_gds")
@@ -232,31 +232,31 @@ def test_node_that_is_about_to_be_changed_fails_only_where_that_is_judged(node):
         (["build"], False),
     ],
 )
-def test_tags_that_only_change_do_not_judge(node, tags, fails):
+def test_tags_without_verification_do_not_judge(node, tags, fails):
     node.variables.update(nvidia_gds_required=True, ansible_run_tags=tags)
     node.answers["nvidia_gds"] = answer(problems=[BAD])
     assert node.task(role="nvidia_gds").get("failed", False) is fails
 
 
-def test_failure_returns_no_more_than_person_reads(node):
+def test_failure_returns_short_result(node):
     node.variables["nvidia_gds_required"] = True
     node.answers["nvidia_gds"] = answer(problems=[BAD])
     assert set(node.task(role="nvidia_gds")) == {"failed", "msg", "asked", "changed", "problems"}
 
 
-def test_node_that_is_not_concerned_says_so_and_goes_on(node):
+def test_not_concerned_node_shows_reason_and_continues(node):
     node.answers["nvidia_gds"] = answer(not_concerned("nvidia_gds", "no NVIDIA driver is loaded"))
     assert "failed" not in node.task(role="nvidia_gds")
     assert "node1: no NVIDIA driver is loaded: nothing is done" in node.printed
 
 
-def test_module_that_failed_is_end_with_its_words(node):
+def test_failed_module_ends_task_with_its_error(node):
     node.execute = lambda **args: {"failed": True, "msg": "no such file"}
     with pytest.raises(AnsibleActionFail, match="node1: the look at the node failed: no such file"):
         node.task(role="nvidia_gds")
 
 
-def test_role_that_does_not_plan_is_named(node):
+def test_role_without_plan_is_named(node):
     with pytest.raises(AnsibleActionFail, match="there is no role nothing that plans"):
         node.task(role="nothing")
 
@@ -271,13 +271,13 @@ def test_role_that_does_not_plan_is_named(node):
         (["all"], ["nvidia_gds"], False),
     ],
 )
-def test_first_look_is_made_for_roles_with_tasks_in_this_run(node, tags, skipped, is_asked):
+def test_first_look_covers_roles_with_tasks_in_run(node, tags, skipped, is_asked):
     node.variables.update(ansible_run_tags=tags, ansible_skip_tags=skipped)
     node.task(roles=["nvidia_gds", "not_of_ours"])
     assert len(node.asked) == int(is_asked)
 
 
-def test_no_look_is_made_ahead_of_role_that_may_change_what_it_sees(node):
+def test_look_stops_at_role_that_may_change_its_result(node):
     node.task(roles=["not_of_ours", "nvidia_gds"])
     assert node.asked == []
 
@@ -285,12 +285,12 @@ def test_no_look_is_made_ahead_of_role_that_may_change_what_it_sees(node):
 @pytest.mark.parametrize(
     ("groups", "roles"), [(["gpu", "efa"], ["efa_nccl", "nvidia_gds"]), (["gpu"], ["nvidia_gds"]), ([], [])]
 )
-def test_first_look_is_made_for_roles_of_groups_of_node(node, groups, roles):
+def test_first_look_covers_roles_of_node_groups(node, groups, roles):
     node.task(groups=groups)
     assert [list(asked) for asked in node.asked] == ([roles] if roles else [])
 
 
-def test_on_its_own_machine_look_needs_no_other_process(node, monkeypatch):
+def test_local_look_needs_no_other_process(node, monkeypatch):
     looks = []
     found = {"nvidia_gds": json.loads(json.dumps(answer()))}
     monkeypatch.setattr(node_plan, "look_all", lambda host, asked, read_only: looks.append(read_only) or found)
@@ -306,7 +306,7 @@ def kept(node, monkeypatch, tmp_path):
     return lambda: journal.read(tmp_path / "journal")
 
 
-def test_what_was_found_is_kept_for_end_of_run(node, monkeypatch, tmp_path):
+def test_results_are_kept_for_end_of_run(node, monkeypatch, tmp_path):
     read = kept(node, monkeypatch, tmp_path)
     node.task(roles=["nvidia_gds"])
     node.answers["nvidia_gds"] = answer(DIFFERENT)
@@ -339,7 +339,7 @@ def test_tags_without_verification_are_kept_as_such(node, monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize(("required", "fails"), [(True, True), (False, False)])
-def test_missing_hardware_that_inventory_knows_is_problem(node, monkeypatch, tmp_path, required, fails):
+def test_hardware_missing_against_inventory_is_problem(node, monkeypatch, tmp_path, required, fails):
     read = kept(node, monkeypatch, tmp_path)
     node.answers["nvidia_gds"] = answer(not_concerned("nvidia_gds", "no driver"))
     node.variables["ec2_instance_type"] = "g5.48xlarge"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action node_verb, as a task has it; the module is a stand-in."""
+"""The action node_verb in a task; the module is a stand-in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.action import node_verb
 from ansible_collections.mlcluster.aws.plugins.modules import node_verb as documented
 
 STARTED = {"directory": "/tmp/d"}
-# What Ansible gives of a module that was killed, as by the kernel for want of memory.
+# Ansible's result for a module that was killed, as by the kernel without free memory.
 KILLED = {"failed": True, "msg": "MODULE FAILURE", "module_stdout": "", "module_stderr": "", "rc": -9}
 
 
@@ -25,7 +25,7 @@ def looked(text="", offset=0, over=False, rc=None, errors="", **outcome):
 
 @pytest.fixture
 def verb(monkeypatch):
-    """verb(answers, **options) gives the result, what the module was asked, and the lines."""
+    """verb(answers, **options) returns the result, the module's arguments, and the lines."""
 
     def run(answers, **options):
         given = {"verb": ["validate", "smoke"], **options}
@@ -67,13 +67,15 @@ def test_lines_are_shown_as_they_come(verb):
     assert asked[4] == {"directory": "/tmp/d", "forget": True}
 
 
-def test_failure_is_what_verb_said(verb):
+def test_failure_is_error_output_of_verb(verb):
     answer, *_rest = verb([STARTED, looked("", 0, True, 1, "validation is fail\n", changed=True), {}])
     assert (answer["failed"], answer["msg"], answer["changed"]) == (True, "validation is fail", True)
 
 
-@pytest.mark.parametrize(("rc", "why"), [(None, "ended without an exit status"), (2, "ended with 2 and said nothing")])
-def test_end_without_word_is_reported(verb, rc, why):
+@pytest.mark.parametrize(
+    ("rc", "why"), [(None, "ended without an exit status"), (2, "ended with 2 without error output")]
+)
+def test_end_without_error_output_is_reported(verb, rc, why):
     answer, *_rest = verb([STARTED, looked("", 0, True, rc), {}])
     assert answer["failed"] and f"validate {why}" in answer["msg"]
 
@@ -87,20 +89,20 @@ def test_silence_is_waited_out(verb):
 def test_silence_without_end_fails(verb):
     answer, *_rest = verb([STARTED, AnsibleConnectionFailure("ssh: no route")])
     assert answer["failed"]
-    assert answer["msg"].startswith("nobody answers: ssh: no route; jobs that were submitted go on")
+    assert answer["msg"].startswith("the node does not answer: ssh: no route; submitted jobs continue")
 
 
-def test_look_that_cannot_be_is_end(verb):
+def test_failed_look_ends_task(verb):
     answer, *_rest = verb([STARTED, {"failed": True, "msg": "/tmp/d is not a directory of a verb"}])
     assert answer["failed"] and answer["msg"] == "/tmp/d is not a directory of a verb"
 
 
-def test_verb_that_did_not_start_is_followed_by_nobody(verb):
+def test_verb_that_did_not_start_is_not_followed(verb):
     answer, asked, _lines = verb([{"failed": True, "msg": "looked for the node runtime"}])
     assert (answer["failed"], answer["msg"], len(asked)) == (True, "looked for the node runtime", 1)
 
 
 @pytest.mark.parametrize("options", [{"every": 0}, {"every": 301}, {"verb": []}])
-def test_options_that_cannot_be_are_refused(verb, options):
+def test_invalid_options_are_rejected(verb, options):
     with pytest.raises(AnsibleActionFail):
         verb([STARTED], **options)

@@ -78,14 +78,14 @@ def test_missing_lock_is_empty(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[]", "artifacts: 3", "artifacts: [3]", "{", "other: []"])
-def test_what_is_no_lock_is_refused(tmp_path, text):
+def test_invalid_lock_is_rejected(tmp_path, text):
     path = tmp_path / "artifacts.lock.yml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(_artifacts.ArtifactError, match="is not a lock of artifacts"):
         _artifacts.read_lock(path)
 
 
-def test_version_whose_checksum_was_published():
+def test_published_checksum_is_used():
     found = _artifacts.find("aws-efa-installer", version="1.47.0")
     assert found["sha256"].startswith("2df4201e0468")
     assert found["sha256_source"].startswith("Amazon EC2 User Guide")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which tasks need no other process than Ansible's own."""
+"""Tasks that need no process besides Ansible's own."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def test_only_this_machine_and_this_python_are_here(transport, become, python, h
     connection = types.SimpleNamespace(transport=transport, become=become)
     task = types.SimpleNamespace(environment=[None, {}])
     assert is_here(connection, task, {"ansible_python_interpreter": python}) is here
-    # It is for the process of a module.
+    # It applies to a module's process.
     task.environment.append({"http_proxy": "http://proxy:3128"})
     assert is_here(connection, task, {"ansible_python_interpreter": python}) is False

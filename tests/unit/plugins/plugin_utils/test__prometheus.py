@@ -12,7 +12,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.mlcluster.aws.plugins.filter.monitoring import FilterModule, prometheus_config
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _prometheus
 
-# The shapes of Debian's file: items at the key's own indentation, and comments alone below a key.
+# Forms in Debian's file: items at the key's own indentation, and only comments below a key.
 TEXT = """\
 # Mine.
 global: {scrape_interval: 15s}
@@ -35,7 +35,7 @@ def merge(text=TEXT, rule_file="/x/mlcluster.rules.yml", jobs=None):
     return _prometheus.merged(text, rule_file, JOBS if jobs is None else jobs)
 
 
-def test_what_is_there_keeps_its_lines_and_ours_is_read():
+def test_file_keeps_its_lines_and_gets_ours():
     text = merge()
     assert [line for line in text.splitlines() if line in TEXT.splitlines()] == TEXT.splitlines()
     read = yaml.safe_load(text)
@@ -44,7 +44,7 @@ def test_what_is_there_keeps_its_lines_and_ours_is_read():
     assert read["scrape_configs"][0]["file_sd_configs"] == [{"files": ["/etc/prometheus/mlcluster/node.json"]}]
 
 
-def test_promtool_takes_it(tmp_path):
+def test_promtool_accepts_configuration(tmp_path):
     (tmp_path / "rules.yml").write_text("groups: []\n")
     (tmp_path / "prometheus.yml").write_text(merge(rule_file="rules.yml"))
     done = subprocess.run(
@@ -53,7 +53,7 @@ def test_promtool_takes_it(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_second_run_changes_nothing_and_removal_leaves_what_was_there():
+def test_second_run_is_idempotent_and_removal_restores_file():
     assert merge(merge()) == merge()
     assert merge(merge(), "", []) == TEXT
     bare = "global: {scrape_interval: 15s}\n"
@@ -100,12 +100,12 @@ def test_ec2_finds_running_instances_by_their_tags(tmp_path):
     subprocess.run(["promtool", "check", "config", tmp_path / "p.yml"], check=True, stdout=subprocess.DEVNULL)
 
 
-def test_journal_for_people():
+def test_journal_lines_are_readable():
     line = '{"action": "reset", "at": 5, "ids": ["gpu.xid"], "node": "n1", "text": "x"}'
     assert FilterModule().filters()["heal_journal"](line + "\n[]\n") == ["1970-01-01T00:00:05Z n1: reset (gpu.xid): x"]
 
 
-def test_filters():
+def test_filters_are_registered():
     assert set(FilterModule().filters()) == {
         "heal_journal",
         "prometheus_config",

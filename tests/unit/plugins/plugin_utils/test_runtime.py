@@ -20,7 +20,7 @@ PYTHONS = [f"python3.{minor}" for minor in range(9, 15)]
 
 
 def copy_of(destination, version):
-    """A collection with the real node code, described as an installed one is."""
+    """Create a collection with the real node code and the manifest of an installed one."""
     source = _runtime.collection_root() / "plugins" / "module_utils"
     shutil.copytree(source, destination / "plugins" / "module_utils", ignore=shutil.ignore_patterns("__pycache__"))
     (destination / "MANIFEST.json").write_text(json.dumps({"collection_info": {"version": version}}))
@@ -35,7 +35,7 @@ def checkout(tmp_path):
     return root
 
 
-def test_same_files_give_same_bytes_whatever_their_times_and_modes(checkout, tmp_path):
+def test_build_does_not_depend_on_times_and_modes(checkout, tmp_path):
     first = _runtime.build(checkout, tmp_path / "one")
     other = tmp_path / "other"
     shutil.copytree(checkout, other)
@@ -67,9 +67,9 @@ def test_installed_collection_gives_manifests_version(tmp_path):
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_it_runs_under_every_python_found(checkout, tmp_path, python):
+def test_runtime_runs_under_every_python_found(checkout, tmp_path, python):
     found = shutil.which(python)
-    # A version manager's shim is on the PATH without the Python behind it.
+    # A version manager's shim may be on the PATH without its Python.
     if not found or subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode:
         pytest.skip(f"{python} is not installed")
     built = _runtime.build(checkout, tmp_path / "cache")
@@ -80,7 +80,7 @@ def test_it_runs_under_every_python_found(checkout, tmp_path, python):
     assert usage.returncode == 3
 
 
-def test_it_holds_node_code_and_nothing_else(checkout, tmp_path):
+def test_runtime_contains_only_node_code(checkout, tmp_path):
     with zipfile.ZipFile(_runtime.build(checkout, tmp_path / "cache")["path"]) as built:
         names = built.namelist()
         assert names == sorted(names)
@@ -122,13 +122,13 @@ def test_no_version_is_reported_with_paths(checkout, text):
         _runtime.build(checkout)
 
 
-def test_collection_without_its_code_is_refused(tmp_path):
+def test_collection_without_code_is_rejected(tmp_path):
     (tmp_path / "galaxy.yml").write_text("version: 1.0.0\n")
     with pytest.raises(_runtime.RuntimeBuildError, match="_node holds no Python files"):
         _runtime.build(tmp_path, tmp_path / "cache")
 
 
-def test_cache_that_cannot_be_made_is_reported(checkout, tmp_path):
+def test_unwritable_cache_is_reported(checkout, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(_runtime.RuntimeBuildError, match="XDG_CACHE_HOME"):
         _runtime.build(checkout, tmp_path / "file" / "cache")
@@ -149,8 +149,8 @@ def runtime(tmp_path_factory):
 
 
 @pytest.mark.parametrize("module", [b"Standard streams that", b"Runs checks and looks side by side"])
-def test_damaged_one_ends_without_verdict_and_reports_it(runtime, tmp_path, module):
-    """Python itself would end with 1, which says that the node is broken; a crash leaves zeros in a new file."""
+def test_damaged_runtime_ends_without_verdict(runtime, tmp_path, module):
+    """Python itself would end with 1, which means a broken node; a crash leaves zeros in a new file."""
     data = bytearray(runtime.read_bytes())
     start = data.index(module)
     data[start : start + 512] = bytes(512)
@@ -165,24 +165,24 @@ def test_damaged_one_ends_without_verdict_and_reports_it(runtime, tmp_path, modu
 
 
 def shell(runtime, words, where):
-    """The exit code and standard error of a verb whose streams are those of a shell's redirections."""
+    """Return exit code and standard error of a verb with redirected streams."""
     done = subprocess.run(["sh", "-c", f"{runtime} {words} {where}"], stderr=subprocess.PIPE, text=True, check=False)
     return done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("where", [">/dev/full", ">&-", "<&- >&- 2>&-", ">/dev/full 2>&1"])
-def test_lines_that_nobody_gets_do_not_change_failure(runtime, where):
+def test_unwritable_stderr_does_not_change_failure(runtime, where):
     assert shell(runtime, "registry-credential store", where)[0] == 1
 
 
-def test_success_that_could_not_be_printed_is_none(runtime):
+def test_unprintable_success_is_failure(runtime):
     code, error = shell(runtime, "registry-credential list", ">/dev/full")
     assert code == 2
     assert "its output could not be written (No space left on device): let it go to a place with room" in error
 
 
 @pytest.mark.parametrize("where", [">&-", "<&- >&- 2>&-"])
-def test_closed_streams_are_nobodys_loss_and_no_pipe_takes_their_place(runtime, tmp_path, where):
+def test_closed_streams_are_not_replaced_by_pipes(runtime, tmp_path, where):
     base = f"{tmp_path}/none/jobs"
     assert shell(runtime, f"scratch sweep --base {base}", where)[0] == 0
 
@@ -196,18 +196,18 @@ def test_reader_that_leaves_is_no_failure(runtime, tmp_path):
     assert (tmp_path / "errors").read_text() == ""
 
 
-def test_path_that_is_no_text_is_printed_as_its_bytes(runtime, tmp_path):
+def test_undecodable_path_is_printed_as_bytes(runtime, tmp_path):
     directory = os.fsencode(tmp_path) + b"/caf\xe9"
     os.makedirs(directory + b"/step-7")
     (Path(os.fsdecode(directory)) / "step-7" / "complete").touch()
-    # As Python has it in most locales of UTF-8.
+    # The error handler of Python in most UTF-8 locales.
     strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
     command = [runtime, "checkpoints", "--latest", directory]
     done = subprocess.run(command, env=strict, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, directory + b"/step-7\n", b"")
 
 
-def test_sum_is_made_once_in_run(tmp_path, monkeypatch):
+def test_sum_is_computed_once_in_run(tmp_path, monkeypatch):
     built = []
     monkeypatch.setattr(_runtime, "build", lambda: built.append(1) or {"sha256": f"{len(built)}" * 64})
     assert _runtime.run_sum(tmp_path) == _runtime.run_sum(tmp_path) == "1" * 64

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root keeps a com
 
 @pytest.fixture
 def everybodys():
-    """A directory that everybody may enter, as pytest's own may not be."""
+    """Return a directory that all users may enter, unlike pytest's own."""
     with tempfile.TemporaryDirectory(prefix="mlcluster-runtime-") as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -31,7 +31,7 @@ def everybodys():
 
 @pytest.fixture
 def archive(everybodys, tmp_path, monkeypatch):
-    """The archive, installed at a place of the test's."""
+    """Return the archive, installed in a directory of the test."""
     place = everybodys / "lib" / "mlcluster.pyz"
     place.parent.mkdir(mode=0o755)
     changed = tmp_path / "main.py"
@@ -60,11 +60,11 @@ def copies(archive):
 
 
 def imported_from(archive):
-    """Where a start imports its modules from, by the interpreter's own word."""
+    """Return the import path of a start, as the interpreter reports it."""
     return run(archive, "-v").stderr
 
 
-def test_first_start_of_root_keeps_compiled_copy_that_next_takes(archive):
+def test_first_start_of_root_keeps_copy_for_next_start(archive):
     run(archive)
     (copy,) = copies(archive)
     assert (copy.stat().st_mode & 0o7777, copy.parent.stat().st_mode & 0o022) == (0o644, 0)
@@ -76,7 +76,7 @@ def test_first_start_of_root_keeps_compiled_copy_that_next_takes(archive):
     assert [found.stat().st_mtime_ns for found in copies(archive)] == [before]
 
 
-def test_replaced_archive_is_not_run_from_copy_of_old_one(archive):
+def test_replaced_archive_does_not_run_old_copy(archive):
     run(archive)
     (old,) = copies(archive)
     fresh = archive.with_name("fresh")
@@ -88,7 +88,7 @@ def test_replaced_archive_is_not_run_from_copy_of_old_one(archive):
 
 
 def test_other_format_of_compiled_modules_means_sources(archive):
-    """The copy of an earlier Python under this one's name, as no Python leaves it: its sources are taken."""
+    """A copy with another Python's format under this one's name: its sources are used."""
     run(archive)
     (copy,) = copies(archive)
     members = [(info, zipfile.ZipFile(copy).read(info)) for info in zipfile.ZipFile(copy).infolist()]
@@ -99,7 +99,7 @@ def test_other_format_of_compiled_modules_means_sources(archive):
 
 
 @pytest.mark.parametrize("python", [f"python3.{minor}" for minor in range(9, 15)])
-def test_each_python_has_copy_of_its_own(archive, python):
+def test_each_python_has_own_copy(archive, python):
     found = shutil.which(python)
     if not found or subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode:
         pytest.skip(f"{python} is not installed")
@@ -109,7 +109,7 @@ def test_each_python_has_copy_of_its_own(archive, python):
 
 
 @pytest.mark.parametrize("spoil", ["owner", "mode", "folder", "link", "rubbish", "hollow"])
-def test_copy_that_root_did_not_leave_so_is_not_used(archive, spoil, tmp_path):
+def test_copy_changed_by_others_is_not_used(archive, spoil, tmp_path):
     run(archive)
     (copy,) = copies(archive)
     evil = tmp_path / "evil"

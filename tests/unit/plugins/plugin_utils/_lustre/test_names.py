@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Names of file systems: asked of FSx once for all hosts of a run, and what cannot be is a sentence."""
+"""Names of file systems: asked of FSx once for all hosts of a run, and errors are a sentence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACCOUNT = {"region": "us-west-2", "profile": None}
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The identifiers of each request; one that is not in KNOWN is not there."""
+    """Return the identifiers of each request; an identifier outside KNOWN is missing."""
     requests: list[list[str]] = []
 
     def mount_names(client: Any, identifiers: list[str], region: str) -> tuple[dict[str, Any], list[str]]:
@@ -41,7 +41,7 @@ def no_others() -> Iterator[str]:
     return iter(())
 
 
-def test_id_becomes_names_that_fsx_gave() -> None:
+def test_id_becomes_names_from_fsx() -> None:
     systems = [{**BY_ID, "efa": False}, {"path": "/fsx2"}, "what is not a mapping"]
     found, problems = names.with_names(systems, KNOWN)
     assert problems == []
@@ -70,13 +70,13 @@ def test_id_with_both_names_is_not_asked_for() -> None:
         ({**BY_ID, "dns_name": "fs-1.example.com"}, "with an id and a name: give the id alone, or both names"),
     ],
 )
-def test_id_that_cannot_be_is_refused(entry: dict[str, Any], words: str) -> None:
+def test_invalid_id_is_rejected(entry: dict[str, Any], words: str) -> None:
     (problem,) = names.entry_problems([entry, {"path": "/other"}])
     assert problem.startswith("fsx_lustre_file_systems has /fsx with ")
     assert words in problem
 
 
-def test_efa_on_file_system_that_was_made_without_it_is_refused() -> None:
+def test_efa_on_file_system_without_it_is_rejected() -> None:
     _found, (problem,) = names.with_names([{**BY_ID, "efa": True}], KNOWN)
     assert f"with efa, and {ONE} was made without it, which cannot be changed: take efa out" in problem
 
@@ -100,13 +100,13 @@ def test_another_region_or_run_is_asked_anew(asked: list[list[str]], tmp_path: P
     assert asked == [[ONE]] * 4
 
 
-def test_only_what_is_not_known_is_asked_for_later(asked: list[list[str]], tmp_path: Path) -> None:
+def test_only_unknown_ids_are_asked_for_later(asked: list[list[str]], tmp_path: Path) -> None:
     names.ask_once([ONE], no_others, ACCOUNT, str(tmp_path))
     names.ask_once([ONE, TWO], no_others, ACCOUNT, str(tmp_path))
     assert asked == [[ONE], [TWO]]
 
 
-def test_host_is_reported_of_its_own_file_systems_alone(asked: list[list[str]], tmp_path: Path) -> None:
+def test_host_gets_problems_of_own_file_systems_only(asked: list[list[str]], tmp_path: Path) -> None:
     def others() -> Iterator[str]:
         return iter([ONE, GONE])
 
@@ -115,7 +115,7 @@ def test_host_is_reported_of_its_own_file_systems_alone(asked: list[list[str]], 
     assert asked == [[ONE, GONE]]
 
 
-def test_refusal_of_aws_is_asked_for_once_and_names_ways_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_refusal_by_aws_is_kept_and_names_solutions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tried: list[str] = []
 
     def client(account: Any, service: str) -> Callable[[], None]:
