@@ -11,15 +11,15 @@ version_added: 0.1.0
 author:
   - mlcluster.aws contributors (@mlcluster)
 description:
-  - Finds the running EC2 instances of one or more training clusters, and says of each what it is (head, compute or
-    login node, cluster, queue), what it has (GPU or Neuron devices, EFA, instance store) and how it is reached.
+  - Finds the running EC2 instances of one or more training clusters, and describes the role (head, compute or
+    login node, cluster, queue), hardware (GPU or Neuron devices, EFA, instance store) and connection of each.
   - Groups are made without any configuration. They are C(head), C(compute), C(login), C(cluster_NAME), C(queue_NAME),
     C(compute_resource_NAME), C(type_TYPE), C(az_ID), C(gpu), C(neuron), C(efa), C(instance_store), and on request
-    C(impaired), C(retiring) and C(topology_NETWORK_NODE); instances of an UltraServer are in C(ultraserver_BLOCK). What
-    a name of a group cannot have becomes C(_).
+    C(impaired), C(retiring) and C(topology_NETWORK_NODE); instances of an UltraServer are in C(ultraserver_BLOCK).
+    Invalid characters of a group name become C(_).
   - A host is in C(efa) when it has an EFA interface attached, and in C(retiring) when EC2 has scheduled to stop or
     retire it.
-  - A region that fails is reported and the others stay. A page that fails makes its region fail.
+  - A region that fails is reported and the others remain. A page that fails makes its region fail.
   - Text from the API is never evaluated as a template.
   - The file must be called C(ec2_nodes.yml), C(SOMETHING.ec2_nodes.yml), or the same with C(yaml).
 extends_documentation_fragment:
@@ -27,7 +27,7 @@ extends_documentation_fragment:
   - inventory_cache
   - mlcluster.aws._ec2
 notes:
-  - No run fails for its cache. One that is broken, or in a directory that anybody may write to, is a warning.
+  - A run never fails because of its cache. A damaged cache, or one in a world-writable directory, is a warning.
   - Every option may use extra vars, as in C(cluster_name={{ cluster }}) with C(-e cluster=train).
   - The permission ec2:DescribeInstances is enough. ec2:DescribeInstanceTypes gives exact hardware facts; the calls of
     O(enrich) need ec2:DescribeInstanceStatus, ec2:DescribeInstanceTopology, ec2:DescribeCapacityReservations,
@@ -47,64 +47,65 @@ options:
     default: []
   cluster_name:
     description:
-      - Only nodes of these clusters, told by the cluster tag of O(tag_keys).
+      - Only nodes of these clusters, by the cluster tag of O(tag_keys).
       - ParallelCluster sets that tag itself.
-      - An empty name is an error, for it would mean every instance of the region.
+      - An empty name is an error, because it would select every instance of the region.
     type: list
     elements: str
     default: []
   filters:
     description:
       - Filters of the EC2 call DescribeInstances, names to values; a list of values matches any of them.
-      - All filters have to match. More values than one call may have are asked for in several.
+      - All filters have to match. More values than one call may have are split over several calls.
     type: dict
     default: {}
   states:
-    description: Instances in these states. A filter C(instance-state-name) in O(filters) goes before it.
+    description: Instances in these states. A filter C(instance-state-name) in O(filters) takes precedence.
     type: list
     elements: str
     choices: [pending, running, shutting-down, terminated, stopping, stopped]
     default: [running]
   include:
     description:
-      - JMESPath expression over the variables of an instance without their prefix; only hosts that it is true for.
-      - It sees what was found in the same answer as everything else, enrichments too.
+      - JMESPath expression over the variables of an instance without their prefix; only hosts for which it is true.
+      - It uses the same answer as everything else, including enrichments.
     type: str
   exclude:
-    description: JMESPath expression like O(include); hosts that it is true for are left out.
+    description: JMESPath expression like O(include); hosts for which it is true are left out.
     type: str
   strict_regions:
-    description: Fail when a region fails, where otherwise there is a warning.
+    description: Fail when a region fails, instead of a warning.
     type: bool
     default: false
   hostnames:
     description:
-      - What a host is called; of several the first that an instance has.
+      - Preferences for the name of a host; the first that the instance has is used.
       - V(instance_id), V(private_dns), V(private_ip), V(public_dns), V(public_ip), V(ipv6_address),
         V(slurm_node_name) (needs O(enrich=slurm_names)), C(tag:KEY), or C(literal:TEXT) for the same text on all.
       - >-
-        A mapping puts something before it, as C({name: private_ip, prefix: "tag:Project", separator: "-"}); the
-        separator is C(_) by default, and an instance that lacks the prefix gets the name alone.
-      - Hosts that would share a name, or be called like a group, get C(-) and their instance id appended.
+        A mapping adds a prefix, as C({name: private_ip, prefix: "tag:Project", separator: "-"}); the
+        separator is C(_) by default, and an instance without the prefix gets only the name.
+      - Hosts that would share a name, or have the name of a group, get C(-) and their instance id appended.
       - In tags everything but letters, digits, C(.), C(_) and C(-) becomes C(_).
     type: list
     elements: raw
     default: [instance_id]
   hostvars_prefix:
     description:
-      - What the names of host variables start with. It must end with C(_), or be empty.
-      - Without one, the variable C(tags) has to be renamed or dropped with O(variables), for Ansible keeps that name.
+      - Prefix of the names of host variables. It must end with C(_), or be empty.
+      - Without one, the variable C(tags) has to be renamed or dropped with O(variables), since Ansible
+        reserves that name.
     type: str
     default: ec2_
   variables:
     description:
-      - Which host variables are set, by their names without the prefix. Of ten thousand hosts, most of the time of
-        C(ansible-inventory --list) goes into variables that nobody reads.
-      - A list has all that are set, as V([instance_type, tags]).
+      - Which host variables are set, by their names without the prefix. With ten thousand hosts, most of the time
+        of C(ansible-inventory --list) goes into unused variables.
+      - A list has all variables to set, as V([instance_type, tags]).
       - >-
-        A mapping changes the usual ones. V(true) adds one, V(false) leaves one out, and a text is its whole name, as
+        A mapping changes the defaults. V(true) adds one, V(false) leaves one out, and a string is its full name, as
         C({security_groups: true, launch_time: false, private_ip_address: node_ip}).
-      - Besides the usual ones there are V(ipv6_address), V(architecture), V(block_devices), V(instance_profile),
+      - Besides the defaults there are V(ipv6_address), V(architecture), V(block_devices), V(instance_profile),
         V(key_name), V(platform_details), V(public_dns_name), V(root_device_name) and V(security_groups).
       - V(instance_id) and the variables of O(connection) are always set.
     type: raw
@@ -114,7 +115,7 @@ options:
     default: false
   enrich:
     description:
-      - Facts to ask for as well, one call each in a region (paged). One that fails is reported and costs nothing else.
+      - Additional facts, one call each in a region (paged). A failed call is reported; nothing else is lost.
       - V(health) sets C(ec2_health) (status checks and scheduled events).
       - V(topology) sets C(ec2_network_nodes) (widest first) and C(ec2_topology_path), which sorts neighbours together.
       - V(capacity) sets C(ec2_capacity) (type, state and end of the capacity reservation or capacity block).
@@ -126,8 +127,8 @@ options:
     default: []
   hardware:
     description:
-      - Where C(ec2_accelerators) comes from. V(api) asks DescribeInstanceTypes and falls back to the table that comes
-        with the collection, which C(ec2_accelerators.source) then says; V(table) never asks.
+      - The source of C(ec2_accelerators). V(api) asks DescribeInstanceTypes and falls back to the collection's own
+        table, as shown by C(ec2_accelerators.source); V(table) never asks.
     type: str
     choices: [api, table]
     default: api
@@ -139,13 +140,13 @@ options:
     default: 2592000
   tag_keys:
     description:
-      - Tags that say what a node is, for clusters that ParallelCluster did not make.
+      - Tags with the role of a node, for clusters that ParallelCluster did not create.
       - Keys are C(cluster), C(node_type), C(queue) and C(compute_resource).
       - Known values of the tag C(node_type) are HeadNode, Compute, LoginNode, head, controller, worker and login.
     type: dict
     default: {}
   default_node_type:
-    description: What an instance without a known node-type tag is.
+    description: The type of an instance without a known node-type tag.
     type: str
     choices: [head, compute, login]
   connection:
@@ -157,15 +158,15 @@ options:
     choices: [ssh, ssh_bastion, ssm]
     default: ssh
   address:
-    description: The address to use with O(connection=ssh); the private one where an instance does not have it.
+    description: The address to use with O(connection=ssh); the private one if an instance does not have it.
     type: str
     choices: [private_ip, public_ip, private_dns]
     default: private_ip
   bastion_user:
-    description: User to log in to the bastion as, when it is not the one that ssh would take.
+    description: User for the login to the bastion, if it is not ssh's default.
     type: str
   bastion_host:
-    description: A bastion to use in the place of the head nodes.
+    description: A bastion to use instead of the head nodes.
     type: str
   bastion_port:
     description: Port of ssh on the bastion.
@@ -178,20 +179,20 @@ options:
     type: str
     default: amazon.aws.aws_ssm
   slurm_table_prefix:
-    description: What the name of ParallelCluster's DynamoDB table has before the name of the cluster.
+    description: Prefix of ParallelCluster's DynamoDB table, before the name of the cluster.
     type: str
     default: parallelcluster-slurm-
 """
 
 EXAMPLES = r"""
-# A ParallelCluster: its name is all there is to say. Try it with
+# A ParallelCluster: only its name is needed. Try it with
 # ansible-inventory -i train.ec2_nodes.yml --graph -e cluster=train
 plugin: mlcluster.aws.ec2_nodes
 cluster_name: "{{ cluster }}"
 connection: ssh_bastion
 bastion_user: ubuntu
 ---
-# Plain EC2 instances told by tags of one's own, without those that another team owns.
+# Plain EC2 instances selected by own tags, without those of another team.
 plugin: mlcluster.aws.ec2_nodes
 regions: [us-east-1, us-west-2]
 filters:
@@ -238,14 +239,14 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import session 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import share as _ec2_share
 
 try:
-    # From 2.19 on a text is a template only when it is marked as one; before, when it is not marked as unsafe.
+    # Since 2.19 a string is a template only if it is marked as one; before, if it is not marked as unsafe.
     from ansible.template import trust_as_template
 except ImportError:
     from ansible.utils.unsafe_proxy import wrap_var as _inert
 
-    # There, what is not text may come out of a template as one.
+    # Before 2.19, templating may turn non-strings into strings.
     _SAME_AS_CORE: tuple[type, ...] = (str,)
-    # There, templates have ``omit`` only from whoever works them out.
+    # Before 2.19, ``omit`` has to be passed to each template.
     _OMIT: dict[str, Any] = {"omit": f"__omit_{os.urandom(8).hex()}__"}
 else:
     del trust_as_template
@@ -279,7 +280,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._keying = False
 
     def verify_file(self, path: str) -> bool:
-        """Whether the file is one for this plugin, by its name; a misnamed one is pointed out."""
+        """Return whether the file is for this plugin, by its name; warn about a misnamed one."""
         if not super().verify_file(path):
             return False
         if path.endswith(SUFFIXES):
@@ -294,7 +295,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return False
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
-        """Take the options after extra vars have been put into them."""
+        """Read the options with extra vars applied."""
         if direct:
             self._check_names(direct)
             self.templar.available_variables = {**_OMIT, **(self._vars or {})}
@@ -309,7 +310,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self.load_cache_plugin()
 
     def _check_names(self, given: Any) -> None:
-        """Raise AnsibleParserError for names that are no options: without its cluster_name a file means everything."""
+        """Raise AnsibleParserError for unknown options: a file with a misspelt cluster_name would select everything."""
         known = {
             alias for name, about in self.option_definitions.items() for alias in (name, *about.get("aliases", ()))
         }
@@ -323,7 +324,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             raise AnsibleParserError(f"{self.NAME}: no such option: {', '.join(wrong)}; see ansible-doc -t inventory")
 
     def _check_switches(self, given: dict[str, Any]) -> None:
-        """Raise AnsibleParserError for a switch that is neither on nor off, which ansible-core reads as off."""
+        """Raise AnsibleParserError for a switch that is not a boolean, which ansible-core reads as off."""
         for name, value in given.items():
             is_switch = self.option_definitions.get(name, {}).get("type") in ("bool", "boolean")
             word = value.strip().lower() if isinstance(value, str) else value
@@ -331,10 +332,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 raise AnsibleParserError(f"{self.NAME}: {name} is '{value}'; use true or false")
 
     def load_cache_plugin(self) -> None:
-        """Prepare the cache, or go on without one: it saves time, and no run may fail for it."""
+        """Prepare the cache, or continue without one: it only saves time, so no run fails for it."""
         place = _ec2_cache.open_to_all(self.get_option("cache_connection"))
         problem = f"anybody may write to {place}; give cache_connection a directory of your own"
-        # Where a run beside this one makes the directory between the look for it and the making, the first try fails.
+        # If a concurrent run creates the directory between check and creation, the first try fails.
         for _try in range(2 if place is None else 0):
             try:
                 super().load_cache_plugin()
@@ -346,7 +347,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self.set_option("cache", False)
 
     def update_cache_if_changed(self) -> None:
-        """Write what was asked for; failing to is not a failure, for the next run asks again."""
+        """Write the cache entry; an error is only a warning, since the next run asks again."""
         if not self.get_option("cache"):
             return
         try:
@@ -355,7 +356,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self._warn(f"the answer could not be kept in the cache: {_one_line(exc)}")
 
     def _templated(self, name: str, value: Any) -> dict[str, Any]:
-        """The option as a dictionary, empty when the template asks to omit it."""
+        """Return the option as a dictionary, empty if the template omits it."""
         try:
             result = self.templar.template({name: value})
             return {key: found for key, found in result.items() if found not in _OMIT.values()}
@@ -367,8 +368,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
         collecting = gc.isenabled()
-        # Everything made here stays alive, so looking for garbage in it finds nothing and costs a tenth of the time;
-        # freezing says so for the rest of the run. What an earlier inventory froze may be garbage by now.
+        # All objects made here stay alive, so garbage collection finds nothing and costs a tenth of the time; freezing
+        # excludes them for the rest of the run. Objects frozen by an earlier inventory may be garbage by now.
         gc.disable()
         gc.unfreeze()
         try:
@@ -397,7 +398,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if not records:
             self._warn_empty(settings, answer)
         heads = self._heads(answer.records, records, settings)
-        # _populate gives every record back as soon as its host is made: ten thousand of both would be much memory.
+        # _populate releases every record when its host is made: ten thousand of both would need much memory.
         answer.records = []
         self._populate(records, heads, settings)
 
@@ -405,7 +406,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self.display.warning(f"{self.NAME}: {text}")
 
     def _report(self, text: str) -> None:
-        # Not on stdout, which programs read.
+        # Not on stdout, which programs parse.
         self.display.display(f"{self.NAME}: {text}", stderr=True)
 
     def _warn_empty(self, settings: _ec2_options.Settings, answer: _ec2_fetch.Answer) -> None:
@@ -436,7 +437,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         except (AttributeError, LookupError, TypeError, ValueError) as exc:
             self._warn(f"the entry of the cache is not used, since it is broken ({_one_line(exc)}); it is made anew")
         except Exception as exc:
-            # A text that is not JSON the cache plugin has reported and removed itself.
+            # The cache plugin itself has reported and removed a text that is not JSON.
             if not isinstance(exc.__context__, ValueError):
                 self._warn(f"the cache is not used, since its entry cannot be read: {_one_line(exc)}")
                 self.set_option("cache", False)
@@ -445,7 +446,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _ask(self, settings: _ec2_options.Settings) -> _ec2_fetch.Answer:
         kept = _ec2_hardware.LongCache(_ec2_hardware.LongCache.default_path(), settings.hardware_cache_seconds)
         answer = _ec2_fetch.ask(settings.access, settings.question, kept, self._report)
-        # The service models of botocore are in cycles and would stay for the rest of the run.
+        # The service models of botocore form cycles and would stay for the rest of the run.
         gc.collect()
         return answer
 
@@ -455,7 +456,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         heads: dict[tuple[Any, ...], dict[str, Any]],
         settings: _ec2_options.Settings,
     ) -> None:
-        """Make the hosts; takes the records out of the list."""
+        """Make the hosts; removes the records from the list."""
         add_host, add_child = self.inventory.add_host, self.inventory.add_child
         set_variable = self.inventory.set_variable
         members = [self._groups_of(record) for record in records]
@@ -519,7 +520,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return inherited
 
     def _groups_of(self, record: dict[str, Any]) -> list[str]:
-        """The groups of a record, made where they are new, with the wider topology groups above the nearest."""
+        """Return the groups of a record, created if new, with the wider topology groups above the nearest."""
         groups = _ec2_groups.of(record)
         path = _ec2_groups.network_path(record)
         for group in (*groups, *path):
@@ -546,7 +547,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             )
         return heads
 
-    # What follows speeds up the standard constructed options without changing what they give.
+    # The following speeds up the standard constructed options without changing their results.
 
     def _check_expressions(self) -> None:
         """Study every expression once. Raises OptionError for one that Jinja cannot parse."""
@@ -563,12 +564,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                     raise _ec2_options.OptionError(f"{option}: the expression of '{name}' is wrong: {exc}") from exc
 
     def _names_of_others(self) -> frozenset[str]:
-        """Variables whose values the user sets: they may be templates, and ansible-core knows what to do with those."""
+        """Return the variables that the user sets: they may be templates, which ansible-core handles."""
         extra = (self._vars or {}) if self.get_option("use_extra_vars") else {}
         return frozenset(self.get_option("compose") or ()) | frozenset(extra)
 
     def _construct_groups(self, names: list[str], facts: list[dict[str, Any]]) -> None:
-        """Apply groups and keyed_groups; ``facts`` are variables of each host that its group may have in its place.
+        """Apply groups and keyed_groups; ``facts`` are variables of each host that its group may have instead.
 
         At last, when every host has its variables: a group of the same name as a host that is still to come would get
         the variables in its place.
@@ -580,7 +581,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         for name, shared in zip(names, facts):
             merged = {**_inert(shared), **self.inventory.hosts[name].get_vars()}
             self._add_host_to_composed_groups(groups, merged, name, strict=strict, fetch_hostvars=False)
-            # The template of parent_group is worked out with what the evaluation of its key left behind.
+            # The template of parent_group is evaluated with the variables that its key's evaluation has set.
             self.templar.available_variables = {**merged, **extra}
             self._keying = True
             try:
@@ -589,7 +590,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 self._keying = False
 
     def _shared(self, text: Any, variables: dict[str, Any]) -> tuple[Any, ...] | None:
-        """What two hosts have in common when an expression has the same result for them; None: ask ansible-core."""
+        """Return a key that is equal for hosts with the same result of an expression; None: ask ansible-core."""
         study = self._studies.get(text) if isinstance(text, str) else None
         if study is None or study.inputs is None or not study.roots <= self._own_names:
             return None
@@ -597,7 +598,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _compose(self, template: Any, variables: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         value = self._worked_out(template, variables, *args, **kwargs)
-        # A number or a switch as a key of keyed_groups loses the whole inventory in ansible-core (ansible#78749).
+        # ansible-core loses the whole inventory with a number or boolean as a key of keyed_groups (ansible#78749).
         if self._keying and isinstance(value, (int, float)):
             return str(value).lower()
         return value

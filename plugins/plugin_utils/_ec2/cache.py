@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is kept between runs: the trimmed records as one JSON text, under a key that names what was asked.
+"""Cache entries: the trimmed records as one JSON string, under a key made of the request.
 
-One text, because cache plugins handle every nested value of a structure one by one, which for thousands of hosts
-costs more than asking EC2 again.
+One string, because cache plugins process every nested value of a structure one by one, which for thousands of hosts
+is slower than asking EC2 again.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.fetch import Answer
 
-# Raise it whenever a record changes its shape: what an older version has cached must not be read.
+# Raise it whenever the shape of a record changes: entries of older versions must not be read.
 FORMAT = 2
 
-# Settings of the environment that decide whom and where is asked. The secret ones are not among them. HOME is, for
-# the profile of one user is not that of another.
+# Environment variables that determine account and endpoint, without secrets. HOME is included, because users have
+# different profiles.
 ENVIRONMENT = (
     "AWS_CONFIG_FILE",
     "AWS_DEFAULT_PROFILE",
@@ -42,11 +42,11 @@ ENVIRONMENT = (
 
 
 class DamagedError(ValueError):
-    """An entry that is not what was stored; the text says what is wrong with it."""
+    """A damaged cache entry; the message states what is wrong."""
 
 
 def key(base: str, asked: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    """The name of a cache entry: ``base`` and a digest of ``asked`` (JSON-able), the environment and FORMAT."""
+    """Return the name of a cache entry: ``base`` and a digest of ``asked`` (JSON-able), the environment and FORMAT."""
     identity = {
         "format": FORMAT,
         "asked": dict(asked),
@@ -58,7 +58,7 @@ def key(base: str, asked: Mapping[str, Any], environment: Mapping[str, str]) -> 
 
 
 def _files(environment: Mapping[str, str]) -> list[list[int]]:
-    """Return size and time of the AWS CLI's files: with another content a profile may be of another account."""
+    """Return size and time of the AWS CLI's files: changed files may mean another account."""
     found = []
     for name, default in (("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "credentials")):
         path = environment.get(name) or os.path.join(environment.get("HOME", ""), ".aws", default)
@@ -72,15 +72,15 @@ def _files(environment: Mapping[str, str]) -> list[list[int]]:
 
 
 def who(environment: Mapping[str, str], profile: str | None) -> str:
-    """A digest of the access key in the environment, empty without one or when a profile goes before it."""
+    """Return a digest of the access key in the environment, empty without one or if a profile takes precedence."""
     access_key = "" if profile else environment.get("AWS_ACCESS_KEY_ID", "")
     return hashlib.sha256(access_key.encode()).hexdigest()[:16] if access_key else ""
 
 
 def open_to_all(connection: str | None) -> str | None:
-    """The directory that the option ``cache_connection`` names if anybody may write to it, otherwise None.
+    """Return the directory of the option ``cache_connection`` if it is world-writable, otherwise None.
 
-    What is cached decides which addresses Ansible connects to, and one who knows the key can put an entry there first.
+    Ansible connects to the cached addresses, and a user who knows the key could put an entry there first.
     """
     path = os.path.expanduser(os.path.expandvars(connection or ""))
     try:
@@ -95,7 +95,7 @@ def _digest(text: str) -> str:
 
 
 def pack(answer: Answer, identity: str) -> dict[str, Any]:
-    """What the cache plugin stores; ``identity`` comes from ``who``."""
+    """Return the string to store; ``identity`` comes from ``who``."""
     content = {
         "records": answer.records,
         "warnings": answer.warnings,
@@ -107,10 +107,10 @@ def pack(answer: Answer, identity: str) -> dict[str, Any]:
 
 
 def unpack(stored: Any, identity: str) -> Answer | None:
-    """The answer that was stored, None when there is none or it is another's. Raises DamagedError.
+    """Return the stored answer, None if there is none or it is of another account. Raises DamagedError.
 
-    With an access key in the environment only an entry made with the same key is read, without one only an entry made
-    without one, which is what tells two accounts apart. Whose the latter is the key of the entry says.
+    With an access key in the environment only an entry made with the same key is read, and without one only an entry
+    made without one, which separates accounts. Without a key, the name of the entry identifies the account.
     """
     if stored is None:
         return None

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Connection variables: where Ansible reaches an instance, and how."""
+"""Connection variables of an instance."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ConnectionOptionError(ValueError):
 
 
 def check(options: Connection) -> Connection:
-    """The same options. Raises ConnectionOptionError: what becomes part of an ssh argument must be harmless."""
+    """Return the options. Raises ConnectionOptionError for a value that is unsafe in an ssh argument."""
     if options.bastion_user is not None and not _USER.fullmatch(options.bastion_user):
         raise ConnectionOptionError(f"bastion_user: '{options.bastion_user}' is not a user name")
     if options.bastion_host is not None and not _HOST.fullmatch(options.bastion_host):
@@ -49,7 +49,7 @@ def check(options: Connection) -> Connection:
         )
     if options.kind == "ssm" and options.profiles:
         raise ConnectionOptionError(
-            "connection: ssm takes one profile, and which host is of which cannot be told to it; use an inventory file "
+            "connection: ssm supports one profile, and the inventory has several; use an inventory file "
             "for each profile"
         )
     if options.bastion_port is not None and not 0 < options.bastion_port < 65536:
@@ -58,7 +58,7 @@ def check(options: Connection) -> Connection:
 
 
 def doubt(options: Connection) -> str | None:
-    """What will be missing when Ansible connects, unless something else gives it."""
+    """Return the settings that will be missing when Ansible connects, unless they are set elsewhere."""
     if options.kind == "ssm" and not options.ssm_bucket:
         return (
             "connection: ssm moves every file through a bucket of S3, and ssm_bucket names none; set it, or "
@@ -76,19 +76,19 @@ def _is_address(text: str | None) -> bool:
 
 
 def address(record: dict[str, Any], preference: str) -> str:
-    """What ``ansible_host`` says: the preferred address if the instance has it, else another, at last its id."""
+    """Return ``ansible_host``: the preferred address if the instance has it, else another, finally its id."""
     return (
         record[_FIELDS[preference]] or record["private_ip_address"] or record["ipv6_address"] or record["instance_id"]
     )
 
 
 def cluster_key(record: dict[str, Any]) -> tuple[Any, ...]:
-    """What tells one cluster from another of the same name."""
+    """Return the key of a cluster, which differs for clusters of the same name."""
     return record["account_id"], record["region"], record["cluster_name"]
 
 
 def heads(records: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """The head node of each cluster; of several the one with the smallest instance id."""
+    """Return the head node of each cluster; of several the one with the smallest instance id."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for record in records:
         if record["node_type"] == "head" and record["cluster_name"]:
@@ -122,7 +122,7 @@ def _bastion(record: dict[str, Any], head: dict[str, Any] | None, options: Conne
 
 
 def variables(record: dict[str, Any], head: dict[str, Any] | None, options: Connection) -> dict[str, Any]:
-    """Connection variables of one record; ``head`` is the head node of its cluster, for ``ssh_bastion``."""
+    """Return the connection variables of a record; ``head`` is its cluster's head node, for ``ssh_bastion``."""
     if options.kind == "ssh_bastion":
         return _bastion(record, head, options)
     if options.kind == "ssm":

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts that are asked for only on request: each one paged call in a region, whose failure costs nothing else.
+"""Optional facts: each needs one paged call in a region, and its failure affects nothing else.
 
 Every function takes a client and the records of one region and adds keys to the records. They raise botocore's
-errors, and add nothing to a record that the answer lacks.
+errors, and add nothing to a record that is missing in the answer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _checks(status: dict[str, Any]) -> dict[str, Any]:
             "not_before_deadline": iso_time(event.get("NotBeforeDeadline")),
         }
         for event in status.get("Events") or ()
-        # Events that are over stay listed for a week, told apart by nothing but their text.
+        # Completed events stay listed for a week; only their text differs.
         if not str(event.get("Description", "")).startswith(("[Completed]", "[Canceled]"))
     ]
     return {
@@ -58,7 +58,7 @@ def _statuses(client: Any, everything: bool, **request: Any) -> dict[str, dict[s
 
 
 def health(client: Any, records: Records) -> None:
-    """``health``: checks (system, instance, ebs) and scheduled events; None where EC2 reports nothing."""
+    """Add ``health``: checks (system, instance, ebs) and scheduled events; None if EC2 reports nothing."""
     ids = [record["instance_id"] for record in records]
     everything = any(record["state"] != "running" for record in records)
     sweep = {"PaginationConfig": {"PageSize": 1000}}
@@ -66,7 +66,7 @@ def health(client: Any, records: Records) -> None:
     try:
         found = _statuses(client, everything, **({"InstanceIds": ids} if narrow else sweep))
     except Exception as exc:
-        # One that is gone since it was listed fails the call for all.
+        # A terminated instance makes the call fail for all.
         if not narrow or code(exc) != GONE:
             raise
         found = _statuses(client, everything, **sweep)
@@ -75,7 +75,7 @@ def health(client: Any, records: Records) -> None:
 
 
 def topology(client: Any, records: Records) -> None:
-    """``network_nodes`` from the widest to the nearest, and ``topology_path``, which sorts neighbours together."""
+    """Add ``network_nodes``, widest to nearest, and ``topology_path``, which sorts neighbours together."""
     types = sorted({record["instance_type"] for record in records})
     found: dict[str, list[str]] = {}
     for start in range(0, len(types), 200):
@@ -92,7 +92,7 @@ def topology(client: Any, records: Records) -> None:
 
 
 def capacity(client: Any, records: Records) -> None:
-    """``capacity``: type, state, end (ISO text, None for open-ended) of the capacity reservation; None without one."""
+    """Add ``capacity``: type, state, end (ISO, None for open-ended) of the capacity reservation; None without."""
     found = {
         one["CapacityReservationId"]: {
             "id": one["CapacityReservationId"],
@@ -109,7 +109,7 @@ def capacity(client: Any, records: Records) -> None:
 
 
 def ssm(client: Any, records: Records) -> None:
-    """``ssm_ping_status``: Online, ConnectionLost or Inactive; None for a node that Systems Manager does not know."""
+    """Add ``ssm_ping_status``: Online, ConnectionLost or Inactive; None for a node unknown to Systems Manager."""
     request = {
         "Filters": [{"Key": "ResourceType", "Values": ["EC2Instance"]}],
         "PaginationConfig": {"PageSize": 50},
@@ -123,9 +123,9 @@ def ssm(client: Any, records: Records) -> None:
 
 
 def slurm_names(client: Any, records: Records, prefix: str = SLURM_TABLE_PREFIX) -> None:
-    """``slurm_node_name`` from the table that ParallelCluster keeps for each cluster; None for other nodes.
+    """Add ``slurm_node_name`` from the table that ParallelCluster keeps for each cluster; None for other nodes.
 
-    A table that cannot be read does not keep those of other clusters from being used; its error comes at the end.
+    An unreadable table does not affect the tables of other clusters; its error is raised at the end.
     """
     failed: dict[str | None, Exception] = {}
     found: dict[str, str] = {}
@@ -133,7 +133,7 @@ def slurm_names(client: Any, records: Records, prefix: str = SLURM_TABLE_PREFIX)
     for cluster in clusters:
         request = {
             "TableName": f"{prefix}{cluster}",
-            # Id is not a reserved word of DynamoDB, but a placeholder costs nothing and stays right.
+            # Id is not a reserved word of DynamoDB now; a placeholder stays valid if that changes.
             "ProjectionExpression": "#node, InstanceId",
             "ExpressionAttributeNames": {"#node": "Id"},
         }
@@ -171,7 +171,7 @@ KNOWN = {
 
 
 def without(record: dict[str, Any], name: str) -> bool:
-    """Fill in the keys of an enrichment that failed, so that expressions find them; whether any was missing."""
+    """Add the keys of a failed enrichment, so that expressions find them; return whether any was missing."""
     missing = [key for key in KNOWN[name].keys if key not in record]
     for key in missing:
         record[key] = [] if key == "network_nodes" else "" if key == "topology_path" else None

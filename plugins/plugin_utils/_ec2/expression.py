@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Works out which values decide the result of a Jinja expression, so that equal hosts share one evaluation.
+"""Find the values that determine the result of a Jinja expression, so that equal hosts share one evaluation.
 
-ansible-core compiles an expression again for each host, and most of the cost of a constructed inventory is that.
-Three instance types have three different answers, whatever the number of hosts. Nothing is evaluated here: an
-expression is only parsed, and what cannot be told for sure is left to ansible-core, host by host.
+ansible-core compiles an expression again for each host, which is most of the cost of a constructed inventory.
+Three instance types have three results for any number of hosts. Nothing is evaluated here: an expression is only
+parsed, and uncertain cases are left to ansible-core, host by host.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jinja2 import Environment, TemplateSyntaxError, nodes
 Step = Union[str, int]
 Path = tuple[Step, ...]
 
-# Not among them: what runs a test or filter named by a text (select, map), or depends on more than its input.
+# Excluded: filters that run a test or filter by name (select, map), or depend on more than their input.
 _PURE_FILTERS = frozenset(
     "abs basename bool capitalize count d default dict2items difference dirname first flatten float int intersect "
     "items2dict join last length list lower max min regex_escape regex_findall regex_replace regex_search replace "
@@ -64,7 +64,7 @@ _ENVIRONMENT = Environment(autoescape=False)  # noqa: S701 - it parses and never
 
 
 class ExpressionError(ValueError):
-    """Not an expression; the text says what is wrong."""
+    """Not an expression; the message states what is wrong."""
 
 
 class _UnknownPathsError(Exception):
@@ -73,10 +73,10 @@ class _UnknownPathsError(Exception):
 
 @dataclass(frozen=True)
 class Study:
-    """What is known of an expression.
+    """The inputs of an expression.
 
-    ``path`` is set when it does nothing but name a value. ``inputs`` are the paths whose values decide the result,
-    None when that cannot be told. ``roots`` are the variables that these paths start from.
+    ``path`` is set if it only names a value. ``inputs`` are the paths whose values determine the result, None if
+    unknown. ``roots`` are the variables that these paths start from.
     """
 
     path: Path | None
@@ -131,7 +131,7 @@ def _inputs(node: nodes.Node) -> Iterable[Path]:
 
 
 def study(text: str) -> Study:
-    """What can be told of one expression. Raises ExpressionError for what Jinja cannot parse."""
+    """Return the inputs of one expression. Raises ExpressionError if Jinja cannot parse it."""
     try:
         body = _ENVIRONMENT.parse("{{ " + text + " }}").body
     except TemplateSyntaxError as exc:
@@ -151,7 +151,7 @@ _MISSING = "missing"
 
 
 def _follow(path: Path, variables: Mapping[str, Any]) -> tuple[Any, bool]:
-    """The value at the end of the path, or the value at which it can no longer be followed; and whether it ended."""
+    """Return the value at the end of the path, or the last value that was reached, and whether the end was reached."""
     value: Any = variables[path[0]]  # type: ignore[index]
     for step in path[1:]:
         if isinstance(value, dict) and step in value and not hasattr(value, str(step)):
@@ -166,13 +166,13 @@ def _follow(path: Path, variables: Mapping[str, Any]) -> tuple[Any, bool]:
 
 
 def lookup(path: Path, variables: Mapping[str, Any]) -> tuple[Any, bool]:
-    """The value that a plain path names and True, or None and False when ansible-core has to say."""
+    """Return the value of a plain path and True, or None and False if ansible-core has to evaluate it."""
     value, ended = _follow(path, variables)
     return (value, True) if ended else (None, False)
 
 
 def fingerprint(study_: Study, variables: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The same for two hosts only if every input has the same value. ``study_.inputs`` must be known."""
+    """Return a key that is equal for two hosts only if all inputs are equal. ``study_.inputs`` must be known."""
     result: list[Any] = []
     for path in study_.inputs or ():
         value, ended = _follow(path, variables)

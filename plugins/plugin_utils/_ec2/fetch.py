@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks every region for its instances, side by side, and says exactly what could not be had."""
+"""Ask every region for its instances in parallel, and report exactly what failed."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import trim as 
 
 THREADS = 8
 PAGE_SIZE = 1000
-# Seconds without a finished region after which people are told who is waited for.
+# Seconds without a finished region after which the pending regions are reported.
 PATIENCE = 10.0
 
-# How often a page that breaks off is asked for.
+# Number of tries for a truncated page.
 TRIES = 3
 
 Report = Callable[[str], None]
-# As ``session.Aws`` has them: the last is that of an answer that cannot be read.
+# As in ``session.Aws``: the last one is for an unreadable answer.
 Errors = tuple[type[Exception], ...]
 
 
 class FetchError(Exception):
-    """No region answered, or one did not and the user wants all; the text is one sentence."""
+    """No region answered, or one did not and all are required; the message is one sentence."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What to ask. ``requests`` holds the filters of each DescribeInstances; the union of the answers counts."""
+    """The request. ``requests`` holds the filters of each DescribeInstances; the union of the answers counts."""
 
     regions: list[str]
     requests: list[list[dict[str, Any]]]
@@ -50,7 +50,7 @@ class Question:
     full_record: bool = False
     strict_regions: bool = False
     slurm_table_prefix: str = _ec2_enrich.SLURM_TABLE_PREFIX
-    # Fields of ``record.EXTRAS`` that are read, fields of ``trim.LONELY`` that are not, and keys of tags (None: all).
+    # Used fields of ``record.EXTRAS``, unused fields of ``trim.LONELY``, and keys of tags (None: all).
     extras: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     tags: tuple[str, ...] | None = None
@@ -58,7 +58,7 @@ class Question:
 
 @dataclass
 class Answer:
-    """What was found. ``account`` is known only when somebody needs it: when there are no hosts."""
+    """The result. ``account`` is set only if there are no hosts, since only that message needs it."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Answer:
 
 @dataclass
 class _Unit:
-    """One region seen with one set of credentials."""
+    """One region with one set of credentials."""
 
     region: str
     credentials: _ec2_session.Credentials
@@ -85,7 +85,7 @@ class _Unit:
 
 
 def _pages(client: Any, filters: list[dict[str, Any]], broken: type[Exception]) -> Iterator[dict[str, Any]]:
-    """The pages of DescribeInstances. One that breaks off is asked for again, which botocore does not do."""
+    """Yield the pages of DescribeInstances; retry a truncated page, which botocore does not."""
     request: dict[str, Any] = {"Filters": filters, "MaxResults": PAGE_SIZE}
     token, tries = None, 0
     while True:
@@ -102,7 +102,7 @@ def _pages(client: Any, filters: list[dict[str, Any]], broken: type[Exception]) 
         if not token:
             return
         if token == before:
-            # The same page would come for ever; botocore's paginator says it so too.
+            # The same page would repeat forever; botocore's paginator raises the same error.
             from botocore.exceptions import PaginationError
 
             raise PaginationError(message=f"The same next token was received twice: {token[:40]}")
@@ -159,9 +159,9 @@ def _units(aws: _ec2_session.Aws, question: Question, credentials: Iterable[_ec2
 
 
 def _each(units: list[_Unit], question: Question, errors: Errors, report: Report) -> None:
-    """Ask all, and say every ``PATIENCE`` seconds who is still asked.
+    """Ask all, and report the pending regions every ``PATIENCE`` seconds.
 
-    In threads that do not outlive the program: at Ctrl-C, nobody waits for a region that hangs.
+    Uses daemon threads, so that Ctrl-C does not wait for a region that hangs.
     """
     waiting: queue.SimpleQueue[_Unit] = queue.SimpleQueue()
     finished: queue.SimpleQueue[_Unit] = queue.SimpleQueue()
@@ -176,7 +176,7 @@ def _each(units: list[_Unit], question: Question, errors: Errors, report: Report
                 return
             try:
                 _ask(unit, question, errors)
-            # Whatever it is, the thread that waits has to raise it.
+            # Any exception has to be raised by the waiting thread.
             except BaseException as exc:
                 unit.crash = exc
             finished.put(unit)
@@ -198,7 +198,7 @@ def _each(units: list[_Unit], question: Question, errors: Errors, report: Report
 
 
 def _judge(units: list[_Unit], strict: bool) -> list[str]:
-    """Warnings about regions that failed. Raises FetchError when none answered, or for one when ``strict``."""
+    """Return warnings about regions that failed. Raises FetchError when none answered, or for one when ``strict``."""
     failures = [unit.failure for unit in units if unit.failure]
     if failures and (strict or len(failures) == len(units)):
         more = f" (and {len(failures) - 1} more regions failed)" if len(failures) > 1 else ""
@@ -210,7 +210,7 @@ def _judge(units: list[_Unit], strict: bool) -> list[str]:
 def _hardware(
     units: list[_Unit], question: Question, cache: _ec2_hardware.LongCache, errors: Errors
 ) -> tuple[dict[str, _ec2_hardware.Facts], list[str]]:
-    """Facts of every type that was seen, each asked for once, in the first region that has it."""
+    """Return the facts of every instance type found, each asked for once, in the first region that has it."""
     where: dict[str, _Unit] = {}
     for unit in units:
         for record in unit.records:
@@ -247,7 +247,7 @@ def ask(
     """Ask AWS. Raises AccessError when it cannot be asked, FetchError when too little was answered.
 
     The records come sorted by region and instance id, so that the same fleet gives the same inventory. ``report`` is
-    given a line for people whenever no region has been finished for a while.
+    called with a line of progress if no region has been finished for a while.
     """
     aws = _ec2_session.Aws(access)
     for event in _ec2_errors.EVENTS:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The groups that every instance belongs to by what it is."""
+"""The groups of an instance by its properties."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ ENDING_EVENTS = ("instance-retirement", "instance-stop")
 
 @functools.lru_cache(maxsize=10000)
 def safe(text: str) -> str:
-    """``text`` as Ansible allows it in a name of a group: ``p5-east`` becomes ``p5_east``."""
+    """Make ``text`` valid in a group name: ``p5-east`` becomes ``p5_east``."""
     return _BAD.sub("_", text)
 
 
 def network_path(record: dict[str, Any]) -> list[str]:
-    """Names of the topology groups of one instance, the widest network node first."""
+    """Return the names of an instance's topology groups, the widest network node first."""
     return [safe(f"topology_{node}") for node in record.get("network_nodes") or ()]
 
 
 def ultraserver(record: dict[str, Any]) -> str:
-    """Name of the group of an UltraServer, by capacity block, else by nearest network node; empty for none."""
+    """Return the name of an UltraServer's group, by capacity block, else by nearest network node; empty without."""
     if not is_ultraserver(record["instance_type"]):
         return ""
     block = record.get("capacity_block_id") or (record.get("network_nodes") or ("",))[-1]
@@ -58,7 +58,7 @@ def _health(health: dict[str, Any] | None) -> list[str]:
 
 
 def of(record: dict[str, Any]) -> list[str]:
-    """Groups of one record, each once: role, cluster, queue, compute resource, type, zone, hardware, health.
+    """Return the groups of one record, each once: role, cluster, queue, compute resource, type, zone, hardware, health.
 
     Those of an UltraServer have its group too. Of the topology only the nearest network node; the wider ones are its
     parents (``network_path``).
@@ -81,7 +81,7 @@ def of(record: dict[str, Any]) -> list[str]:
 
 
 def common_hardware(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """By instance type the ``accelerators`` that most of its hosts have; hosts differ in the EFA they have attached."""
+    """Return by instance type the ``accelerators`` of most of its hosts; hosts differ in attached EFA interfaces."""
     counts: dict[str, Counter[Any]] = {}
     facts: dict[tuple[str, Any], dict[str, Any]] = {}
     for record in records:

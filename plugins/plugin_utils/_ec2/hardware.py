@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each instance type is made of: DescribeInstanceTypes, a long-lived cache of it, and the built-in table.
+"""The hardware of each instance type: DescribeInstanceTypes, a long-lived cache of it, and the built-in table.
 
 Facts of a type: ``kind`` (gpu, neuron or None), ``name``, ``count`` and ``memory_mib`` (of each accelerator),
 ``vcpus``, ``ram_mib``, ``instance_store_count``, ``instance_store_gb`` (all disks together, decimal), ``efa_max``,
-``network_gbps`` (None when the API words it, as in "High"), ``source``: ``api``, ``table`` or ``unknown``, which
+``network_gbps`` (None if the API has a word, as in "High"), ``source``: ``api``, ``table`` or ``unknown``, which
 has None for all the rest.
 """
 
@@ -23,7 +23,7 @@ from typing import Any, Callable
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import replace_file
 
-# EC2 takes at most this many names in one call.
+# EC2 accepts at most this many names in one call.
 TYPES_PER_CALL = 100
 FORMAT = 1
 KEYS = (
@@ -44,12 +44,12 @@ Facts = dict[str, Any]
 
 
 def unknown() -> Facts:
-    """The facts of a type that nothing is known about."""
+    """Return the facts of an unknown type."""
     return {**dict.fromkeys(KEYS), "source": "unknown"}
 
 
 def from_table(instance_type: str) -> Facts | None:
-    """The facts as the built-in table has them, None for a type it does not list."""
+    """Return the facts of the built-in table, None for a type that it lacks."""
     row = instance_types.lookup(instance_type)
     if row is None:
         return None
@@ -78,7 +78,7 @@ def _devices(info: dict[str, Any]) -> Facts:
             return {
                 "kind": kind,
                 "name": device.get("Name"),
-                # A type with a part of a GPU says zero GPUs and one logical GPU.
+                # A type with a fraction of a GPU has zero GPUs and one logical GPU.
                 "count": device.get("Count") or device.get("LogicalGpuCount") or 0,
                 "memory_mib": device.get("MemoryInfo", {}).get("SizeInMiB", 0),
             }
@@ -95,7 +95,7 @@ def _gbps(network: dict[str, Any]) -> float | None:
 
 
 def from_api(info: dict[str, Any]) -> Facts:
-    """The facts from one entry of ``InstanceTypes``; known mistakes of the API are corrected by the table."""
+    """Return the facts of one entry of ``InstanceTypes``; the table corrects known mistakes of the API."""
     name = info["InstanceType"]
     devices = _devices(info)
     if name in instance_types.CORRECTIONS:
@@ -116,11 +116,11 @@ def from_api(info: dict[str, Any]) -> Facts:
 
 
 def describe(client: Any, names: Iterable[str]) -> dict[str, Facts]:
-    """The facts of the named types that the region knows, by name. Raises botocore's errors."""
+    """Return the facts of the named types that the region knows, by name. Raises botocore's errors."""
     result: dict[str, Facts] = {}
     ordered = sorted(names)
     for start in range(0, len(ordered), TYPES_PER_CALL):
-        # A filter ignores a name that the region does not know, where InstanceTypes fails the whole call.
+        # A filter ignores names unknown to the region; with InstanceTypes the whole call fails.
         wanted = [{"Name": "instance-type", "Values": ordered[start : start + TYPES_PER_CALL]}]
         for page in client.get_paginator("describe_instance_types").paginate(
             Filters=wanted, PaginationConfig={"PageSize": TYPES_PER_CALL}
@@ -131,10 +131,10 @@ def describe(client: Any, names: Iterable[str]) -> dict[str, Facts]:
 
 
 class LongCache:
-    """Facts of instance types on disk, for they do not change; a file that cannot be used counts as empty."""
+    """Facts of instance types on disk, since they do not change; an unusable file counts as empty."""
 
     def __init__(self, path: Path, seconds: int, now: Callable[[], float] = time.time) -> None:
-        """``seconds`` is how long an entry is good; 0 turns the cache off."""
+        """``seconds`` is the lifetime of an entry; 0 switches the cache off."""
         self._path = path
         self._seconds = seconds
         self._now = now
@@ -144,7 +144,7 @@ class LongCache:
 
     @staticmethod
     def default_path() -> Path:
-        """Below ``$XDG_CACHE_HOME``, by default ``~/.cache``."""
+        """Return the path below ``$XDG_CACHE_HOME``, by default ``~/.cache``."""
         base = os.environ.get("XDG_CACHE_HOME", "")
         root = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
         return root / "mlcluster" / "ec2_instance_types.json"
@@ -168,11 +168,11 @@ class LongCache:
         }
 
     def get(self, names: Iterable[str]) -> dict[str, Facts]:
-        """What is known of the named types."""
+        """Return the cached facts of the named types."""
         return {name: self._entries[name]["facts"] for name in names if name in self._entries}
 
     def put(self, facts: dict[str, Facts]) -> None:
-        """Keep what the API said. Failing to write is not a failure: the next run asks again."""
+        """Keep the API's answer. A write error is not a failure: the next run asks again."""
         if self._seconds <= 0 or not facts:
             return
         moment = self._now()

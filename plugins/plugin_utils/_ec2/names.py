@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The name that each instance has in the inventory."""
+"""The names of instances in the inventory."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SOURCES = {
     "slurm_node_name": "slurm_node_name",
 }
 _NAMED = ("instance_id", "private_dns", "private_ip", "public_dns", "public_ip", "ipv6_address", "slurm_node_name")
-# A host of one of these names would be something else to Ansible than a remote node.
+# Ansible does not treat these names as remote nodes.
 RESERVED = frozenset({"all", "ungrouped", "localhost", "localhost.localdomain", "127.0.0.1", "::1"})
-# A leading - would be an option to some program; a leading . is a hidden file, and .. the directory above host_vars.
+# A leading - could be read as an option; a leading . is a hidden file, and .. the directory above host_vars.
 _BAD = re.compile(r"[^\w.-]|^[.-]", re.UNICODE)
 _LONGEST = 253
 
@@ -40,13 +40,13 @@ class NamingError(ValueError):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a part of a name comes from: ``kind`` is ``field`` (of a record), ``tag`` or ``literal``."""
+    """The source of a part of a name: ``kind`` is ``field`` (of a record), ``tag`` or ``literal``."""
 
     kind: str
     key: str
 
     def of(self, record: Mapping[str, Any]) -> str:
-        """The part for this instance, empty where it has none."""
+        """Return the part for this instance, empty without a value."""
         if self.kind == "literal":
             return self.key
         value = record["tags"].get(self.key) if self.kind == "tag" else record.get(self.key)
@@ -55,21 +55,21 @@ class Source:
 
 @dataclass(frozen=True)
 class Preference:
-    """One entry of ``hostnames``: a name, perhaps with something before it."""
+    """One entry of ``hostnames``: a name with an optional prefix."""
 
     name: Source
     prefix: Source | None = None
     separator: str = "_"
 
     def of(self, record: Mapping[str, Any]) -> str:
-        """The name for this instance, empty where it has none; without its prefix where it has none of that."""
+        """Return the name for this instance, empty without a value; without prefix if that has no value."""
         name = self.name.of(record)
         before = self.prefix.of(record) if self.prefix and name else ""
         return f"{before}{self.separator}{name}" if before else name
 
 
 def check(preferences: Sequence[Any]) -> list[Preference]:
-    """The entries of the option ``hostnames``: texts, or mappings of name, prefix and separator. Raises NamingError."""
+    """Parse the option ``hostnames``: strings, or mappings of name, prefix and separator. Raises NamingError."""
     result = []
     for entry in preferences:
         if not isinstance(entry, Mapping):
@@ -104,12 +104,12 @@ def _source(entry: Any) -> Source:
 
 
 def fields(preferences: Sequence[Preference]) -> set[str]:
-    """The fields of a record that names are made of."""
+    """Return the fields of a record that names use."""
     return _keys(preferences, "field")
 
 
 def tags(preferences: Sequence[Preference]) -> set[str]:
-    """The keys of tags that names are made of."""
+    """Return the keys of tags that names use."""
     return _keys(preferences, "tag")
 
 
@@ -119,12 +119,12 @@ def _keys(preferences: Sequence[Preference], kind: str) -> set[str]:
 
 
 def safe(text: str) -> str:
-    """``text`` with everything replaced by ``_`` that has a meaning in host patterns, templates or command lines."""
+    """Replace all characters that have a meaning in host patterns, templates or command lines by ``_``."""
     return _BAD.sub("_", text)[:_LONGEST]
 
 
 def choose(record: dict[str, Any], preferences: Sequence[Preference]) -> str:
-    """The first preference that this instance has a value for, its id otherwise."""
+    """Return the first preference with a value for this instance, otherwise its id."""
     for preference in preferences:
         name = preference.of(record)
         if name:
@@ -138,7 +138,7 @@ def assign(
     taken: Container[str],
     owners: Mapping[str, str],
 ) -> tuple[list[str], list[str]]:
-    """Names in the order of the records, and the names that more than one wanted or that could not be used.
+    """Return names in the order of the records, and the names that were ambiguous or unusable.
 
     Every instance that shares its name, or whose name is in ``taken`` (groups) or RESERVED, or is in ``owners`` that of
     another instance, gets its instance id appended, so no host depends on which one came first.
@@ -155,7 +155,7 @@ def assign(
             clashes[name] = None
             name = f"{name}-{identity}"
         names.append(name)
-    # Some tag may be what another name has become: it gets its id appended, until no two names are the same.
+    # A changed name may equal another's tag: append the id until all names differ.
     while len(set(names)) < len(names):
         counts = Counter(names)
         twice = [index for index, name in enumerate(names) if counts[name] > 1]

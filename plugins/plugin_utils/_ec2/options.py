@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of the inventory plugin, checked and sorted by who uses them."""
+"""Check the options of the inventory plugin, and group them by their use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KNOWN_FIELDS = frozenset(
     [*FIELDS, *EXTRAS, "efa_attached", "instance"]
     + [key for enrichment in _ec2_enrich.KNOWN.values() for key in enrichment.keys]
 )
-# Options of amazon.aws.aws_ec2 that are called or done otherwise here.
+# Options of amazon.aws.aws_ec2 that have another name or form here.
 FOREIGN_OPTIONS = {
     "access_key": "keys come from the environment, a profile, single sign-on or the instance's role",
     "allow_duplicated_hosts": "names that are not unique always get the instance id appended",
@@ -55,12 +55,12 @@ FOREIGN_OPTIONS = {
 
 
 class OptionError(ValueError):
-    """An option that cannot be used; the text names it and says what would do."""
+    """An unusable option; the message names it and states what to use instead."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything the plugin was told."""
+    """All options of the plugin."""
 
     access: _ec2_session.Access
     question: Question
@@ -73,7 +73,7 @@ class Settings:
     filters: list[dict[str, Any]]
 
     def asked(self, path: str) -> dict[str, Any]:
-        """What decides the answer, for the key of the cache; JSON-able."""
+        """Return the options that determine the answer, for the cache key; JSON-able."""
         question, access = self.question, self.access
         return {
             "path": path,
@@ -98,7 +98,7 @@ class Settings:
 
 
 def flat(value: Any) -> list[str]:
-    """A list of texts from None, a text or a list that may hold lists, as a template puts them there."""
+    """Return a list of strings from None, a string or a list that may hold lists, as templates make them."""
     if value is None or value == "":
         return []
     if isinstance(value, (list, tuple)):
@@ -107,14 +107,14 @@ def flat(value: Any) -> list[str]:
 
 
 def _entries(value: Any) -> list[Any]:
-    """The entries of ``hostnames``: texts and mappings, lists among them opened."""
+    """Return the entries of ``hostnames``: strings and mappings, with nested lists flattened."""
     if isinstance(value, (list, tuple)):
         return [entry for part in value for entry in _entries(part)]
     return [] if value in (None, "") else [value]
 
 
 def text(value: Any) -> str:
-    """A plain str, without what ansible-core attaches to texts from files."""
+    """Return a plain str, without ansible-core's tags on strings from files."""
     return "".join(str(value))
 
 
@@ -123,7 +123,7 @@ def _some(value: Any) -> str | None:
 
 
 def _clusters(given: Any, is_given: bool) -> list[str]:
-    """Return the names of clusters; none only where the option was left out.
+    """Return the names of clusters; empty only if the option was left out.
 
     An empty value, as of ``-e cluster=`` or of a template with an empty default, must not mean every instance.
     """
@@ -153,7 +153,7 @@ def _access(get: Callable[[str], Any]) -> _ec2_session.Access:
     if region:
         _ec2_session.check_region(region)
     return _ec2_session.Access(
-        # A list of one is that profile, for which the connection can be made too.
+        # A list of one is treated as that profile, which the connection supports.
         profile=profiles[0] if len(profiles) == 1 else _some(get("profile")),
         profiles=profiles if len(profiles) > 1 else (),
         region=region,
@@ -204,13 +204,13 @@ def _connection(get: Callable[[str], Any], access: _ec2_session.Access) -> _ec2_
 
 
 def _usual(enrich: tuple[str, ...], full_record: bool) -> list[str]:
-    """The fields whose variables are set when nobody chooses."""
+    """Return the fields whose variables are set by default."""
     keys = [*FIELDS, *(key for name in enrich for key in _ec2_enrich.KNOWN[name].keys)]
     return [*keys, "instance"] if full_record else keys
 
 
 def read(get: Callable[[str], Any], given: Container[str] = ("cluster_name",)) -> Settings:
-    """Settings from the function that returns the value of an option. Raises OptionError.
+    """Return the settings, from the function that returns the value of an option. Raises OptionError.
 
     ``given`` are the options that the file names, whatever their value.
     """

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the instances of DescribeInstances by botocore's own model, in a third of botocore's time.
+"""Parse the instances of DescribeInstances by botocore's own model, in a third of botocore's time.
 
-botocore looks for each of the 61 members that an instance can have. This reads the elements that the answer has.
+botocore searches for each of the 61 members that an instance can have. This parses only the elements of the answer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SCALARS: dict[str, Read] = {
 
 
 def reader(shape: Any) -> Read:
-    """Return a function that returns for an element of ``shape`` what botocore returns, with times as texts."""
+    """Return a parser for elements of ``shape`` with the result of botocore's, but times as strings."""
     if shape.type_name == "structure":
         return _structure(shape)
     if shape.type_name == "list":
@@ -41,7 +41,7 @@ def reader(shape: Any) -> Read:
 
 def _structure(shape: Any) -> Read:
     shapes = {member.serialization.get("name", name): (name, member) for name, member in shape.members.items()}
-    # Made for the elements that are there: the whole model of an instance has hundreds.
+    # Made only for existing elements: the whole model of an instance has hundreds.
     known: dict[str, tuple[str, Read]] = {}
 
     def read(node: ElementTree.Element) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _structure(shape: Any) -> Read:
 
 
 class Instances:
-    """Gives botocore the reservations of an answer, so that it parses only the rest."""
+    """Parse the reservations of an answer for botocore, which then parses only the rest."""
 
     def __init__(self) -> None:
         self._read: Read | None = None
@@ -73,12 +73,12 @@ class Instances:
         operation_model: Any,
         **_more: Any,
     ) -> None:
-        """Handler of the botocore event ``before-parse``; leaves errors, and what is not a XML, to botocore."""
+        """Handle the botocore event ``before-parse``; leaves errors, and answers that are not XML, to botocore."""
         body = response_dict.get("body")
         if response_dict.get("status_code") != 200 or not isinstance(body, bytes):
             return
         try:
-            # The parser of botocore too.
+            # The same parser as botocore's.
             root = ElementTree.fromstring(_NAMESPACE.sub(b"", body, count=1))  # noqa: S314
         except ElementTree.ParseError:
             return

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Turns what DescribeInstances says about one instance into the flat, JSON-able record that is cached."""
+"""Turn an instance of DescribeInstances into the flat, JSON-able record that is cached."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FIELDS = (
     "accelerators",
 )
 
-# Fields that only those who ask for them get, since their XML costs time: the elements of the answer that they need.
+# Fields on request only, since their XML costs time, with the elements of the answer that they need.
 EXTRAS: dict[str, tuple[bytes, ...]] = {
     "ipv6_address": (),
     "architecture": (b"architecture",),
@@ -66,7 +66,7 @@ _NODE_TYPES = {
 
 
 def iso_time(value: Any) -> str | None:
-    """ISO 8601 text with an offset, from the text, datetime or epoch seconds that an API answers; None for None."""
+    """Return ISO 8601 with an offset from an API's string, datetime or epoch seconds; None for None."""
     if value is None:
         return None
     if isinstance(value, (int, float)):
@@ -80,12 +80,12 @@ def iso_time(value: Any) -> str | None:
 
 
 def node_type(value: str | None) -> str | None:
-    """``head``, ``compute`` or ``login`` from the value of the node-type tag, None for anything else."""
+    """Return ``head``, ``compute`` or ``login`` from the node-type tag, None for anything else."""
     return _NODE_TYPES.get(value.strip().lower()) if value else None
 
 
 def plain(value: Any) -> Any:
-    """A copy made of dict, list, str, int, float, bool and None only, times as ISO text."""
+    """Return a copy of dict, list, str, int, float, bool and None only, with times as ISO strings."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -98,7 +98,7 @@ def plain(value: Any) -> Any:
 
 
 def extras(instance: dict[str, Any]) -> dict[str, Any]:
-    """Every field of EXTRAS but ``ipv6_address``, which all records have."""
+    """Return every field of EXTRAS except ``ipv6_address``, which all records have."""
     return {
         "architecture": instance.get("Architecture"),
         "block_devices": [
@@ -123,14 +123,14 @@ def extras(instance: dict[str, Any]) -> dict[str, Any]:
 def make(
     instance: dict[str, Any], owner: str | None, region: str, tag_keys: dict[str, str], default_node_type: str | None
 ) -> dict[str, Any]:
-    """The record of one instance.
+    """Return the record of one instance.
 
     ``instance`` is one entry of ``Instances`` as botocore returns it, ``owner`` the OwnerId of its reservation,
     ``tag_keys`` maps cluster, node_type, queue and compute_resource to names of tags. Keys are FIELDS without
     ``accelerators``, plus ``ipv6_address`` and ``efa_attached``, the number of EFA interfaces.
     """
     placement = instance.get("Placement", {})
-    # All hosts have the same few keys; ten thousand copies of each would stay in memory.
+    # All hosts have the same few keys: share them instead of ten thousand copies.
     tags = {sys.intern(tag["Key"]): tag.get("Value", "") for tag in instance.get("Tags", ())}
     kinds = [interface.get("InterfaceType") for interface in instance.get("NetworkInterfaces", ())]
     return {

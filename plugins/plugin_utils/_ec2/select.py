@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which instances are asked for (EC2 filters) and which of the answer are kept (JMESPath)."""
+"""Select instances: by EC2 filters in the request and by JMESPath in the answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-# EC2 refuses a request whose filters have more values than this, all filters together.
+# EC2 rejects a request with more filter values than this, over all filters.
 MAX_FILTER_VALUES = 200
 STATES = ("pending", "running", "shutting-down", "terminated", "stopping", "stopped")
 STATE_FILTER = "instance-state-name"
@@ -18,7 +18,7 @@ Filter = dict[str, Any]
 
 
 class SelectionError(ValueError):
-    """A filter or expression that cannot be used; the text says which and why."""
+    """An unusable filter or expression; the message states which and why."""
 
 
 def _values(name: str, given: Any) -> list[str]:
@@ -38,7 +38,7 @@ def _values(name: str, given: Any) -> list[str]:
 
 
 def filters(free: Any, clusters: Iterable[str], cluster_tag: str, states: Iterable[str]) -> list[Filter]:
-    """EC2 filters from the options ``filters``, ``cluster_name`` and ``states``. Raises SelectionError."""
+    """Return EC2 filters from the options ``filters``, ``cluster_name`` and ``states``. Raises SelectionError."""
     if not isinstance(free, dict):
         raise SelectionError(f"filters: must map names of EC2 filters to values, found {type(free).__name__}")
     chosen = {str(name): _values(str(name), value) for name, value in free.items()}
@@ -46,7 +46,7 @@ def filters(free: Any, clusters: Iterable[str], cluster_tag: str, states: Iterab
     if wanted:
         key = f"tag:{cluster_tag}"
         if key in chosen:
-            raise SelectionError(f"cluster_name and filters['{key}'] say the same thing; give only one of them")
+            raise SelectionError(f"cluster_name and filters['{key}'] select the same tag; set only one of them")
         chosen[key] = wanted
     if STATE_FILTER not in chosen:
         chosen[STATE_FILTER] = list(states)
@@ -59,7 +59,7 @@ def filters(free: Any, clusters: Iterable[str], cluster_tag: str, states: Iterab
 
 
 def requests(all_filters: list[Filter]) -> list[list[Filter]]:
-    """The filters of one or more requests that together match the same and stay below EC2's limit of values."""
+    """Split filters into requests that together match the same and stay within EC2's limit of values."""
     if sum(len(one["Values"]) for one in all_filters) <= MAX_FILTER_VALUES:
         return [all_filters]
     largest = max(range(len(all_filters)), key=lambda index: len(all_filters[index]["Values"]))
@@ -79,7 +79,7 @@ def root_names(node: dict[str, Any]) -> Iterator[str]:
     if kind == "field":
         yield node["value"]
     elif kind in ("subexpression", "index_expression", "pipe") or kind.endswith("projection"):
-        # What stands behind is looked up in the result of the first.
+        # Later parts are looked up in the result of the first.
         yield from root_names(children[0])
     elif kind not in ("expref", "literal", "current", "identity"):
         for child in children:
@@ -87,9 +87,9 @@ def root_names(node: dict[str, Any]) -> Iterator[str]:
 
 
 def expression(option: str, text: str | None, known: Collection[str] = ()) -> Any:
-    """A compiled JMESPath expression, None without one. Raises SelectionError naming the option.
+    """Compile a JMESPath expression, None without one. Raises SelectionError naming the option.
 
-    ``known``: the keys of a record. A name that no record has would be null for all of them, and the filter off.
+    ``known``: the keys of a record. An unknown name would be null for all records and disable the filter.
     """
     if not text:
         return None
@@ -109,12 +109,12 @@ def expression(option: str, text: str | None, known: Collection[str] = ()) -> An
 
 
 def _true(value: Any) -> bool:
-    # JMESPath's own notion of false: null, false, and empty text, list or object; 0 is true.
+    # False in JMESPath: null, false, and an empty string, list or object; 0 is true.
     return not (value is None or value is False or value in ("", [], {}))
 
 
 def keep(records: list[dict[str, Any]], include: Any, exclude: Any) -> list[dict[str, Any]]:
-    """The records that ``include`` is true for and ``exclude`` is not. Raises SelectionError."""
+    """Return the records for which ``include`` is true and ``exclude`` is false. Raises SelectionError."""
     if include is None and exclude is None:
         return records
     from jmespath.exceptions import JMESPathError

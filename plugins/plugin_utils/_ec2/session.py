@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Credentials, regions and clients: everything that botocore is needed for before the first question."""
+"""Credentials, regions and clients: all uses of botocore before the first request."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-# DescribeRegions answers the same everywhere; this endpoint exists in every account of the standard partition.
+# DescribeRegions has the same answer everywhere; this endpoint exists in every account of the standard partition.
 FALLBACK_REGION = "us-east-1"
 REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}")
 LONGEST_REASON = 200
-# Long enough for the sentence of a denied call, which names user, action, resource and kind of policy.
+# Enough for the sentence of a denied call, which names user, action, resource and type of policy.
 LONGEST_MESSAGE = 500
-# A blob for sts:DecodeAuthorizationMessage, many times as long as the sentence before it.
+# Data for sts:DecodeAuthorizationMessage, much longer than the sentence before it.
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 _NOT_ENABLED = "the keys may be wrong, or the region not enabled for this account"
 _EXPIRED = "log in again; if that was just now, check the clock of this machine"
@@ -31,11 +31,11 @@ ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 
 
 class AccessError(Exception):
-    """AWS cannot be asked at all; the text is one sentence with what to do."""
+    """AWS cannot be asked at all; the message is one sentence with what to do."""
 
 
 class RoleError(AccessError):
-    """A role or one of several profiles that was refused; ``lasting``: asking again later would be refused too."""
+    """A denied role or one of several profiles; ``lasting``: a later request would be denied as well."""
 
     def __init__(self, text: str, lasting: bool) -> None:
         super().__init__(text)
@@ -44,7 +44,7 @@ class RoleError(AccessError):
 
 @dataclass(frozen=True)
 class Access:
-    """How to reach AWS. ``roles`` empty: the profile's own credentials. ``profiles``: those of several instead."""
+    """Access to AWS. ``roles`` empty: the profile's own credentials. ``profiles``: several profiles instead."""
 
     profile: str | None = None
     profiles: tuple[str, ...] = ()
@@ -68,21 +68,21 @@ class Credentials:
 
 
 def check_region(name: str) -> str:
-    """The same name. Raises AccessError, for a region's name becomes part of a host name."""
+    """Return the name. Raises AccessError for an invalid one, since it becomes part of a host name."""
     if not REGION.fullmatch(name):
         raise AccessError(f"regions: '{name}' is not the name of a region; names look like us-east-1")
     return name
 
 
 def reason(error: Exception) -> str:
-    """An error of botocore in one line: the code and message of AWS where there are any, and what to do."""
+    """Return an error of botocore on one line: AWS's code and message if there are any, and what to do."""
     response = getattr(error, "response", None)
     if isinstance(response, dict) and "Error" in response:
         details = response["Error"]
         name, message = details.get("Code", "unknown"), " ".join(str(details.get("Message", "")).split())
         hint = HINTS.get(name)
         return f"{name}: {_short(_ENCODED.sub('', message), LONGEST_MESSAGE)}" + (f" ({hint})" if hint else "")
-    # An answer that breaks off is quoted whole by botocore, a thousand instances long.
+    # botocore quotes a truncated answer in full, up to a thousand instances.
     return _short(f"{type(error).__name__}: {' '.join(str(error).split())}", LONGEST_REASON)
 
 
@@ -94,18 +94,18 @@ LASTING = ("AccessDenied", "AccessDeniedException", "AuthFailure", "OptInRequire
 
 
 def code(error: Exception) -> str | None:
-    """The code of an error of AWS, None for any other error."""
+    """Return the code of an AWS error, None for any other error."""
     response = getattr(error, "response", None)
     return response.get("Error", {}).get("Code") if isinstance(response, dict) else None
 
 
 def lasting(error: Exception) -> bool:
-    """Whether asking again later would be refused as well, so that the answer may be cached without it."""
+    """Return whether a later request would be denied as well, so that the answer may be cached without it."""
     return code(error) in LASTING
 
 
 class Aws:
-    """One botocore session for everything: the models of the services are loaded once."""
+    """One botocore session for everything, so that the service models are loaded once."""
 
     def __init__(self, access: Access) -> None:
         """Raises AccessError without botocore, with an unknown profile or without credentials."""
@@ -126,7 +126,7 @@ class Aws:
         self._refused: list[RoleError] = []
         self._keys: list[Credentials] = []
         self._session = self._first_session()
-        # As the AWS command line does: times stay the text that the API answered.
+        # As the AWS CLI does: keep times as strings.
         self._session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=lambda text: text)
         self._config = botocore.config.Config(
             retries={"mode": access.retry_mode, "total_max_attempts": access.max_attempts},
@@ -136,7 +136,7 @@ class Aws:
         )
 
     def _first_session(self) -> Any:
-        """The session of everything; of several profiles the first that has credentials. Raises AccessError."""
+        """Return the session; of several profiles the first that has credentials. Raises AccessError."""
         from botocore.session import Session
 
         if not self._access.profiles:
@@ -158,7 +158,7 @@ class Aws:
         return first
 
     def _of_profile(self, session: Any, profile: str) -> Credentials:
-        """The keys of a profile as they are now: they outlast a run of the inventory."""
+        """Return the current keys of a profile: they stay valid for a run of the inventory."""
         try:
             keys = session.get_credentials().get_frozen_credentials()
         except self.errors as exc:
@@ -180,7 +180,7 @@ class Aws:
 
         try:
             found = session.get_credentials()
-            # Keys in the environment hide a wrong AWS_PROFILE until something else is read from it.
+            # Keys in the environment hide a wrong AWS_PROFILE until another setting is read from it.
             session.get_scoped_config()
         except botocore.exceptions.ProfileNotFound as exc:
             raise AccessError(
@@ -201,7 +201,7 @@ class Aws:
         return list(botocore.session.Session().available_profiles)
 
     def credentials(self) -> tuple[list[Credentials], list[RoleError]]:
-        """One set for each role or profile, or the session's own; and why some were refused. Raises AccessError."""
+        """Return credentials of each role or profile, or the session's own, and the refusals. Raises AccessError."""
         if self._access.profiles:
             return self._keys, self._refused
         if not self._access.roles:
@@ -235,7 +235,7 @@ class Aws:
         )
 
     def client(self, service: str, region: str, credentials: Credentials) -> Any:
-        """A client; to be made on one thread, since making clients from one session is not thread safe."""
+        """Return a client; call it on one thread, since a session is not thread safe."""
         try:
             return self._session.create_client(
                 service,
@@ -252,7 +252,7 @@ class Aws:
         self._session.register(event, handler)
 
     def default_region(self) -> str | None:
-        """The region of the option, the environment or the profile."""
+        """Return the region of the option, the environment or the profile."""
         return self._access.region or self._session.get_config_variable("region")
 
     def _instance_region(self) -> str | None:
@@ -261,7 +261,7 @@ class Aws:
         return IMDSRegionProvider(self._session).provide()
 
     def regions(self, wanted: list[str], credentials: Credentials) -> list[str]:
-        """The regions to ask: those named, every enabled one for ``all``, else the default one. Raises AccessError."""
+        """Return the regions to ask: as named, every enabled one for ``all``, else the default. Raises AccessError."""
         if "all" in wanted:
             return self._enabled_regions(credentials)
         if wanted:
@@ -284,7 +284,7 @@ class Aws:
         return sorted(check_region(region["RegionName"]) for region in answer["Regions"])
 
     def account(self, credentials: Credentials) -> str | None:
-        """The account that is asked, None when STS does not say."""
+        """Return the account, None if STS does not report it."""
         try:
             sts = self.client("sts", self.default_region() or FALLBACK_REGION, credentials)
             return str(sts.get_caller_identity()["Account"])

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cuts from the XML answer of DescribeInstances what nobody asked for, before botocore parses it.
+"""Cut unused elements from the XML answer of DescribeInstances before botocore parses it.
 
 The XML parse is the largest single cost of a fetch, and it grows with the network interfaces: a p5.48xlarge
 has 32 of them, 35 kB of XML that end up as two numbers.
@@ -55,7 +55,7 @@ _SCALARS = (
     b"reservationId",
     b"reason",
 )
-# Elements of fields that nothing reads but the variables of the same name.
+# Elements of fields that only the variables of the same name read.
 LONELY = {"image_id": b"imageId", "launch_time": b"launchTime", "subnet_id": b"subnetId", "vpc_id": b"vpcId"}
 _TAG = re.compile(rb"<item><key>([^<]*)</key>(?:<value>[^<]*</value>|<value/>)</item>")
 _TAGS = re.compile(rb"<tagSet>(.*?)</tagSet>", re.DOTALL)
@@ -67,7 +67,7 @@ def _only_kinds(found: re.Match[bytes]) -> bytes:
     body = found.group(1)
     kinds = _KIND.findall(body)
     if len(kinds) != body.count(b"<networkInterfaceId>"):
-        # Not the shape that is known: leave it to the real parser.
+        # Unknown shape: leave it to botocore's parser.
         return found.group(0)
     items = b"".join(b"<item>" + kind + b"</item>" for kind in kinds)
     return b"<networkInterfaceSet>" + items + b"</networkInterfaceSet>"
@@ -76,8 +76,8 @@ def _only_kinds(found: re.Match[bytes]) -> bytes:
 class Trim:
     """The cut.
 
-    ``kept`` are fields of ``record.EXTRAS`` that are to stay, ``unread`` those of ``LONELY`` that are not; ``tags`` are
-    the keys of the tags that are read, None for all.
+    ``kept`` are fields of ``record.EXTRAS`` to keep, ``unread`` those of ``LONELY`` to cut; ``tags`` are the keys of
+    the tags that are read, None for all.
     """
 
     def __init__(self, kept: Iterable[str] = (), unread: Iterable[str] = (), tags: Iterable[str] | None = None) -> None:
@@ -91,7 +91,7 @@ class Trim:
         self._scalars = re.compile(b"<(" + scalars + rb")>[^<]*</\1>")
 
     def trim(self, body: bytes) -> bytes:
-        """The same answer without the dropped elements; each network interface keeps nothing but its type.
+        """Return the answer without the dropped elements; each network interface keeps only its type.
 
         Text in the answer cannot be mistaken for an element: XML escapes every ``<`` in it.
         """
@@ -105,7 +105,7 @@ class Trim:
         return b"<tagSet>" + b"".join(items) + b"</tagSet>"
 
     def before_parse(self, response_dict: dict[str, Any], **_kwargs: Any) -> None:
-        """Handler of the botocore event ``before-parse``; leaves error answers alone."""
+        """Handle the botocore event ``before-parse``; keeps error answers unchanged."""
         body = response_dict.get("body")
         if response_dict.get("status_code") == 200 and isinstance(body, bytes):
             response_dict["body"] = self.trim(body)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which host variables are set, and what they are called: the options ``variables`` and ``hostvars_prefix``."""
+"""The host variables and their names: the options ``variables`` and ``hostvars_prefix``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from ansible.vars.reserved import is_reserved_name
 
-# Two inventories tell by it whether a name is of the same instance, so it is always set.
+# Two inventories compare it to see whether a name is of the same instance, so it is always set.
 IDENTITY = "instance_id"
-# Of Ansible's special variables those that is_reserved_name does not list and that do not begin with ansible_.
+# Ansible's special variables that is_reserved_name does not list and that do not begin with ansible_.
 _MAGIC = frozenset(
     "groups group_names hostvars inventory_dir inventory_file inventory_hostname inventory_hostname_short omit "
     "play_hosts playbook_dir role_name role_names role_path vars".split()
@@ -24,11 +24,11 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class VariablesError(ValueError):
-    """A choice of variables that cannot be used; the text names the option and says what would do."""
+    """An unusable choice of variables; the message names the option and states what to use instead."""
 
 
 def prefix(given: str) -> str:
-    """The same prefix. Raises VariablesError for what cannot begin the name of a variable."""
+    """Return the prefix. Raises VariablesError if it cannot begin the name of a variable."""
     if not _PREFIX.fullmatch(given):
         raise VariablesError(
             f"hostvars_prefix: '{given}' must be small letters, digits and _ and end with _, or be empty"
@@ -37,10 +37,10 @@ def prefix(given: str) -> str:
 
 
 def choose(given: Any, start: str, usual: Sequence[str], known: Iterable[str]) -> dict[str, str]:
-    """Field of a record to the name of its variable, in the order in which they are set.
+    """Map fields of a record to names of variables, in the order in which they are set.
 
-    ``given`` is the option: empty for ``usual``; a list of fields for those alone; a mapping of fields to true (set it
-    too), false (leave it out) or a name (the whole name of the variable). ``known`` are all fields that may be named.
+    ``given`` is the option: empty for ``usual``; a list of fields for only those; a mapping of fields to true (add it),
+    false (leave it out) or a name (the full name of the variable). ``known`` are all fields that may be named.
     Raises VariablesError.
     """
     fields = set(known)

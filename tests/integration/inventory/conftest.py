@@ -26,7 +26,7 @@ THEIRS = "amazon.aws.aws_ec2"
 
 
 def plain(value: Any) -> Any:
-    """A value of --list without its marks of untrusted text."""
+    """Return a value of --list without its marks of untrusted text."""
     if isinstance(value, dict):
         if value.keys() == {"__ansible_unsafe"}:
             return value["__ansible_unsafe"]
@@ -36,7 +36,7 @@ def plain(value: Any) -> Any:
 
 @dataclass
 class Listing:
-    """One run. ``stderr`` is standard error with its line breaks undone; hosts and groups come from --list."""
+    """One run. ``stderr`` is standard error without line breaks; hosts and groups come from --list."""
 
     status: int
     out: str
@@ -46,13 +46,13 @@ class Listing:
     children: dict[str, list[str]] = field(default_factory=dict)
 
     def only(self) -> dict[str, Any]:
-        """The variables of the one host."""
+        """Return the variables of the only host."""
         assert len(self.hosts) == 1, f"one host was expected, not {sorted(self.hosts)}"
         return next(iter(self.hosts.values()))
 
 
 def listing(status: int, out: str, err: str) -> Listing:
-    """A run with its output understood, if it is that of --list."""
+    """Return a run, with its output parsed if it is that of --list."""
     # Lines are broken at blanks and after hyphens.
     result = Listing(status, out, re.sub(r"\s+", " ", re.sub(r"(?<=\w)-\n", "-", err)))
     if status == 0 and out.lstrip().startswith("{"):
@@ -67,7 +67,7 @@ def listing(status: int, out: str, err: str) -> Listing:
 
 
 class Zygote:
-    """The process whose forks run the commands."""
+    """A process whose forks run the commands."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -91,7 +91,7 @@ class Zygote:
         )
 
     def run(self, argv: list[str], cwd: Path, environment: dict[str, str]) -> tuple[int, str, str]:
-        """Exit status, standard output and standard error of a command."""
+        """Return exit status, standard output and standard error of a command."""
         out, err = cwd / "stdout", cwd / "stderr"
         request = {
             "argv": argv,
@@ -121,9 +121,9 @@ def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
 
 
 class Inventory:
-    """Reads inventories: call it with an endpoint and the plugin's options.
+    """Reader of inventories: call it with an endpoint and the plugin's options.
 
-    The plugin gets one attempt a call, so that a failure costs no waiting; ``options`` may say otherwise.
+    The plugin has one attempt a call, so that a failure needs no waiting; ``options`` may override that.
     """
 
     def __init__(self, zygote: Zygote, folder: Path) -> None:
@@ -131,24 +131,24 @@ class Inventory:
         self.environment = {"AWS_DEFAULT_REGION": "us-east-1", "XDG_CACHE_HOME": str(folder / "xdg")}
 
     def file(self, options: dict[str, Any], name: str = "rig.ec2_nodes.yml") -> Path:
-        """An inventory file with these options."""
+        """Write an inventory file with these options and return its path."""
         path = self.folder / name
         path.write_text(yaml.safe_dump(options, sort_keys=False, allow_unicode=True), encoding="utf-8")
         return path
 
     def options(self, endpoint: Optional[Endpoint], **options: Any) -> dict[str, Any]:
-        """The content of an inventory file of ec2_nodes."""
+        """Return the content of an inventory file of ec2_nodes."""
         url = {"endpoint_url": endpoint.url} if endpoint else {}
         return {"plugin": OURS, **url, "max_attempts": 1, **options}
 
     def read(self, path: Path, *words: str, **environment: str) -> Listing:
-        """ansible-inventory on a file; ``--list`` unless ``words`` have another verb."""
+        """Run ansible-inventory on a file, with ``--list`` unless ``words`` have another verb."""
         verb = [] if {"--graph", "--list"} & set(words) else ["--list"]
         argv = ["ansible-inventory", "-i", str(path), *verb, *words]
         return listing(*self.zygote.run(argv, self.folder, {**self.environment, **environment}))
 
     def command(self, endpoint: Endpoint, path: Path, *words: str, **environment: str) -> Listing:
-        """The installed ansible-inventory as a user starts it: for settings that it reads while it starts."""
+        """Run the installed ansible-inventory as a user does, for settings that it reads at its start."""
         program = str(Path(sys.executable).parent / "ansible-inventory")
         values = {**self.zygote.environment, **self.environment, **endpoint.environment(), **environment}
         argv = [program, "-i", str(path), *words]
@@ -162,13 +162,13 @@ class Inventory:
 
 @pytest.fixture
 def inventory(zygote: Zygote, tmp_path: Path) -> Inventory:
-    """A reader of inventories with a folder of its own."""
+    """Return a reader of inventories with its own folder."""
     return Inventory(zygote, tmp_path)
 
 
 @pytest.fixture
 def play() -> Iterator[Any]:
-    """A function that starts an endpoint: play(*fleets in us-east-1) or play(*regions)."""
+    """Return a function that starts an endpoint: play(*fleets in us-east-1) or play(*regions)."""
     running: list[Endpoint] = []
 
     def start(*parts: Any, **scenario: Any) -> Endpoint:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cache: no network, no credentials, the same inventory; and when it must not be used."""
+"""The cache: the same inventory without network and credentials, and the conditions for its use."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ COMPOSED = {
 
 @pytest.fixture
 def cached(inventory):
-    """Options that keep a cache in the test's folder, and that folder."""
+    """Return options for a cache in the test's folder, and that folder."""
     folder = inventory.folder / "cache"
     return {"cache": True, "cache_plugin": "jsonfile", "cache_connection": str(folder), "cache_timeout": 3600}, folder
 
 
-def test_cached_run_needs_no_network_and_key_that_made_it(inventory, cluster, cached):
+def test_cached_run_needs_no_network_but_same_key(inventory, cluster, cached):
     options, _folder = cached
     more = {"enrich": ENRICH, **COMPOSED}
     with Endpoint(Scenario((Region("us-east-1", cluster),))) as endpoint:
@@ -48,7 +48,7 @@ def test_cached_run_needs_no_network_and_key_that_made_it(inventory, cluster, ca
     assert again.stderr == ""
     graph = inventory.read(path, "--graph", **endpoint.environment(), **gone).out
     assert all(name in graph for name in first.hosts)
-    # Whose the answer is nobody knows without that key: it may be another account's.
+    # Without that key the account of the answer is unknown.
     left = {name: value for name, value in endpoint.environment().items() if "KEY" not in name}
     assert "no AWS credentials were found" in inventory.read(path, **left, **gone).stderr
 
@@ -157,7 +157,7 @@ BROKEN = {
     "truncated": lambda entry: entry.write_bytes(entry.read_bytes()[:-100]),
     "empty": lambda entry: entry.write_bytes(b""),
     "binary": lambda entry: entry.write_bytes(b"\0\xff\xfe" * 100),
-    # Newer versions of ansible-core keep a text of JSON in the JSON.
+    # Newer versions of ansible-core keep a JSON string in the JSON.
     "another_schema": lambda entry: entry.write_text(json.dumps({"__payload__": '["a"]'}), encoding="utf-8"),
     "half_a_payload": lambda entry: entry.write_text(json.dumps({"__payload__": '{"format'}), encoding="utf-8"),
     "another_address": lambda entry: entry.write_text(
@@ -169,7 +169,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_entry_costs_one_warning_and_no_host(play, inventory, cached, name):
+def test_broken_entry_is_one_warning(play, inventory, cached, name):
     options, folder = cached
     endpoint = play(Fleet())
     first = inventory(endpoint, **options)
@@ -187,7 +187,7 @@ def test_broken_entry_costs_one_warning_and_no_host(play, inventory, cached, nam
         assert endpoint.count("DescribeInstances") == 2
 
 
-def test_place_that_cannot_be_used_costs_one_warning_and_no_host(play, inventory, cached):
+def test_unusable_cache_directory_is_one_warning(play, inventory, cached):
     options, folder = cached
     endpoint = play(Fleet())
     first = inventory(endpoint)
@@ -197,7 +197,7 @@ def test_place_that_cannot_be_used_costs_one_warning_and_no_host(play, inventory
     assert again.stderr.count("WARNING") == 1 and "the cache is not used" in again.stderr
 
 
-def test_entry_where_anybody_could_have_put_it_is_not_used(play, inventory, cached):
+def test_entry_in_world_writable_directory_is_not_used(play, inventory, cached):
     options, folder = cached
     endpoint = play(Fleet(tags={"look": "first"}, tags_later={"look": "later"}))
     inventory(endpoint, **options)
@@ -237,7 +237,7 @@ def test_entry_is_trimmed_and_holds_no_secret(play, inventory, cached):
     assert len(text) < 20 * 3000
 
 
-def test_region_that_failed_for_moment_is_not_cached_away(play, inventory, cached):
+def test_temporary_failure_of_region_is_not_cached(play, inventory, cached):
     options, _folder = cached
     fault = Fault("DescribeInstances", "RequestLimitExceeded", times=1)
     endpoint = play(Region("us-east-1", (Fleet(),)), Region("eu-west-1", (Fleet(),), (fault,)))
@@ -246,7 +246,7 @@ def test_region_that_failed_for_moment_is_not_cached_away(play, inventory, cache
     assert len(inventory(endpoint, regions=regions, **options).hosts) == 2
 
 
-def test_region_that_stays_denied_is_reported_again_from_cache(play, inventory, cached):
+def test_denied_region_is_reported_again_from_cache(play, inventory, cached):
     options, _folder = cached
     fault = Fault("DescribeInstances", "UnauthorizedOperation")
     endpoint = play(Region("us-east-1", (Fleet(),)), Region("eu-west-1", (Fleet(),), (fault,)))
@@ -257,7 +257,7 @@ def test_region_that_stays_denied_is_reported_again_from_cache(play, inventory, 
     assert (again.out, again.stderr) == (first.out, first.stderr) and "eu-west-1" in again.stderr
 
 
-def test_types_that_are_kept_are_private_and_survive_rubbish(play, inventory):
+def test_cached_types_are_private_and_survive_damage(play, inventory):
     endpoint = play(Fleet())
     first = inventory(endpoint)
     kept = Path(inventory.environment["XDG_CACHE_HOME"]) / "mlcluster" / "ec2_instance_types.json"

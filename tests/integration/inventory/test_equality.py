@@ -85,7 +85,7 @@ FLEETS = (
 
 
 def theirs(inventory, endpoint):
-    """The answer of aws_ec2, its groups made as ours are."""
+    """Return the inventory of aws_ec2 with groups like ours."""
     return inventory.read(
         inventory.file(
             {
@@ -104,7 +104,7 @@ def theirs(inventory, endpoint):
     )
 
 
-def test_350_hosts_have_values_and_groups_that_aws_ec2_gives_them(play, inventory):
+def test_350_hosts_have_values_and_groups_of_aws_ec2(play, inventory):
     endpoint = play(*FLEETS, page_size=100)
     ours, other = inventory(endpoint), theirs(inventory, endpoint)
     assert len(ours.hosts) == len(other.hosts) == 350
@@ -112,7 +112,7 @@ def test_350_hosts_have_values_and_groups_that_aws_ec2_gives_them(play, inventor
     for name, variables in ours.hosts.items():
         expected = {mine: same(other.hosts[name]) for mine, same in SAME.items()}
         assert {mine: variables[mine] for mine in SAME} == expected, name
-        # aws_ec2 words the time in its own way.
+        # aws_ec2 has another format of time.
         launched = variables["ec2_launch_time"], other.hosts[name]["aws_launch_time"]
         assert datetime.fromisoformat(launched[0]) == datetime.fromisoformat(launched[1])
     shared = {group for group in other.groups if group.startswith(tuple(f"{prefix}_" for prefix in KEYED))}
@@ -125,7 +125,7 @@ def test_350_hosts_have_values_and_groups_that_aws_ec2_gives_them(play, inventor
 
 @pytest.fixture(scope="module")
 def moto():
-    """The URL of moto's server with six instances, and their ids by name."""
+    """Return the URL of moto's server with six instances, and their ids by name."""
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -164,7 +164,7 @@ def moto():
 KEYS = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_EC2_METADATA_DISABLED": "true"}
 
 
-def test_moto_is_read_as_well(moto, inventory):
+def test_moto_is_read_too(moto, inventory):
     url, ids = moto
     options = {"plugin": "mlcluster.aws.ec2_nodes", "endpoint_url": url, "cluster_name": "train"}
     listed = inventory.read(inventory.file(options), **KEYS)
@@ -191,13 +191,13 @@ def test_moto_pages_states_and_health(moto, inventory):
     assert listed.hosts["n1"]["ec2_health"]["system"] == "ok"
 
 
-def test_two_regions_of_moto(moto, inventory):
+def test_two_regions_of_moto_are_read(moto, inventory):
     url, ids = moto
     options = {"plugin": "mlcluster.aws.ec2_nodes", "endpoint_url": url, "regions": ["us-east-1", "eu-west-1"]}
     assert set(inventory.read(inventory.file(options), **KEYS).hosts) >= {ids["boss"], ids["n1"], ids["n2"]}
 
 
-def test_region_of_our_own_endpoint_has_what_moto_has(moto, play, inventory):
+def test_fake_endpoint_agrees_with_moto(moto, play, inventory):
     url, ids = moto
     ours = inventory(play(Region("us-east-1", (Fleet(cluster="train", queue="q", compute_resource="c"),)))).only()
     options = {"plugin": "mlcluster.aws.ec2_nodes", "endpoint_url": url, "filters": {"instance-id": ids["n1"]}}

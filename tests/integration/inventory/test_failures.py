@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What happens when a region, a page or an enrichment fails, and what is said about it."""
+"""Failures of a region, a page or an enrichment, and their messages."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_strict_regions_makes_it_error(play, inventory, region, reason):
     assert "strict_regions" in listed.stderr and "eu-west-1" in listed.stderr and reason in listed.stderr
 
 
-def test_of_all_regions_five_fail_in_their_own_ways_and_two_answer(inventory):
+def test_five_regions_fail_differently_and_two_answer(inventory):
     with Endpoint(load("trouble")) as endpoint:
         listed = inventory(endpoint, regions=["all"], max_attempts=2)
         expected = {host.id for region in ("us-east-1", "us-east-2") for host in endpoint.hosts(region)}
@@ -82,7 +82,7 @@ def test_error_can_end_command(play, inventory):
     assert listed.status != 0 and "eu-west-1" in listed.stderr
 
 
-def test_page_in_middle_that_fails_fails_its_region(play, inventory):
+def test_failed_middle_page_fails_its_region(play, inventory):
     endpoint = play(
         HOME, Region("eu-west-1", (Fleet(count=25, interfaces=1),), (failing("InternalError", page=1),)), page_size=10
     )
@@ -91,12 +91,12 @@ def test_page_in_middle_that_fails_fails_its_region(play, inventory):
     assert "eu-west-1" in listed.stderr and "InternalError" in listed.stderr
 
 
-def test_when_no_region_answers_there_is_error(play, inventory):
+def test_no_answering_region_is_error(play, inventory):
     listed = inventory(play(far(failing("UnauthorizedOperation"))), regions=["eu-west-1"])
     assert listed.hosts == {} and "no region answered" in listed.stderr and "UnauthorizedOperation" in listed.stderr
 
 
-def test_throttling_that_ends_is_survived(play, inventory):
+def test_temporary_throttling_is_survived(play, inventory):
     endpoint = play(Region("us-east-1", (Fleet(count=2),), (failing("RequestLimitExceeded", times=2),)))
     listed = inventory(endpoint, max_attempts=5)
     assert len(listed.hosts) == 2 and listed.stderr == ""
@@ -109,7 +109,7 @@ def test_dropped_connection_is_tried_again(play, inventory, mode):
     assert len(inventory(endpoint, max_attempts=3, retry_mode=mode).hosts) == 2
 
 
-def test_amazon_aws_2574_zero_hosts_say_who_was_asked_for_what(play, inventory):
+def test_amazon_aws_2574_zero_hosts_report_account_and_filters(play, inventory):
     listed = inventory(play(Region("us-east-1"), Region("eu-west-1")), regions=BOTH, cluster_name="gone")
     assert listed.status == 0 and listed.hosts == {}
     for word in ("us-east-1", "eu-west-1", "111122223333", "parallelcluster:cluster-name", "gone", "running"):
@@ -139,18 +139,18 @@ def test_no_region_is_one_sentence(play, inventory):
 
 
 def test_amazon_aws_127_unknown_profile_is_named(play, inventory):
-    listed = inventory(play(HOME), profile="nobody")
-    assert "the AWS profile 'nobody' does not exist" in listed.stderr and "Traceback" not in listed.stderr
+    listed = inventory(play(HOME), profile="absent")
+    assert "the AWS profile 'absent' does not exist" in listed.stderr and "Traceback" not in listed.stderr
 
 
-def test_credentials_that_are_refused_are_one_sentence(play, inventory):
+def test_denied_credentials_are_one_sentence(play, inventory):
     endpoint = play(HOME)
     path = inventory.file(inventory.options(endpoint))
     listed = inventory.read(path, **endpoint.environment(key="AKIANOBODY"))
     assert "AuthFailure" in listed.stderr and "us-east-1" in listed.stderr and "Traceback" not in listed.stderr
 
 
-def test_endpoint_where_nothing_listens_is_one_sentence(inventory):
+def test_unreachable_endpoint_is_one_sentence(inventory):
     # Bound and deaf: a port that was free a moment ago may be another program's by now.
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
@@ -213,7 +213,7 @@ ENRICHMENTS = {
 
 
 @pytest.mark.parametrize("name", ENRICHMENTS)
-def test_enrichment_that_fails_costs_nothing_else(play, inventory, cluster, name):
+def test_failed_enrichment_affects_nothing_else(play, inventory, cluster, name):
     operation, variable = ENRICHMENTS[name]
     code = "UnauthorizedOperation" if operation.startswith("DescribeC") else "AccessDeniedException"
     endpoint = play(Region("us-east-1", cluster, (Fault(operation, code),)))
@@ -237,7 +237,7 @@ def test_types_come_from_table_when_call_is_denied(play, inventory, cluster):
     assert len(listed.groups["gpu"]) == 3
 
 
-def test_region_that_is_too_slow_does_not_hold_up_others(play, inventory):
+def test_slow_region_does_not_delay_others(play, inventory):
     # Seconds enough for a busy machine to answer for the other region, with what it has made beforehand.
     endpoint = play(HOME, far(latency_ms=600_000))
     endpoint.prepare()
@@ -246,7 +246,7 @@ def test_region_that_is_too_slow_does_not_hold_up_others(play, inventory):
     assert listed.stderr.count("WARNING") == 1 and "eu-west-1: ReadTimeoutError" in listed.stderr
 
 
-def test_ctrl_c_ends_run_though_region_hangs(tmp_path):
+def test_ctrl_c_ends_run_with_hanging_region(tmp_path):
     scenario = Scenario(regions=(HOME, far(latency_ms=120_000), Region("us-west-2", (Fleet(),), latency_ms=120_000)))
     with Endpoint(scenario) as endpoint:
         path = tmp_path / "t.ec2_nodes.yml"

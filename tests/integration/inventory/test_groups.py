@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Groups that come without configuration, the constructed options on top, and how hosts are reached."""
+"""Groups without configuration, the constructed options, and connections of hosts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.rig.ec2 import Fleet
 
 
 def of(endpoint, **wanted):
-    """The ids of the hosts whose fleet has these values."""
+    """Return the ids of the hosts whose fleet has these values."""
     return {h.id for h in endpoint.hosts() if all(getattr(h.fleet, k) == v for k, v in wanted.items())}
 
 
-def test_parallelcluster_is_grouped_by_what_its_nodes_are(play, inventory, cluster):
+def test_parallelcluster_nodes_are_grouped_by_role(play, inventory, cluster):
     endpoint = play(*cluster)
     groups = inventory(endpoint).groups
     everything = {host.id for host in endpoint.hosts()}
@@ -42,7 +42,7 @@ def test_parallelcluster_is_grouped_by_what_its_nodes_are(play, inventory, clust
     }
 
 
-def test_ansible_40581_names_of_groups_are_made_safe_and_raw_name_is_kept(play, inventory):
+def test_ansible_40581_group_names_are_safe_and_raw_name_is_kept(play, inventory):
     endpoint = play(Fleet(cluster="my-cluster.1", queue="p5 east/2", compute_resource="ünï"))
     listed = inventory(endpoint)
     assert {"cluster_my_cluster_1", "queue_p5_east_2", "compute_resource__n_"} <= set(listed.groups)
@@ -81,7 +81,7 @@ def test_ansible_79664_tags_do_not_make_groups(play, inventory):
     assert set(groups) <= {"all", "ungrouped", "type_c6i_4xlarge", "az_use1_az1"}
 
 
-def test_tags_of_ones_own_say_what_node_is(play, inventory):
+def test_own_tags_define_node_type(play, inventory):
     tags = {"Cluster": "own", "Role": "controller", "Partition": "p"}
     endpoint = play(Fleet(tags=tags), Fleet(tags={"Cluster": "own"}))
     keys = {"cluster": "Cluster", "node_type": "Role", "queue": "Partition"}
@@ -106,7 +106,7 @@ def test_ansible_51883_keyed_groups_from_composed_variables(play, inventory, clu
     assert listed.stderr == ""
 
 
-def test_constructed_options_fail_as_strict_says(play, inventory):
+def test_constructed_options_obey_strict(play, inventory):
     endpoint = play(Fleet())
     wrong = {"x": "ec2_tags['absent'].y"}
     assert "x" not in inventory(endpoint, compose=wrong).only()
@@ -114,7 +114,7 @@ def test_constructed_options_fail_as_strict_says(play, inventory):
 
 
 def test_equal_hosts_may_still_get_values_of_their_own(play, inventory):
-    # An expression of lookups or of chance must not be evaluated once for all of them.
+    # An expression with lookups or random values must not be evaluated once for all hosts.
     endpoint = play(Fleet(count=4))
     listed = inventory(endpoint, compose={"n": "range(1000000000) | random", "who": "inventory_hostname | default('')"})
     assert len({host["n"] for host in listed.hosts.values()}) == 4
@@ -154,20 +154,20 @@ def test_bastion_is_head_node_of_same_cluster(play, inventory, cluster):
             assert jump in variables["ansible_ssh_common_args"] and "ProxyJump" in variables["ansible_ssh_common_args"]
 
 
-def test_bastion_is_found_though_it_is_excluded(play, inventory, cluster):
+def test_excluded_bastion_is_still_used(play, inventory, cluster):
     endpoint = play(*cluster)
     listed = inventory(endpoint, connection="ssh_bastion", include="node_type == 'compute'")
     assert len(listed.hosts) == 5 and listed.stderr == ""
     assert all(endpoint.hosts()[0].public_ip in host["ansible_ssh_common_args"] for host in listed.hosts.values())
 
 
-def test_bastion_of_ones_own(play, inventory, cluster):
+def test_own_bastion_is_used(play, inventory, cluster):
     listed = inventory(play(*cluster), connection="ssh_bastion", bastion_host="jump.example.org", bastion_port=2222)
     assert all("jump.example.org:2222" in host["ansible_ssh_common_args"] for host in listed.hosts.values())
 
 
 @pytest.mark.parametrize("option", ["bastion_user", "bastion_host"])
-def test_bastion_cannot_smuggle_arguments(play, inventory, cluster, option):
+def test_bastion_cannot_inject_arguments(play, inventory, cluster, option):
     listed = inventory(play(*cluster), connection="ssh_bastion", **{option: "x -o ProxyCommand=touch"})
     assert listed.hosts == {} and option in listed.stderr
 
@@ -196,8 +196,8 @@ def test_site_yml_finds_its_hosts_without_any_mapping(play, inventory, cluster):
 
 
 @pytest.mark.parametrize("folder", ["ec2", "parallelcluster"])
-def test_example_works_as_it_is(play, inventory, folder):
-    # The environment says where AWS is, as it does for any user: nothing in the example is changed.
+def test_example_works_unchanged(play, inventory, folder):
+    # The environment sets the endpoint of AWS, as for any user: the example is unchanged.
     endpoint = play(
         Fleet(
             cluster="train",

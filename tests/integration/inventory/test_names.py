@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What hosts are called."""
+"""Names of hosts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_instance_ids_by_default(play, inventory, cluster):
     assert set(listed.hosts) == {host.id for host in endpoint.hosts()} and listed.stderr == ""
 
 
-def test_ansible_62583_hosts_that_share_name_stay_apart(play, inventory):
+def test_ansible_62583_hosts_with_same_name_stay_separate(play, inventory):
     endpoint = play(Fleet(count=3, cluster="train", queue="gpu", compute_resource="p5"))
     listed = inventory(endpoint, hostnames=["tag:Name"])
     assert set(listed.hosts) == {f"Compute-{host.id}" for host in endpoint.hosts()}
@@ -41,7 +41,7 @@ def test_collision_across_files_counts_too(play, inventory):
         inventory.file(inventory.options(endpoint, regions=[region], **named), f"{region}.ec2_nodes.yml")
         for region in regions
     )
-    # The first file once more: the same instance under the same name is not a collision.
+    # The first file again: the same instance under the same name is not a collision.
     listed = inventory.read(first, "-i", str(second), "-i", str(first), **endpoint.environment())
     other = endpoint.hosts("eu-west-1")[0].id
     assert set(listed.hosts) == {"head", f"head-{other}", *regions}
@@ -49,7 +49,7 @@ def test_collision_across_files_counts_too(play, inventory):
     assert listed.hosts["head"]["ec2_region"] == "us-east-1"
 
 
-def test_amazon_aws_583_next_preference_when_tag_is_missing(play, inventory):
+def test_amazon_aws_583_missing_tag_uses_next_preference(play, inventory):
     endpoint = play(Fleet(name="named"), Fleet(), Fleet(name=" "))
     listed = inventory(endpoint, hostnames=["tag:Name", "private_dns"])
     assert set(listed.hosts) == {"named", endpoint.hosts()[1].private_dns, endpoint.hosts()[2].private_dns}
@@ -62,7 +62,7 @@ def test_addresses_as_names(play, inventory, cluster, preference, expected):
     assert set(listed.hosts) == {getattr(host, expected) for host in endpoint.hosts()}
 
 
-def test_slurm_node_names_where_there_are_some(play, inventory, cluster):
+def test_slurm_node_names_are_used_if_known(play, inventory, cluster):
     endpoint = play(*cluster, dynamodb_page=2)
     listed = inventory(endpoint, hostnames=["slurm_node_name", "instance_id"], enrich=["slurm_names"])
     others = {host.id for host in endpoint.hosts() if host.fleet.role != "Compute"}
@@ -71,7 +71,7 @@ def test_slurm_node_names_where_there_are_some(play, inventory, cluster):
     assert listed.hosts["gpu-dy-p5-2"]["ec2_slurm_node_name"] == "gpu-dy-p5-2"
 
 
-def test_amazon_aws_814_name_is_never_made_from_expression_in_tag(play, inventory):
+def test_amazon_aws_814_name_never_evaluates_tag(play, inventory):
     endpoint = play(Fleet(name="{{ 40 + 2 }}"), Fleet(name="a b/c;rm"), Fleet(name="-o"), Fleet(name="all"))
     listed = inventory(endpoint, hostnames=["tag:Name"])
     assert len(listed.hosts) == 4 and "42" not in " ".join(listed.hosts)
@@ -94,7 +94,7 @@ def test_unknown_preference_is_one_sentence(play, inventory):
     assert "hostnames: 'name' is not known" in listed.stderr and "Traceback" not in listed.stderr
 
 
-def test_node_with_many_interfaces_is_one_host_with_its_primary_address(play, inventory):
+def test_node_with_many_interfaces_is_one_host(play, inventory):
     endpoint = play(Fleet(count=2, type="p5.48xlarge"))
     listed = inventory(endpoint, hostnames=["private_ip"])
     assert set(listed.hosts) == {host.ip for host in endpoint.hosts()}

@@ -61,7 +61,7 @@ def test_hostile_tags_through_constructed_options(hostile, inventory):
     assert all(name.replace("_", "").isalnum() for name in listed.groups)
 
 
-def test_hostile_text_in_everything_that_cluster_is_named_by(play, inventory):
+def test_hostile_text_in_all_cluster_names(play, inventory):
     text = HOSTILE["template"]
     endpoint = play(
         Fleet(
@@ -103,7 +103,7 @@ def test_play_sees_hostile_tags_as_text(hostile, inventory, cache):
         assert not hacked(inventory)
 
 
-def test_options_made_from_extra_vars_do_not_open_api_to_templates(play, inventory):
+def test_extra_vars_do_not_make_api_text_templates(play, inventory):
     endpoint = play(Fleet(name="{{ 1 }}", cluster="train", queue="{{ 2 }}", compute_resource="x"))
     listed = inventory(
         endpoint, "-e", "want=train", cluster_name="{{ want }}", include="tags.Name == '{{ '{{' }} 1 {{ '}}' }}'"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which instances are in the inventory: regions, filters, states, expressions, pages, extra vars."""
+"""Selection of instances: regions, filters, states, expressions, pages, extra vars."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATES = ("pending", "running", "shutting-down", "terminated", "stopping", "stop
 
 
 def ids(endpoint, region="us-east-1", **wanted):
-    """The ids of the hosts whose fleet has these values."""
+    """Return the ids of the hosts whose fleet has these values."""
     return {h.id for h in endpoint.hosts(region) if all(getattr(h.fleet, k) == v for k, v in wanted.items())}
 
 
@@ -59,7 +59,7 @@ def test_default_region_comes_from_metadata_service(play, inventory):
     assert set(inventory(endpoint).hosts) == ids(endpoint, "eu-west-1")
 
 
-def test_several_regions_and_all_of_them(play, inventory):
+def test_several_or_all_regions_are_asked(play, inventory):
     names = ("us-east-1", "eu-west-1", "ap-south-1")
     endpoint = play(*(Region(name, (Fleet(count=2),)) for name in names))
     assert {host["ec2_region"] for host in inventory(endpoint, regions=list(names[:2])).hosts.values()} == {*names[:2]}
@@ -89,7 +89,7 @@ def test_ansible_12233_only_running_instances_by_default(play, inventory):
     assert set(inventory(endpoint, filters={"instance-state-name": "pending"}).hosts) == ids(endpoint, state="pending")
 
 
-def test_cluster_name_is_all_that_parallelcluster_needs(play, inventory, cluster):
+def test_cluster_name_is_enough_for_parallelcluster(play, inventory, cluster):
     endpoint = play(*cluster, Fleet(cluster="other", queue="gpu", compute_resource="p5"), Fleet(name="plain"))
     assert set(inventory(endpoint, cluster_name="train").hosts) == ids(endpoint, cluster="train")
     both = inventory(endpoint, cluster_name=["train", "other"])
@@ -106,13 +106,13 @@ def test_amazon_aws_452_filters_all_have_to_match(play, inventory):
     assert set(listed.hosts) == {endpoint.hosts()[0].id}
 
 
-def test_amazon_aws_457_filter_that_matches_nothing_gives_nothing(play, inventory):
+def test_amazon_aws_457_filter_without_match_gives_no_hosts(play, inventory):
     endpoint = play(Fleet(count=3))
     assert inventory(endpoint, filters={"tag:Name": "no such"}).hosts == {}
 
 
 def test_amazon_aws_2708_exclusion_is_judged_on_same_answer(play, inventory):
-    # The tag that excludes appears between a first and a second look; only one look may decide.
+    # The excluding tag appears between a first and a second request; only one request may decide.
     endpoint = play(Fleet(tags={"Keep": "no"}, tags_later={"Keep": "yes"}), Fleet(tags={"Keep": "yes"}))
     listed = inventory(endpoint, exclude="tags.Keep == 'no'")
     assert set(listed.hosts) == {endpoint.hosts()[1].id}
@@ -163,7 +163,7 @@ def test_undefined_variable_in_option_is_named(play, inventory):
     assert listed.hosts == {} and "nowhere" in listed.stderr and "cluster_name" in listed.stderr
 
 
-def test_amazon_aws_912_file_with_another_name_says_what_is_wrong(play, inventory):
+def test_amazon_aws_912_misnamed_file_is_reported(play, inventory):
     endpoint = play(Fleet())
     path = inventory.file(inventory.options(endpoint), name="cluster.yml")
     listed = inventory.read(path, **endpoint.environment())
@@ -173,7 +173,7 @@ def test_amazon_aws_912_file_with_another_name_says_what_is_wrong(play, inventor
         assert set(inventory.read(path, **endpoint.environment()).hosts) == ids(endpoint)
 
 
-def test_ten_regions_cost_one_call_each_and_types_are_asked_for_once(play, inventory):
+def test_ten_regions_need_one_call_each_and_types_once(play, inventory):
     names = [f"us-east-{number}" for number in range(1, 11)]
     endpoint = play(*(Region(name, (Fleet(count=2),)) for name in names))
     assert len(inventory(endpoint, regions=names).hosts) == 20
@@ -205,7 +205,7 @@ def test_extra_vars_reach_options_of_every_type(play, inventory):
     assert inventory(endpoint, "-e", variables, **strict).hosts == {}
 
 
-def test_two_inventories_add_up(play, inventory):
+def test_two_inventories_are_merged(play, inventory):
     endpoint = play(
         Fleet(cluster="a", role="HeadNode", type="c6i.4xlarge"), Fleet(cluster="b", queue="q", compute_resource="c")
     )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Host variables: lean, prefixed, complete; hardware facts and what the enrichments add."""
+"""Host variables: lean, prefixed, complete; hardware facts and enrichments."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_accelerators_of_each_type(play, inventory, name):
     assert found["efa_max"] == kind.efa and found["efa_attached"] == kind.efa
 
 
-def test_fewer_efa_interfaces_than_type_has_are_seen(play, inventory):
+def test_fewer_efa_interfaces_than_type_are_found(play, inventory):
     found = inventory(play(Fleet(efa=30, interfaces=32))).only()["ec2_accelerators"]
     assert (found["efa_max"], found["efa_attached"]) == (32, 30)
 
@@ -95,7 +95,7 @@ def test_table_answers_without_call(play, inventory):
     assert endpoint.count("DescribeInstanceTypes") == 0
 
 
-def test_full_record_is_there_on_request(play, inventory):
+def test_full_record_is_set_on_request(play, inventory):
     endpoint = play(Fleet(interfaces=3))
     whole = inventory(endpoint, full_record=True).only()["ec2_instance"]
     assert len(whole["NetworkInterfaces"]) == 3 and whole["CpuOptions"]["CoreCount"] == 96
@@ -148,7 +148,7 @@ def test_amazon_aws_1713_ssm_status_of_many_hosts(play, inventory, count):
     assert endpoint.count("DescribeInstanceInformation") == -(-(count + 1) // 50)
 
 
-def test_enrichments_cost_one_call_in_region_and_none_in_empty_one(play, inventory, cluster):
+def test_enrichment_is_one_call_a_region_and_none_if_empty(play, inventory, cluster):
     endpoint = play(Region("us-east-1", cluster), Region("eu-west-1"))
     enrich = ["health", "topology", "capacity", "ssm", "slurm_names"]
     inventory(endpoint, regions=["us-east-1", "eu-west-1"], enrich=enrich)

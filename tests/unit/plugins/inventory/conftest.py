@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the inventory plugin inside the test, against the fake endpoint or with whatever the test puts in its place."""
+"""Run the inventory plugin in the test's process, against the fake endpoint or a stand-in of the test."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def service_models():
 
 @pytest.fixture(autouse=True)
 def warnings(monkeypatch):
-    """The warnings of the test, and nothing of the user's own environment."""
+    """Collect the warnings of the test."""
     messages = []
     monkeypatch.setattr(Display, "warning", lambda _self, msg, *_args, **_kwargs: messages.append(msg))
     return messages
@@ -55,7 +55,7 @@ def environment(monkeypatch, tmp_path):
 
 @pytest.fixture
 def play(environment):
-    """Start the fake endpoint with the regions given; returns it."""
+    """Start the fake endpoint with the given regions and return it."""
     running = []
 
     def start(*regions, **scenario):
@@ -72,7 +72,7 @@ def play(environment):
 
 
 class Loaded:
-    """What an inventory holds."""
+    """The hosts, variables and groups of an inventory."""
 
     def __init__(self, data):
         self.data = data
@@ -82,7 +82,7 @@ class Loaded:
         return sorted(self.data.hosts)
 
     def vars(self, host):
-        """The variables of a host, those of its groups below its own."""
+        """Return the variables of a host, which override those of its groups."""
         merged = {}
         for group in self.data.hosts[host].get_groups():
             merged.update(group.vars)
@@ -118,7 +118,7 @@ def load(tmp_path, monkeypatch):
 
 @pytest.fixture
 def manage(tmp_path):
-    """Parse the same way as every Ansible command does."""
+    """Parse as every Ansible command does."""
 
     def parse(text, cache=True):
         path = tmp_path / "m.ec2_nodes.yml"

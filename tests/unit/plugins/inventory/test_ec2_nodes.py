@@ -65,7 +65,7 @@ def test_host_has_lean_variables(play, load):
     assert own["ec2_cluster_name"] == "train"
 
 
-def test_hosts_share_texts_that_they_have_in_common(play, manage):
+def test_hosts_share_equal_strings(play, manage):
     play(Region(EAST, (Fleet(count=2, cluster="train"),)))
     inventory = manage(f"plugin: mlcluster.aws.ec2_nodes\nregions: [{EAST}]\n")
     first, second = (inventory.data.hosts[name].vars for name in inventory.hosts)
@@ -74,7 +74,7 @@ def test_hosts_share_texts_that_they_have_in_common(play, manage):
     assert first["ec2_tags"]["parallelcluster:cluster-name"] is second["ec2_tags"]["parallelcluster:cluster-name"]
 
 
-def test_garbage_collector_is_left_as_it_was(play, load):
+def test_garbage_collector_state_is_restored(play, load):
     play(Region(EAST, (Fleet(),)))
     assert gc.isenabled()
     load(regions=EAST)
@@ -87,7 +87,7 @@ def test_garbage_collector_is_left_as_it_was(play, load):
         gc.enable()
 
 
-def test_inventory_that_was_replaced_can_be_collected(play, load):
+def test_replaced_inventory_can_be_collected(play, load):
     play(Region(EAST, (Fleet(),)))
     gone = weakref.ref(load(regions=EAST).data.groups["all"])
     load(regions=EAST)
@@ -95,7 +95,7 @@ def test_inventory_that_was_replaced_can_be_collected(play, load):
     assert gone() is None
 
 
-def test_variables_of_host_can_be_chosen_added_and_renamed(play, load):
+def test_host_variables_can_be_chosen_added_and_renamed(play, load):
     play(Region("us-east-1", (Fleet(),)))
     few = load(regions="us-east-1", variables=["instance_type", "key_name", "security_groups"])
     (host,) = few.hosts
@@ -116,14 +116,14 @@ def test_variables_of_host_can_be_chosen_added_and_renamed(play, load):
     )
     found = changed.vars(host)
     assert found["gpus"] == usual["ec2_accelerators"] and "ec2_accelerators" not in found
-    # Before ansible-core 2.19 a template gives text.
+    # Before ansible-core 2.19 a template returns a string.
     assert int(found["count"]) == usual["ec2_accelerators"]["count"]
     assert changed.group(f"kind_{found['gpus']['kind']}") == [host]
     assert "ec2_tags" not in found and found["ec2_architecture"] == "x86_64"
     assert found["ec2_block_devices"][0]["device_name"] == "/dev/sda1"
 
 
-def test_what_variables_leave_out_is_still_there_for_names_groups_and_filters(play, load):
+def test_omitted_variables_are_usable_in_names_and_filters(play, load):
     play(Region("us-east-1", (Fleet(cluster="train", queue="q", name="n"),)))
     names = {"regions": "us-east-1", "hostnames": ["tag:Name"]}
     usual = load(**names)
@@ -146,7 +146,7 @@ def test_cached_answer_has_what_variables_need(play, load, tmp_path):
     assert endpoint.count("DescribeInstances") == 2
 
 
-def test_names_may_come_from_what_is_no_variable(play, load):
+def test_names_may_use_omitted_fields(play, load):
     play(Region("us-east-1", (Fleet(),)))
     (host,) = load(regions="us-east-1", hostnames=[{"name": "public_dns", "prefix": "literal:p"}, "private_ip"]).hosts
     assert host.startswith(("p_ec2-", "10."))
@@ -162,7 +162,7 @@ def test_names_may_come_from_what_is_no_variable(play, load):
         ("regionss", "did you mean regions"),
     ],
 )
-def test_option_of_aws_ec2_says_what_is_meant_here(play, load, option, hint):
+def test_option_of_aws_ec2_is_rejected_with_own_name(play, load, option, hint):
     play(Region("us-east-1"))
     with pytest.raises(AnsibleParserError, match=hint):
         load(regions="us-east-1", **{option: "x"})

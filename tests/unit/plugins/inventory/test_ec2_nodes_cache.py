@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is kept between runs, and when it is not used."""
+"""The cache between runs, and the conditions for its use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def everything(inventory):
     return inventory.groups, {host: inventory.vars(host) for host in inventory.hosts}
 
 
-def test_cached_run_asks_nothing(play, load, kept, warnings):
+def test_cached_run_sends_no_request(play, load, kept, warnings):
     endpoint = play(
         Region(EAST, (Fleet(count=3, tags={"T": "{{ 1 }}"}),), faults=(Fault("DescribeInstanceStatus"),)),
     )
@@ -45,7 +45,7 @@ def test_cached_run_asks_nothing(play, load, kept, warnings):
     assert warnings[len(messages) :] == messages != []
 
 
-def test_cached_run_does_not_even_load_botocore(play, load, kept, monkeypatch):
+def test_cached_run_does_not_load_botocore(play, load, kept, monkeypatch):
     play(Region(EAST, (Fleet(),)))
     load(**kept)
     monkeypatch.setitem(sys.modules, "botocore.session", None)
@@ -96,7 +96,7 @@ def test_keys_of_another_account_do_not_see_entry(play, load, kept, monkeypatch)
     assert len(load(**kept).hosts) == 1
 
 
-def test_answer_that_lacks_region_for_now_is_not_kept(play, load, kept):
+def test_answer_with_failed_region_is_not_kept(play, load, kept):
     west = Region("us-west-2", (Fleet(),), faults=(Fault("DescribeInstances", "InternalError", times=1),))
     play(Region(EAST, (Fleet(),)), west)
     kept["regions"] = [EAST, "us-west-2"]
@@ -104,7 +104,7 @@ def test_answer_that_lacks_region_for_now_is_not_kept(play, load, kept):
     assert len(load(**kept, max_attempts=1).hosts) == 2
 
 
-def test_answer_that_lacks_forbidden_region_is_kept_with_its_warning(play, load, kept, warnings):
+def test_answer_with_denied_region_is_kept_with_warning(play, load, kept, warnings):
     endpoint = play(Region(EAST, (Fleet(),)), Region("us-west-2", faults=(Fault(),)))
     kept["regions"] = [EAST, "us-west-2"]
     load(**kept)
@@ -131,7 +131,7 @@ def test_no_secret_is_kept(play, load, kept, tmp_path):
     assert "not-a-secret" not in text
 
 
-def test_answer_that_cannot_be_kept_is_answer(play, load, kept, warnings, monkeypatch):
+def test_unwritable_cache_still_gives_answer(play, load, kept, warnings, monkeypatch):
     play(Region(EAST, (Fleet(),)))
 
     def full(*_arguments):
@@ -142,7 +142,7 @@ def test_answer_that_cannot_be_kept_is_answer(play, load, kept, warnings, monkey
     assert len(warnings) == 1 and "could not be kept in the cache: [Errno 28] No space left on device" in warnings[0]
 
 
-def test_directory_that_another_run_makes_at_same_moment_is_used(play, load, kept, warnings, monkeypatch):
+def test_concurrently_created_directory_is_used(play, load, kept, warnings, monkeypatch):
     endpoint = play(Region(EAST, (Fleet(),)))
     real, made = os.makedirs, []
 
@@ -151,7 +151,7 @@ def test_directory_that_another_run_makes_at_same_moment_is_used(play, load, kep
         real(path)
         real(path, *arguments, **options)
 
-    # The cache plugin has just seen that there is none.
+    # The cache plugin has just found no directory.
     monkeypatch.setattr(os, "makedirs", second)
     load(**kept)
     load(**kept)
@@ -159,13 +159,13 @@ def test_directory_that_another_run_makes_at_same_moment_is_used(play, load, kep
     assert endpoint.count("DescribeInstances") == 1
 
 
-def test_cache_plugin_that_does_not_exist_is_named(play, load, kept, warnings):
+def test_missing_cache_plugin_is_named(play, load, kept, warnings):
     play(Region(EAST, (Fleet(),)))
     assert len(load(**{**kept, "cache_plugin": "nowhere"}).hosts) == 1
     assert len(warnings) == 1 and "nowhere" in warnings[0] and "the cache is not used" in warnings[0]
 
 
-def test_cache_that_breaks_down_is_not_asked_twice(play, load, kept, warnings, monkeypatch):
+def test_broken_cache_is_used_once(play, load, kept, warnings, monkeypatch):
     play(Region(EAST, (Fleet(),)))
 
     def down(*_arguments):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What happens when AWS, or a part of it, cannot be asked."""
+"""Failures of AWS, or of a part of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ONE = (Fleet(),)
     ],
     ids=["denied", "amazon.aws-2669-not-opted-in", "opt-in-required", "unreachable", "cut", "throttled-to-death"],
 )
-def test_region_that_fails_is_named_and_others_stay(play, load, warnings, region, reason):
+def test_failed_region_is_named_and_others_stay(play, load, warnings, region, reason):
     play(region, Region(WEST, ONE))
     inventory = load(regions=[EAST, WEST], max_attempts=2)
     assert [inventory.vars(host)["ec2_region"] for host in inventory.hosts] == [WEST]
@@ -43,13 +43,13 @@ def test_strict_regions_makes_it_error(play, load):
         load(regions=[EAST, WEST], strict_regions=True)
 
 
-def test_no_region_that_answers_is_error(play, load):
+def test_no_answering_region_is_error(play, load):
     play(Region(EAST, faults=(Fault(),)), Region(WEST, faults=(Fault(),)))
     with pytest.raises(AnsibleParserError, match=r"and 1 more regions failed.*no region answered"):
         load(regions=[EAST, WEST])
 
 
-def test_throttling_that_passes_is_waited_out(play, load, warnings):
+def test_temporary_throttling_is_waited_out(play, load, warnings):
     endpoint = play(Region(EAST, ONE, faults=(Fault("DescribeInstances", "RequestLimitExceeded", times=1),)))
     assert len(load(regions=EAST).hosts) == 1
     assert endpoint.count("DescribeInstances") == 2
@@ -65,7 +65,7 @@ def test_no_credentials_is_one_sentence(play, load, monkeypatch):
         load(regions=EAST)
 
 
-def test_unknown_profile_is_named_with_those_that_are_known(play, load, tmp_path):
+def test_unknown_profile_is_named_with_known_ones(play, load, tmp_path):
     play(Region(EAST))
     (tmp_path / "aws-config").write_text("[profile lab]\nregion = us-west-2\n")
     with pytest.raises(AnsibleParserError, match="the AWS profile 'home' does not exist; known are lab"):
@@ -110,19 +110,19 @@ def test_amazon_aws_566_regions_are_listed_with_role(play, load, monkeypatch):
     assert [call.account for call in endpoint.calls if call.operation == "DescribeRegions"] == ["111122223333"]
 
 
-def test_role_that_is_refused_is_one_sentence(play, load):
+def test_denied_role_is_one_sentence(play, load):
     play(Region(EAST), roles=(Role(ROLE, "111122223333", "secret"),))
     with pytest.raises(AnsibleParserError, match=f"the role {ROLE} cannot be assumed: AccessDenied: User"):
         load(regions=EAST, assume_role_arn=ROLE, assume_role_external_id="wrong")
 
 
-def test_describe_regions_denied_says_to_name_them(play, load):
+def test_denied_describe_regions_hints_at_option(play, load):
     play(Region(EAST, faults=(Fault("DescribeRegions"),)))
     with pytest.raises(AnsibleParserError, match=r"DescribeRegions failed: Unauthorized.*; name the regions instead"):
         load(regions="all")
 
 
-def test_types_that_cannot_be_described_come_from_table(play, load, warnings):
+def test_undescribed_types_come_from_table(play, load, warnings):
     play(Region(EAST, (Fleet(), Fleet(type="c6i.4xlarge")), faults=(Fault("DescribeInstanceTypes"),)))
     inventory = load(regions=EAST)
     facts = {
@@ -147,7 +147,7 @@ def test_types_that_cannot_be_described_come_from_table(play, load, warnings):
         ("slurm_names", "Scan", "ec2_slurm_node_name", None),
     ],
 )
-def test_enrichment_that_fails_costs_nothing_else(play, load, warnings, name, operation, variable, empty):
+def test_failed_enrichment_affects_nothing_else(play, load, warnings, name, operation, variable, empty):
     play(Region(EAST, (Fleet(cluster="train", queue="q"),), faults=(Fault(operation, "AccessDenied"),)))
     inventory = load(regions=EAST, enrich=[name], max_attempts=1)
     (host,) = inventory.hosts
@@ -167,7 +167,7 @@ def test_enrichment_that_fails_costs_nothing_else(play, load, warnings, name, op
         ("short", r"ResponseParserError: Unable to parse response"),
     ],
 )
-def test_answer_that_is_not_of_aws_says_its_status(play, load, warnings, code, words):
+def test_foreign_answer_is_reported_with_status(play, load, warnings, code, words):
     play(Region(EAST, ONE, faults=(Fault("DescribeInstances", code),)), Region(WEST, ONE))
     inventory = load(regions=[EAST, WEST], max_attempts=2)
     assert [inventory.vars(host)["ec2_region"] for host in inventory.hosts] == [WEST]
@@ -176,14 +176,14 @@ def test_answer_that_is_not_of_aws_says_its_status(play, load, warnings, code, w
 
 
 @pytest.mark.parametrize("code", ["html-429", "short"])
-def test_answer_that_is_not_of_aws_once_is_asked_for_again(play, load, warnings, code):
+def test_single_foreign_answer_is_retried(play, load, warnings, code):
     endpoint = play(Region(EAST, ONE, faults=(Fault("DescribeInstances", code, times=1),)))
     assert len(load(regions=EAST).hosts) == 1
     assert endpoint.count("DescribeInstances") == 2
     assert warnings == []
 
 
-def test_one_refused_role_of_several_is_warning_and_others_stay(play, load, warnings):
+def test_one_denied_role_is_warning_and_others_stay(play, load, warnings):
     play(Region(EAST, ONE), roles=(Role(ROLE, "111122223333"),))
     inventory = load(regions=EAST, assume_role_arn=[ROLE, OTHER])
     assert len(inventory.hosts) == 1

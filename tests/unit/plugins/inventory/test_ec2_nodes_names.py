@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What hosts are called, and how they are reached."""
+"""Names and connections of hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_ansible_62583_three_hosts_named_compute_are_three_hosts(play, load, war
     assert "Compute" in warning
 
 
-def test_host_may_not_be_called_like_group_or_like_controller(play, load):
+def test_host_name_of_group_or_controller_is_changed(play, load):
     endpoint = play(Region(EAST, (Fleet(name="gpu"), Fleet(name="localhost", type="c6i.4xlarge"), Fleet(name="plain"))))
     inventory = load(regions=EAST, hostnames=["tag:Name"])
     ids = [host.id for host in endpoint.hosts()]
@@ -34,13 +34,13 @@ def test_amazon_aws_583_missing_tag_falls_through_to_next(play, load):
     assert inventory.hosts == sorted(["a", "b", endpoint.hosts()[2].private_dns])
 
 
-def test_amazon_aws_814_name_from_tag_is_text_and_never_expression(play, load):
+def test_amazon_aws_814_name_from_tag_is_never_evaluated(play, load):
     play(Region(EAST, (Fleet(tags={"Host": "x{{ 1 + 1 }}, y[1:3] \n'\""}),)))
     (host,) = load(regions=EAST, hostnames=["tag:Host"]).hosts
     assert not set(host) & set("{}[],: \n'\"")
 
 
-def test_amazon_aws_950_host_of_32_interfaces_is_one_host_with_its_primary_address(play, load):
+def test_amazon_aws_950_host_with_32_interfaces_is_one_host(play, load):
     endpoint = play(Region(EAST, (Fleet(type="p5.48xlarge"),)))
     inventory = load(regions=EAST, hostnames=["private_ip"])
     assert inventory.hosts == [endpoint.hosts()[0].ip]
@@ -71,7 +71,7 @@ def two_clusters():
     )
 
 
-def test_the_bastion_is_the_head_node_of_the_same_cluster(play, load, warnings):
+def test_bastion_is_head_node_of_same_cluster(play, load, warnings):
     endpoint = play(Region(EAST, two_clusters()))
     inventory = load(regions=EAST, connection="ssh_bastion", bastion_user="ubuntu")
     heads = {host.fleet.cluster: host for host in endpoint.hosts() if host.fleet.role == "HeadNode"}
@@ -94,21 +94,21 @@ def test_excluded_head_node_is_still_bastion(play, load):
     assert "ProxyJump=54." in inventory.vars(host)["ansible_ssh_common_args"]
 
 
-def test_cluster_without_head_node_is_pointed_out(play, load, warnings):
+def test_cluster_without_head_node_is_reported(play, load, warnings):
     play(Region(EAST, two_clusters()[1:2]))
     inventory = load(regions=EAST, connection="ssh_bastion")
     assert "ansible_ssh_common_args" not in inventory.vars(inventory.hosts[0])
     assert "no head node was found for one" in warnings[0]
 
 
-def test_bastion_of_ones_own(play, load):
+def test_own_bastion_is_used(play, load):
     endpoint = play(Region(EAST, two_clusters()))
     inventory = load(regions=EAST, connection="ssh_bastion", bastion_host="jump.example.org", bastion_port=2222)
     for host in endpoint.hosts():
         assert inventory.vars(host.id)["ansible_ssh_common_args"] == "-o ProxyJump=jump.example.org:2222"
 
 
-def test_amazon_aws_2652_ssm_has_what_its_connection_plugin_needs(play, load):
+def test_amazon_aws_2652_ssm_has_options_of_connection_plugin(play, load):
     endpoint = play(Region(EAST, (Fleet(),)))
     (host,) = endpoint.hosts()
     variables = load(regions=EAST, connection="ssm", ssm_bucket="files").vars(host.id)
@@ -151,7 +151,7 @@ def test_ansible_11898_impaired_and_retiring_are_groups(play, load):
     assert inventory.vars(ids[3])["ec2_health"]["events"][0]["code"] == "system-reboot"
 
 
-def test_health_beyond_ids_of_one_call(play, load):
+def test_health_of_more_nodes_than_one_call(play, load):
     endpoint = play(Region(EAST, (Fleet(count=130, type="c6i.4xlarge"), Fleet(health="impaired"))))
     assert len(load(regions=EAST, enrich=["health"]).group("impaired")) == 1
     assert endpoint.count("DescribeInstanceStatus") == 1
@@ -171,7 +171,7 @@ def test_topology_nests_network_nodes(play, load):
     assert len(inventory.group(top)) == 64
 
 
-def test_capacity_says_when_block_ends(play, load):
+def test_capacity_has_end_of_block(play, load):
     endpoint = play(Region(EAST, (Fleet(reservation="cr-1", block_days_left=2), Fleet(reservation="cr-2"), Fleet())))
     inventory = load(regions=EAST, enrich=["capacity"])
     block, reserved, none = (inventory.vars(host.id)["ec2_capacity"] for host in endpoint.hosts())
@@ -180,7 +180,7 @@ def test_capacity_says_when_block_ends(play, load):
     assert none is None
 
 
-def test_hosts_of_one_type_may_differ_in_what_is_attached(play, load):
+def test_hosts_of_one_type_may_differ_in_interfaces(play, load):
     endpoint = play(Region(EAST, (Fleet(count=3), Fleet(efa=0, interfaces=1))))
     inventory = load(regions=EAST)
     attached = [inventory.vars(host.id)["ec2_accelerators"]["efa_attached"] for host in endpoint.hosts()]
@@ -188,7 +188,7 @@ def test_hosts_of_one_type_may_differ_in_what_is_attached(play, load):
     assert inventory.group("efa") == sorted(host.id for host in endpoint.hosts()[:3])
 
 
-def test_tags_of_ones_own_say_what_node_is(play, load):
+def test_own_tags_define_node_type(play, load):
     play(
         Region(
             EAST,
@@ -232,7 +232,7 @@ def test_full_record_only_when_asked(play, load):
     assert {name: value for name, value in full.vars(host).items() if name != "ec2_instance"} == lean.vars(host)
 
 
-def test_group_that_is_made_later_keeps_its_name(play, load, warnings):
+def test_later_group_keeps_its_name(play, load, warnings):
     endpoint = play(Region(EAST, (Fleet(name="big"), Fleet(name="small"))))
     big = endpoint.hosts()[0].id
     inventory = load(regions=EAST, hostnames=["tag:Name"], groups={"big": "ec2_instance_type is defined"})
@@ -240,7 +240,7 @@ def test_group_that_is_made_later_keeps_its_name(play, load, warnings):
     assert len(inventory.group("big")) == 2 and len(warnings) == 1
 
 
-def test_variables_of_host_never_go_to_group_of_its_name(play, load):
+def test_host_variables_do_not_reach_group_of_same_name(play, load):
     endpoint = play(Region(EAST, (Fleet(name="one", tags={"Of": "two"}), Fleet(name="two", tags={"Of": "one"}))))
     keyed = [{"key": "ec2_tags.Of", "prefix": "", "separator": ""}]
     inventory = load(regions=EAST, hostnames=["tag:Name"], keyed_groups=keyed, compose={"mine": "ec2_tags.Name"})

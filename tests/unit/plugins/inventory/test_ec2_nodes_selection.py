@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which regions are asked, and which instances come out."""
+"""The regions that are asked, and the selected instances."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_amazon_aws_875_only_region_of_environment_is_asked(play, load, monkeypa
     assert endpoint.count("DescribeInstances") == endpoint.count("DescribeInstances", EAST) == 1
 
 
-def test_region_of_profile(play, load, monkeypatch, tmp_path):
+def test_region_of_profile_is_asked(play, load, monkeypatch, tmp_path):
     endpoint = play(Region(EAST, (Fleet(),)), Region(WEST, (Fleet(),)))
     (tmp_path / "aws-config").write_text("[profile lab]\nregion = us-west-2\n")
     (tmp_path / "aws-credentials").write_text(
@@ -33,7 +33,7 @@ def test_region_of_profile(play, load, monkeypatch, tmp_path):
     assert {call.region for call in endpoint.calls if call.service == "ec2"} == {WEST}
 
 
-def test_region_of_instance_that_ansible_runs_on(play, load, monkeypatch):
+def test_region_of_own_instance_is_asked(play, load, monkeypatch):
     endpoint = play(Region(EAST), Region(WEST, (Fleet(),)), home_region=WEST)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "false")
     assert len(load().hosts) == 1
@@ -46,14 +46,14 @@ def test_no_region_is_one_sentence(play, load):
         load()
 
 
-def test_all_regions_only_when_asked_and_only_enabled_ones(play, load, warnings):
+def test_all_regions_are_enabled_ones_on_request(play, load, warnings):
     endpoint = play(Region(EAST, (Fleet(),)), Region(WEST, (Fleet(),)), Region("ap-east-1", opt_in="not-opted-in"))
     assert len(load(regions=["all"]).hosts) == 2
     assert endpoint.count("DescribeInstances", "ap-east-1") == 0
     assert warnings == []
 
 
-def test_name_that_is_no_region_is_refused_before_anything_is_asked(play, load):
+def test_invalid_region_is_rejected_before_any_request(play, load):
     endpoint = play(Region(EAST))
     with pytest.raises(AnsibleParserError, match=r"regions: 'evil\.example/' is not the name of a region"):
         load(regions=["evil.example/"])
@@ -80,7 +80,7 @@ def test_amazon_aws_2673_extra_vars_in_every_option(play, load):
     assert [inventory.vars(host)["ec2_tags"]["env"] for host in inventory.hosts] == ["dev"]
 
 
-def test_extra_var_that_is_missing_names_option(play, load):
+def test_missing_extra_var_is_reported_with_option(play, load):
     play(Region(EAST))
     with pytest.raises(AnsibleParserError, match=r"option cluster_name cannot be worked out: .*cluster.* is undefined"):
         load(regions=EAST, cluster_name="{{ cluster }}")
@@ -123,7 +123,7 @@ def test_amazon_aws_452_state_and_tag_must_both_match(play, load):
     assert len(load(regions=EAST, filters={"tag:a": "b", "instance-state-name": ["running"]}).hosts) == 1
 
 
-def test_amazon_aws_457_filter_that_matches_nothing_gives_no_hosts_and_reports_it(play, load, warnings):
+def test_amazon_aws_457_filter_without_match_is_reported(play, load, warnings):
     play(Region(EAST, (Fleet(),)))
     assert load(regions=EAST, filters={"tag:a": "b"}).hosts == []
     (warning,) = warnings
@@ -133,13 +133,13 @@ def test_amazon_aws_457_filter_that_matches_nothing_gives_no_hosts_and_reports_i
     )
 
 
-def test_amazon_aws_2574_nothing_left_after_exclude_is_reported_too(play, load, warnings):
+def test_amazon_aws_2574_empty_result_of_exclude_is_reported(play, load, warnings):
     play(Region(EAST, (Fleet(count=2),)))
     assert load(regions=EAST, exclude="`true`").hosts == []
     assert "include and exclude leave none of the 2 instances" in warnings[0]
 
 
-def test_more_filter_values_than_ec2_takes_are_asked_for_in_parts(play, load):
+def test_many_filter_values_are_split_over_requests(play, load):
     endpoint = play(Region(EAST, (Fleet(count=350, type="c6i.4xlarge"),)), page_size=100)
     wanted = [host.id for host in endpoint.hosts()[:301]]
     inventory = load(regions=EAST, filters={"instance-id": wanted})
@@ -152,7 +152,7 @@ def test_all_pages_are_read(play, load):
     assert endpoint.count("DescribeInstances") == 9
 
 
-def test_failed_page_fails_its_region_and_shortens_nothing_silently(play, load, warnings):
+def test_failed_page_fails_its_region(play, load, warnings):
     play(
         Region(EAST, (Fleet(count=30),), faults=(Fault("DescribeInstances", "InternalError", page=2),)),
         Region(WEST, (Fleet(),)),
@@ -173,7 +173,7 @@ def test_failed_page_fails_its_region_and_shortens_nothing_silently(play, load, 
         ({"exclude": "unknown_function(tags)"}, "exclude: cannot be evaluated for i-.*unknown_function"),
         ({"filters": {"tag:a": []}}, "filters: 'tag:a' has an empty list"),
         ({"filters": {"tag:a": {"b": 1}}}, "filters: the value of 'tag:a' must be text"),
-        ({"filters": {"tag:parallelcluster:cluster-name": "a"}, "cluster_name": "b"}, "give only one of them"),
+        ({"filters": {"tag:parallelcluster:cluster-name": "a"}, "cluster_name": "b"}, "set only one of them"),
         ({"filters": {"instance-state-name": "asleep"}}, "asleep is not a state of an instance"),
         ({"states": []}, "states: is empty, which would match nothing"),
         ({"cluster_name": ""}, "cluster_name: is empty; name a cluster"),
@@ -212,7 +212,7 @@ def test_unknown_enrichment_is_refused(play, load):
         load(regions=EAST, enrich=["weather"])
 
 
-def test_amazon_aws_912_misnamed_file_is_pointed_out(load, tmp_path, warnings):
+def test_amazon_aws_912_misnamed_file_is_reported(load, tmp_path, warnings):
     from ansible.plugins.loader import inventory_loader
 
     path = tmp_path / "nodes.yml"
@@ -228,14 +228,14 @@ def test_amazon_aws_912_misnamed_file_is_pointed_out(load, tmp_path, warnings):
 
 
 @pytest.mark.parametrize("value", [None, [], [None], "", [""], " ", ["a", ""], "{{ none_there | default([]) }}"])
-def test_empty_cluster_name_is_refused_before_anything_is_asked(play, load, value):
+def test_empty_cluster_name_is_rejected_before_any_request(play, load, value):
     endpoint = play(Region(EAST, (Fleet(cluster="one", queue="q"), Fleet(cluster="two", queue="q"))))
     with pytest.raises(AnsibleParserError, match="cluster_name: is empty; name a cluster, or leave the option out"):
         load(regions=EAST, cluster_name=value)
     assert endpoint.calls == []
 
 
-def test_cluster_name_left_out_selects_by_filters(play, load):
+def test_without_cluster_name_filters_select(play, load):
     play(Region(EAST, (Fleet(cluster="one", queue="q"), Fleet(cluster="two", queue="q"))))
     assert len(load(regions=EAST).hosts) == 2
 
@@ -267,19 +267,19 @@ def test_expression_with_unknown_name_is_refused(play, load, option, expression,
         "length(tags) > `0`",
     ],
 )
-def test_expression_with_known_names_is_taken(play, load, expression):
+def test_expression_with_known_names_is_accepted(play, load, expression):
     play(Region(EAST, (Fleet(),)))
     load(regions=EAST, include=expression)
 
 
 @pytest.mark.parametrize(("option", "value"), [("strict_regions", "ture"), ("cache", "maybe"), ("full_record", "2")])
-def test_switch_that_is_neither_on_nor_off_is_refused(play, load, option, value):
+def test_invalid_boolean_is_rejected(play, load, option, value):
     play(Region(EAST))
     with pytest.raises(AnsibleParserError, match=f"{option} is '{value}'; use true or false"):
         load(regions=EAST, **{option: value})
 
 
-def test_ansible_78749_number_or_switch_as_key_makes_group(play, load):
+def test_ansible_78749_number_or_boolean_key_makes_group(play, load):
     play(Region(EAST, (Fleet(tags={"rack": "7"}),)))
     keyed = [{"key": "ec2_tags.rack | int", "prefix": "rack"}, {"key": "ec2_tags.rack == '7'", "prefix": "seven"}]
     inventory = load(regions=EAST, keyed_groups=keyed)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Errors that no endpoint of ours can make, from botocore's own stubs: what is said, and what is left."""
+"""Errors that the fake endpoint cannot make, from botocore's own stubs: messages and remaining hosts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def page(*instances, token=None):
 
 @pytest.fixture
 def stub(environment):
-    """A function that says what the client of a region answers, step by step; stub.fail makes it raise."""
+    """Return a function that sets the answers of a region's client in order; stub.fail makes it raise."""
     stubs = {}
     real = _ec2_session.Aws.client
     environment.setenv("AWS_ACCESS_KEY_ID", "AKIASTUB")
@@ -85,7 +85,7 @@ API = {
 
 
 @pytest.mark.parametrize(("name", "message", "status", "words"), API.values(), ids=API)
-def test_error_of_api_is_one_sentence_and_other_region_stays(stub, load, warnings, name, message, status, words):
+def test_api_error_is_one_sentence_and_other_region_stays(stub, load, warnings, name, message, status, words):
     stub(EAST, ("describe_instances", (name, message, status)))
     stub(WEST, ("describe_instances", page(instance(1))))
     inventory = load(regions=[EAST, WEST], hardware="table")
@@ -96,14 +96,14 @@ def test_error_of_api_is_one_sentence_and_other_region_stays(stub, load, warning
 
 
 @pytest.mark.parametrize(("name", "message", "status", "words"), API.values(), ids=API)
-def test_error_of_api_everywhere_is_one_sentence(stub, load, name, message, status, words):
+def test_api_error_in_all_regions_is_one_sentence(stub, load, name, message, status, words):
     stub(EAST, ("describe_instances", (name, message, status)))
     with pytest.raises(AnsibleParserError) as caught:
         load(regions=EAST)
     assert words in str(caught.value) and "no region answered" in str(caught.value)
 
 
-def test_blob_of_denied_call_is_left_out(stub, load):
+def test_encoded_part_of_denial_is_left_out(stub, load):
     message = "You are not authorized to perform this operation. Encoded authorization failure message: " + "x" * 2000
     stub(EAST, ("describe_instances", ("UnauthorizedOperation", message, 403)))
     with pytest.raises(AnsibleParserError, match=r"not authorized to perform this operation\.; no region") as caught:
@@ -127,7 +127,7 @@ CONNECTION = {
 
 
 @pytest.mark.parametrize("error", CONNECTION.values(), ids=CONNECTION)
-def test_failure_on_way_is_one_sentence_and_other_region_stays(stub, load, warnings, error):
+def test_network_error_is_one_sentence_and_other_region_stays(stub, load, warnings, error):
     stub.fail(EAST, error)
     stub(WEST, ("describe_instances", page(instance(1))))
     inventory = load(regions=[EAST, WEST], hardware="table", max_attempts=1)
@@ -136,7 +136,7 @@ def test_failure_on_way_is_one_sentence_and_other_region_stays(stub, load, warni
     assert f"DescribeInstances failed in us-east-1: {type(error).__name__}: " in warning and "\n" not in warning
 
 
-def test_token_that_comes_again_fails_region_and_does_not_turn_for_ever(stub, load, warnings):
+def test_repeated_page_token_fails_region(stub, load, warnings):
     stub(EAST, *[("describe_instances", page(instance(number), token="same")) for number in range(5)])
     stub(WEST, ("describe_instances", page(instance(9))))
     inventory = load(regions=[EAST, WEST], hardware="table")
@@ -144,7 +144,7 @@ def test_token_that_comes_again_fails_region_and_does_not_turn_for_ever(stub, lo
     assert len(warnings) == 1 and "PaginationError" in warnings[0] and "us-east-1" in warnings[0]
 
 
-def test_instance_that_comes_on_two_pages_is_one_host_in_its_later_state(stub, load):
+def test_instance_on_two_pages_is_one_host_in_later_state(stub, load):
     first = page(instance(1), instance(2), token="next")
     stub(EAST, ("describe_instances", first), ("describe_instances", page(instance(2, "stopping"), instance(3))))
     inventory = load(regions=EAST, hardware="table", states=["running", "stopping"])
@@ -152,7 +152,7 @@ def test_instance_that_comes_on_two_pages_is_one_host_in_its_later_state(stub, l
     assert [inventory.vars(host)["ec2_state"] for host in inventory.hosts] == ["running", "stopping", "running"]
 
 
-def test_instance_about_which_nothing_is_reported_is_host(stub, load, warnings):
+def test_instance_without_details_is_host(stub, load, warnings):
     bare = {"InstanceId": "i-1", "InstanceType": "p5.48xlarge"}
     stub(EAST, ("describe_instances", {"Reservations": [{"Instances": [bare]}, {}]}))
     inventory = load(regions=EAST, hardware="table", hostnames=["tag:Name", "private_dns", "private_ip"])
@@ -161,7 +161,7 @@ def test_instance_about_which_nothing_is_reported_is_host(stub, load, warnings):
     assert inventory.group("gpu") == ["i-1"] and warnings == []
 
 
-def test_one_instance_that_is_gone_does_not_cost_health_of_others(stub, load, warnings):
+def test_terminated_instance_does_not_affect_others_health(stub, load, warnings):
     statuses = {"InstanceStatuses": [{"InstanceId": instance(1)["InstanceId"], "InstanceStatus": {"Status": "ok"}}]}
     missing = ("InvalidInstanceID.NotFound", "The instance ID 'i-2' does not exist", 400)
     stub(
@@ -175,7 +175,7 @@ def test_one_instance_that_is_gone_does_not_cost_health_of_others(stub, load, wa
     assert first["instance"] == "ok" and second is None and warnings == []
 
 
-def test_table_that_cannot_be_read_does_not_cost_names_of_another_cluster(stub, load, warnings):
+def test_unreadable_table_does_not_affect_other_cluster(stub, load, warnings):
     def tagged(number, cluster):
         keys = {"parallelcluster:cluster-name": cluster, "parallelcluster:node-type": "Compute"}
         return instance(number, Tags=[{"Key": key, "Value": value} for key, value in keys.items()])
@@ -189,7 +189,7 @@ def test_table_that_cannot_be_read_does_not_cost_names_of_another_cluster(stub, 
     assert "slurm_names is missing for 1 hosts of us-east-1: Scan failed: ResourceNotFoundException" in warning
 
 
-def test_two_roles_of_one_account_give_each_host_once(stub, load):
+def test_two_roles_of_one_account_list_each_host_once(stub, load):
     role = {
         "Credentials": {
             "AccessKeyId": "AKIAROLE00000000",

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Text from the API is data, and the standard constructed options work on top of it."""
+"""Text from the API is data, and the standard constructed options work with it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NASTY = {
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_tag_comes_out_verbatim(play, load, full):
+def test_tag_is_set_verbatim(play, load, full):
     play(Region(EAST, (Fleet(tags=NASTY),)))
     (host,) = (inventory := load(regions=EAST, full_record=full)).hosts
     assert inventory.vars(host)["ec2_tags"] == NASTY
@@ -64,7 +64,7 @@ compose:
 
 
 @pytest.mark.parametrize("tag", ["Template", "Lookup"])
-def test_keyed_groups_and_parents_are_made_of_text_itself(play, manage, tag, warnings):
+def test_keyed_groups_and_parents_use_raw_text(play, manage, tag, warnings):
     play(Region(EAST, (Fleet(tags=NASTY),)))
     inventory = manage(f"""
 plugin: mlcluster.aws.ec2_nodes
@@ -77,7 +77,7 @@ keyed_groups:
     assert "/root" not in group
 
 
-def test_ansible_51883_keyed_groups_see_what_was_composed(play, load):
+def test_ansible_51883_keyed_groups_use_composed_variables(play, load):
     play(Region(EAST, (Fleet(type="p5.48xlarge"), Fleet(type="c6i.4xlarge"))))
     inventory = load(
         regions=EAST,
@@ -90,7 +90,7 @@ def test_ansible_51883_keyed_groups_see_what_was_composed(play, load):
     assert {inventory.vars(host)["ansible_user"] for host in inventory.hosts} == {"ubuntu"}
 
 
-def test_composed_variables_go_before_those_of_connection(play, load):
+def test_composed_variables_override_connection(play, load):
     play(Region(EAST, (Fleet(tags={"Port": "2201"}),)))
     (host,) = (
         inventory := load(
@@ -126,7 +126,7 @@ EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("name", sorted(EXPRESSIONS))
-def test_fast_way_gives_what_ansible_core_gives(play, load, monkeypatch, name):
+def test_shortcut_has_same_result_as_ansible_core(play, load, monkeypatch, name):
     fleets = (
         Fleet(name="a", queue="q", cluster="c"),
         Fleet(name="b", queue="r", cluster="c", efa=4, interfaces=5),
@@ -149,7 +149,7 @@ def test_fast_way_gives_what_ansible_core_gives(play, load, monkeypatch, name):
         assert json.dumps(fast.vars(host), sort_keys=True) == json.dumps(slow.vars(host), sort_keys=True)
 
 
-def test_strict_expression_that_fails_says_for_which_host(play, load):
+def test_failed_strict_expression_names_host(play, load):
     endpoint = play(Region(EAST, (Fleet(count=2),)))
     for _again in range(2):
         with pytest.raises(AnsibleError, match=f"Could not set x for host {min(h.id for h in endpoint.hosts())}"):

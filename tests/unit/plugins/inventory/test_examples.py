@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inventories that come as examples, over the fake endpoint."""
+"""The example inventories, over the fake endpoint."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_parallelcluster_example_needs_name_of_cluster_only(play, load, monkeypa
     assert warnings == []
 
 
-def test_without_permission_for_slurm_names_it_still_works(play, load, monkeypatch, warnings):
+def test_example_works_without_permission_for_slurm_names(play, load, monkeypatch, warnings):
     endpoint = play(Region(EAST, train(), faults=(Fault("Scan", "AccessDeniedException"),)))
     monkeypatch.setenv("AWS_REGION", EAST)
     inventory = load(example("parallelcluster"), extra_vars={"cluster": "train"})
@@ -53,13 +53,13 @@ def test_without_permission_for_slurm_names_it_still_works(play, load, monkeypat
     assert len(warnings) == 1
 
 
-def test_without_name_option_is_named(play, load):
+def test_missing_cluster_name_is_reported_with_option(play, load):
     play(Region(EAST))
     with pytest.raises(AnsibleParserError, match="option cluster_name cannot be worked out"):
         load(example("parallelcluster"))
 
 
-def test_empty_name_does_not_mean_every_instance(play, load):
+def test_empty_name_does_not_select_every_instance(play, load):
     play(Region(EAST, train()))
     with pytest.raises(AnsibleParserError, match="cluster_name: is empty"):
         load(example("parallelcluster"), extra_vars={"cluster": ""})
@@ -85,14 +85,14 @@ def test_ec2_example_finds_nodes_by_their_tag(play, load):
 
 
 def groups_in(hosts):
-    """The groups that a play names, in its pattern or in the default of a variable in it."""
+    """Return the groups of a play's pattern, or of the default of a variable in it."""
     patterns = re.findall(r"default\('([^']*)'\)", hosts) or ([] if "{{" in hosts else [hosts])
     return {name for pattern in patterns for name in re.split("[:,&!]+", pattern) if name} - {"all", "localhost"}
 
 
 @pytest.mark.parametrize("playbook", sorted((ROOT / "playbooks").glob("*.yml")), ids=lambda path: path.stem)
-def test_playbooks_take_hosts_of_groups_that_plugin_makes(playbook):
+def test_playbook_groups_are_made_by_plugin(playbook):
     documented = set(re.findall(r"C\(([a-z_]+)\)", ec2_nodes.DOCUMENTATION))
     for one in yaml.safe_load(playbook.read_text()):
-        # Where the site's own Prometheus and Grafana run is for its inventory to say.
+        # The site's inventory sets the hosts of Prometheus and Grafana.
         assert groups_in(one.get("hosts", "")) - {"monitoring"} <= documented, playbook.name

@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.fetch import An
 ANSWER = Answer(records=[{"instance_id": "i-1", "tags": {"a": "{{ ü }}"}}], warnings=["w"], regions=["r"], account="1")
 
 
-def test_what_is_packed_is_unpacked():
+def test_packed_entry_is_unpacked():
     assert _ec2_cache.unpack(_ec2_cache.pack(ANSWER, "me"), "me") == ANSWER
 
 
@@ -56,12 +56,12 @@ NEWER = {**PACKED, "format": _ec2_cache.FORMAT + 1}
 
 
 @pytest.mark.parametrize("stored", [None, NEWER])
-def test_what_is_missing_or_of_another_version_is_asked_for_again(stored):
+def test_missing_or_outdated_entry_is_asked_for_again(stored):
     assert _ec2_cache.unpack(stored, "") is None
 
 
 def resealed(text):
-    """An entry whose digest fits whatever is in it."""
+    """Return an entry whose digest matches its content."""
     return {**PACKED, "answer": text, "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
@@ -81,12 +81,12 @@ def resealed(text):
         (resealed("[]"), "no answer"),
     ],
 )
-def test_what_is_damaged_reports_it(stored, problem):
+def test_damaged_entry_is_reported(stored, problem):
     with pytest.raises(_ec2_cache.DamagedError, match=problem):
         _ec2_cache.unpack(stored, "")
 
 
-def test_only_directory_that_anybody_may_write_to_is_open_to_all(tmp_path, monkeypatch):
+def test_only_world_writable_directory_counts_as_open(tmp_path, monkeypatch):
     assert _ec2_cache.open_to_all(str(tmp_path)) is None
     monkeypatch.setenv("PLACE", str(tmp_path))
     tmp_path.chmod(0o1777)
@@ -96,11 +96,11 @@ def test_only_directory_that_anybody_may_write_to_is_open_to_all(tmp_path, monke
         assert _ec2_cache.open_to_all(other) is None
 
 
-def test_key_names_what_was_asked_and_nothing_secret():
+def test_key_has_request_and_no_secret():
     key = _ec2_cache.key("base", {"a": [1]}, {"AWS_SECRET_ACCESS_KEY": "s", "PATH": "/"})
     assert key == _ec2_cache.key("base", {"a": (1,)}, {"AWS_ACCESS_KEY_ID": "other"})
     assert key.startswith("base_")
     assert key != _ec2_cache.key("base", {"a": [2]}, {})
     assert key != _ec2_cache.key("base", {"a": [1]}, {"AWS_PROFILE": "p"})
-    # The profile of one user is not that of another.
+    # Users have different profiles.
     assert key != _ec2_cache.key("base", {"a": [1]}, {"HOME": "/home/other"})

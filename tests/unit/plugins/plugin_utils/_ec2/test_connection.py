@@ -23,7 +23,7 @@ def record(number, node_type="compute", cluster="c", public=None, private="10.0.
     }
 
 
-def test_of_several_head_nodes_choice_is_always_same():
+def test_choice_of_head_node_is_stable():
     records = [record(2, "head"), record(1, "head"), record(0, "head", cluster="d"), record(3, "head", cluster=None)]
     assert {key[2]: head["instance_id"] for key, head in heads(records).items()} == {"c": "i-1", "d": "i-0"}
     assert heads(records[::-1]) == heads(records)
@@ -59,7 +59,7 @@ def test_ssm_uses_profile_that_found_node():
     assert "ansible_aws_ssm_bucket_name" not in found
 
 
-def test_options_that_become_part_of_command_line_are_checked():
+def test_command_line_options_are_checked():
     good = Connection("ssh_bastion", bastion_user="ec2-user", bastion_host="2600::1", bastion_port=22)
     assert check(good) is good
     for bad in ({"bastion_user": "a b"}, {"bastion_host": "-x"}, {"bastion_host": "a;b"}, {"bastion_port": 0}):
@@ -67,13 +67,13 @@ def test_options_that_become_part_of_command_line_are_checked():
             check(Connection("ssh_bastion", **bad))
 
 
-def test_head_node_with_nothing_but_ipv6_address_is_bastion():
+def test_head_node_with_only_ipv6_is_bastion():
     head = {**record(0, "head", private=None), "ipv6_address": "2600::1"}
     assert variables(record(1), head, Connection("ssh_bastion"))["ansible_ssh_common_args"] == "-o ProxyJump=[2600::1]"
 
 
-def test_ssm_with_role_is_refused_and_without_bucket_is_reported():
-    """Its connection plugin takes a profile and no role; a bucket may come from a variable of the hosts."""
+def test_ssm_rejects_role_and_reports_missing_bucket():
+    """The connection plugin supports a profile and no role; a bucket may be set by a host variable."""
     with pytest.raises(_ec2_connection.ConnectionOptionError, match=r"ssm takes a profile and no role.*arn:r"):
         check(Connection("ssm", ssm_bucket="b", roles=("arn:r",)))
     assert "ssm_bucket names none" in str(_ec2_connection.doubt(check(Connection("ssm"))))

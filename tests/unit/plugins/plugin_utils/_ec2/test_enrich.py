@@ -10,7 +10,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import enrich
 
 
 class Client:
-    """A client whose operations answer one page each time, or raise; it notes what was asked."""
+    """A client whose operations return one page each time, or raise; it records the requests."""
 
     def __init__(self, **answers):
         self.answers, self.asked = answers, []
@@ -59,11 +59,11 @@ def test_health_of_running_nodes_is_asked_by_id():
     enrich.health(client, records)
     assert client.asked == [("describe_instance_status", {"IncludeAllInstances": False, "InstanceIds": ["i-1", "i-2"]})]
     assert records[0]["health"] == {"system": None, "instance": "ok", "ebs": None, "events": []}
-    # What EC2 does not report is not a health at all.
+    # An instance that EC2 does not report has no health.
     assert records[1]["health"] is None
 
 
-def test_events_that_are_over_are_left_out():
+def test_completed_events_are_left_out():
     events = [
         {"InstanceEventId": "e1", "Code": "instance-reboot", "Description": "[Completed] reboot"},
         {"InstanceEventId": "e2", "Code": "instance-stop", "Description": "[Canceled] stop"},
@@ -80,7 +80,7 @@ def test_events_that_are_over_are_left_out():
     assert (event["id"], event["not_before"], event["not_before_deadline"]) == ("e3", "2026-11-20T10:11:12+00:00", None)
 
 
-def test_many_nodes_and_one_that_is_gone_take_sweep():
+def test_many_or_terminated_nodes_use_sweep():
     sweep = {"PaginationConfig": {"PageSize": 1000}, "IncludeAllInstances": True}
     client = Client(describe_instance_status=statuses(1))
     enrich.health(client, [record(number, state="stopped") for number in range(enrich.IDS_PER_CALL + 1)])
@@ -93,7 +93,7 @@ def test_many_nodes_and_one_that_is_gone_take_sweep():
 
 
 @pytest.mark.parametrize(("code", "number"), [("UnauthorizedOperation", 1), (enrich.GONE, enrich.IDS_PER_CALL + 1)])
-def test_another_failure_of_health_is_raised(code, number):
+def test_other_error_of_health_is_raised(code, number):
     client, records = Client(describe_instance_status=error(code, "X")), [record(at) for at in range(number)]
     with pytest.raises(botocore.exceptions.ClientError):
         enrich.health(client, records)
@@ -121,14 +121,14 @@ def test_capacity_of_reservation():
     assert [one["capacity"] for one in records[1:]] == [None, None]
 
 
-def test_ssm_knows_some_nodes():
+def test_ssm_status_is_set_for_known_nodes():
     records = [record(1), record(2)]
     answer = {"InstanceInformationList": [{"InstanceId": "i-1", "PingStatus": "Online"}]}
     enrich.ssm(Client(describe_instance_information=answer), records)
     assert [one["ssm_ping_status"] for one in records] == ["Online", None]
 
 
-def test_names_of_slurm_are_read_from_table_of_each_cluster():
+def test_slurm_names_are_read_from_each_cluster_table():
     item = {"Id": {"S": "q-dy-1"}, "InstanceId": {"S": "i-2"}}
     missing = error("ResourceNotFoundException", "Scan")
 
@@ -152,7 +152,7 @@ def test_names_of_slurm_are_read_from_table_of_each_cluster():
 
 
 @pytest.mark.parametrize("name", sorted(enrich.KNOWN))
-def test_enrichment_that_failed_leaves_its_keys_empty(name):
+def test_failed_enrichment_leaves_its_keys_empty(name):
     known = record(1)
     assert enrich.without(known, name) is True
     assert all(not known[key] for key in enrich.KNOWN[name].keys)

@@ -15,7 +15,7 @@ AWS = b"<Response><Errors><Error><Code>AuthFailure</Code><Message>no</Message></
     ("status", "code", "words"),
     [(407, "HTTP407", "HTTPS_PROXY"), (403, "HTTP403", "HTTP 403"), (429, "TooManyRequestsException", "HTTP 429")],
 )
-def test_page_of_proxy_becomes_error_that_reports_it(status, code, words):
+def test_proxy_page_becomes_named_error(status, code, words):
     answer = {"status_code": status, "body": PAGE}
     before_parse(answer, operation_model=None)
     body = answer["body"].decode()

@@ -22,7 +22,7 @@ VARIABLES = {"tags": {"a": "x", "items": "y"}, "list": [1, {"b": 2}], "number": 
         ("'text'", None),
     ],
 )
-def test_plain_paths(text, path):
+def test_plain_paths_are_recognized(text, path):
     assert expression.study(text).path == path
 
 
@@ -39,7 +39,7 @@ def test_plain_paths(text, path):
         ("text is ansible.builtin.match('a')", {("text",)}),
     ],
 )
-def test_what_decides_result(text, inputs):
+def test_inputs_of_expression_are_found(text, inputs):
     assert set(expression.study(text).inputs) == inputs
 
 
@@ -61,12 +61,12 @@ def test_what_decides_result(text, inputs):
         "a }} text",
     ],
 )
-def test_what_might_differ_between_two_equal_hosts_is_left_to_ansible_core(text):
+def test_uncertain_expression_is_left_to_ansible_core(text):
     assert expression.study(text).inputs is None
 
 
 @pytest.mark.parametrize("text", ["a b", "a |", "'", "a.["])
-def test_wrong_expression_is_reported_to_be_wrong(text):
+def test_wrong_expression_is_reported(text):
     with pytest.raises(expression.ExpressionError):
         expression.study(text)
 
@@ -83,7 +83,7 @@ def test_wrong_expression_is_reported_to_be_wrong(text):
         ("text[0]", (None, False)),
     ],
 )
-def test_only_what_is_certain_is_looked_up(text, expected):
+def test_only_certain_values_are_looked_up(text, expected):
     assert expression.lookup(expression.study(text).path, VARIABLES) == expected
 
 
@@ -104,7 +104,7 @@ def test_hosts_that_may_differ_have_different_fingerprints(text, change):
     assert expression.fingerprint(study, VARIABLES) != expression.fingerprint(study, {**VARIABLES, **change})
 
 
-def test_what_expression_does_not_name_makes_no_difference():
+def test_unnamed_variables_do_not_change_fingerprint():
     study = expression.study("tags.a | default('x') ~ number")
     other = {**VARIABLES, "text": "other", "tags": {"a": "x", "b": "new"}}
     assert expression.fingerprint(study, VARIABLES) == expression.fingerprint(study, other)

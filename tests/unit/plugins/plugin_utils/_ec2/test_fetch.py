@@ -14,11 +14,11 @@ QUESTION = fetch.Question(regions=[], requests=[[]], tag_keys={})
 
 
 class BrokenError(Exception):
-    """As botocore's error of an answer that cannot be read."""
+    """Like botocore's error for an unreadable answer."""
 
 
 class Pages:
-    """describe_instances that gives its pages in turn; an exception among them is raised once."""
+    """describe_instances that returns its pages in order; an exception among them is raised once."""
 
     def __init__(self, *pages):
         self.pages = list(pages)
@@ -32,13 +32,13 @@ class Pages:
         return page
 
 
-def test_page_that_breaks_off_is_asked_for_again_and_others_are_not():
+def test_only_truncated_page_is_retried():
     client = Pages({"NextToken": "b"}, BrokenError(), {"NextToken": "c"}, BrokenError(), BrokenError(), {})
     assert len(list(fetch._pages(client, [], BrokenError))) == 3
     assert client.asked == [None, "b", "b", "c", "c", "c"]
 
 
-def test_page_that_always_breaks_off_is_given_up():
+def test_always_truncated_page_is_given_up():
     client = Pages(*(BrokenError() for _try in range(9)))
     with pytest.raises(BrokenError):
         list(fetch._pages(client, [], BrokenError))
@@ -49,7 +49,7 @@ def units(*names):
     return [fetch._Unit(name, Credentials(), {}) for name in names]
 
 
-def test_who_has_not_answered_yet_is_reported(monkeypatch):
+def test_pending_regions_are_reported(monkeypatch):
     monkeypatch.setattr(fetch, "PATIENCE", 0.01)
     reported, go = [], threading.Event()
 
@@ -65,7 +65,7 @@ def test_who_has_not_answered_yet_is_reported(monkeypatch):
     assert "slow-0, slow-1, slow-2, slow-3, slow-4 and 2 more" in reported[0] and "fast" not in reported[-1]
 
 
-def test_whatever_thread_raises_is_raised(monkeypatch):
+def test_exception_of_thread_is_raised(monkeypatch):
     def ask(_unit, _question, _errors):
         raise KeyError("a defect")
 
@@ -75,7 +75,7 @@ def test_whatever_thread_raises_is_raised(monkeypatch):
 
 
 def test_threads_do_not_outlive_program(monkeypatch):
-    """At Ctrl-C nobody waits for a region that hangs."""
+    """Ctrl-C does not wait for a region that hangs."""
     seen = []
     monkeypatch.setattr(fetch, "_ask", lambda *_args: seen.append(threading.current_thread().daemon))
     fetch._each(units("one", "two"), QUESTION, (), print)

@@ -14,7 +14,7 @@ from ansible_collections.mlcluster.aws.plugins.inventory import ec2_nodes
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import groups as _ec2_groups
 
 
-def test_documented_groups_are_those_that_are_made():
+def test_documented_groups_match_made_groups():
     facts = {"kind": "gpu", "count": 8, "efa_attached": 1, "instance_store_count": 8}
     health = {"system": "impaired", "events": [{"code": "instance-stop"}]}
     named = ("availability_zone", "cluster_name", "queue_name", "compute_resource_name", "instance_type")

@@ -18,7 +18,7 @@ def test_every_type_of_table_has_every_fact():
         assert set(facts) == {*KEYS, "source"}
         assert facts["source"] == "table"
         assert None not in (facts["count"], facts["instance_store_count"])
-        # How many interfaces p6e-gb200 may have no source says, only that it has some.
+        # No source has the number of interfaces of p6e-gb200, only that it has some.
         assert facts["efa_max"] is not None or name == "p6e-gb200.36xlarge"
     assert from_table("m5.large") is None
     assert set(_ec2_hardware.unknown()) == {*KEYS, "source"}
@@ -34,7 +34,7 @@ P5 = {
 }
 
 
-def test_api_and_table_say_same():
+def test_api_and_table_agree():
     assert from_api(P5) == {**from_table("p5.48xlarge"), "source": "api"}
 
 
@@ -69,7 +69,7 @@ def test_network_speed(network, gbps):
     assert from_api({"InstanceType": "x", "NetworkInfo": network})["network_gbps"] == gbps
 
 
-def test_long_cache_forgets_after_its_time(tmp_path):
+def test_long_cache_expires(tmp_path):
     path, clock = tmp_path / "a" / "types.json", [1000.0]
     cache = LongCache(path, 60, lambda: clock[0])
     cache.put({"p5.48xlarge": from_api(P5)})
@@ -90,14 +90,14 @@ def test_long_cache_can_be_off(tmp_path):
     [
         "",
         "[]",
-        # Each has one fault; without it the entry would be good.
+        # Each has one error; without it the entry would be valid.
         json.dumps({"format": 0, "types": {"p5.48xlarge": {"time": 1000.0, "facts": from_api(P5)}}}),
         '{"format": 1, "types": []}',
         '{"format": 1, "types": {"p5.48xlarge": {"time": 9e9, "facts": {"kind": "gpu"}}}}',
         json.dumps({"format": 1, "types": {"p5.48xlarge": {"time": "now", "facts": from_api(P5)}}}),
     ],
 )
-def test_long_cache_that_cannot_be_used_counts_as_empty(tmp_path, content):
+def test_unusable_long_cache_counts_as_empty(tmp_path, content):
     path = tmp_path / "types.json"
     path.write_text(content)
     cache = LongCache(path, 60, lambda: 1000.0)
@@ -106,7 +106,7 @@ def test_long_cache_that_cannot_be_used_counts_as_empty(tmp_path, content):
     assert list(json.loads(path.read_text())["types"]) == ["x"]
 
 
-def test_place_that_cannot_be_written_is_no_failure(tmp_path):
+def test_unwritable_place_is_no_failure(tmp_path):
     (tmp_path / "file").write_text("")
     cache = LongCache(tmp_path / "file" / "types.json", 60)
     cache.put({"x": from_api(P5)})

@@ -36,7 +36,7 @@ def test_unknown_preference_is_named(entry):
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.none() | st.text(max_size=6) | st.sampled_from(["Compute", "all", "gpu", "localhost"]), max_size=9))
-def test_names_are_unique_harmless_and_do_not_depend_on_order(given_names):
+def test_names_are_unique_safe_and_independent_of_order(given_names):
     records = [record(number, name) for number, name in enumerate(given_names)]
     preferences = NAME
     names, clashes = _ec2_names.assign(records, preferences, {"gpu"}, {})
@@ -49,29 +49,29 @@ def test_names_are_unique_harmless_and_do_not_depend_on_order(given_names):
     assert bool(clashes) == any(name.endswith(f"-{one['instance_id']}") for name, one in zip(names, records))
 
 
-def test_name_is_cut_to_what_resolver_takes():
+def test_name_is_cut_to_resolver_limit():
     assert len(_ec2_names.safe(300 * "a")) == 253
 
 
-def test_what_name_becomes_may_be_tag_of_another():
+def test_changed_name_may_equal_another_tag():
     records = [record(1, "x"), record(2, "x"), record(3, "x-i-1")]
     names, clashes = _ec2_names.assign(records, NAME, set(), {})
     assert names == ["x-i-1", "x-i-2", "x-i-1-i-3"]
     assert clashes == ["x", "x-i-1"]
 
 
-def test_name_that_another_inventory_has_given_to_another_instance():
+def test_name_used_by_another_inventory_is_changed():
     owners = {"x": "i-9", "y": "i-2"}
     names, clashes = _ec2_names.assign([record(1, "x"), record(2, "y")], NAME, set(), owners)
     assert (names, clashes) == (["x-i-1", "y"], ["x"])
 
 
 @pytest.mark.parametrize("text", ["..", ".", ".ssh", "-oProxyCommand=x", "../x", "~/x", "/etc", "!all", "&gpu", "a,b"])
-def test_name_means_nothing_to_file_system_shell_or_pattern(text):
+def test_name_is_safe_for_files_shell_and_patterns(text):
     assert re.fullmatch(r"[\w][\w.-]*", _ec2_names.safe(text)), _ec2_names.safe(text)
 
 
-def test_four_tags_that_collide_with_made_names_are_four_hosts():
+def test_four_colliding_tags_are_four_hosts():
     records = [record(1, "x"), record(2, "x"), record(3, "x-i-1"), record(4, "x-i-1-i-3")]
     names, _clashes = _ec2_names.assign(records, NAME, set(), {})
     assert len(set(names)) == 4
@@ -79,12 +79,12 @@ def test_four_tags_that_collide_with_made_names_are_four_hosts():
 
 
 @pytest.mark.parametrize("entry", ["tag:Name=x", "tag:Name=a,Name=b", "tag:Name | lower", "tag:Name|lower"])
-def test_forms_of_other_plugins_are_refused_with_one_that_works(entry):
+def test_forms_of_other_plugins_are_rejected_with_hint(entry):
     with pytest.raises(_ec2_names.NamingError, match=r"is more than the key of a tag; write tag:Name, select"):
         _ec2_names.check([entry])
 
 
-def test_name_may_have_something_before_it():
+def test_name_may_have_prefix():
     given = {"name": "private_ip", "prefix": "tag:Name", "separator": "-"}
     preferences = _ec2_names.check([given, {"name": "literal:node", "prefix": "instance_id"}])
     names, _clashes = _ec2_names.assign(
@@ -103,11 +103,11 @@ def test_name_may_have_something_before_it():
 
 
 @pytest.mark.parametrize("entry", [{"prefix": "tag:a"}, {"name": "instance_id", "suffix": "x"}, {}])
-def test_mapping_of_something_else_is_refused(entry):
+def test_other_mapping_is_rejected(entry):
     with pytest.raises(_ec2_names.NamingError, match="must have a name"):
         _ec2_names.check([entry])
 
 
-def test_same_text_on_all_is_reported_apart_by_instance_ids():
+def test_same_literal_gets_instance_ids():
     names, _clashes = _ec2_names.assign([record(1), record(2)], _ec2_names.check(["literal:node"]), set(), {})
     assert names == ["node-i-1", "node-i-2"]

@@ -12,7 +12,7 @@ from tests.unit.checkout import CHECKOUT
 
 
 def documented():
-    """The options that the plugin documents, with their defaults."""
+    """Return the documented options of the plugin, with their defaults."""
     found = {}
     for path, name in (("inventory/ec2_nodes.py", "DOCUMENTATION"), ("doc_fragments/_ec2.py", "DOCUMENTATION")):
         text = (CHECKOUT / "plugins" / path).read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def test_defaults_ask_for_running_instances():
             {"profiles": ["a"], "assume_role_arn": ["arn:aws:iam::111122223333:role/x"]},
             "profiles: several profiles and assume_role_arn cannot be used together",
         ),
-        ({"profiles": ["a", "b"], "connection": "ssm"}, "connection: ssm takes one profile"),
+        ({"profiles": ["a", "b"], "connection": "ssm"}, "connection: ssm supports one profile"),
         ({"region": "us-east-1.evil"}, "regions: 'us-east-1.evil' is not the name of a region"),
         ({"regions": ["all", "east"]}, "regions: 'east' is not the name of a region"),
         ({"tag_keys": ["x"]}, "tag_keys: must map cluster, node_type, queue, compute_resource to tags, found list"),
@@ -63,7 +63,7 @@ def test_defaults_ask_for_running_instances():
         ({"enrich": ["health", "weather"]}, "enrich: 'weather' is not known; use health, topology"),
     ],
 )
-def test_option_that_cannot_be_used_is_one_sentence(given, sentence):
+def test_unusable_option_is_one_sentence(given, sentence):
     with pytest.raises(options.OptionError) as caught:
         read(**given)
     assert str(caught.value).startswith(sentence)
@@ -75,7 +75,7 @@ def test_one_profile_in_list_is_that_profile():
     assert (two.access.profile, two.access.profiles) == (None, ("lab", "prod"))
 
 
-def test_cluster_that_nobody_names_selects_by_filters_alone():
+def test_without_cluster_name_only_filters_select():
     values = {**DEFAULTS, "cluster_name": None}
     assert options.read(lambda name: values[name], set()).filters == read().filters
     named = read(cluster_name=["a", "b"]).filters
@@ -85,7 +85,7 @@ def test_cluster_that_nobody_names_selects_by_filters_alone():
 @pytest.mark.parametrize(
     ("given", "found"), [(None, []), ("", []), ("a", ["a"]), (["a", ["b", [5]], None, ""], ["a", "b", "5"]), (0, ["0"])]
 )
-def test_list_of_texts_from_whatever_template_gives(given, found):
+def test_template_results_become_list_of_strings(given, found):
     assert options.flat(given) == found
 
 
@@ -103,7 +103,7 @@ def test_variables_of_enrichment_come_with_it():
     assert "instance" in read(full_record=True).variables
 
 
-def test_key_of_cache_has_what_was_asked_and_no_secret():
+def test_cache_key_has_request_and_no_secret():
     one, other = (read(assume_role_external_id=secret).asked("/x") for secret in ("s1", "s2"))
     assert one == other and "s1" not in str(one)
     for change in (
@@ -116,7 +116,7 @@ def test_key_of_cache_has_what_was_asked_and_no_secret():
         assert read(**change).asked("/x") != one
 
 
-def test_only_tags_that_something_reads_are_asked_for():
+def test_only_used_tags_are_asked_for():
     assert read().question.tags is None or set(options.TAG_KEYS.values()) <= set(read().question.tags)
     few = read(variables={"tags": False}, hostnames=["tag:Name"]).question.tags
     assert few == tuple(sorted({*options.TAG_KEYS.values(), "Name"}))

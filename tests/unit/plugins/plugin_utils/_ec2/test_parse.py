@@ -35,7 +35,7 @@ def answer(body, status=200):
 
 
 def as_text(value):
-    """The value with times as the texts that they were."""
+    """Return the value with times as the original strings."""
     if isinstance(value, datetime.datetime):
         return f"{value:%Y-%m-%dT%H:%M:%S}.000Z"
     if isinstance(value, dict):
@@ -56,7 +56,7 @@ def test_instances_of_endpoint_are_those_of_botocore(scenario):
     assert found == wanted
 
 
-def test_empty_odd_and_unknown_elements_are_read_as_botocore_does(model):
+def test_unusual_elements_are_parsed_like_botocore(model):
     parser = EC2QueryParser(timestamp_parser=lambda text: text)
     wanted = parser.parse(answer(ODD), model.output_shape)
     response, more = answer(ODD), {}
@@ -72,13 +72,13 @@ def test_empty_odd_and_unknown_elements_are_read_as_botocore_does(model):
     [(ODD, 500), (b"<html>no", 200), (b"<DescribeInstancesResponse/>", 200), (None, 200)],
     ids=["error", "no XML", "no reservations", "no body"],
 )
-def test_what_is_no_answer_is_left_to_botocore(model, body, status):
+def test_other_content_is_left_to_botocore(model, body, status):
     response, more = answer(body, status), {}
     parse.Instances().before_parse(response, more, model)
     assert (response, more) == (answer(body, status), {})
 
 
-def test_numbers_are_read_as_such():
+def test_numbers_are_parsed_as_numbers():
     node = types.SimpleNamespace(text="1.5")
     assert parse.reader(types.SimpleNamespace(type_name="double"))(node) == 1.5
     assert parse.reader(types.SimpleNamespace(type_name="string"))(types.SimpleNamespace(text=None)) == ""

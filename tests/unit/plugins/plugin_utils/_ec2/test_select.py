@@ -14,7 +14,7 @@ def total(filters):
     return sum(len(one["Values"]) for one in filters)
 
 
-def test_filters_of_all_options_together():
+def test_filters_combine_all_options():
     assert _ec2_select.filters({"tag:a": True, "vpc-id": ["v1", "v1", 2]}, ["c"], "cluster", ["running"]) == [
         {"Name": "instance-state-name", "Values": ["running"]},
         {"Name": "tag:a", "Values": ["true"]},
@@ -30,7 +30,7 @@ def test_filters_must_be_mapping():
 
 @settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.sampled_from("abcd"), st.sets(st.integers(0, 900), min_size=1, max_size=500), min_size=1))
-def test_split_requests_ask_for_same_and_stay_below_limit(sizes):
+def test_split_requests_match_same_within_limit(sizes):
     whole = [{"Name": name, "Values": sorted(map(str, values))} for name, values in sizes.items()]
     parts = _ec2_select.requests(whole)
     asked = set()

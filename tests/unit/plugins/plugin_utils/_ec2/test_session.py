@@ -19,12 +19,12 @@ def error(code, message="no", operation="DescribeInstances"):
 
 
 @pytest.mark.parametrize("name", ["us-east-1", "us-gov-west-1", "ap-southeast-12", "eusc-de-east-1"])
-def test_name_of_region_is_itself(name):
+def test_valid_region_name_is_returned(name):
     assert session.check_region(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "us-east-1a", "us-east-1.evil.example", "us-east-1/", "US-EAST-1", "us-east-1\n"])
-def test_name_that_would_be_another_host_is_refused(name):
+def test_region_name_of_other_host_is_rejected(name):
     with pytest.raises(session.AccessError, match="is not the name of a region; names look like us-east-1"):
         session.check_region(name)
 
@@ -35,7 +35,7 @@ def test_reason_of_denied_call_leaves_encoded_part_out():
 
 
 @pytest.mark.parametrize("code", sorted(session.HINTS))
-def test_reason_says_what_to_do_where_that_is_known(code):
+def test_reason_has_hint_if_known(code):
     assert session.reason(error(code, "no\n  more")) == f"{code}: no more ({session.HINTS[code]})"
 
 
@@ -55,7 +55,7 @@ def test_reason_is_one_line_of_bounded_length():
         (ValueError("AccessDenied"), None, False),
     ],
 )
-def test_only_refusal_lasts(given, code, lasting):
+def test_only_denial_is_lasting(given, code, lasting):
     assert (session.code(given), session.lasting(given)) == (code, lasting)
 
 
@@ -73,14 +73,14 @@ def test_arn_of_role(arn, sound):
     assert bool(session.ROLE.fullmatch(arn)) is sound
 
 
-def test_keys_of_role_are_in_no_text():
+def test_keys_of_role_are_not_in_repr():
     keys = {"aws_secret_access_key": "not-a-secret"}
     assert "not-a-secret" not in repr(session.Credentials("role", keys))
 
 
 @pytest.fixture
 def aws(monkeypatch, tmp_path):
-    """A function that makes a session of stub keys; it asks nobody."""
+    """Return a function that makes a session of stub keys, without requests."""
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIASTUB")
@@ -91,14 +91,14 @@ def aws(monkeypatch, tmp_path):
     return lambda **access: session.Aws(session.Access(**access))
 
 
-def test_profile_that_does_not_exist_is_named(aws):
+def test_missing_profile_is_named(aws):
     with pytest.raises(session.AccessError, match="the AWS profile 'lab' does not exist; known are none"):
         aws(profile="lab")
 
 
 @pytest.fixture
 def two_profiles(aws, monkeypatch, tmp_path):
-    """aws() with files of the AWS CLI that have two profiles, the second with a session token."""
+    """aws() with AWS CLI files of two profiles, the second with a session token."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     (tmp_path / "AWS_SHARED_CREDENTIALS_FILE").write_text(
@@ -119,7 +119,7 @@ def test_several_profiles_give_keys_of_each(two_profiles):
     assert made.regions([], found[1]) == ["eu-west-1"]
 
 
-def test_profile_that_is_refused_leaves_others(two_profiles):
+def test_denied_profile_leaves_others(two_profiles):
     found, refused = two_profiles(profiles=("lab", "two")).credentials()
     assert [one.label for one in found] == ["profile two"]
     assert [(str(one), one.lasting) for one in refused] == [
@@ -129,14 +129,14 @@ def test_profile_that_is_refused_leaves_others(two_profiles):
         two_profiles(profiles=("lab", "bal"))
 
 
-def test_session_without_credentials_is_refused(aws, monkeypatch):
+def test_session_without_credentials_is_rejected(aws, monkeypatch):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with pytest.raises(session.AccessError, match="no AWS credentials were found in the standard chain"):
         aws()
 
 
-def test_regions_to_ask(aws, monkeypatch):
+def test_regions_to_ask_follow_option(aws, monkeypatch):
     made = aws(region="us-east-1")
     none = session.Credentials()
     assert made.regions(["us-west-2", "eu-west-1", "us-west-2"], none) == ["us-west-2", "eu-west-1"]
@@ -149,7 +149,7 @@ def test_regions_to_ask(aws, monkeypatch):
 
 
 class Sts:
-    """STS that refuses the roles named "no"."""
+    """STS that denies the roles named "no"."""
 
     def assume_role(self, **request):
         assert set(request) == {"RoleArn", "RoleSessionName"} and request["RoleSessionName"] == "mlcluster-ec2-nodes"
@@ -158,7 +158,7 @@ class Sts:
         return {"Credentials": {"AccessKeyId": "A", "SecretAccessKey": "s", "SessionToken": "t"}}
 
 
-def test_refused_role_costs_nothing_while_another_is_taken(aws, monkeypatch):
+def test_denied_role_is_skipped_if_another_works(aws, monkeypatch):
     monkeypatch.setattr(session.Aws, "client", lambda self, service, region, credentials: Sts())
     yes, no = (f"arn:aws:iam::111122223333:role/{name}" for name in ("yes", "no"))
     found, refused = aws(roles=(no, yes)).credentials()

@@ -16,7 +16,7 @@ VALUES = st.recursive(
 
 
 class Stored(str):
-    """What ansible-core makes of a text."""
+    """A string as ansible-core stores it."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ def stored(value):
     return [stored(item) for item in value] if isinstance(value, list) else value
 
 
-def test_text_that_was_stored_is_given_again_wherever_it_is():
+def test_stored_string_is_reused_everywhere():
     texts = _ec2_share.Texts()
     first = stored({"a": ["x", {"b": "y"}], "c": 1, "d": None})
     assert texts.shared("x") == "x"
@@ -39,7 +39,7 @@ def test_text_that_was_stored_is_given_again_wherever_it_is():
     assert again["e"] is first["a"][0] and again["f"][0][0] is first["a"][1]["b"]
 
 
-def test_first_of_two_equal_texts_stays():
+def test_first_of_two_equal_strings_is_kept():
     texts = _ec2_share.Texts()
     first, second = Stored("x"), Stored("x")
     texts.learn(first)
@@ -48,10 +48,10 @@ def test_first_of_two_equal_texts_stays():
 
 
 @given(VALUES, VALUES)
-def test_nothing_but_identity_of_texts_changes(known, value):
+def test_only_identity_of_strings_changes(known, value):
     texts = _ec2_share.Texts()
     texts.learn(stored(known))
     given_back = texts.shared(value)
     assert given_back == value
-    # True and 1 are equal and are not the same.
+    # True and 1 are equal but not the same value.
     assert repr(given_back) == repr(value)

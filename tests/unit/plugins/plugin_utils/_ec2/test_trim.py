@@ -37,7 +37,7 @@ def instance(tag, kinds=("interface", "efa")):
     ).encode()
 
 
-def test_what_is_shown_stays_and_rest_goes():
+def test_used_elements_stay_and_rest_is_cut():
     root = ElementTree.fromstring(Trim().trim(instance("v")))
     item = root.find("item")
     assert [child.tag for child in item] == [
@@ -54,7 +54,7 @@ def test_what_is_shown_stays_and_rest_goes():
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"))), st.lists(st.sampled_from(["efa", "x"])))
-def test_no_text_is_taken_for_element(tag, kinds):
+def test_text_is_not_treated_as_element(tag, kinds):
     for text in (tag, f"<cpuOptions>{tag}</cpuOptions>", f"</networkInterfaceSet><keyName>{tag}"):
         root = ElementTree.fromstring(Trim().trim(instance(text, kinds)))
         assert root.findtext("item/tagSet/item/value") == text
@@ -75,7 +75,7 @@ def test_error_answer_is_left_unchanged():
     assert answer["body"] == b""
 
 
-def test_what_is_asked_for_stays():
+def test_requested_elements_stay():
     assert [child.tag for child in ElementTree.fromstring(Trim().trim(WHOLE))] == ["blockDeviceMapping"]
     kept = {child.tag for child in ElementTree.fromstring(Trim(_ec2_record.EXTRAS).trim(WHOLE))}
     assert kept == {element.decode() for elements in _ec2_record.EXTRAS.values() for element in elements}
@@ -89,7 +89,7 @@ TAGGED = (
 )
 
 
-def test_tags_and_fields_that_nothing_reads_go():
+def test_unused_tags_and_fields_are_cut():
     root = ElementTree.fromstring(Trim(unread=["image_id"], tags=["Name", "a&b"]).trim(TAGGED))
     assert [child.tag for child in root] == ["vpcId", "tagSet"]
     assert [item.findtext("key") for item in root.find("tagSet")] == ["Name", "a&b"]

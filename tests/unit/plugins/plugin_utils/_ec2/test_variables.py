@@ -28,7 +28,7 @@ KNOWN = (*USUAL, "security_groups")
                 "tags": "labels",
             },
         ),
-        # By it two inventories tell whether a name is of the same instance.
+        # Two inventories compare it to see whether a name is of the same instance.
         ({**dict.fromkeys(USUAL, False), "tags": True}, {"instance_id": "ec2_instance_id", "tags": "ec2_tags"}),
         ({**dict.fromkeys(USUAL, False), "instance_id": "me"}, {"instance_id": "me"}),
     ],
@@ -56,23 +56,23 @@ def test_variables_are_chosen_added_dropped_and_renamed(given, chosen):
         ({"tags": "ansible_host"}, "which Ansible keeps for itself"),
     ],
 )
-def test_choice_that_cannot_be_is_refused(given, message):
+def test_invalid_choice_is_rejected(given, message):
     with pytest.raises(VariablesError, match=message):
         choose(given, "ec2_", USUAL, KNOWN)
 
 
-def test_without_prefix_name_that_ansible_keeps_has_to_be_changed():
+def test_empty_prefix_requires_renaming_reserved_variable():
     with pytest.raises(VariablesError, match=r"as in variables: \{tags: ec2_tags\}"):
         choose(None, "", USUAL, KNOWN)
     assert choose({"tags": "ec2_tags"}, "", USUAL, KNOWN)["instance_type"] == "instance_type"
 
 
 @pytest.mark.parametrize("given", ["", "ec2_", "a_b_"])
-def test_prefixes(given):
+def test_valid_prefixes_are_accepted(given):
     assert prefix(given) == given
 
 
 @pytest.mark.parametrize("given", ["ec2", "EC2_", "1_", "_ec2"])
-def test_what_cannot_begin_name_is_refused(given):
+def test_invalid_prefix_is_rejected(given):
     with pytest.raises(VariablesError, match="must be small letters"):
         prefix(given)
