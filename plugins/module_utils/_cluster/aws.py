@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Clients of AWS for the modules that run on the controller, and their failures in one sentence."""
+"""AWS clients for the modules that run on the controller, with errors in one sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPTIONS: dict[str, dict[str, t.Any]] = {
 }
 USER_AGENT = "mlcluster.aws"
 ATTEMPTS = 8
-# Codes that come from the credentials and not from what was asked.
+# Error codes that concern the credentials and not the request.
 HINTS = {
     "AuthFailure": "the keys may be wrong, or the region not enabled for this account",
     "ExpiredToken": "log in again",
@@ -28,17 +28,17 @@ HINTS = {
 
 
 class AwsError(Exception):
-    """AWS could not be asked, or refused; the text is one sentence."""
+    """AWS could not be asked, or denied the request; the message is one sentence."""
 
 
 def code(error: BaseException) -> str:
-    """The code of an error of AWS, empty for any other error."""
+    """Return the code of an AWS error, empty for any other error."""
     response = getattr(error, "response", None)
     return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
 
 
 def reason(error: BaseException) -> str:
-    """An error of botocore in one line: code and message of AWS where there are any, and what to do."""
+    """Return an error of botocore on one line: AWS's code and message if there are any, and what to do."""
     name = code(error)
     if not name:
         return f"{type(error).__name__}: {' '.join(str(error).split())}"
@@ -50,7 +50,7 @@ def reason(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def doing(what: str) -> t.Iterator[None]:
-    """Turns botocore's errors into AwsError: ``what`` was tried, and failed so."""
+    """Turn botocore's errors into AwsError; ``what`` names the attempt."""
     import botocore.exceptions
 
     try:
@@ -60,7 +60,7 @@ def doing(what: str) -> t.Iterator[None]:
 
 
 def client(params: t.Mapping[str, t.Any], service: str, connections: int = 10) -> t.Any:
-    """A client of ``service``. Raises AwsError without boto3, or without a profile of the name."""
+    """Return a client of ``service``. Raises AwsError without boto3, or for a missing profile."""
     try:
         import boto3
         import botocore.config
@@ -82,7 +82,7 @@ def client(params: t.Mapping[str, t.Any], service: str, connections: int = 10) -
 
 
 def pages(operation: t.Callable[..., dict[str, t.Any]], key: str, **request: t.Any) -> list[dict[str, t.Any]]:
-    """All entries under ``key`` of an operation that pages with NextToken."""
+    """Return all entries under ``key`` of an operation that pages with NextToken."""
     found: list[dict[str, t.Any]] = []
     while True:
         answer = operation(**request)
@@ -94,5 +94,5 @@ def pages(operation: t.Callable[..., dict[str, t.Any]], key: str, **request: t.A
 
 
 def tags_of(entry: t.Mapping[str, t.Any]) -> dict[str, str]:
-    """The tags of an entry as a mapping."""
+    """Return the tags of an entry as a mapping."""
     return {tag["Key"]: tag["Value"] for tag in entry.get("Tags") or []}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One FSx for Lustre file system beside a cluster: found or made, with its ties to S3; never deleted, never rebuilt."""
+"""One FSx for Lustre file system of a cluster: found or created, with its S3 associations; never deleted or rebuilt."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Wanted = t.Mapping[str, t.Any]
 
 
 def find(fsx: t.Any, name: str, identifier: str, cluster: str = "") -> dict[str, t.Any] | None:
-    """The file system with the identifier, else the one with our tag and this name. Raises AwsError for several.
+    """Return the file system with the identifier, else the one with our tag and this name. Raises AwsError for several.
 
-    cluster: for which one it is; AwsError too where all that there is was made for others. Empty asks for none.
+    cluster: its owner; AwsError if all that exist were made for other clusters. Empty skips this check.
     """
     if identifier:
         with aws.doing(f"looking at the file system {identifier}"):
@@ -38,7 +38,7 @@ def find(fsx: t.Any, name: str, identifier: str, cluster: str = "") -> dict[str,
     with aws.doing("looking at the file systems"):
         every = aws.pages(fsx.describe_file_systems, "FileSystems")
     called = [entry for entry in every if aws.tags_of(entry).get(TAG) == name and entry["Lifecycle"] != "DELETING"]
-    # Those of earlier versions say of no cluster that they were made for it.
+    # File systems of earlier versions have no tag of a cluster.
     mine = [entry for entry in called if not cluster or aws.tags_of(entry).get(CLUSTER_TAG, cluster) == cluster]
     if called and not mine:
         found = ", ".join(f"{entry['FileSystemId']} of {aws.tags_of(entry)[CLUSTER_TAG]}" for entry in called)
@@ -48,14 +48,14 @@ def find(fsx: t.Any, name: str, identifier: str, cluster: str = "") -> dict[str,
         )
     if len(mine) > 1:
         found = ", ".join(entry["FileSystemId"] for entry in mine)
-        raise aws.AwsError(f"{found} all carry the tag {TAG}={name}; give the id of the one that is meant")
+        raise aws.AwsError(f"{found} all carry the tag {TAG}={name}; set the id of the intended one")
     return mine[0] if mine else None
 
 
 def mount_names(fsx: t.Any, identifiers: t.Sequence[str], region: str) -> tuple[dict[str, dict[str, t.Any]], list[str]]:
-    """By identifier what a client mounts by, {dns_name, mount_name, efa}; and a sentence for each that it cannot mount.
+    """Return mount data by identifier, {dns_name, mount_name, efa}, and a sentence for each that cannot be mounted.
 
-    One request for all, unless one of them is not there. Raises AwsError where FSx cannot be asked.
+    One request for all, unless one of them is missing. Raises AwsError if FSx cannot be asked.
     """
     with aws.doing(f"asking FSx in {region} for {', '.join(identifiers)}"):
         there = {entry["FileSystemId"]: entry for entry in _described(fsx, identifiers)}
@@ -68,7 +68,7 @@ def mount_names(fsx: t.Any, identifiers: t.Sequence[str], region: str) -> tuple[
         elif entry["FileSystemType"] != "LUSTRE":
             problems.append(f"{identifier} is of type {entry['FileSystemType']} and not LUSTRE: give another one")
         elif entry["Lifecycle"] not in MOUNTABLE:
-            why = entry.get("FailureDetails", {}).get("Message", "see what FSx shows of it, and run this again later")
+            why = entry.get("FailureDetails", {}).get("Message", "check its state in FSx, and run this again later")
             problems.append(f"{identifier} is {entry['Lifecycle']} and cannot be mounted: {why}")
         else:
             names[identifier] = {
@@ -80,7 +80,7 @@ def mount_names(fsx: t.Any, identifiers: t.Sequence[str], region: str) -> tuple[
 
 
 def _described(fsx: t.Any, identifiers: t.Sequence[str]) -> list[dict[str, t.Any]]:
-    """What FSx says of those that are there; it refuses the whole request where one is not."""
+    """Return FSx's data on existing file systems; FSx rejects the whole request if one is missing."""
     import botocore.exceptions
 
     try:
@@ -92,7 +92,7 @@ def _described(fsx: t.Any, identifiers: t.Sequence[str]) -> list[dict[str, t.Any
 
 
 def request(wanted: Wanted) -> dict[str, t.Any]:
-    """The creation, as CreateFileSystem takes it; the same wishes give the same token, so that it is made once."""
+    """Return the arguments of CreateFileSystem; equal options have the same token, so that it is created once."""
     lustre: dict[str, t.Any] = {
         "DeploymentType": wanted.get("deployment") or "PERSISTENT_2",
         "PerUnitStorageThroughput": wanted["throughput"],
@@ -120,7 +120,7 @@ def request(wanted: Wanted) -> dict[str, t.Any]:
 
 
 def differences(found: t.Mapping[str, t.Any], wanted: Wanted) -> list[str]:
-    """What an existing file system has otherwise than it is wanted and cannot be changed here, a sentence each."""
+    """Return the differences of an existing file system that cannot be changed here, a sentence each."""
     if found["FileSystemType"] != "LUSTRE":
         return [f"{found['FileSystemId']} is of type {found['FileSystemType']} and not LUSTRE; give another one"]
     lustre = found.get("LustreConfiguration", {})
@@ -139,7 +139,7 @@ def differences(found: t.Mapping[str, t.Any], wanted: Wanted) -> list[str]:
 
 
 def associations(fsx: t.Any, identifier: str) -> list[dict[str, t.Any]]:
-    """The ties to S3 of a file system."""
+    """Return the S3 associations of a file system."""
     with aws.doing(f"looking at the data repository associations of {identifier}"):
         return aws.pages(
             fsx.describe_data_repository_associations,
@@ -149,16 +149,16 @@ def associations(fsx: t.Any, identifier: str) -> list[dict[str, t.Any]]:
 
 
 def refuse_broken(entries: t.Sequence[t.Mapping[str, t.Any]], what: str) -> None:
-    """Raises AwsError with FSx's own reason for the first of ``entries`` that has failed or goes away."""
+    """Raise AwsError with FSx's own reason for the first of ``entries`` that has failed or is being deleted."""
     for entry in entries:
         if entry["Lifecycle"] in BROKEN:
             why = entry.get("FailureDetails", {}).get("Message", "no reason is given")
             where = f" ({entry['FileSystemPath']})" if "FileSystemPath" in entry else ""
-            raise aws.AwsError(f"{what}{where} is {entry['Lifecycle']}: {why}; mend that, or delete it, by hand")
+            raise aws.AwsError(f"{what}{where} is {entry['Lifecycle']}: {why}; repair or delete it by hand")
 
 
 def missing_associations(there: t.Sequence[t.Mapping[str, t.Any]], wanted: Wanted) -> list[dict[str, t.Any]]:
-    """Those of the wanted ties that are not there. Raises AwsError for one whose path is tied to something else."""
+    """Return the missing associations. Raises AwsError for a path that is associated with another bucket."""
     tied = {entry["FileSystemPath"]: entry["DataRepositoryPath"].rstrip("/") for entry in there}
     result = []
     for link in wanted["associations"]:
@@ -173,7 +173,7 @@ def missing_associations(there: t.Sequence[t.Mapping[str, t.Any]], wanted: Wante
 
 
 def tie(fsx: t.Any, identifier: str, link: t.Mapping[str, t.Any]) -> None:
-    """Tie a path to S3: its names appear at once, its contents at the first read."""
+    """Associate a path with S3: its names appear at once, its contents at the first read."""
     ways: dict[str, t.Any] = {"AutoImportPolicy": {"Events": EVENTS}}
     if link.get("export"):
         ways["AutoExportPolicy"] = {"Events": EVENTS}
@@ -188,7 +188,7 @@ def tie(fsx: t.Any, identifier: str, link: t.Mapping[str, t.Any]) -> None:
 
 
 def wait(look: t.Callable[[], list[dict[str, t.Any]]], what: str, seconds: float) -> None:
-    """Wait until nothing of ``look`` is being made. Raises AwsError when something failed, or the time is over."""
+    """Wait until nothing of ``look`` is being created. Raises AwsError on a failure or a timeout."""
     limit = time.monotonic() + seconds
     while True:
         entries = look()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a region offers: the instance types, and what EC2 says of those that are asked for."""
+"""The instance types of a region, and EC2's data on requested ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws
 
 
 def look(ec2: t.Any, wanted: t.Sequence[str], zone: str) -> dict[str, t.Any]:
-    """``offered`` in the zone, or in the region without one; ``types``, what DescribeInstanceTypes says, by name."""
+    """Return ``offered`` in the zone, or in the region without one; ``types``, DescribeInstanceTypes by name."""
     place: dict[str, t.Any] = {"LocationType": "region"}
     if zone:
         place = {"LocationType": "availability-zone", "Filters": [{"Name": "location", "Values": [zone]}]}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One read-only look at the network of a cluster, found by its tag, and what is missing of it."""
+"""Look at the network of a cluster, found by its tag, and list its missing parts. Read-only."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _filter(name: str, value: str) -> list[dict[str, t.Any]]:
 
 
 def _called(name: str, entries: t.Sequence[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
-    """Those that carry exactly our tag: in a filter of EC2 the characters * and ? stand for others."""
+    """Return entries with exactly our tag: in a filter of EC2 the characters * and ? are wildcards."""
     return [entry for entry in entries if aws.tags_of(entry).get(TAG) == name]
 
 
 def _rules(permissions: t.Sequence[t.Mapping[str, t.Any]], own: str) -> list[str]:
-    """Rules of a group as texts like ``tcp 988 from itself``, sorted."""
+    """Return the rules of a group as sorted strings like ``tcp 988 from itself``."""
     found: list[str] = []
     for permission in permissions:
         protocol = permission["IpProtocol"]
@@ -52,16 +52,16 @@ def _rules(permissions: t.Sequence[t.Mapping[str, t.Any]], own: str) -> list[str
 
 
 def _part(name: str, entry: t.Mapping[str, t.Any]) -> str:
-    """Which part of the network an entry is, by its Name tag."""
+    """Return the part of the network that an entry is, by its Name tag."""
     tag = aws.tags_of(entry).get("Name", "")
     return tag[len(name) + 1 :] if tag.startswith(f"{name}-") else tag
 
 
 def look(ec2: t.Any, name: str, key_name: str, all_strangers: bool = False) -> Look:
-    """What there is of the network called ``name``; ``key_name`` empty: no key pair is looked for.
+    """Return the existing parts of the network ``name``; without ``key_name`` no key pair is searched.
 
-    ``strangers`` is what stands beside the network's own parts; with ``all_strangers`` also what no part has to be
-    compared with: network interfaces, peerings, gateways of other kinds, access lists.
+    ``strangers`` are foreign resources among the network's parts; with ``all_strangers`` also those of other kinds:
+    network interfaces, peerings, other gateways, access lists.
     """
     found: Look = {"vpc": None, "vpcs": 0, "key": None, "key_ours": False, "zones": [], "strangers": []}
     found["addresses"] = _addresses(ec2, name)
@@ -71,7 +71,7 @@ def look(ec2: t.Any, name: str, key_name: str, all_strangers: bool = False) -> L
         keys = ec2.describe_key_pairs(Filters=_filter("key-name", key_name))["KeyPairs"]
         keys = [key for key in keys if key["KeyName"] == key_name]
         found["key"] = keys[0]["KeyName"] if keys else None
-        # One that was there before belongs to somebody, and is never deleted.
+        # A key pair that existed before is not ours, and is never deleted.
         found["key_ours"] = bool(keys) and aws.tags_of(keys[0]).get(TAG) == name
     vpcs = _called(name, ec2.describe_vpcs(Filters=_filter(f"tag:{TAG}", name))["Vpcs"])
     found["vpcs"] = len(vpcs)
@@ -107,15 +107,15 @@ def look(ec2: t.Any, name: str, key_name: str, all_strangers: bool = False) -> L
 
 
 def _addresses(ec2: t.Any, name: str) -> list[dict[str, t.Any]]:
-    """Elastic IP addresses with our tag, ``used`` or not. One that is not is left of a run that was killed before its
-    NAT gateway."""
+    """Return Elastic IP addresses with our tag, ``used`` or not. An unused one is from a run that was killed before
+    its NAT gateway."""
     entries = _called(name, ec2.describe_addresses(Filters=_filter(f"tag:{TAG}", name))["Addresses"])
     found = [{"ip": entry["PublicIp"], "used": bool(entry.get("AssociationId"))} for entry in entries]
     return sorted(found, key=lambda entry: str(entry["ip"]))
 
 
 def _strangers(ec2: t.Any, vpc: str, interfaces: t.Sequence[str]) -> list[str]:
-    """What EC2 does not delete a VPC with, and what would go with it unseen, a text each; ``interfaces`` are ours."""
+    """Return what blocks the deletion of a VPC, or would be deleted with it, a string each; ``interfaces`` are ours."""
     inside = _filter("vpc-id", vpc)
     found = [
         f"network interface {entry['NetworkInterfaceId']} ({entry.get('Description') or 'without description'})"
@@ -143,7 +143,7 @@ def _strangers(ec2: t.Any, vpc: str, interfaces: t.Sequence[str]) -> list[str]:
         )
         if entry["State"] not in ATTACHMENT_GONE
     ]
-    # No filter goes by the VPC here.
+    # There is no filter by VPC here.
     found += [
         f"egress-only internet gateway {entry['EgressOnlyInternetGatewayId']}"
         for entry in aws.pages(ec2.describe_egress_only_internet_gateways, "EgressOnlyInternetGateways")
@@ -160,8 +160,8 @@ def _strangers(ec2: t.Any, vpc: str, interfaces: t.Sequence[str]) -> list[str]:
 def _ours(
     name: str, entries: t.Sequence[dict[str, t.Any]], parts: t.Sequence[str]
 ) -> tuple[dict[str, dict[str, t.Any]], list[dict[str, t.Any]]]:
-    """Entries by the part of the network that they are, and those that are somebody else's: without our tag, with a
-    name that is none of ours, or a second one of a name."""
+    """Return entries by part of the network, and foreign ones: without our tag, with another name, or a second one of
+    a name."""
     ours: dict[str, dict[str, t.Any]] = {}
     others = []
     for entry in entries:
@@ -174,8 +174,8 @@ def _ours(
 
 
 def _internet_gateway(ec2: t.Any, name: str, vpc: str, strangers: list[str]) -> Look:
-    """The internet gateway, of which a VPC has one at most: whoever made it, the way out leads over it; only one with
-    our tag is ours to delete, another goes to ``strangers``."""
+    """Return the internet gateway, of which a VPC has at most one: it is used whatever its owner; only one with our tag
+    is ours to delete, another is added to ``strangers``."""
     gateways = ec2.describe_internet_gateways(Filters=_filter("attachment.vpc-id", vpc))["InternetGateways"]
     ours = bool(_called(name, gateways))
     if gateways and not ours:
@@ -184,8 +184,8 @@ def _internet_gateway(ec2: t.Any, name: str, vpc: str, strangers: list[str]) -> 
 
 
 def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: list[str]) -> Look:
-    """The NAT gateway and the endpoint that carry our tag; what else there is goes to ``strangers``, as does a second
-    one with the tag, for no part of the network would take it down."""
+    """Return the NAT gateway and the endpoint with our tag; others are added to ``strangers``, also a second one with
+    the tag, which no part of the network would delete."""
     nats = aws.pages(ec2.describe_nat_gateways, "NatGateways", Filters=inside)
     living: list[dict[str, t.Any]] = []
     for nat in nats:
@@ -198,7 +198,7 @@ def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: 
     for entry in aws.pages(ec2.describe_vpc_endpoints, "VpcEndpoints", Filters=inside):
         if entry["State"].lower() in ENDPOINT_GONE:
             continue
-        # One of type Interface has network interfaces, and no route table.
+        # An endpoint of type Interface has network interfaces and no route table.
         gateway = entry.get("VpcEndpointType", "Gateway") == "Gateway" and entry["ServiceName"].endswith(".s3")
         if gateway and aws.tags_of(entry).get(TAG) == name and not s3:
             s3.append(entry)
@@ -227,7 +227,7 @@ def _route_tables(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strange
         out = (ways[0].get("NatGatewayId") or ways[0].get("GatewayId")) if ways else None
         subnets = sorted(link["SubnetId"] for link in entry["Associations"] if link.get("SubnetId"))
         tables[part] = {"id": entry["RouteTableId"], "out": out, "subnets": subnets}
-    # The main one comes and goes with the VPC.
+    # The main table is created and deleted with the VPC.
     strangers += [
         f"route table {entry['RouteTableId']}"
         for entry in others
@@ -237,7 +237,7 @@ def _route_tables(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strange
 
 
 def wanted_rules(part: str, wanted: t.Mapping[str, t.Any]) -> list[str]:
-    """The rules that a group has to have, as ``look`` writes them; none: the group is not wanted."""
+    """Return the required rules of a group, in the format of ``look``; empty: the group is not wanted."""
     if part == "nodes":
         return ["all from itself"]
     if part == "fsx":
@@ -247,7 +247,7 @@ def wanted_rules(part: str, wanted: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def _networks(cidrs: t.Sequence[str]) -> list[str]:
-    """Networks as EC2 writes them: 10.9.0.1/32 for 10.9.0.1. Those that are none are told by ``option_problems``."""
+    """Return networks in EC2's format: 10.9.0.1/32 for 10.9.0.1. ``option_problems`` reports invalid ones."""
     found = []
     for value in cidrs:
         try:
@@ -258,12 +258,12 @@ def _networks(cidrs: t.Sequence[str]) -> list[str]:
 
 
 def is_documentation(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
-    """Whether a network is one of those that examples name and that nobody has."""
+    """Return whether a network is one of those reserved for documentation."""
     return isinstance(network, ipaddress.IPv4Network) and any(network.subnet_of(block) for block in DOCUMENTATION)
 
 
 def option_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
-    """What is wrong with the wishes themselves, a sentence each."""
+    """Return what is wrong with the options, a sentence each."""
     found = [*_people_problems(wanted)]
     blocks = {}
     for key in ("cidr", "public_cidr", "private_cidr"):
@@ -303,7 +303,7 @@ def _people_problems(wanted: t.Mapping[str, t.Any]) -> t.Iterator[str]:
 
 
 def _refusals(found: Look, wanted: t.Mapping[str, t.Any], zone: str) -> list[str]:
-    """Why this network cannot become the wanted one without taking something away."""
+    """Return why this network cannot become the wanted one without a removal."""
     name, result = wanted["name"], []
     if found["vpcs"] > 1:
         result.append(f"{found['vpcs']} VPCs carry the tag {TAG}={name}; take it off those that are not the cluster's")
@@ -327,7 +327,7 @@ def _refusals(found: Look, wanted: t.Mapping[str, t.Any], zone: str) -> list[str
 
 
 def plan(found: Look, wanted: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """``refusals``, ``actions`` (a text each), ``todo`` (the parts they concern) and ``zone``; pure."""
+    """Return ``refusals``, ``actions`` (a string each), ``todo`` (their parts) and ``zone``; pure."""
     subnets, vpc = found.get("subnets", {}), found["vpc"]
     there = subnets.get("private") or subnets.get("public")
     zone = wanted["zone"] or (there["zone"] if there else (found["zones"] or [""])[0])
@@ -376,7 +376,7 @@ def _route_steps(found: Look, subnets: t.Mapping[str, t.Any]) -> t.Iterator[tupl
 
 
 def outputs(found: Look) -> dict[str, t.Any]:
-    """What a cluster needs to know of a network that is complete."""
+    """Return the data of a complete network that a cluster needs."""
     return {
         "head_subnet": found["subnets"]["public"]["id"],
         "compute_subnet": found["subnets"]["private"]["id"],

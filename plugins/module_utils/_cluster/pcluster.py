@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The command line of AWS ParallelCluster 3.16: what is asked of it, and what its answers mean."""
+"""The command line of AWS ParallelCluster 3.16: its calls and their answers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import typing as t
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.aws import AwsError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, Host
 
-# The words of a dry run that would have worked; its exit status is 1, as that of one that would not.
+# The message of a dry run that would have worked; its exit status is 1, like that of a failure.
 DRY_RUN_WORDS = "Request would have succeeded, but DryRun flag is set."
 ABSENT_WORDS = "does not exist"
-# make setup brings only what judges a configuration, and then the program ends for want of its other packages.
+# make setup installs only the validators' packages; without the others the program fails.
 UNFINISHED_WORDS = "ModuleNotFoundError"
 INSTALL = "make pcluster installs AWS ParallelCluster, cluster_pcluster names the program"
 ASK_SECONDS = 120
-# All validators ask AWS in turn, and CDK writes the template.
+# All validators ask AWS one after the other, and CDK writes the template.
 CREATE_SECONDS = 600
 POLL_SECONDS = 10.0
 RUNNING = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
@@ -29,7 +29,7 @@ Answer = dict[str, t.Any]
 
 
 def parse(stdout: str) -> Answer:
-    """The JSON that the program printed; warnings of its libraries may stand before it. Raises ValueError."""
+    """Parse the JSON output; warnings of libraries may precede it. Raises ValueError."""
     start = stdout.find("{")
     if start < 0:
         raise ValueError("no JSON in the answer")
@@ -40,16 +40,16 @@ def parse(stdout: str) -> Answer:
 
 
 def findings(answer: Answer) -> list[str]:
-    """What the validators said, a text each, errors first."""
+    """Return the validators' messages, errors first."""
     messages = [*answer.get("configurationValidationErrors", []), *answer.get("validationMessages", [])]
     return [f"{entry.get('level', '')}: {entry.get('message', '')} ({entry.get('type', '')})" for entry in messages]
 
 
 def progress(cluster: t.Mapping[str, t.Any], events: t.Sequence[t.Mapping[str, t.Any]], now: float) -> str:
-    """One line: status, minutes since the creation began, resources that are complete, the last that moved."""
+    """Return one line: status, minutes since the creation began, complete resources, the last one that changed."""
     states: dict[str, str] = {}
     for event in events:
-        # The newest event comes first.
+        # The newest event is the first.
         states.setdefault(event["logicalResourceId"], event["resourceStatus"])
     complete = sum(1 for state in states.values() if state.endswith("_COMPLETE"))
     text = f"{cluster['clusterName']}: {cluster['clusterStatus']}"
@@ -65,7 +65,7 @@ def _minutes(stamp: str, now: float) -> int | None:
     import datetime
 
     try:
-        # Python 3.9 knows no Z.
+        # Python 3.9 does not parse Z.
         begun = datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00"))
     except ValueError:
         return None
@@ -80,7 +80,7 @@ class Pcluster:
         self.environment = ["/usr/bin/env", f"AWS_PROFILE={profile}"] if profile else []
 
     def call(self, verb: str, *options: str, seconds: float = ASK_SECONDS) -> Answer:
-        """The answer of one verb, a failure's message too. Raises AwsError where there is no answer."""
+        """Return the answer of one verb, also a failure's message. Raises AwsError without an answer."""
         argv = [*self.environment, self.program, verb, "--cluster-name", self.name, "--region", self.region, *options]
         try:
             ran = self.host.run(argv, timeout=seconds, check=False)
@@ -91,10 +91,11 @@ class Pcluster:
         except ValueError as exc:
             output = (ran.stderr.strip() or ran.stdout.strip() or "nothing").splitlines()[-1]
             advice = f"; {INSTALL}" if output.startswith(UNFINISHED_WORDS) else ""
-            raise AwsError(f"pcluster {verb} ended with status {ran.rc} and {exc}; it said: {output}{advice}") from exc
+            text = f"pcluster {verb} ended with status {ran.rc} and {exc}; it reported: {output}{advice}"
+            raise AwsError(text) from exc
 
     def describe(self) -> Answer | None:
-        """The cluster, None where there is none of the name."""
+        """Return the cluster, None if it does not exist."""
         answer = self.call("describe-cluster")
         if "clusterStatus" in answer:
             return answer
@@ -103,7 +104,7 @@ class Pcluster:
         raise AwsError(f"pcluster describe-cluster {self.name}: {answer.get('message', answer)}")
 
     def dry_run(self, config: str) -> tuple[bool, str, list[str]]:
-        """Whether the creation would work, judged by the message; the message; what the validators said."""
+        """Return whether the creation would work, by the message; the message; the validators' messages."""
         answer = self.call(
             "create-cluster", "--cluster-configuration", config, "--dryrun", "true", seconds=CREATE_SECONDS
         )
@@ -111,7 +112,7 @@ class Pcluster:
         return message == DRY_RUN_WORDS, message, findings(answer)
 
     def create(self, config: str, rollback: bool) -> Answer:
-        """Begin the creation. Raises AwsError with every reason when it is refused."""
+        """Begin the creation. Raises AwsError with all reasons if it is refused."""
         answer = self.call(
             "create-cluster",
             "--cluster-configuration",
@@ -133,10 +134,10 @@ class Pcluster:
         return t.cast(Answer, answer["cluster"])
 
     def wait(self, known: str, seconds: float, patient: bool = False) -> tuple[Answer | None, str]:
-        """Return when there is something new to tell or ``seconds`` are over: the cluster, and the line of progress.
+        """Wait for news or for ``seconds``, and return the cluster and the line of progress.
 
-        ``known`` is the line that was told last; what makes it new are the status and the resources, not the minutes.
-        When ``patient``, only the status does.
+        ``known`` is the last line that was shown; a new status or resource is news, the minutes are not.
+        If ``patient``, only a new status is.
         """
         limit = time.monotonic() + seconds
         while True:
@@ -156,7 +157,7 @@ def _essence(line: str) -> list[str]:
 
 
 def ways_in(cluster: t.Mapping[str, t.Any], system: str, key_path: str) -> list[str]:
-    """Three commands that lead to the head node; a private head node has no public address."""
+    """Return three commands for a login to the head node; a private head node has no public address."""
     head = cluster.get("headNode", {})
     name, region = cluster["clusterName"], cluster["region"]
     address = head.get("publicIpAddress") or head.get("privateIpAddress", "ADDRESS")
@@ -173,5 +174,5 @@ USERS = {"ubuntu": "ubuntu", "rocky": "rocky"}
 
 
 def user_of(system: str) -> str:
-    """The default user of an operating system, by its name in Image.Os."""
+    """Return the default user of an operating system, by its name in Image.Os."""
     return next((user for prefix, user in USERS.items() if system.startswith(prefix)), "ec2-user")

@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an instance type costs an hour on demand, by AWS's price list."""
+"""The on-demand price of an instance type by AWS's price list."""
 
 from __future__ import annotations
 
 import json
 import typing as t
 
-# The price list is served from few regions.
+# Only a few regions serve the price list.
 REGION = "us-east-1"
 FILTERS = {
     "operatingSystem": "Linux",
@@ -21,7 +21,7 @@ FILTERS = {
 
 
 def look(pricing: t.Any, kind: str, region: str) -> dict[str, t.Any]:
-    """``dollars`` an hour for plain Linux, None with a ``reason`` where the list has not exactly one price."""
+    """Return ``dollars`` an hour for plain Linux, None with a ``reason`` unless the list has exactly one price."""
     wanted = {**FILTERS, "instanceType": kind, "regionCode": region}
     filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()]
     answer = pricing.get_products(ServiceCode="AmazonEC2", Filters=filters, MaxResults=10)
@@ -32,7 +32,7 @@ def look(pricing: t.Any, kind: str, region: str) -> dict[str, t.Any]:
 
 
 def prices(product: t.Mapping[str, t.Any]) -> set[float]:
-    """The prices in dollars an hour of a product of the list, on demand."""
+    """Return the on-demand prices of a product in dollars an hour."""
     terms = (product.get("terms") or {}).get("OnDemand") or {}
     sizes = [size for term in terms.values() for size in (term.get("priceDimensions") or {}).values()]
     amounts = [size["pricePerUnit"].get("USD") for size in sizes if size.get("unit") == "Hrs"]

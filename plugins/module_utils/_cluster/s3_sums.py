@@ -45,7 +45,7 @@ def _slow_crc64(data: bytes, before: int = 0) -> int:
 
 
 def crc64_of() -> t.Callable[[bytes, int], int]:
-    """The fastest CRC-64/NVME at hand: that of awscrt, or the one here, which takes 0.1 s for a MiB."""
+    """Return the fastest available CRC-64/NVME: that of awscrt, or the one here, which takes 0.1 s for a MiB."""
     try:
         from awscrt.checksums import crc64nvme
     except ImportError:
@@ -54,7 +54,7 @@ def crc64_of() -> t.Callable[[bytes, int], int]:
 
 
 def part_bytes(size: int, part_mib: int) -> int:
-    """Bytes of a part: what is wanted, or more where the file would have too many."""
+    """Return the bytes of a part: as requested, or more if the file would have too many parts."""
     wanted = part_mib * MIB
     while wanted * MOST_PARTS < size:
         wanted *= 2
@@ -66,7 +66,7 @@ def _text(raw: bytes) -> str:
 
 
 class Sums:
-    """Sums of one file. ``parts`` has one text a part, ``whole`` is what S3 says of the object."""
+    """Checksums of one file. ``parts`` has one string a part, ``whole`` is the checksum that S3 reports."""
 
     def __init__(self, algorithm: str, parts: list[str], whole: str, size: int) -> None:
         self.field = "ChecksumSHA256" if algorithm == "sha256" else "ChecksumCRC64NVME"
@@ -76,7 +76,7 @@ class Sums:
 
 
 def sums(stream: t.BinaryIO, algorithm: str, step: int) -> Sums:
-    """The sums of what can be read from ``stream`` in parts of ``step`` bytes; an empty file has one empty part."""
+    """Compute the checksums of ``stream`` in parts of ``step`` bytes; an empty file has one empty part."""
     digests: list[bytes] = []
     whole, size, crc64 = 0, 0, crc64_of() if algorithm == "crc64nvme" else None
     while True:

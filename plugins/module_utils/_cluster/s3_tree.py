@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Brings a folder to Amazon S3: only what is not there yet, every object proved by its checksum."""
+"""Upload a folder to Amazon S3: only missing objects, each verified by its checksum."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY_BYTES = 1024
 
 
 class File(t.NamedTuple):
-    """A local file and the key that it gets."""
+    """A local file and its key."""
 
     key: str
     path: str
@@ -31,13 +31,13 @@ class File(t.NamedTuple):
 
 
 def local_files(source: str, prefix: str) -> tuple[list[File], list[str]]:
-    """The files of a folder, or the one file, by key; and what cannot be brought, a sentence each."""
+    """Return the files of a folder, or the one file, by key, and what cannot be uploaded, a sentence each."""
     start = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
     found: list[File] = []
     strange: list[str] = []
 
     def unread(error: OSError) -> None:
-        # What cannot be listed must not look like what is not there: delete would take it out of S3.
+        # An unreadable folder must not look empty: delete would remove its objects from S3.
         strange.append(f"{error.filename!r} cannot be read: {error.strerror}")
 
     if os.path.isfile(source):
@@ -78,7 +78,7 @@ def _is_link(folder: str, name: str) -> bool:
 
 
 def demand_owner(s3: t.Any, owner: str) -> None:
-    """Have S3 refuse every request to a bucket that another account owns; ``owner`` are the 12 digits of one."""
+    """Make S3 reject every request to a bucket of another account; ``owner`` is the 12-digit account."""
 
     def add(params: dict[str, t.Any], model: t.Any, **_others: t.Any) -> None:
         if model.input_shape and "ExpectedBucketOwner" in model.input_shape.members:
@@ -88,7 +88,7 @@ def demand_owner(s3: t.Any, owner: str) -> None:
 
 
 def remote_sizes(s3: t.Any, bucket: str, prefix: str) -> dict[str, int]:
-    """Size of every object whose key begins with ``prefix``/."""
+    """Return the size of every object whose key begins with ``prefix``/."""
     start = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
     found = {}
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=start):
@@ -108,7 +108,7 @@ class Tree:
         self.resumed_parts = self.sent_bytes = 0
 
     def bring(self, files: t.Sequence[File], remote: t.Mapping[str, int], threads: int) -> None:
-        """Bring every file, several at once; what fails is told at the end, and the others are brought all the same."""
+        """Upload every file, several at once; failures are reported at the end and do not stop the others."""
         with concurrent.futures.ThreadPoolExecutor(max_workers=threads) as pool:
             work = {pool.submit(self._file, file, remote): file for file in files}
             for done in concurrent.futures.as_completed(work):
@@ -142,10 +142,10 @@ class Tree:
         self.uploaded.append(file.key)
 
     def _proved(self, key: str, own: Sums) -> bool:
-        """Whether S3 holds exactly this content, by size and checksum."""
+        """Return whether S3 has exactly this content, by size and checksum."""
         with aws.doing(f"asking for the checksum of s3://{self.bucket}/{key}"):
             head = self.s3.head_object(Bucket=self.bucket, Key=key, ChecksumMode="ENABLED")
-        # The number of parts stands behind a sum of sums, and not everything that speaks S3 tells it.
+        # The number of parts follows a checksum of checksums, and some S3 services leave it out.
         same = str(head.get(own.field)).partition("-")[0] == own.whole.partition("-")[0]
         return bool(head["ContentLength"] == own.size and same)
 
@@ -154,7 +154,7 @@ class Tree:
 
     def _put(self, key: str, stream: t.BinaryIO, own: Sums) -> None:
         stream.seek(0)
-        # The sum travels with the data, so that S3 refuses what was damaged on the way.
+        # The checksum is sent with the data, so that S3 rejects damaged data.
         checksum = {"ChecksumAlgorithm": own.algorithm, own.field: own.parts[0]}
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=stream.read(), **checksum, **self._options())
         self.sent_bytes += own.size
@@ -180,7 +180,7 @@ class Tree:
         )
 
     def _begun(self, key: str, own: Sums) -> tuple[str, dict[int, dict[str, t.Any]]]:
-        """The upload of this key that was begun and not ended, with its parts by number; else a new one."""
+        """Return the unfinished upload of this key with its parts by number; otherwise a new one."""
         begun = self.s3.list_multipart_uploads(Bucket=self.bucket, Prefix=key).get("Uploads", [])
         mine = [entry for entry in begun if entry["Key"] == key and entry.get("ChecksumAlgorithm") == own.algorithm]
         if mine:
@@ -192,7 +192,7 @@ class Tree:
         return new["UploadId"], {}
 
     def delete(self, keys: t.Sequence[str]) -> None:
-        """Delete objects. Raises AwsError with those that S3 kept."""
+        """Delete objects. Raises AwsError with those that remain."""
         for start in range(0, len(keys), DELETE_AT_ONCE):
             chosen = [{"Key": key} for key in keys[start : start + DELETE_AT_ONCE]]
             with aws.doing(f"deleting objects of s3://{self.bucket}"):
@@ -208,7 +208,7 @@ class Tree:
         if os.path.exists(path) and os.path.samefile(path, file.path):
             raise aws.AwsError(f"the sample {path} would take the place of the file itself; give another sample_dir")
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        # Beside it and proved first: what stands there by a link, or by a run before this one, is not written into.
+        # Written to a new file and verified first: an existing file or link is not written to.
         handle, part = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".mlcluster-sample-")
         try:
             self._fetch(file, handle, part)
@@ -219,7 +219,7 @@ class Tree:
         return path
 
     def _fetch(self, file: File, handle: int, path: str) -> None:
-        """Fetch the object of a file into an open one that has this path. Raises AwsError where it is not the same."""
+        """Fetch the object of a file into an open file of this path. Raises AwsError if they differ."""
         with aws.doing(f"fetching s3://{self.bucket}/{file.key}"), open(handle, "wb") as stream:
             body = self.s3.get_object(Bucket=self.bucket, Key=file.key)["Body"]
             for chunk in body.iter_chunks(1 << 20):
@@ -235,7 +235,7 @@ class Tree:
 
 
 def look_through(path: str, name: str) -> None:
-    """Read an archive to its end. Raises AwsError where it breaks off, as one does whose writer was killed."""
+    """Read an archive to its end. Raises AwsError if it is truncated, as by a killed writer."""
     if not name.endswith((".tar", ".tar.gz", ".tgz")):
         return
     try:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A ParallelCluster 3.16 configuration from the role's variables: data in, data out, nothing is ever a template.
+"""Build a ParallelCluster 3.16 configuration from the role's variables; values are never templates.
 
 The names and limits are those of the schema and the validators of aws-parallelcluster 3.16.1.
 """
@@ -25,7 +25,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster.problems im
 # ParallelCluster 3.16: NODE_BOOTSTRAP_TIMEOUT.
 BOOTSTRAP_SECONDS = 2100
 GIB_PER_TIB = 1024
-# What stands in the place of an identifier that is not known before something is made: of the right shape.
+# Placeholders of valid form for identifiers that are not known before the creation.
 UNKNOWN_FILESYSTEM = "fs-{:017d}"
 NETWORK = {
     "head_subnet": "subnet-00000000000000000",
@@ -37,12 +37,12 @@ NETWORK = {
 
 
 def known_type(name: str) -> dict[str, Any]:
-    """What the table says of an instance type; nothing for one without GPUs, Neuron devices or local disks."""
+    """Return the table's row of an instance type; empty for one without GPUs, Neuron devices or local disks."""
     return instance_types.lookup(name) or {}
 
 
 def _s3_rights(rights: list[Settings], hook: Settings) -> list[dict[str, Any]]:
-    """S3Access: what was asked for, and what the hook has to read."""
+    """Return S3Access: the requested entries, and the objects that the hook has to read."""
     result: list[dict[str, Any]] = []
     for right in rights:
         entry: dict[str, Any] = {"BucketName": right["bucket"]}
@@ -52,7 +52,7 @@ def _s3_rights(rights: list[Settings], hook: Settings) -> list[dict[str, Any]]:
             entry["EnableWriteAccess"] = True
         result.append(entry)
     for address, write in _hook_places(hook):
-        # A star stands for all of a folder, or of a bucket; S3_URI has no place for it.
+        # A star means all of a folder or bucket; S3_URI does not allow it.
         folder = address.endswith("*")
         found = S3_URI.fullmatch(address[:-1] + "-" if folder else address)
         if not found:
@@ -69,7 +69,7 @@ def _s3_rights(rights: list[Settings], hook: Settings) -> list[dict[str, Any]]:
 
 
 def _covers(given: Settings, wanted: Settings) -> bool:
-    """Whether one entry of S3Access gives all that another one asks for."""
+    """Return whether one entry of S3Access includes another one."""
     key, name = str(given.get("KeyName", "*")), str(wanted.get("KeyName", "*"))
     return (
         given["BucketName"] == wanted["BucketName"]
@@ -79,7 +79,7 @@ def _covers(given: Settings, wanted: Settings) -> bool:
 
 
 def _hook_places(hook: Settings) -> Iterator[tuple[str, bool]]:
-    """Each object that the hook reads, and the folder of the logs, each with whether it is written.
+    """Return each object that the hook reads, and the folder of the logs, each with whether it is written.
 
     Exact names: with the whole prefix a node would read the logs of the others. A pointer names archives in the folder
     ``bundles`` beside it.
@@ -105,7 +105,7 @@ def _iam(rights: list[Settings], hook: Settings, policies: list[str]) -> dict[st
 
 
 def _actions(hook: Settings) -> dict[str, Any]:
-    """CustomActions: OnNodeConfigured, by when EFA, /scratch, the mounts and Slurm are there."""
+    """Return CustomActions: OnNodeConfigured, which runs after EFA, /scratch, the mounts and Slurm are set up."""
     if not hook:
         return {}
     args = []
@@ -132,7 +132,7 @@ def _head(settings: Settings, network: Settings) -> dict[str, Any]:
     ssh: dict[str, Any] = {}
     if settings.get("key_name"):
         ssh["KeyName"] = settings["key_name"]
-    # Without it ParallelCluster opens the port to the whole world.
+    # Without it ParallelCluster opens the port to the internet.
     ssh["AllowedIps"] = settings.get("head_ssh_cidr") or network["cidr"]
     head["Ssh"] = ssh
     head["LocalStorage"] = {"RootVolume": _root(settings["head_root_gib"])}
@@ -148,7 +148,7 @@ def _queue(queue: Settings, settings: Settings, network: Settings) -> dict[str, 
     hook = (settings.get("hook") or {}) if given["hook"] else {}
     efa = instance_types.has_efa(hardware) if given["efa"] is None else given["efa"]
     gpus = (hardware.get("accelerators") or {}).get("kind") == "gpu"
-    # A capacity block lies close together already, and EC2 refuses a placement group with it.
+    # A capacity block is placed together already, and EC2 rejects a placement group with it.
     grouped = (
         efa and given["capacity"] != "capacity-block" if given["placement_group"] is None else given["placement_group"]
     )
@@ -173,7 +173,7 @@ def _queue(queue: Settings, settings: Settings, network: Settings) -> dict[str, 
         "PlacementGroup": {"Enabled": bool(grouped)},
     }
     if network.get("groups"):
-        # Beside ParallelCluster's own group, which lets EFA through: SecurityGroups would replace it.
+        # In addition to ParallelCluster's own group, which allows EFA: SecurityGroups would replace it.
         networking["AdditionalSecurityGroups"] = list(network["groups"])
     result: dict[str, Any] = {
         "Name": given["name"],
@@ -194,7 +194,7 @@ def _queue(queue: Settings, settings: Settings, network: Settings) -> dict[str, 
 def _filesystem(number: int, filesystem: Settings, identifiers: Settings) -> dict[str, Any]:
     given = filled(FILESYSTEM_DEFAULTS, filesystem)
     if not given["by_cluster"] or given["id"]:
-        # Beside FileSystemId no other key is allowed.
+        # No other key is allowed with FileSystemId.
         lustre: dict[str, Any] = {
             "FileSystemId": given["id"] or identifiers.get(given["name"], UNKNOWN_FILESYSTEM.format(number))
         }
@@ -235,7 +235,7 @@ def _monitoring(settings: Settings) -> dict[str, Any]:
 
 
 def merged(base: Any, over: Any) -> Any:
-    """``base`` with ``over`` laid over it; mappings are merged, everything else is replaced."""
+    """Merge ``over`` into ``base``: mappings are merged, everything else is replaced."""
     if not isinstance(base, Mapping) or not isinstance(over, Mapping):
         return over
     return {
@@ -245,11 +245,11 @@ def merged(base: Any, over: Any) -> Any:
 
 
 def render(settings: Settings, network: Settings, identifiers: Settings) -> dict[str, Any]:
-    """The configuration.
+    """Return the configuration.
 
     ``settings`` are the role's variables without their prefix and without problems. ``network`` has ``head_subnet``,
     ``compute_subnet``, ``cidr``, ``groups`` (security groups of all nodes) and ``head_groups``. ``identifiers`` maps
-    names of file systems that were made beside the cluster to their identifiers.
+    names of file systems that were created outside the cluster to their identifiers.
     """
     slurm: dict[str, Any] = {
         "ScaledownIdletime": settings["idle_minutes"],
@@ -263,7 +263,7 @@ def render(settings: Settings, network: Settings, identifiers: Settings) -> dict
         "HeadNode": _head(settings, network),
         "Scheduling": {
             "Scheduler": "slurm",
-            # A job of many nodes wants all of them or none.
+            # A job of many nodes needs all of them or none.
             "ScalingStrategy": settings["scaling"],
             "SlurmSettings": slurm,
             "SlurmQueues": [_queue(queue, settings, network) for queue in settings["queues"]],
@@ -287,10 +287,10 @@ def render(settings: Settings, network: Settings, identifiers: Settings) -> dict
 
 
 def totals(settings: Settings) -> dict[str, Any]:
-    """What the whole cluster adds up to, and one sentence that says it.
+    """Return the totals of the cluster, and a sentence with them.
 
-    ``nodes``; ``gpus``, ``vcpus``, ``memory_gib``, ``local_tb`` (decimal); ``fsx_gib`` and ``fsx_mb_per_s`` of what is
-    made here; ``per_hour`` where every queue says its price, else None. What a type is not known to have is None.
+    ``nodes``; ``gpus``, ``vcpus``, ``memory_gib``, ``local_tb`` (decimal); ``fsx_gib`` and ``fsx_mb_per_s`` of created
+    file systems; ``per_hour`` if every queue has its price, else None. Unknown values are None.
     """
     sums: dict[str, Any] = {"nodes": 0, "gpus": 0, "vcpus": 0, "memory_gib": 0, "local_tb": 0.0}
     price: float | None = 0.0

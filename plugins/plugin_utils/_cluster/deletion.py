@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes with a cluster when it is deleted, by the configuration that ParallelCluster keeps of it. Pure."""
+"""Find what is deleted with a cluster, by the configuration that ParallelCluster keeps of it. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-# What ParallelCluster 3.16 makes by itself: kind, its settings, and the key in them that names one which exists.
+# Storage that ParallelCluster 3.16 creates: kind, its settings, and the key in them of an existing one.
 MADE = {
     "Ebs": ("EbsSettings", "VolumeId"),
     "Efs": ("EfsSettings", "FileSystemId"),
@@ -28,7 +28,7 @@ def _mapping(value: Any, *keys: str) -> dict[str, Any]:
 
 
 def shared(config: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
-    """(position, entry, policy) of SharedStorage: its DeletionPolicy where ParallelCluster makes it, else nothing."""
+    """Yield (position, entry, policy) of SharedStorage: its DeletionPolicy if ParallelCluster creates it, else none."""
     entries = config.get("SharedStorage")
     for number, entry in enumerate(entries if isinstance(entries, list) else []):
         section, identifier = MADE.get(str(_mapping(entry).get("StorageType")), ("", ""))
@@ -40,9 +40,9 @@ def shared(config: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
 
 
 def deletion_plan(text: str) -> dict[str, Any]:
-    """``names`` of the file systems whose data go with the cluster, and sentences: what ``goes`` and what ``stays``.
+    """Return ``names`` of the file systems whose data are deleted, and sentences: what ``goes`` and what ``stays``.
 
-    ``text`` is the configuration; of one that is none nobody knows what goes, and ``unknown`` stands for it.
+    ``text`` is the configuration; if it cannot be read, the only name is ``unknown``.
     """
     try:
         config = yaml.safe_load(text)

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which region has which file systems of FSx for Lustre, as no API tells.
+"""The file systems of FSx for Lustre by region, since no API lists them.
 
 Source: FSx for Lustre User Guide, "Deployment type availability" (using-fsx-lustre.html), in its edition of 2025 that
 lists Taipei and not yet New Zealand; "Working with EFA-enabled file systems" sends its readers to the same table. AWS
-adds regions, so a region that the table does not name is not judged, and ``cluster_fsx_regions`` goes before the table.
+adds regions, so a region that is missing in the table is not judged, and ``cluster_fsx_regions`` overrides the table.
 Local Zones are not in it.
 """
 
@@ -17,8 +17,8 @@ from typing import Any
 Settings = Mapping[str, Any]
 
 EDITION = "FSx for Lustre User Guide of 2025"
-# What a region has: PERSISTENT_1 and PERSISTENT_2, that with EFA too; PERSISTENT_2 at two throughputs and without EFA;
-# PERSISTENT_1 alone.
+# Offers of a region: PERSISTENT_1 and PERSISTENT_2, the latter also with EFA; PERSISTENT_2 at two throughputs and
+# without EFA; PERSISTENT_1 only.
 ALL, SLOW, OLD = "all", "slow", "old"
 OFFERS = (ALL, SLOW, OLD)
 SLOW_THROUGHPUTS = (125, 250)
@@ -46,12 +46,12 @@ REGIONS: dict[str, str] = {
 
 
 def offer(region: str, own: Settings) -> str:
-    """What a region has, one of ``OFFERS``, empty where neither ``own`` nor the table says it."""
+    """Return the offer of a region, one of ``OFFERS``, empty if neither ``own`` nor the table has it."""
     return str(own.get(region) or REGIONS.get(region, ""))
 
 
 def refusals(what: str, given: Settings, region: str, own: Settings) -> Iterator[str]:
-    """What of a file system its region has not, a sentence each; nothing of a region that is not known."""
+    """Return the unsupported options of a file system in its region, a sentence each; empty for an unknown region."""
     has, kind = offer(region, own), given["deployment"]
     right = f"cluster_fsx_regions: {{{region}: {ALL}}} if AWS offers it there by now"
     if has == OLD and kind == "PERSISTENT_2":
@@ -76,14 +76,14 @@ def refusals(what: str, given: Settings, region: str, own: Settings) -> Iterator
 
 
 def option_errors(own: Settings) -> Iterator[str]:
-    """What is wrong with ``cluster_fsx_regions``, a sentence each."""
+    """Return what is wrong with ``cluster_fsx_regions``, a sentence each."""
     for region, value in own.items():
         if value not in OFFERS:
             yield f"cluster_fsx_regions has {region}: {value}; give one of {', '.join(OFFERS)}"
 
 
 def unjudged(region: str, own: Settings, filesystems: list[Any]) -> list[str]:
-    """That a region is not known, where file systems are to be made in it."""
+    """Return a note on an unknown region in which file systems are to be created."""
     if offer(region, own) or not any(not filesystem.get("id") for filesystem in filesystems):
         return []
     return [f"whether FSx has these file systems in {region} was not judged: the {EDITION} does not name that region"]

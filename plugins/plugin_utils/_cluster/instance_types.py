@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Instance types of a configuration, and what is known of one when EC2 is not asked."""
+"""Instance types of a configuration, and their descriptions without EC2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data import instanc
 
 
 def places(config: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each mapping that has an ``InstanceType``, with the path to that key."""
+    """Yield each mapping that has an ``InstanceType``, with the path to that key."""
     head = config.get("HeadNode")
     if isinstance(head, dict) and "InstanceType" in head:
         yield "HeadNode/InstanceType", head
@@ -36,14 +36,14 @@ def _of_resource(path: str, resource: dict[str, Any]) -> Iterator[tuple[str, dic
 
 
 def names(config: dict[str, Any]) -> list[str]:
-    """The types that a configuration names, each once, sorted."""
+    """Return the types in a configuration, each once, sorted."""
     return sorted({str(holder["InstanceType"]) for _path, holder in places(config)})
 
 
 def described(name: str) -> dict[str, Any] | None:
-    """A type as EC2 DescribeInstanceTypes would describe it, from the collection's own table; None for an unknown one.
+    """Describe a type like EC2 DescribeInstanceTypes, from the collection's own table; None for an unknown one.
 
-    What the table does not know speaks against nothing: capacity types, placement groups, threads of a core.
+    Properties that the table lacks are set to allow everything: capacity types, placement groups, threads of a core.
     """
     known = instance_types.lookup(name)
     if not known:

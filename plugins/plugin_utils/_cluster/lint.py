@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds the known mistakes of a ParallelCluster 3.16 configuration, each with the right value.
+"""Find the known mistakes of a ParallelCluster 3.16 configuration, each with the right value.
 
-The schema of ParallelCluster stops before its validators, so that a user learns of one layer of errors only after the
-layer above is mended. Here every known mistake is set right on a copy, and the validators judge the copy in
-the same run.
+The schema of ParallelCluster stops before its validators, so that a user sees one layer of errors only after the layer
+above is corrected. Here every known mistake is corrected on a copy, and the validators check the copy in the same run.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Config = dict[str, Any]
 Problem = dict[str, Any]
 
 ERROR, WARNING = "error", "warning"
-# Image.Os of earlier ParallelCluster releases that 3.16.1 refuses, and what took their place.
+# Image.Os of earlier ParallelCluster releases that 3.16.1 rejects, and their replacements.
 RETIRED = {
     "alinux": "alinux2023",
     "alinux2": "alinux2023",
@@ -31,7 +30,7 @@ RETIRED = {
     "ubuntu2004": "ubuntu2404",
 }
 PERSISTENT = "PERSISTENT_2"
-# The schema of 3.16.1 takes 8 or 17 of these characters after the prefix, for file systems and reservations 17.
+# The schema of 3.16.1 accepts 8 or 17 of these characters after the prefix, for file systems and reservations 17.
 SHAPES = {
     "subnet": (re.compile(r"subnet-([0-9a-z]{8}|[0-9a-z]{17})"), "subnet-00000000000000000"),
     "sg": (re.compile(r"sg-([0-9a-z]{8}|[0-9a-z]{17})"), "sg-00000000000000000"),
@@ -46,14 +45,14 @@ def _problem(path: str, level: str, found: Any, right: str, why: str) -> Problem
 
 
 def _child(parent: Any, *keys: str) -> Config:
-    """The mapping under ``keys``, empty where there is none; never the wrong kind of value."""
+    """Return the mapping under ``keys``, empty for a missing or other value."""
     for key in keys:
         parent = parent.get(key) if isinstance(parent, dict) else None
     return parent if isinstance(parent, dict) else {}
 
 
 def _section(parent: Config, key: str) -> Config:
-    """The mapping under ``key`` to write to; it takes the place of anything else that stands there, as YAML's null."""
+    """Return the mapping under ``key`` to write to; it replaces any other value, such as YAML's null."""
     if not isinstance(parent.get(key), dict):
         parent[key] = {}
     section: Config = parent[key]
@@ -66,12 +65,12 @@ def _entries(parent: Config, key: str) -> list[Config]:
 
 
 def queues(config: Config) -> list[Config]:
-    """The queues where they belong."""
+    """Return the queues at their right place."""
     return _entries(_child(config, "Scheduling"), "SlurmQueues")
 
 
 def _owners(config: Config) -> list[tuple[str, Config]]:
-    """The head node and each queue, with the way to it."""
+    """Return the head node and each queue, with its path."""
     queue_parts = [(f"Scheduling/SlurmQueues[{number}]", queue) for number, queue in enumerate(queues(config))]
     return [("HeadNode", _child(config, "HeadNode")), *queue_parts]
 
@@ -84,7 +83,7 @@ def _image(config: Config) -> Iterator[Problem]:
 
 
 def _levels(config: Config) -> Iterator[Problem]:
-    """Sections that stand one level too high."""
+    """Correct sections that are one level too high."""
     if "SlurmQueues" in config:
         moved = config.pop("SlurmQueues")
         _section(config, "Scheduling").setdefault("SlurmQueues", moved)
@@ -147,7 +146,7 @@ def _storage(config: Config) -> Iterator[Problem]:
             why = f"deleting the cluster would delete the data under {storage.get('MountDir')}"
             yield _problem(f"{path}/DeletionPolicy", WARNING, found, "Retain", why)
         if lustre and made > 1:
-            # The identifiers have to differ, or the validators stumble over that.
+            # The identifiers have to differ, or the validators report that.
             storage[section] = {"FileSystemId": f"fs-{number:017d}"}
             why = "ParallelCluster makes one file system for a cluster; make this one beside it (cluster_filesystems)"
             yield _problem(
@@ -196,7 +195,7 @@ def _rights(config: Config) -> Iterator[Problem]:
 
 
 def _trusted(action: Config) -> Iterator[str]:
-    """What a node takes from S3 without a proof: the script, and the variables of the boot hook."""
+    """Return what a node reads from S3 without a checksum: the script, and the variables of the boot hook."""
     yield str(action.get("Script", ""))
     words = action.get("Args")
     words = words if isinstance(words, list) else []
@@ -204,7 +203,7 @@ def _trusted(action: Config) -> Iterator[str]:
 
 
 def _scripts(config: Config) -> Iterator[Problem]:
-    """Who may write what all nodes run as root makes himself root of all nodes."""
+    """Report write access to what all nodes run as root: it would make a job root on all nodes."""
     owners = _owners(config)
     actions = [action for _path, owner in owners for action in _child(owner, "CustomActions").values()]
     scripts = sorted({text for action in actions if isinstance(action, dict) for text in _trusted(action)})
@@ -214,12 +213,12 @@ def _scripts(config: Config) -> Iterator[Problem]:
             found = [script for script in scripts if script.startswith(place)]
             if right.get("EnableWriteAccess") is True and found:
                 where = f"{path}/Iam/S3Access[{number}]/EnableWriteAccess"
-                why = f"jobs there could replace {found[0]}, whose word is root's on every node"
+                why = f"jobs there could replace {found[0]}, which runs as root on every node"
                 yield _problem(where, WARNING, True, "a KeyName of a folder without scripts", why)
 
 
 def alternatives(name: str, offered: Sequence[str]) -> list[str]:
-    """Offered types of the same class and size, newest first: c7i.4xlarge and c6in.4xlarge for c6i.4xlarge."""
+    """Return offered types of the same class and size, newest first: c7i.4xlarge and c6in.4xlarge for c6i.4xlarge."""
     family, _dot, size = name.partition(".")
     found = re.match(r"([a-z]+)(\d+)([a-z-]*)", family)
     if not found:
@@ -227,10 +226,10 @@ def alternatives(name: str, offered: Sequence[str]) -> list[str]:
     ranked = []
     for other in offered:
         match = re.match(r"([a-z]+)(\d+)([a-z-]*)\.(\S+)", other)
-        # A g behind the number is AWS's own processor, for which other images are needed.
+        # A g after the number is AWS's own processor, which needs other images.
         same_chip = match and ("g" in match[3]) == ("g" in found[3])
         if match and same_chip and match[1] == found[1] and match[4] == size:
-            # The same letters behind the number first (i: Intel), then the newest.
+            # The same letters after the number first (i: Intel), then the newest.
             ranked.append((match[3] != found[3], -int(match[2]), other))
     return [other for _same, _age, other in sorted(ranked)]
 
@@ -249,10 +248,10 @@ def _offers(config: Config, offered: Sequence[str] | None) -> Iterator[Problem]:
 
 
 def review(config: Any, offered: Sequence[str] | None = None) -> dict[str, Any]:
-    """``problems``, each with ``path, level, found, right, message``, and ``repaired``: the same without them.
+    """Return ``problems``, each with ``path, level, found, right, message``, and ``repaired``, a corrected copy.
 
-    ``offered`` are the types that the region offers, None when that was not asked; then ``described`` is what the
-    collection's own table says of the types, by name. ``config`` is left as it is.
+    ``offered`` are the types that the region offers, None if that is unknown; then ``described`` are the types' rows in
+    the collection's own table, by name. ``config`` is not changed.
     """
     if not isinstance(config, dict):
         why = "a configuration is a mapping with Region, Image, HeadNode and Scheduling"
@@ -274,17 +273,17 @@ def review(config: Any, offered: Sequence[str] | None = None) -> dict[str, Any]:
         "problems": found,
         "repaired": repaired if found else None,
         "offers_checked": offered is not None,
-        # Of a type that only the repairs brought in nothing needs to be known.
+        # A type that only a correction added needs no description.
         "types": [name for name in types if name in repr(config)],
         "described": {name: entry for name, entry in table.items() if entry},
     }
 
 
 def _covered(path: str, problems: Sequence[Problem]) -> bool:
-    """Whether a complaint of the schema is about something that is told with its right value already."""
+    """Return whether a schema error is already reported with its right value."""
     if path == "Scheduling/SlurmQueues" and any(problem["path"] == "SlurmQueues" for problem in problems):
         return True
-    # A schema counts the sections below it in its own way where they stand on the wrong level.
+    # The schema numbers sections differently if they are on the wrong level.
     return any(
         path == known["path"] or re.sub(r"\[\d+\]\Z", "", path) == re.sub(r"\[\d+\]\Z", "", known["path"])
         for known in problems
@@ -292,14 +291,14 @@ def _covered(path: str, problems: Sequence[Problem]) -> bool:
 
 
 def sentence(problem: Problem) -> str:
-    """One problem as one sentence."""
+    """Return one problem as one sentence."""
     found = "" if problem["found"] in (None, "") else f" is {problem['found']!r}:"
     right = f"; right is {problem['right']}" if problem["right"] else ""
     return f"{problem['path']}{found} {problem['message']}{right}"
 
 
 def verdict(reviewed: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    """``errors``, ``warnings`` and ``notes``, a sentence each, from the review and the answer of files/validate.py."""
+    """Return ``errors``, ``warnings`` and ``notes``, a sentence each, from the review and files/validate.py."""
     problems: list[Problem] = list(reviewed["problems"])
     seen = {"schema": "ParallelCluster's schema", "left": "ParallelCluster's schema, after the repairs"}
     for part in ("schema", "left"):

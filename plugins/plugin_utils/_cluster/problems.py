@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with the variables of a cluster, all of it at once, before anything is rendered."""
+"""Check the variables of a cluster, all at once, before anything is rendered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Settings = Mapping[str, Any]
 
 # FSx for Lustre User Guide, managing throughput capacity: MB/s for each TiB of a file system with SSD, by its type.
 THROUGHPUT = {"PERSISTENT_2": (125, 250, 500, 1000), "PERSISTENT_1": (50, 100, 200)}
-# The same guide, EFA-enabled file systems: the GiB of which the capacity is a multiple, by the throughput. Only
+# The same guide, EFA-enabled file systems: the capacity is a multiple of these GiB, by throughput. Only
 # PERSISTENT_2 has EFA.
 EFA_STEP_GIB = {1000: 4800, 500: 9600, 250: 19200, 125: 38400}
 S3_URI = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(?P<key>[^\s*?]+)")
@@ -59,7 +59,7 @@ FILESYSTEM_DEFAULTS: dict[str, Any] = {
 FILESYSTEM_NEEDS = ("name", "mount")
 # Options of hooks/on_node_configured.sh, in the order in which they are given.
 HOOK_OPTIONS = ("bundle", "sha256", "pointer", "public_key", "version_floor")
-# What may stand in its args besides.
+# Other options that its args may have.
 HOOK_ALONE = ("--required", "--best-effort")
 HOOK_ARGS = (
     *("--vars", "--roles", "--phase", "--node-type", "--wait-for", "--wait-seconds", "--root", "--deadline"),
@@ -74,7 +74,7 @@ PLACEHOLDER = re.compile(
 )
 
 
-# What each key has to be; a value of another kind is told by name, and nothing more is asked of its owner.
+# Expected type of each key. A wrong type is reported by name, and the rest of that section is not checked.
 QUEUE_KINDS = {
     **dict.fromkeys(("name", "instance_type", "capacity", "reservation", "ephemeral"), "a text"),
     **dict.fromkeys(("count", "minimum", "root_gib", "root_iops", "root_throughput", "vcpus"), "a whole number"),
@@ -103,7 +103,7 @@ SETTINGS_KINDS = {
 
 
 def filled(defaults: Settings, given: Settings) -> dict[str, Any]:
-    """``given`` over ``defaults``; a key without a value (YAML's null) is one that was not given."""
+    """Merge ``given`` over ``defaults``; a null value counts as not set."""
     return {**defaults, **{key: value for key, value in given.items() if value is not None}}
 
 
@@ -114,7 +114,7 @@ def _wrong(what: str, given: Settings, kinds: Mapping[str, str]) -> Iterator[str
 
 
 def _right(given: Settings, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """``given`` without the values that _wrong tells, so that the rest is judged in the same run."""
+    """Return ``given`` without the values that _wrong reports, so that the rest is checked in the same run."""
     return {
         key: value
         for key, value in given.items()
@@ -139,7 +139,7 @@ def _doubles(what: str, values: list[Any]) -> Iterator[str]:
 
 
 def queue_problems(queue: Settings) -> Iterator[str]:
-    """What is wrong with one queue, a sentence each."""
+    """Return what is wrong with one queue, a sentence each."""
     what = f"queue '{queue.get('name', '?')}'"
     yield from _unknown(what, queue, (*QUEUE_NEEDS[:2], *QUEUE_DEFAULTS))
     yield from _missing(what, queue, QUEUE_NEEDS)
@@ -166,7 +166,7 @@ def queue_problems(queue: Settings) -> Iterator[str]:
 
 
 def filesystem_problems(filesystem: Settings) -> Iterator[str]:
-    """What is wrong with one file system, a sentence each."""
+    """Return what is wrong with one file system, a sentence each."""
     what = f"file system '{filesystem.get('name', '?')}'"
     yield from _unknown(what, filesystem, (*FILESYSTEM_NEEDS, *FILESYSTEM_DEFAULTS))
     yield from _missing(what, filesystem, FILESYSTEM_NEEDS)
@@ -205,7 +205,7 @@ def filesystem_problems(filesystem: Settings) -> Iterator[str]:
 
 
 def _efa_problems(what: str, given: Settings) -> Iterator[str]:
-    """What FSx refuses of a file system with EFA, which it is asked for only after the network was made."""
+    """Check the options of a file system with EFA, which FSx would reject only after the network was created."""
     if given["deployment"] != "PERSISTENT_2":
         yield f"{what}: deployment is {given['deployment']} and efa is true; only PERSISTENT_2 has EFA"
         return
@@ -219,13 +219,13 @@ def _efa_problems(what: str, given: Settings) -> Iterator[str]:
 
 
 def hook_arguments(hook: Settings) -> list[tuple[str, str]]:
-    """Each option of the hook's args with its value, empty where it takes none."""
+    """Yield each option of the hook's args with its value, empty for an option without value."""
     words = iter([str(word) for word in hook.get("args") or []])
     return [(word, "" if word in HOOK_ALONE else next(words, "")) for word in words]
 
 
 def hook_problems(hook: Settings) -> Iterator[str]:
-    """What is wrong with the hook, a sentence each; none at all is right."""
+    """Return what is wrong with the hook, a sentence each; no hook is valid."""
     if not hook:
         return
     yield from _unknown("hook", hook, ("script", *HOOK_OPTIONS, "args"))
@@ -245,13 +245,13 @@ def hook_problems(hook: Settings) -> Iterator[str]:
         if hook.get("bundle") or hook.get("sha256") or not hook.get("public_key"):
             yield "hook: a pointer needs public_key, and neither bundle nor sha256; the pointer names them"
     elif not hook.get("bundle") or not hook.get("sha256"):
-        yield "hook: bundle and sha256 are needed, or no node can tell whose bundle it is; make bundle prints them"
+        yield "hook: bundle and sha256 are needed, so that nodes can verify the bundle; make bundle prints them"
     elif not SHA256.fullmatch(str(hook["sha256"])):
         yield f"hook: sha256 is '{hook['sha256']}'; it is 64 digits 0-9 and a-f"
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Each text in ``value`` with the way to it; entries of a list go by their names where they have any."""
+    """Yield each string in ``value`` with its path; entries of a list are identified by their names, if any."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):
@@ -273,7 +273,7 @@ def _is_placeholder(value: str) -> bool:
 
 
 def placeholders(settings: Settings, network: Settings) -> list[str]:
-    """What stands in the variables, and in cluster_subnets, for something of your own still, a sentence each."""
+    """Return the placeholders left in the variables and in cluster_subnets, a sentence each."""
     given = {key: value for key, value in settings.items() if key != "tags"}
     given["ssh_cidrs"] = given.pop("head_ssh_cidr", "")
     return [
@@ -284,26 +284,26 @@ def placeholders(settings: Settings, network: Settings) -> list[str]:
 
 
 def meant(settings: Settings) -> dict[str, Any]:
-    """The settings with those numbers and switches as such that ``-e KEY=VALUE`` gave as a text."""
+    """Convert numbers and booleans that ``-e KEY=VALUE`` passed as strings."""
     kinds = {key: kind for key, kind in SETTINGS_KINDS.items() if kind in ("a whole number", "true or false")}
     return {key: argument_types.coerce(kinds[key], value) if key in kinds else value for key, value in settings.items()}
 
 
 def problems(settings: Settings) -> list[str]:
-    """Everything that is wrong with the variables, a sentence each; pcluster's own validators come later."""
+    """Return all problems of the variables, a sentence each; pcluster's own validators run later."""
     wrong = [*_wrong("the cluster", settings, SETTINGS_KINDS)]
     return [" ".join(sentence.split()) for sentence in (wrong or _problems(settings))]
 
 
 def _region_problems(filesystem: Settings, settings: Settings, regions: Settings) -> Iterator[str]:
-    """What the region has not of a file system that is right by itself."""
+    """Return what the region lacks for an otherwise valid file system."""
     given = filled(FILESYSTEM_DEFAULTS, filesystem)
     if not given["id"]:
         yield from fsx_regions.refusals(f"file system '{given['name']}'", given, str(settings["region"]), regions)
 
 
 def notes(settings: Settings) -> list[str]:
-    """What could not be judged of variables that have no problem, a sentence each."""
+    """Return what could not be checked of variables without problems, a sentence each."""
     own, filesystems = settings.get("fsx_regions") or {}, settings.get("filesystems") or []
     return fsx_regions.unjudged(str(settings.get("region", "")), own, filesystems)
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with buckets and uploads before any is touched, and what of a bucket is ours to write."""
+"""Check buckets and uploads before any is changed, and build our part of a bucket's policy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 # Schemas of mlcluster_data, by the names of their files.
 MANIFESTS = {"manifest.json": "mlcluster.dataset/1", "inputs.json": "mlcluster.inputs/1"}
 OWN_SID = "TlsOnly"
-# A manifest says what it is at its beginning or its end, whichever way its keys are sorted; larger ones are none.
+# A manifest has its schema at its beginning or end, depending on the order of keys; larger files are not manifests.
 MOST_BYTES = 256 << 20
 
 
@@ -45,7 +45,7 @@ def _is_true(value: Any) -> bool:
 
 
 def problems(buckets: Sequence[Mapping[str, Any]], uploads: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Everything that is wrong with cluster_buckets and cluster_uploads, a sentence each."""
+    """Return all problems of cluster_buckets and cluster_uploads, a sentence each."""
     found = []
     for number, bucket in enumerate(buckets, 1):
         what = f"bucket {number} of cluster_buckets"
@@ -81,7 +81,7 @@ def _schema(path: str) -> str:
 
 
 def manifests(upload: Mapping[str, Any]) -> list[str]:
-    """Manifests of mlcluster_data that stand beside the files of the sample, as paths below the source."""
+    """Return the manifests of mlcluster_data beside the files of the sample, as paths below the source."""
     folders = dict.fromkeys(os.path.dirname(name) for name in upload.get("sample") or [])
     paths = [os.path.join(folder, name) for folder in folders for name in MANIFESTS]
     source = os.path.expanduser(str(upload["source"]))
@@ -89,8 +89,8 @@ def manifests(upload: Mapping[str, Any]) -> list[str]:
 
 
 def plan(buckets: Sequence[Mapping[str, Any]], uploads: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """``problems``; without any, ``uploads`` with all keys, whose ``sample`` has the manifests too, and ``judged``:
-    number of the upload, and folder of its sample, for each folder with a manifest."""
+    """Return ``problems``; without any, ``uploads`` with all keys, whose ``sample`` includes the manifests, and
+    ``judged``: number of the upload, and folder of its sample, for each folder with a manifest."""
     wrong = problems(buckets, uploads)
     result, judged = [], []
     for number, upload in enumerate(uploads if not wrong else []):
@@ -102,7 +102,7 @@ def plan(buckets: Sequence[Mapping[str, Any]], uploads: Sequence[Mapping[str, An
 
 
 def policy(there: str, ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Our policy of a bucket with the statements that others gave it (JSON text, "" for none): they stay."""
+    """Return our policy of a bucket with the existing statements of others (JSON text, "" for none)."""
     found = json.loads(there).get("Statement", []) if there else []
     statements = [found] if isinstance(found, dict) else found
     kept = [entry for entry in statements if entry.get("Sid") != OWN_SID]

@@ -35,7 +35,7 @@ RECAP = re.compile(r"localhost\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=0\s+fa
 
 @dataclass
 class Played:
-    """A run of a playbook: exit status, what it said on one line, and its counts."""
+    """A run of a playbook: exit status, output on one line, and number of changes."""
 
     status: int
     output: str
@@ -63,7 +63,7 @@ def play(aws_account: aws.Aws, tmp_path: Path) -> Callable[..., Played]:
     environment = controller.environment(tmp_path, MLCLUSTER_RIG_PCLUSTER=str(tmp_path), **aws_account.environment())
 
     def run(playbook: str, *options: str, **variables: Any) -> Played:
-        # With -e what is given wins over the example's own variables.
+        # With -e these values override the example's own variables.
         given = ["-e", json.dumps({"cluster_region": REGION, **variables})]
         path = playbook if "/" in playbook else f"playbooks/{playbook}.yml"
         argv = [Path(sys.executable).with_name("ansible-playbook"), path, "-i", "inventories/cluster", *given, *options]
@@ -79,7 +79,7 @@ def play(aws_account: aws.Aws, tmp_path: Path) -> Callable[..., Played]:
 def run_module(
     aws_account: aws.Aws, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., dict[str, Any]]:
-    """run_module(module, check=False, **options) gives what the module printed."""
+    """run_module(module, check=False, **options) returns the module's result."""
     for name, value in aws_account.environment().items():
         monkeypatch.setenv(name, value)
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The shipped example, inventories/cluster, as the settings that the role makes of it."""
+"""The shipped example, inventories/cluster, as the role's settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 
 from tests.integration.cluster.conftest import ROOT
 
-# What stands in the example for something of one's own, and what a user would put there.
+# Placeholders of the example, and values of a user.
 OWN = {
     "0" * 64: "3f" * 32,
     "cr-0123456789abcdef0": "cr-0e4b1c9a72d35f806",
@@ -21,7 +21,7 @@ OWN = {
 
 
 def own() -> dict[str, Any]:
-    """The shipped example's variables with values of one's own in the place of its placeholders."""
+    """Return the shipped example's variables with own values instead of placeholders."""
     text = (ROOT / "inventories/cluster/group_vars/all.yml").read_text(encoding="utf-8")
     for placeholder, value in OWN.items():
         assert placeholder in text
@@ -30,7 +30,7 @@ def own() -> dict[str, Any]:
 
 
 def settings() -> dict[str, Any]:
-    """The role's defaults under the example's variables, without the prefix, as vars/main.yml names them."""
+    """Return the example's variables over the role's defaults, without the prefix, as vars/main.yml names them."""
     values: dict[str, Any] = {}
     for path in ("roles/cluster/defaults/main.yml", "inventories/cluster/group_vars/all.yml"):
         values.update(yaml.safe_load((ROOT / path).read_text(encoding="utf-8")))

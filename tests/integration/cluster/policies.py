@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The policies in docs/iam against the operations that were really asked for."""
+"""Compare the policies in docs/iam with the recorded operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "iam"
 
-# Where the permission is called otherwise than the operation (Service Authorization Reference, Amazon S3).
+# Permissions whose name differs from the operation (Service Authorization Reference, Amazon S3).
 PERMISSIONS = {
     "s3:ListBuckets": "s3:ListAllMyBuckets",
     "s3:HeadBucket": "s3:ListBucket",
@@ -37,12 +37,12 @@ PERMISSIONS = {
 
 
 def permission(operation: str) -> str:
-    """The permission that an operation needs."""
+    """Return the permission that an operation needs."""
     return PERMISSIONS.get(operation, operation)
 
 
 def allowed(policy: str) -> set[str]:
-    """The actions that a policy allows; wildcards have no place in one."""
+    """Return the actions that a policy allows; wildcards are rejected."""
     actions: set[str] = set()
     for statement in json.loads((FOLDER / f"{policy}.json").read_text(encoding="utf-8"))["Statement"]:
         assert statement["Effect"] == "Allow"
@@ -52,19 +52,19 @@ def allowed(policy: str) -> set[str]:
 
 
 def check_policy(policy: str, operations: set[str], unasked: tuple[str, ...] = ()) -> None:
-    """Every operation is allowed, and nothing else; ``unasked``: what only the real AWS comes to ask for."""
-    # Whoever has credentials may ask who that is (AWS STS, GetCallerIdentity: no permissions are required).
+    """Check that exactly the operations are allowed; ``unasked``: actions that only the real AWS checks."""
+    # All credentials may call it (AWS STS, GetCallerIdentity: no permissions are required).
     needed = {permission(operation) for operation in operations} - {"sts:GetCallerIdentity"}
     granted = allowed(policy)
     assert sorted(needed - granted) == [], f"docs/iam/{policy}.json lacks what was asked for"
     assert sorted(granted - needed) == sorted(unasked), f"docs/iam/{policy}.json allows what was never asked for"
 
 
-# The name that the policies have in the place of the network's and the cluster's.
+# The name in the policies for the network and the cluster.
 EXAMPLE = "p5e-80node-cluster"
 NEW = ""
 # The resources that a call concerns, by type, and the parameter that names them (Service Authorization Reference,
-# Amazon EC2 and Amazon FSx). One that the call makes has no name yet, and its tags are those of the request.
+# Amazon EC2 and Amazon FSx). A resource that the call creates has no name yet, and its tags are those of the request.
 CONCERNS: dict[str, dict[str, str]] = {
     "ec2:AllocateAddress": {"elastic-ip": NEW},
     "ec2:AssociateRouteTable": {"route-table": "RouteTableId", "subnet": "SubnetId"},
@@ -100,12 +100,12 @@ CONCERNS: dict[str, dict[str, str]] = {
     "ec2:RevokeSecurityGroupIngress": {"security-group": "GroupId"},
     "fsx:CreateFileSystem": {"file-system": NEW},
 }
-# What the names of resources begin with.
+# Prefixes of resource names.
 KINDS = {
     "eipalloc": "elastic-ip", "igw": "internet-gateway", "key": "key-pair", "nat": "natgateway", "rtb": "route-table",
     "sg": "security-group", "subnet": "subnet", "vpc": "vpc", "vpce": "vpc-endpoint",
 }  # fmt: skip
-# EC2 names an association, and asks for the rights to what it joins; of a key pair the call has no id.
+# EC2 names an association, and checks the rights to its ends; the call has no id of a key pair.
 BY_ASSOCIATION = {
     "ec2:DeleteKeyPair": ("key-pair",),
     "ec2:DisassociateRouteTable": ("route-table", "subnet"),
@@ -114,7 +114,7 @@ BY_ASSOCIATION = {
 
 
 def asked(call: Mapping[str, Any], mine: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """What IAM judges of a call: (action, ARN, keys for conditions). mine: the tags of what an association joins."""
+    """Return IAM's view of a call: (action, ARN, keys for conditions). mine: the tags of an association's ends."""
     operation, given = call["operation"], call["parameters"]
     service = operation.partition(":")[0]
     there: dict[str, dict[str, str]] = {}
@@ -149,7 +149,7 @@ def _keys(kind: str, tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def allows(policy: Mapping[str, Any], action: str, arn: str, keys: Mapping[str, str]) -> bool:
-    """Whether a policy allows an action on a resource."""
+    """Return whether a policy allows an action on a resource."""
     return any(
         action in statement["Action"]
         and any(fnmatch.fnmatchcase(arn, pattern) for pattern in _listed(statement["Resource"]))
@@ -174,7 +174,7 @@ def _unknown(operator: str) -> bool:
 def check_changes(
     name: str, calls: list[dict[str, Any]], own: str, tag: str = "mlcluster:network", example: str = EXAMPLE
 ) -> None:
-    """Every change that was asked for is allowed for the network or cluster of that name, and for no other one."""
+    """Check that every recorded change is allowed for the network or cluster of that name, and for no other."""
     text = (FOLDER / f"{name}.json").read_text(encoding="utf-8")
     policies = [json.loads(text.replace(example, one)) for one in (own, "another")]
     assert calls, "nothing was changed"

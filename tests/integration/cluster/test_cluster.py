@@ -16,7 +16,7 @@ from tests.integration.cluster.conftest import REGION, ROOT
 from tests.integration.cluster.example import own
 from tests.integration.cluster.policies import check_changes, check_policy
 
-# Each play starts a dozen programs, which take as long as the machine is busy.
+# Each play starts a dozen programs, which are slow on a busy machine.
 pytestmark = pytest.mark.timeout(1800)
 
 NAME = "p5e-80node-cluster"
@@ -26,7 +26,7 @@ SUBNETS = {
     "cidr": "10.0.0.0/16",
     "groups": ["sg-0b7e2d41f86c93a50"],
 }
-# What the look at a network of create_network.yml asks for (test_network.py), and what FSx asks for in the name of the
+# Actions of the look at a network of create_network.yml (test_network.py), and actions of FSx on behalf of the
 # caller (FSx for Lustre User Guide, using service-linked roles and adding permissions to use data repositories).
 UNASKED = (
     "ec2:DescribeAddresses", "ec2:DescribeAvailabilityZones", "ec2:DescribeInternetGateways", "ec2:DescribeKeyPairs",
@@ -48,7 +48,7 @@ def options(pcluster):
 
 
 @pytest.mark.slow
-def test_example_as_it_is_makes_no_cluster_and_is_judged_all_same(aws_account, play, options):
+def test_unchanged_example_is_checked_and_makes_no_cluster(aws_account, play, options):
     refused = play("create_cluster", **{key: options[key] for key in options if key not in own()})
     assert refused.status == 2
     for output in (
@@ -78,9 +78,9 @@ def calls(tmp_path):
     return found
 
 
-def test_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, play, options, tmp_path):
+def test_shipped_cluster_is_predicted_made_and_kept(aws_account, play, options, tmp_path):
     fsx = aws_account.client("fsx", REGION)
-    # As if the region had them by now: the one for checkpoints with EFA.
+    # As if the region offered them: the one for checkpoints with EFA.
     options["cluster_filesystems"][1] |= {"deployment": "PERSISTENT_2", "throughput": 1000, "efa": True}
     refused = play("create_cluster", "--check", **options)
     assert refused.status == 2
@@ -90,7 +90,7 @@ def test_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, play,
 
     foretold = play("create_cluster", "--check", **options)
     assert foretold.status == 0, foretold.output
-    # Two file systems beside the cluster, and the cluster.
+    # Two file systems outside the cluster, and the cluster.
     assert foretold.changed == 2
     assert "84 nodes, 640 GPUs, 15744 vCPUs" in foretold.output
     assert calls(tmp_path) == ["describe-cluster"] * 3
@@ -101,7 +101,7 @@ def test_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, play,
     (tmp_path / "refusal.json").write_text(json.dumps(answer))
     refused = play("create_cluster", **options)
     assert refused.status == 2 and "cr-0 does not exist" in refused.output
-    # Nothing that costs was made: the dry run came first.
+    # Nothing that costs money was created: the dry run came first.
     assert "create-cluster dryrun" in calls(tmp_path)
     assert fsx.describe_file_systems()["FileSystems"] == []
     (tmp_path / "refusal.json").unlink()
@@ -128,12 +128,10 @@ def test_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, play,
     check_changes("create_cluster", aws_account.changes(), NAME)
 
 
-def test_cluster_is_deleted_with_consent_and_what_goes_and_stays_is_what_it_really_has(
-    play, options, configurations, tmp_path
-):
+def test_deletion_needs_consent_and_lists_real_storage(play, options, configurations, tmp_path):
     state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 0}
     (tmp_path / "state.json").write_text(json.dumps(state))
-    # Others made it, with a file system of which the variables know nothing.
+    # Others created it, with a file system that is not in the variables.
     storage = [
         {"Name": "homes", "MountDir": "/home2", "StorageType": "Efs"},
         {"Name": "data", "MountDir": "/fsx1", "StorageType": "FsxLustre"},
@@ -156,20 +154,20 @@ def test_cluster_is_deleted_with_consent_and_what_goes_and_stays_is_what_it_real
 
 
 @pytest.mark.slow
-def test_cluster_whose_configuration_is_gone_is_not_deleted_without_word_for_it(play, options, tmp_path):
+def test_cluster_without_configuration_needs_own_consent(play, options, tmp_path):
     state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 0}
     (tmp_path / "state.json").write_text(json.dumps(state))
     kept = play("destroy_cluster", cluster_consent=NAME, **options)
     assert kept.status == 2 and f"-e cluster_consent={NAME}+unknown" in kept.output
-    # A deletion that goes on is followed.
+    # A running deletion is followed.
     (tmp_path / "state.json").write_text(json.dumps({**state, "verb": "DELETE", "left": 2}))
     gone = play("destroy_cluster", cluster_consent=NAME, **options)
     assert gone.status == 0, gone.output
 
 
 @pytest.mark.slow
-def test_waiting_has_end_and_creation_goes_on(play, options, tmp_path):
-    # One that hardly moves: it has more steps to go than anybody asks for.
+def test_waiting_ends_and_creation_continues(play, options, tmp_path):
+    # A slow creation: it has more steps than the test polls.
     state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 100000}
     (tmp_path / "state.json").write_text(json.dumps(state))
     waited = play("create_cluster", **{**options, "cluster_filesystems": [], "cluster_wait_minutes": 0})
@@ -179,7 +177,7 @@ def test_waiting_has_end_and_creation_goes_on(play, options, tmp_path):
 
 
 @pytest.mark.slow
-def test_dry_run_that_is_refused_stops_everything(play, options, tmp_path):
+def test_refused_dry_run_stops_everything(play, options, tmp_path):
     (tmp_path / "refusal.json").write_text(
         json.dumps(
             {
@@ -197,8 +195,8 @@ def test_dry_run_that_is_refused_stops_everything(play, options, tmp_path):
 
 
 @pytest.mark.slow
-def test_file_full_of_mistakes_is_refused_in_one_go(play, options):
-    # From where the user stands, which is the checkout here.
+def test_all_mistakes_of_file_are_reported_at_once(play, options):
+    # Relative to the working directory, which is the checkout here.
     mistakes = os.path.relpath(Path(__file__).parent / "mistakes.yaml", ROOT)
     refused = play("create_cluster", **{**options, "cluster_config_file": mistakes, "cluster_zone": ""})
     assert refused.status == 2
@@ -209,7 +207,7 @@ def test_file_full_of_mistakes_is_refused_in_one_go(play, options):
 
 
 @pytest.mark.slow
-def test_without_parallelcluster_way_to_it_is_reported(play, options):
+def test_missing_parallelcluster_is_reported_with_hint(play, options):
     refused = play("create_cluster", **{**options, "cluster_pcluster_python": "/nowhere/python"})
     assert refused.status == 2
     assert (

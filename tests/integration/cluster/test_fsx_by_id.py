@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role fsx_lustre finds what file systems are mounted by from their identifiers, on an account of moto."""
+"""The role fsx_lustre finds mount names of file systems by their identifiers, on an account of moto."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PLAYBOOK = """
 
 @pytest.fixture
 def made(aws_account):
-    """made(kind, efa) makes a file system; gives its identifier."""
+    """made(kind, efa) creates a file system and returns its identifier."""
 
     def make(kind="LUSTRE", efa=False):
         about = {
@@ -55,7 +55,7 @@ def made(aws_account):
 
 @pytest.fixture
 def validate(play, tmp_path):
-    """validate(systems by host) applies the role's checks to hosts that all are this machine."""
+    """validate(systems by host) runs the role's checks on hosts that are all this machine."""
 
     def run(**systems):
         hosts = {
@@ -95,7 +95,7 @@ def test_one_request_serves_all_nodes_of_run(validate, made, aws_account):
     assert set(asked) == set(statement["Action"])
 
 
-def test_what_cannot_be_mounted_is_one_sentence_and_stops_all(validate, made):
+def test_unmountable_file_system_stops_all_hosts(validate, made):
     zfs, gone = made("OPENZFS"), "fs-0123456789abcdef0"
     done = validate(node1=[{"path": "/fsx1", "id": zfs}, {"path": "/fsx2", "id": gone}], node2=[])
     assert done.status == 2

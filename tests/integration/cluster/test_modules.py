@@ -11,13 +11,13 @@ from ansible_collections.mlcluster.aws.plugins.modules import fsx_lustre, instan
 
 from tests.integration.cluster.conftest import REGION
 
-# A public key that was made for this test and whose other half is gone.
+# A public key made for this test; its private key was deleted.
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBrk7mTbmn3vXZmf0bBoxsZpRBnMN8zZH2AqmQmZmHcS test"
 REQUEST = {"name": "checkpoints", "gib": 7200, "throughput": 1000, "efa": True}
 PLACE = {"subnet": "subnet-0123456789abcdef1", "groups": ["sg-0123456789abcdef0"]}
 
 
-def test_what_jakarta_offers(run_module):
+def test_offers_of_jakarta_are_listed(run_module):
     found = run_module(instance_offers_info, types=["p5e.48xlarge", "c6i.4xlarge", "p5e.48xlarge"])
     assert found["changed"] is False
     assert {"p5e.48xlarge", "c7i.4xlarge"} <= set(found["offered"])
@@ -26,8 +26,8 @@ def test_what_jakarta_offers(run_module):
     assert list(found["types"]) == ["p5e.48xlarge"]
 
 
-def test_filesystem_is_foretold_made_once_and_adopted(run_module):
-    # Before the network is made a dry run has no subnet to name.
+def test_filesystem_is_predicted_made_once_and_adopted(run_module):
+    # Before the network is created, a dry run has no subnet.
     foretold = run_module(fsx_lustre, check=True, **REQUEST)
     assert (foretold["changed"], foretold["id"]) == (True, "")
     made = run_module(fsx_lustre, **REQUEST, **PLACE)
@@ -51,7 +51,7 @@ def test_filesystem_of_another_cluster_is_shared_only_on_purpose(run_module):
 
 @pytest.mark.parametrize("broken", ["file system", "tie"])
 @pytest.mark.parametrize("check", [False, True])
-def test_what_has_failed_is_reported_at_once_with_its_reason(run_module, monkeypatch, broken, check):
+def test_failed_filesystem_is_reported_with_reason(run_module, monkeypatch, broken, check):
     made = run_module(fsx_lustre, **REQUEST, **PLACE)
     tie = {"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://data"}
     failed = {"Lifecycle": "FAILED", "FailureDetails": {"Message": "no permission for s3://data"}}
@@ -60,22 +60,22 @@ def test_what_has_failed_is_reported_at_once_with_its_reason(run_module, monkeyp
     def find(*given):
         return {**real(*given), **(failed if broken == "file system" else {})}
 
-    # moto lets nothing fail.
+    # moto has no failed file systems.
     monkeypatch.setattr(fsx_lustre.fsx, "find", find)
     monkeypatch.setattr(fsx_lustre.fsx, "associations", lambda client, identifier: [{**tie, **failed}])
     monkeypatch.setattr(fsx_lustre.fsx.time, "sleep", lambda seconds: pytest.fail("it waits"))
     links = [{"path": "/datasets", "s3": "s3://data"}]
     output = run_module(fsx_lustre, check=check, associations=links, **REQUEST, **PLACE)["msg"]
     what = made["id"] if broken == "file system" else f"a tie of {made['id']} (/datasets)"
-    assert output == f"{what} is FAILED: no permission for s3://data; mend that, or delete it, by hand"
+    assert output == f"{what} is FAILED: no permission for s3://data; repair or delete it by hand"
 
 
-def test_what_filesystem_lacks_is_reported(run_module):
+def test_missing_subnet_of_filesystem_is_reported(run_module):
     output = run_module(fsx_lustre, **REQUEST)["msg"]
     assert output == "there is no file system checkpoints, and to make one subnet, groups are needed"
 
 
-def test_network_that_is_missing(run_module):
+def test_missing_network_is_reported(run_module):
     found = run_module(network_info, name="train")
     assert (found["network"]["vpc"], found["network"]["vpcs"], found["outputs"]) == (None, 0, None)
     assert found["network"]["zones"][0] == "ap-southeast-3a"
@@ -86,7 +86,7 @@ def tagged(kind, name, **tags):
     return [{"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in every.items()]}]
 
 
-def test_what_is_not_ours_is_stranger_and_what_is_half_made_is_ours(run_module, aws_account):
+def test_foreign_resources_are_strangers(run_module, aws_account):
     ec2 = aws_account.client("ec2", REGION)
     ours = {"mlcluster:network": "train"}
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16", TagSpecifications=tagged("vpc", "train", **ours))["Vpc"]["VpcId"]
@@ -142,7 +142,7 @@ def test_what_is_not_ours_is_stranger_and_what_is_half_made_is_ours(run_module, 
     assert len(gone) == 3
 
 
-def test_second_gateway_with_tag_is_in_way_and_not_forgotten(aws_account, run_module):
+def test_second_gateway_with_tag_is_stranger(aws_account, run_module):
     ec2 = aws_account.client("ec2", REGION)
     tags = [{"Key": "mlcluster:network", "Value": "train"}]
 
@@ -169,7 +169,7 @@ def test_second_gateway_with_tag_is_in_way_and_not_forgotten(aws_account, run_mo
 
 
 @pytest.mark.parametrize("module", [network_info, fsx_lustre])
-def test_profile_that_does_not_exist(run_module, module):
-    output = run_module(module, name="train", profile="nobody")["msg"]
+def test_missing_profile_is_reported(run_module, module):
+    output = run_module(module, name="train", profile="absent")["msg"]
     assert output.startswith("no ")
-    assert "ProfileNotFound: The config profile (nobody) could not be found" in output
+    assert "ProfileNotFound: The config profile (absent) could not be found" in output

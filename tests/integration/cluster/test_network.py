@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The network of a cluster from nothing to nothing."""
+"""The network of a cluster from its creation to its removal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.integration.cluster.conftest import REGION
 from tests.integration.cluster.policies import check_changes, check_policy
 
-# Each play starts a dozen programs, which take as long as the machine is busy.
+# Each play starts a dozen programs, which are slow on a busy machine.
 pytestmark = pytest.mark.timeout(1800)
 
 REQUEST = {
@@ -20,12 +20,12 @@ REQUEST = {
     "cluster_ssh_cidrs": ["10.9.0.0/16"],
     "cluster_grafana_cidrs": ["10.8.0.0/16"],
     "cluster_key_name": "train-key",
-    # A public key that was made for this test and whose other half is gone.
+    # A public key made for this test; its private key was deleted.
     "cluster_key_public": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBrk7mTbmn3vXZmf0bBoxsZpRBnMN8zZH2AqmQmZmHcS test",
 }
 
 
-# These mend a network that differs.
+# These correct a network that differs.
 UNASKED = (
     "ec2:ModifyVpcEndpoint", "ec2:ReplaceRoute", "ec2:RevokeSecurityGroupEgress",
     "ec2:RevokeSecurityGroupIngress",
@@ -38,7 +38,7 @@ def vpcs(ec2):
     ]
 
 
-def test_network_is_foretold_made_and_then_left_alone(aws_account, play):
+def test_network_is_predicted_made_and_kept(aws_account, play):
     ec2 = aws_account.client("ec2", REGION)
 
     foretold = play("create_network", "--check", **REQUEST)
@@ -76,7 +76,7 @@ def test_network_is_foretold_made_and_then_left_alone(aws_account, play):
     check_changes("create_network", aws_account.changes(), "train")
 
 
-def test_name_with_wildcards_is_no_network_of_others(aws_account):
+def test_name_with_wildcards_matches_no_other_network(aws_account):
     from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import network
 
     ec2 = aws_account.client("ec2", REGION)
@@ -91,7 +91,7 @@ def test_name_with_wildcards_is_no_network_of_others(aws_account):
     assert (found["vpcs"], len(found["addresses"]), found["key"]) == (1, 1, "theirs")
 
 
-def test_destroy_refuses_name_with_wildcards(play):
+def test_destroy_rejects_name_with_wildcards(play):
     refused = play("destroy_network", cluster_consent="train", cluster_network_name="trai?", **REQUEST)
     assert refused.status == 2
     assert "give a name on one line without *, ? and backslashes" in refused.output
@@ -102,9 +102,9 @@ def addresses(ec2):
 
 
 @pytest.mark.slow
-def test_network_is_taken_down_with_consent_and_key_stays(aws_account, play):
+def test_network_is_removed_with_consent_and_key_is_kept(aws_account, play):
     ec2 = aws_account.client("ec2", REGION)
-    # The run before was killed when it had an address and no gateway yet.
+    # The previous run was killed when it had an address and no gateway.
     aws_account.kill_at("ec2:CreateNatGateway")
     assert play("create_network", **REQUEST).status == 2
     (address,) = addresses(ec2)
@@ -129,7 +129,7 @@ def test_network_is_taken_down_with_consent_and_key_stays(aws_account, play):
 
 
 @pytest.mark.slow
-def test_what_killed_run_left_goes_and_what_others_made_is_in_way(aws_account, play):
+def test_leftovers_are_removed_and_foreign_parts_block(aws_account, play):
     ec2 = aws_account.client("ec2", REGION)
     aws_account.kill_at("ec2:CreateNatGateway")
     play("create_network", **REQUEST)
@@ -165,7 +165,7 @@ def test_what_killed_run_left_goes_and_what_others_made_is_in_way(aws_account, p
 
 
 @pytest.mark.slow
-def test_what_does_not_carry_our_tag_stays(aws_account, play):
+def test_resource_without_our_tag_is_kept(aws_account, play):
     ec2 = aws_account.client("ec2", REGION)
 
     def tagged(kind, name):
@@ -194,7 +194,7 @@ def test_what_does_not_carry_our_tag_stays(aws_account, play):
     assert idle["PublicIp"] not in stays
     assert [entry["InternetGatewayId"] for entry in ec2.describe_internet_gateways()["InternetGateways"]] == [way]
 
-    # Theirs is taken out by whoever made it, and ours stands in its place.
+    # The foreign one is removed by its owner, and ours replaces it.
     ec2.detach_internet_gateway(VpcId=vpc, InternetGatewayId=way)
     ours = ec2.create_internet_gateway(TagSpecifications=tagged("internet-gateway", "train"))["InternetGateway"]
     ec2.attach_internet_gateway(VpcId=vpc, InternetGatewayId=ours["InternetGatewayId"])

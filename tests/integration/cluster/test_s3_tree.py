@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Uploads against S3 as moto keeps it: what breaks off, what is damaged, what must never be deleted."""
+"""Uploads to moto's S3: interrupted and damaged ones, and objects that must never be deleted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from botocore.awsrequest import AWSResponse
 from tests.integration.cluster.conftest import REGION
 
 MIB = 1 << 20
-# The one that moto gives every caller.
+# The account of every caller in moto.
 ACCOUNT = "123456789012"
 
 
@@ -34,7 +34,7 @@ def folder(tmp_path):
     (root / "deep").mkdir(parents=True)
     (root / "a.txt").write_bytes(b"alpha")
     (root / "deep" / "empty.txt").touch()
-    # Two parts of 5 MiB and a rest.
+    # Two parts of 5 MiB and a smaller one.
     (root / "big.bin").write_bytes(bytes(range(256)) * (11 * MIB // 256) + b"end")
     return root
 
@@ -61,7 +61,7 @@ def keys(s3):
     return sorted(entry["Key"] for entry in s3.list_objects_v2(Bucket="data").get("Contents", []))
 
 
-def test_all_is_brought_once_and_proved(s3, bring, folder):
+def test_files_are_uploaded_once_and_verified(s3, bring, folder):
     foretold = bring(check=True)
     assert foretold["changed"] is True
     assert foretold["uploaded"] == ["datasets/a.txt", "datasets/big.bin", "datasets/deep/empty.txt"]
@@ -80,7 +80,7 @@ def test_all_is_brought_once_and_proved(s3, bring, folder):
     assert (again["changed"], again["unchanged"], again["sent_bytes"]) == (False, 3, 0)
 
 
-def test_same_size_other_content_is_brought_again(s3, bring, folder):
+def test_changed_content_of_same_size_is_uploaded_again(s3, bring, folder):
     bring()
     (folder / "a.txt").write_bytes(b"omega")
     again = bring()
@@ -88,7 +88,7 @@ def test_same_size_other_content_is_brought_again(s3, bring, folder):
     assert s3.get_object(Bucket="data", Key="datasets/a.txt")["Body"].read() == b"omega"
 
 
-def test_others_are_left_unchanged_unless_asked(s3, bring):
+def test_other_objects_are_kept_without_delete(s3, bring):
     for key in ("datasets/old.txt", "elsewhere/a.txt"):
         s3.put_object(Bucket="data", Key=key, Body=b"old")
     kept = bring()
@@ -101,7 +101,7 @@ def test_others_are_left_unchanged_unless_asked(s3, bring):
     assert "elsewhere/a.txt" in keys(s3)
 
 
-def test_one_file_that_cannot_be_read_does_not_stop_others(s3, bring, folder, monkeypatch):
+def test_unreadable_file_does_not_stop_others(s3, bring, folder, monkeypatch):
     from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import s3_tree
 
     put = s3_tree.Tree._put
@@ -118,7 +118,7 @@ def test_one_file_that_cannot_be_read_does_not_stop_others(s3, bring, folder, mo
     assert keys(s3) == ["datasets/big.bin", "datasets/deep/empty.txt"]
 
 
-def test_what_s3_does_not_confirm_is_failure(s3, bring, folder, monkeypatch):
+def test_unconfirmed_checksum_is_failure(s3, bring, folder, monkeypatch):
     from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import s3_tree
 
     def damaged(self, key, stream, own):
@@ -130,7 +130,7 @@ def test_what_s3_does_not_confirm_is_failure(s3, bring, folder, monkeypatch):
     assert "was it written to meanwhile? Run this again" in output
 
 
-def test_bucket_that_is_missing(run_module, folder, aws_account):
+def test_missing_bucket_is_reported(run_module, folder, aws_account):
     from ansible_collections.mlcluster.aws.plugins.modules import s3_tree
 
     result = run_module(s3_tree, source=str(folder), bucket="nowhere")
@@ -145,7 +145,7 @@ def archive(path, *members):
             target.addfile(info, io.BytesIO(data))
 
 
-def test_samples_come_back_whole(s3, bring, folder, tmp_path):
+def test_samples_are_fetched_completely(s3, bring, folder, tmp_path):
     archive(folder / "shard.tar", ("1.json", b"{}"), ("1.npy", b"x" * 2000))
     target = tmp_path / "samples"
     target.mkdir()
@@ -157,13 +157,13 @@ def test_samples_come_back_whole(s3, bring, folder, tmp_path):
     assert same[0] == same[1]
 
 
-def test_sample_never_takes_place_of_what_was_uploaded(s3, bring, folder, tmp_path):
+def test_sample_never_overwrites_source(s3, bring, folder, tmp_path):
     output = bring(sample=["a.txt"], sample_dir=str(folder))["msg"]
     assert output == f"the sample {folder}/a.txt would take the place of the file itself; give another sample_dir"
     linked = tmp_path / "linked"
     linked.symlink_to(folder)
     assert "would take the place of the file itself" in bring(sample=["a.txt"], sample_dir=str(linked))["msg"]
-    # What a link in the folder of samples leads to is somebody else's.
+    # The target of a link in the folder of samples must not change.
     target, other = tmp_path / "samples", tmp_path / "other.txt"
     target.mkdir()
     other.write_bytes(b"mine")
@@ -175,14 +175,14 @@ def test_sample_never_takes_place_of_what_was_uploaded(s3, bring, folder, tmp_pa
     assert (folder / "a.txt").read_bytes() == b"alpha"
 
 
-def test_delete_with_one_file_takes_nothing(s3, bring, folder):
+def test_delete_with_one_file_is_rejected(s3, bring, folder):
     s3.put_object(Bucket="data", Key="datasets/old.txt", Body=b"old")
     output = bring(source=str(folder / "a.txt"), delete=True)["msg"]
     assert output.endswith("delete would take everything else under the prefix; leave delete out")
     assert keys(s3) == ["datasets/old.txt"]
 
 
-def test_sample_whose_writer_was_killed(s3, bring, folder, tmp_path):
+def test_truncated_archive_in_sample_is_reported(s3, bring, folder, tmp_path):
     archive(folder / "shard.tar", ("1.json", b"{}"), ("1.npy", b"x" * 20000))
     whole = (folder / "shard.tar").read_bytes()
     (folder / "shard.tar").write_bytes(whole[:9000])
@@ -193,7 +193,7 @@ def test_sample_whose_writer_was_killed(s3, bring, folder, tmp_path):
 
 @pytest.fixture
 def strict(monkeypatch):
-    """S3 that refuses a request whose owner is not that of the account; gives what each request named."""
+    """S3 that rejects requests with another owner; returns the owner of each request."""
     from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws
 
     named, real = [], aws.client
@@ -216,7 +216,7 @@ def strict(monkeypatch):
     return named
 
 
-def test_bucket_of_another_account_gets_nothing(s3, bring, strict, tmp_path):
+def test_bucket_of_another_account_is_not_written(s3, bring, strict, tmp_path):
     output = bring(owner="999988887777")["msg"]
     assert output.startswith("listing s3://data/datasets/ failed: AccessDenied: Access Denied")
     assert keys(s3) == []
@@ -229,7 +229,7 @@ def test_bucket_of_another_account_gets_nothing(s3, bring, strict, tmp_path):
     assert len(strict) > 10
 
 
-def test_crc64_of_small_file_is_what_s3_keeps(s3, bring, folder):
+def test_crc64_of_small_file_equals_that_of_s3(s3, bring, folder):
     (folder / "a.txt").write_bytes(b"123456789")
     result = bring(source=str(folder / "a.txt"), checksum="crc64nvme")
     assert "msg" not in result, result

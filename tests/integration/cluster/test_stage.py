@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""stage_data.yml: buckets closed to the world, and data in them that was proved."""
+"""stage_data.yml: private buckets with verified data."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from botocore.exceptions import ClientError
 from tests.integration.cluster.conftest import REGION
 from tests.integration.cluster.policies import check_policy
 
-# Each play starts a dozen programs, which take as long as the machine is busy.
+# Each play starts a dozen programs, which are slow on a busy machine.
 pytestmark = pytest.mark.timeout(1800)
 
 KEY = f"arn:aws:kms:{REGION}:123456789012:key/11111111-2222-3333-4444-555555555555"
-# What is asked for with large files, where delete was asked for, and by S3 itself in the name of the caller.
+# Actions for large files, for delete, and of S3 itself on behalf of the caller.
 UNASKED = (
     "kms:Decrypt", "kms:GenerateDataKey", "s3:DeleteObject", "s3:ListBucketMultipartUploads",
     "s3:ListMultipartUploadParts",
@@ -49,14 +49,14 @@ def options(source):
             {"source": str(source), "bucket": "train-data", "prefix": "datasets", "sample": ["shard-1.txt", "a.jsonl"]},
             {"source": str(source / "shard-0.txt"), "bucket": "train-keys"},
         ],
-        # Judges the folder with the samples, as a script of the user would.
+        # Checks the folder with the samples, like a script of the user.
         "cluster_sample_command": ["grep", "-rqx", "two"],
     }
 
 
-def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, options, source):
+def test_data_is_predicted_uploaded_and_kept(aws_account, play, options, source):
     s3 = aws_account.client("s3", REGION)
-    # A bucket that was there, and lets somebody in.
+    # An existing bucket with access for another account.
     s3.create_bucket(Bucket="train-keys", CreateBucketConfiguration={"LocationConstraint": REGION})
     others = {"Sid": "Them", "Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::111122223333:root"}}
     others |= {"Action": "s3:GetObject", "Resource": "arn:aws:s3:::train-keys/*"}
@@ -64,7 +64,7 @@ def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, options
     s3.put_bucket_policy(Bucket="train-keys", Policy=json.dumps(theirs))
     foretold = play("stage_data", "--check", **options)
     assert foretold.status == 0, foretold.output
-    # One bucket that would be made, and the upload to the other one.
+    # One bucket that would be created, and the upload to the other one.
     assert foretold.changed == 2
     with pytest.raises(ClientError, match="404"):
         s3.head_bucket(Bucket="train-data")
@@ -96,18 +96,18 @@ def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, options
 
 
 @pytest.mark.slow
-def test_sample_that_judge_refuses_stops_run(aws_account, play, options, source):
+def test_sample_rejected_by_judge_stops_run(aws_account, play, options, source):
     (source / "shard-1.txt").write_text("odd\n")
     judged = play("stage_data", **options)
     assert judged.status == 2
     assert "Stage | Judge the samples" in judged.output
-    # What was proved stays in S3: the judge speaks about the data and not about the upload.
+    # Verified objects stay in S3: the judge checks the data and not the upload.
     keys = [entry["Key"] for entry in aws_account.client("s3", REGION).list_objects_v2(Bucket="train-data")["Contents"]]
     assert keys == [f"datasets/{name}" for name in ("a.jsonl", "inputs.json", "shard-0.txt", "shard-1.txt")]
 
 
 @pytest.mark.slow
-def test_sample_that_its_manifest_refuses_stops_run(play, options, source):
+def test_sample_rejected_by_manifest_stops_run(play, options, source):
     (source / "a.jsonl").write_text('{"text": "other"}\n')
     judged = play("stage_data", **options)
     assert judged.status == 2

@@ -38,7 +38,7 @@ def types():
 
 
 def judged(config, types, offers=None, online=True):
-    """The verdict over a configuration."""
+    """Return the verdict on a configuration."""
     from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import lint as _cluster_lint
 
     offers = offered() if online and offers is None else offers
@@ -69,7 +69,7 @@ def test_shipped_example_passes_every_validator(types):
     verdict = judged(planned(), types)
     assert verdict["errors"] == []
     assert verdict["version"] == "3.16.1"
-    # What speaks for itself: they cost, or cannot be seen offline.
+    # Expected notes: they cost money, or cannot be checked offline.
     assert sorted(text.rsplit("(", 1)[1] for text in verdict["warnings"]) == [
         "DetailedMonitoringValidator)",
         "PlacementGroupCapacityReservationValidator)",
@@ -85,7 +85,7 @@ def test_capacity_block_spot_and_shared_nodes_pass_too(types):
     assert verdict["warnings"] == [text for text in verdict["warnings"] if "memory" in text.lower()]
 
 
-def test_example_of_hooks_wiring_passes_too(types):
+def test_hook_wiring_example_passes_too(types):
     path = ROOT / "docs/examples/boot_hook/parallelcluster.yaml"
     example, config = yaml.safe_load(path.read_text(encoding="utf-8")), planned()
     (queue,) = example["Scheduling"]["SlurmQueues"]
@@ -96,7 +96,7 @@ def test_example_of_hooks_wiring_passes_too(types):
         owner.update(CustomActions=shown["CustomActions"], Iam=shown["Iam"])
     verdict = judged(config, types)
     assert verdict["errors"] == []
-    # What its nodes may write is neither the script nor its variables.
+    # Its nodes may write neither the script nor its variables.
     assert [text for text in verdict["warnings"] if "could replace" in text] == []
 
 
@@ -108,7 +108,7 @@ def test_example_of_hooks_wiring_passes_too(types):
         (("Scheduling", "SlurmQueues", 0, "ComputeResources", 0, "MinCount"), 81, "ComputeResourceSizeValidator"),
     ],
 )
-def test_what_only_parallelcluster_knows_is_reported_too(types, where, value, validator):
+def test_errors_of_parallelcluster_are_reported_too(types, where, value, validator):
     config = copy.deepcopy(planned())
     holder = config
     for key in where[:-1]:
@@ -119,16 +119,16 @@ def test_what_only_parallelcluster_knows_is_reported_too(types, where, value, va
     assert any(validator in text for text in verdict["errors"]), verdict["errors"]
 
 
-def test_type_that_nobody_described_is_no_pass_without_word():
+def test_undescribed_type_is_noted():
     verdict = judged(planned(), {}, offers=["p5e.48xlarge", "c7i.4xlarge", "c7i.24xlarge"])
     assert [text for text in verdict["warnings"] if text.startswith("p5e.48xlarge was not checked")]
 
 
-def test_offline_no_type_is_refused_for_what_nobody_was_asked():
+def test_offline_unknown_type_is_not_rejected():
     gpu, cpu = settings()["queues"]
     names = ("p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge", "trn2.48xlarge")
     queues = [{**gpu, "name": name.partition(".")[0], "instance_type": name, "reservation": ""} for name in names]
-    # None of the table's, and with EFA all the same.
+    # Not in the table, and still with EFA.
     queues += [{**cpu, "name": "hpc", "instance_type": "hpc7a.96xlarge", "efa": True}]
     verdict = judged(planned(queues=queues), {}, online=False)
     assert verdict["errors"] == []
@@ -138,19 +138,19 @@ def test_offline_no_type_is_refused_for_what_nobody_was_asked():
     assert "whether the region offers the instance types was not checked, for EC2 was not asked" in verdict["notes"]
 
 
-def test_offline_what_table_knows_better_is_refused():
+def test_offline_error_known_from_table_is_rejected():
     gpu, _cpu = settings()["queues"]
     (error,) = judged(planned(queues=[{**gpu, "instance_type": "g5.xlarge", "efa": True}]), {}, online=False)["errors"]
     assert error == "Instance type 'g5.xlarge' does not support EFA. (EfaValidator)"
 
 
 @pytest.mark.parametrize("scheduling", [None, [], {"Scheduler": "slurm", "SlurmQueues": [None, {"Name": 7}]}])
-def test_what_is_no_configuration_is_reported_by_schema(scheduling):
+def test_invalid_configuration_is_reported_by_schema(scheduling):
     verdict = judged({**planned(), "Scheduling": scheduling}, {}, online=False)
     assert [text for text in verdict["errors"] if "(ParallelCluster's schema)" in text]
 
 
-def test_every_mistake_is_reported_in_one_go_with_right_value(types):
+def test_every_mistake_is_reported_with_right_value(types):
     config = yaml.safe_load((Path(__file__).parent / "mistakes.yaml").read_text(encoding="utf-8"))
     verdict = judged(config, types)
     sentences = verdict["errors"] + verdict["warnings"]
@@ -182,6 +182,6 @@ def test_every_mistake_is_reported_in_one_go_with_right_value(types):
         if not any(found in text and right in text.split("; right is ")[-1] for text in sentences)
     ]
     assert missing == []
-    # Every error is one of ours, each with its right value: the repaired copy passes the schema and all validators.
+    # Every error is one of ours with its right value: the repaired copy passes the schema and all validators.
     assert [text for text in verdict["errors"] if "; right is " not in text] == []
     assert len(verdict["errors"]) == 13

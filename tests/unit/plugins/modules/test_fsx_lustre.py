@@ -83,7 +83,7 @@ def test_another_than_wanted_is_refused_with_every_difference(ensure, fsx):
 def test_one_that_broke_is_reported_with_its_reason(ensure, fsx):
     seen(fsx, file_system(**MISCONFIGURED))
     assert ensure(**WISHES)["msg"] == (
-        f"{ONE} is MISCONFIGURED: the network interface is gone; mend that, or delete it, by hand"
+        f"{ONE} is MISCONFIGURED: the network interface is gone; repair or delete it by hand"
     )
 
 

@@ -53,7 +53,7 @@ def test_every_one_that_cannot_be_mounted_is_reported(ask, fsx):
 def test_one_that_is_being_made_is_refused_with_what_to_do(ask, fsx):
     fsx.add_response("describe_file_systems", {"FileSystems": [file_system(0, Lifecycle="CREATING")]})
     assert ask(ONE)["msg"].endswith(
-        "is CREATING and cannot be mounted: see what FSx shows of it, and run this again later"
+        "is CREATING and cannot be mounted: check its state in FSx, and run this again later"
     )
 
 

@@ -64,7 +64,7 @@ def other(**changes):
     return {**entry, **changes}
 
 
-def test_what_is_made():
+def test_creation_has_expected_arguments():
     request = fsx.request(WANTED)
     assert request["LustreConfiguration"] == {
         "DeploymentType": "PERSISTENT_2",
@@ -80,7 +80,7 @@ def test_what_is_made():
     assert "EfaEnabled" not in fsx.request({**WANTED, "efa": False})["LustreConfiguration"]
 
 
-def test_another_deployment_type_is_made_and_held_against():
+def test_other_deployment_type_is_created_and_compared():
     older = {**WANTED, "efa": False, "throughput": 200, "deployment": "PERSISTENT_1"}
     assert fsx.request(older)["LustreConfiguration"]["DeploymentType"] == "PERSISTENT_1"
     there = other(LustreConfiguration={"DeploymentType": "PERSISTENT_1"})
@@ -88,7 +88,7 @@ def test_another_deployment_type_is_made_and_held_against():
     assert not any("type" in one for one in fsx.differences(there, older))
 
 
-def test_same_wishes_have_same_token_and_others_another():
+def test_token_depends_on_options():
     first, second = fsx.request(WANTED), fsx.request(dict(reversed(WANTED.items())))
     assert first["ClientRequestToken"] == second["ClientRequestToken"]
     assert len(first["ClientRequestToken"]) <= 63
@@ -96,7 +96,7 @@ def test_same_wishes_have_same_token_and_others_another():
     assert fsx.request({**WANTED, "gib": 9600})["ClientRequestToken"] != first["ClientRequestToken"]
 
 
-def test_found_by_tag_on_any_page_and_never_while_it_goes():
+def test_file_system_is_found_by_tag_unless_deleting():
     strange = other(FileSystemId="fs-a", Tags=[])
     going = other(FileSystemId="fs-b", Lifecycle="DELETING")
     assert fsx.find(Fsx(strange, going, FOUND), "checkpoints", "") == FOUND
@@ -109,7 +109,7 @@ def of_cluster(cluster, identifier):
     return other(FileSystemId=identifier, Tags=tags)
 
 
-def test_that_of_another_cluster_is_refused_and_never_taken_for_its_own():
+def test_file_system_of_other_cluster_is_rejected():
     theirs, own = of_cluster("old", "fs-old"), of_cluster("train", "fs-own")
     sentence = (
         "checkpoints of the cluster train and found that of another cluster (fs-old of old); give its id to share it"
@@ -117,7 +117,7 @@ def test_that_of_another_cluster_is_refused_and_never_taken_for_its_own():
     with pytest.raises(aws.AwsError, match=re.escape(sentence)):
         fsx.find(Fsx(theirs), "checkpoints", "", "train")
     assert fsx.find(Fsx(theirs, own), "checkpoints", "", "train") == own
-    # By its id on purpose, without a cluster, or made before there was such a tag.
+    # By its id on purpose, without a cluster, or created before the tag existed.
     assert fsx.find(Fsx(theirs), "checkpoints", "fs-old", "train") == theirs
     assert fsx.find(Fsx(theirs), "checkpoints", "") == theirs
     assert fsx.find(Fsx(FOUND), "checkpoints", "", "train") == FOUND
@@ -125,14 +125,14 @@ def test_that_of_another_cluster_is_refused_and_never_taken_for_its_own():
         fsx.find(Fsx(theirs, FOUND, own), "checkpoints", "", "train")
 
 
-def test_two_of_name_are_refused():
+def test_two_file_systems_of_same_name_are_rejected():
     with pytest.raises(
         aws.AwsError, match="fs-0123456789abcdef2, fs-x all carry the tag mlcluster:filesystem=checkpoints"
     ):
         fsx.find(Fsx(FOUND, other(FileSystemId="fs-x")), "checkpoints", "")
 
 
-def test_adopted_as_it_is():
+def test_matching_file_system_is_adopted():
     assert fsx.differences(FOUND, WANTED) == []
     assert fsx.differences(FOUND, {**WANTED, "gib": None, "throughput": None}) == []
 
@@ -148,12 +148,12 @@ def test_adopted_as_it_is():
         ({"FileSystemType": "ONTAP"}, "is of type ONTAP and not LUSTRE"),
     ],
 )
-def test_what_it_has_otherwise_is_reported(changes, sentence):
+def test_differences_of_file_system_are_reported(changes, sentence):
     (problem,) = fsx.differences(other(**changes), WANTED)
     assert sentence in problem
 
 
-def test_only_missing_ties_are_made():
+def test_only_missing_associations_are_created():
     links = [{"path": "/datasets", "s3": "s3://data/datasets/"}, {"path": "/out", "s3": "s3://out", "export": True}]
     client = Fsx(FOUND, ties=[{"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://data/datasets"}])
     there = fsx.associations(client, FOUND["FileSystemId"])
@@ -164,34 +164,34 @@ def test_only_missing_ties_are_made():
     assert set(made["S3"]) == {"AutoImportPolicy", "AutoExportPolicy"}
 
 
-def test_path_tied_elsewhere_is_refused():
+def test_path_associated_elsewhere_is_rejected():
     there = [{"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://old"}]
     with pytest.raises(aws.AwsError, match="is tied to s3://old and not to s3://data; undo that by hand"):
         fsx.missing_associations(there, {**WANTED, "associations": [{"path": "/datasets", "s3": "s3://data"}]})
 
 
-def test_waiting_ends_with_what_is_reported(monkeypatch):
+def test_waiting_ends_when_available(monkeypatch):
     answers = iter(["CREATING", "CREATING", "AVAILABLE"])
     monkeypatch.setattr(fsx.time, "sleep", lambda seconds: None)
     fsx.wait(lambda: [{"Lifecycle": next(answers)}], "fs-1", 60)
     assert next(answers, None) is None
 
 
-def test_failed_one_is_reported_with_its_reason():
+def test_failure_is_reported_with_reason():
     failed = {"Lifecycle": "FAILED", "FailureDetails": {"Message": "no capacity in this zone"}}
     with pytest.raises(aws.AwsError, match="fs-1 is FAILED: no capacity in this zone"):
         fsx.wait(lambda: [failed], "fs-1", 60)
 
 
-def test_tie_that_failed_is_reported_and_not_waited_for():
+def test_failed_association_is_reported_at_once():
     tie = {"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://data", "Lifecycle": "FAILED"}
     tie["FailureDetails"] = {"Message": "the bucket is in another region"}
     with pytest.raises(
-        aws.AwsError, match=r"a tie of fs-1 \(/datasets\) is FAILED: the bucket is in another region; mend"
+        aws.AwsError, match=r"a tie of fs-1 \(/datasets\) is FAILED: the bucket is in another region; repair"
     ):
         fsx.wait(lambda: [{**tie, "Lifecycle": "AVAILABLE"}, tie], "a tie of fs-1", 3600)
 
 
-def test_waiting_has_end():
+def test_waiting_has_time_limit():
     with pytest.raises(aws.AwsError, match="fs-1 is still CREATING after -1 s; run this again later"):
         fsx.wait(lambda: [{"Lifecycle": "CREATING"}], "fs-1", -1)

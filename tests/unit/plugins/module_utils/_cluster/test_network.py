@@ -59,7 +59,7 @@ def test_whole_network_lacks_nothing_and_keeps_its_zone():
     assert plan(WHOLE) == {"refusals": [], "actions": [], "todo": [], "zone": "b"}
 
 
-def test_of_nothing_everything_is_missing_in_order():
+def test_empty_account_lacks_all_parts_in_order():
     assert plan(NOTHING)["todo"] == [
         "vpc", "igw", "subnet_public", "subnet_private", "nat", "route_public", "route_private", "endpoint",
         "group_nodes", "group_fsx", "group_ssh",
@@ -82,11 +82,11 @@ def test_of_nothing_everything_is_missing_in_order():
         (lambda it: it["groups"]["ssh"].update(rules=["tcp 22 from 0.0.0.0/0"]), ["group_ssh"]),
     ],
 )
-def test_only_what_differs_is_done(change, todo):
+def test_only_differences_are_changed(change, todo):
     assert plan(changed(change))["todo"] == todo
 
 
-def test_grafana_and_key_only_where_wanted():
+def test_grafana_and_key_are_optional():
     options = {
         "grafana_cidrs": ["10.8.0.0/16"],
         "grafana_port": 3000,
@@ -95,7 +95,7 @@ def test_grafana_and_key_only_where_wanted():
     }
     assert plan(WHOLE, **options)["todo"] == ["group_grafana", "key"]
     assert plan(WHOLE, **options)["actions"][0] == "security group grafana: tcp 3000 from 10.8.0.0/16"
-    # Taking the wish back closes the door again.
+    # Without the option the rule is removed again.
     assert plan(WHOLE, ssh_cidrs=[])["actions"] == ["security group ssh: no rule"]
 
 
@@ -114,11 +114,11 @@ def test_grafana_and_key_only_where_wanted():
         (NOTHING, {"grafana_cidrs": ["x"]}, "cluster_grafana_cidrs has 'x'"),
     ],
 )
-def test_refusals(found, changes, sentence):
+def test_impossible_changes_are_refused(found, changes, sentence):
     assert [refusal for refusal in plan(found, **changes)["refusals"] if sentence in refusal]
 
 
-def test_outputs():
+def test_outputs_describe_network():
     assert network.outputs(WHOLE) == {
         "head_subnet": "subnet-1",
         "compute_subnet": "subnet-2",
@@ -134,7 +134,7 @@ def test_networks_are_compared_as_ec2_writes_them(people):
     assert network.wanted_rules("ssh", {**WANTED, "ssh_cidrs": people}) == ["tcp 22 from 10.9.0.1/32"]
 
 
-def test_every_wrong_wish_is_reported_at_once():
+def test_all_wrong_options_are_reported_at_once():
     options = {
         **WANTED, "cidr": "10.0.0.0/8", "public_cidr": "no", "ssh_cidrs": ["::/0", "2001:db8::/32", "10.0.0.1/8", ""],
         "grafana_port": 0,

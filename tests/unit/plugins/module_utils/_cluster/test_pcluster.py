@@ -20,7 +20,7 @@ REFUSED = {
 
 
 class Host:
-    """Answers in turn, and remembers what was asked."""
+    """Return answers in order, and record the calls."""
 
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), []
@@ -32,7 +32,7 @@ class Host:
             raise answer
         if isinstance(answer, CommandResult):
             return answer
-        # The program exits with 1 for whatever carries a message, a dry run that would work too.
+        # The program exits with 1 for every message, also for a dry run that would work.
         return CommandResult(1 if "message" in answer else 0, json.dumps(answer, indent=2), "")
 
 
@@ -48,7 +48,7 @@ def test_dry_run_is_judged_by_its_message():
     assert findings == ["ERROR: no such key (KeyPairValidator)"]
 
 
-def test_command_is_list():
+def test_command_is_list_of_arguments():
     one = program(DRY, profile="train")
     one.dry_run("/tmp/a b.yaml")
     assert one.host.asked == [
@@ -57,36 +57,36 @@ def test_command_is_list():
     ]  # fmt: skip
 
 
-def test_no_cluster_of_name():
+def test_missing_cluster_is_none():
     assert program(NONE).describe() is None
 
 
-def test_another_failure_is_no_missing_cluster():
+def test_other_failure_is_raised():
     with pytest.raises(aws.AwsError, match="describe-cluster c: Bad Request: not allowed"):
         program({"message": "Bad Request: not allowed"}).describe()
 
 
-def test_refused_creation_tells_every_reason():
+def test_refused_creation_reports_every_reason():
     with pytest.raises(aws.AwsError, match=r"was refused: Invalid cluster configuration\.; ERROR: no such key"):
         program(REFUSED).create("f", True)
 
 
-def test_no_answer_at_all():
+def test_missing_answer_is_reported():
     with pytest.raises(
-        aws.AwsError, match="ended with status 1 and no JSON in the answer; it said: AWS Credentials not found"
+        aws.AwsError, match="ended with status 1 and no JSON in the answer; it reported: AWS Credentials not found"
     ):
         program(CommandResult(1, "", "warning\nAWS Credentials not found.\n")).describe()
 
 
-def test_program_without_its_packages():
+def test_missing_packages_of_program_are_reported():
     output = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'connexion'\n"
     with pytest.raises(
-        aws.AwsError, match="said: ModuleNotFoundError: No module named 'connexion'; make pcluster installs"
+        aws.AwsError, match="reported: ModuleNotFoundError: No module named 'connexion'; make pcluster installs"
     ):
         program(CommandResult(1, "", output)).describe()
 
 
-def test_no_program():
+def test_missing_program_is_reported():
     missing = CommandError(["pcluster"], None, "", "", "not found")
     with pytest.raises(
         aws.AwsError, match="make pcluster installs AWS ParallelCluster, cluster_pcluster names the program"
@@ -94,7 +94,7 @@ def test_no_program():
         program(missing).describe()
 
 
-def test_words_before_answer_are_passed_over():
+def test_text_before_answer_is_skipped():
     assert pcluster.parse('DeprecationWarning: old\n{"a": 1}') == {"a": 1}
     with pytest.raises(ValueError, match="no JSON in the answer"):
         pcluster.parse("nothing")
@@ -127,7 +127,7 @@ def test_waiting_returns_with_news_and_not_with_minutes(monkeypatch):
     assert len(waited) == 2
 
 
-def test_patient_one_waits_out_its_time_or_for_status(monkeypatch):
+def test_patient_wait_ends_with_time_or_status(monkeypatch):
     running = {"clusterName": "c", "clusterStatus": "CREATE_IN_PROGRESS"}
     events = [
         {"events": [{"logicalResourceId": name, "resourceStatus": "CREATE_COMPLETE"}]} for name in ("a", "b", "c")
@@ -140,7 +140,7 @@ def test_patient_one_waits_out_its_time_or_for_status(monkeypatch):
     assert len(waited) == 2
 
 
-def test_waiting_for_end_of_deletion():
+def test_wait_ends_with_deletion():
     assert program(NONE).wait("", 60) == (None, "c: deleted")
 
 
@@ -148,7 +148,7 @@ def test_waiting_for_end_of_deletion():
     ("system", "user"),
     [("alinux2023", "ec2-user"), ("ubuntu2404", "ubuntu"), ("rocky9", "rocky"), ("rhel9", "ec2-user")],
 )
-def test_three_ways_in(system, user):
+def test_login_has_three_commands(system, user):
     head = {"instanceId": "i-1", "privateIpAddress": "10.0.0.10"}
     cluster = {"clusterName": "c", "region": "us-east-1", "headNode": head}
     assert pcluster.ways_in(cluster, system, "~/.ssh/k") == [

@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import pric
 
 
 class Pricing:
-    """Answers with these products, and keeps what was asked."""
+    """Answer with these products, and record the requests."""
 
     def __init__(self, *prices):
         self.products = [
@@ -26,7 +26,7 @@ class Pricing:
         return {"PriceList": self.products}
 
 
-def test_one_price_is_price():
+def test_single_price_is_returned():
     pricing = Pricing({"USD": "0.0960000000"}, {"USD": "0.0960000000"}, {"USD": "0"}, {"CNY": "1"})
     assert price.look(pricing, "c5d.large", "us-east-1") == {"dollars": 0.096, "reason": ""}
     assert (pricing.asked["instanceType"], pricing.asked["regionCode"]) == ("c5d.large", "us-east-1")
@@ -39,6 +39,6 @@ def test_no_price_and_several_are_unknown(prices, count):
     assert found == {"dollars": None, "reason": f"the price list has {count} prices of it in us-east-1"}
 
 
-def test_what_is_not_by_hour_is_no_price():
+def test_price_without_hourly_unit_is_ignored():
     size = {"unit": "Quantity", "pricePerUnit": {"USD": "9"}}
     assert price.prices({"terms": {"OnDemand": {"t": {"priceDimensions": {"d": size}}}}}) == set()

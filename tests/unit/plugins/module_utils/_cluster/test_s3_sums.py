@@ -13,20 +13,20 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import s3_s
 from hypothesis import given
 from hypothesis import strategies as st
 
-# The check value that the specification gives for CRC-64/NVME.
+# The check value of CRC-64/NVME in the specification.
 CHECK = 0xAE8B14860A799888
 
 
-def test_crc64_has_check_value_of_its_specification():
+def test_crc64_has_check_value_of_specification():
     assert s3_sums._slow_crc64(b"123456789") == CHECK
 
 
 @given(st.binary(max_size=64), st.binary(max_size=64))
-def test_crc64_goes_on_where_it_stopped(first, second):
+def test_crc64_can_be_continued(first, second):
     assert s3_sums._slow_crc64(second, s3_sums._slow_crc64(first)) == s3_sums._slow_crc64(first + second)
 
 
-def test_awscrt_is_used_where_it_is(monkeypatch):
+def test_awscrt_is_used_if_installed(monkeypatch):
     import sys
     import types
 
@@ -38,7 +38,7 @@ def test_awscrt_is_used_where_it_is(monkeypatch):
 
 
 @given(st.binary(max_size=40), st.integers(1, 16))
-def test_sha256_of_parts(data, step):
+def test_sha256_is_computed_of_parts(data, step):
     parts = [data[start : start + step] for start in range(0, len(data), step)] or [b""]
     digests = [hashlib.sha256(part).digest() for part in parts]
     found = s3_sums.sums(io.BytesIO(data), "sha256", step)
@@ -52,7 +52,7 @@ def test_sha256_of_parts(data, step):
 
 
 @given(st.binary(max_size=40), st.integers(1, 16), st.integers(1, 16))
-def test_crc64_is_same_whatever_parts_are(data, one, other):
+def test_crc64_does_not_depend_on_parts(data, one, other):
     first, second = (s3_sums.sums(io.BytesIO(data), "crc64nvme", step) for step in (one, other))
     assert first.whole == second.whole
     assert (first.kind, first.field) == ("FULL_OBJECT", "ChecksumCRC64NVME")
@@ -61,5 +61,5 @@ def test_crc64_is_same_whatever_parts_are(data, one, other):
 @pytest.mark.parametrize(
     ("size", "mib"), [(0, 32), (32 * 10000 << 20, 32), ((32 * 10000 << 20) + 1, 64), (5 << 40, 1024)]
 )
-def test_parts_are_never_too_many(size, mib):
+def test_number_of_parts_is_limited(size, mib):
     assert s3_sums.part_bytes(size, 32) == mib << 20

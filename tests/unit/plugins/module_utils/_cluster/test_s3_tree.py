@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Uploads in parts: what moto does not keep of them, the checksums of parts above all."""
+"""Uploads in parts, for what moto does not keep, mainly the checksums of parts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Pages:
 
 
 class S3:
-    """Uploads that were begun, and what was done to them; shaped as S3's API documents it."""
+    """Unfinished uploads and the calls on them, shaped as S3's API documents it."""
 
     def __init__(self, uploads=(), parts=()):
         self.uploads, self.kept, self.sent, self.done, self.made = list(uploads), list(parts), {}, None, []
@@ -72,7 +72,7 @@ def brought(s3, algorithm="sha256"):
     return tree
 
 
-def test_new_upload_says_what_its_sum_will_be():
+def test_new_upload_names_its_checksum():
     s3 = S3()
     tree = brought(s3)
     assert s3.made[0]["ChecksumAlgorithm"] == "SHA256"
@@ -82,9 +82,9 @@ def test_new_upload_says_what_its_sum_will_be():
     assert s3.done["ChecksumType"] == "COMPOSITE" and "ChecksumSHA256" not in s3.done
 
 
-def test_upload_that_broke_off_is_gone_on_with():
+def test_interrupted_upload_is_continued():
     uploads = [begun("old", "2026-01-01"), begun("last", "2026-02-01"), begun("other", "2026-03-01", Key="k2")]
-    # The second part came from another file, as its sum tells.
+    # The second part came from another file, as its checksum shows.
     s3 = S3(uploads, [part(1, b"0123456789"), part(2, b"9876543210")])
     tree = brought(s3)
     assert s3.made == []
@@ -94,20 +94,20 @@ def test_upload_that_broke_off_is_gone_on_with():
     assert [entry["ETag"] for entry in s3.done["MultipartUpload"]["Parts"]] == ["kept-1", "etag-2", "etag-3"]
 
 
-def test_upload_with_other_sums_is_not_gone_on_with():
+def test_upload_with_other_checksums_is_not_continued():
     s3 = S3([begun("crc", "2026-01-01", ChecksumAlgorithm="CRC64NVME")], [part(1, b"0123456789")])
     assert brought(s3).resumed_parts == 0
     assert s3.done["UploadId"] == "new"
 
 
-def test_one_sum_over_whole_is_given_at_end():
+def test_checksum_of_whole_is_sent_at_end():
     s3 = S3()
     brought(s3, "crc64nvme")
     assert s3.made[0]["ChecksumType"] == "FULL_OBJECT"
     assert s3.done["ChecksumCRC64NVME"] == sums(io.BytesIO(DATA), "crc64nvme", STEP).whole
 
 
-def test_what_could_not_be_deleted_is_reported():
+def test_failed_deletion_is_reported():
     class Kept:
         def delete_objects(self, **request):
             return {"Errors": [{"Key": "a", "Code": "AccessDenied"}]}
@@ -116,7 +116,7 @@ def test_what_could_not_be_deleted_is_reported():
         s3_tree.Tree(Kept(), "data", "sha256", 5, "STANDARD", False).delete(["a"])
 
 
-def test_what_cannot_be_brought_is_reported_file_by_file(tmp_path):
+def test_unusable_files_are_reported_one_by_one(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / os.fsdecode(b"caf\xe9")).touch()
     (tmp_path / "loop").symlink_to("loop")
@@ -127,7 +127,7 @@ def test_what_cannot_be_brought_is_reported_file_by_file(tmp_path):
     assert s3_tree.local_files(os.fsdecode(bytes(tmp_path) + b"/caf\xe9"), "")[0] == []
 
 
-def test_names_become_keys_as_they_are(tmp_path):
+def test_names_become_keys_unchanged(tmp_path):
     names = ["a b", "ü/日本.tar", "..x/{{ 7 * 7 }}", "q'\"&<>\n"]
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -136,7 +136,7 @@ def test_names_become_keys_as_they_are(tmp_path):
     assert (sorted(file.key for file in found), strange) == (sorted(f"p/{name}" for name in names), [])
 
 
-def test_folder_that_cannot_be_listed_is_not_empty_one(tmp_path, monkeypatch):
+def test_unreadable_folder_does_not_count_as_empty(tmp_path, monkeypatch):
     (tmp_path / "locked").mkdir()
     (tmp_path / "a").touch()
     real = os.scandir
@@ -150,7 +150,7 @@ def test_folder_that_cannot_be_listed_is_not_empty_one(tmp_path, monkeypatch):
     assert s3_tree.local_files(str(tmp_path), "")[1] == [f"'{tmp_path}/locked' cannot be read: Permission denied"]
 
 
-def test_archive_damaged_in_its_middle_is_reported(tmp_path):
+def test_damaged_archive_is_reported(tmp_path):
     path = tmp_path / "shard.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         entry = tarfile.TarInfo("a")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The configuration that the variables make."""
+"""The configuration from the variables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def only_queue(config):
     return queue
 
 
-def test_hardware_decides_what_is_not_said():
+def test_hardware_sets_default_options():
     gpus = only_queue(rendered())
     assert gpus["ComputeResources"][0]["Efa"] == {"Enabled": True}
     assert gpus["Networking"]["PlacementGroup"] == {"Enabled": True}
@@ -61,7 +61,7 @@ def test_hardware_decides_what_is_not_said():
     assert "EphemeralVolume" not in cpus["ComputeSettings"]["LocalStorage"]
 
 
-def test_wishes_of_queue():
+def test_queue_options_are_written():
     queue = only_queue(
         rendered(
             queues=[
@@ -98,13 +98,13 @@ def test_capacity_block_has_no_placement_group():
     assert queue["Networking"]["PlacementGroup"] == {"Enabled": False}
 
 
-def test_resource_group_of_reservations():
+def test_resource_group_of_reservations_is_written():
     arn = "arn:aws:resource-groups:ap-southeast-3:123456789012:group/p5e"
     (resource,) = only_queue(rendered(queues=[queue_of(reservation=arn)]))["ComputeResources"]
     assert resource["CapacityReservationTarget"] == {"CapacityReservationResourceGroupArn": arn}
 
 
-def test_hook_is_wired_into_every_node_with_rights_to_read_it():
+def test_hook_runs_on_every_node_with_read_access():
     config = rendered(hook={**HOOK, "args": ["--deadline", 900]})
     for owner in (config["HeadNode"], only_queue(config)):
         action = owner["CustomActions"]["OnNodeConfigured"]
@@ -116,7 +116,7 @@ def test_hook_is_wired_into_every_node_with_rights_to_read_it():
         ]
 
 
-def test_what_args_of_hook_name_in_s3_may_be_read_and_log_be_written():
+def test_s3_objects_of_hook_are_readable_and_log_writable():
     args = ["--vars", "s3://site/train/vars.yml", "--best-effort", "--log-prefix", "s3://tools/logs/"]
     config = rendered(hook={**HOOK, "args": args}, s3=[{"bucket": "site"}])
     for owner in (config["HeadNode"], only_queue(config)):
@@ -135,7 +135,7 @@ def test_what_args_of_hook_name_in_s3_may_be_read_and_log_be_written():
     assert whole[2:] == [{"BucketName": "logs-1", "EnableWriteAccess": True}]
 
 
-def test_hook_by_pointer_carries_key_and_floor():
+def test_hook_by_pointer_has_key_and_minimum():
     hook = {"script": HOOK["script"], "pointer": "s3://tools/pointer.json", "public_key": "QUJD", "version_floor": 7}
     args = only_queue(rendered(hook=hook))["CustomActions"]["OnNodeConfigured"]["Args"]
     assert args == ["--pointer", "s3://tools/pointer.json", "--public-key", "QUJD", "--version-floor", "7"]
@@ -147,18 +147,18 @@ def test_hook_by_pointer_reads_no_logs_of_other_nodes():
     config = rendered(hook=hook)
     for owner in (config["HeadNode"], only_queue(config)):
         assert owner["Iam"]["S3Access"] == [{"BucketName": "tools", "KeyName": key} for key in expected]
-    # What was asked for in so many words is not asked for again.
+    # Explicit requests are not repeated.
     config = rendered(hook=hook, s3=[{"bucket": "tools", "prefix": "mlcluster"}])
     assert config["HeadNode"]["Iam"]["S3Access"] == [{"BucketName": "tools", "KeyName": "mlcluster/*"}]
 
 
-def test_queue_may_do_without_hook():
+def test_queue_without_hook_is_supported():
     config = rendered(hook=HOOK, queues=[queue_of(hook=False)])
     assert "CustomActions" not in only_queue(config)
     assert "CustomActions" in config["HeadNode"]
 
 
-def test_rights_of_queue_go_before_those_of_cluster():
+def test_rights_of_queue_replace_those_of_cluster():
     config = rendered(
         s3=[{"bucket": "data"}, {"bucket": "checkpoints", "write": True}],
         queues=[queue_of(), queue_of(name="cpus", s3=[{"bucket": "data", "prefix": "/raw/", "write": True}])],
@@ -169,14 +169,14 @@ def test_rights_of_queue_go_before_those_of_cluster():
     assert config["HeadNode"]["Iam"]["S3Access"] == gpus["Iam"]["S3Access"]
 
 
-def test_words_of_template_stay_words():
+def test_template_text_is_not_evaluated():
     text = "{{ lookup('pipe', 'id') }}: [x]\n- #"
     config = rendered(tags={"note": text}, hook={**HOOK, "args": ["--vars", text]})
     assert config["Tags"] == [{"Key": "note", "Value": text}]
     assert only_queue(config)["CustomActions"]["OnNodeConfigured"]["Args"][-1] == text
 
 
-def test_filesystems_existing_beside_and_by_cluster():
+def test_all_forms_of_filesystems_are_written():
     config = rendered(
         identifiers={"beside": "fs-0123456789abcdef2"},
         filesystems=[
@@ -196,14 +196,14 @@ def test_filesystems_existing_beside_and_by_cluster():
     assert later == {"FileSystemId": "fs-00000000000000003"}
 
 
-def test_deployment_type_is_one_that_is_given():
+def test_deployment_type_is_written():
     older = {"name": "data", "mount": "/fsx1", "by_cluster": True, "gib": 1200, "throughput": 100}
     config = rendered(filesystems=[{**older, "deployment": "PERSISTENT_1"}])
     (made,) = (entry["FsxLustreSettings"] for entry in config["SharedStorage"])
     assert (made["DeploymentType"], made["PerUnitStorageThroughput"]) == ("PERSISTENT_1", 100)
 
 
-def test_groups_are_added_and_never_replace():
+def test_security_groups_are_added():
     network = {**_cluster_config.NETWORK, "groups": ["sg-1", "sg-2"], "head_groups": ["sg-3"]}
     config = rendered(network=network)
     assert config["HeadNode"]["Networking"]["AdditionalSecurityGroups"] == ["sg-1", "sg-2", "sg-3"]
@@ -216,26 +216,26 @@ def test_ssh_is_never_open_to_world():
     assert rendered(head_ssh_cidr="203.0.113.0/24")["HeadNode"]["Ssh"]["AllowedIps"] == "203.0.113.0/24"
 
 
-def test_bootstrap_limit_is_written_only_where_it_is_another():
+def test_default_bootstrap_limit_is_not_written():
     assert "DevSettings" not in rendered()
     timeouts = rendered(bootstrap_seconds=3600)["DevSettings"]["Timeouts"]
     assert timeouts == {"HeadNodeBootstrapTimeout": 3600, "ComputeNodeBootstrapTimeout": 3600}
 
 
-def test_extra_is_laid_over():
+def test_extra_configuration_is_merged():
     config = rendered(extra={"Image": {"CustomAmi": "ami-1"}, "LoginNodes": {"Pools": []}})
     assert config["Image"] == {"Os": "ubuntu2404", "CustomAmi": "ami-1"}
     assert config["LoginNodes"] == {"Pools": []}
 
 
-def test_rendering_leaves_variables_alone():
+def test_rendering_does_not_change_variables():
     given = settings(hook=HOOK, s3=[{"bucket": "data"}], extra={"Tags": []})
     before = copy.deepcopy(given)
     _cluster_config.render(given, _cluster_config.NETWORK, {})
     assert given == before
 
 
-def test_totals():
+def test_totals_are_summed():
     given = settings(
         queues=[queue_of(price_per_hour=10), queue_of(name="cpus", instance_type="c7i.24xlarge", count=4)],
         filesystems=[{"name": "a", "mount": "/a", "gib": 7200, "throughput": 1000}],
@@ -248,7 +248,7 @@ def test_totals():
     assert "vCPUs not known" in totals["said"] and "price not given" in totals["said"]
 
 
-def test_totals_with_everything_said():
+def test_totals_include_known_prices():
     cpus = queue_of(name="cpus", instance_type="c7i.24xlarge", count=4, vcpus=96, memory_gib=192, price_per_hour=1.5)
     totals = _cluster_config.totals(settings(queues=[queue_of(price_per_hour=10), cpus]))
     assert (totals["vcpus"], totals["memory_gib"], totals["per_hour"]) == (15744, 164608, 806.0)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What goes with a cluster."""
+"""Resources that are deleted with a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def storage(kind, name, **settings):
     return {"StorageType": kind, "Name": name, "MountDir": f"/{name}", f"{kind}Settings": settings or None}
 
 
-def test_what_was_made_goes_unless_it_is_retained_and_what_was_there_stays():
+def test_created_storage_is_deleted_unless_retained():
     plan = deletion_plan(
         [
             storage("FsxLustre", "kept", DeletionPolicy="Retain", StorageCapacity=1200),
@@ -54,7 +54,7 @@ def test_cluster_without_storage_keeps_its_logs(shared):
 
 
 @pytest.mark.parametrize("text", ["", "<Error>AccessDenied</Error>", "{", "- a", "a: [b: c: d"])
-def test_of_what_cannot_be_read_nothing_is_promised(text):
+def test_unreadable_configuration_has_unknown_storage(text):
     plan = _cluster_storage.deletion_plan(text)
     assert plan["names"] == ["unknown"]
     assert "the configuration of the cluster could not be read" in plan["goes"][0]

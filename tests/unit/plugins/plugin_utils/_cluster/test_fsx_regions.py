@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""File systems that a region of AWS has or has not."""
+"""File systems that a region of AWS offers or lacks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def problems(region, filesystem, **changes):
         ("ap-southeast-5", OLDER, "deployment is PERSISTENT_1, which the FSx for Lustre User Guide"),
     ],
 )
-def test_what_region_lacks_is_refused(region, filesystem, words):
+def test_option_missing_in_region_is_rejected(region, filesystem, words):
     (problem,) = problems(region, filesystem)
     assert problem.startswith("file system 'data': ") and words in problem
 
@@ -52,30 +52,30 @@ def test_what_region_lacks_is_refused(region, filesystem, words):
         ("us-east-2", OLDER),
         ("ap-southeast-3", OLDER),
         ("ap-southeast-5", SMALL),
-        # Not in the table: not judged, and never refused.
+        # Not in the table: not judged and never rejected.
         ("ap-southeast-6", EFA),
         ("ap-southeast-6", OLDER),
-        # It is there already.
+        # It exists already.
         ("ap-southeast-3", {"id": "fs-0e4b1c9a72d35f806"}),
     ],
 )
-def test_what_region_has_or_may_have_is_accepted(region, filesystem):
+def test_option_of_known_or_unknown_region_is_accepted(region, filesystem):
     assert problems(region, filesystem) == []
 
 
-def test_own_word_goes_before_table():
+def test_own_setting_overrides_table():
     assert problems("ap-southeast-3", EFA, fsx_regions={"ap-southeast-3": "all"}) == []
     assert "without EFA" in problems("us-east-2", EFA, fsx_regions={"us-east-2": "slow"})[0]
     (problem,) = problems("ap-southeast-3", OLDER, fsx_regions={"ap-southeast-3": "efa"})
     assert problem == "cluster_fsx_regions has ap-southeast-3: efa; give one of all, slow, old"
 
 
-def test_wrong_file_system_is_not_judged_by_its_region_too():
+def test_invalid_file_system_is_not_checked_by_region():
     (problem,) = problems("ap-southeast-3", {**FAST, "gib": 1000})
     assert "gib is 1000" in problem
 
 
-def test_unknown_region_is_noted_where_something_is_made():
+def test_unknown_region_is_noted_for_new_file_system():
     made = {"name": "data", "mount": "/fsx", **FAST}
     there = {"name": "data", "mount": "/fsx", "id": "fs-0e4b1c9a72d35f806"}
     (note,) = _cluster_problems.notes(settings(region="ap-southeast-6", filesystems=[made]))

@@ -25,7 +25,7 @@ def ec2():
 
 
 def seen(entry):
-    """What ParallelCluster's validators draw conclusions from."""
+    """Return the properties that ParallelCluster's validators use."""
     network = entry["NetworkInfo"]
     return {
         "vcpus": entry["VCpuInfo"]["DefaultVCpus"],
@@ -39,7 +39,7 @@ def seen(entry):
 
 
 def test_every_type_of_table_is_as_ec2_describes_it(ec2):
-    # Parts of a GPU are one in the table, and none in what EC2 says.
+    # Fractions of a GPU are one in the table and none in EC2's answer.
     names = [name for name in instance_types.names() if name in ec2 and not name.startswith(("g6f.", "gr6f."))]
     assert len(names) > 400
     unlike = {
@@ -50,11 +50,11 @@ def test_every_type_of_table_is_as_ec2_describes_it(ec2):
     assert unlike == {}
 
 
-def test_type_that_table_does_not_know():
+def test_unknown_type_has_no_description():
     assert _cluster_types.described("c7i.4xlarge") is None
 
 
-def test_every_place_of_type_is_found_and_nothing_else_is_stumbled_over():
+def test_every_instance_type_is_found():
     config = {
         "HeadNode": {"InstanceType": "c7i.4xlarge"},
         "Scheduling": {

@@ -63,7 +63,7 @@ def test_repairs_need_no_second_repair():
     assert _cluster_lint.review(once["repaired"])["problems"] == []
 
 
-def test_storage_of_every_kind_that_would_go_with_cluster_is_reported():
+def test_storage_deleted_with_cluster_is_reported():
     config = changed(
         lambda it: it.update(
             SharedStorage=[
@@ -83,7 +83,7 @@ def test_storage_of_every_kind_that_would_go_with_cluster_is_reported():
     ]
 
 
-def test_who_may_write_script_or_variables_of_all_nodes_is_reported():
+def test_write_access_to_script_or_variables_is_reported():
     def wire(it):
         script = {"OnNodeConfigured": {"Script": "s3://tools/hooks/on.sh", "Args": ["--vars", "s3://vars/v.json"]}}
         it["HeadNode"].update(CustomActions=script)
@@ -102,7 +102,7 @@ def test_who_may_write_script_or_variables_of_all_nodes_is_reported():
         ("[3]/EnableWriteAccess", "warning"),
         ("[4]/EnableWriteAccess", "warning"),
     ]
-    assert "could replace s3://tools/hooks/on.sh, whose word is root's on every node" in _cluster_lint.sentence(
+    assert "could replace s3://tools/hooks/on.sh, which runs as root on every node" in _cluster_lint.sentence(
         problems[0]
     )
 
@@ -114,7 +114,7 @@ def places(value, path=()):
         yield from places(inner, (*path, key))
 
 
-def test_no_value_anywhere_ends_in_traceback():
+def test_no_value_causes_traceback():
     path = Path(__file__).parents[4] / "integration" / "cluster" / "mistakes.yaml"
     mistakes = yaml.safe_load(path.read_text(encoding="utf-8"))
     for place in places(mistakes):
@@ -128,7 +128,7 @@ def test_no_value_anywhere_ends_in_traceback():
             assert all(_cluster_lint.sentence(problem) for problem in reviewed["problems"])
 
 
-def test_sections_of_wrong_kind_are_left_to_schema():
+def test_sections_of_wrong_type_are_left_to_schema():
     for wrong in (None, [], "text", 3):
         config = {"Image": wrong, "HeadNode": wrong, "Scheduling": wrong, "SharedStorage": wrong, "Iam": wrong}
         assert _cluster_lint.review(config, [])["problems"] == []
@@ -141,7 +141,7 @@ def test_alternatives_are_of_same_class_size_and_chip():
     assert _cluster_lint.alternatives("strange", offered) == []
 
 
-def test_nothing_to_offer_instead():
+def test_type_without_alternative_has_general_hint():
     (problem,) = _cluster_lint.review(GOOD, ["c7i.4xlarge"])["problems"]
     assert _cluster_lint.sentence(problem) == (
         "Scheduling/SlurmQueues[0]/ComputeResources[0]/InstanceType is 'p5.48xlarge': us-east-1 does not offer it; "
@@ -149,7 +149,7 @@ def test_nothing_to_offer_instead():
     )
 
 
-def test_complaint_of_schema_that_is_invalid_of_ours_is_reported():
+def test_other_schema_error_is_reported():
     answer = {**ANSWER, "schema": [{"path": "Imds", "message": "Not a valid mapping type."}], "judged": False}
     verdict = _cluster_lint.verdict(_cluster_lint.review(GOOD, None), answer)
     assert verdict["errors"] == [
@@ -160,25 +160,25 @@ def test_complaint_of_schema_that_is_invalid_of_ours_is_reported():
     assert "was not checked, for EC2 was not asked" in verdict["notes"][0]
 
 
-def test_complaint_that_is_one_of_ours_is_reported_once():
+def test_known_schema_error_is_reported_once():
     config = changed(lambda it: it["Image"].update(Os="alinux2"))
     answer = {**ANSWER, "schema": [{"path": "Image/Os", "message": "Must be one of: alinux2023."}]}
     verdict = _cluster_lint.verdict(_cluster_lint.review(config, None), answer)
     assert len(verdict["errors"]) == 1
 
 
-def test_findings_by_their_level():
+def test_findings_are_sorted_by_level():
     findings = [{"level": level, "validator": "V", "message": level} for level in ("ERROR", "WARNING", "INFO", "INFO")]
     reviewed = _cluster_lint.review(GOOD, ["c7i.4xlarge", "p5.48xlarge"])
     verdict = _cluster_lint.verdict(reviewed, {**ANSWER, "findings": findings})
     assert (verdict["errors"], verdict["warnings"], verdict["notes"]) == (["ERROR (V)"], ["WARNING (V)"], ["INFO (V)"])
 
 
-def test_only_types_that_user_named_count_as_assumed():
+def test_only_types_of_user_count_as_assumed():
     verdict = _cluster_lint.verdict(
         _cluster_lint.review(GOOD, None), {**ANSWER, "assumed": ["c7i.4xlarge", "m7i.large"]}
     )
-    # What the table of this collection knows is judged by it.
+    # Types in the collection's table are checked by it.
     unchecked, tabled = verdict["warnings"]
     assert unchecked.startswith("c7i.4xlarge was not checked: ")
     assert tabled.startswith("p5.48xlarge was judged by the table of this collection, ")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Settings of a cluster that are refused."""
+"""Rejected settings of a cluster."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def problem_of(**changes):
     return problem
 
 
-def test_args_that_hook_would_refuse_on_every_node_are_refused_before():
+def test_invalid_hook_args_are_rejected_early():
     hook = {**HOOK, "args": ["--on-failur", "drain", "--required", "--deadline"]}
     first, second = _cluster_problems.problems(settings(hook=hook))
     assert first.startswith("hook: args has '--on-failur'; it may have --required, --best-effort, --vars, ")
     assert second == "hook: args has --deadline without a value; give one"
 
 
-def test_options_of_hook_are_those_of_hook_itself():
+def test_hook_options_match_script():
     script = (Path(__file__).resolve().parents[5] / "hooks/on_node_configured.sh").read_text(encoding="utf-8")
     taken = set(re.findall(r"\[([a-z0-9-]+)\]='?", script.partition("takes=(")[2].partition("\n)")[0]))
     ours = {name.replace("_", "-") for name in _cluster_problems.HOOK_OPTIONS}
@@ -63,7 +63,7 @@ def test_options_of_hook_are_those_of_hook_itself():
         ),
     ],
 )
-def test_refusals(changes, sentence):
+def test_invalid_settings_are_rejected(changes, sentence):
     assert sentence in problem_of(**changes)
 
 
@@ -89,7 +89,7 @@ def test_refusals(changes, sentence):
         ({"gib": 40800, "throughput": 125, "efa": True}, "a multiple of 38400: give 76800"),
     ],
 )
-def test_refusals_of_filesystems(changes, sentence):
+def test_invalid_filesystems_are_rejected(changes, sentence):
     filesystem = {"name": "data", "mount": "/fsx", "gib": 1200, "throughput": 125, **changes}
     found = _cluster_problems.problems(settings(filesystems=[filesystem]))
     assert [problem for problem in found if sentence in problem]
@@ -104,7 +104,7 @@ def test_refusals_of_filesystems(changes, sentence):
         {"gib": 2400, "throughput": 200, "deployment": "PERSISTENT_1"},
     ],
 )
-def test_sizes_that_fsx_makes(sizes):
+def test_sizes_of_fsx_are_accepted(sizes):
     filesystem = {"name": "data", "mount": "/fsx", **sizes}
     assert [one for one in _cluster_problems.problems(settings(filesystems=[filesystem])) if "data" in one] == []
 
@@ -128,7 +128,7 @@ FILESYSTEM = {
 
 
 def every_place():
-    """Functions that put a value somewhere into good variables."""
+    """Return functions that put a value somewhere into valid variables."""
     for key in ("name", "region", "queues", "filesystems", "hook", "s3", "tags", "policies", "extra", "key_name"):
         yield key, lambda value, key=key: {key: value}
     for key in ("name", "instance_type", *_cluster_problems.QUEUE_DEFAULTS):
@@ -154,7 +154,7 @@ def every_place():
 
 
 @pytest.mark.parametrize("put", [pytest.param(put, id=name) for name, put in every_place()])
-def test_value_of_wrong_kind_is_reported_and_never_traceback(put):
+def test_value_of_wrong_type_is_reported_without_traceback(put):
     for trap in TRAPS:
         given = settings(**put(trap))
         found = _cluster_problems.problems(given)
@@ -174,11 +174,11 @@ def test_value_of_wrong_kind_is_reported_and_never_traceback(put):
         ({"policies": "arn:aws:iam::aws:policy/A"}, "give a list of texts"),
     ],
 )
-def test_traps_of_yaml(changes, sentence):
+def test_unexpected_yaml_values_are_reported(changes, sentence):
     assert any(sentence in problem for problem in _cluster_problems.problems(settings(queues=[queue_of(**changes)])))
 
 
-def test_null_is_what_was_not_given():
+def test_null_counts_as_not_set():
     nothing = {key: None for key in _cluster_problems.QUEUE_DEFAULTS if key != "count"}
     assert rendered(queues=[queue_of(**nothing)]) == rendered(queues=[queue_of()])
 
@@ -187,7 +187,7 @@ def test_all_problems_at_once():
     assert len(_cluster_problems.problems(settings(name="", region="", queues=[queue_of(count=-1, capacity="x")]))) == 4
 
 
-def test_values_of_example_are_reported_all_in_one_go_by_where_they_stand():
+def test_all_placeholders_are_reported_with_path():
     network = {"head_subnet": "subnet-00000000000000000", "groups": ["sg-0123456789abcdef0", "sg-0b7e2d41f86c93a50"]}
     given = settings(
         hook={**HOOK, "sha256": "0" * 64},
@@ -210,5 +210,5 @@ def test_values_of_example_are_reported_all_in_one_go_by_where_they_stand():
 @pytest.mark.parametrize(
     "value", ["cr-0e4b1c9a72d35f806", "10.0.0.0/8", "", "2001:db8::/32", "arn:aws:iam::aws:policy/P", "f" * 63]
 )
-def test_values_of_ones_own_are_none(value):
+def test_own_values_are_no_placeholders(value):
     assert _cluster_problems.placeholders({"any": [value, 7, None, {"key": value}]}, {}) == []

@@ -30,25 +30,25 @@ def test_all_mistakes_at_once_sentence_each():
 
 
 @pytest.mark.parametrize(("prefix", "other"), [("", "a"), ("a", "a"), ("a/", "/a/b/"), (None, None)])
-def test_delete_never_takes_what_another_upload_brings(prefix, other):
+def test_delete_never_removes_files_of_other_upload(prefix, other):
     uploads = [upload(prefix=prefix, delete="yes"), upload(source="/more", prefix=other)]
     (sentence,) = stage.problems([], uploads)
     assert sentence.startswith("the upload of /data has delete and would take what /more brings to s3://train-data/")
     assert stage.problems([], [{**uploads[0], "delete": False}, uploads[1]]) == []
 
 
-def test_delete_beside_another_prefix_is_right():
+def test_delete_beside_other_prefix_is_accepted():
     uploads = [upload(prefix="a", delete=True), upload(prefix="ab"), upload(bucket="other-data")]
     assert stage.problems([], uploads) == []
 
 
 @pytest.mark.parametrize(("key", "trap"), [*itertools.product(stage.UPLOAD_KEYS, TRAPS)])
-def test_no_value_ends_in_traceback(key, trap):
+def test_no_value_causes_traceback(key, trap):
     for sentence in stage.plan([{"name": trap}], [upload(**{key: trap}), upload()])["problems"]:
         assert len(sentence.splitlines()) == 1
 
 
-def test_our_manifests_go_with_sample_and_others_do_not(tmp_path):
+def test_only_own_manifests_are_added_to_sample(tmp_path):
     for folder, name, text in (
         ("shards", "manifest.json", json.dumps({"schema": "mlcluster.dataset/1"})),
         ("web", "manifest.json", json.dumps({"schema": "extension/3"})),
@@ -65,11 +65,11 @@ def test_our_manifests_go_with_sample_and_others_do_not(tmp_path):
 
 
 @pytest.mark.parametrize("others", [[], {"Sid": "Them"}, [{"Sid": "Them"}, {"Effect": "Allow"}]])
-def test_statements_of_others_stay(others):
+def test_foreign_statements_are_kept(others):
     made = stage.policy(json.dumps({"Version": "2008-10-17", "Statement": others}), OURS)
     assert made["Statement"] == [*(others if isinstance(others, list) else [others]), *OURS["Statement"]]
     assert stage.policy(json.dumps(made), OURS) == made
 
 
-def test_bucket_without_policy():
+def test_bucket_without_policy_gets_ours():
     assert stage.policy("", OURS) == OURS
