@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The version matrix: the oldest driver, CUDA, EFA installer, libfabric, OFI plugin and NCCL that may run together.
 
-``RULES`` are limits, each with the document that gives it. ``component`` is what is limited, ``least`` the oldest
-version that will do, ``last`` the newest (its own later releases included: 580 takes 580.159.04). A rule counts where
-all of its conditions hold: ``types`` (a regular expression for the whole instance type), ``gpus`` (names in the table
-of instance types), ``since`` ({component: version}: that component is there in this version or newer). Of several
-rules for one component the strictest counts. What no document limits has no rule, and no verdict but undeterminable.
+``RULES`` are limits, each with the document that gives it. ``component`` is limited, ``least`` is the oldest
+supported version, ``last`` the newest (including its later releases: 580 includes 580.159.04). A rule applies if all
+of its conditions hold: ``types`` (a regular expression for the whole instance type), ``gpus`` (names in the table
+of instance types), ``since`` ({component: version}: the component has this version or a newer one). The
+strictest of several rules for a component applies. Without a documented limit there is no rule, and the verdict is
+undeterminable.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ SOURCES = {
 # table 1.
 DRIVERS: dict[int, int] = {11: 450, 12: 525, 13: 580}
 
-# GPUs, the first CUDA that knows them, and the driver that was released with it.
+# GPUs, the first CUDA that supports them, and the driver released with it.
 _CHIPS: tuple[tuple[tuple[str, ...], str, str, str], ...] = (
     (("V100",), "9.0", "384.81", "chips"),
     (("T4", "T4g"), "10.0", "410.48", "chips"),

@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a head node, a compute node and a training container must have, as data.
+"""Requirements of a head node, a compute node and a training container, as data.
 
-Each check: ``id``; ``what`` it is about, for people; ``fact``, the name in the facts that it looks at; ``kind`` and the
-parameters of that kind (``health.checklist.evaluate`` says what each means); ``hint``; ``severity``; ``source`` of the
-values. Values are the least that the reference architecture of two p5.48xlarge nodes asks for. Those that the instance
-type decides take its values instead (``health.checklist.of_machine``); a site overrides them by id.
+Each check: ``id``; ``what``, its subject for readers; ``fact``, the name of the checked fact; ``kind`` and the
+parameters of that kind (explained in ``health.checklist.evaluate``); ``hint``; ``severity``; ``source`` of the
+values. Values are the minima of the reference architecture of two p5.48xlarge nodes. Those that depend on the
+instance type use its values instead (``health.checklist.of_machine``); a site overrides them by id.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 SOURCE = "reference architecture: m5.8xlarge head node, p5.48xlarge compute nodes"
 
-# 30.72 TB is what the disks are called; the API says 8 x 3800 GB, and a filesystem shows less still.
+# 30.72 TB is the nominal size; the API has 8 x 3800 GB, and a filesystem shows even less.
 _SCRATCH = {
     "id": "checklist.scratch",
     "what": "the scratch space",

@@ -1,26 +1,26 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The settings that libcufile knows in cufile.json, with the limits beyond which it refuses the whole file.
+"""The settings of libcufile in cufile.json, with the limits beyond which it rejects the whole file.
 
-Where each figure was read:
+Sources of the figures:
 
 names, since, until
     The string tables of libcufile 1.11.1, 1.14.1, 1.15.1, 1.16.1, 1.17.1, 1.18.1, 1.19.1 and 1.20.0 (packages
-    nvidia-cufile-cu12 and nvidia-cufile). ``since`` is the first of them that has the name; what 1.11 (CUDA 12.6) has
-    already carries ``1.11``. ``until`` is the last that has it, None where 1.20 still does.
-    tests/data_tables/check_cufile_keys.py holds them against the packages again.
+    nvidia-cufile-cu12 and nvidia-cufile). ``since`` is the first of them that has the name; names of 1.11 (CUDA
+    12.6) have ``1.11``. ``until`` is the last that has it, None if 1.20 still does.
+    tests/data_tables/check_cufile_keys.py compares them with the packages.
 kind, low, high, multiple, of
-    libcufile 1.15.1.6 itself, asked by opening it with one wrong value after the other: cuFileDriverOpen() answers -22
+    libcufile 1.15.1.6 itself, opened with one wrong value after the other: cuFileDriverOpen() returns -22
     and its log names the limit ("req: 65 min: 0 max: 32"), or the process is ended by an uncaught exception (whole
-    numbers beyond 32 bits). With the lowest, the highest and every choice of each setting in a file it opens.
-    The limits of the size settings are those of cuFileGetParameterMinMaxValue() in 1.15, 1.16, 1.18, 1.19 and 1.20 too.
-    Names that came after 1.15 have what NVIDIA's gds-diag (MagnumIO) says of them.
+    numbers beyond 32 bits). It opens with the lowest, the highest and every choice of each setting.
+    The limits of the size settings also come from cuFileGetParameterMinMaxValue() in 1.15, 1.16, 1.18, 1.19, 1.20.
+    Names added after 1.15 have the limits of NVIDIA's gds-diag (MagnumIO).
     The choices of logging.level and io_priority and the levels of cufile_stats are those of the comments in NVIDIA's
-    cufile.json; 1.15 takes other texts without a word and ignores them.
+    cufile.json; 1.15 silently ignores other strings.
 default
-    The comments of NVIDIA's cufile.json and what cuFileGetParameterSizeT() and gdscheck 1.15 show; None where no
-    source says it. Newer builds differ in a few: max_direct_io_size_kb 1024 instead of 16384, max_io_threads 8
+    The comments of NVIDIA's cufile.json and what cuFileGetParameterSizeT() and gdscheck 1.15 show; None without a
+    source. Newer builds differ in a few: max_direct_io_size_kb 1024 instead of 16384, max_io_threads 8
     instead of 4.
 
 Kinds: bool, int, text, path (absolute), numbers (list of whole numbers), texts (list of texts), addresses (list of IPv4
@@ -36,7 +36,7 @@ OLDEST = "1.11"
 # JsonCpp, which libcufile uses, throws beyond it.
 MAX_UINT32 = 4294967295
 MAX_INT32 = 2147483647
-# What libcufile calls the largest value in KiB: 2**54 - 4.
+# The largest value in KiB by libcufile: 2**54 - 4.
 MAX_KIB = 18014398509481980
 
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "NOTICE")
@@ -111,7 +111,7 @@ KEYS: tuple[dict[str, Any], ...] = (
     _key("properties.io_priority", "text", "default", of=("default", "low", "med", "high")),
     _key("properties.rdma_dev_addr_list", "addresses", []),
     _key("properties.rdma_load_balancing_policy", "text", "RoundRobin", of=_POLICIES),
-    # The name of the first in gds-diag, peer_mem, makes 1.15 refuse the file.
+    # The name of the first in gds-diag, peer_mem, makes 1.15 reject the file.
     _key("properties.rdma_peer_type", "text", of=("nvidia_peermem", "dmabuf")),
     _key("properties.rdma_transport_type", "text", "DC_V1", "1.19", of=("DC_V1", "EXT_RC_V1")),
     _key("properties.rdma_topN_ranks", "int", 1, low=0, high=MAX_INT32),
@@ -175,7 +175,7 @@ KEYS: tuple[dict[str, Any], ...] = (
     _key("miscellaneous.static_config_filepath", "path", None, "1.20"),
 )
 
-# Names that people take from the output of gdscheck, from old releases or from elsewhere, and what to write instead.
+# Wrong names from the output of gdscheck, old releases or other sources, and their replacements.
 INSTEAD: dict[str, str] = {
     "properties.use_compat_mode": "properties.allow_compat_mode",
     "properties.max_batch_io_size": "properties.io_batchsize",

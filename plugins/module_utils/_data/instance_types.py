@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What EC2 says about each instance type with GPUs, Neuron devices or NVMe instance store.
+"""EC2's data on each instance type with GPUs, Neuron devices or NVMe instance store.
 
 One line per type: name, vCPUs, memory in MiB, accelerators (kind:name:count:MiB each), disks (count x GB
 each, decimal), EFA interfaces, network in Gbit/s ("<" before it: up to), network cards, architecture;
-"-" is none, and "?" a number of EFA interfaces that no source gives. Made by
-tests/data_tables/make_instance_types.py: run it again, never edit between the marks. A type that the source does not
-have yet is one row of ``ADDITIONS``, with its own source.
-Types with a part of a GPU (g6f, gr6f) count the part as one accelerator with the memory of the part.
+"-" is none, and "?" an unknown number of EFA interfaces. Made by
+tests/data_tables/make_instance_types.py: run it again, never edit between the marks. A type that is missing in the
+source is one row of ``ADDITIONS``, with its own source.
+Types with a fraction of a GPU (g6f, gr6f) count it as one accelerator with the memory of that fraction.
 """
 
 from __future__ import annotations
@@ -575,7 +575,7 @@ z1d.xlarge 4 32768 - 1x150 0 <10 1 x86_64
 """
 # end generated
 
-# Row in the form of TABLE to the document that gives every value in it, for types that the generator does not know.
+# Row in the form of TABLE to the document with all its values, for types that the generator lacks.
 # Of p6e-gb200 the EC2 User Guide ("EFA configuration for a P6e-GB200 instances") has 4 or 8 EFA interfaces for the full
 # bandwidth and 16 network cards that take one, and no source has the number that EC2 allows. Of the other UltraServers
 # (_data/ultraservers.py) no source has any value.
@@ -617,12 +617,12 @@ def _parse(row: str, source: str = SOURCE) -> dict[str, Any]:
 
 
 def lookup(instance_type: object) -> dict[str, Any] | None:
-    """The facts of one type, or None when the table does not know it.
+    """Return the facts of one type, or None if the table lacks it.
 
     Shape: ``instance_type``, ``vcpus``, ``memory_mib``, ``accelerators`` (None, or ``kind`` gpu|neuron,
     ``name``, ``count``, ``memory_mib`` of each), ``instance_store`` (``count``, ``size_gb`` of each disk and
-    ``total_gb``, decimal; count 0 is certain knowledge that there is none), ``efa_interfaces`` (None: it has EFA, and
-    how many is not known), ``network_gbps`` of the whole instance and ``network_burst`` (True: only up to that),
+    ``total_gb``, decimal; count 0: there is certainly none), ``efa_interfaces`` (None: it has EFA, their number
+    is unknown), ``network_gbps`` of the whole instance and ``network_burst`` (True: only up to that),
     ``network_cards``, ``architecture`` (x86_64 or arm64), ``source``.
     """
     if not isinstance(instance_type, str) or not instance_type or set(instance_type) & {" ", "\n"}:
@@ -635,10 +635,10 @@ def lookup(instance_type: object) -> dict[str, Any] | None:
 
 
 def has_efa(facts: Mapping[str, Any] | None) -> bool:
-    """Whether a type has EFA, by its facts from ``lookup``; of an unknown one False."""
+    """Return whether a type has EFA, by its facts from ``lookup``; False for an unknown one."""
     return bool(facts) and facts.get("efa_interfaces", 0) != 0  # type: ignore[union-attr]
 
 
 def names() -> list[str]:
-    """Every type in the table, in its order, then the additions."""
+    """Return every type in the table, in its order, then the additions."""
     return [row.split(" ", 1)[0] for row in (*TABLE.splitlines(), *ADDITIONS) if row]

@@ -1,15 +1,15 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The environment of NCCL, the OFI plugin and libfabric: what to set, what to leave alone, and who says so.
+"""The environment of NCCL, the OFI plugin and libfabric: variables to set and to avoid, with sources.
 
-``FAMILIES`` (instance type families and what the plugin sets there by itself), ``RENDER`` (what to set)
-and ``RULES`` (what to say of a variable somebody wants to set) are read by ``_node/efa/environment.py``. In each of
-them the first entry that fits wins. Which versions may run together is in ``accelerator_versions.py``.
+``FAMILIES`` (instance type families and the variables that the plugin sets by itself), ``RENDER`` (variables to set)
+and ``RULES`` (verdicts on variables of a user) are read by ``_node/efa/environment.py``. The first matching entry is
+used. Compatible versions are in ``accelerator_versions.py``.
 
 A ``when`` holds conditions that all have to be met: ``kind`` (nvidia, neuron), ``efa``, ``rdma``, ``nvlink``
-(True or False; a type where it is not known meets neither), ``plugin``, ``nccl``, ``libfabric`` (such as
-``<1.7``; a version that is not given counts as a current one), ``use`` (host, mpi, container), ``value`` (a
+(True or False; a type with an unknown value meets neither), ``plugin``, ``nccl``, ``libfabric`` (such as
+``<1.7``; a missing version counts as a current one), ``use`` (host, mpi, container), ``value`` (a
 regular expression for the whole value, in either case).
 """
 
@@ -44,7 +44,7 @@ _HOPPER = {
     "NCCL_NET_FORCE_FLUSH": "0",
 }
 
-# ``plugin_sets``: what the OFI plugin puts into the environment by itself (a value set by the user wins).
+# ``plugin_sets``: variables that the OFI plugin sets by itself (a user's value takes precedence).
 # ``rdma``: whether EFA offers RDMA to libfabric there (the plugin's document names p4 and p5 and the plugin demands it
 # on all later p types; its sets "without RDMA" are the older ones). ``nvlink``: whether GPUs are joined by NVLink.
 FAMILIES: tuple[dict[str, Any], ...] = (
@@ -66,7 +66,7 @@ FAMILIES: tuple[dict[str, Any], ...] = (
     {"types": r"(trn|inf)[0-9].*", "rdma": None, "nvlink": False, "plugin_sets": {}},
 )
 
-# Which of the two names the plugin answers to when NCCL_NET pins it.
+# The name of the plugin for NCCL_NET, by version.
 NETWORK_NAME = "Libfabric"
 NETWORK_NAME_OLD = "AWS Libfabric"
 NETWORK_NAME_SINCE = "1.12"
@@ -133,7 +133,7 @@ RENDER: tuple[dict[str, Any], ...] = (
     },
 )
 
-# Open MPI: its own messages stay off UCX and off interfaces that other nodes do not reach. Containers bring theirs.
+# Open MPI: its messages avoid UCX and interfaces that other nodes cannot reach. Containers have their own settings.
 RENDER_MPI = {
     "OMPI_MCA_pml": "^ucx",
     "OMPI_MCA_btl": "tcp,self",
@@ -146,7 +146,7 @@ _ON = r"1|y|yes|t|true|on"
 _LOOPBACK = r"=?(lo|docker|veth)[^,]*(,=?(lo|docker|veth)[^,]*)*"
 
 RULES: tuple[dict[str, Any], ...] = (
-    # Loaders, ranks, devices: not NCCL's, and the places where job scripts go wrong.
+    # Loaders, ranks, devices: not variables of NCCL, but common errors of job scripts.
     {
         "names": r"LD_(LIBRARY_PATH|PRELOAD|AUDIT)",
         "verdict": "harmful",
@@ -314,7 +314,7 @@ RULES: tuple[dict[str, Any], ...] = (
         "why": "huge pages are used by default",
         "source": "libfabric",
     },
-    # NCCL where there is none.
+    # NCCL on types without it.
     {
         "names": r"NCCL_.*",
         "when": {"kind": "neuron"},
@@ -360,7 +360,7 @@ RULES: tuple[dict[str, Any], ...] = (
         "why": "of NCCL's sockets, which do not carry data over EFA",
         "source": "ofi",
     },
-    # NCCL: what the plugin, the topology or NCCL itself chooses better.
+    # NCCL: values that the plugin, the topology or NCCL itself chooses better.
     {
         "names": r"NCCL_(MIN|MAX)_(NCHANNELS|NRINGS)",
         "verdict": "drop",
@@ -550,7 +550,7 @@ RULES: tuple[dict[str, Any], ...] = (
         "why": "of NCCL's own InfiniBand transport, which EFA does not use",
         "source": "nccl",
     },
-    # NCCL: gone or never there.
+    # NCCL: removed or nonexistent.
     {
         "names": r"NCCL_(TREE|LL)_THRESHOLD",
         "verdict": "drop",
@@ -609,7 +609,7 @@ RULES: tuple[dict[str, Any], ...] = (
     },
 )
 
-# Names that exist, for the question whether anybody reads a variable: documented, or read in the source.
+# Existing names, to find variables that nothing reads: documented, or read in the source.
 KNOWN_NCCL = frozenset(
     f"NCCL_{name}"
     for name in """

@@ -5,8 +5,8 @@
 
 ``LINKS``: NVLinks of one GPU, by NVIDIA's data sheets and architecture papers of these GPUs; of GB200 by Crusoe's
 description of its systems in MLPerf inference 6.1, where ``nvidia-smi topo -m`` shows NV18.
-``GB_PER_S``: data rate of one link in one direction: what the data sheet has for all links and both directions, divided
-by both; what ``nvidia-smi nvlink --status`` prints is that or a little more.
+``GB_PER_S``: data rate of one link in one direction: the data sheet's rate for all links and both directions, divided
+by both; ``nvidia-smi nvlink --status`` prints that or a little more.
 ``SWITCHED``: GPUs that NVSwitches join on types with ``SWITCHED_COUNT`` of them (EC2 documentation of P4d, P5 and P6).
 ``WITHOUT``: GPUs that have no NVLink on EC2, with the reason. Every GPU of a type with more than one stands in one of
 ``LINKS`` and ``WITHOUT``.

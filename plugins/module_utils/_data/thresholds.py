@@ -1,12 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bus bandwidths that were measured and published, in GB/s as nccl-tests prints them (out of place).
+"""Published measurements of bus bandwidth, in GB/s as nccl-tests prints them (out of place).
 
 Each entry is for one instance type, number of nodes with a rank for each GPU, collective and size; nothing is
-interpolated between them, and what is not here has no threshold. Only sizes from 1 GiB on, where the figure is that of
-the network and not of its latency. Not here: the minima of AWS's own health check (p5 800 GB/s), which lie above what
-AWS measured itself.
+interpolated, and there is no other threshold. Only sizes from 1 GiB, where latency does not matter. Left out: the
+minima of AWS's own health check (p5 800 GB/s), which are above AWS's own measurements.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _PCS = "awslabs/awsome-distributed-ai architectures/aws-pcs/tests/compute-test.m
 _MLE = "stas00/ml-engineering network/README.md and todo.md (744d01e), measured on p5en in August 2026 with NCCL 2.27.7"
 _GIB = 1 << 30
 
-# By how many percent a run may stay below the published figure. Our own choice, and an option wherever it is used.
+# Tolerance in percent below the published figure. Our own choice, and an option wherever it is used.
 TOLERANCE_PERCENT = 10
 
 _FIGURES: tuple[tuple[str, int, str, dict[int, float], str], ...] = (
@@ -30,8 +29,8 @@ _FIGURES: tuple[tuple[str, int, str, dict[int, float], str], ...] = (
     ("p6-b300.48xlarge", 2, "all_reduce", {16: 654.0, 64: 751.0}, _PCS),
 )
 
-# Accelerated types with EFA for which no figure of that kind is published: a regular expression for the whole type, and
-# why. A run on one of them needs the site's own baseline.
+# Accelerated types with EFA without a published figure: a regular expression for the whole type, and the reason.
+# A run on one of them needs the site's own baseline.
 UNPUBLISHED: dict[str, str] = {
     r"p3dn\.24xlarge": "no figure in the sources above",
     r"p6e-.*": "no figure in the sources above",
@@ -42,14 +41,14 @@ UNPUBLISHED: dict[str, str] = {
     r"(inf|trn)\w+\..+": "these figures are of nccl-tests, and Neuron has nccom-test",
 }
 
-# All these types have as many; fewer ranks to a node share its network among fewer, and reach other figures.
+# All these types have as many; fewer ranks on a node share its network differently and reach other figures.
 RANKS_PER_NODE = 8
 
 
 def published(
     instance_type: str | None, nodes: int | None, ranks: int | None, collective: str | None
 ) -> dict[int, dict[str, Any]]:
-    """Size in bytes to ``busbw`` (GB/s) and ``source``; empty where nothing was published for exactly this."""
+    """Return ``busbw`` (GB/s) and ``source`` by size in bytes; empty if nothing was published for exactly this case."""
     if nodes is None or ranks != nodes * RANKS_PER_NODE:
         return {}
     return {

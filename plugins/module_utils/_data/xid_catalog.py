@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What NVIDIA says has to be done about each Xid of Ampere and newer GPUs.
+"""NVIDIA's action for each Xid of Ampere and newer GPUs.
 
-Carried over by hand from the columns "Code" and "Resolution Bucket (Immediate Action)" of NVIDIA's Xid catalog; codes
-that it calls unused are left out. A code without a bucket there (162 to 172) is listed under the action its text
-names, or under UNCLASSIFIED. What a bucket means for a node is our own reading, beside it.
+Copied by hand from the columns "Code" and "Resolution Bucket (Immediate Action)" of NVIDIA's Xid catalog; codes
+that are marked unused are left out. A code without a bucket there (162 to 172) is listed under the action in its text,
+or under UNCLASSIFIED. The severity of a bucket is our own choice.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ BUCKETS: dict[str, tuple[str, str, tuple[int, ...]]] = {
     "RESTART_BM": ("reboot", "stop and start the instance, so that it comes up on another host", (79,)),
     "CHECK_MECHANICALS": ("isolate", "replace the instance: power does not reach the GPU", (54,)),
 }
-# Its errors say in their text whether they are fatal; an Xid 154 on the same GPU after them has the action.
+# The text of these errors has whether they are fatal; a later Xid 154 on the same GPU has the action.
 REFERS_TO_154 = "WORKFLOW_NVLINK5_ERR"
 _BY_CODE = {code: bucket for bucket, (_severity, _action, codes) in BUCKETS.items() for code in codes}
 
-# The recovery action in the text of Xid 154 and in nvidia-smi's gpu_recovery_action, the latter also as it writes it
-# itself (NVML's nvmlDeviceGpuRecoveryAction_t); the first that fits counts.
+# The recovery action in the text of Xid 154 and in nvidia-smi's gpu_recovery_action, the latter also in its own
+# spelling (NVML's nvmlDeviceGpuRecoveryAction_t); the first match is used.
 RECOVERY_ACTIONS: tuple[tuple[str, str], ...] = (
     (r"reboot", "reboot"),
     (r"reset|drain|imex", "reset"),
@@ -67,7 +67,7 @@ RECOVERY_ACTIONS: tuple[tuple[str, str], ...] = (
 
 
 def recovery_severity(action: str) -> str:
-    """The severity that a recovery action of the driver stands for; monitor where it is not known."""
+    """Return the severity of a recovery action of the driver; monitor if unknown."""
     for pattern, severity in RECOVERY_ACTIONS:
         if re.search(pattern, action, re.IGNORECASE):
             return severity
@@ -75,9 +75,9 @@ def recovery_severity(action: str) -> str:
 
 
 def classify(code: int, text: str = "") -> dict[str, Any]:
-    """{code, bucket, severity, action} of one Xid; text is the rest of its line, which decides for Xid 154 and NVLink.
+    """Return {code, bucket, severity, action} of one Xid; the rest of its line determines Xid 154 and NVLink.
 
-    A code that is not in the catalog gets the bucket UNKNOWN and is worth watching.
+    A code that is not in the catalog has the bucket UNKNOWN and severity monitor.
     """
     bucket = _BY_CODE.get(code, "UNKNOWN")
     severity, action, _codes = BUCKETS.get(bucket, ("monitor", "read NVIDIA's catalog", ()))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The table of settings is whole: no name twice, limits that fit their kind, defaults within them."""
+"""The table of settings: unique names, limits that fit their type, defaults within them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ KINDS = {"bool", "int", "text", "path", "numbers", "texts", "addresses", "hex32"
 RELEASE = re.compile(r"1\.[0-9]{2}")
 
 
-def test_no_name_stands_twice_or_above_another():
+def test_names_are_unique_and_not_nested():
     assert len(set(NAMES)) == len(NAMES)
     assert [name for name in NAMES if any(other.startswith(f"{name}.") for other in NAMES)] == []
 
 
 @pytest.mark.parametrize("entry", KEYS, ids=lambda entry: entry["name"])
-def test_entry_is_whole(entry):
+def test_entry_is_complete(entry):
     assert re.fullmatch(r"[a-z]+(\.[a-z0-9_]+){1,2}", entry["name"], re.IGNORECASE)
     assert entry["kind"] in KINDS
     assert RELEASE.fullmatch(entry["since"])
@@ -37,5 +37,5 @@ def test_entry_is_whole(entry):
         check_settings(settings)
 
 
-def test_what_to_write_instead_is_known():
+def test_replacement_is_known_setting():
     assert [name for name in INSTEAD.values() if name not in NAMES] == []

@@ -53,7 +53,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
-def test_rows_of_published_tables(row):
+def test_rows_match_published_tables(row):
     name, vcpus, memory, devices, each, disks, size, efa, gbps, cards = row
     facts = instance_types.lookup(name)
     accelerators = None
@@ -81,11 +81,11 @@ def test_rows_of_published_tables(row):
 @pytest.mark.parametrize(
     "name", ["", "p5", "p5.48", "48xlarge", "p5.48xlarge ", "p5.48xlarge 192", "\np5.48xlarge", None, 5]
 )
-def test_what_is_not_type_is_unknown(name):
+def test_invalid_type_is_unknown(name):
     assert instance_types.lookup(name) is None
 
 
-def test_ultraservers_have_what_sources_confirm_and_no_more():
+def test_ultraservers_have_confirmed_values_only():
     facts = instance_types.lookup("p6e-gb200.36xlarge")
     assert facts["accelerators"] == {"kind": "gpu", "name": "GB200", "count": 4, "memory_mib": 185 * 1024}
     assert facts["instance_store"] == {"count": 3, "size_gb": 7500, "total_gb": 22500}
@@ -95,14 +95,14 @@ def test_ultraservers_have_what_sources_confirm_and_no_more():
     assert [name for name in ultraservers.TYPES if instance_types.lookup(name)] == ["p6e-gb200.36xlarge"]
 
 
-def test_type_with_efa_of_number_that_is_not_known():
+def test_efa_is_known_without_its_number():
     assert instance_types.has_efa(instance_types.lookup("p6e-gb200.36xlarge"))
     assert instance_types.has_efa(instance_types.lookup("p5.48xlarge"))
     assert not instance_types.has_efa(instance_types.lookup("trn1.2xlarge"))
     assert not instance_types.has_efa(None) and not instance_types.has_efa({})
 
 
-def test_every_line_is_readable_and_sane():
+def test_every_line_is_plausible():
     names = instance_types.names()
     assert len(names) == len(set(names)) > 500
     for name in names:
@@ -119,5 +119,5 @@ def test_every_line_is_readable_and_sane():
             assert accelerators["count"] > 0 < accelerators["memory_mib"]
 
 
-def test_table_stays_small_enough_to_travel_with_module():
+def test_table_is_small_enough_for_module():
     assert Path(instance_types.__file__).stat().st_size < 60000

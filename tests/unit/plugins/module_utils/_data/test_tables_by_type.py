@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every table keyed by instance type or GPU knows every type, or says why not."""
+"""Every table keyed by instance type or GPU has every type, or a reason."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Published bandwidths name a type that exists and a source, and are given for exactly what was measured."""
+"""Published bandwidths have a known type and a source, and exist for exactly the measured cases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types, thresholds
 
 
-def test_every_figure_is_of_known_type_and_within_what_its_network_or_nvlink_can_carry():
+def test_figures_have_known_type_and_possible_bandwidth():
     for kind, nodes, collective, figures, source in thresholds._FIGURES:
         assert instance_types.lookup(kind)["efa_interfaces"] > 0
         assert instance_types.lookup(kind)["accelerators"]["count"] == thresholds.RANKS_PER_NODE
@@ -34,5 +34,5 @@ def test_every_figure_is_of_known_type_and_within_what_its_network_or_nvlink_can
         ((None, None, None, None), set()),
     ],
 )
-def test_figures_are_given_for_exactly_this(where, sizes):
+def test_figures_exist_for_measured_cases_only(where, sizes):
     assert {size >> 30 for size in thresholds.published(*where)} == sizes

@@ -18,7 +18,7 @@ def test_listed_type_is_ultraserver(name):
 @pytest.mark.parametrize(
     "name", ["p6e-gb200", "p6e-gb300r.36xlarge", "p7e-x.1xlarge", "p7-gb400.8xlarge", "u-p6e-gb200x72"]
 )
-def test_name_of_such_family_is_not_known(name):
+def test_other_name_of_family_is_unknown(name):
     assert is_ultraserver(name) is None
 
 

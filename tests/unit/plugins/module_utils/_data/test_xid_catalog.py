@@ -11,13 +11,13 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data import xid_cat
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import SEVERITIES
 
 
-def test_each_code_stands_in_one_bucket_only():
+def test_each_code_is_in_one_bucket():
     counts = Counter(code for _severity, _action, codes in xid_catalog.BUCKETS.values() for code in codes)
     assert [code for code, number in counts.items() if number > 1] == []
     assert all(1 <= code <= 172 for code in counts)
 
 
-def test_every_bucket_says_what_to_do():
+def test_every_bucket_has_action():
     for severity, action, codes in xid_catalog.BUCKETS.values():
         assert severity in SEVERITIES
         assert action
@@ -44,12 +44,12 @@ def test_every_bucket_says_what_to_do():
         (99999, "UNKNOWN", "monitor"),
     ],
 )
-def test_codes_of_nvidias_catalog(code, bucket, severity):
+def test_codes_match_nvidia_catalog(code, bucket, severity):
     found = xid_catalog.classify(code)
     assert (found["bucket"], found["severity"]) == (bucket, severity)
 
 
-def test_fatal_error_of_nvlink_takes_reset():
+def test_fatal_nvlink_error_needs_reset():
     assert xid_catalog.classify(149, "NETIR_LINK_EVT Fatal XC0 i0 Link 08")["severity"] == "reset"
     assert xid_catalog.classify(145, "RLW_CTRL Nonfatal XC1 i0 Link -1")["severity"] == "monitor"
     assert xid_catalog.classify(31, "Fatal")["severity"] == "none"
@@ -67,7 +67,7 @@ def test_fatal_error_of_nvlink_takes_reset():
         ("Dance", "monitor"),
     ],
 )
-def test_recovery_actions(action, severity):
+def test_recovery_actions_are_known(action, severity):
     assert xid_catalog.recovery_severity(action) == severity
     text = f"GPU recovery action changed from 0x0 (None) to 0x2 ({action})"
     assert xid_catalog.classify(154, text)["severity"] == severity
