@@ -343,7 +343,7 @@ def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[st
 
 def _not_completed(state: object) -> result.Result:
     if state is None:
-        return result.undeterminable("job.end", "no_state", message="the file does not say how the job ended")
+        return result.undeterminable("job.end", "no_state", message="the file has no final state of the job")
     text = f"the job ended as {short(state)}, and the file reports that it passed"
     return result.failed("job.end", text, expected="COMPLETED", found=state)
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a training image is made of, and what may not go into one."""
+"""Contents of a training image, and rejected ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def made(requirements: str = REQUIREMENTS, version: str = "1.51.0", template: st
     return recipe({**GOOD, **settings}, efa, requirements, template)
 
 
-def test_versions_that_scan_compares_are_reported():
+def test_versions_of_scan_are_reported():
     image = made()
     assert image["problems"] == []
     assert image["versions"] == {
@@ -47,7 +47,7 @@ def test_versions_that_scan_compares_are_reported():
     }
 
 
-def test_same_recipe_has_same_name_and_another_one_another():
+def test_name_of_image_depends_on_recipe():
     image = made(push="registry.example/training")
     assert image["tag"] == made()["tag"]
     assert image["remote"] == "registry.example/" + image["tag"]
@@ -62,11 +62,11 @@ def test_same_recipe_has_same_name_and_another_one_another():
 
 
 @pytest.mark.parametrize(("version", "known"), [("1.49.9", False), ("1.50.0", True), ("1.51.0", True)])
-def test_installer_that_knows_images_of_ngc_does_not_take_this_for_one(version, known):
+def test_installer_gets_argument_for_ngc_image(version, known):
     assert ("--disable-ngc" in made(version=version)["efa_arguments"]) == known
 
 
-def test_what_is_fetched_and_arguments_of_build():
+def test_downloads_and_build_arguments_are_listed():
     image = made(mirror_url="s3://bucket/x", build_arguments={"PIP_INDEX_URL": "https://mirror/simple", "A": 1})
     assert image["build_arguments"] == ["--build-arg", "A=1", "--build-arg", "PIP_INDEX_URL=https://mirror/simple"]
     (file,) = image["files"]
@@ -88,7 +88,7 @@ def test_what_is_fetched_and_arguments_of_build():
         ({"build_arguments": {"A": "x\ny"}}, "a value of one line"),
     ],
 )
-def test_settings_that_no_build_could_use(changed, words):
+def test_unusable_settings_are_rejected(changed, words):
     (problem,) = made(**changed)["problems"]
     assert words in problem
 
@@ -102,12 +102,12 @@ def test_settings_that_no_build_could_use(changed, words):
         (REQUIREMENTS.replace("megatron-core", "megatron"), "lack megatron-core"),
     ],
 )
-def test_packages_without_checksum(text, words):
+def test_packages_without_checksum_are_rejected(text, words):
     (problem,) = made(text)["problems"]
     assert words in problem
 
 
-def test_registries_that_docker_asks_for_passwords():
+def test_registries_with_password_command_are_listed():
     ecr = "123456789012.dkr.ecr.eu-west-2.amazonaws.com"
     image = made(push=f"{ecr}/training", credentials=[{"machine": "nvcr.io"}])
     assert image["registries"] == [ecr, "nvcr.io"]

@@ -211,7 +211,7 @@ def test_nodes_are_in_order_of_their_numbers():
     assert names == ["p5-1", "p5-2", "p5-10"]
 
 
-def test_curves_have_their_points_in_order_with_least_that_passes():
+def test_curve_points_are_sorted_with_their_minimum():
     entry = scene.bandwidth(1.0, expected={str(scene.SIZES[-1]): 400.0})
     (curve,) = build(scene.node("a"), validation=scene.validation(entry))["bandwidth"]
     assert [point["size"] for point in curve["points"]] == scene.SIZES
