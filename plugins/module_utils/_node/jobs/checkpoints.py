@@ -163,7 +163,7 @@ def has_its_content(host: Host, entry: Checkpoint, marker: str) -> bool:
 
 
 def leftovers(host: Host, directory: str, found: t.Sequence[Checkpoint]) -> list[str]:
-    """What a removal that was cut short left: paths of directories named as one of `found` is, but for the number.
+    """Return what an interrupted removal left: directories named like one of ``found``, apart from the number.
 
     Any other hidden name may be somebody's.
     """

@@ -13,7 +13,7 @@ import typing as t
 
 from ..imex.config import MODES as IMEX_MODES
 
-# What slurm_jobs_checks may set, and what holds where it does not.
+# Keys of slurm_jobs_checks and their defaults.
 DEFAULTS: dict[str, t.Any] = {
     # The node runtime as role nvme_raid0 installs it, on a disk of the node: a Prolog must not wait for a file server.
     "command": "/usr/local/bin/mlcluster",
@@ -37,7 +37,7 @@ DEFAULTS: dict[str, t.Any] = {
     "keep_hours": 0,
     "least_free_percent": 10,
     # How many GiB of the local volume each running job may hold, 0 for all there is, and what the health check does to
-    # a job that holds more: report it on the check's error output (tell), or also cancel it (cancel).
+    # a job that holds more: report it on the check's error output, or also cancel it.
     "quota_gib": 0,
     "over_quota": "tell",
     # How long an Epilog may spend on emptying; the rest is done later.

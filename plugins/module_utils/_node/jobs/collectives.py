@@ -23,7 +23,7 @@ from ..verdict import result
 from .job import Job
 
 RUNS = "runs.tsv"
-# What Slurm prints of its topology, where the layout or the type of the nodes asks for UltraServers.
+# Slurm's output on its topology, if the layout or the type of the nodes asks for UltraServers.
 TOPOLOGY = "topology"
 
 
@@ -63,7 +63,7 @@ def judge_collectives(job: Job, host: Host) -> list[result.Result]:
     mixed = _one_for_two(job, runs, where_of) or _of_others(job, runs, where_of)
     results = [_complete(job, runs, topology), *mixed]
     for run, verdicts in judged:
-        # What ran between two nodes is of neither alone: a report draws its map of pairs by this.
+        # A run between two nodes belongs to neither alone: a report draws its map of pairs by this.
         where = result.Scope(
             node=run.nodes[0] if len(run.nodes) == 1 else None,
             device="+".join(run.nodes) if len(run.nodes) == 2 else None,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a site wants of jobs: the options of the role slurm_jobs, their defaults and limits.
+"""The options of the role slurm_jobs, their defaults and limits.
 
 The role has three parts, each with its own options: the scripts of jobs, the scripts that Slurm runs on every node, and
 what jobs take from packages.

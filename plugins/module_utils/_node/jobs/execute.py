@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What only a task knows of itself, in front of the program of a job: ``mlcluster job-exec``."""
+"""Start the program of a job with the variables that only a task knows: ``mlcluster job-exec``."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ fi
 """
 _CHECK_LOCK = """\
 # Slurm starts one at each interval, whether or not the last has ended: where that is slow they would pile up and make
-# each other slower. What hangs in the kernel must not hold the lock, so nothing but this shell has it. Only root may
-# open it, or any user could hold it and keep every check away.
+# each other slower. A process that hangs in the kernel must not hold the lock, so only this shell has it. Only root
+# may open it, or any user could hold it and keep every check away.
 if mkdir -p /run/mlcluster && (umask 077 && : >>/run/mlcluster/health_check.lock); then
   exec 9</run/mlcluster/health_check.lock
   flock --nonblock 9
@@ -145,7 +145,7 @@ def _prolog(checks: Checks) -> str:
     )
     text += _SEARCH_PATH
     closed = checks["gate"] == "closed"
-    # What hangs in the kernel must not hold the lock of the Prolog.
+    # A process that hangs in the kernel must not hold the lock of the Prolog.
     unlocked = " 8<&-" if checks["labels"] else ""
     drain = " --drain" if checks["drain"] else ""
     if checks["labels"]:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a kind of job consists of. Pure."""
+"""The parts of a kind of job. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OnNode = t.Callable[[Work, t.Sequence[str]], int]
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What all jobs of a kind share.
+    """The properties that all jobs of a kind share.
 
     ``title`` is the question that it answers, ``proves`` its row in the role's README. ``nodes`` is a number or
     ``all``, ``tasks`` is ``one`` or ``gpu`` (one for each GPU) a node, ``minutes`` the time limit.

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with the settings of the role slurm_jobs before any cluster is asked. Pure."""
+"""Errors in the settings of the role slurm_jobs that need no cluster to be found. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .options import (
     whole,
 )
 
-# What Slurm takes apart in a #SBATCH line, as a setting and of each job.
+# Settings of the role and of each job that Slurm splits in a #SBATCH line.
 _PLACES = ("partition", "account", "qos", "constraint")
 # Settings with one line of text: a path, a program, or nothing.
 _TEXTS = (

@@ -107,7 +107,7 @@ class Results:
             os.fchmod(copy.fileno(), 0o644)
             os.fsync(copy.fileno())
         os.rename(fresh, target)
-        # What was there is taken away only once the copy outlasts a power failure.
+        # The original is removed only once the copy outlasts a power failure.
         files.sync_directory(posixpath.dirname(target) or ".")
         os.ftruncate(STDOUT, 0)
 

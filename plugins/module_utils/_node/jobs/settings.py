@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ``model`` takes: options of the role slurm_jobs, with the tools that the role builds in their places. Pure."""
+"""The input of ``model``: options of the role slurm_jobs, with the paths of tools that the role builds. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a job runs: the file NAME.json beside its script, schema mlcluster.job/1. Pure.
+"""The description of a job: the file NAME.json beside its script, schema mlcluster.job/1. Pure.
 
 The role slurm_jobs writes it, ``mlcluster job`` reads it.
 """

@@ -18,7 +18,7 @@ TASK_PREFIX = "task-"
 
 
 def read_tasks(host: Host, results: str) -> list[dict[str, t.Any]]:
-    """What the tasks wrote, one mapping each; a file that is torn is not a task."""
+    """Return what the tasks wrote, one mapping each; a torn file does not count as a task."""
     found = []
     for name in sorted(host.listdir(results)):
         if name.startswith(TASK_PREFIX) and name.endswith(".json"):

@@ -266,7 +266,7 @@ class Training:
             self.work.stop_if_signalled()
             self.work.signals.wait(self._seconds(), [self._announced] if self._announced >= 0 else [])
         self._look()
-        # One that came before the end of the training is known counts more than that end.
+        # A signal that arrived before the end of the training is known takes precedence over that end.
         self.work.stop_if_signalled()
         status = self.ended_with = self.child.status
         self.note(f"training ended with {status}")
@@ -289,7 +289,7 @@ class Training:
             self.work.log(f"{exc.filename} cannot be read ({exc.strerror}): its checkpoints are kept", 2)
             return []
 
-    # What may request a checkpoint
+    # Sources of a request for a checkpoint
 
     def _watch(self) -> None:
         """Start what goes on beside the training."""
@@ -363,7 +363,7 @@ class Training:
         with contextlib.suppress(OSError):
             os.unlink(request_file(self.spec))
 
-    # What comes after the training
+    # After the training
 
     def _requeue(self) -> None:
         self.note("goes back into the queue")

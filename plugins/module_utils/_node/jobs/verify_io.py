@@ -34,7 +34,7 @@ Figures = dict[str, float]
 
 
 def node_reports(job: Job, host: Host, check: str) -> list[result.Result]:
-    """What each node wrote into node-NAME.json, its name in every scope; CHECK.report for a node without one.
+    """Return each node's verdicts from node-NAME.json, its name in every scope; CHECK.report for a node without one.
 
     A report of another node of this job counts for none. Host names need not be Slurm's, so it is known as such by the
     name of that node, or by two nodes with reports of one host. Nor does one of another time than the job's.

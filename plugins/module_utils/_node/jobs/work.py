@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a kind of job works with: its job, its nodes, and a way to run steps. ``run.py`` runs them, ``dry_run.py``
-prints them.
+"""The interface of a kind to its job, its nodes, and a way to run steps. ``run.py`` runs them, ``dry_run.py`` prints
+them.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def run(work: Work) -> int:
     spec, values = work.spec, work.spec.values
     if spec.container:
         for path in (values["output"], values["spool"]):
-            # What is not there cannot be mounted.
+            # A missing path cannot be mounted.
             if path.startswith("/") and not work.dry:
                 _make(path)
     cpus = work.variables.get("SLURM_CPUS_PER_TASK") if isinstance(work, LiveWork) else None

@@ -81,7 +81,7 @@ class Batch:
 
     @property
     def status(self):
-        """What the exit file says, None where there is none."""
+        """Return the content of the exit file, None if it is missing."""
         (path,) = [*self.results.glob(f"*-{NUMBER}.exit"), None][:1]
         return path and path.read_text()
 

@@ -42,7 +42,7 @@ def verb(tmp_path, capsys):
     return call
 
 
-def test_number_says_which_is_newest_and_not_time(tmp_path, verb):
+def test_newest_checkpoint_is_found_by_number_not_time(tmp_path, verb):
     folder = tmp_path / "c"
     new = make(folder, 1000, name="iter_{:07d}")
     old = make(folder, 999)
@@ -79,7 +79,7 @@ def refuse(*given, **_named):
     raise OSError(5, f"I/O error at {given}")
 
 
-def test_one_that_cannot_go_is_failure(tmp_path, verb, monkeypatch):
+def test_failed_removal_is_failure(tmp_path, verb, monkeypatch):
     make(tmp_path / "c", 1)
     make(tmp_path / "c", 2)
     monkeypatch.setattr(checkpoints, "remove", refuse)
@@ -113,7 +113,7 @@ def test_newest_good_one_never_goes(entries, keep, backed_up_only):
     )
 
 
-def test_removal_that_is_cut_short_leaves_nothing_that_looks_whole(tmp_path, monkeypatch):
+def test_interrupted_removal_leaves_no_complete_checkpoint(tmp_path, monkeypatch):
     path = make(tmp_path, 1)
     monkeypatch.setattr(checkpoints.files, "remove_tree", refuse)
     (entry,) = checkpoints.find(Host(), str(tmp_path), "complete")
@@ -151,7 +151,7 @@ def test_two_trainings_in_one_directory_keep_their_own(tmp_path, verb):
     assert all(os.path.isdir(path) for path in kept)
 
 
-def test_what_removal_that_died_left_goes_with_next(tmp_path, verb):
+def test_rest_of_killed_removal_goes_with_next_one(tmp_path, verb):
     folder = tmp_path / "c"
     make(folder, 100)
     left = folder / f"{checkpoints.REMOVING}step-50"
@@ -163,7 +163,7 @@ def test_what_removal_that_died_left_goes_with_next(tmp_path, verb):
 
 
 @pytest.mark.parametrize("name", ["notes", "notes2024", "eval-50", "step-50-copy", ".step-50", "step-50-0123ABCD"])
-def test_what_is_called_as_removal_and_is_none_stays(tmp_path, verb, name):
+def test_foreign_entry_named_like_removal_stays(tmp_path, verb, name):
     folder = tmp_path / "c"
     make(folder, 100)
     (folder / f"{checkpoints.REMOVING}{name}" / "deep").mkdir(parents=True)
@@ -199,7 +199,7 @@ def test_removal_is_synced_before_its_first_file_goes(tmp_path, verb, monkeypatc
     assert order == [("rename", leaving), ("fsync", handle), ("remove_tree", leaving)]
 
 
-def test_what_took_name_since_look_stays(tmp_path, verb):
+def test_entry_that_took_name_since_look_stays(tmp_path, verb):
     """The directory above is a link that leads to somebody else's checkpoints by then."""
     for folder in ("mine", "theirs"):
         (tmp_path / folder).mkdir()
@@ -216,7 +216,7 @@ def test_what_took_name_since_look_stays(tmp_path, verb):
 
 
 @pytest.mark.parametrize("what", ["stat", "listdir"])
-def test_what_server_that_is_away_does_not_tell_is_no_answer(tmp_path, verb, monkeypatch, capsys, what):
+def test_absent_server_leaves_checkpoints_unknown(tmp_path, verb, monkeypatch, capsys, what):
     """EIO for the marker of a good one is not that it has none, by which it would go."""
     made = [make(tmp_path / "c", step) for step in (1, 2)]
     before = getattr(os, what)
@@ -272,7 +272,7 @@ def test_two_that_take_same_away_meet_nowhere(tmp_path, verb, monkeypatch, when)
         lambda path: (path / "complete").write_text('{"schema": "mlcluster.checkpoint/1", "files": null}'),
     ],
 )
-def test_one_that_lost_what_its_marker_lists_drives_no_good_one_out(tmp_path, verb, damage):
+def test_checkpoint_without_listed_file_displaces_no_good_one(tmp_path, verb, damage):
     made = [make(tmp_path / "c", step) for step in (1, 2)]
     marker = {"schema": checkpoints.MANIFEST, "files": {"weights": {"size": 1, "sha256": "…"}}}
     for path in made:
@@ -337,7 +337,7 @@ def test_marker_without_sum_is_no_manifest(tmp_path, verb):
 
 
 @pytest.mark.parametrize("marker", ["", "{", "[]", '{"schema": "x", "files": {"gone": {"size": 1}}}'])
-def test_marker_of_another_training_says_what_it_says_by_being_there(tmp_path, verb, marker):
+def test_marker_without_sums_proves_by_its_existence(tmp_path, verb, marker):
     made = make(tmp_path / "c", 1)
     pathlib.Path(made, "complete").write_text(marker)
     assert verb("--latest") == (0, [made])

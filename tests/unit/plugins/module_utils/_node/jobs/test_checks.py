@@ -39,9 +39,9 @@ ALL = ["Prolog", "Epilog", "TaskProlog", "HealthCheckProgram"]
         ),
     ],
 )
-def test_what_slurm_is_reported_and_what_it_runs_already(settings, containers, given, due, taken, in_use):
-    told = checks.slurm_state(checks.wanted(given), settings, containers)
-    assert (list(told.due), list(told.taken), list(told.in_use)) == (due, taken, in_use)
+def test_settings_due_and_programs_that_slurm_runs_already(settings, containers, given, due, taken, in_use):
+    found = checks.slurm_state(checks.wanted(given), settings, containers)
+    assert (list(found.due), list(found.taken), list(found.in_use)) == (due, taken, in_use)
 
 
 def test_settings_that_cannot_be_meant_are_named_all_at_once():
@@ -57,7 +57,7 @@ def test_settings_that_cannot_be_meant_are_named_all_at_once():
 
 
 @pytest.mark.parametrize("value", ["/usr/bin/mlcluster\n", "mlcluster", ["/x"], 7, "/a;b"])
-def test_path_that_no_script_could_name_is_refused(value):
+def test_path_that_no_script_could_name_is_rejected(value):
     assert checks.problems({"command": value}) == [
         "slurm_jobs_checks.command is not an absolute path of plain characters"
     ]

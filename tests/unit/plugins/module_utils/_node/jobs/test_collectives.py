@@ -32,7 +32,7 @@ def asked(**fields):
         ([(("a", "b"), "fail"), (("b", "c"), "pass")], {"a"}),
         ([(("a", "b"), "fail"), (("b", "c"), "fail"), (("c", "d"), "pass"), (("d", "a"), "pass")], {"b"}),
         ([(("a",), "fail"), (("a", "b"), "fail")], {"a"}),
-        # A run alone that passes says nothing of the fabric.
+        # A passing run of one node proves nothing about the fabric.
         ([(("a", "b"), "fail"), (("a",), "pass"), (("b",), "pass")], None),
         # A large group that fails does not accuse those in it.
         ([(("a", "b", "c", "d"), "fail"), (("a", "b"), "pass"), (("c", "d"), "pass")], None),
@@ -49,7 +49,7 @@ def test_which_node_stands_out(runs, accused):
         assert [entry.status for entry in found] == ["undeterminable" if accused is None else "pass"]
 
 
-def test_run_that_could_not_be_proved_clears_nobody():
+def test_undeterminable_run_clears_no_node():
     (found,) = collectives.nodes_that_stand_out([(("a", "b"), "undeterminable")])
     assert (found.status, found.reason) == ("undeterminable", "not_proved")
 
@@ -99,7 +99,7 @@ def test_run_with_counters(tmp_path):
     ("nodes", "node", "device"),
     [(("n1",), "n1", None), (("n1", "n2"), None, "n1+n2"), (("n1", "n2", "n3"), None, None)],
 )
-def test_whose_figure_is(tmp_path, nodes, node, device):
+def test_source_of_expected_figure(tmp_path, nodes, node, device):
     nccl = Nccl(tmp_path)
     nccl.ran(nodes=nodes)
     scope = nccl.judged()["nccl.bandwidth.all_reduce"].scope
@@ -125,7 +125,7 @@ def test_counters_of_other_nodes_are_left_out(tmp_path):
     assert sorted(found) == list(NODES)
 
 
-def test_the_baseline_of_the_site_is_compared_with(tmp_path):
+def test_figure_is_compared_with_baseline_of_site(tmp_path):
     nccl = Nccl(tmp_path)
     nccl.ran()
     assert nccl.judged()["nccl.bandwidth.all_reduce"].reason == "no_threshold"
@@ -144,7 +144,7 @@ def test_status_of_program_counts(tmp_path):
     assert nccl.judged()["nccl.correct.all_reduce"].status == "fail"
 
 
-def test_what_was_never_run_is_failure(tmp_path):
+def test_collective_that_never_ran_is_failure(tmp_path):
     nccl = Nccl(tmp_path)
     nccl.ran(nodes=NODES[:1])
     nccl.asked["collectives"] = ["all_reduce", "broadcast"]
@@ -199,13 +199,13 @@ def test_runs_that_are_missing_are_named(tmp_path, layout, had, missing):
     ("named", "others"),
     [(("a", "b"), None), (("a", "c"), "c"), (("c", "d"), "c, d"), (("a", "ip-10-0-0-2"), None), (("a.x", "c.x"), "c")],
 )
-def test_output_of_other_nodes_of_job_is_none(tmp_path, named, others):
+def test_output_of_other_nodes_is_not_accepted(tmp_path, named, others):
     nccl = Nccl(tmp_path)
     nccl.ran("one", named)
     (tmp_path / "runs.tsv").write_text("one\tall_reduce\ta,b\t0\t0\n")
     found = collectives.judge_collectives(Job(nccl.asked, tuple("abcd"), str(tmp_path)), Host())
-    told = [one.message for one in found if one.reason == "other_nodes"]
-    assert told == ([f"all_reduce on a+b names {others}: run it again"] if others else [])
+    messages = [one.message for one in found if one.reason == "other_nodes"]
+    assert messages == ([f"all_reduce on a+b names {others}: run it again"] if others else [])
     assert {one.status for one in found if one.reason == "other_nodes"} <= {"undeterminable"}
 
 
@@ -228,7 +228,7 @@ Avg bus bandwidth:      0.2000GB/s
     ("text", "rc", "status"),
     [(NCCOM, 0, "pass"), (NCCOM, 1, "fail"), (NCCOM.partition("Avg")[0], 0, "fail"), ("no driver\n", 1, "fail")],
 )
-def test_run_of_nccom_test_is_judged_as_one_whose_results_were_compared(tmp_path, text, rc, status):
+def test_nccom_correctness_by_output(tmp_path, text, rc, status):
     (tmp_path / "n1.all_reduce.out").write_text(text)
     (tmp_path / "runs.tsv").write_text(f"n1\tall_reduce\tn1\t{rc}\t0\n")
     wanted = {"kind": "nccom", "collectives": ["all_reduce"], "layout": "single", "tolerance_percent": 10}

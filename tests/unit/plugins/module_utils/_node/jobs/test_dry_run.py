@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What --dry-run prints of the smallest job of each kind: the whole of what a job would run, compared line by line."""
+"""The output of --dry-run for the smallest job of each kind: all that a job would run, compared line by line."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a task adds to the variables and the arguments of its program."""
+"""The variables and arguments that a task adds for its program."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_ranks_are_those_of_task():
     assert execute.task_variables(TASK, "") == TASK
 
 
-def test_ranks_outside_of_step_are_refused():
+def test_ranks_outside_of_step_are_rejected():
     with pytest.raises(NodeError, match="SLURM_LOCALID is not set: start it with srun"):
         execute.task_variables({**TASK, "SLURM_LOCALID": ""}, "", ranks=True)
     with pytest.raises(NodeError, match="SLURM_NODEID is not set"):
@@ -54,7 +54,7 @@ def test_directory_of_job_is_reported_where_there_is_one():
         ({"MLCLUSTER_SPOOL": ""}, "/s", "/s"),
     ],
 )
-def test_shards_are_written_first_where_job_says_or_on_local_disks(variables, scratch, spool):
+def test_shards_go_to_option_or_local_disks_first(variables, scratch, spool):
     assert execute.task_variables(variables, scratch, spool=True)["MLCLUSTER_SPOOL"] == spool
 
 

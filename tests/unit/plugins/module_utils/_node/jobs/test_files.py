@@ -116,7 +116,7 @@ def test_every_command_of_script_is_one_that_runtime_knows(written, tmp_path, gi
         ("closed", "echo PASS; exit 0", 2, 1),
     ],
 )
-def test_what_prolog_makes_of_exit_codes_and_of_no_word(written, tmp_path, gate, health, make, expected):
+def test_prolog_by_exit_code_and_missing_output(written, tmp_path, gate, health, make, expected):
     stand_in = tmp_path / "mlcluster"
     stand_in.write_text(f"#!/bin/sh\nif [ $1 = health ]; then {health}; fi\nexit {make}\n", encoding="utf-8")
     stand_in.chmod(0o755)
@@ -166,7 +166,7 @@ def test_epilog_takes_domain_away_where_there_is_one(tmp_path, mode, record, cal
     assert ("imex down" in (tmp_path / "calls").read_text()) is called
 
 
-def test_prolog_takes_runtime_that_crash_left_empty_or_cut_for_what_it_is(written, tmp_path):
+def test_prolog_does_not_trust_damaged_runtime(written, tmp_path):
     """A shell runs an empty file as a script that does nothing, and Python ends with 1 where it finds no program."""
     runtime = tmp_path / "mlcluster"
     runtime.touch(mode=0o755)
@@ -182,8 +182,8 @@ def test_epilog_and_health_check_never_fail(written):
         assert subprocess.run(["sh", "-c", text], check=False).returncode == 0
 
 
-def test_health_checks_never_pile_up_and_one_that_hangs_holds_nobody_up(written, tmp_path):
-    """Slurm starts one at each interval. What an earlier one left hanging goes on, and the next one works again."""
+def test_health_checks_never_pile_up_behind_hanging_one(written, tmp_path):
+    """Slurm starts one at each interval. A hanging process of an earlier one stays, and the next check works again."""
     stand_in = tmp_path / "mlcluster"
     stand_in.write_text(
         f"#!/bin/sh\necho $1 >> {tmp_path}/calls\n[ $1 = health ] || exit 0\n"
@@ -215,8 +215,8 @@ def test_task_gets_tmpdir_only_where_directory_is_its_users(written, tmp_path):
     command = ["env", "-i", "SLURM_JOB_ID=7", "sh", "-c", text]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
     own.mkdir(parents=True)
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert said == f"export TMPDIR={own}\nexport MLCLUSTER_SCRATCH={own}\n"
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output == f"export TMPDIR={own}\nexport MLCLUSTER_SCRATCH={own}\n"
 
 
 def test_where_things_are_unless_it_is_reported(written):
@@ -243,7 +243,7 @@ def test_word_of_settings_stays_one_word(word):
     assert shlex.split(line)[-1] == word
 
 
-def test_mark_says_what_tool_was_built_with():
+def test_mark_records_build_options():
     mark = files.mark("ior", "/fsx/tools/ior-4.0.0", "/opt/mpi", "/usr/local/cuda", "4.0.0")
     assert mark.path == "/fsx/tools/ior-4.0.0/.mlcluster.json"
     assert json.loads(mark.text) == {"cuda_home": "/usr/local/cuda", "mpi_home": "/opt/mpi", "version": "4.0.0"}
@@ -278,7 +278,7 @@ def test_value_is_one_word_of_shell(value, word):
 
 
 @pytest.mark.parametrize("value", [None, [], {}, (), set(), "a\0b"])
-def test_value_that_is_no_word_is_refused(value):
+def test_value_that_is_not_one_word_is_rejected(value):
     with pytest.raises(ValueError, match="word of a shell"):
         files.quote(value)
 

@@ -21,7 +21,7 @@ def kind(**fields):
     [
         ({}, {"count": 3, "command": []}),
         ({"count": 5, "command": ["true"]}, {"count": 5, "command": ["true"]}),
-        # What is not an option of the kind is not a value; null is one, which the type refuses.
+        # An unknown option has no value; null is a value, which the type rejects.
         ({"name": "x", "count": None}, {"count": None, "command": []}),
     ],
 )

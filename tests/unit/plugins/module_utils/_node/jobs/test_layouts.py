@@ -42,7 +42,7 @@ def test_groups_that_run_side_by_side(layout, nodes, groups):
     assert found == groups
     runs = read_runs(work.files.get("runs.tsv"))
     assert [run.nodes for run in runs] == [tuple(group) for batch in groups for group in batch]
-    # What the verdict expects is what runs.
+    # The verdict expects exactly the runs that are started.
     if groups:
         assert {run.nodes for run in runs} == {group for _name, group in expected_runs(layout, ["all_reduce"], nodes)}
 
@@ -66,7 +66,7 @@ def looks(work):
     ]
 
 
-def test_counters_are_read_around_each_round_until_no_node_has_any():
+def test_counters_are_read_each_round_until_no_node_has_any():
     work, _found = ran("all", THREE, counts=True, collectives=["all_reduce", "reduce"])
     assert looks(work) == ["0.before", "0.after", "1.before", "1.after"]
     work, _found = ran("all", THREE, collectives=["all_reduce", "reduce"])
@@ -117,7 +117,7 @@ def test_half_of_odd_group_is_larger_one_first():
     assert bisected(THREE, "n3") == ["n1+n2+n3", "n1+n2", "n3"]
 
 
-def test_run_that_fails_is_halved_and_one_that_cannot_be_judged_is_not():
+def test_failed_run_is_halved_undeterminable_one_is_not():
     _work, found = ran("bisect", FOUR)
     # Without an output nothing can be determined.
     assert found == [[["n1", "n2", "n3", "n4"]]]
@@ -153,7 +153,7 @@ def test_each_ultraserver_runs_by_itself_and_then_all():
 
 
 @pytest.mark.parametrize(("text", "nodes"), [("", FOUR), (BLOCKS, ("n1", "n2"))])
-def test_one_ultraserver_runs_once(text, nodes):
+def test_single_ultraserver_runs_once(text, nodes):
     assert in_blocks(text, nodes)[1] == [[list(nodes)]]
 
 

@@ -45,7 +45,7 @@ def work(tmp_path):
     signals.close()
 
 
-def told(number=signal.SIGTERM):
+def send_signal(number=signal.SIGTERM):
     os.kill(os.getpid(), number)
 
 
@@ -105,7 +105,7 @@ def test_signal_ends_wait_and_keeps_status_first(work, number):
 
 
 def test_signal_between_two_steps_ends_job_before_next(work, tmp_path):
-    told()
+    send_signal()
     with pytest.raises(SignalError):
         work.run("touch", str(tmp_path / "ran"))
     assert not (tmp_path / "ran").exists()
@@ -113,13 +113,13 @@ def test_signal_between_two_steps_ends_job_before_next(work, tmp_path):
 
 def test_signal_is_no_end_where_job_is_at_its_end_already(work):
     work.stops = False
-    told()
+    send_signal()
     assert work.run("true") == 0
 
 
 def test_ignored_signal_reaches_neither_job_nor_its_steps(work):
     work.signals.ignore()
-    told()
+    send_signal()
     assert work.run("sh", "-c", "kill -TERM $$; exit 5") == 5 and work.signals.received == []
 
 
@@ -137,14 +137,14 @@ def test_place_goes_with_all_its_files(work, tmp_path):
 
 
 def test_place_of_job_that_is_ended_as_it_is_made_goes(work, tmp_path):
-    told()
+    send_signal()
     place = tmp_path / "place"
     with pytest.raises(SignalError), work.place(str(place), "advice"):
-        raise AssertionError("it was told to end")
+        raise AssertionError("the signal did not end it")
     assert not place.exists()
 
 
-def test_place_goes_before_step_that_ignores_signal_and_again_after_it(work, tmp_path):
+def test_place_goes_before_and_after_step_that_ignores_signal(work, tmp_path):
     place = tmp_path / "place"
     # Ends once its directory is gone, and writes into a new one as it ends.
     deaf = f"trap '' TERM; kill -TERM {os.getpid()}; while [ -e {place} ]; do sleep 0.01; done; mkdir {place}"

@@ -47,7 +47,7 @@ def test_option_with_number_beyond_counting_is_sentence(settings):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_job_says_what_its_script_and_its_verdict_need(settings, kind):
+def test_job_has_values_for_script_and_verdict(settings, kind):
     one = made(settings, job(kind))
     asked = json.loads(one["asked"])
     assert (asked["kind"], asked["name"], asked["gpus_per_node"]) == (kind, one["name"], 8)
@@ -82,7 +82,7 @@ def test_nodes_that_differ_count_as_smallest():
     assert jobs.per_node({"gpus_per_node": None, "instance_type": None}, "main", facts) == 8
 
 
-def test_number_of_gpus_that_old_core_rendered_empty_is_none(settings):
+def test_gpu_count_rendered_empty_by_old_core_is_unset(settings):
     one = made(settings, job("node_smoke"), gpus_per_node="", instance_type="g6.xlarge")
     assert one["gpus"] == 1 and directives(one)["gpus-per-node"] == 1
 
@@ -109,7 +109,7 @@ def test_job_for_other_accelerators_is_left_out(settings):
     assert neuron["name"] == "nccom" and "gpus-per-node" not in directives(neuron)
 
 
-def test_one_problem_leaves_no_job(settings):
+def test_single_problem_leaves_no_job(settings):
     given = {**settings, "jobs": [job("node_smoke"), job("nccl", container_image="/fsx/x.sqsh")]}
     found = model(given, FACTS)
     assert found["jobs"] == []

@@ -32,10 +32,10 @@ def problems(settings, *jobs, **changes):
     """Each problem once without facts, then the number of problems and jobs with those of a cluster."""
     given = {**settings, "jobs": list(jobs), **changes}
     found = model(given)
-    told = model(given, FACTS_OF_ALL)
-    assert all(isinstance(problem, str) and problem for problem in told["problems"])
+    result = model(given, FACTS_OF_ALL)
+    assert all(isinstance(problem, str) and problem for problem in result["problems"])
     # Whatever is taken becomes a script, and whatever is refused has a sentence.
-    assert bool(told["problems"]) != bool(told["jobs"]) or not jobs
+    assert bool(result["problems"]) != bool(result["jobs"]) or not jobs
     return found["problems"]
 
 
@@ -55,14 +55,14 @@ def test_no_value_under_any_key_of_job_is_more_than_sentence(settings, kind):
 
 @pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:20])
 def test_no_value_of_setting_is_more_than_sentence(settings, value):
-    # What the role itself makes of the inventory is not a setting.
+    # Values that the role derives from the inventory are not settings.
     for key in sorted(set(settings) - {"capacity"}):
         given = {**settings, "jobs": [job(kind) for kind in KINDS], "instance_type": "p5.48xlarge", key: value}
         model(given)
         model(given, FACTS_OF_ALL)
 
 
-def test_what_is_null_or_list_is_reported_in_words(settings):
+def test_null_or_list_is_reported_by_type(settings):
     found = problems(
         settings,
         {"name": "node-smoke", "kind": ["x"]},
@@ -89,12 +89,12 @@ def test_what_is_null_or_list_is_reported_in_words(settings):
     ("1777", True), ("0755", True), ("755", True), ("1770", True), ("0777", False), ("777", False), ("0775", False),
     ("511", True), ("u+w", False), ("", False),
 ])  # fmt: skip
-def test_results_that_others_could_put_their_own_in_place_of_are_refused(settings, mode, sound):
+def test_replaceable_results_are_rejected(settings, mode, sound):
     found = problems(settings, job("node_smoke"), results_mode=mode)
     assert found == [] if sound else len(found) == 1 and found[0].startswith(f"results_mode is {mode}: ")
 
 
-def test_option_never_outweighs_what_job_says(settings):
+def test_option_never_outweighs_setting_of_job(settings):
     found = problems(settings, job("training", options={"nodes": 100, "time": 5, "job_name": "x", "signal": "INT@5"}))
     assert found == [
         "job training: options has nodes: set nodes of the job instead",

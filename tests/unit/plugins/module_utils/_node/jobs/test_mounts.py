@@ -32,9 +32,9 @@ TWO = ["/fsx:/fsx:ro", "/fsx/checkpoints:/fsx/checkpoints"]
         ([CODE], ["/fsx:/fsx:ro"], ["/fsx:/fsx:ro"]),
         ([SAVED], TWO, TWO),
         ([JOBS, CODE], ["/data:/data:ro"], ["/fsx/code:/fsx/code", "/fsx/jobs:/fsx/jobs", "/data:/data:ro"]),
-        # A second name for a directory takes its own away from nobody.
+        # A second mount of a directory does not replace the first.
         ([CODE], ["/fsx/code:/workspace"], ["/fsx/code:/fsx/code", "/fsx/code:/workspace"]),
-        # What lies below comes later.
+        # A path below another comes later.
         ([CODE], ["/data:/fsx/code/data"], ["/fsx/code:/fsx/code", "/data:/fsx/code/data"]),
         ([JOBS, Path("directory", "/fsx/jobs/src", False)], [], ["/fsx/jobs:/fsx/jobs"]),
         # Only a whole name is above another.
@@ -67,7 +67,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("mount", REFUSED)
-def test_mount_that_shows_something_else_is_refused(mount):
+def test_mount_that_shows_something_else_is_rejected(mount):
     path, sentence = REFUSED[mount]
     with pytest.raises(NodeError) as refused:
         container_mounts([path], [mount])

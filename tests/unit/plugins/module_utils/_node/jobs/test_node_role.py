@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a node of jobs gets: the scripts for Slurm, and packages."""
+"""The part of the role on a node that runs jobs: the scripts for Slurm, and packages."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_value_of_type_is_accepted(given, value):
 
 
 @pytest.mark.parametrize(("given", "value"), REFUSED)
-def test_value_of_another_type_is_refused(given, value):
+def test_value_of_another_type_is_rejected(given, value):
     assert given.accepts(value) is False
 
 

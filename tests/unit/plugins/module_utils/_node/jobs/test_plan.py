@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role does where jobs are submitted: the plan of ``role.look`` on a fake machine."""
+"""The plan of the role where jobs are submitted, from ``role.look`` on a fake machine."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_machine_without_slurm_is_left_unchanged(host: JobsHost) -> None:
     assert host.ran == []
 
 
-def test_unknown_settings_of_slurm_are_no_reason_to_replace_its_prolog(host: JobsHost) -> None:
+def test_unknown_slurm_settings_keep_its_prolog(host: JobsHost) -> None:
     host.cluster.update(settings={}, problems=["scontrol show config ended with status 1"])
     plan = plan_of(host, node_checks="slurm")
     assert plan.refusals == ("what Slurm runs already is not known: scontrol show config ended with status 1",)
@@ -136,7 +136,7 @@ def test_silent_controller_refuses_only_where_it_is_required(host: JobsHost, req
         assert plan.refusals == ("asked for the controller and none is up",)
         return
     assert plan.notes[0] == "asked for the controller and none is up"
-    # For the settings alone, and Slurm is told of nothing.
+    # From the settings alone, and Slurm's configuration stays.
     assert {"smoke.sbatch", "prolog"} <= {entry.name for entry in plan.files}
     assert not {"slurm_conf", "command"} & set(names(plan))
 
@@ -144,8 +144,8 @@ def test_silent_controller_refuses_only_where_it_is_required(host: JobsHost, req
 @pytest.mark.parametrize("required", [True, False])
 def test_job_that_cluster_cannot_run_is_named(host: JobsHost, required: bool) -> None:
     plan = plan_of(host, jobs=[{**SMOKE, "partition": "moon"}], required=required)
-    (said,) = plan.refusals or plan.notes
-    assert said.startswith("job smoke: partition moon does not exist here")
+    (message,) = plan.refusals or plan.notes
+    assert message.startswith("job smoke: partition moon does not exist here")
     assert bool(plan.refusals) == required == (not plan.files)
 
 
@@ -183,7 +183,7 @@ def test_tool_that_is_there_needs_no_sum(host: JobsHost) -> None:
 def test_place_of_tool_without_mark_is_kept(host: JobsHost, name: str, text: str, is_ours: bool) -> None:
     host.texts[f"/fsx/jobs/tools/ior-4.0.0/{name}"] = text
     plan = plan_of(host, build=["ior"])
-    # What the role has begun is built again.
+    # A build that the role has begun is repeated.
     assert ("tool" in names(plan)) is is_ours
     if not is_ours:
         (problem,) = plan.refusals
@@ -226,9 +226,7 @@ def test_container_of_pyxis_is_why_there_is_no_task_prolog(host: JobsHost) -> No
         (f"/fsx/jobs/{PROGRAM}", {"is_link": True}, "data"),
     ],
 )
-def test_what_is_not_as_wanted_is_done_again_alone(
-    host: JobsHost, path: str, change: dict[str, t.Any], step: str
-) -> None:
+def test_only_changed_part_is_done_again(host: JobsHost, path: str, change: dict[str, t.Any], step: str) -> None:
     host.carry_out(plan_of(host), texts=TEXTS)
     host.states[path] = {**host.states.get(path, {}), **change}
     plan = plan_of(host)
@@ -240,7 +238,7 @@ def test_account_that_is_unknown_is_left_to_task_that_reports_it(host: JobsHost)
     assert names(plan_of(host, owner="nobody-here")) == ["directories", "runtime"]
 
 
-def test_what_root_writes_may_belong_to_owner_of_directory(host: JobsHost) -> None:
+def test_files_of_directory_owner_count_as_root(host: JobsHost) -> None:
     """As where a file system maps root to another account."""
     host.carry_out(plan_of(host), texts=TEXTS)
     for path in host.texts:

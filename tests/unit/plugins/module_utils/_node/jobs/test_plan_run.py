@@ -68,13 +68,13 @@ def test_models_are_submitted_largest_first(plan, tmp_path):
 
 def test_jobs_that_are_there_change_nothing(plan):
     plan.taken.update(small=4, large=5)
-    # What Slurm would say of another one is no matter.
+    # Slurm's answer to a second submission does not matter.
     plan.wrong.update(small="test")
     plan.prepare(PLAN)
     assert plan.submit() == [] and not plan.changed
 
 
-def test_everything_wrong_is_reported_before_anything_is_submitted(plan):
+def test_all_problems_are_reported_before_submission(plan):
     absent = {**PLAN, "models": [*PLAN["models"][:1], {"name": "absent", "nodes": 1}]}
     plan.wrong.update(small="test")
     with pytest.raises(NotSubmittedError) as refused:
@@ -86,7 +86,7 @@ def test_everything_wrong_is_reported_before_anything_is_submitted(plan):
     assert plan.submitted == []
 
 
-def test_script_that_two_models_run_is_refused(tmp_path):
+def test_script_of_two_models_is_rejected(tmp_path):
     judged = {"submissions": [{"name": "a", "script": None}, {"name": "b", "script": "/d/./a.sbatch"}]}
     assert scripts(judged, "/d") == {"a": "/d/a.sbatch", "b": "/d/./a.sbatch"}
     (problem,) = twice(scripts(judged, "/d"))
@@ -94,13 +94,13 @@ def test_script_that_two_models_run_is_refused(tmp_path):
     assert twice({"a": "/d/a.sbatch", "b": "/d/b.sbatch"}) == []
 
 
-def test_silent_controller_is_refused(plan, monkeypatch):
+def test_silent_controller_is_rejected(plan, monkeypatch):
     monkeypatch.setattr(plan_run, "survey", lambda slurm: {"healthy": False, "problems": ["none is up"]})
     with pytest.raises(NodeError, match="none is up: run this on a node that submits jobs"):
         plan.prepare(PLAN)
 
 
-def test_one_that_slurm_refuses_keeps_no_other_back(plan):
+def test_model_that_slurm_rejects_keeps_no_other_back(plan):
     plan.wrong.update(large="submit")
     plan.prepare(PLAN)
     (failed,) = plan.submit()
@@ -108,7 +108,7 @@ def test_one_that_slurm_refuses_keeps_no_other_back(plan):
     assert [name for name, _nodes, _file in plan.submitted] == ["small"]
 
 
-def test_ends_without_success_are_reported(plan, monkeypatch):
+def test_failed_ends_are_reported(plan, monkeypatch):
     def follow(slurm, entries, progress, timeout):
         assert timeout == 60
         for entry in entries:

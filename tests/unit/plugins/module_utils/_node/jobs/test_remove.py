@@ -38,7 +38,7 @@ def host(monkeypatch):
     return found
 
 
-def tell(host, changes=True):
+def deregister(host, changes=True):
     written = {}
 
     def rewrite(path, text):
@@ -61,14 +61,14 @@ def test_only_our_files_are_found(host):
 
 
 def test_slurm_is_reported_before_script_goes(host):
-    changed, written = tell(host)
+    changed, written = deregister(host)
     assert (changed, written) == ([CONF, OWN], {CONF: f"ClusterName=c\n{OTHER}"})
     assert host.ran[-1][-1] == "reconfigure" and OWN not in host.texts
 
 
 def test_check_mode_changes_nothing(host):
     before = dict(host.texts)
-    assert tell(host, changes=False) == ([CONF, OWN], {})
+    assert deregister(host, changes=False) == ([CONF, OWN], {})
     assert (host.texts, host.ran) == (before, [])
 
 
@@ -76,29 +76,29 @@ def test_script_that_slurm_still_runs_stays(host):
     host.texts[CONF] = "Prolog=/etc/mlcluster/slurm/prolog\n"
     host.cluster["settings"] = {"SLURM_CONF": CONF, "Prolog": "/etc/mlcluster/slurm/prolog"}
     with pytest.raises(NodeError, match=r"Slurm still runs them as Prolog and an absent one would drain every node"):
-        tell(host)
+        deregister(host)
 
 
 def test_scripts_stay_while_controller_is_silent(host):
     host.cluster = dict(SILENT)
     with pytest.raises(NodeError, match="the scripts of slurm_jobs_checks stay: asked for the controller"):
-        tell(host)
+        deregister(host)
     assert host.texts[OWN]
 
 
 @pytest.mark.parametrize("answers", [0, 1])
-def test_scripts_stay_where_settings_are_not_told(host, monkeypatch, answers):
+def test_scripts_stay_if_settings_are_unknown(host, monkeypatch, answers):
     host.texts[CONF] = f"Prolog=/etc/mlcluster/slurm/prolog\n{host.texts[CONF]}"
     unknown = {**host.cluster, "settings": {}, "problems": ["scontrol show config ended with status 1"]}
-    told = [dict(host.cluster)] * answers + [unknown]
-    monkeypatch.setattr(remove, "survey", lambda slurm: told.pop(0))
+    answered = [dict(host.cluster)] * answers + [unknown]
+    monkeypatch.setattr(remove, "survey", lambda slurm: answered.pop(0))
     with pytest.raises(NodeError, match="the scripts of slurm_jobs_checks stay: scontrol show config"):
-        tell(host)
+        deregister(host)
 
 
-def test_machine_without_slurm_has_nobody_to_tell(host):
+def test_machine_without_slurm_changes_no_configuration(host):
     host.cluster = dict(NO_SLURM)
-    assert tell(host) == ([], {})
+    assert deregister(host) == ([], {})
 
 
 def test_everything_found_is_deleted(host, tmp_path):

@@ -36,11 +36,11 @@ def earlier(tmp_path):
     (tmp_path / "x-7.exit").write_text("0\n")
 
 
-def test_nothing_there_says_nothing(results, tmp_path):
+def test_missing_results_give_no_answer(results, tmp_path):
     assert results.set_earlier_aside(again=False) == "" and list(tmp_path.iterdir()) == []
 
 
-def test_output_of_earlier_job_is_kept_and_this_job_keeps_its_file(results, tmp_path, output):
+def test_output_of_earlier_job_is_kept_beside_own_file(results, tmp_path, output):
     earlier(tmp_path)
     file = output.stat().st_ino
     line = results.set_earlier_aside(again=False)
@@ -62,7 +62,7 @@ def test_output_outlasts_power_failure_before_it_is_taken_away(results, tmp_path
     assert synced[1:] == [str(tmp_path), "cut to 0"]
 
 
-def test_output_that_goes_elsewhere_leaves_that_of_earlier_job_as_it_is(results, tmp_path):
+def test_output_elsewhere_leaves_earlier_output_unchanged(results, tmp_path):
     earlier(tmp_path)
     (tmp_path / "x-7.out").write_text("of the first\n")
     results.set_earlier_aside(again=False)
@@ -70,7 +70,7 @@ def test_output_that_goes_elsewhere_leaves_that_of_earlier_job_as_it_is(results,
     assert not (tmp_path / "x-7.out").exists()
 
 
-def test_output_and_nothing_else_is_parted_from_what_this_job_prints(results, output):
+def test_only_output_file_is_parted_from_own_output(results, output):
     """By an earlier job that died before it began, or by a program of the site in front of this one."""
     assert results.set_earlier_aside(again=False) == "what stands above was there before this job began"
     assert output.read_text() == "of the first\n"
@@ -117,7 +117,7 @@ def test_results_that_cannot_be_moved_are_left_and_named(results, tmp_path, monk
     assert (tmp_path / "x-7" / "report.json").read_text() == "first"
 
 
-def test_exit_file_is_written_once_for_status_and_again_for_another(results, tmp_path):
+def test_exit_file_is_written_once_for_each_status(results, tmp_path):
     results.keep_status(2)
     file = (tmp_path / "x-7.exit").stat().st_ino
     results.keep_status(2)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The look of the role, and what it tells people and other tasks."""
+"""The facts of the role, and its report to users and other tasks."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def test_volume_is_what_record_of_disks_names(host, record, path):
     assert json.loads(job["spec"]["text"])["scratch"] == f"{path or '/scratch'}/jobs"
 
 
-def test_jobs_are_reported_to_whoever_asks_slurm_about_them(host):
+def test_jobs_to_check_with_slurm_are_reported(host):
     config = parse_jobs(JOBS)
-    told = role.tell(role.look(host, config), config)
+    reported = role.tell(role.look(host, config), config)
     jobs = [{"name": "smoke", "path": "/fsx/jobs/smoke.sbatch"}]
-    assert told.facts == {"mlcluster_slurm_jobs": {"jobs": jobs, "judged": ["smoke"]}}
-    assert told.shown == ("1 jobs in /fsx/jobs, for Slurm 24.05.1",)
+    assert reported.facts == {"mlcluster_slurm_jobs": {"jobs": jobs, "judged": ["smoke"]}}
+    assert reported.shown == ("1 jobs in /fsx/jobs, for Slurm 24.05.1",)
 
 
 @pytest.mark.parametrize("cluster", [NO_SLURM, SILENT])
-def test_nobody_can_be_asked_about_jobs_without_controller(host, cluster):
+def test_no_jobs_are_reported_without_controller(host, cluster):
     host.cluster = dict(cluster)
     config = parse_jobs({**JOBS, "required": False})
-    told = role.tell(role.look(host, config), config)
-    assert (told.facts, told.shown) == ({"mlcluster_slurm_jobs": {"jobs": [], "judged": ["smoke"]}}, ())
+    reported = role.tell(role.look(host, config), config)
+    assert (reported.facts, reported.shown) == ({"mlcluster_slurm_jobs": {"jobs": [], "judged": ["smoke"]}}, ())
 
 
 def test_only_what_validates_is_submitted_as_validation(host):

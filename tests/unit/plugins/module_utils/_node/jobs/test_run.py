@@ -25,14 +25,14 @@ NEW = "a new report"
 
 
 def left_behind(results, text, name="smoke"):
-    """What a job of the same number left: its directory and its exit file."""
+    """Make the directory and the exit file that a job of the same number left."""
     (results / f"{name}-{NUMBER}").mkdir()
     (results / f"{name}-{NUMBER}" / "report.json").write_text(text)
     (results / f"{name}-{NUMBER}.exit").write_text(f"{text}\n")
 
 
 def content(results):
-    """What the files have, without those of tasks."""
+    """Return the content of the files, without those of tasks."""
     found = {str(path.relative_to(results)): path.read_text().strip() for path in results.rglob("*") if path.is_file()}
     return {
         name: NEW if '"schema": "mlcluster.report/1"' in text else text
@@ -97,7 +97,7 @@ def test_training_that_comes_back_goes_on_in_its_output(batch, training):
     assert not list(batch.results.glob("*earlier*"))
 
 
-def test_training_that_comes_back_goes_on_in_its_directory_and_new_one_does_not(batch, training):
+def test_requeued_training_resumes_in_its_directory(batch, training):
     left_behind(batch.results, "first", "t")
     assert batch.start(training, SLURM_RESTART_COUNT="1").returncode == 0
     assert (batch.results / "t-7" / "report.json").exists()
@@ -106,7 +106,7 @@ def test_training_that_comes_back_goes_on_in_its_directory_and_new_one_does_not(
     assert not (batch.results / "t-7" / "report.json").exists()
 
 
-def test_nothing_is_written_through_what_others_put_where_results_go(batch, training):
+def test_nothing_is_written_through_foreign_entries(batch, training):
     """The directory of results is open to all, and the numbers of jobs can be foretold."""
     results, victim = batch.results, batch.folder / "victim"
     for job in (SMOKE, training):
@@ -139,7 +139,7 @@ def test_signal_that_ends_job_is_its_status(batch, training, kind, name):
     assert (done.returncode, batch.status) == (status, f"{status}\n"), done
 
 
-def test_start_that_is_killed_does_not_have_status_of_earlier_one(batch, training):
+def test_killed_start_has_no_status_of_earlier_one(batch, training):
     (batch.results / f"t-{NUMBER}.exit").write_text("0\n")
     batch.program("srun", f"kill -KILL $(cat {batch.folder}/pid)")
     done = batch.start(training, SLURM_RESTART_COUNT="1")
@@ -169,14 +169,14 @@ def test_signal_before_runtime_is_loaded_is_not_lost(batch):
     assert (done.returncode, batch.status) == (143, "143\n"), done
 
 
-def test_steps_have_nothing_of_job_that_this_one_was_submitted_from(batch):
+def test_steps_have_no_variables_of_submitting_job(batch):
     batch.program("srun", f"env >{batch.folder}/variables")
     inherited = {"SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "x", "SLURM_CPU_BIND": "x", "SLURM_MEM_PER_CPU": "1",
                  "SLURM_CPUS_PER_TASK": "3", "SLURM_DISTRIBUTION": "cyclic"}  # fmt: skip
     batch.start({**SMOKE, "options": {"distribution": "block"}}, **inherited)
     found = dict(line.split("=", 1) for line in (batch.folder / "variables").read_text().splitlines() if "=" in line)
     assert set(found) & set(inherited) == {"SLURM_DISTRIBUTION"}
-    # What a task gets is the step's alone.
+    # Only the step sets the variables of a task.
     assert not {"RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES"} & set(found) - set(os.environ)
 
 

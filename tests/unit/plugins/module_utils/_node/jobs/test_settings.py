@@ -18,7 +18,7 @@ def test_built_tools_take_place_of_those_of_nodes():
     assert found["scratch"] == "/nvme/jobs"
 
 
-def test_version_is_as_set_before_controller_has_told_it():
+def test_version_is_as_set_before_controller_reports_it():
     assert places(parse_jobs({"build": ["fio"], "build_versions": {"fio": "9.1"}})) == {
         "fio": "/fsx/mlcluster/jobs/tools/fio-9.1"
     }

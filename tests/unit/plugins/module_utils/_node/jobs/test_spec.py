@@ -45,7 +45,7 @@ def changed(**fields):
 
 
 @pytest.mark.parametrize("spec", [SPEC, dataclasses.replace(SPEC, container=None, scratch="", environment={})])
-def test_what_is_written_is_read(spec):
+def test_written_job_is_read(spec):
     assert parse(spec.text(), "x", KINDS) == spec
     assert json.loads(spec.text())["schema"] == "mlcluster.job/1"
 
@@ -56,12 +56,12 @@ def test_paths_are_beside_script():
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, SPEC.text().replace("30,", "NaN,")])
-def test_text_that_is_no_json_is_refused(text):
+def test_invalid_json_is_rejected(text):
     assert refused(text).startswith("/fsx/jobs/disks.json is not JSON (")
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "{}", '{"schema": "mlcluster.job/2"}'])
-def test_another_schema_is_refused(text):
+def test_another_schema_is_rejected(text):
     assert " and not mlcluster.job/1: " in refused(text)
 
 
@@ -75,7 +75,7 @@ def test_another_schema_is_refused(text):
         ("sbatch", [1]), ("values", []), ("tools", {"fio": None}), ("asked", None), ("environment", {"A": "\0"}),
     ],
 )  # fmt: skip
-def test_field_of_another_type_is_refused_by_name(field, value):
+def test_field_of_another_type_is_rejected_by_name(field, value):
     assert f"disks.json is not a job: {field} is {value!r}, give " in refused(changed(**{field: value}))
 
 
@@ -94,5 +94,5 @@ def test_every_reason_is_named_at_once():
         ({"asked": {}}, "asked has no directories; asked has no median_percent"),
     ],
 )
-def test_option_that_its_kind_does_not_take_is_refused(fields, reason):
+def test_unknown_option_of_kind_is_rejected(fields, reason):
     assert reason in refused(changed(**fields))

@@ -16,7 +16,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.sweep imp
         (8, "8", None),
         ("1M", "1023K", "smallest is 1M and largest 1023K: give them the other way round"),
         (9, 8, "smallest is 9 and largest 8: give them the other way round"),
-        # The type of the option says what is wrong with these.
+        # The type of the option reports these.
         ("x", 8, None),
         (9, "x", None),
         (None, None, None),

@@ -53,7 +53,7 @@ def test_torn_file_is_no_task(tmp_path):
         (task(3, gpus=[]), "smoke.gpus", "n2"),
     ],
 )
-def test_what_is_out_of_place(tmp_path, changed, check, node):
+def test_tasks_out_of_place(tmp_path, changed, check, node):
     found = smoke(tmp_path, [*(task(rank) for rank in range(3)), changed])
     assert (found[check].status, found[check].scope.node) == ("fail", node)
 
@@ -68,7 +68,7 @@ def test_silent_node_is_named(tmp_path):
 
 
 def test_more_tasks_than_memory_could_count_out_are_verdict(tmp_path):
-    """What was asked for is a number in a script, which anybody may write again."""
+    """The expected number stands in a script that any user may rewrite."""
     many = Job(asked(tasks_per_node=10**15), NODES, str(tmp_path))
     found = tasks.judge_tasks("smoke", many, [task(rank) for rank in range(4)])
     assert [(entry.status, entry.expected, entry.found) for entry in found] == [("fail", 2 * 10**15, 4)]
@@ -85,7 +85,7 @@ INSIDE = "0:77 /"
         ([INSIDE] * 3 + [HOSTS["n2"]], HOSTS, "fail", "tasks on n2 ran outside of their containers"),
         ([INSIDE] * 3 + [None], HOSTS, "undeterminable", "was not written on n2"),
         ([INSIDE] * 4, {"n1": HOSTS["n1"], "n2": None}, "undeterminable", "was not written on n2"),
-        # One that is seen outside weighs more than one that is not seen.
+        # A task that is seen outside counts more than one that is not seen.
         ([None] * 3 + [HOSTS["n2"]], HOSTS, "fail", "tasks on n2 ran outside"),
         ([], HOSTS, "undeterminable", "was not written on every node"),
         (["N/A"] * 4, HOSTS, "undeterminable", "was not written on n1, n2"),
@@ -141,7 +141,7 @@ def test_gpus_that_are_no_different_names_are_not_counted(gpus):
 
 
 @pytest.mark.parametrize("host", [None, "", 5])
-def test_task_without_name_of_its_host_proves_none(host):
+def test_task_without_host_name_proves_no_placement(host):
     ran = [{**task(rank), "host": host} for rank in range(4)]
     by_id = {one.id: one for one in tasks.judge_tasks("smoke", Job(asked(), NODES, "/r"), ran)}
     assert (by_id["smoke.hosts"].status, by_id["smoke.hosts"].reason) == ("undeterminable", "no_host")

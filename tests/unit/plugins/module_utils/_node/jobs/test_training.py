@@ -96,7 +96,7 @@ def test_controller_that_is_silent_for_while_costs_no_requeue(signalled, batch, 
     assert events().count(f"is not in the queue: {down}\n") == 2 and events().count("ends with 75") == 1
 
 
-def test_controller_that_refuses_requeue_is_asked_once(signalled, batch, events):
+def test_requeue_that_controller_rejects_is_tried_once(signalled, batch, events):
     done = signalled("srun", HEARS, requeue='echo "Requested operation is presently disabled for job 7" >&2; exit 1')
     assert done.returncode == 75, done
     assert requeues(batch) == 1
@@ -131,7 +131,7 @@ def soon(seconds):
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
 
 
-def test_end_that_is_near_is_heeded_once_and_not_again_after_requeue(signalled, batch, events):
+def test_near_end_is_heeded_once_and_not_after_requeue(signalled, batch, events):
     """Seconds enough for the slowest machine, and fewer than signal_seconds."""
     first = signalled(None, HEARS, ends_at=soon(500))
     assert first.returncode == 75 and "goes back into the queue" in events(), first
@@ -162,11 +162,11 @@ def test_notice_of_node_requests_checkpoint(signalled, batch, events):
     done = signalled(None, notice + HEARS, notice_seconds=1)
     assert done.returncode == 75 and "asks for a checkpoint" in events() and requeues(batch) == 1, done
     assert (batch.results / "t-7" / "notice.log").read_text() == "spot terminate at X\n"
-    told = (batch.folder / "srun").read_text()
-    assert "--overlap --kill-on-bad-exit=0" in told and "instance-notice --before 600 --every 1\n" in told
+    calls = (batch.folder / "srun").read_text()
+    assert "--overlap --kill-on-bad-exit=0" in calls and "instance-notice --before 600 --every 1\n" in calls
 
 
-def test_end_of_watch_on_notices_is_none(signalled, batch, events):
+def test_end_of_notice_watch_is_no_notice(signalled, batch, events):
     done = signalled(None, 'case "$*" in *instance-notice*) exit 2 ;; esac\nsleep 0.5; exit 3', notice_seconds=1)
     assert done.returncode == 3 and "asks for a checkpoint" not in events() and requeues_of(batch) == 0
 
@@ -178,7 +178,7 @@ def requeues_of(batch):
 @pytest.mark.parametrize(
     ("gpus", "on_node", "expected"), [(8, None, 8), (8, "4", 4), (8, "8", 8), (8, "16", 8), (8, "0", 1), (0, None, 1)]
 )
-def test_training_that_shares_its_nodes_has_process_for_each_gpu_it_was_given(gpus, on_node, expected):
+def test_shared_node_has_process_for_each_given_gpu(gpus, on_node, expected):
     assert engine.processes(gpus, on_node) == expected
 
 
@@ -194,8 +194,8 @@ def test_newest_checkpoint_goes_to_s3_first(signalled, batch, events):
         (batch.folder / "c" / f"step-{step}").mkdir(parents=True)
         (batch.folder / "c" / f"step-{step}" / "complete").touch()
     signalled("", "exit 0", backup="s3://bucket/runs", keep=1)
-    told = [line.rpartition("step-")[2] for line in events().splitlines() if "backed up" in line]
-    assert told == ["30", "20", "10"], events()
+    backed_up = [line.rpartition("step-")[2] for line in events().splitlines() if "backed up" in line]
+    assert backed_up == ["30", "20", "10"], events()
     # With a copy each, the older ones may go.
     assert [path.name for path in (batch.folder / "c").iterdir()] == ["step-30"]
 
@@ -222,17 +222,17 @@ def test_copy_at_end_goes_on_when_job_is_reported_to_end(training, batch, events
     assert f" backed up {batch.folder}/c/step-1\n" in events()
 
 
-def test_training_with_unreadable_checkpoints_does_not_begin_from_nothing(batch, training, monkeypatch):
+def test_unreadable_checkpoints_stop_training(batch, training, monkeypatch):
     (batch.folder / "c").mkdir()
     (batch.folder / "c" / "step-1").mkdir()
-    # Too long a chain of links: the file system does not say whether the marker is there.
+    # Too long a chain of links: the file system does not report whether the marker exists.
     (batch.folder / "c" / "step-1" / "complete").symlink_to("complete")
     done = batch.start(training)
     assert done.returncode == 2 and "so the checkpoint to resume from is unknown: see that" in done.stderr, done
     assert not (batch.folder / "srun").exists() and (batch.folder / "c" / "step-1").exists()
 
 
-def test_of_two_trainings_with_one_directory_second_does_not_start(batch, training, events):
+def test_second_training_in_directory_does_not_start(batch, training, events):
     (batch.folder / "c").mkdir()
     command = [sys.executable, "-m", "mlcluster_data", "hold", str(batch.folder / "c")]
     environment = {**os.environ, "SLURM_JOB_ID": "6", "SLURM_RESTART_COUNT": "0", "PYTHONPATH": str(ROLE / "files")}
@@ -286,7 +286,7 @@ def test_port_on_which_something_listens_is_passed_over(batch, training, taken):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory to another user")
-def test_training_that_starts_again_writes_nothing_into_results_of_another_user(batch, training):
+def test_restart_writes_no_results_of_another_user(batch, training):
     place = batch.results / f"t-{NUMBER}"
     place.mkdir()
     os.chown(place, 1001, 1001)
@@ -295,7 +295,7 @@ def test_training_that_starts_again_writes_nothing_into_results_of_another_user(
     assert f"t: {place} is not of root: let it be moved away" in done.stderr
 
 
-def test_training_that_is_ended_while_it_waits_for_its_directory_has_its_status(batch, training):
+def test_training_ended_while_waiting_has_its_status(batch, training):
     batch.program("python", f'case "$*" in *" hold "*) kill -TERM $(cat "$JOBS/pid"); cat >/dev/null; exit 1 ;; esac\n'
                   f'exec {sys.executable} "$@"')  # fmt: skip
     done = batch.start(training, settings={"python": f"{batch.folder}/bin/python"})
@@ -303,7 +303,7 @@ def test_training_that_is_ended_while_it_waits_for_its_directory_has_its_status(
     assert not (batch.folder / "srun").exists()
 
 
-def test_holder_that_is_ended_as_it_gets_directory_leaves_no_lock(tmp_path):
+def test_holder_ended_as_it_gets_directory_leaves_no_lock(tmp_path):
     program = f"""
 import os, signal
 from mlcluster_data import __main__

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What several validation jobs add up to, and which of their ends are no pass whatever their reports say."""
+"""The verdict on several validation jobs, and the ends of jobs that are not a pass whatever their reports state."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_worst_stands_for_all():
         (run("COMPLETED", 0, report()), "undeterminable"),
         (run("FAILED", 3, ""), "undeterminable"),
         (run("FAILED", 139, ""), "fail"),
-        # The report says pass, and the script ended otherwise; or the other way round.
+        # The report is a pass, and the script ended otherwise; or the other way round.
         (run("FAILED", 1, report(PASSED)), "undeterminable"),
         (run("COMPLETED", 0, report(BAD)), "fail"),
         ({"name": "x", "job": None, "report": None, "message": "sbatch does not take it"}, "undeterminable"),
@@ -67,7 +67,7 @@ def test_jobs_last_words_are_kept():
     assert problem.endswith("it last wrote: no program")
 
 
-def test_report_of_earlier_job_of_number_accuses_nobody():
+def test_report_of_earlier_job_of_number_accuses_no_node():
     """A job that was cancelled while it waited wrote none."""
     found = collect([run("CANCELLED", 0, report(BAD), nodes=None)])
     assert (found["status"], found["bad_nodes"]) == ("undeterminable", {})

@@ -111,7 +111,7 @@ def cluster(monkeypatch):
 
 @pytest.fixture
 def validate(place, cluster):
-    """validate(**options) gives a prepared validation, with what it said in ``lines``."""
+    """validate(**options) returns a prepared validation, with its output in ``lines``."""
 
     def prepare(*names, **options):
         lines = []
@@ -140,11 +140,11 @@ def test_jobs_without_verdict_are_left_out(place):
     ]
 
 
-def test_directory_without_jobs_is_refused(tmp_path):
+def test_directory_without_jobs_is_rejected(tmp_path):
     assert "has no job with a verdict" in find_jobs(Host(), str(tmp_path))[1][0]
 
 
-def test_job_that_cannot_be_read_is_refused(place):
+def test_unreadable_job_is_rejected(place):
     (place / "smoke.json").write_text((place / "smoke.json").read_text().replace('"tasks": ', '"tasks": -'))
     (problem,) = find_jobs(Host(), str(place), ["smoke"])[1]
     assert "smoke.json is not a job: tasks is -8, give a whole number from 1" in problem
@@ -204,7 +204,7 @@ def test_job_that_is_there_needs_no_nodes(validate, cluster):
     assert [run.taken for run in validate("smoke").runs] == [4]
 
 
-def test_cluster_that_is_silent_is_asked_nothing(validate, cluster):
+def test_silent_cluster_gets_no_submission(validate, cluster):
     cluster.facts.update(healthy=False, problems=["no controller is up"])
     with pytest.raises(NodeError, match="no controller is up: run this on a node that submits jobs"):
         validate()
@@ -226,7 +226,7 @@ def test_jobs_run_are_judged_and_kept(validate, cluster, place):
 
 
 @pytest.mark.parametrize(("is_ours", "status"), [(True, "undeterminable"), (False, "pass")])
-def test_report_of_earlier_job_of_number_is_none(validate, cluster, place, monkeypatch, is_ours, status):
+def test_report_of_earlier_job_of_number_is_ignored(validate, cluster, place, monkeypatch, is_ours, status):
     monkeypatch.setattr(validation_run.slurm_job, "submit_once", lambda slurm, request, progress: (11, is_ours))
     ran = validate("smoke")
     ran.submit()
@@ -239,7 +239,7 @@ def test_report_of_earlier_job_of_number_is_none(validate, cluster, place, monke
     assert not is_ours or words in verdict["problems"][0]
 
 
-def test_job_that_slurm_does_not_take_is_part_of_verdict(validate, cluster, place):
+def test_job_that_slurm_rejects_is_part_of_verdict(validate, cluster, place):
     cluster.refused = {"smoke"}
     ran = validate("smoke")
     ran.submit()
@@ -250,7 +250,7 @@ def test_job_that_slurm_does_not_take_is_part_of_verdict(validate, cluster, plac
     assert ran.file == f"{place}/results/validation-none.json" and not ran.changed
 
 
-def test_results_of_another_user_are_no_report(validate, cluster, place, monkeypatch):
+def test_results_of_another_user_are_ignored(validate, cluster, place, monkeypatch):
     ran = validate("smoke")
     ran.submit()
     ran.follow()
@@ -259,7 +259,7 @@ def test_results_of_another_user_are_no_report(validate, cluster, place, monkeyp
     assert "left no report" in ran.judge()["problems"][0]
 
 
-def test_link_is_no_directory_of_results(validate, cluster, place):
+def test_link_to_results_is_ignored(validate, cluster, place):
     ran = validate("smoke")
     ran.submit()
     ran.follow()
@@ -268,7 +268,7 @@ def test_link_is_no_directory_of_results(validate, cluster, place):
     assert "left no report" in ran.judge()["problems"][0]
 
 
-def test_drains_leave_what_person_decided(validate, cluster):
+def test_drain_by_person_is_kept(validate, cluster):
     ran = validate("smoke", drain=True)
     cluster.states = {"n1": {"flags": ["DRAIN"], "reason": "fan, ticket 5"}, "n2": {"flags": [], "reason": "back"},
                       "n3": {"flags": ["DRAIN"], "reason": "mlcluster: gpu.count: 7"},

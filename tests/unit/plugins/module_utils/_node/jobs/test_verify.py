@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a script hands over about its job."""
+"""The facts that a script passes about its job."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_kind_without_judge_has_no_verdict(kind, tmp_path):
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
-def test_number_that_is_invalid_is_refused(word):
+def test_invalid_number_is_rejected(word):
     with pytest.raises(NodeError, match="--asked must be a JSON object"):
         parse_asked(json.dumps({**SOUND, "tolerance_percent": 0})[:-2] + word + "}")
 

@@ -40,7 +40,7 @@ def fio(error=0, **read):
         ("{", "read", "it printed no result"),
     ],
 )
-def test_what_fio_measured(text, mode, figure):
+def test_figures_of_fio(text, mode, figure):
     assert io.fio_figure(text, mode) == figure
 
 
@@ -58,7 +58,7 @@ def test_node_without_figure_fails_and_others_are_still_compared():
     assert found[0].severity == "isolate" and "common" not in found[0].message
 
 
-def test_what_fails_on_every_node_accuses_none():
+def test_failure_on_every_node_accuses_no_node():
     found = io.judge_fio({"/data read": dict.fromkeys("abc", "it printed no result")}, 20)
     assert [(entry.status, entry.severity, entry.scope.node) for entry in found] == [
         ("fail", "monitor", node) for node in "abc"
@@ -111,7 +111,7 @@ def test_cache_without_sizes_is_undeterminable(size, memory):
 
 
 @pytest.mark.parametrize(("size", "nodes", "status"), [(11, 1, "pass"), (9, 2, "pass"), (9, 1, "undeterminable")])
-def test_what_may_have_come_from_memory(size, nodes, status):
+def test_figures_that_may_come_from_memory(size, nodes, status):
     assert io.judge_cache(size, 10, nodes).status == status
 
 

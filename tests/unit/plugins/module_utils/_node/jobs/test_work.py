@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every job at work has: its number, its results, a part for each node."""
+"""The properties of every running job: its number, its results, a part for each node."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ def test_registry_is_folder():
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_kind_is_judged_or_says_why_not(name):
+def test_kind_has_judge_or_reason_for_none(name):
     kind = KINDS[name]
-    assert bool(kind.judge) != bool(kind.unjudged), f"give {name} a judge, or say in unjudged why it has none"
+    assert bool(kind.judge) != bool(kind.unjudged), f"give {name} a judge, or set unjudged to the reason"
     assert kind.title and kind.proves
 
 
@@ -38,7 +38,7 @@ def test_kind_names_only_its_own_options(name):
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].container != "never"])
-def test_kind_says_which_options_are_paths_inside_of_its_container(name):
+def test_kind_names_options_with_paths_in_container(name):
     kind = KINDS[name]
     paths = {
         key for key, option in kind.options.items() if option.type.accepts("/fsx/x") and "path" in option.type.wanted

@@ -18,7 +18,7 @@ BY_HAND = {"SLURM_JOB_ID": "", "SLURM_JOB_NODELIST": ""}
 
 @pytest.fixture
 def start(tmp_path, runtime):
-    """start(words, **options) starts the script of a preprocess job; largest is MaxArraySize as Slurm tells it."""
+    """start(words, **options) starts the script of a preprocess job; largest is Slurm's MaxArraySize."""
     batch = Batch(tmp_path, runtime)
 
     def run(*words, largest="1001", slurm=None, **options):
@@ -35,7 +35,7 @@ def start(tmp_path, runtime):
     ("options", "range_"),
     [({}, "0-2%16"), ({"limit": 2}, "0-2%2"), ({"tasks": 2, "limit": 1}, "0-1%1"), ({"largest": "2"}, "0-1%16")],
 )
-def test_it_submits_itself_with_task_for_each_input(start, tmp_path, options, range_):
+def test_script_submits_itself_with_task_for_each_input(start, tmp_path, options, range_):
     (tmp_path / "in").mkdir()
     for name in ("a.txt", "b.txt", "c.jsonl"):
         (tmp_path / "in" / name).write_text("x")
@@ -56,7 +56,7 @@ def test_it_submits_itself_with_task_for_each_input(start, tmp_path, options, ra
         (2, "1001", 2),
         (3, "1", 1),
         (1, "2", 1),
-        # Where arrays are switched off, or nobody answers, sbatch itself says so.
+        # If arrays are switched off, or the controller is silent, sbatch itself reports it.
         (0, "0", 0),
         (5, "", 5),
         (0, "12345678", 0),
@@ -66,7 +66,7 @@ def test_array_has_at_most_as_many_tasks_as_slurm_allows(wanted, largest, most):
     assert preprocess.most_tasks(wanted, f"MaxArrayJobs = 5\nMaxArraySize            = {largest}\n") == most
 
 
-def test_without_inputs_it_says_so_and_submits_nothing(start, tmp_path):
+def test_missing_inputs_are_reported_and_nothing_is_submitted(start, tmp_path):
     done = start()
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"ERROR: {tmp_path}/in is not a folder: give the one that collect wrote to\n"
