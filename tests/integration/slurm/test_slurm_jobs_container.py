@@ -204,7 +204,7 @@ def test_node_that_jobs_hold_is_left_to_them(contained, runtime):
     try:
         jobs.wait(contained, number, "RUNNING")
         found, _done = health(contained, runtime, "--profile", "full", "--image", "registry.example#train:1")
-        assert found["container.image"]["reason"] == "jobs hold the node, so no container was tried"
+        assert found["container.image"]["reason"] == "jobs occupy the node, so no container was started"
         assert "container.root" not in found
     finally:
         contained.run("scancel", str(number))

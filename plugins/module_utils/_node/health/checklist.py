@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The checklists of a node: what is asked is data, the answers are facts, and one pure function compares them."""
+"""The checklists of a node: checks are data, and one pure function compares them with facts."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from ..system.state import STATE_DIRECTORY
 from ..system.versions import at_least, version_key
 from ..verdict.result import SEVERITIES, Result, failed, passed, undeterminable
 
-# What a site may set of a check; which fact it looks at and how it compares stay as they are.
+# Parameters of a check that a site may set; its fact and its comparison are fixed.
 PARAMETERS = ("expected", "path", "severity", "skip", "tolerance_percent")
 KINDS = ("equal", "version_at_least", "size", "present")
 
 
 def choose(name: str, parameters: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
-    """The checks of a checklist with a site's parameters {id: {expected, ...}} in place; skipped ones are left out.
+    """Return the checks of a checklist with a site's parameters {id: {expected, ...}}, without skipped ones.
 
-    Raises ``NodeError`` with one sentence that names all that is unknown.
+    Raises ``NodeError`` with one sentence that lists all unknown names.
     """
     checks = {check["id"]: check for check in checklists.CHECKLISTS[name]}
-    wrong = sorted(f"check {key}" for key in parameters if key not in checks)
+    unknown = sorted(f"check {key}" for key in parameters if key not in checks)
     for key, values in parameters.items():
         if not isinstance(values, dict):
-            wrong.append(f"{key} without parameters")
+            unknown.append(f"{key} without parameters")
             continue
-        wrong += sorted(f"parameter {value} of {key}" for value in values if value not in PARAMETERS)
-    if wrong:
+        unknown += sorted(f"parameter {value} of {key}" for value in values if value not in PARAMETERS)
+    if unknown:
         raise NodeError(
-            f"the checklist {name} does not know {', '.join(wrong)}: "
+            f"the checklist {name} does not know {', '.join(unknown)}: "
             f"its checks are {', '.join(sorted(checks))}, their parameters {', '.join(PARAMETERS)}"
         )
-    unfit = [text for key, values in parameters.items() for text in _unfit(checks[key], values)]
-    if unfit:
-        raise NodeError("; ".join(unfit))
+    problems = [text for key, values in parameters.items() for text in _problems(checks[key], values)]
+    if problems:
+        raise NodeError("; ".join(problems))
     merged = [{"source": checklists.SOURCE, **check, **parameters.get(key, {})} for key, check in checks.items()]
     for check in merged:
         if check["kind"] == "size":
@@ -53,9 +53,9 @@ def choose(name: str, parameters: t.Mapping[str, t.Mapping[str, t.Any]]) -> list
 
 
 def of_machine(host: Host, name: str, instance_type: str | None) -> dict[str, dict[str, t.Any]]:
-    """Return the parameters that the instance type and the local volume of a machine decide, for ``choose``.
+    """Return the parameters for ``choose`` that depend on the instance type and the local volume of a machine.
 
-    Of a type that the table does not know the values of the reference architecture stay.
+    An unknown type keeps the values of the reference architecture.
     """
     known = instance_types.lookup(instance_type)
     if name != "compute" or known is None:
@@ -74,21 +74,21 @@ def of_machine(host: Host, name: str, instance_type: str | None) -> dict[str, di
 
 
 def _volume(host: Host) -> str:
-    """Return where the local volume of this node is, which the reference architecture has at /scratch."""
+    """Return the path of this node's local volume; /scratch, as in the reference architecture, if it is not known."""
     record = host.read_json(f"{STATE_DIRECTORY}/local_storage.json")
     path = record.get("path") if isinstance(record, dict) else None
     return path if isinstance(path, str) and path.startswith("/") else "/scratch"
 
 
-def _unfit(check: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> list[str]:
-    """What is wrong with a site's values for one check, a sentence each."""
+def _problems(check: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> list[str]:
+    """Return the errors in a site's values for one check, one sentence each."""
     wanted: dict[str, tuple[bool, str]] = {}
     for key, value in values.items():
         if key == "expected" and check["kind"] == "version_at_least":
             wanted[key] = (bool(version_key(value)), "a version in quotes, such as '1.50.0'")
         elif key == "expected":
             number = _is_number(value) and math.isfinite(value) and value >= 0
-            wanted[key] = (number and check["kind"] != "present", "a number of 0 or more, and none where a program is")
+            wanted[key] = (number and check["kind"] != "present", "a number of 0 or more, and nothing for a program")
         elif key == "tolerance_percent":
             wanted[key] = (_is_number(value) and 0 <= value < 100, "a percentage from 0 to below 100")
         elif key == "severity":
@@ -103,10 +103,10 @@ def _unfit(check: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> list[
 
 
 def evaluate(checks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[Result]:
-    """One verdict for each check. facts maps names to values; a name that is not there was not found out.
+    """Return one verdict for each check. ``facts`` maps names to values; a missing name could not be determined.
 
-    equal: the fact is the number expected. version_at_least: it is that version or newer. size: it is expected less
-    tolerance_percent, or more. present: it is there at all (None: it is not, and that is a failure).
+    equal: the fact is the expected number. version_at_least: it is that version or newer. size: it is at least
+    expected minus tolerance_percent. present: it exists (None: it does not, which is a failure).
     """
     return [_evaluate(check, facts) for check in checks]
 
@@ -115,14 +115,14 @@ def _evaluate(check: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Res
     wanted, name, what = check.get("expected"), check["fact"], check["what"]
     fields = {key: check[key] for key in ("unit", "source", "hint") if key in check}
     if name not in facts:
-        return undeterminable(check["id"], f"{what} could not be found out", expected=wanted, **fields)
+        return undeterminable(check["id"], f"{what} could not be determined", expected=wanted, **fields)
     found = facts[name]
     fail = {"severity": check.get("severity", "monitor"), **fields}
     if found is None:
-        return failed(check["id"], f"{what} is not there", expected=wanted, **fail)
+        return failed(check["id"], f"{what} is missing", expected=wanted, **fail)
     if check["kind"] == "present":
         if isinstance(found, str) and not found.strip():
-            return undeterminable(check["id"], f"{what} reads nothing", **fields)
+            return undeterminable(check["id"], f"{what} is empty", **fields)
         return passed(check["id"], found, **fields)
     good: bool | None
     if check["kind"] == "version_at_least":
@@ -137,7 +137,7 @@ def _evaluate(check: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Res
         why = f"{what}: {found!r} cannot be compared with {check.get('expected')!r}"
         return undeterminable(check["id"], why, expected=wanted, **fields)
     if not good:
-        return failed(check["id"], f"{what} is not as the checklist wants it", expected=wanted, found=found, **fail)
+        return failed(check["id"], f"{what} is not as the checklist expects", expected=wanted, found=found, **fail)
     return passed(check["id"], found, expected=wanted, **fields)
 
 
@@ -146,7 +146,7 @@ def _is_number(value: object) -> bool:
 
 
 def gather(host: Host, checks: t.Sequence[t.Mapping[str, t.Any]], seen: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """The facts that these checks look at; seen is what ``accelerator.look`` returned. Writes nothing."""
+    """Return the facts that these checks need; seen: the result of ``accelerator.look``. Writes nothing."""
     facts: dict[str, t.Any] = {}
     for check in checks:
         name = check["fact"]
@@ -165,18 +165,18 @@ def gather(host: Host, checks: t.Sequence[t.Mapping[str, t.Any]], seen: t.Mappin
 
 
 def _daemon(host: Host, name: str) -> str | None:
-    """Return the process that has this name, None where there is none; one that has ended is none."""
+    """Return the running process with this name as ``pid N``, None if there is none."""
     pids = [pid for pid in host.listdir("/proc") if pid.isdecimal()]
     named = (pid for pid in pids if (host.read_text(f"/proc/{pid}/comm") or "").strip() == name)
     return next((f"pid {pid}" for pid in named if not _has_ended(host.read_text(f"/proc/{pid}/stat") or "")), None)
 
 
 def _has_ended(stat: str) -> bool:
-    """Whether the state in /proc/PID/stat, behind the name in parentheses, is that of a process that has ended."""
+    """Return whether /proc/PID/stat has the state of an ended process, behind the name in parentheses."""
     return stat.rpartition(")")[2].split()[:1] in (["Z"], ["X"])
 
 
-# A source that could not find out, as against one that found nothing.
+# A value that could not be determined, unlike None for a missing component.
 UNKNOWN = object()
 
 
@@ -189,8 +189,8 @@ def _gpu_count(host: Host, seen: t.Mapping[str, t.Any]) -> object:
 
 def _gpu_driver(host: Host, seen: t.Mapping[str, t.Any]) -> object:
     smi = seen["smi"]
-    told = smi["driver"] if smi and not smi["problem"] else seen["kernel_module"]["version"]
-    return told or UNKNOWN
+    version = smi["driver"] if smi and not smi["problem"] else seen["kernel_module"]["version"]
+    return version or UNKNOWN
 
 
 def _efa_installer(host: Host, seen: t.Mapping[str, t.Any]) -> object:

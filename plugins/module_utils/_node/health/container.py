@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a container and its host fit each other: the same look inside and outside, and rules to compare them.
+"""Checks that a container and its host fit each other: the same look inside and outside, and rules to compare them.
 
-The host's half is a file that the host wrote (verb host-facts) and the container was started with; without it what
-would need a comparison is undeterminable.
+The host writes its facts to a file (verb host-facts) that is mounted into the container; without it, checks that need a
+comparison are undeterminable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FACTS_SCHEMA = "mlcluster.host_facts/1"
 LEAST_DRIVER = {11: 450, 12: 525, 13: 580}
 CUDA_SOURCE = "NVIDIA CUDA Compatibility, minor version compatibility"
 IMPORT_SECONDS = 60
-# What can be asked for with require, and the fact that answers.
+# Components that ``require`` may name, and their facts.
 COMPONENTS = {
     "cuda": "cuda.toolkit",
     "nccl": "nccl.version",
@@ -45,7 +45,7 @@ COMPONENTS = {
     "pytorch": "pytorch.version",
     "megatron": "megatron.version",
 }
-# What the host was proved with.
+# Components that the host was verified with.
 COMPARED = ("nccl", "plugin", "libfabric")
 _NAMES = {
     "cuda": "the CUDA toolkit",
@@ -56,7 +56,7 @@ _NAMES = {
     "megatron": "Megatron-LM",
 }
 
-# Runs in the container's own Python. Megatron-LM is not imported, which takes a GPU: a source tree has its version in
+# Runs in the container's own Python. Megatron-LM is not imported, as that needs a GPU: a source tree has its version in
 # package_info.py.
 _CHILD = r"""
 import importlib.metadata, importlib.util, re
@@ -94,16 +94,16 @@ _KEYS = {
 
 
 def look(host: Host) -> dict[str, t.Any]:
-    """Versions and devices as they are here, inside or outside; a fact that is missing could not be found out.
+    """Return versions and devices as they are here, inside or outside; a missing fact could not be determined.
 
     cuda.toolkit, nccl.version, plugin.version, libfabric.version, pytorch.version, pytorch.cuda, pytorch.error,
-    megatron.version (None: not there), driver (of the kernel), libcuda (version in the name of the library), gpus and
+    megatron.version (None: missing), driver (of the kernel), libcuda (version in the name of the library), gpus and
     efa (numbers of device nodes), root (what is mounted at /), volumes [{path, device}] of the local storage.
     """
     facts = gather(host, CHECKLISTS["container"], {})
     facts.update(_python(host))
     if facts.get("nccl.version") is None and facts.get("pytorch.nccl"):
-        # PyTorch's wheels bring an NCCL of their own, which the linker does not know.
+        # PyTorch's wheels contain an NCCL that the linker does not know.
         facts["nccl.version"] = facts["pytorch.nccl"]
     facts["driver"] = parse_driver_version(host.read_text("/proc/driver/nvidia/version") or "")
     libraries, problem = ask(host, ["ldconfig", "-p"])
@@ -118,7 +118,7 @@ def look(host: Host) -> dict[str, t.Any]:
 
 
 def mounted_root(host: Host) -> str | None:
-    """Return what is mounted at /, which tells a container from its host; None where nothing shows it."""
+    """Return the mount at /, which distinguishes a container from its host; None if it is not known."""
     try:
         top = [m for m in read_mounts(host) if m["target"] == "/"]
     except NodeError:
@@ -127,12 +127,12 @@ def mounted_root(host: Host) -> str | None:
 
 
 def is_root(root: object) -> bool:
-    """Return whether a value is one of ``mounted_root``: MAJOR:MINOR PATH."""
+    """Return whether a value has the form of ``mounted_root``: MAJOR:MINOR PATH."""
     return isinstance(root, str) and re.fullmatch(r"\d+:\d+ /.*", root) is not None
 
 
 def host_facts(host: Host) -> dict[str, t.Any]:
-    """What a host writes for its containers: ``look``, the volumes of the local storage, and whose it is."""
+    """Return the facts that a host writes for its containers: ``look``, local volumes, boot ID and time."""
     mounts = {mount["target"]: mount["device"] for mount in read_mounts(host)}
     volumes = (read_document(host, RECORD_PATH) or {}).get("volumes") or []
     return {
@@ -145,7 +145,7 @@ def host_facts(host: Host) -> dict[str, t.Any]:
 
 
 def read_facts(host: Host, path: str) -> dict[str, t.Any] | None:
-    """The host's facts; None where the file is missing, damaged, or was written before this boot."""
+    """Return the host's facts; None if the file is missing, damaged, or was written before this boot."""
     document = host.read_json(path)
     if not isinstance(document, dict) or document.get("schema") != FACTS_SCHEMA:
         return None
@@ -155,9 +155,11 @@ def read_facts(host: Host, path: str) -> dict[str, t.Any] | None:
 
 
 def scan(host: Host, path: str, require: t.Mapping[str, str | None]) -> list[Result]:
-    """Every verdict on this container: the checklist, container.root, container.driver, container.cuda, one for each of
-    ``COMPONENTS`` against the host, container.gpus, container.efa, container.nccl_net, container.nccl_env,
-    container.cuda_init and container.mounts.
+    """Return every verdict on this container.
+
+    They are the checklist, container.root, container.driver, container.driver_for_cuda, one for each of ``COMPONENTS``
+    against the host, container.gpus, container.efa, container.nccl_net, container.nccl_env, container.cuda_init and
+    container.mounts.
     """
     inside, outside = look(host), read_facts(host, path)
     wanted = [check for check in CHECKLISTS["container"] if check["fact"] in inside]
@@ -174,7 +176,7 @@ def scan(host: Host, path: str, require: t.Mapping[str, str | None]) -> list[Res
 
 
 def _python(host: Host) -> dict[str, t.Any]:
-    """What the Python that this container's users get can import; nothing where it could not be asked."""
+    """Return what the container's default Python can import; only an error if it gives no answer."""
     program = shutil.which("python3")
     if not program:
         return {"pytorch.version": None, "megatron.version": None}
@@ -185,21 +187,21 @@ def _python(host: Host) -> dict[str, t.Any]:
         return {"pytorch.error": problem}
     if answer["pytorch.error"] is None:
         return {name: value for name, value in answer.items() if name != "pytorch.error"}
-    # PyTorch is there and broken: its version is not known, and it is not missing.
+    # PyTorch is broken: it is not missing, and its version is not known.
     return {name: answer[name] for name in ("pytorch.error", "megatron.version")}
 
 
 def _root(inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None) -> Result:
-    """Whether this is a container at all: one that did not start lets the same command run on the host."""
+    """Return whether this is a container: without one, the same command runs on the host."""
     check, here, there = "container.root", inside["root"], (outside or {}).get("root")
     if outside is None:
         return undeterminable(check, "there are no facts of the host to compare with", hint=_NO_FACTS)
     unknown = [str(root) for root in (here, there) if not is_root(root)]
     if unknown:
-        text = f"what is mounted at / could not be found out, here or on the host: it reads '{unknown[0]}'"
+        text = f"the mount at / could not be determined, here or on the host: it reads '{unknown[0]}'"
         return undeterminable(check, text)
     if here == there:
-        hint = "see that Pyxis is loaded: srun --help | grep container-image"
+        hint = "check that Pyxis is loaded: srun --help | grep container-image"
         return failed(check, "this is not a container: its root directory is the host's", severity="reset", hint=hint)
     return passed(check, "a root directory of its own")
 
@@ -211,18 +213,18 @@ def _driver(host: Host, inside: t.Mapping[str, t.Any]) -> Result:
     if not kernel:
         return not_applicable(check, "the kernel has no NVIDIA driver loaded")
     if "libcuda" not in inside:
-        return undeterminable(check, "ldconfig could not be asked for libcuda.so.1", expected=kernel)
+        return undeterminable(check, "ldconfig did not answer, so libcuda.so.1 is not known", expected=kernel)
     hint = "start the container with NVIDIA's hook (nvidia-container-toolkit) and with no libcuda of its own"
     if inside["libcuda"] is None:
         return failed(check, "libcuda.so.1 is not in the container", severity="reset", expected=kernel, hint=hint)
     if inside["libcuda"] != kernel:
-        told = "libcuda in the container is not the one of the kernel's driver"
-        return failed(check, told, severity="reset", expected=kernel, found=inside["libcuda"], hint=hint)
+        message = "libcuda in the container is not the one of the kernel's driver"
+        return failed(check, message, severity="reset", expected=kernel, found=inside["libcuda"], hint=hint)
     return passed(check, inside["libcuda"], expected=kernel)
 
 
 def _cuda(host: Host, inside: t.Mapping[str, t.Any]) -> Result:
-    """Whether the kernel's driver runs programs of this CUDA major version."""
+    """Return whether the kernel's driver runs programs of this CUDA major version."""
     check = "container.driver_for_cuda"
     toolkit, driver = inside.get("cuda.toolkit") or inside.get("pytorch.cuda"), version_key(inside["driver"])
     if not driver and inside["gpus"]:
@@ -241,7 +243,7 @@ def _cuda(host: Host, inside: t.Mapping[str, t.Any]) -> Result:
     if driver[0] >= LEAST_DRIVER[major]:
         return passed(check, **fields)
     if host.exists("/usr/local/cuda/compat/libcuda.so.1"):
-        return undeterminable(check, "whether the image's compatibility libraries are used cannot be told", **fields)
+        return undeterminable(check, "it is not known whether the image's compatibility libraries are used", **fields)
     hint = "use an image with an older CUDA, or hosts with a newer driver"
     return failed(check, "the host's driver is too old for this CUDA", severity="reset", hint=hint, **fields)
 
@@ -249,10 +251,10 @@ def _cuda(host: Host, inside: t.Mapping[str, t.Any]) -> Result:
 def _component(
     name: str, inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None, required: bool, least: str | None
 ) -> Result:
-    """One component: there if required, not older than asked for, and not older than what the host was proved with."""
+    """Check one component: present if required, not older than ``least``, and not older than the host's version."""
     check, fact, what = f"container.{name}", COMPONENTS[name], _NAMES[name]
     if fact not in inside:
-        why = inside.get(f"{name}.error") or f"{what} could not be found out"
+        why = inside.get(f"{name}.error") or f"{what} could not be determined"
         return (
             failed(check, f"{what} cannot be imported: {why}")
             if f"{name}.error" in inside
@@ -263,20 +265,22 @@ def _component(
         if required:
             return failed(check, f"{what} is not in the container", expected=least or "any version")
         if name in COMPARED and (outside or {}).get(fact):
-            told = f"{what} is not where it is looked for in the container, and the host has {(outside or {})[fact]}"
-            return undeterminable(check, told, hint="container.nccl_net says what a job opens; name it with --require")
-        return not_applicable(check, f"{what} is not in the container, and nobody asked for it")
+            message = (
+                f"{what} was not found at its usual places in the container, and the host has {(outside or {})[fact]}"
+            )
+            return undeterminable(check, message, hint="container.nccl_net shows what a job opens; use --require")
+        return not_applicable(check, f"{what} is not in the container, and is not required")
     have = version_key(found)
-    for whose, version in (("was asked for", least), ("the host has", (outside or {}).get(fact))):
+    for which, version in (("the required one", least), ("that of the host", (outside or {}).get(fact))):
         want = version_key(version)
         if version and (not have or not want):
             return undeterminable(check, f"{found} cannot be compared with {version}", found=found, expected=version)
         if have and want and not at_least(have, want):
-            told = f"{what} is older than what {whose}"
-            return failed(check, told, found=found, expected=f"{version} or newer", hint="build the image again")
+            message = f"{what} is older than {which}"
+            return failed(check, message, found=found, expected=f"{version} or newer", hint="build the image again")
     if outside is None and name in COMPARED:
         return undeterminable(check, "there are no facts of the host to compare with", found=found, hint=_NO_FACTS)
-    # None: the host has none.
+    # None: not installed on the host.
     there = (outside or {}).get(fact, "nothing")
     if name in COMPARED and there is not None and not is_version(there):
         return undeterminable(check, f"the host's facts give '{there}' as the version of {what}", found=found)
@@ -296,7 +300,7 @@ def _devices(
     outside: t.Mapping[str, t.Any] | None,
     share: str | None,
 ) -> Result:
-    """Device nodes: as many as the job's share, else as many as the host has."""
+    """Check the device nodes: as many as the job's share, else as many as the host has."""
     if outside is None:
         return undeterminable(
             check, "there are no facts of the host to compare with", found=inside[key], hint=_NO_FACTS
@@ -305,7 +309,9 @@ def _devices(
     if not isinstance(there, int) or isinstance(there, bool) or there < 0:
         return undeterminable(check, f"the host's facts do not give its number of {what}", found=inside[key])
     if inside[key] > there:
-        text = f"here are {inside[key]} {what} and the host's facts give {there}: they are of another host or time"
+        text = (
+            f"there are {inside[key]} {what} here and the host's facts give {there}: they are of another host or time"
+        )
         return undeterminable(check, text, found=inside[key], hint=_NO_FACTS)
     expected = int(share) if share and share.isdecimal() else there
     fields: dict[str, t.Any] = {"expected": expected, "found": inside[key], "unit": what}
@@ -320,9 +326,9 @@ def _devices(
 
 
 def _mounts(host: Host, outside: t.Mapping[str, t.Any] | None) -> list[Result]:
-    """Whether each local volume of the host is here: a mount of the same device, wherever it is mounted.
+    """Return whether each local volume of the host is here: a mount of the same device, at any path.
 
-    The root directory does not count: Enroot unpacks images onto the local volume, and no path of it leads elsewhere.
+    The root directory does not count: Enroot unpacks images onto the local volume.
     """
     check = "container.mounts"
     if outside is None:
@@ -347,6 +353,6 @@ def _mounts(host: Host, outside: t.Mapping[str, t.Any] | None) -> list[Result]:
             results.append(passed(check, places[0], expected=volume["path"], scope=scope))
         else:
             hint = f"add --container-mounts={volume['path']}:{volume['path']}"
-            told = "the host's local volume is not in the container"
-            results.append(failed(check, told, severity="reset", scope=scope, hint=hint))
+            message = "the host's local volume is not in the container"
+            results.append(failed(check, message, severity="reset", scope=scope, hint=hint))
     return results

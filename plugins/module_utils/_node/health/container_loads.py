@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a job in this container loads: NCCL's network plugin and CUDA, in the job's own environment.
+"""Libraries that a job in this container loads: NCCL's network plugin and CUDA, in the job's environment.
 
-The libraries are really opened, in a child process with a time limit, by the names that NCCL and CUDA programs use and
-with this process's LD_LIBRARY_PATH: a step of the job has the environment of the image and of the job.
+A child process with a time limit opens the libraries, by the names that NCCL and CUDA programs use and with this
+process's LD_LIBRARY_PATH: a step of the job has the environment of the image and of the job.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ..system.host import Host
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 
 SECONDS = 30
-UNREAD_DRIVER = "GPUs are here, and the version of the kernel's NVIDIA driver cannot be read"
-# Its argument is a JSON list of names: it opens the first that can be opened.
+UNREAD_DRIVER = "this container has GPUs, and the version of the kernel's NVIDIA driver cannot be read"
+# The argument is a JSON list of names; the first that can be opened is used.
 _CHILD = """
 import ctypes
 def mapped():
@@ -62,11 +62,11 @@ _KEYS: dict[str, child.Check] = {
 
 
 def opened(host: Host, names: t.Sequence[str]) -> dict[str, t.Any]:
-    """Return which of these libraries opens first in this environment.
+    """Open the first of these libraries that opens in this environment.
 
-    ``name`` and ``path`` of it (None: none opens), ``files`` that came with it, ``symbols`` (network interfaces of
-    NCCL), ``errors`` (name to the loader's text), for libcuda ``init`` (what cuInit returned) and ``version``, and
-    ``problem``: why it could not be tried.
+    Returns its ``name`` and ``path`` (None: none opens), ``files`` loaded with it, ``symbols`` (network interfaces of
+    NCCL), ``errors`` (name to loader message), for libcuda ``init`` (the result of cuInit) and ``version``, and
+    ``problem``: why no library could be tried.
     """
     try:
         return {**child.ask_child(host, _CHILD, [json.dumps(list(names))], _KEYS, SECONDS), "problem": None}
@@ -82,7 +82,7 @@ def verify_net(host: Host, efa_inside: int, efa_outside: int | None) -> Result:
     if not efa_inside and efa_outside == 0:
         return not_applicable(check, "the host has no EFA devices")
     if not efa_inside and efa_outside is None:
-        return undeterminable(check, "no EFA device is here, and the host's facts are not")
+        return undeterminable(check, "the container has no EFA device, and the host's facts are missing")
     leaving = leaving_setting(host)
     if leaving:
         return failed(
@@ -122,7 +122,7 @@ def verify_net(host: Host, efa_inside: int, efa_outside: int | None) -> Result:
 
 
 def verify_settings(host: Host) -> Result:
-    """Return what is set here that decides NCCL's transport, and whether any of it does harm (``_data/nccl_env``)."""
+    """Return whether a harmful setting decides NCCL's transport here (``_data/nccl_env``)."""
     check = "container.nccl_env"
     settings = {name: nccl_setting(host, name) for name in TRANSPORT}
     found = {name: str(one["value"]) for name, one in settings.items() if one["value"] is not None}
@@ -138,23 +138,23 @@ def verify_settings(host: Host) -> Result:
     unknown = [name for name in found if name not in judged or not (judged[name]["judged"] or found[name] == "0")]
     if unknown:
         text = "; ".join(f"{name} reads '{found[name]}'" for name in unknown)
-        return undeterminable(check, f"nothing is known of these values: {text}", found=shown)
+        return undeterminable(check, f"these values are unknown: {text}", found=shown)
     return passed(check, shown)
 
 
 def _remedies(sources: t.Mapping[str, str | None]) -> t.Iterator[str]:
-    """Yield what to do about harmful variables, by where each comes from."""
+    """Yield remedies for harmful variables, by the source of each."""
     kept = [name for name, source in sources.items() if source == NCCL_CONF and name not in DEFAULTS]
     cleared = [name for name in sources if name not in kept]
     if cleared:
         yield f"Unset {', '.join(cleared)} in the image or in the job; jobs of the role slurm_jobs do so."
     if kept:
-        # To clear a variable of that file is of no use: see ``DEFAULTS``.
+        # Clearing a variable of that file has no effect: see ``DEFAULTS``.
         yield f"Remove {', '.join(kept)} from {NCCL_CONF} of the image: no job can, NCCL always reads that file."
 
 
 def verify_cuda(host: Host, driver: str | None, gpus: int) -> Result:
-    """Return whether CUDA starts: ``cuInit`` and the version of the libcuda that a program here gets."""
+    """Return whether CUDA starts: ``cuInit`` and the version of the libcuda that programs here load."""
     check = "container.cuda_init"
     if gpus and not driver:
         return undeterminable(check, UNREAD_DRIVER)

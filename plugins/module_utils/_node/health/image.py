@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The container profile inside an image on this node, started through Slurm and Pyxis as a job's step would be."""
+"""The container profile inside an image on this node, started through Slurm and Pyxis like a job's step."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .container import host_facts
 
 CHECK = "container.image"
 RUNTIME_PATH = "/usr/local/lib/mlcluster/mlcluster.pyz"
-# In a job of its own /tmp may be another one (job_container/tmpfs); this place never is.
+# A job may have its own /tmp (job_container/tmpfs), but not its own /run/mlcluster.
 FACTS_FOLDER = "/run/mlcluster"
-# How long a step may wait for the node, how long the profile may take inside, and all of it.
+# Limits in seconds: waiting for the node, the profile inside, everything.
 WAIT_SECONDS = 20
 INSIDE_SECONDS = 60
 LONGEST = 140
@@ -36,14 +36,15 @@ _PYXIS = re.compile(r"pyxis:|enroot|\[ERROR\]")
 
 
 def runtime_path(host: Host) -> str | None:
-    """The one file that a container is given: the one that runs now, else the one that the roles install."""
+    """Return the runtime file for a container: the running one, else the one that the roles install."""
     running = next((path for path in sys.path if path.endswith(".pyz")), None)
     return running or (RUNTIME_PATH if host.exists(RUNTIME_PATH) else None)
 
 
 def check_image(host: Host, slurm: Slurm, image: str, user: str = "root") -> list[Result]:
-    """What the container profile says inside the image, each verdict's scope naming it, and container.image, whether
-    there was one at all. Nothing is left behind, and no job is disturbed: where the node is full nothing is proved.
+    """Return container.image and the verdicts of the container profile inside the image, with the image in their scope.
+
+    Leaves nothing behind and disturbs no job: on a full node the result is undeterminable.
     """
     scope = Scope(device=image)
     try:
@@ -62,17 +63,17 @@ def check_image(host: Host, slurm: Slurm, image: str, user: str = "root") -> lis
         mounts = f"--container-mounts={runtime}:{runtime},{facts}:{facts}"
         done = host.run([*argv, mounts, *inside], timeout=LONGEST, check=False)
     except (CommandError, NodeError, OSError) as exc:
-        return [undeterminable(CHECK, f"the container could not be tried: {exc}", scope=scope)]
+        return [undeterminable(CHECK, f"the container could not be started: {exc}", scope=scope)]
     finally:
         host.remove(facts)
     return _read(image, done, round(host.monotonic() - started, 3))
 
 
 def _command(host: Host, slurm: Slurm, image: str, user: str) -> tuple[list[str], Result | None]:
-    """The beginning of the srun command, or the verdict that there is nothing to run."""
+    """Return the beginning of the srun command, and a verdict if it cannot be run."""
     if runtime_path(host) is None:
         hint = "run the role nvme_raid0 or enroot_pyxis on this node"
-        return [], undeterminable(CHECK, f"{RUNTIME_PATH} is not there to be run in a container", hint=hint)
+        return [], undeterminable(CHECK, f"{RUNTIME_PATH}, which runs in the container, is missing", hint=hint)
     if not container_options(slurm.run("srun", "--help", timeout=ASK_SECONDS).stdout):
         hint = "run the role enroot_pyxis on this node"
         return [], undeterminable(CHECK, "srun has no --container-image: Pyxis is not loaded", hint=hint)
@@ -86,8 +87,8 @@ def _command(host: Host, slurm: Slurm, image: str, user: str) -> tuple[list[str]
         shown = ", ".join(node["name"] for node in known)[:300]
         return [], undeterminable(CHECK, f"scontrol was asked for {name or 'a node without a name'} and shows {shown}")
     if image.startswith("/") and not host.exists(image):
-        hint = "make it with the module enroot_image on storage that this node sees"
-        return [], undeterminable(CHECK, "the image is not there", hint=hint)
+        hint = "create it with the module enroot_image on storage that this node has mounted"
+        return [], undeterminable(CHECK, "the image is missing", hint=hint)
     options = ["--quiet", "--nodes=1", "--ntasks=1", f"--nodelist={own[0]['name']}", "--time=5", "--chdir=/"]
     options += [f"--immediate={WAIT_SECONDS}", "--job-name=mlcluster-health", "--mpi=none"]
     # Without them Slurm hides the GPUs from the step.
@@ -97,26 +98,28 @@ def _command(host: Host, slurm: Slurm, image: str, user: str) -> tuple[list[str]
 
 
 def _read(image: str, done: CommandResult, seconds: float) -> list[Result]:
-    """The verdicts of the report that the step printed as its last line."""
+    """Return the verdicts of the report, which is the last line of the step's output."""
     scope = Scope(device=image)
-    told = next((line for line in reversed(done.stdout.splitlines()) if line.startswith("{")), "")
+    document = next((line for line in reversed(done.stdout.splitlines()) if line.startswith("{")), "")
     try:
-        report = result.loads(told)
+        report = result.loads(document)
         found = report.results if isinstance(report, result.Report) else ()
     except result.ResultError:
         found = ()
     if found:
         verdicts = [_inside(image, verdict) for verdict in found]
         return [passed(CHECK, f"{len(found)} checks inside", scope=scope, seconds=seconds), *verdicts]
-    said = " ".join(done.stderr.split())[-300:] or "it said nothing"
+    errors = " ".join(done.stderr.split())[-300:] or "no error output"
     if _NO_PLACE.search(done.stderr):
-        return [undeterminable(CHECK, "jobs hold the node, so no container was tried", scope=scope, seconds=seconds)]
+        return [
+            undeterminable(CHECK, "jobs occupy the node, so no container was started", scope=scope, seconds=seconds)
+        ]
     if done.rc and _PYXIS.search(done.stderr):
         hint = "look with 'mlcluster containers-info', then try the image with srun by hand"
-        told = f"no container starts: {said}"
-        return [failed(CHECK, told, severity="reset", scope=scope, hint=hint, seconds=seconds)]
-    hint = "see that the image has python3, 3.9 or newer"
-    return [undeterminable(CHECK, f"the container gave no report: {said}", scope=scope, hint=hint, seconds=seconds)]
+        message = f"no container starts: {errors}"
+        return [failed(CHECK, message, severity="reset", scope=scope, hint=hint, seconds=seconds)]
+    hint = "check that the image has python3, 3.9 or newer"
+    return [undeterminable(CHECK, f"the container gave no report: {errors}", scope=scope, hint=hint, seconds=seconds)]
 
 
 def _inside(image: str, verdict: Result) -> Result:
@@ -125,6 +128,6 @@ def _inside(image: str, verdict: Result) -> Result:
 
 
 def image_problem(image: str) -> str | None:
-    """What speaks against a name of an image: it becomes an option of srun, and part of none other."""
+    """Return the error in an image name, or None. The name becomes an option of srun, and must not add another one."""
     good = json.dumps(image) == f'"{image}"' and not image.startswith("-") and " " not in image and image.isprintable()
     return None if good and image else f"image is {image!r}: give the path of a .sqsh file, or REGISTRY#NAME:TAG"

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The drain marker: whoever could not make a node ready leaves it, and the health check keeps jobs away.
+"""The drain marker: a program that could not make a node ready writes it, and the health check keeps jobs away.
 
-A boot hook that fails may have neither this runtime nor a working Python, so the marker is whatever is in the file: a
-JSON object with a reason, or any text.
+A boot hook that fails may have neither this runtime nor a working Python, so the file may contain anything: a JSON
+object with a reason, or any text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST_REASON = 200
 
 @dataclasses.dataclass(frozen=True)
 class Marker:
-    """Why jobs are to be kept away, who said so and when (None where the file does not say)."""
+    """Why jobs are kept away, the author and the time (None if the file lacks them)."""
 
     reason: str
     by: str | None = None
@@ -35,7 +35,7 @@ class Marker:
 
 
 def read_marker(host: Host, path: str = MARKER_PATH) -> Marker | None:
-    """The marker, None where there is none. Raises ``NodeError`` where neither can be told."""
+    """Return the marker, None if there is none. Raises ``NodeError`` if that cannot be determined."""
     text = host.read_text(path)
     if text is None:
         try:
@@ -44,7 +44,7 @@ def read_marker(host: Host, path: str = MARKER_PATH) -> Marker | None:
             return None
         except OSError as exc:
             raise NodeError(f"looked for {path}: {exc.strerror}") from None
-        return Marker("a marker is there and cannot be read")
+        return Marker("the marker exists and cannot be read")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -56,13 +56,13 @@ def read_marker(host: Host, path: str = MARKER_PATH) -> Marker | None:
 
 
 def write_marker(host: Host, reason: str, by: str, path: str = MARKER_PATH) -> None:
-    """Keep jobs away from now on."""
+    """Write the marker, which keeps jobs away."""
     document = {"schema": MARKER_SCHEMA, "reason": _short(reason), "by": by, "at": host.now()}
     write_json(host, path, document)
 
 
 def clear_marker(host: Host, path: str = MARKER_PATH) -> bool:
-    """Take the marker away; whether there was one."""
+    """Remove the marker; return whether there was one."""
     there = os.path.lexists(path)
     try:
         host.remove(path)
@@ -72,7 +72,7 @@ def clear_marker(host: Host, path: str = MARKER_PATH) -> bool:
 
 
 def check_marker(host: Host, path: str = MARKER_PATH) -> list[Result]:
-    """The verdict node.drain_marker."""
+    """Return the verdict node.drain_marker."""
     try:
         marker = read_marker(host, path)
     except NodeError as exc:
@@ -85,7 +85,7 @@ def check_marker(host: Host, path: str = MARKER_PATH) -> list[Result]:
             CHECK,
             f"{marker.reason}{f' ({who})' if who else ''}",
             severity="isolate",
-            hint=f"mend what it says, then run 'mlcluster drain-marker --clear' (it is {path})",
+            hint=f"fix the cause, then run 'mlcluster drain-marker --clear' (it is {path})",
         )
     ]
 

@@ -235,7 +235,7 @@ def _check(client: Client, place: Bucket, may_write: bool) -> list[Result]:
 
 
 def _read(client: Client, place: Bucket, folder: str, target: str | None, back: Answer | None) -> Result:
-    """The verdict s3.read by an object that was there, else by how the probe could be read back."""
+    """Return s3.read for an existing object, else for reading the probe back."""
     if target is not None:
         answer = client.ask("read", place.bucket, target, os.path.join(folder, "read"))
         return _judge("s3.read", place, answer, target)

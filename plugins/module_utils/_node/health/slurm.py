@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Slurm as a node sees it: whether the controller answers, and what it makes of this node."""
+"""Checks of Slurm from a node: whether the controller answers, and the state that it reports for this node."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SECONDS = 20
 
 
 def check_slurm(slurm: Slurm, kind: str | None = None) -> list[Result]:
-    """slurm.controller, and slurm.node where this node runs jobs.
+    """Return slurm.controller, and slurm.node if this node runs jobs.
 
-    kind: head, login or compute; a compute node that the controller does not know is a failure, another is none.
+    kind: head, login or compute. Only a compute node fails if the controller does not know it.
     """
     try:
         ping = slurm.run("scontrol", "ping", timeout=SECONDS)
@@ -30,7 +30,7 @@ def check_slurm(slurm: Slurm, kind: str | None = None) -> list[Result]:
         return [not_applicable("slurm.controller", "Slurm is not installed here")]
     controllers = slurm_parse.controllers(ping.stdout)
     if not controllers:
-        return [_nothing(" ".join((ping.stderr or ping.stdout).split()), kind)]
+        return [_no_controller(" ".join((ping.stderr or ping.stdout).split()), kind)]
     up = [entry["host"] for entry in controllers if entry["up"]]
     if not up:
         hint = "start slurmctld on the head node, and look at its log"
@@ -38,12 +38,12 @@ def check_slurm(slurm: Slurm, kind: str | None = None) -> list[Result]:
     return [passed("slurm.controller", f"{', '.join(up)} up"), _node(slurm, kind)]
 
 
-def _nothing(said: str, kind: str | None) -> Result:
-    """The verdict where scontrol names no controller at all."""
-    if "configuration source" in said and kind is None:
+def _no_controller(output: str, kind: str | None) -> Result:
+    """Return the verdict for output of scontrol that lists no controller."""
+    if "configuration source" in output and kind is None:
         return not_applicable("slurm.controller", "Slurm is installed and belongs to no cluster here")
-    hint = "see that this node has its slurm.conf: scontrol ping"
-    return undeterminable("slurm.controller", f"no controller is known: {said or 'it said nothing'}", hint=hint)
+    hint = "check that this node has its slurm.conf: scontrol ping"
+    return undeterminable("slurm.controller", f"no controller is known: {output or 'no output'}", hint=hint)
 
 
 def _node(slurm: Slurm, kind: str | None) -> Result:
@@ -54,10 +54,10 @@ def _node(slurm: Slurm, kind: str | None) -> Result:
         return undeterminable(check, str(exc))
     known = slurm_parse.nodes(done.stdout)
     if not known:
-        said = " ".join(f"{done.stdout} {done.stderr}".split())
-        if "not found" not in said:
-            # The controller went away after its ping, or this user may not ask it.
-            return undeterminable(check, f"scontrol does not tell: {said[:300] or 'it said nothing'}")
+        output = " ".join(f"{done.stdout} {done.stderr}".split())
+        if "not found" not in output:
+            # The controller failed after its ping, or this user may not query it.
+            return undeterminable(check, f"scontrol shows no node: {output[:300] or 'no output'}")
         if kind == "compute":
             hint = "start slurmd, and compare the host name with NodeName in slurm.conf"
             return failed(check, f"Slurm does not know {name}", severity="reset", hint=hint)
@@ -74,13 +74,13 @@ def _judge(check: str, node: t.Mapping[str, t.Any]) -> Result:
     scope = Scope(node=node["name"])
     expected, why = node["availability"], node["availability_reason"]
     if expected == states.TAKES:
-        # The state itself differs between nodes from minute to minute, and a report compares what was found.
+        # A report compares ``found`` between nodes, and their states change from minute to minute.
         return passed(check, "takes jobs", message=f"it takes jobs: {state}", scope=scope)
     if expected == states.UNKNOWN:
         return undeterminable(check, f"Slurm has the node {why}: see scontrol show node {node['name']}", scope=scope)
-    # Watching is enough: whoever drained it knows why, and its end is not for this check to hinder.
-    message = f"it takes no new jobs: it is {why}, and the reason given is {node['reason'] or 'none'}"
-    hint = f"once it is well: scontrol update NodeName={node['name']} State=RESUME"
+    # Severity monitor: a drain has its own reason, and this check must not prolong it.
+    message = f"it takes no new jobs: it is {why}, and its reason is {node['reason'] or 'not set'}"
+    hint = f"once it is healthy: scontrol update NodeName={node['name']} State=RESUME"
     if expected == states.RETURNS:
         hint = "nothing to do: Slurm ends this by itself"
     return failed(check, message, severity="monitor", found=state, hint=hint, scope=scope)

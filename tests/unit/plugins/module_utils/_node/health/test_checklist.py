@@ -31,7 +31,7 @@ def compute_node():
     return host
 
 
-def test_every_check_is_complete():
+def test_checks_are_complete():
     for name, checks in CHECKLISTS.items():
         ids = [check["id"] for check in checks]
         assert len(set(ids)) == len(ids), name
@@ -41,7 +41,7 @@ def test_every_check_is_complete():
             assert ("expected" in check) == (check["kind"] != "present")
 
 
-def test_good_compute_node():
+def test_good_compute_node_passes():
     found = go_through(compute_node(), "compute")
     assert {key: result.status for key, result in found.items()} == dict.fromkeys(
         ["checklist.driver", "checklist.efa", "checklist.gpus", "checklist.scratch"]
@@ -51,7 +51,7 @@ def test_good_compute_node():
     assert (found["checklist.driver"].found, found["checklist.efa"].found) == ("580.159.04", "1.43.0")
 
 
-def test_compute_node_that_lacks_everything():
+def test_bare_compute_node_fails():
     host = TrainingHost()
     host.files["/sys/bus/pci/devices/0000:00:00.0/vendor"] = "0x8086\n"
     found = go_through(host, "compute")
@@ -67,7 +67,7 @@ def test_compute_node_that_lacks_everything():
     assert (found["checklist.gpus"].severity, found["checklist.gpus"].found) == ("isolate", 0)
 
 
-def test_scratch_may_be_tenth_smaller_and_no_more():
+def test_scratch_may_be_ten_percent_smaller():
     host = compute_node()
     host.sizes["/scratch"] = 27_648_000_000_000
     assert go_through(host, "compute")["checklist.scratch"].status == "pass"
@@ -76,7 +76,7 @@ def test_scratch_may_be_tenth_smaller_and_no_more():
     assert (result.status, result.expected, result.unit) == ("fail", 27_648_000_000_000, "bytes")
 
 
-def test_head_node():
+def test_good_head_node_passes():
     host = TrainingHost()
     host.files["/sys/bus/pci/devices/0000:00:00.0/vendor"] = "0x8086\n"
     host.files["/opt/amazon/efa_installed_packages"] = "# EFA installer version: 1.26.1\n"
@@ -87,15 +87,15 @@ def test_head_node():
 
 
 @pytest.mark.parametrize(("name", "daemon"), [("head", "slurmctld"), ("compute", "slurmd")])
-def test_daemon_of_slurm_has_to_run(name, daemon):
+def test_slurm_daemon_has_to_run(name, daemon):
     host = TrainingHost()
     host.files["/proc/8/comm"] = "slurmstepd\n"
     host.files["/opt/slurm/bin/sinfo"] = ""
-    assert f"a running {daemon}, is not there" in go_through(host, name)["checklist.slurm"].message
+    assert f"a running {daemon}, is missing" in go_through(host, name)["checklist.slurm"].message
     host.files["/proc/9/comm"] = f"{daemon}\n"
     assert go_through(host, name)["checklist.slurm"].found == "pid 9"
     host.files["/proc/9/stat"] = f"9 ({daemon} S) Z 1 9 9 0\n"
-    assert f"a running {daemon}, is not there" in go_through(host, name)["checklist.slurm"].message
+    assert f"a running {daemon}, is missing" in go_through(host, name)["checklist.slurm"].message
     host.files["/proc/9/stat"] = f"9 ({daemon} Z) S 1 9 9 0\n"
     assert go_through(host, name)["checklist.slurm"].found == "pid 9"
 
@@ -110,14 +110,14 @@ def test_daemon_of_slurm_has_to_run(name, daemon):
     ],
 )
 def test_values_follow_from_instance_type(instance_type, gpus, scratch, skipped):
-    """A type that the table does not know keeps the values of the reference architecture."""
+    """An unknown type keeps the values of the reference architecture."""
     own = checklist.of_machine(TrainingHost(), "compute", instance_type)
     checks = {check["id"]: check for check in checklist.choose("compute", own)}
     assert (checks["checklist.gpus"]["expected"], checks["checklist.scratch"]["expected"]) == (gpus, scratch)
     assert {check["id"] for check in CHECKLISTS["compute"]} - set(checks) == skipped
 
 
-def test_volume_is_looked_for_where_it_is():
+def test_scratch_check_uses_path_of_volume():
     host = TrainingHost()
     host.read_json = lambda path: {"path": "/data"} if path == "/var/lib/mlcluster/local_storage.json" else None
     (scratch,) = (
@@ -129,7 +129,7 @@ def test_volume_is_looked_for_where_it_is():
     assert checklist.of_machine(host, "head", "p5.48xlarge") == {}
 
 
-def test_container():
+def test_good_container_passes():
     host = good_node()
     host.files["/usr/local/cuda/version.json"] = json.dumps({"cuda": {"version": "12.2.2"}})
     found = go_through(host, "container")
@@ -141,7 +141,7 @@ def test_container():
     }
 
 
-def test_container_without_anything_and_one_that_does_not_answer():
+def test_bare_container_fails_and_hanging_is_undeterminable():
     assert {key: result.status for key, result in go_through(TrainingHost(), "container").items()} == {
         "checklist.cuda": "fail",
         "checklist.nccl": "fail",
@@ -157,15 +157,15 @@ def test_container_without_anything_and_one_that_does_not_answer():
     assert [found[f"checklist.{name}"].status for name in ("nccl", "plugin", "libfabric")] == ["undeterminable"] * 3
 
 
-def test_what_nvidia_smi_cannot_tell():
+def test_failing_nvidia_smi_leaves_gpus_undeterminable():
     host = compute_node()
     host.commands["nvidia-smi -q -x"] = CommandResult(9, "NVIDIA-SMI has failed", "")
     found = go_through(host, "compute")
-    # The version is also in the kernel's own file.
+    # The driver version is also in a file of the kernel.
     assert (found["checklist.gpus"].status, found["checklist.driver"].status) == ("undeterminable", "pass")
 
 
-def test_site_sets_its_own_values():
+def test_site_values_override_checklist():
     host = compute_node()
     host.files["/local"] = ""
     host.sizes["/local"] = 3_700_000_000_000
@@ -184,7 +184,7 @@ def test_site_sets_its_own_values():
     assert (found["checklist.scratch"].status, found["checklist.efa"].status) == ("pass", "fail")
 
 
-def test_everything_unknown_is_named_at_once():
+def test_unknown_names_are_reported_together():
     with pytest.raises(NodeError) as refused:
         checklist.choose(
             "head", {"checklist.nosuch": {}, "checklist.gpus": {"expect": 1, "fact": "x"}, "checklist.efa": "new"}
@@ -218,7 +218,7 @@ def test_everything_unknown_is_named_at_once():
         ("docker", {"skip": "yes"}),
     ],
 )
-def test_value_that_no_check_can_use_is_refused(key, values):
+def test_invalid_parameter_is_rejected(key, values):
     with pytest.raises(NodeError) as refused:
         checklist.choose("compute", {f"checklist.{key}": values})
     [(name, value)] = values.items()
@@ -239,7 +239,7 @@ def test_value_that_no_check_can_use_is_refused(key, values):
         ("1.8", 1.8, "undeterminable"),
     ],
 )
-def test_versions(found, wanted, status):
+def test_version_is_compared_with_minimum(found, wanted, status):
     check = {"id": "checklist.x", "what": "x", "fact": "x", "kind": "version_at_least", "expected": wanted}
     assert checklist.evaluate([check], {"x": found})[0].status == status
 
@@ -256,16 +256,16 @@ def test_versions(found, wanted, status):
         ("present", "/usr/bin/x", None, "pass"),
     ],
 )
-def test_what_cannot_be_compared_is_no_pass(kind, found, wanted, status):
+def test_incomparable_values_are_undeterminable(kind, found, wanted, status):
     check = {"id": "checklist.x", "what": "x", "fact": "x", "kind": kind, "expected": wanted}
     assert checklist.evaluate([check], {"x": found})[0].status == status
     assert checklist.evaluate([check], {})[0].status == "undeterminable"
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
-def test_fact_that_reads_nothing_is_missing(text):
+def test_empty_fact_is_undeterminable(text):
     check = {"id": "head.x", "kind": "present", "fact": "x", "what": "x"}
     (one,) = checklist.evaluate([check], {"x": text})
-    assert (one.status, one.reason) == ("undeterminable", "x reads nothing")
+    assert (one.status, one.reason) == ("undeterminable", "x is empty")
     (one,) = checklist.evaluate([check], {"x": "1.2"})
     assert one.status == "pass"

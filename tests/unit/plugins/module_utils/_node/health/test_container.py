@@ -37,8 +37,8 @@ def python(monkeypatch):
 
 
 def container(**torch):
-    """A container on a good host: kernel, devices and one mount of the host are the host's. The answer of PyTorch is in
-    the shape of the child program.
+    """Return a container on a good host, with the host's kernel, devices and one mount; PyTorch's answer has the format
+    of the child program.
     """
     host = good_node(4)
     host.files[BOOT] = "this\n"
@@ -68,7 +68,7 @@ def facts(**changes):
     return json.dumps(found)
 
 
-def test_control_nodes_are_no_gpus():
+def test_control_devices_are_not_counted_as_gpus():
     host = container()
     before = health_container.host_facts(host)["gpus"]
     host.files.update(dict.fromkeys(("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset", "/dev/nvidia0x"), ""))
@@ -83,7 +83,7 @@ def statuses(host, require=None):
     return {key: one.status for key, one in scan(host, require).items()}
 
 
-def test_one_that_fits_its_host():
+def test_container_that_fits_host_passes():
     host = container()
     host.files[FACTS] = facts()
     found = statuses(host, {"pytorch": "2.5", "megatron": None})
@@ -95,7 +95,7 @@ def test_one_that_fits_its_host():
     }  # fmt: skip
 
 
-def test_without_hosts_facts_nothing_that_needs_them_is_pass():
+def test_missing_host_facts_are_undeterminable():
     found = statuses(container())
     needing = ("nccl", "plugin", "libfabric", "gpus", "efa", "mounts")
     assert {found[f"container.{name}"] for name in needing} == {"undeterminable"}
@@ -103,7 +103,7 @@ def test_without_hosts_facts_nothing_that_needs_them_is_pass():
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema": "other/1"}', None])
-def test_facts_that_are_damaged_or_of_earlier_boot_are_none(text):
+def test_damaged_or_old_host_facts_are_rejected(text):
     host = container()
     host.files[FACTS] = text or facts(boot_id="before")
     assert statuses(host)["container.mounts"] == "undeterminable"
@@ -129,7 +129,7 @@ def test_gpus_with_unreadable_driver_are_undeterminable(check):
     ("fact", "check"),
     [("gpus", "container.gpus"), ("efa", "container.efa"), ("volumes", "container.mounts")],
 )
-def test_facts_without_what_is_compared_are_undeterminable(fact, check):
+def test_incomplete_host_facts_are_undeterminable(fact, check):
     host = container()
     given = json.loads(facts())
     del given[fact]
@@ -137,7 +137,7 @@ def test_facts_without_what_is_compared_are_undeterminable(fact, check):
     assert statuses(host)[check] == "undeterminable"
 
 
-def test_facts_without_boot_id_are_none():
+def test_host_facts_without_boot_id_are_rejected():
     host = container()
     del host.files[BOOT]
     host.files[FACTS] = facts(boot_id=None)
@@ -151,7 +151,7 @@ def test_unmounted_volume_of_host_is_undeterminable():
     assert (found.status, found.scope.device) == ("undeterminable", "/local")
 
 
-def test_root_directory_on_volume_is_no_mount_of_it():
+def test_root_on_volume_does_not_count_as_mount():
     host = container()
     host.files[FACTS] = facts()
     host.files["/proc/self/mountinfo"] = "29 1 9:127 /enroot/data/job / rw - xfs /dev/md127 rw\n"
@@ -159,7 +159,7 @@ def test_root_directory_on_volume_is_no_mount_of_it():
 
 
 @pytest.mark.parametrize(
-    ("change", "check", "status", "told"),
+    ("change", "check", "status", "message"),
     [
         (
             lambda host: host.links.update({"/usr/lib/x86_64-linux-gnu/libcuda.so.1": "/x/libcuda.so.535.54.03"}),
@@ -194,7 +194,7 @@ def test_root_directory_on_volume_is_no_mount_of_it():
         ),
         (
             lambda host: host.loads.update({"libnccl.so.2": {"loads": True, "nccl": 22005}}),
-            "container.nccl", "fail", "NCCL is older than what the host has",
+            "container.nccl", "fail", "NCCL is older than that of the host",
         ),
         (
             lambda host: host.files.pop("/dev/infiniband/uverbs3"),
@@ -215,15 +215,15 @@ def test_root_directory_on_volume_is_no_mount_of_it():
         ),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_named(change, check, status, told):
+def test_mismatch_with_host_is_reported(change, check, status, message):
     host = container()
     host.files[FACTS] = facts()
     change(host)
     found = scan(host)[check]
-    assert (found.status, found.message) == (status, told)
+    assert (found.status, found.message) == (status, message)
 
 
-def test_component_that_only_host_has_is_not_left_out():
+def test_component_only_on_host_is_undeterminable():
     host = container()
     host.files[FACTS] = facts()
     del host.files[PLUGIN]
@@ -242,22 +242,22 @@ def test_component_that_only_host_has_is_not_left_out():
         ({"pytorch.version": "main"}, {"pytorch": "2.5"}, "undeterminable"),
     ],
 )
-def test_what_is_asked_for_has_to_be_there(torch, require, status):
+def test_required_component_has_to_be_present(torch, require, status):
     assert statuses(container(**torch), require)["container.pytorch"] == status
 
 
-def test_import_that_fails_for_another_module_is_failure():
+def test_import_error_of_another_module_fails():
     host = container(**{"pytorch.error": "libcudnn.so.9: cannot open shared object file"})
     assert "libcudnn.so.9" in scan(host)["container.pytorch"].message
 
 
-def test_nccl_of_pytorchs_wheels_counts_where_linker_has_none():
+def test_nccl_of_pytorch_wheel_is_used_without_linker_entry():
     host = container()
     host.loads["libnccl.so.2"] = {"error": "not found"}
     assert health_container.look(host)["nccl.version"] == "2.27.7"
 
 
-def test_share_of_gpus_is_enough_for_job_that_asked_for_it(monkeypatch):
+def test_job_share_of_gpus_is_expected(monkeypatch):
     host = container()
     host.files[FACTS] = facts()
     for number in range(4):
@@ -267,12 +267,12 @@ def test_share_of_gpus_is_enough_for_job_that_asked_for_it(monkeypatch):
     assert statuses(host)["container.gpus"] == "pass"
     monkeypatch.setenv("SLURM_GPUS_ON_NODE", "5")
     assert statuses(host)["container.gpus"] == "fail"
-    # What says nothing is not a share.
+    # An invalid value is not a share.
     monkeypatch.setenv("SLURM_GPUS_ON_NODE", "gpu:4")
     assert statuses(host)["container.gpus"] == "fail"
 
 
-def test_job_without_gpus_proves_none(monkeypatch):
+def test_job_without_gpus_is_not_applicable(monkeypatch):
     host = container()
     host.files[FACTS] = facts()
     for number in range(8):
@@ -282,18 +282,18 @@ def test_job_without_gpus_proves_none(monkeypatch):
     assert (found.status, found.reason) == ("not_applicable", "the job has no GPUs")
 
 
-def test_machine_without_any_of_it(monkeypatch):
+def test_bare_machine_is_not_applicable_except_root(monkeypatch):
     monkeypatch.setattr(health_container.shutil, "which", lambda program: None)
     host = TrainingHost()
     host.files[BOOT] = "this\n"
     host.files[FACTS] = json.dumps(health_container.host_facts(host))
     found = statuses(host)
-    # The machine itself: its root directory is its own.
+    # The host itself has its own root directory.
     assert found.pop("container.root") == "fail"
     assert set(found.values()) == {"not_applicable"}
 
 
-def test_unreadable_mount_table_proves_no_container():
+def test_unreadable_mount_table_is_undeterminable():
     host = container()
     host.files[FACTS] = facts()
     del host.files["/proc/self/mountinfo"]
@@ -305,7 +305,7 @@ def test_unreadable_mount_table_proves_no_container():
     ("root", "status"),
     [("259:1 /", "pass"), ("0:77 /", "fail"), ("0:77 /enroot/data/a", "pass"), (None, "undeterminable")],
 )
-def test_what_has_root_of_its_host_is_no_container(root, status):
+def test_root_of_host_fails(root, status):
     host = container()
     host.files[FACTS] = facts(root=root)
     assert statuses(host)["container.root"] == status
@@ -323,7 +323,7 @@ def child(tmp_path, **files):
     return ask_child(Host(), script, [], health_container._KEYS, 600, python=[PYTHON, "-I"])
 
 
-def test_child_tells_versions_and_reads_source_tree_of_megatron(tmp_path):
+def test_child_reads_versions_and_megatron_source_tree(tmp_path):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch/__init__.py").write_text(
         "import types\n__version__ = '2.9.1+cu130'\nversion = types.SimpleNamespace(cuda='13.0')\n"
@@ -343,7 +343,7 @@ def test_child_tells_versions_and_reads_source_tree_of_megatron(tmp_path):
         ("raise OSError('libcudnn.so.9')", {"pytorch.error": "libcudnn.so.9"}),
     ],
 )
-def test_child_tells_missing_from_broken(tmp_path, source, expected):
+def test_child_distinguishes_missing_from_broken(tmp_path, source, expected):
     if source:
         (tmp_path / "torch").mkdir()
         (tmp_path / "torch/__init__.py").write_text(source)
@@ -355,21 +355,21 @@ def test_child_tells_missing_from_broken(tmp_path, source, expected):
     [
         ({"root": "N/A"}, "container.root", "it reads 'N/A'"),
         ({"root": "259:1"}, "container.root", "it reads '259:1'"),
-        ({"gpus": 4}, "container.gpus", "here are 8 GPUs and the host's facts give 4"),
+        ({"gpus": 4}, "container.gpus", "there are 8 GPUs here and the host's facts give 4"),
         ({"efa": True}, "container.efa", "the host's facts do not give its number of EFA devices"),
         ({"efa": -1}, "container.efa", "the host's facts do not give its number of EFA devices"),
         ({"nccl.version": "N/A"}, "container.nccl", "2.28.9 cannot be compared with N/A"),
         ({"libfabric.version": ""}, "container.libfabric", "the host's facts give '' as the version of libfabric"),
     ],
 )
-def test_facts_of_host_that_are_unknown_prove_nothing(changes, check, words):
+def test_unknown_host_fact_is_undeterminable(changes, check, words):
     host = container()
     host.files[FACTS] = facts(**changes)
     found = scan(host)[check]
     assert found.status == "undeterminable" and words in found.reason
 
 
-def test_facts_that_lack_version_prove_nothing():
+def test_host_facts_without_version_are_undeterminable():
     host = container()
     document = json.loads(facts())
     del document["plugin.version"]
@@ -379,7 +379,7 @@ def test_facts_that_lack_version_prove_nothing():
     assert statuses(host)["container.plugin"] == "pass"
 
 
-def test_version_inside_that_is_invalid_proves_nothing():
+def test_invalid_version_inside_is_undeterminable():
     host = container(**{"megatron.version": "N/A"})
     host.files[FACTS] = facts(**{"megatron.version": None})
     found = scan(host)["container.megatron"]
@@ -397,22 +397,22 @@ def test_version_inside_that_is_invalid_proves_nothing():
         ("13.0", "579.99", "fail", 580),
     ],
 )
-def test_driver_runs_cuda_from_its_first_release(cuda, driver, status, least):
+def test_driver_supports_cuda_from_minimum_release(cuda, driver, status, least):
     inside = {"cuda.toolkit": cuda, "driver": driver, "gpus": 8}
     found = health_container._cuda(container(), inside)
     assert (found.status, found.found) == (status, driver)
     assert found.expected == f"{least} or newer for CUDA {cuda}"
 
 
-def test_cuda_that_is_not_found_is_undeterminable():
+def test_missing_cuda_is_undeterminable():
     found = health_container._cuda(container(), {"driver": "580.65.06", "gpus": 8})
     assert (found.status, found.reason) == ("undeterminable", "CUDA is not found, and only 11, 12, 13 are known")
-    # What PyTorch was built with stands in for the toolkit.
+    # The CUDA version of PyTorch replaces that of the toolkit.
     inside = {"driver": "580.65.06", "gpus": 8, "pytorch.cuda": "13.0"}
     assert health_container._cuda(container(), inside).status == "pass"
 
 
-def test_linker_s_nccl_comes_before_that_of_pytorch():
+def test_linker_nccl_precedes_pytorch_nccl():
     found = health_container.look(container(**{"pytorch.nccl": "2.1.1"}))
     assert found["nccl.version"] == "2.28.9"
     host = container(**{"pytorch.nccl": None})
@@ -420,14 +420,14 @@ def test_linker_s_nccl_comes_before_that_of_pytorch():
     assert not health_container.look(host).get("nccl.version")
 
 
-def test_libcuda_has_version_of_its_name():
+def test_libcuda_version_is_read_from_name():
     host = container()
     assert health_container.look(host)["libcuda"] == DRIVER
     host.links["/usr/lib/x86_64-linux-gnu/libcuda.so.1"] = "/x/libcuda.so.1"
     assert health_container.look(host)["libcuda"] is None
 
 
-def test_facts_of_host_say_whose_they_are():
+def test_host_facts_identify_host():
     host = container()
     found = health_container.host_facts(host)
     assert (found["schema"], found["boot_id"], found["efa"], found["root"]) == (
@@ -443,13 +443,13 @@ def test_shape_of_root(root, known):
     assert health_container.is_root(root) is known
 
 
-def test_python_that_is_missing_has_no_pytorch(monkeypatch):
+def test_missing_python_means_no_pytorch(monkeypatch):
     monkeypatch.setattr(health_container.shutil, "which", lambda program: None)
     found = health_container.look(container())
     assert (found["pytorch.version"], found["megatron.version"]) == (None, None)
 
 
-def test_broken_pytorch_hides_no_megatron():
+def test_broken_pytorch_keeps_megatron_version():
     found = health_container.look(container(**{"pytorch.error": "libcudnn"}))
     assert (found["pytorch.error"], found["megatron.version"], "pytorch.version" in found) == (
         "libcudnn", "0.15.0", False
@@ -466,27 +466,27 @@ def test_broken_pytorch_hides_no_megatron():
             {"nccl.version": "2.28.9"},
             "2.29",
             "fail",
-            "NCCL is older than what was asked for",
+            "NCCL is older than the required one",
         ),
-        ({"nccl.version": "2.28.9"}, {"nccl.version": "2.29"}, None, "fail", "NCCL is older than what the host has"),
+        ({"nccl.version": "2.28.9"}, {"nccl.version": "2.29"}, None, "fail", "NCCL is older than that of the host"),
         ({"nccl.version": "2.28.9"}, {"nccl.version": None}, "2.1", "pass", ""),
         ({"nccl.version": "2.28.9"}, None, "2.1", "undeterminable", "no facts of the host"),
         ({"nccl.version": "2.28.9"}, {}, None, "undeterminable", "give 'nothing' as the version of NCCL"),
         ({"nccl.version": None}, {"nccl.version": "2.1"}, None, "undeterminable", "and the host has 2.1"),
-        ({"nccl.version": None}, {"nccl.version": None}, None, "not_applicable", "nobody asked for it"),
-        ({"nccl.version": None}, None, None, "not_applicable", "nobody asked for it"),
-        ({}, {}, None, "undeterminable", "NCCL could not be found out"),
+        ({"nccl.version": None}, {"nccl.version": None}, None, "not_applicable", "is not required"),
+        ({"nccl.version": None}, None, None, "not_applicable", "is not required"),
+        ({}, {}, None, "undeterminable", "NCCL could not be determined"),
         ({"nccl.error": "x"}, {}, None, "fail", "NCCL cannot be imported: x"),
     ],
 )
-def test_component_against_its_host(inside, outside, least, status, words):
+def test_component_is_compared_with_host(inside, outside, least, status, words):
     found = health_container._component("nccl", inside, outside, least is not None, least)
     assert found.status == status and words in f"{found.message} {found.reason}"
     if status == "pass":
         assert (found.found, found.expected) == ("2.28.9", least or outside["nccl.version"])
 
 
-def test_component_that_is_no_part_of_host_needs_none():
+def test_component_not_compared_with_host_needs_no_facts():
     found = health_container._component("pytorch", {"pytorch.version": "2.9"}, None, False, None)
     assert (found.status, found.expected) == ("pass", None)
     assert health_container._component("pytorch", {"pytorch.version": None}, {}, True, None).expected == "any version"
@@ -513,7 +513,7 @@ def test_devices_are_counted(key, inside, there, share, status):
         assert (found.expected, found.found, found.unit) == (there, inside, "things")
 
 
-def test_each_volume_has_verdict():
+def test_each_volume_gets_verdict():
     host = container()
     volumes = [
         {"path": "/local", "device": "9:127"}, {"path": "/b", "device": None}, {"path": "/c", "device": "9:1"}

@@ -95,7 +95,7 @@ def test_first_directory_of_library_path_wins(image, monkeypatch):
     assert net().status == "pass"
 
 
-def test_plugin_that_does_not_load_fails_in_loaders_words(image, monkeypatch):
+def test_unloadable_plugin_shows_loader_error(image, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "ofi"))
     (image / "ofi/libfabric-made.so.1").unlink()
     found = net("NCCL_NET_PLUGIN=ofi\n")
@@ -129,7 +129,7 @@ def test_missing_version_of_symbol_fails(image, monkeypatch):
         ("NCCL_NET_PLUGIN", "none", "fail"), ("NCCL_NET_PLUGIN", "", "pass"),
     ],
 )  # fmt: skip
-def test_variable_that_leaves_efa_fails_by_its_name(image, monkeypatch, variable, value, status):
+def test_variable_that_disables_efa_fails(image, monkeypatch, variable, value, status):
     (image / "ofi/libnccl-net.so").symlink_to("libnccl-net-ofi.so")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "ofi"))
     monkeypatch.setenv(variable, value)
@@ -138,14 +138,14 @@ def test_variable_that_leaves_efa_fails_by_its_name(image, monkeypatch, variable
     assert status == "pass" or f"{variable}={value} in the environment" in found.message
 
 
-def test_library_without_libfabric_proves_nothing(image, monkeypatch):
+def test_plugin_without_libfabric_is_undeterminable(image, monkeypatch):
     build(image / "odd/libnccl-net.so", NET.replace("return fi_version();", "return 0;"))
     monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "odd"))
     assert net().status == "undeterminable"
 
 
 @pytest.mark.parametrize(("inside", "outside", "status"), [(0, 0, "not_applicable"), (0, None, "undeterminable")])
-def test_without_efa_there_is_nothing_to_open(image, inside, outside, status):
+def test_missing_efa_decides_verdict(image, inside, outside, status):
     assert net(inside=inside, outside=outside).status == status
 
 
@@ -157,7 +157,7 @@ def test_without_efa_there_is_nothing_to_open(image, inside, outside, status):
         (0, 0, "undeterminable", "gave 0"),
     ],
 )
-def test_cuda_has_to_start(image, monkeypatch, init, version, status, words):
+def test_cuda_init_decides_verdict(image, monkeypatch, init, version, status, words):
     build(image / "cuda/libcuda.so.1", CUDA.format(init=init, version=version))
     monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "cuda"))
     found = container_loads.verify_cuda(Host(), "580.95.05", 8)
@@ -165,7 +165,7 @@ def test_cuda_has_to_start(image, monkeypatch, init, version, status, words):
     assert container_loads.verify_cuda(Host(), None, 0).status == "not_applicable"
 
 
-def test_libcuda_that_is_invalid_fails(image, monkeypatch):
+def test_invalid_libcuda_fails(image, monkeypatch):
     (image / "cuda").mkdir()
     (image / "cuda/libcuda.so.1").write_text("no library")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "cuda"))
@@ -173,7 +173,7 @@ def test_libcuda_that_is_invalid_fails(image, monkeypatch):
     assert found.status == "fail" and "libcuda.so.1 does not open: " in found.message
 
 
-def test_library_that_crashes_is_undeterminable(image, monkeypatch):
+def test_crashing_library_is_undeterminable(image, monkeypatch):
     build(image / "cuda/libcuda.so.1", "__attribute__((constructor)) void c(void) { __builtin_trap(); }")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "cuda"))
     found = container_loads.verify_cuda(Host(), "580.95.05", 8)
@@ -228,7 +228,7 @@ def test_settings_that_decide_transport_are_judged(plain, name, value, status):
     assert status != "fail" or f"{name}={value} in the environment: " in found.message
 
 
-def test_setting_of_file_is_named_by_it(plain):
+def test_setting_in_file_names_file(plain):
     found = container_loads.verify_settings(Container("NCCL_SHM_DISABLE=1\n"))
     assert (found.status, found.message.partition(": ")[0]) == ("fail", "NCCL_SHM_DISABLE=1 in /etc/nccl.conf")
     assert container_loads.verify_settings(Container()).status == "not_applicable"
@@ -243,7 +243,7 @@ def test_setting_of_file_is_named_by_it(plain):
         ("NCCL_NET=Socket\n", {"NCCL_SHM_DISABLE": "1"}, "Unset NCCL_SHM_DISABLE in the image or in the job;"),
     ],
 )
-def test_hint_says_what_job_can_clear_and_what_it_cannot(plain, conf, variables, hint):
+def test_hint_distinguishes_clearable_settings(plain, conf, variables, hint):
     for name, value in variables.items():
         plain.setenv(name, value)
     found = container_loads.verify_settings(Container(conf))
@@ -251,12 +251,12 @@ def test_hint_says_what_job_can_clear_and_what_it_cannot(plain, conf, variables,
     assert ("Remove NCCL_NET from /etc/nccl.conf" in found.hint) is ("NCCL_NET=" in conf)
 
 
-def test_network_of_file_that_no_job_can_clear_reports_it(plain):
+def test_network_setting_in_file_has_removal_hint(plain):
     found = container_loads.verify_net(Container("NCCL_NET=Socket\n"), 4, 4)
     assert found.status == "fail" and found.hint.startswith("Remove NCCL_NET from /etc/nccl.conf of the image")
     plain.setenv("NCCL_NET", "Socket")
     assert container_loads.verify_net(Container(), 4, 4).hint.startswith("Unset NCCL_NET in the image or in the job")
 
 
-def test_variables_that_job_clears_leave_plugin_its_name():
+def test_cleared_variables_exclude_plugin_name():
     assert set(TRANSPORT) - set(CLEARED) == {"NCCL_NET_PLUGIN"}

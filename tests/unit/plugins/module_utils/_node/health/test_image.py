@@ -50,7 +50,7 @@ def image(host, **options):
     return {one.id: one for one in check_image(host, Slurm(host), options.pop("image", IMAGE), **options)}
 
 
-def test_what_is_reported_inside_stands_under_image(host):
+def test_verdicts_inside_have_image_in_scope(host):
     host.commands[f"{BIN}/srun --quiet"] = CommandResult(1, f"pyxis: chatter\n{json.dumps(INSIDE.to_dict())}\n", "")
     found = image(host)
     assert found["container.image"].found == "2 checks inside"
@@ -64,7 +64,7 @@ def test_what_is_reported_inside_stands_under_image(host):
     assert facts not in host.files
 
 
-def test_another_user_may_start_it(host):
+def test_other_user_starts_container(host):
     host.commands["runuser -u trainer -- "] = CommandResult(0, json.dumps(INSIDE.to_dict()), "")
     assert image(host, user="trainer")["container.image"].status == "pass"
 
@@ -72,13 +72,13 @@ def test_another_user_may_start_it(host):
 @pytest.mark.parametrize(
     ("rc", "stderr", "status", "words"),
     [
-        (1, "srun: error: Unable to allocate resources", "undeterminable", "jobs hold the node"),
+        (1, "srun: error: Unable to allocate resources", "undeterminable", "jobs occupy the node"),
         (1, "pyxis: failed to import docker image", "fail", "no container starts: pyxis: failed to import"),
         (127, "slurmstepd: error: execve(): python3: No such file or directory", "undeterminable", "no report"),
-        (0, "", "undeterminable", "gave no report: it said nothing"),
+        (0, "", "undeterminable", "gave no report: no error output"),
     ],
 )  # fmt: skip
-def test_container_that_says_nothing(host, rc, stderr, status, words):
+def test_container_without_report(host, rc, stderr, status, words):
     host.commands[f"{BIN}/srun --quiet"] = CommandResult(rc, "{torn", stderr)
     one = image(host)["container.image"]
     assert one.status == status and words in (one.message or one.reason)
@@ -95,9 +95,12 @@ def without(path):
 @pytest.mark.parametrize(
     ("change", "status", "words"),
     [
-        (without(health_image.RUNTIME_PATH), "undeterminable", "mlcluster.pyz is not there"),
+        (
+            without(health_image.RUNTIME_PATH),
+            "undeterminable", "mlcluster.pyz, which runs in the container, is missing",
+        ),
         (without(f"{BIN}/scontrol"), "undeterminable", "looked for srun"),
-        (without(IMAGE), "undeterminable", "the image is not there"),
+        (without(IMAGE), "undeterminable", "the image is missing"),
         (lambda host: host.commands.update({f"{BIN}/srun --help": ""}), "undeterminable", "Pyxis is not loaded"),
         (lambda host: host.commands.update({f"{BIN}/scontrol --details": ""}), "not_applicable", "runs no jobs"),
         (
@@ -114,7 +117,7 @@ def without(path):
         ),
     ],
 )  # fmt: skip
-def test_where_there_is_no_way_to_try_it(host, change, status, words, monkeypatch):
+def test_container_that_cannot_be_started(host, change, status, words, monkeypatch):
     monkeypatch.setattr(health_image.sys, "path", [])
     change(host)
     (one,) = image(host).values()
@@ -123,12 +126,12 @@ def test_where_there_is_no_way_to_try_it(host, change, status, words, monkeypatc
 
 
 @pytest.mark.parametrize("name", ["/fsx/a.sqsh", "nvcr.io#nvidia/pytorch:25.10-py3", "docker://r#n", "a,b"])
-def test_name_of_image_is_taken(name):
+def test_valid_image_name_is_accepted(name):
     assert health_image.image_problem(name) is None
 
 
 @pytest.mark.parametrize("name", ["", "-n", "a b", "a\nb", 'a"b', "a\\b", "a\u00a0b", "\u00fcber"])
-def test_name_that_would_be_another_option_is_refused(name):
+def test_image_name_like_option_is_rejected(name):
     assert health_image.image_problem(name).startswith(f"image is {name!r}: give the path of a .sqsh file")
 
 
@@ -144,7 +147,7 @@ def answering(host, rc=0, stderr="", report=INSIDE, command=f"{BIN}/srun --quiet
     return host
 
 
-def test_step_asks_for_one_task_on_this_node(host):
+def test_step_requests_one_task_on_this_node(host):
     image(answering(host))
     line = command_of(host)
     assert line.startswith(f"{BIN}/srun --quiet --nodes=1 --ntasks=1 --nodelist=n1 --time=5 --chdir=/ ")
@@ -152,20 +155,20 @@ def test_step_asks_for_one_task_on_this_node(host):
     assert f"--container-image={IMAGE} " in line and line.endswith(" --seconds 60")
 
 
-def test_node_without_gpus_asks_for_none(host):
+def test_node_without_gpus_requests_none(host):
     host.commands[f"{BIN}/scontrol --details"] = NODE.replace("Gres=gpu:h100:8 ", "").format("IDLE", "")
     image(answering(host))
     assert "--gres" not in command_of(host)
 
 
-def test_name_of_slurm_and_name_of_host_are_one_node(host):
+def test_slurm_name_and_host_name_match(host):
     record = NODE.replace("NodeName=n1", "NodeName=queue-1").format("IDLE", "")
     host.commands[f"{BIN}/scontrol --details"] = record
     assert image(answering(host))["container.image"].status == "pass"
     assert "--nodelist=queue-1 " in command_of(host)
 
 
-def test_runtime_that_runs_is_one_that_container_gets(host, monkeypatch):
+def test_running_runtime_is_mounted(host, monkeypatch):
     monkeypatch.setattr(health_image.sys, "path", ["/usr/lib", "/tmp/new.pyz"])
     image(answering(host))
     assert "--container-mounts=/tmp/new.pyz:/tmp/new.pyz," in command_of(host)
@@ -175,16 +178,16 @@ def test_runtime_that_runs_is_one_that_container_gets(host, monkeypatch):
     assert health_image.runtime_path(host) is None
 
 
-def test_image_of_registry_is_no_file(host):
+def test_registry_image_needs_no_file(host):
     assert image(answering(host), image="nvcr.io#nvidia/pytorch:25.10-py3")["container.image"].status == "pass"
 
 
-def test_only_another_user_needs_runuser(host):
+def test_only_other_user_needs_runuser(host):
     image(answering(host))
     assert not any("runuser" in line for line in host.calls)
 
 
-def test_verdict_says_how_long_container_took(host):
+def test_verdict_has_container_seconds(host):
     moments = iter([1.0, 3.25049])
     host.monotonic = lambda: next(moments)
     assert image(answering(host))["container.image"].seconds == 2.25
@@ -193,7 +196,7 @@ def test_verdict_says_how_long_container_took(host):
 @pytest.mark.parametrize(
     ("rc", "stderr", "status"),
     [
-        # Not started, whoever else writes there.
+        # Not started, even if another user writes there.
         (1, "pyxis: x\nsrun: error: Unable to allocate resources", "undeterminable"),
         (1, "enroot-mount: failed", "fail"),
         (1, "[ERROR] No such file", "fail"),
@@ -202,28 +205,28 @@ def test_verdict_says_how_long_container_took(host):
         (1, "python3: not found", "undeterminable"),
     ],
 )
-def test_container_that_did_not_start(host, rc, stderr, status):
+def test_container_start_failure(host, rc, stderr, status):
     one = image(answering(host, rc, stderr, None))["container.image"]
     assert (one.status, one.severity) == (status, "reset" if status == "fail" else "none")
     assert one.scope.device == IMAGE
 
 
-def test_end_of_what_srun_says_is_kept(host):
+def test_end_of_srun_errors_is_kept(host):
     one = image(answering(host, 1, "a" * 300 + "b" * 299, None))["container.image"]
     assert one.reason.endswith(": a" + "b" * 299)
 
 
-def test_facts_that_cannot_be_written_are_reason(host):
+def test_unwritable_facts_are_undeterminable(host):
     def refuse(path, text, mode=0o644):
         raise PermissionError(13, "Permission denied")
 
     host.write_text = refuse
     one = image(host)["container.image"]
-    assert one.status == "undeterminable" and "the container could not be tried" in one.reason
+    assert one.status == "undeterminable" and "the container could not be started" in one.reason
     assert host.gone and one.scope.device == IMAGE
 
 
-def test_facts_of_host_are_there_while_container_runs(host):
+def test_host_facts_exist_while_container_runs(host):
     seen, run = [], host.run
 
     def watched(argv, *more, **options):
@@ -236,6 +239,6 @@ def test_facts_of_host_are_there_while_container_runs(host):
     assert seen == ["mlcluster.host_facts/1"]
 
 
-def test_names_of_other_nodes_are_cut(host):
+def test_names_of_other_nodes_are_shortened(host):
     host.commands[f"{BIN}/scontrol --details"] = NODE.replace("n1", "n" * 400).format("IDLE", "")
     assert image(host)["container.image"].reason == f"scontrol was asked for n1 and shows {'n' * 300}"

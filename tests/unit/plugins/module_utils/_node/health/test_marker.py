@@ -23,7 +23,7 @@ def path(tmp_path):
     return str(tmp_path / "state/drain.json")
 
 
-def test_what_is_written_is_read_and_taken_away_again(path):
+def test_marker_is_written_read_and_cleared(path):
     host = Host()
     assert (read_marker(host, path), clear_marker(host, path)) == (None, False)
     write_marker(host, "the driver\n did not build", "hook", path)
@@ -50,19 +50,19 @@ def test_what_is_written_is_read_and_taken_away_again(path):
         ("y" * 1000, "y" * 200),
     ],
 )
-def test_any_file_is_marker(path, text, reason):
+def test_any_file_content_is_marker(path, text, reason):
     Host().write_text(path, text)
     assert read_marker(Host(), path) == Marker(reason)
 
 
-def test_one_that_cannot_be_read_is_one_and_path_that_cannot_be_looked_up_is_undeterminable(tmp_path):
+def test_unreadable_marker_counts_unless_path_is_invalid(tmp_path):
     (tmp_path / "folder").mkdir()
-    assert read_marker(Host(), str(tmp_path / "folder")).reason == "a marker is there and cannot be read"
+    assert read_marker(Host(), str(tmp_path / "folder")).reason == "the marker exists and cannot be read"
     (tmp_path / "file").touch()
     assert check_marker(Host(), str(tmp_path / "file/x"))[0].status == "undeterminable"
     with pytest.raises(NodeError, match="could not remove"):
         clear_marker(Host(), str(tmp_path / "folder"))
 
 
-def test_it_is_where_state_of_node_is():
+def test_marker_is_in_state_directory():
     assert MARKER_PATH == "/var/lib/mlcluster/drain.json"

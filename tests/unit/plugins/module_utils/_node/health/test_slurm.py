@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Slurm's word on a node, and the steps around a container; tests/integration/slurm has both on a real Slurm."""
+"""Slurm's state of a node, and the steps around a container; tests/integration/slurm runs both on a real Slurm."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.unit.fakes.fake_training_host import TrainingHost, hanging
 BIN = "/opt/slurm/bin"
 UP = "Slurmctld(primary) at head is UP\n"
 NODE = "NodeName=n1 CPUTot=8 Gres=gpu:h100:8 NodeHostName=n1 State={} Partitions=gpu {}\n"
-# As scontrol 22.05 says it where there is no slurm.conf.
+# Error of scontrol 22.05 without a slurm.conf.
 NOT_SET_UP = "scontrol: fatal: Could not establish a configuration source"
 HELP = "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n"
 IMAGE = "/fsx/images/train.sqsh"
 
 
 class SlurmHost(TrainingHost):
-    """scontrol's variables are looked past, and what is written and removed is kept."""
+    """A host that skips scontrol's variables and records written and removed files."""
 
     def __init__(self):
         super().__init__()
@@ -62,7 +62,7 @@ def slurm_of(host, **options):
     return {one.id: one for one in check_slurm(Slurm(host), **options)}
 
 
-def test_node_that_takes_jobs(host):
+def test_node_that_takes_jobs_passes(host):
     found = slurm_of(host)
     assert {key: one.status for key, one in found.items()} == {"slurm.controller": "pass", "slurm.node": "pass"}
     assert (found["slurm.node"].found, found["slurm.node"].message) == ("takes jobs", "it takes jobs: IDLE")
@@ -81,7 +81,7 @@ def test_record_of_another_node_is_undeterminable(host, names):
     [
         ("IDLE+DRAIN", "Reason=disk is slow [root@2026-01-31T12:00:00]", "disk is slow"),
         ("DOWN*", "Reason=Not responding [slurm@2026-01-31T12:00:00]", "Not responding"),
-        ("MIXED+FAIL", "", "it is failing, and the reason given is none"),
+        ("MIXED+FAIL", "", "it is failing, and its reason is not set"),
         ("IDLE+POWERING_DOWN", "", "it is powering down"),
         ("IDLE+POWER_DOWN", "", "it is to be powered down"),
         ("IDLE+REBOOT_ISSUED", "", "it is rebooting"),
@@ -94,15 +94,15 @@ def test_record_of_another_node_is_undeterminable(host, names):
         ("FUTURE", "", "it is defined for the future only"),
     ],
 )
-def test_node_that_takes_none_is_worth_watching(host, state, reason, words):
+def test_node_without_new_jobs_has_severity_monitor(host, state, reason, words):
     host.commands[f"{BIN}/scontrol --details"] = NODE.format(state, reason)
     one = slurm_of(host)["slurm.node"]
-    # Not graver: a drain must not be a reason for itself.
+    # Not more severe: a drain must not cause itself.
     assert (one.status, one.severity) == ("fail", "monitor") and words in one.message
 
 
 @pytest.mark.parametrize("state", ["IDLE+POWERING_DOWN", "IDLE+REBOOT_ISSUED", "IDLE+MAINTENANCE"])
-def test_nobody_is_sent_to_resume_what_slurm_ends_itself(host, state):
+def test_temporary_state_needs_no_resume(host, state):
     host.commands[f"{BIN}/scontrol --details"] = NODE.format(state, "")
     assert slurm_of(host)["slurm.node"].hint == "nothing to do: Slurm ends this by itself"
 
@@ -112,7 +112,7 @@ def test_nobody_is_sent_to_resume_what_slurm_ends_itself(host, state):
     [("DRNG", "'DRNG'"), ("NO_RESPOND", "'NO_RESPOND'"), ("IDLE+NEW_FLAG", "'NEW_FLAG'"), ("", "without a state"),
      ("UNKNOWN", "that Slurm does not know yet")],
 )  # fmt: skip
-def test_state_that_is_not_known_proves_nothing(host, state, word):
+def test_unknown_state_is_undeterminable(host, state, word):
     host.commands[f"{BIN}/scontrol --details"] = NODE.format(state, "")
     one = slurm_of(host)["slurm.node"]
     assert one.status == "undeterminable" and word in one.reason
@@ -121,7 +121,7 @@ def test_state_that_is_not_known_proves_nothing(host, state, word):
 @pytest.mark.parametrize(
     ("kind", "status"), [("compute", "fail"), ("head", "not_applicable"), (None, "not_applicable")]
 )
-def test_node_that_slurm_does_not_know(host, kind, status):
+def test_unknown_node_fails_only_on_compute_node(host, kind, status):
     host.commands[f"{BIN}/scontrol --details"] = CommandResult(1, "", "Node n1 not found")
     assert slurm_of(host, kind=kind)["slurm.node"].status == status
 
@@ -135,7 +135,7 @@ def test_node_that_slurm_does_not_know(host, kind, status):
         hanging("scontrol show node", 20),
     ],
 )
-def test_controller_that_goes_away_after_its_ping_proves_nothing(host, answer, kind):
+def test_controller_lost_after_ping_is_undeterminable(host, answer, kind):
     host.commands[f"{BIN}/scontrol --details"] = answer
     found = slurm_of(host, kind=kind)
     assert (found["slurm.controller"].status, found["slurm.node"].status) == ("pass", "undeterminable")
@@ -150,22 +150,22 @@ def test_controller_that_goes_away_after_its_ping_proves_nothing(host, answer, k
         (hanging("scontrol ping", 20), "undeterminable"),
     ],
 )
-def test_controller_that_does_not_answer(host, ping, status):
+def test_controller_without_answer(host, ping, status):
     host.commands[f"{BIN}/scontrol ping"] = ping
     found = slurm_of(host)
     assert (set(found), found["slurm.controller"].status) == ({"slurm.controller"}, status)
 
 
-def test_compute_node_has_to_be_set_up(host):
+def test_compute_node_without_config_is_undeterminable(host):
     host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "", NOT_SET_UP)
     assert slurm_of(host, kind="compute")["slurm.controller"].status == "undeterminable"
 
 
-def test_without_slurm():
+def test_missing_slurm_is_not_applicable():
     assert slurm_of(TrainingHost())["slurm.controller"].status == "not_applicable"
 
 
-def test_severity_and_words_of_slurm_that_fails(host):
+def test_slurm_failures_have_severity_and_message(host):
     host.commands[f"{BIN}/scontrol --details"] = CommandResult(1, "", "Node n1 not found")
     found = slurm_of(host, kind="compute")["slurm.node"]
     assert (found.severity, found.message) == ("reset", "Slurm does not know n1")
@@ -173,23 +173,23 @@ def test_severity_and_words_of_slurm_that_fails(host):
     host.commands[f"{BIN}/scontrol ping"] = "Slurmctld(primary) at head is DOWN\n"
     found = slurm_of(host)["slurm.controller"]
     assert (found.severity, found.expected, found.message) == ("reset", "up", "no controller answers")
-    host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "said\n", "")
-    assert slurm_of(host)["slurm.controller"].reason == "no controller is known: said"
+    host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "output\n", "")
+    assert slurm_of(host)["slurm.controller"].reason == "no controller is known: output"
     host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "", "")
-    assert slurm_of(host)["slurm.controller"].reason == "no controller is known: it said nothing"
+    assert slurm_of(host)["slurm.controller"].reason == "no controller is known: no output"
 
 
-def test_words_of_silent_scontrol_are_cut_and_named(host):
+def test_scontrol_output_is_shortened(host):
     details = f"{BIN}/scontrol --details"
     host.commands[details] = CommandResult(1, "", "x" * 400)
-    assert slurm_of(host)["slurm.node"].reason == f"scontrol does not tell: {'x' * 300}"
+    assert slurm_of(host)["slurm.node"].reason == f"scontrol shows no node: {'x' * 300}"
     host.commands[details] = CommandResult(1, "", "")
-    assert slurm_of(host)["slurm.node"].reason == "scontrol does not tell: it said nothing"
+    assert slurm_of(host)["slurm.node"].reason == "scontrol shows no node: no output"
     host.commands[details] = NODE.replace("n1", "n" * 400).format("IDLE", "")
     assert slurm_of(host)["slurm.node"].reason == f"scontrol was asked for n1 and shows {'n' * 300}"
 
 
-def test_node_is_known_by_either_of_its_names(host):
+def test_node_is_found_by_host_name(host):
     details = f"{BIN}/scontrol --details"
     host.commands[details] = NODE.replace("NodeName=n1", "NodeName=queue-1").format("IDLE", "")
     found = slurm_of(host)["slurm.node"]
@@ -201,18 +201,18 @@ def test_one_of_two_controllers_is_enough(host):
     assert slurm_of(host)["slurm.controller"].found == "b up"
 
 
-def test_words_of_errors_come_before_output(host):
+def test_error_output_precedes_output(host):
     host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "out", "err")
     assert slurm_of(host)["slurm.controller"].reason == "no controller is known: err"
     host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, NOT_SET_UP, "")
     assert slurm_of(host)["slurm.controller"].status == "not_applicable"
 
 
-def test_resuming_is_reported_of_what_does_not_return(host):
+def test_drained_node_has_resume_hint(host):
     host.commands[f"{BIN}/scontrol --details"] = NODE.format("IDLE+DRAIN", "")
     found = slurm_of(host)["slurm.node"]
     assert (found.hint, found.found, found.scope.node) == (
-        "once it is well: scontrol update NodeName=n1 State=RESUME",
+        "once it is healthy: scontrol update NodeName=n1 State=RESUME",
         "IDLE+DRAIN",
         "n1",
     )
