@@ -322,6 +322,6 @@ def test_of_two_people_at_once_one_submits_and_both_judge(play, slurm, tmp_path)
         slurm.run("scontrol", "update", "NodeName=n[1-2]", "State=RESUME", check=False)
     assert [done.returncode for done in ended] == [0, 0], ended
     words = " ".join(ended[1].stdout.split())
-    assert f"job {number}, smoke, is the same and has no end yet, so nothing was submitted and job {number} is" in words
+    assert f"job {number}, smoke, is the same and has not ended, so nothing was submitted and job {number} is" in words
     assert [path.name for path in (tmp_path / "results").glob("smoke-*.exit")] == [f"smoke-{number}.exit"]
     assert (on.verdict()["status"], [job["job_id"] for job in on.verdict()["jobs"]]) == ("pass", [int(number)])

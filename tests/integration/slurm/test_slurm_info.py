@@ -71,4 +71,6 @@ def test_controller_that_is_down_is_answer(kind, request, run_module):
 
 def test_no_slurm_is_one_sentence(slurm, run_module):
     found = run_module(slurm_info, slurm, prefix="/no/such")
-    assert found["msg"].startswith("looked for scontrol in /no/such/bin and did not find it: name the directory above")
+    assert found["msg"].startswith(
+        "looked for scontrol in /no/such/bin and did not find it: set prefix to the directory above"
+    )

@@ -126,7 +126,7 @@ def test_of_two_that_look_before_either_has_submitted_one_job_stays(run, slurm, 
     try:
         assert "taken" not in first and (second["taken"], second["job"]["job_id"]) == (True, number)
         words = (
-            f"job {number}, train, is the same and has no end yet, so job {number + 1} was cancelled and job {number}"
+            f"job {number}, train, is the same and has not ended, so job {number + 1} was cancelled and job {number}"
         )
         assert len(said) == 1 and said[0].startswith(words)
         queue = slurm.run("squeue", "--noheader", "--name=train", "--states=PENDING,RUNNING", "--format=%A").stdout
@@ -159,7 +159,7 @@ def test_everything_that_is_wrong_at_once(run):
         f"9 GPUs a node were asked for on 3 nodes, {none} (there are nodes with 8)",
         "a time of 120 was asked for and partition main allows 60 minutes",
         "no node has the feature p9",
-        "the directory /no/such for output does not exist, and the job would end with no word",
+        "the directory /no/such for output does not exist, and the job would end without a message",
         "a container image was asked for and Slurm offers no --container-image here",
         "the container image /no/image.sqsh does not exist",
     ]
@@ -169,16 +169,13 @@ def test_everything_that_is_wrong_at_once(run):
 
 def test_refusal_by_sbatch_itself_comes_in_its_words(run, script):
     result = run(script=script("true"), options={"mem": "1000G"})
-    assert (
-        result["msg"].startswith("sbatch does not take ")
-        and "Memory specification can not be satisfied" in result["msg"]
-    )
+    assert result["msg"].startswith("sbatch rejected ") and "Memory specification can not be satisfied" in result["msg"]
 
 
 def test_reservation_is_asked_for_before_anything_is_submitted(run, slurm, script):
     """Slurm alone knows who may use one and when: sbatch --test-only answers."""
     none = run(check=True, script=script("true"), options={"reservation": "nosuch"})
-    assert none["failed"] and "reservation" in none["msg"] and none["msg"].startswith("sbatch does not take ")
+    assert none["failed"] and "reservation" in none["msg"] and none["msg"].startswith("sbatch rejected ")
     made = ("ReservationName=maint", "StartTime=now", "Duration=10", "Nodes=n1", "Flags=IGNORE_JOBS")
     slurm.run("scontrol", "create", "reservation", *made, "Users=root")
     try:

@@ -68,7 +68,7 @@ def test_each_task_of_array_has_its_own_results_and_chain_breaks_where_verdict_i
     assert waiting["failed"] and "DependencyNeverSatisfied" in waiting["msg"]
     gone = run_module(slurm_job, slurm, script=paths["smoke"], options={"dependency": "afterok:999999"})
     assert gone["problems"] == [
-        "dependency names job 999999 and Slurm does not know it, so nothing would be waited for: name one that is there"
+        "dependency names job 999999 and Slurm does not know it, so this job would not wait: choose an existing job"
     ]
 
 

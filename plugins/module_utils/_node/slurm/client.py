@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs Slurm's commands on a node, wherever they are installed."""
+"""Run Slurm's commands on a node, from any installation path."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ PREFIXES = ("/opt/slurm",)
 # AWS PCS has a folder slurm-VERSION for each version below this one (docs.aws.amazon.com/pcs, spank_install).
 PCS_SCHEDULERS = "/opt/aws/pcs/scheduler"
 TIMEOUT = 60.0
-# What Slurm's commands say of a controller that did not answer in time (slurm_errno.h), which may have heard them.
+# Errors of Slurm's commands after a timeout of the controller (slurm_errno.h), which may have received the request.
 _NO_ANSWER = re.compile(r"timed out|zero bytes|unable to contact|unexpected message", re.IGNORECASE)
 _GONE = re.compile(r"Invalid job id specified|Invalid job array id", re.IGNORECASE)
 
 
 class SlurmError(NodeError):
-    """A command of Slurm that failed; text is what it said."""
+    """A failed Slurm command; ``output`` is its error message."""
 
-    def __init__(self, what: str, said: str, advice: str) -> None:
-        self.said = said
-        super().__init__(f"{what}: {said or 'it said nothing'}; {advice}")
+    def __init__(self, what: str, output: str, advice: str) -> None:
+        self.output = output
+        super().__init__(f"{what}: {output or 'no output'}; {advice}")
 
 
-# The prefix of a node that is to have no Slurm, whatever its groups.
+# The prefix of a node that must not use Slurm, regardless of its groups.
 WITHOUT_SLURM = "/nonexistent"
 
 
 def find_prefix(host: Host, program: str) -> t.Optional[str]:
-    """The directory above the bin with this program: ParallelCluster's, else the only one of AWS PCS; None: neither.
+    """Return the directory above the bin with this program: ParallelCluster's, else the only one of AWS PCS, else None.
 
-    Of several versions none is taken, since an older scontrol cannot read the slurm.conf of a newer one.
+    Returns None for several versions, since an older scontrol cannot read the slurm.conf of a newer one.
     """
     versions = [f"{PCS_SCHEDULERS}/{name}" for name in host.listdir(PCS_SCHEDULERS) if name.startswith("slurm-")]
     of_pcs = [path for path in versions if host.exists(f"{path}/bin/{program}")]
@@ -48,8 +48,8 @@ def find_prefix(host: Host, program: str) -> t.Optional[str]:
 class Slurm:
     """The Slurm that a node belongs to.
 
-    prefix is the directory above its bin (None: what find_prefix finds, else the system path), conf its slurm.conf
-    (None: Slurm's own way to find it).
+    prefix: the directory above its bin (None: ``find_prefix``, else the system path). conf: its slurm.conf (None: the
+    default of Slurm).
     """
 
     def __init__(self, host: Host, prefix: t.Optional[str] = None, conf: t.Optional[str] = None) -> None:
@@ -58,7 +58,7 @@ class Slurm:
         self.prefix = prefix or find_prefix(host, "scontrol")
 
     def argv(self, program: str, *arguments: str) -> list[str]:
-        """The whole command. Raises NodeError where the program is not installed."""
+        """Return the complete command. Raises NodeError if the program is not installed."""
         path = f"{self.prefix}/bin/{program}" if self.prefix else self.host.which(program)
         if not path or not self.host.exists(path):
             where = (
@@ -67,40 +67,40 @@ class Slurm:
                 else f"on the system path, in {' or '.join(PREFIXES)} or as the only one in {PCS_SCHEDULERS}"
             )
             raise NodeError(
-                f"looked for {program} {where} and did not find it: name the directory above Slurm's bin in prefix, "
+                f"looked for {program} {where} and did not find it: set prefix to the directory above Slurm's bin, "
                 "or run this on a node that submits jobs"
             )
-        # Otherwise scontrol cuts the tasks of an array that wait after 64 characters (squeue's manual page).
+        # Without it scontrol truncates the pending tasks of an array after 64 characters (squeue's manual page).
         variables = ["SLURM_BITSTR_LEN=0"] if program == "scontrol" else []
         variables += [f"SLURM_CONF={self.conf}"] if self.conf else []
         return (["env", *variables] if variables else []) + [path, *arguments]
 
     def run(self, program: str, *arguments: str, timeout: float = TIMEOUT) -> CommandResult:
-        """Run it and give what it said, whatever its exit status."""
+        """Run a command and return its result for any exit status."""
         return self.host.run(self.argv(program, *arguments), timeout=timeout, check=False)
 
     def ask(self, program: str, *arguments: str, timeout: float = TIMEOUT) -> str:
-        """The standard output of a command. Raises SlurmError with Slurm's own words when it fails."""
+        """Return the standard output of a command. Raises SlurmError with Slurm's message if it fails."""
         done = self.run(program, *arguments, timeout=timeout)
         if done.rc != 0:
             raise SlurmError(
                 f"{program} {' '.join(arguments)} ended with status {done.rc}",
                 " ".join((done.stderr or done.stdout).split()),
-                "see that slurmctld runs (scontrol ping) and that this node has its slurm.conf",
+                "check that slurmctld runs (scontrol ping) and that this node has its slurm.conf",
             )
         return done.stdout
 
 
 def unknown_job(done: CommandResult) -> bool:
-    """Whether Slurm answered that it does not know the job, as opposed to not answering."""
+    """Return whether Slurm answered that it does not know the job, as opposed to not answering."""
     return done.rc != 0 and bool(_GONE.search(done.stderr + done.stdout))
 
 
 def is_unanswered(done: CommandResult) -> bool:
-    """Whether a command failed since the controller did not answer it."""
+    """Return whether a command failed because the controller did not answer."""
     return done.rc != 0 and bool(_NO_ANSWER.search(done.stderr or done.stdout))
 
 
 def node_name() -> str:
-    """The name of this node in Slurm: slurmd tells its scripts, elsewhere it is the host's."""
+    """Return the name of this node in Slurm: slurmd sets it for its scripts, elsewhere it is the host name."""
     return os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Several jobs followed to their ends, one after the other, with a line whenever one of them changes."""
+"""Follow several jobs to their ends, one after the other, with a line for each change."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..verdict.result import printable
 from . import job as slurm_job
 from .client import Slurm
 
-# Seconds after which a job that goes on as it did is spoken of again.
+# Seconds after which an unchanged job is reported again.
 REMINDER = 60.0
-# Seconds of one look at the job that is waited for; the others are looked at after it.
+# Seconds of one look at the awaited job; the others are looked at after it.
 EVERY = 10.0
-SILENT = "did not answer"
-# Seconds in which a job that is cancelled has to end.
+NO_ANSWER = "did not answer"
+# Seconds in which a cancelled job has to end.
 CANCEL_SECONDS = 120
-# Seconds between two looks of Slurm's client, and how much of the end of a job's output is kept.
+# Seconds between two looks of Slurm's client, and the bytes kept from the end of a job's output.
 POLL = 0.5
 TAIL_BYTES = 4096
 
@@ -30,8 +30,8 @@ Looked = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
-    """timeout: seconds for each job, from when those before it have ended; every: seconds of one look."""
+class Options:
+    """timeout: seconds for each job, counted from the end of the jobs before it; every: seconds of one look."""
 
     timeout: float
     every: float
@@ -40,7 +40,7 @@ class Wishes:
 
 @dataclasses.dataclass
 class Entry:
-    """A job by the name that people know it by, and what was last seen of it."""
+    """A job with its name for messages, and what was last seen of it."""
 
     name: str
     job_id: int
@@ -48,12 +48,12 @@ class Entry:
     job: Mapping[str, Any] | None = None
     over: bool = False
     msg: str = ""
-    said: str = ""
-    said_at: float = 0.0
+    shown: str = ""
+    shown_at: float = 0.0
 
 
 class Looker:
-    """Looks at jobs from a node that submits."""
+    """A look at jobs from a node that submits."""
 
     def __init__(self, slurm: Slurm, poll: float = POLL) -> None:
         self.slurm, self.poll = slurm, poll
@@ -62,12 +62,12 @@ class Looker:
     def look(self, entry: Entry, seconds: float, cancel: bool) -> Looked:
         """Wait for the end of a job and return ``failed`` (no end was seen), ``job`` and ``msg``.
 
-        ``cancel``: cancel it if it has no end by then. Without an answer of the controller there is no ``job``.
+        ``cancel``: cancel it if it has no end by then. ``job`` is missing if the controller does not answer.
         """
         follower = self._followers.setdefault(
             entry.job_id, slurm_job.Follower(self.slurm, entry.job_id, entry.exit_file)
         )
-        # An answer to an earlier look is none to this one.
+        # An answer to an earlier look does not count for this one.
         follower.answered = False
         try:
             over = follower.wait(seconds, self.poll)
@@ -83,84 +83,91 @@ class Looker:
 
 
 class Follow:
-    """look(entry, seconds, cancel) is that of ``Looker``; say(line) shows a line; clock() is in seconds."""
+    """Follow jobs: look(entry, seconds, cancel) as in ``Looker``; progress(line) shows a line; clock() in seconds."""
 
     def __init__(
         self,
         look: Callable[[Entry, float, bool], Looked],
-        say: Callable[[str], None],
+        progress: Callable[[str], None],
         clock: Callable[[], float],
-        wishes: Wishes,
+        options: Options,
     ) -> None:
-        self.look, self.say, self.clock, self.wishes = look, say, clock, wishes
+        self.look, self.progress, self.clock, self.options = look, progress, clock, options
 
     def run(self, entries: Sequence[Entry]) -> None:
-        """Look until each has an end or its time has passed; the entries say what was seen."""
+        """Look until each job has ended or its time has passed; store what was seen in the entries."""
         for index, entry in enumerate(entries):
-            deadline = self.clock() + self.wishes.timeout
+            deadline = self.clock() + self.options.timeout
             while not entry.over:
                 left = deadline - self.clock()
-                last = left <= self.wishes.every
-                looked = self.look(entry, max(min(left, self.wishes.every), 0), last and self._cancel)
-                if not self._take(entry, looked):
+                last = left <= self.options.every
+                looked = self.look(entry, max(min(left, self.options.every), 0), last and self._cancel)
+                if not self._record(entry, looked):
                     break
                 if last and not entry.over:
                     self._give_up(entry, answered=bool(looked.get("job")))
                     break
                 for other in entries[index + 1 :]:
-                    # Its end is taken down now, for Slurm forgets a job some minutes after it.
+                    # Record its end now: Slurm forgets a job some minutes later.
                     if not other.over:
-                        self._take(other, self.look(other, 0, False))
+                        self._record(other, self.look(other, 0, False))
 
     @property
     def _cancel(self) -> bool:
-        return self.wishes.cancel_on_timeout
+        return self.options.cancel_on_timeout
 
-    def _take(self, entry: Entry, looked: Looked) -> bool:
-        """Note what was seen; False where no further look would tell more."""
+    def _record(self, entry: Entry, looked: Looked) -> bool:
+        """Record what was seen; return False if further looks are useless."""
         entry.job = looked.get("job") or entry.job
         entry.over = not looked.get("failed")
-        # A wait that was not long enough comes with the job, a controller that is silent without.
-        silent = SILENT in str(looked.get("msg"))
-        lost = not entry.over and not looked.get("job") and not silent
+        # After a timeout there is a job; without an answer of the controller there is none.
+        unanswered = NO_ANSWER in str(looked.get("msg"))
+        lost = not entry.over and not looked.get("job") and not unanswered
         entry.msg = "" if entry.over else str(looked.get("msg", ""))
-        self._tell(entry, "nobody answers" if silent and not looked.get("job") else None)
+        self._show(entry, "no answer" if unanswered and not looked.get("job") else None)
         return not lost
 
     def _give_up(self, entry: Entry, answered: bool) -> None:
         state = (entry.job or {}).get("state", "UNKNOWN")
         then = "it was cancelled" if self._cancel else f"it goes on: scontrol show job {entry.job_id}"
         if self._cancel and not answered:
-            then = f"it was to be cancelled and nobody answered, so it may go on: scancel {entry.job_id}"
+            then = f"cancelling it got no answer, so it may go on: scancel {entry.job_id}"
         if entry.job is not None:
             entry.msg = (
-                f"waited {self.wishes.timeout:g} seconds for the end of job {entry.job_id} and it is {state}: {then}"
+                f"waited {self.options.timeout:g} seconds for the end of job {entry.job_id} and it is {state}: {then}"
             )
-        self.say(f"{entry.name}: {entry.msg}")
+        self.progress(f"{entry.name}: {entry.msg}")
 
-    def _tell(self, entry: Entry, instead: str | None) -> None:
+    def _show(self, entry: Entry, instead: str | None) -> None:
         now = self.clock()
         text = instead or state_line(entry.job or {})
-        if text == entry.said and (entry.over or now - entry.said_at < REMINDER):
+        if text == entry.shown and (entry.over or now - entry.shown_at < REMINDER):
             return
-        entry.said, entry.said_at = text, now
+        entry.shown, entry.shown_at = text, now
         seconds = (entry.job or {}).get("elapsed_seconds")
-        self.say(f"{entry.name}: job {entry.job_id} {text}" + (f", {seconds} s" if seconds and not instead else ""))
+        self.progress(
+            f"{entry.name}: job {entry.job_id} {text}" + (f", {seconds} s" if seconds and not instead else "")
+        )
 
 
 def follow(
-    slurm: Slurm, entries: Sequence[Entry], say: Callable[[str], None], timeout: float, cancel_on_timeout: bool = False
+    slurm: Slurm,
+    entries: Sequence[Entry],
+    progress: Callable[[str], None],
+    timeout: float,
+    cancel_on_timeout: bool = False,
 ) -> None:
-    """Follow jobs to their ends from a node that submits; ``say`` takes lines that begin with the time of day."""
+    """Follow jobs to their ends from a node that submits; pass lines with the time of day to ``progress``."""
 
-    def say_when(line: str) -> None:
-        say(f"{time.strftime('%H:%M:%S')} {line}")
+    def with_time(line: str) -> None:
+        progress(f"{time.strftime('%H:%M:%S')} {line}")
 
-    Follow(Looker(slurm).look, say_when, slurm.host.monotonic, Wishes(timeout, EVERY, cancel_on_timeout)).run(entries)
+    options = Options(timeout, EVERY, cancel_on_timeout)
+    Follow(Looker(slurm).look, with_time, slurm.host.monotonic, options).run(entries)
 
 
 def state_line(job: Mapping[str, Any]) -> str:
-    """The state of a job with where it runs and, of one that waits, why; at its end with its exit status."""
+    """Return the state of a job with its nodes, the reason of a pending job, and the exit status of an ended one."""
     state, reason = job.get("state") or "UNKNOWN", job.get("reason")
     text = str(state)
     if state == "PENDING" and reason and reason != "None":
@@ -175,7 +182,7 @@ def state_line(job: Mapping[str, Any]) -> str:
 
 
 def sentence(entry: Entry) -> str | None:
-    """Why the job is not a success; None where it is one."""
+    """Return why the job did not succeed; None if it did."""
     if not entry.over:
         return f"{entry.name}: {entry.msg}"
     job = entry.job or {}

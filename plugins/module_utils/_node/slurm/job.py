@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Submit a batch job, follow it to its end, cancel or requeue it."""
+"""Submit, follow, cancel and requeue batch jobs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from .client import Slurm, SlurmError, is_unanswered, unknown_job
 from .look import survey
 from .request import RequestError
 
-# How long the accounting may still call a job running that the controller has forgotten; slurmdbd is told in batches.
+# How many seconds the accounting may still list a job as running that the controller has forgotten: slurmdbd is updated
+# in batches.
 ACCOUNTING_LAG = 15.0
 COMMENT = "mlcluster:"
-_MAY_BE_THERE = "the controller may have taken the job all the same: look with squeue before you submit it again"
+_MAY_EXIST = "the controller may have accepted the job anyway: check with squeue before you submit it again"
 _NAME = re.compile(r"[\w.+-]{1,64}")
 
 Job = dict[str, t.Any]
@@ -43,10 +44,10 @@ class Request:
 
 
 def prepare(slurm: Slurm, request: Request) -> tuple[Request, t.Optional[str]]:
-    """The submission with what it leaves open filled in, and the text of its script (None where it is absent).
+    """Return the submission with its defaults, and the text of its script (None if the script is missing).
 
-    The job runs in the directory of its script where neither the options nor the script name one, so that it does not
-    depend on where Ansible happened to be. Raises RequestError.
+    Without a directory in the options or the script, the job runs in the directory of its script, so that it does not
+    depend on Ansible's current directory. Raises RequestError.
     """
     text = slurm.host.read_text(request.script)
     stated = slurm_request.directives(text or "")
@@ -68,13 +69,13 @@ def prepare(slurm: Slurm, request: Request) -> tuple[Request, t.Optional[str]]:
 
 
 def fingerprint(text: str, options: t.Mapping[str, t.Optional[str]], arguments: t.Sequence[str]) -> str:
-    """What two submissions have in common only if they are the same."""
+    """Return a value that is equal only for identical submissions."""
     whole = json.dumps([text, sorted(options.items(), key=lambda item: item[0]), list(arguments)])
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
 def problems(slurm: Slurm, request: Request, text: t.Optional[str], look: t.Optional[Job] = None) -> list[str]:
-    """Everything that is wrong with a prepared submission. Raises SlurmError when the controller does not answer."""
+    """Return all problems of a prepared submission. Raises NodeError if the controller does not answer."""
     facts = look or survey(slurm)
     if not facts["healthy"]:
         raise NodeError(facts["problems"][0])
@@ -86,16 +87,16 @@ def problems(slurm: Slurm, request: Request, text: t.Optional[str], look: t.Opti
 
 
 def known(slurm: Slurm, job_id: int) -> bool:
-    """Whether the controller or the accounting knows the job; also where neither answers, for that proves nothing."""
+    """Return whether the controller or the accounting knows the job; True if neither answers."""
     if not unknown_job(slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))):
         return True
     return bool(Follower(slurm, job_id).accounted())
 
 
 def find(slurm: Slurm, request: Request) -> t.Optional[int]:
-    """The number of the waiting or running job of this user with the same name and key; None where there is none.
+    """Return the number of this user's waiting or running job with the same name and key; None if there is none.
 
-    Of several it is the oldest. One that is over is none, also while its nodes are still cleared. Raises SlurmError.
+    Returns the oldest of several. An ended job does not count, even while its nodes are completing. Raises SlurmError.
     """
     text = slurm.ask("squeue", "--me", "--noheader", f"--name={request.options['job-name']}", "--format=%F|%T|%k")
     rows = [line.split("|", 2) for line in text.splitlines()]
@@ -104,16 +105,16 @@ def find(slurm: Slurm, request: Request) -> t.Optional[int]:
 
 
 def _comes_back(slurm: Slurm, job_id: int) -> bool:
-    """Whether a job whose nodes are being cleared may go back into the queue; so too where nobody answers."""
+    """Return whether a completing job may be requeued; True if the controller does not answer."""
     done = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))
     return slurm_parse.requeues(done.stdout) if done.rc == 0 else not unknown_job(done)
 
 
 def give_way(slurm: Slurm, request: Request, number: int) -> t.Optional[int]:
-    """The same job where somebody submitted it at the same moment, just before: its number, and ours is cancelled.
+    """Cancel our job if the same job was submitted just before it, and return the number of that job.
 
-    Each of two that looked before the other submitted sees both now, and only the later one gives way. None where ours
-    is the first, and where the controller does not answer. Raises SlurmError where ours cannot be cancelled.
+    Two submitters that both looked before the other submitted see both jobs now; only the later one is cancelled.
+    Returns None if ours is the first, or if the controller does not answer. Raises SlurmError if the cancelling fails.
     """
     try:
         oldest = find(slurm, request)
@@ -126,61 +127,63 @@ def give_way(slurm: Slurm, request: Request, number: int) -> t.Optional[int]:
 
 
 def taken_sentence(number: int, request: Request, done: str) -> str:
-    """Return what is said where the same job is there already; ``done`` is what became of the submission."""
+    """Return the message for an existing identical job; ``done`` is the outcome of the submission."""
     return (
-        f"job {number}, {request.options['job-name']}, is the same and has no end yet, so {done} and job {number} is "
-        "taken: cancel it with scancel to run it anew"
+        f"job {number}, {request.options['job-name']}, is the same and has not ended, so {done} and job {number} is "
+        "used: cancel it with scancel to run it again"
     )
 
 
 def _sbatch(slurm: Slurm, request: Request, *first: str) -> str:
     words = slurm.argv("sbatch", *first, *slurm_request.argv(request.script, request.options, request.arguments))
-    # The job inherits this environment: not the locale that our parsing needs, but the way to srun.
+    # The job inherits this environment: without the locale for our parsers, with the path of srun.
     path = f"{slurm.prefix}/bin:{SYSTEM_PATH}" if slurm.prefix else SYSTEM_PATH
     done = slurm.host.run(["env", "-u", "LC_ALL", "-u", "LANGUAGE", f"PATH={path}", *words], check=False)
-    said = " ".join((done.stderr or done.stdout).split())
+    reported = " ".join((done.stderr or done.stdout).split())
     if is_unanswered(done):
-        raise SlurmError(f"sbatch had no answer for {request.script}", said, _MAY_BE_THERE)
+        raise SlurmError(f"sbatch got no answer for {request.script}", reported, _MAY_EXIST)
     if done.rc != 0:
-        raise SlurmError(f"sbatch does not take {request.script}", said, "change what it names, then submit again")
+        raise SlurmError(
+            f"sbatch rejected {request.script}", reported, "correct the reported setting, then submit again"
+        )
     return done.stdout or done.stderr
 
 
 def test_only(slurm: Slurm, request: Request) -> str:
-    """What sbatch foretells of a submission. Raises SlurmError when it would refuse."""
+    """Return what sbatch predicts for a submission. Raises SlurmError if it would be rejected."""
     return " ".join(_sbatch(slurm, request, "--test-only").split())
 
 
 def submit(slurm: Slurm, request: Request) -> int:
-    """Submit and give the job's number. Raises SlurmError with sbatch's own words."""
+    """Submit and return the job's number. Raises SlurmError with sbatch's message."""
     text = _sbatch(slurm, request, "--parsable")
-    # What a plugin of the site prints may stand before it or after it.
+    # A plugin of the site may print lines before or after it.
     lines = [re.fullmatch(r"(\d+)(;\S+)?", line.strip()) for line in text.splitlines()]
     found = [line.group(1) for line in lines if line]
     if not found:
-        raise SlurmError("sbatch was to print the number of the job", text.strip(), "look for the job with squeue")
+        raise SlurmError("sbatch printed no job number", text.strip(), "look for the job with squeue")
     return int(found[-1])
 
 
-def submit_once(slurm: Slurm, request: Request, say: t.Callable[[str], None]) -> tuple[int, bool]:
-    """Submit unless the same job waits or runs; return the number of the job, and whether anything was submitted.
+def submit_once(slurm: Slurm, request: Request, progress: t.Callable[[str], None]) -> tuple[int, bool]:
+    """Submit unless the same job waits or runs; return the number of the job, and whether it was submitted.
 
-    ``say`` takes the sentence on a job that is taken. Raises SlurmError.
+    ``progress`` gets the message on an existing job. Raises SlurmError.
     """
     running = find(slurm, request)
     if running is not None:
-        say(taken_sentence(running, request, "nothing was submitted"))
+        progress(taken_sentence(running, request, "nothing was submitted"))
         return running, False
     number = submit(slurm, request)
     older = give_way(slurm, request, number)
     if older is None:
         return number, True
-    say(taken_sentence(older, request, f"job {number} was cancelled"))
+    progress(taken_sentence(older, request, f"job {number} was cancelled"))
     return older, True
 
 
 def expand_pattern(pattern: str, job: t.Mapping[str, t.Any]) -> str:
-    """A file name with Slurm's %j, %A, %a, %x and %% filled in."""
+    """Return a file name with Slurm's %j, %A, %a, %x and %% expanded."""
     values = {
         "j": str(job["job_id"]),
         "A": str(job["array_job_id"] or job["job_id"]),
@@ -192,14 +195,14 @@ def expand_pattern(pattern: str, job: t.Mapping[str, t.Any]) -> str:
 
 
 def _is_bundle(task: t.Optional[str]) -> bool:
-    """Whether one line of Slurm stands for several tasks: "2-5%2"."""
+    """Return whether one line of Slurm is for several tasks: "2-5%2"."""
     return task is not None and not task.isdecimal()
 
 
 class Follower:
-    """Keeps what was seen of a job, or of the tasks of an array, until each has an end.
+    """The last seen state of a job, or of the tasks of an array, until each has ended.
 
-    A task that is over may be forgotten by the controller while others still run.
+    The controller may forget an ended task while others still run.
     """
 
     def __init__(self, slurm: Slurm, job_id: int, exit_file: t.Optional[str] = None) -> None:
@@ -210,18 +213,18 @@ class Follower:
         self.expected: set[t.Optional[str]] = set()
         self.answered = False
         self.source = "scontrol"
-        # Who may tell the end of the job in a file: its user, and until he is known the one who follows it.
+        # The owner of a valid exit file: the job's user, or until that is known, the user of this process.
         self.uid = slurm.host.own_uid()
         self._gone_at: t.Optional[float] = None
-        # What had the name of an exit file while its job waited: a cluster with a new head node counts from 1 again.
+        # Identity of a file named like an exit file while its job was pending: a new head node counts jobs from 1.
         self._earlier: dict[str, t.Optional[tuple[int, int, int]]] = {}
 
     def jobs(self) -> list[Job]:
-        """What is known now, in the order of the tasks."""
+        """Return the jobs seen so far, ordered by task."""
         return sorted(self.seen.values(), key=lambda job: (len(str(job["array_task_id"])), str(job["array_task_id"])))
 
     def look(self) -> bool:
-        """Look once; whether there is nothing more to wait for. A controller that does not answer proves nothing."""
+        """Look once; return whether nothing is left to wait for. False if the controller does not answer."""
         try:
             done = self.slurm.run("scontrol", "--oneliner", "show", "job", str(self.job_id), timeout=20)
         except CommandError as exc:
@@ -233,7 +236,7 @@ class Follower:
             self._gone_at = None
             self._owner(done.stdout)
             self._take(slurm_parse.jobs(done.stdout, of=self.job_id))
-            # A task that went missing between two looks is over; where it went is asked at the end.
+            # A task that disappeared between two looks is over; its outcome is resolved at the end.
             return slurm_result.settled(list(self.seen.values())) and not self._missing()
         if unknown_job(done):
             self.answered = True
@@ -256,18 +259,18 @@ class Follower:
             self.seen[task] = slurm_result.merged(job, self.seen.get(task))
 
     def _forget(self, of: t.Callable[[str], bool]) -> None:
-        """Drop the lines that stood for several tasks, but for those that ended together (cancelled before a start)."""
+        """Drop the lines for several tasks, except for tasks that ended together (cancelled before they started)."""
         for task, job in list(self.seen.items()):
             if task is not None and _is_bundle(task) and of(task) and not slurm_result.ended(job):
                 del self.seen[task]
 
     def _missing(self) -> set[t.Optional[str]]:
-        """The parts that were to be there and that no line stands for."""
+        """Return the expected tasks that no line lists."""
         bundled = {number for task in self.seen if task and _is_bundle(task) for number in slurm_parse.task_ids(task)}
         return self.expected - set(self.seen) - bundled
 
     def _resolve(self) -> bool:
-        """Ask the accounting, then the job's own exit file, for the parts that had no end when last seen."""
+        """Read the end of unfinished tasks from accounting or exit file; return False if the accounting lags."""
         now = self.slurm.host.monotonic()
         if self._gone_at is None:
             self._gone_at = now
@@ -291,7 +294,7 @@ class Follower:
         return not waiting
 
     def accounted(self) -> list[Job]:
-        """The job as the accounting has it; nothing where there is none."""
+        """Return the job as recorded by the accounting; empty without accounting."""
         options = ("--allocations", "--noheader", "--parsable2", f"--jobs={self.job_id}")
         try:
             done = self.slurm.run("sacct", *options, f"--format={slurm_parse.SACCT_FORMAT}")
@@ -307,7 +310,7 @@ class Follower:
         if self.exit_file:
             path = expand_pattern(self.exit_file, slurm_result.merged(blank, known))
             state = self.slurm.host.stat(path)
-            # Others may write there too: what somebody else left, or a link, says nothing of this job.
+            # Others may write there too: a file of another user, or a link, proves nothing about this job.
             is_earlier = path in self._earlier and self._earlier[path] == self.slurm.host.identity(path)
             if state and not state["is_link"] and state["uid"] == self.uid and not is_earlier:
                 found = slurm_result.from_exit_file(blank["job_id"], self.slurm.host.read_text(path))
@@ -315,7 +318,7 @@ class Follower:
         return {**(found or blank), "array_job_id": blank["array_job_id"], "array_task_id": task}
 
     def wait(self, timeout: float, poll: float) -> bool:
-        """Look until it is over; False after timeout seconds. Raises NodeError if the controller never answered."""
+        """Look until the job has ended; return False after ``timeout`` seconds. Raises NodeError without any answer."""
         deadline = self.slurm.host.monotonic() + timeout
         while not self.look():
             if self.slurm.host.monotonic() >= deadline:
@@ -330,7 +333,7 @@ class Follower:
 
 
 def cancel(slurm: Slurm, job_id: int) -> bool:
-    """Cancel a job; False when it is over already or not known any more. Raises SlurmError."""
+    """Cancel a job; return False if it has ended or is unknown. Raises SlurmError."""
     before = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))
     if unknown_job(before):
         return False
@@ -341,12 +344,12 @@ def cancel(slurm: Slurm, job_id: int) -> bool:
 
 
 def requeue(slurm: Slurm, job_id: int) -> None:
-    """Put a job back into the queue. Raises SlurmError with Slurm's reason where it cannot be."""
+    """Put a job back into the queue. Raises SlurmError with Slurm's reason if that fails."""
     slurm.ask("scontrol", "requeue", str(job_id))
 
 
 def tail(slurm: Slurm, job: t.Mapping[str, t.Any], which: str, size: int) -> tuple[t.Optional[str], str]:
-    """The path of a job's stdout or stderr, and its last `size` bytes; empty where it cannot be read."""
+    """Return the path of a job's stdout or stderr, and its last ``size`` bytes; empty if it cannot be read."""
     path = expand_pattern(job[which], job) if job[which] else None
     if not path or not size or not slurm.host.exists(path):
         return path, ""
@@ -357,16 +360,16 @@ def tail(slurm: Slurm, job: t.Mapping[str, t.Any], which: str, size: int) -> tup
 
 
 def unseen(job_id: int) -> dict[str, t.Any]:
-    """A job that sbatch has taken and that nobody has seen since, in the shape of report."""
+    """Return a submitted job that was not looked at yet, in the format of ``report``."""
     result = slurm_result.summary([{**slurm_result.blank(job_id), "state": "UNKNOWN"}])
     nothing = {"stdout": None, "stdout_tail": "", "stderr": None, "stderr_tail": ""}
     return {**result, "source": "none", **nothing, "tasks": []}
 
 
 def report(slurm: Slurm, follower: Follower, size: int) -> dict[str, t.Any]:
-    """What is known of the job, in the shape of slurm_result.summary and more.
+    """Return what is known of the job: ``slurm_result.summary`` and more.
 
-    tasks are the parts of an array; stdout, stderr and their tails are those of the part that stands for the whole.
+    tasks: the parts of an array; stdout, stderr and their tails: those of the part that determined the summary.
     """
     jobs = follower.jobs()
     result = slurm_result.summary(jobs or [slurm_result.blank(follower.job_id)])

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One read-only look at a Slurm cluster."""
+"""Look at a Slurm cluster, read-only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import parse as slurm_parse
 from .client import PCS_SCHEDULERS, PREFIXES, WITHOUT_SLURM, Slurm
 
 # States in which a job has processes on its nodes (squeue's manual page, "JOB STATE CODES"). Newer releases have more,
-# but one state that a release does not know makes squeue refuse the whole list.
+# but squeue rejects the whole list if it does not know one state.
 ON_NODES = "RUNNING,COMPLETING,CONFIGURING,SUSPENDED,STOPPED,SIGNALING,STAGE_OUT"
 CONTAINER_OPTION = "--container-image="
 EMPTY: dict[str, t.Any] = {
@@ -32,12 +32,12 @@ EMPTY: dict[str, t.Any] = {
 
 
 def container_options(help_text: str) -> int:
-    """How often `srun --help` offers --container-image: 0 without Pyxis, 1 with it, more when it is loaded twice."""
+    """Return how often ``srun --help`` lists --container-image: 0 without Pyxis, 1 with it, more if loaded twice."""
     return sum(line.strip().startswith(CONTAINER_OPTION) for line in help_text.splitlines())
 
 
 def _accounting(slurm: Slurm, values: t.Mapping[str, t.Optional[str]]) -> dict[str, t.Any]:
-    """Accounts and qualities of service, where accounting is on and answers."""
+    """Return accounts and qualities of service; empty without accounting."""
     if values.get("AccountingStorageType") != "accounting_storage/slurmdbd":
         return {}
     show = ("--noheader", "--parsable2", "show")
@@ -49,7 +49,7 @@ def _accounting(slurm: Slurm, values: t.Mapping[str, t.Optional[str]]) -> dict[s
 
 
 def by_node(jobs: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, list[int]]:
-    """The numbers of the jobs that have processes on each node."""
+    """Return the numbers of the jobs that have processes on each node."""
     found: dict[str, list[int]] = {}
     for job in jobs:
         for node in job["nodes"]:
@@ -58,11 +58,10 @@ def by_node(jobs: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, list[int]]:
 
 
 def survey(slurm: Slurm) -> dict[str, t.Any]:
-    """Everything about the cluster, in the shape of EMPTY with version, controllers, healthy and problems.
+    """Return all facts about the cluster: the keys of ``EMPTY`` and version, controllers, healthy and problems.
 
-    problems has one sentence for each part that could not be had; a controller that does not answer, or a machine
-    without Slurm, is such a part and no error, since that is what was asked. Raises NodeError where a prefix was named
-    that has no Slurm.
+    problems: one sentence for each part that could not be read, also for a controller that does not answer and for a
+    machine without Slurm, which are not errors. Raises NodeError if there is no Slurm at a given prefix.
     """
     facts: dict[str, t.Any] = {**EMPTY, "version": None, "prefix": slurm.prefix, "problems": []}
     facts["installed"] = slurm.prefix != WITHOUT_SLURM and bool(slurm.prefix or slurm.host.which("scontrol"))
@@ -75,9 +74,9 @@ def survey(slurm: Slurm) -> dict[str, t.Any]:
     facts["healthy"] = any(entry["up"] for entry in facts["controllers"])
     facts["version"] = slurm_parse.version(slurm.run("scontrol", "--version").stdout)
     if not facts["healthy"]:
-        said = " ".join((ping.stderr or ping.stdout).replace("*", "").split())
+        output = " ".join((ping.stderr or ping.stdout).replace("*", "").split())
         facts["problems"].append(
-            f"asked for the controller and none is up ({said}): start slurmctld, then look at its log"
+            f"asked for the controller and none is up ({output}): start slurmctld, then look at its log"
         )
         return facts
 

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a job script says that it needs, and whether it is there before the job is submitted.
+"""Requirements that a job script lists, checked before the job is submitted.
 
-A script names it in comments before its first command, one a line: ``# Needs program /fsx/tools/bin/ior``. Of a path on
-a disk of the nodes the machine that submits knows nothing; that one the job looks for itself, as the first thing.
+A script lists them in comments before its first command, one a line: ``# Needs program /fsx/tools/bin/ior``. Paths on a
+disk of the nodes cannot be checked on the machine that submits; the job checks them first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..system.host import Host
 from ..system.mounts import SHARED_FILESYSTEMS, read_mounts
 
 _LINE = re.compile(r"# Needs (program|directory|file|image) (/.+)")
-# What to do about each sort where it is absent.
+# Advice for a missing path of each sort.
 ADVICE = {
     "program": "install it there, or have it built (slurm_jobs_build)",
     "directory": "make it first",
@@ -27,7 +27,7 @@ ADVICE = {
 
 
 def needs(script: str) -> list[tuple[str, str]]:
-    """The sort and the path of everything that the head of a script names, in order."""
+    """Return the sort and the path of everything that the head of a script lists, in order."""
     found = []
     for line in script.splitlines():
         if line.strip() and not line.startswith("#"):
@@ -39,9 +39,9 @@ def needs(script: str) -> list[tuple[str, str]]:
 
 
 def problems(host: Host, script: str, text: str) -> list[str]:
-    """A sentence for each that is absent or not what it should be, of those that all nodes share with this machine.
+    """Return a sentence for each missing or wrong path, among those that all nodes share with this machine.
 
-    script is the path of the script, in a directory that all nodes share; text is its content.
+    script: the path of the script, in a directory that all nodes share; text: its content.
     """
     wanted = needs(text)
     if not wanted:
@@ -57,11 +57,11 @@ def problems(host: Host, script: str, text: str) -> list[str]:
 
 
 def _shared(path: str, own: str, mounts: t.Sequence[t.Mapping[str, t.Any]]) -> bool:
-    """Whether what is seen at the path here is what every node sees there."""
+    """Return whether every node sees the same file at this path."""
     if path == own or path.startswith(f"{own}/"):
         return True
     over = [one for one in mounts if path == one["target"] or path.startswith(one["target"].rstrip("/") + "/")]
-    # The last of equally long ones lies on top of the others.
+    # Of mounts at the same path the last one is on top.
     nearest = max(enumerate(over), key=lambda pair: (len(pair[1]["target"]), pair[0]), default=None)
     return nearest is not None and nearest[1]["fstype"] in SHARED_FILESYSTEMS
 

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When EC2 ends this instance, as its own metadata tells: a spot interruption, or maintenance that stops it.
+"""Notices in the instance metadata that EC2 ends this instance: a spot interruption, or maintenance that stops it.
 
-The end of a capacity block is not among the metadata; the inventory knows that one (``ec2_capacity``).
+The metadata do not contain the end of a capacity block; the inventory knows it (``ec2_capacity``).
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ MOST_BYTES = 1 << 16
 # "Spot Instance interruption notices" and "Scheduled events for your instances" of the same guide.
 SPOT = "spot/instance-action"
 SCHEDULED = "events/maintenance/scheduled"
-# So long before the end a spot interruption is announced (same guide): no clock is needed to see that it is soon.
+# Notice period of a spot interruption (same guide): such an end is soon, whatever the clock shows.
 SPOT_SECONDS = 120
-# Of the codes of scheduled events those that end what runs; system-maintenance may only slow it down.
+# Codes of scheduled events that end running programs; system-maintenance may only slow them down.
 ENDING = frozenset({"instance-reboot", "system-reboot", "instance-retirement", "instance-stop"})
 
 Get = t.Callable[[str], t.Optional[str]]
 
 
 class Notice(t.NamedTuple):
-    """at: when the instance ends, in seconds since 1970; why: what EC2 calls it."""
+    """at: the end of the instance, in seconds since 1970; why: EC2's name of the event."""
 
     at: float
     why: str
 
 
 def parse_spot(text: str) -> t.Optional[Notice]:
-    """The notice in spot/instance-action, {"action": "terminate", "time": "2026-12-01T08:22:00Z"}."""
+    """Parse spot/instance-action, {"action": "terminate", "time": "2026-12-01T08:22:00Z"}."""
     try:
         found = json.loads(text)
         at = calendar.timegm(time.strptime(found["time"], "%Y-%m-%dT%H:%M:%SZ"))
@@ -60,7 +60,7 @@ def parse_spot(text: str) -> t.Optional[Notice]:
 
 
 def parse_scheduled(text: str) -> list[Notice]:
-    """The notices in events/maintenance/scheduled, a list with Code, State, NotBefore ("21 Jan 2026 09:00:43 GMT")."""
+    """Parse events/maintenance/scheduled, a list with Code, State, NotBefore ("21 Jan 2026 09:00:43 GMT")."""
     try:
         events = json.loads(text)
     except (ValueError, RecursionError):
@@ -75,7 +75,7 @@ def parse_scheduled(text: str) -> list[Notice]:
 
 
 def first(get: Get) -> t.Optional[Notice]:
-    """The notice that comes true first, None without one. Raises ``NodeError`` where the metadata do not answer."""
+    """Return the earliest notice, None without one. Raises ``NodeError`` if the metadata do not answer."""
     spot = get(SPOT)
     notices = parse_scheduled(get(SCHEDULED) or "")
     notices += [found] if spot and (found := parse_spot(spot)) else []
@@ -83,9 +83,9 @@ def first(get: Get) -> t.Optional[Notice]:
 
 
 def metadata(endpoint: str) -> Get:
-    """get(path) gives the text of one of the metadata, None where there is no such; raises ``NodeError`` otherwise.
+    """Return get(path), which returns a metadata text, None if it does not exist, and else raises ``NodeError``.
 
-    Uses no proxy: the address is the hypervisor's. Raises ``NodeError`` for an endpoint that is not an address.
+    Uses no proxy: the address is the hypervisor's. Raises ``NodeError`` for an invalid endpoint.
     """
     parts = urllib.parse.urlsplit(endpoint)
     if parts.scheme != "http" or not parts.hostname:
@@ -116,25 +116,23 @@ def metadata(endpoint: str) -> Get:
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
     verb = subparsers.add_parser(
-        "instance-notice", help="whether EC2 is going to end this instance soon; exit 1 where it is"
+        "instance-notice", help="check whether EC2 is going to end this instance soon; exit 1 if so"
     )
     verb.add_argument(
         "--before", type=whole_number(0, 86400 * 14), default=3600, help="how many seconds count as soon (%(default)s)"
     )
-    verb.add_argument(
-        "--every", type=whole_number(0, 3600), default=0, help="look again after so many seconds, till then"
-    )
+    verb.add_argument("--every", type=whole_number(0, 3600), default=0, help="repeat after so many seconds, until then")
     verb.set_defaults(handler=watch)
 
 
 def _seconds_left(notice: Notice) -> float:
-    """Until the instance ends: by this node's clock, and for a spot interruption never more than EC2 gives."""
+    """Return the seconds until the instance ends, by this node's clock; for spot at most EC2's notice period."""
     left = notice.at - time.time()
     return min(left, SPOT_SECONDS) if notice.why.startswith("spot ") else left
 
 
 def watch(args: argparse.Namespace, host: t.Optional[Host] = None, get: t.Optional[Get] = None) -> int:
-    """Print what EC2 announces; 0: nothing, 1: an end within --before, 2: no metadata, which is not an EC2 instance."""
+    """Print EC2's notice. Exit 0: none; 1: an end within --before; 2: no metadata, so this is not an EC2 instance."""
     host = host or Host()
     asked = False
     try:
@@ -147,7 +145,7 @@ def watch(args: argparse.Namespace, host: t.Optional[Host] = None, get: t.Option
             notice = first(get)
             asked = True
         except NodeError as exc:
-            # Once they have answered, metadata that do not are only late.
+            # After a first answer, missing answers are only delays.
             if not asked:
                 LOGGER.error("instance-notice: %s", exc)
                 return result.EXIT_UNDETERMINABLE

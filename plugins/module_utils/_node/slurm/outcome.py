@@ -1,18 +1,18 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of a job, out of the several places that may know it. Pure."""
+"""The outcome of a job, from the several places that may know it. Pure."""
 
 from __future__ import annotations
 
 import re
 import typing as t
 
-# squeue's manual page, "JOB STATE CODES": those that a job does not leave by itself.
+# Final states of a job (squeue's manual page, "JOB STATE CODES").
 ENDED = frozenset(
     "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED REVOKED TIMEOUT LOST".split()
 )
-# "JOB REASON CODES": a pending job with one of these never starts unless a person does something.
+# Reasons with which a pending job never starts unless a person acts ("JOB REASON CODES").
 NEVER_STARTS = {
     "DependencyNeverSatisfied": "a job that it depends on did not end as it should",
     "BadConstraints": "no set of nodes can satisfy its constraints",
@@ -24,28 +24,28 @@ NEVER_STARTS = {
     "launch_failed_requeued_held": "its launch failed and Slurm holds it",
     "launch failed requeued held": "its launch failed and Slurm holds it",
 }
-# Worst first, so that an array is called by the worst of its tasks.
+# Worst first: the worst task determines the state of an array.
 _ORDER = ("LOST", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "TIMEOUT", "DEADLINE", "FAILED", "PREEMPTED", "REVOKED",
           "CANCELLED", "COMPLETED")  # fmt: skip
 
 
 def ended(job: t.Mapping[str, t.Any]) -> bool:
-    """Whether the job, or the array task, is over."""
+    """Return whether the job, or the array task, has ended."""
     return job["state"] in ENDED
 
 
 def stuck(job: t.Mapping[str, t.Any]) -> t.Optional[str]:
-    """Why a waiting job will never start; None where it may."""
+    """Return why a waiting job will never start; None if it may."""
     return NEVER_STARTS.get(job["reason"] or "") if job["state"] == "PENDING" else None
 
 
 def settled(jobs: t.Sequence[t.Mapping[str, t.Any]]) -> bool:
-    """Whether there is nothing to wait for: every part is over, or what is left never starts."""
+    """Return whether there is nothing to wait for: every part has ended or will never start."""
     return bool(jobs) and all(ended(job) or stuck(job) for job in jobs)
 
 
 def from_exit_file(job_id: int, text: t.Optional[str]) -> t.Optional[dict[str, t.Any]]:
-    """The job by the exit status that it wrote itself; None where there is no such number."""
+    """Return the job by the exit status that it wrote; None if the file has no such number."""
     found = re.fullmatch(r"\s*(\d{1,3})\s*", text or "")
     if not found:
         return None
@@ -53,14 +53,14 @@ def from_exit_file(job_id: int, text: t.Optional[str]) -> t.Optional[dict[str, t
     return {
         **blank(job_id),
         "state": "COMPLETED" if code == 0 else "FAILED",
-        # A shell reports a program that a signal ended as 128 and its number.
+        # A shell reports a program ended by a signal as 128 plus its number.
         "exit_code": code,
         "signal": code - 128 if 128 < code < 193 else 0,
     }
 
 
 def blank(job_id: int) -> dict[str, t.Any]:
-    """A job of which nothing is known but its number."""
+    """Return a job of which only the number is known."""
     return {
         "job_id": job_id,
         "array_job_id": None,
@@ -80,7 +80,7 @@ def blank(job_id: int) -> dict[str, t.Any]:
 
 
 def merged(new: t.Mapping[str, t.Any], seen: t.Optional[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
-    """The newer look, with what only the older one knew (paths of the output, restarts)."""
+    """Return the newer look, completed with values of the older one (paths of the output, restarts)."""
     result = dict(new)
     for key, value in (seen or {}).items():
         if key not in ("state", "reason", "exit_code", "signal") and not result.get(key):
@@ -89,9 +89,9 @@ def merged(new: t.Mapping[str, t.Any], seen: t.Optional[t.Mapping[str, t.Any]]) 
 
 
 def summary(jobs: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
-    """One result for a job or for an array: of an array the worst state and, among those, the largest exit status.
+    """Return one result for a job or an array: the worst state and, among those, the largest exit status.
 
-    Shape: job_id, state, exit_code, signal, reason, nodes, elapsed_seconds, restarts, ok.
+    Keys: job_id, state, exit_code, signal, reason, nodes, elapsed_seconds, restarts, ok.
     """
     first = min(jobs, key=lambda job: (_rank(job["state"]), -(job["exit_code"] or 0), job["job_id"] or 0))
     nodes = sorted({job["nodes"] for job in jobs if job["nodes"]})
@@ -110,12 +110,12 @@ def summary(jobs: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
 
 
 def _rank(state: str) -> int:
-    # What still runs or waits comes before all that ended: the array as a whole is not over.
+    # Running and waiting tasks come first: the array as a whole has not ended.
     return _ORDER.index(state) if state in _ORDER else -1
 
 
 def sentence(result: t.Mapping[str, t.Any], tail: str = "") -> str:
-    """Why the job is not a success, in one sentence, with the last line that it wrote."""
+    """Return why the job did not succeed, in one sentence, with the last line that it wrote."""
     who = f"job {result['job_id']}"
     if result["state"] == "LOST":
         return (
@@ -123,7 +123,7 @@ def sentence(result: t.Mapping[str, t.Any], tail: str = "") -> str:
             "raise MinJobAge, turn accounting on, or let the script write its exit status to exit_file"
         )
     if stuck(result):
-        return f"{who} never starts ({result['reason']}): {stuck(result)}; cancel it, or mend that and release it"
+        return f"{who} never starts ({result['reason']}): {stuck(result)}; cancel it, or fix that and release it"
     how = f"ended {result['state']}"
     if result["signal"]:
         how += f" by signal {result['signal']}"

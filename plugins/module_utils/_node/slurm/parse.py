@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Parsers of what Slurm's commands print.
+"""Parsers of the output of Slurm's commands.
 
-The one-line form of scontrol is read, not JSON: scontrol 22.05 has no JSON, and that of sinfo and squeue follows a
-schema with versions of its own (openapi/v0.0.38 there).
+They read the one-line format of scontrol instead of JSON: scontrol 22.05 has no JSON, and that of sinfo and squeue has
+its own schema versions (openapi/v0.0.38 there).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ..system.host import NodeError
 from . import states
 
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]*)=")
-# What scontrol prints of a node behind its reason (Slurm 25.05, src/api/node_info.c).
+# Keys that scontrol prints behind the reason of a node (Slurm 25.05, src/api/node_info.c).
 _AFTER_REASON = re.compile(r"\s(?:Comment|Extra|InstanceId|InstanceType|ReservationName)=")
-# Who gave the reason, and when. Only a second line of the reason may follow, or a key that is not known here.
+# Author and time of the reason. Only a second line of the reason may follow, or an unknown key.
 _STAMP = re.compile(r"(.*?)\s\[([^\s@\]]+)@([\dT:-]+)\](?:\s+(?![A-Z]\w*=)(\S.*)|\s.*|)", re.DOTALL)
 _JOB_NAME = re.compile(r"\sJobName=(.*?)(?=\sUserId=)")
 _JOB_START = re.compile(r"JobId=\d+\s")
-# The script with its arguments, and since 24.05 the whole command line of sbatch. Both are the user's text.
+# The script with its arguments, and since 24.05 the whole command line of sbatch. The user chooses both.
 _JOB_COMMAND = re.compile(r"\s(?:Command|SubmitLine)=(?:.*(?=\sWorkDir=)|.*)", re.DOTALL)
-# Stands once in what Slurm prints of a job, after its name; what comes next Slurm says before any other free text.
+# Appears once in Slurm's output of a job, after its name; the keys behind it precede any other free text.
 _AFTER_NAME = re.compile(r"\sUserId=")
 # Behind a number of GRES: sockets in Gres, indices in GresUsed (slurm.conf(5), Gres; scontrol --details show node).
 _GRES_PLACE = re.compile(r"\([A-Z]+:[^()]*\)\Z")
@@ -39,9 +39,9 @@ HOSTS_DIGITS = 19
 
 
 def fields(line: str) -> dict[str, str]:
-    """KEY=VALUE pairs of one line; a value may have blanks, and the first of several equal keys counts.
+    """Return the KEY=VALUE pairs of one line; a value may contain blanks, and the first of several equal keys counts.
 
-    Free text (a reason, a name) may hold what looks like a key, and comes after the keys that it could imitate.
+    Free text (a reason, a name) may look like a key, and comes after the keys that it could imitate.
     """
     marks = list(_KEY.finditer(line))
     found: dict[str, str] = {}
@@ -51,18 +51,18 @@ def fields(line: str) -> dict[str, str]:
 
 
 def absent(text: t.Optional[str]) -> t.Optional[str]:
-    """The text, or None for the words with which Slurm says that there is none."""
+    """Return ``text``, or None for Slurm's notations of a missing value."""
     return None if text is None or text in _ABSENT else text
 
 
 def number(text: t.Optional[str]) -> t.Optional[int]:
-    """The leading digits of a text as a number, None where there are none (UNLIMITED, N/A)."""
+    """Return the leading digits as a number, None if there are none (UNLIMITED, N/A)."""
     found = re.match(r"\d+", text or "")
     return int(found.group()) if found else None
 
 
 def duration(text: t.Optional[str]) -> t.Optional[int]:
-    """Seconds of Slurm's [DAYS-]HH:MM:SS, MM:SS, DAYS-HH or a number of minutes; None for UNLIMITED and for nothing."""
+    """Return the seconds of [DAYS-]HH:MM:SS, MM:SS, DAYS-HH or a number of minutes; None for UNLIMITED and for ""."""
     text = (text or "").strip()
     days, _dash, rest = text.partition("-") if "-" in text else ("0", "", text)
     parts = rest.split(":")
@@ -80,7 +80,7 @@ def duration(text: t.Optional[str]) -> t.Optional[int]:
 
 
 def exit_status(text: t.Optional[str]) -> tuple[int, int]:
-    """Exit code and signal of "3:0" or "0:9"."""
+    """Return the exit code and the signal of "3:0" or "0:9"."""
     code, _colon, signal = (text or "0:0").partition(":")
     return number(code) or 0, number(signal) or 0
 
@@ -103,7 +103,7 @@ def gpus(gres: t.Optional[str]) -> tuple[int, t.Optional[str]]:
 
 
 def _reason(line: str) -> tuple[t.Optional[str], t.Optional[str], t.Optional[str]]:
-    """Return the reason of a node, who gave it, and when."""
+    """Return the reason of a node, its author and its time."""
     after = line.partition(" Reason=")[2]
     text = _AFTER_REASON.split(after, maxsplit=1)[0].strip()
     stamped = _STAMP.fullmatch(text)
@@ -114,7 +114,7 @@ def _reason(line: str) -> tuple[t.Optional[str], t.Optional[str], t.Optional[str
 
 
 def nodes(text: str) -> list[dict[str, t.Any]]:
-    """The nodes in the output of `scontrol --details --oneliner show node`."""
+    """Parse the nodes in the output of ``scontrol --details --oneliner show node``."""
     found = []
     for line in text.splitlines():
         values = fields(line)
@@ -159,7 +159,7 @@ def nodes(text: str) -> list[dict[str, t.Any]]:
 
 
 def partitions(text: str) -> list[dict[str, t.Any]]:
-    """The partitions in the output of `scontrol --oneliner show partition`; None means without limit."""
+    """Parse the partitions in the output of ``scontrol --oneliner show partition``; None means without limit."""
     found = []
     for line in text.splitlines():
         values = fields(line)
@@ -184,19 +184,19 @@ def partitions(text: str) -> list[dict[str, t.Any]]:
 
 
 def controllers(text: str) -> list[dict[str, t.Any]]:
-    """The controllers in the output of `scontrol ping`."""
+    """Parse the controllers in the output of ``scontrol ping``."""
     found = re.findall(r"Slurmctld\((\w+)\) at (\S+) is (\w+)", text)
     return [{"role": role, "host": host, "up": state == "UP"} for role, host, state in found]
 
 
 def licenses(text: str) -> dict[str, int]:
-    """How many of each license there are, from `scontrol --oneliner show licenses`."""
+    """Return the number of each license, from ``scontrol --oneliner show licenses``."""
     found = [fields(line) for line in text.splitlines()]
     return {one["LicenseName"]: number(one.get("Total")) or 0 for one in found if "LicenseName" in one}
 
 
 def mpi_types(text: str) -> list[str]:
-    """The names that srun --mpi takes, from the output of `srun --mpi=list` (22.05 writes some of it to stderr)."""
+    """Return the names for srun --mpi, from the output of ``srun --mpi=list`` (22.05 writes some of it to stderr)."""
     names = []
     for line in text.splitlines():
         word = line.strip()
@@ -208,9 +208,9 @@ def mpi_types(text: str) -> list[str]:
 
 
 def settings(text: str) -> dict[str, t.Optional[str]]:
-    """The lines of `scontrol show config`; None for what is not set.
+    """Parse the output of ``scontrol show config``; None for a setting without a value.
 
-    What may be there several times, newer releases number (Prolog[0], Prolog[1]); that is joined by commas.
+    Newer releases number repeated settings (Prolog[0], Prolog[1]); their values are joined by commas.
     """
     found: dict[str, t.Optional[str]] = {}
     for line in text.splitlines():
@@ -218,22 +218,22 @@ def settings(text: str) -> dict[str, t.Optional[str]]:
         match = re.fullmatch(r"(\w+)(\[\d+\])?", key.strip())
         if not separator or not match:
             continue
-        name, told = match.group(1), absent(value.strip())
-        if match.group(2) and found.get(name) and told:
-            found[name] = f"{found[name]},{told}"
+        name, setting = match.group(1), absent(value.strip())
+        if match.group(2) and found.get(name) and setting:
+            found[name] = f"{found[name]},{setting}"
         else:
-            found.setdefault(name, told)
+            found.setdefault(name, setting)
     return found
 
 
 def version(text: str) -> t.Optional[str]:
-    """The version in a text such as "slurm-wlm 22.05.8"."""
+    """Return the version in a text such as "slurm-wlm 22.05.8"."""
     found = _VERSION.search(text)
     return found.group() if found else None
 
 
 def job(line: str) -> t.Optional[dict[str, t.Any]]:
-    """One job of `scontrol --oneliner show job`; None for a line that has none."""
+    """Parse one job of ``scontrol --oneliner show job``; None for another line."""
     name = _JOB_NAME.search(line)
     values = fields(line[: name.start()] + line[name.end() :] if name else line)
     if "JobId" not in values or "JobState" not in values:
@@ -258,10 +258,10 @@ def job(line: str) -> t.Optional[dict[str, t.Any]]:
 
 
 def jobs(text: str, of: int | None = None) -> list[dict[str, t.Any]]:
-    """The jobs in the output of `scontrol --oneliner show job`; of: the number that was asked for, others are left out.
+    """Parse the jobs in the output of ``scontrol --oneliner show job``; of: the requested number, others are skipped.
 
-    A name or a comment may hold whatever its user wants, line ends too, and scontrol prints it as it is. Raises
-    NodeError where that could pass for what Slurm says of the job, since then nobody can tell which of the two it is.
+    A name or a comment may contain any text, also line ends, and scontrol prints it unescaped. Raises NodeError if that
+    text could be mistaken for Slurm's own keys.
     """
     records: list[str] = []
     for line in text.splitlines():
@@ -273,14 +273,14 @@ def jobs(text: str, of: int | None = None) -> list[dict[str, t.Any]]:
     numbers = [fields(record)["JobId"] for record in records]
     if len(set(numbers)) < len(numbers) or any(len(_AFTER_NAME.findall(record)) != 1 for record in records):
         raise NodeError(
-            f"asked for job {of or numbers[0]} and its name or comment has text such as UserId=, so that what Slurm "
-            "says of it cannot be told from that: give the job a plain name and comment"
+            f"asked for job {of or numbers[0]} and its name or comment has text such as UserId=, which cannot be "
+            "distinguished from Slurm's own output: give the job a plain name and comment"
         )
     return [found for found in map(job, records) if found and of in (None, *_numbers_of(found))]
 
 
 def _without_command(record: str) -> str:
-    """Return the record of a job without its command lines, which may hold any text, also that of Slurm's own keys."""
+    """Return the record of a job without its command lines, which may contain any text, also Slurm's own keys."""
     name = _JOB_NAME.search(record)
     start = name.end() if name else 0
     return record[:start] + _JOB_COMMAND.sub("", record[start:], count=1)
@@ -291,9 +291,9 @@ def _numbers_of(found: t.Mapping[str, t.Any]) -> tuple[t.Any, ...]:
 
 
 def sharing(text: str, job_id: int) -> tuple[t.Optional[str], t.Optional[str]]:
-    """The words of Exclusive= (Slurm 26.05) and OverSubscribe= of a job of `scontrol --oneliner show job`.
+    """Return Exclusive= (Slurm 26.05) and OverSubscribe= of a job of ``scontrol --oneliner show job``.
 
-    Of a heterogeneous job and of an array that prints its other jobs too.
+    For a heterogeneous job and for an array that command also prints the other jobs.
     """
     for line in text.splitlines():
         values = fields(_JOB_NAME.sub(" ", _without_command(line)))
@@ -303,7 +303,7 @@ def sharing(text: str, job_id: int) -> tuple[t.Optional[str], t.Optional[str]]:
 
 
 def requeues(text: str) -> bool:
-    """Whether Slurm may put a job of `scontrol --oneliner show job` back into the queue."""
+    """Return whether Slurm may requeue a job of ``scontrol --oneliner show job``."""
     return any(fields(_JOB_NAME.sub(" ", line)).get("Requeue") == "1" for line in text.splitlines())
 
 
@@ -311,7 +311,7 @@ SACCT_FORMAT = "JobIDRaw,JobID,State,ExitCode,Reason,Partition,NodeList,ElapsedR
 
 
 def accounted(text: str) -> list[dict[str, t.Any]]:
-    """The jobs in `sacct --allocations --noheader --parsable2 --format=SACCT_FORMAT`, shaped as those of ``job``."""
+    """Parse ``sacct --allocations --noheader --parsable2 --format=SACCT_FORMAT`` into the format of ``job``."""
     found = []
     for line in text.splitlines():
         row = line.split("|", 8)
@@ -345,7 +345,7 @@ QUEUE_FORMAT = "%A|%i|%T|%u|%P|%N|%j"
 
 
 def queue(text: str) -> list[dict[str, t.Any]]:
-    """The jobs in `squeue --noheader --format=QUEUE_FORMAT`; the name is last, for it may hold anything."""
+    """Parse the jobs in ``squeue --noheader --format=QUEUE_FORMAT``; the name is last, as it may contain any text."""
     found = []
     for line in text.splitlines():
         row = line.split("|", 6)
@@ -365,9 +365,9 @@ def queue(text: str) -> list[dict[str, t.Any]]:
 
 
 def _spans(ranges: str, whole: str) -> list[tuple[str, t.Optional[range]]]:
-    """What stands between brackets, part by part: its first number as it is written, and which numbers it stands for.
+    """Parse the text between brackets: for each part its first number as written, and its numbers.
 
-    A part that is not a range stands for itself (None).
+    A part that is not a range has None instead of numbers.
     """
     found: list[tuple[str, t.Optional[range]]] = []
     for part in ranges.split(","):
@@ -378,16 +378,16 @@ def _spans(ranges: str, whole: str) -> list[tuple[str, t.Optional[range]]]:
             found.append((first, range(int(first), int(last) + 1)))
         else:
             raise NodeError(
-                f"took {whole[:60]!r} for a list of nodes and {part[:60]!r} in it is not a range of numbers: write it "
+                f"read {whole[:60]!r} as a list of nodes and {part[:60]!r} in it is not a range of numbers: write it "
                 "as node-[1-4,7]"
             )
     return found
 
 
 def expand(expression: t.Optional[str]) -> list[str]:
-    """The names in a Slurm node expression: "q-[1-2,05],n" gives q-1, q-2, q-05, n; several brackets multiply.
+    """Expand a Slurm node expression: "q-[1-2,05],n" gives q-1, q-2, q-05, n; several brackets multiply.
 
-    Raises NodeError, before any name is made, for more of them than Slurm itself takes, and for what is not a range.
+    Raises NodeError, before any name is created, for more names than Slurm accepts, and for an invalid range.
     """
     text = absent(expression) or ""
     names: list[str] = []
@@ -399,8 +399,8 @@ def expand(expression: t.Optional[str]) -> list[str]:
             count *= sum(1 if numbers is None else len(numbers) for _first, numbers in spans)
         if len(names) + count > HOSTS_MOST:
             raise NodeError(
-                f"took {text[:60]!r} for a list of nodes and it has {len(names) + count} names or more, of which Slurm "
-                f"takes {HOSTS_MOST} at most: see what wrote it"
+                f"read {text[:60]!r} as a list of nodes and it has {len(names) + count} names or more, of which Slurm "
+                f"accepts {HOSTS_MOST} at most: check where it comes from"
             )
         grown = [pieces[0]]
         for spans, literal in zip(brackets, pieces[2::2]):
@@ -415,9 +415,9 @@ def _written(first: str, numbers: t.Optional[range]) -> t.Iterable[str]:
 
 
 def task_ids(text: str) -> list[str]:
-    """The tasks that ArrayTaskId names: "0-6:3,9%2" gives 0, 3, 6, 9.
+    """Expand ArrayTaskId: "0-6:3,9%2" gives 0, 3, 6, 9.
 
-    Raises NodeError, before any of them is made, for an index or a number of tasks that no array of Slurm has.
+    Raises NodeError, before the list is created, for an index or a number of tasks that no Slurm array can have.
     """
     found: list[range] = []
     for numbers in re.findall(r"(\d+)(?:-(\d+)(?::(\d+))?)?", text.partition("%")[0]):
@@ -434,13 +434,13 @@ def task_ids(text: str) -> list[str]:
 
 def _no_array(text: str) -> NodeError:
     return NodeError(
-        f"took {text[:60]!r} for the tasks of an array and Slurm has no such array, whose indices end at "
+        f"read {text[:60]!r} as the tasks of an array and Slurm has no such array, whose indices end at "
         f"{ARRAY_MOST - 1} (MaxArraySize): look at the job with scontrol show job"
     )
 
 
 def associations(text: str) -> list[dict[str, t.Any]]:
-    """The associations in `sacctmgr --noheader --parsable2 show association format=Account,User,Partition,QOS`."""
+    """Parse ``sacctmgr --noheader --parsable2 show association format=Account,User,Partition,QOS``."""
     found = []
     for line in text.splitlines():
         row = line.split("|")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Several models on one cluster, as data: does the plan fit, what is submitted, what does it add up to. Pure.
+"""A plan of several models on one cluster, as data: problems, submissions and totals. Pure.
 
 A plan: {"cluster": CLUSTER_KEYS, "models": [MODEL_KEYS, ...]}, with the keys of slurm_plan_shape.
 """
@@ -15,7 +15,7 @@ from . import plan_shape as slurm_plan_shape
 
 # Steps of the search for a place in the blocks; seven models take a few dozen.
 SEARCH_STEPS = 200_000
-# Percent of a node's memory that Slurm may give away (ParallelCluster, SchedulableMemory: the default).
+# Percent of a node's memory that Slurm may allocate (ParallelCluster, SchedulableMemory: the default).
 SCHEDULABLE_PERCENT = 95
 
 Plan = t.Mapping[str, t.Any]
@@ -23,7 +23,7 @@ Model = dict[str, t.Any]
 
 
 def hardware(cluster: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """What a node has: gpus, vcpus and memory_mib, stated or from the table of instance types, else None."""
+    """Return gpus, vcpus and memory_mib of a node, as stated or from the table of instance types, else None."""
     known = instance_types.lookup(cluster.get("instance_type")) or {}
     accelerators = known.get("accelerators") or {}
     gpus = accelerators.get("count") if accelerators.get("kind") == "gpu" else (0 if known else None)
@@ -35,9 +35,9 @@ def hardware(cluster: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
 
 
 def share(plan: Plan, models: t.Sequence[Model]) -> int:
-    """How many nodes the models that share nodes need together, by their GPUs and their memory.
+    """Return how many nodes the models that share nodes need together, by their GPUs and their memory.
 
-    The fullest node that still has room is used first, so that few are broken into. What no node holds is left out.
+    The fullest node with enough room is used first, so that few nodes are shared. Models that no node fits are skipped.
     """
     node = hardware(plan["cluster"])
     size = (node["gpus"] or 0, node["memory_mib"] or 0)
@@ -55,9 +55,9 @@ def share(plan: Plan, models: t.Sequence[Model]) -> int:
 
 
 def place(sizes: t.Mapping[str, int], blocks: t.Mapping[str, int]) -> t.Optional[dict[str, str]]:
-    """A block for each model, so that none is split; None where there is no such placement.
+    """Return a block for each model, so that none is split; None if there is no such placement.
 
-    Raises OverflowError when SEARCH_STEPS were not enough to know.
+    Raises OverflowError if SEARCH_STEPS were not enough.
     """
     order = sorted(sizes, key=lambda name: (-sizes[name], name))
     free = dict(blocks)
@@ -76,7 +76,7 @@ def place(sizes: t.Mapping[str, int], blocks: t.Mapping[str, int]) -> t.Optional
             steps += 1
             if steps > SEARCH_STEPS:
                 raise OverflowError
-            # Two blocks with equal room are one choice.
+            # Two blocks with equal room are equivalent.
             tried.add(free[block])
             free[block] -= sizes[name]
             chosen[name] = block
@@ -89,9 +89,9 @@ def place(sizes: t.Mapping[str, int], blocks: t.Mapping[str, int]) -> t.Optional
 
 
 def _wants(plan: Plan) -> list[Model]:
-    """The models with what they leave open filled in: gpus of each node, memory_mib, exclusive, minimum.
+    """Return the models with defaults for gpus of each node, memory_mib, exclusive and minimum.
 
-    A model that shares its nodes and states no memory has the part of it that its GPUs are of the node's; 0: not known.
+    The default memory of a model that shares its nodes is in proportion to its GPUs; 0: not known.
     """
     node = hardware(plan["cluster"])
     found = []
@@ -113,7 +113,7 @@ def _wants(plan: Plan) -> list[Model]:
 
 
 def _node_problems(node: t.Mapping[str, t.Any], models: t.Sequence[Model]) -> list[str]:
-    """What the models want and a node does not have, or of which nobody said whether it has it."""
+    """Return problems with models that need more than a node has, or whose node is not known well enough."""
     problems = []
     sharing = [model for model in models if not model["exclusive"]]
     names = ", ".join(model["name"] for model in sharing)
@@ -133,7 +133,7 @@ def _node_problems(node: t.Mapping[str, t.Any], models: t.Sequence[Model]) -> li
 
 
 def _idle(cluster: t.Mapping[str, t.Any], node: t.Mapping[str, t.Any], models: t.Sequence[Model]) -> list[str]:
-    """What the models leave unused, and what is not counted."""
+    """Return notes on unused GPUs and uncounted devices."""
     known = (instance_types.lookup(cluster.get("instance_type")) or {}).get("accelerators") or {}
     notes = []
     if known.get("kind") == "neuron":
@@ -147,7 +147,7 @@ def _idle(cluster: t.Mapping[str, t.Any], node: t.Mapping[str, t.Any], models: t
 
 
 def fit_problems(plan: Plan) -> tuple[list[str], list[str], dict[str, str]]:
-    """What does not fit, what is worth knowing, and the block of each model that wants one."""
+    """Return problems, notes, and the block of each model that has to stay in one."""
     cluster, node, models = plan["cluster"], hardware(plan["cluster"]), _wants(plan)
     problems, notes = _node_problems(node, models), _idle(cluster, node, models)
     alone = [model for model in models if model["exclusive"]]
@@ -189,7 +189,7 @@ def _blocks(cluster: t.Mapping[str, t.Any], models: t.Sequence[Model]) -> tuple[
         placed = placed or place({model["name"]: model["minimum"] for model in models}, blocks)
     except OverflowError:
         return {}, [
-            "could not find out whether the models fit into the blocks without being split: let some span blocks"
+            "could not determine whether the models fit into the blocks without being split: let some span blocks"
         ]
     if placed is None:
         sizes = ", ".join(str(size) for size in sorted(blocks.values(), reverse=True))
@@ -198,9 +198,9 @@ def _blocks(cluster: t.Mapping[str, t.Any], models: t.Sequence[Model]) -> tuple[
 
 
 def submissions(plan: Plan) -> list[dict[str, t.Any]]:
-    """One submission a model, largest first, so that small ones do not break into the nodes of large ones.
+    """Return one submission a model, largest first, so that small ones do not occupy the nodes of large ones.
 
-    Shape: name, script, options (those of the module slurm_job).
+    Keys: name, script, options (those of the module slurm_job).
     """
     cluster, node = plan["cluster"], hardware(plan["cluster"])
     found = []
@@ -211,10 +211,10 @@ def submissions(plan: Plan) -> list[dict[str, t.Any]]:
             options["gpus-per-node"] = str(model["gpus"])
         if model["exclusive"]:
             options["exclusive"] = True
-            # All the memory of the node: with memory-based scheduling a job is otherwise given the default share.
+            # All the memory of the node: with memory-based scheduling a job otherwise gets the default share.
             options["mem"] = "0"
         else:
-            # Each outweighs a line of the script, which by itself takes whole nodes with all that is in them.
+            # Each overrides a line of the script, which by default requests whole nodes.
             options["oversubscribe"] = True
             options["mem"] = f"{model['memory_mib']}M"
             if node["vcpus"] and node["gpus"]:
@@ -230,7 +230,7 @@ def submissions(plan: Plan) -> list[dict[str, t.Any]]:
 
 
 def totals(plan: Plan) -> dict[str, t.Any]:
-    """What the cluster adds up to, and what the models use; a number that nobody stated is None.
+    """Return the totals of the cluster and of the models; an unknown number is None.
 
     nodes, gpus, vcpus, memory_mib, cost_per_hour of the whole cluster; gpus_used; cost of the models that state hours,
     for their own nodes (models that share a node are charged by their part of its GPUs).
@@ -257,7 +257,7 @@ def totals(plan: Plan) -> dict[str, t.Any]:
 
 
 def judge(plan: t.Any) -> dict[str, t.Any]:
-    """problems (a sentence each; none: the plan holds), notes, submissions, blocks and totals."""
+    """Return problems (one sentence each; empty: the plan fits), notes, submissions, blocks and totals."""
     problems = slurm_plan_shape.problems(plan)
     if problems:
         return {"problems": problems, "notes": [], "submissions": [], "blocks": {}, "totals": {}}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with a plan of models as data, before anything is added up. Pure."""
+"""Errors in the data of a plan of models, found before anything is added up. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MODEL_KEYS = {
     "script",
     "options",
 }
-# Options of sbatch that the plan works out, and where in the plan they come from: with others the sums were not true.
+# Options of sbatch that the plan computes, and their source in the plan: other values would make the sums wrong.
 DECIDED = {
     "job-name": "name of the model",
     "nodes": "nodes and minimum of the model",
@@ -87,7 +87,7 @@ def _truth(value: t.Any) -> bool:
     return isinstance(value, bool)
 
 
-# For each key what it has to be; a key that is absent is not looked at.
+# The check and the description of each key; a missing key is skipped.
 _CLUSTER_CHECKS: dict[str, tuple[t.Callable[[t.Any], bool], str]] = {
     "gpus_per_node": (_whole, "a whole number"),
     "vcpus_per_node": (_positive, "a whole number above 0"),
@@ -115,7 +115,7 @@ _MODEL_CHECKS: dict[str, tuple[t.Callable[[t.Any], bool], str]] = {
 
 
 def problems(plan: t.Any) -> list[str]:
-    """A sentence for everything in the plan that is not what it has to be."""
+    """Return the errors in a plan, one sentence each."""
     if (
         not isinstance(plan, dict)
         or not isinstance(plan.get("cluster"), dict)
@@ -186,7 +186,7 @@ def _model_problems(index: int, model: t.Any, names: t.Sequence[t.Any]) -> list[
 
 
 def _option_problems(name: str, options: t.Any) -> list[str]:
-    """What no option of sbatch is, and what the plan itself decides."""
+    """Return errors in sbatch options, including options that the plan decides."""
     if not isinstance(options, dict):
         return [f"options of model {name} must be a mapping of sbatch's long options"]
     found = [
@@ -202,7 +202,7 @@ def _option_problems(name: str, options: t.Any) -> list[str]:
 
 
 def _same_scripts(models: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
-    """Models that would run one script: it has one name, one directory of results and one of checkpoints."""
+    """Return errors for models with the same script, which has one directory of results and one of checkpoints."""
     users: dict[str, list[str]] = {}
     for model in models:
         if isinstance(model.get("script"), str) and isinstance(model.get("name"), str):

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a submission asks for, and everything that is wrong with it, before sbatch is asked.
+"""Options of a submission and all problems with them, before sbatch is called.
 
-All pure but for existence of files, which comes in as a function.
+Pure, except for the existence of files, which is passed in as a function.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import typing as t
 from ..system.host import NodeError
 from . import parse as slurm_parse
 
-# Short options of sbatch that have a long one (sbatch's manual page).
+# Short options of sbatch and their long names (sbatch's manual page).
 SHORT = {"A": "account", "C": "constraint", "D": "chdir", "G": "gpus", "J": "job-name", "L": "licenses",
          "M": "clusters", "N": "nodes", "a": "array", "b": "begin", "c": "cpus-per-task", "d": "dependency",
          "e": "error", "i": "input", "n": "ntasks", "o": "output", "p": "partition", "q": "qos", "t": "time",
@@ -28,18 +28,18 @@ _DEPENDENCY = re.compile(
 # NAME or NAME@SERVER, with a number behind a colon. NAME@SERVER is the whole name of a remote license (licenses.html).
 _LICENSE = re.compile(r"(?P<name>[^:,;|]+)(?::(?P<count>\d+))?")
 _FEATURE = re.compile(r"[A-Za-z][\w.-]*")
-# Options with numbers, and a number that is none of Slurm's, which counts in 64 bits (slurm.h, NO_VAL64).
+# Options with numbers, and a number that is too large for Slurm, which has 64 bits (slurm.h, NO_VAL64).
 _COUNTED = ("nodes", "time", "gres", "gpus-per-node", "gpus-per-task", "ntasks-per-node", "array", "dependency",
             "licenses")  # fmt: skip
 _HUGE = re.compile(r"\d{20}")
-# sbatch would not submit, or would do something else than submit.
+# Options with which sbatch does not submit, or does not submit a script.
 FORBIDDEN = frozenset({"wrap", "wait", "test-only", "parsable", "help", "usage", "version", "quiet", "verbose"})
 
 Options = t.Mapping[str, t.Optional[str]]
 
 
 class RequestError(NodeError):
-    """A submission that cannot be made; problems has one sentence for each thing that is wrong with it."""
+    """A rejected submission; ``problems`` has one sentence for each error."""
 
     def __init__(self, problems: t.Sequence[str]) -> None:
         self.problems = list(problems)
@@ -47,16 +47,16 @@ class RequestError(NodeError):
 
 
 class NotSubmittedError(NodeError):
-    """Jobs of which none was submitted; the text has all reasons."""
+    """None of several jobs was submitted; the message has all reasons."""
 
     def __init__(self, problems: t.Sequence[str]) -> None:
         super().__init__("nothing was submitted: " + " ".join(f"{problem.rstrip('.')}." for problem in problems))
 
 
 def parse_options(given: t.Mapping[str, t.Any]) -> dict[str, t.Optional[str]]:
-    """Long options of sbatch without their dashes; true gives a bare option, false and null leave it out.
+    """Return long options of sbatch without dashes; true is an option without a value, false and null omit it.
 
-    Raises RequestError, with all of them at once, for what is not an option and for those that would not submit.
+    Raises RequestError, with all problems at once, for invalid options and for those that would not submit.
     """
     problems: list[str] = []
     options: dict[str, t.Optional[str]] = {}
@@ -82,7 +82,7 @@ def parse_options(given: t.Mapping[str, t.Any]) -> dict[str, t.Optional[str]]:
 
 
 def directives(script: str) -> dict[str, t.Optional[str]]:
-    """The #SBATCH options of a script, by their long names; like sbatch, it stops reading at the first command."""
+    """Return the #SBATCH options of a script by their long names; like sbatch, stop reading at the first command."""
     found: dict[str, t.Optional[str]] = {}
     for line in script.splitlines():
         text = line.strip()
@@ -118,13 +118,13 @@ def _long_options(words: t.Sequence[str]) -> dict[str, t.Optional[str]]:
 
 
 def argv(script: str, options: Options, arguments: t.Sequence[str]) -> list[str]:
-    """The words after `sbatch`."""
+    """Return the arguments of ``sbatch``."""
     words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in options.items()]
     return [*words, "--", script, *arguments] if arguments else [*words, script]
 
 
 def gpus_per_node(options: Options) -> t.Optional[int]:
-    """How many GPUs a node the options ask for; None where they do not say it by the node."""
+    """Return the requested GPUs per node; None if the options do not state them per node."""
     counts = []
     if options.get("gpus-per-node"):
         counts.append(_count(options["gpus-per-node"] or ""))
@@ -144,19 +144,19 @@ def _count(text: str) -> int:
 
 
 def node_count(options: Options) -> int:
-    """The least number of nodes asked for (`--nodes=4` and `--nodes=4-8` give 4, a suffix k is 1024)."""
+    """Return the minimum number of requested nodes (``--nodes=4`` and ``--nodes=4-8`` give 4, a suffix k is 1024)."""
     found = re.match(r"(\d+)(k?)", options.get("nodes") or "1", re.IGNORECASE)
     return int(found.group(1)) * (1024 if found.group(2) else 1) if found else 1
 
 
 def chosen_partitions(options: Options, facts: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
-    """The partitions in which the job may run, of those that there are."""
+    """Return the existing partitions in which the job may run."""
     names = [name for name in (options.get("partition") or "").split(",") if name]
     return [entry for entry in facts["partitions"] if (entry["name"] in names if names else entry["default"])]
 
 
 def partition_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
-    """Unknown, closed or too small partitions, too many GPUs, too long a time."""
+    """Return problems with partitions (unknown, closed, too small), GPUs and time."""
     known = [entry["name"] for entry in facts["partitions"]]
     names = [name for name in (options.get("partition") or "").split(",") if name]
     problems = [
@@ -218,7 +218,7 @@ def _time_problem(
     limits = [entry["max_seconds"] for entry in chosen]
     if wanted is None or None in limits or wanted <= max(limits):
         return None
-    # With EnforcePartLimits=NO, the default, sbatch takes such a job and it waits for ever.
+    # With EnforcePartLimits=NO, the default, sbatch accepts such a job and it waits forever.
     return (
         f"a time of {options['time']} was asked for and partition {_label(chosen)} allows {max(limits) // 60} minutes: "
         "ask for less"
@@ -237,7 +237,7 @@ def _share_problem(
 
 
 def account_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
-    """Accounts and qualities of service that the accounting does not know, or the partition does not take."""
+    """Return problems with accounts and qualities of service that are unknown, or that the partition rejects."""
     problems = []
     account, qos = options.get("account"), options.get("qos")
     if facts["accounting"]:
@@ -254,7 +254,7 @@ def account_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str
 
 
 def other_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
-    """Features that no node has, arrays that are too long, dependencies that Slurm would not understand."""
+    """Return problems with missing features, too long arrays, invalid dependencies, and licenses."""
     problems = []
     features = {feature for node in facts["nodes"] for feature in node["features"]}
     missing = sorted(set(_FEATURE.findall(options.get("constraint") or "")) - features)
@@ -277,7 +277,7 @@ def other_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def license_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
-    """Licenses that the cluster does not have, or not as many of; a job that asks for them would wait for ever."""
+    """Return problems with licenses that are missing or too few; a job that needs them would wait forever."""
     problems = []
     has = facts["licenses"]
     for part in re.split(r"[,;|]", options.get("licenses") or ""):
@@ -291,16 +291,16 @@ def license_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str
 
 
 def dependencies(options: Options) -> list[int]:
-    """The numbers of the jobs that the submission depends on."""
+    """Return the numbers of the jobs that the submission depends on."""
     parts = [part for part in re.split(r"[,?]", options.get("dependency") or "") if _DEPENDENCY.fullmatch(part)]
     found = [word for part in parts for word in part.split(":")[1:]]
     return sorted({int(word.partition("_")[0].partition("+")[0]) for word in found})
 
 
 def dependency_problems(options: Options, known: t.Callable[[int], bool]) -> list[str]:
-    """Jobs that nobody knows: Slurm takes such a dependency for one that is fulfilled, and starts the job at once."""
+    """Return problems with unknown jobs: Slurm treats such a dependency as fulfilled, and starts the job at once."""
     return [
-        f"dependency names job {job} and Slurm does not know it, so nothing would be waited for: name one that is there"
+        f"dependency names job {job} and Slurm does not know it, so this job would not wait: choose an existing job"
         for job in dependencies(options)
         if not known(job)
     ]
@@ -309,7 +309,7 @@ def dependency_problems(options: Options, known: t.Callable[[int], bool]) -> lis
 def file_problems(
     script: str, options: Options, cwd: str, facts: t.Mapping[str, t.Any], exists: t.Callable[[str], bool]
 ) -> list[str]:
-    """Directories for the output that are missing (the job would fail with no word), and images that are."""
+    """Return problems with missing directories for output (the job would fail without a message) and missing images."""
     problems = []
     base = posixpath.join(cwd, options.get("chdir") or "")
     if options.get("chdir") and not exists(base):
@@ -319,7 +319,7 @@ def file_problems(
         folder = posixpath.dirname(posixpath.join(base, value)) if value else ""
         if folder and "%" not in folder and not exists(folder):
             problems.append(
-                f"the directory {folder} for {name} does not exist, and the job would end with no word: make it"
+                f"the directory {folder} for {name} does not exist, and the job would end without a message: create it"
             )
     image = options.get("container-image")
     if image and not facts["container_options"]:
@@ -332,13 +332,13 @@ def file_problems(
 
 
 def huge_problems(options: Options) -> list[str]:
-    """Numbers that are none; with any, no other look at the options is to be taken, since all of those count."""
+    """Return problems with too large numbers; with any, no other check may run, as checks calculate with them."""
     huge = [name for name in _COUNTED if _HUGE.search(options.get(name) or "")]
     return [f"{name} has a number with more digits than Slurm can count: correct it" for name in huge]
 
 
 def script_problems(script: str, text: t.Optional[str]) -> list[str]:
-    """A script that is absent or that sbatch would not take."""
+    """Return problems with a script that is missing or that sbatch would reject."""
     if text is None:
         return [f"the script {script} does not exist or cannot be read: render or copy it first"]
     if not text.startswith("#!"):
@@ -355,9 +355,9 @@ def problems(
     exists: t.Callable[[str], bool],
     known: t.Callable[[int], bool],
 ) -> list[str]:
-    """Everything that is wrong with a submission, a sentence each; what is given outweighs the script's #SBATCH lines.
+    """Return all problems of a submission, one sentence each; ``given`` overrides the script's #SBATCH lines.
 
-    facts is what slurm_survey.survey found; exists tells of a path, and known of a job's number, whether it is there.
+    facts: the result of ``look.survey``. exists(path) and known(job number) return whether it exists.
     """
     options = {**directives(text or ""), **given}
     huge = huge_problems(options)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which jobs of a validation would wait, without an end in sight, for nodes that take no jobs. Pure."""
+"""Jobs of a validation that would wait indefinitely for nodes that take no jobs. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import request as slurm_request
 from . import states
 
 Node = Mapping[str, Any]
-# A constraint that asks for all its features of every node; what the others ask for is left to Slurm.
+# A constraint that requires all its features on every node; other constraints are left to Slurm.
 _ALL_OF = re.compile(r"[\w.-]+(&[\w.-]+)*")
 
 
@@ -24,8 +24,8 @@ def waits(
 ) -> list[str]:
     """Return a message for each request that needs more nodes than take jobs, with the jobs that make it.
 
-    ``asked`` has the options of each job by its name, ``facts`` is what the look at the cluster found, ``resumed`` are
-    the nodes that are made to take jobs before the submission.
+    ``asked``: the options of each job by its name; ``facts``: the look at the cluster; ``resumed``: the nodes that are
+    resumed before the submission.
     """
     found: dict[str, list[str]] = {}
     for name, options in asked.items():
@@ -65,5 +65,5 @@ def _problem(options: slurm_request.Options, facts: Mapping[str, Any], resumed: 
 
 
 def _away(node: Node) -> str | None:
-    """Return why no job starts on a node until somebody acts; None where jobs start, if only later, or may start."""
+    """Return why no job starts on a node until a person acts; None if jobs start now or later, or may start."""
     return str(node["availability_reason"]) if node["availability"] == states.CLOSED else None

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each state and flag of a node means for jobs. Pure.
+"""The meaning of each state and flag of a node for jobs. Pure.
 
-This is the only list of node states. A word that it lacks proves nothing: a newer Slurm may have added it.
+This is the only list of node states. An unlisted word proves nothing: a newer Slurm may have added it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import typing as t
 TAKES = "takes"
 # No job starts now. Slurm ends this by itself.
 RETURNS = "returns"
-# No job starts until somebody acts.
+# No job starts until a person acts.
 CLOSED = "closed"
-# The state has a word that this table lacks, or Slurm does not know the state itself.
+# The state has a word that is not in this table, or Slurm does not know the state.
 UNKNOWN = "unknown"
 
 _SINFO = "sinfo(1), NODE STATE CODES"
@@ -29,9 +29,9 @@ _NAMES = "src/common/slurm_protocol_defs.c, node_state_flags"
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """``effect`` of a word, what it says in a message, and where Slurm documents it.
+    """The ``effect`` of a word, its text for messages, and where Slurm documents it.
 
-    ``lifts`` are the words that Slurm takes away when this one ends. ``up``: slurmd is at work and registered.
+    ``lifts``: words that Slurm removes when this one ends. ``up``: slurmd is running and registered.
     """
 
     effect: str
@@ -43,7 +43,7 @@ class State:
 
 _DRAINS = frozenset({"DRAIN", "DRAINED", "DRAINING"})
 _DOWN = frozenset({"DOWN"})
-_SILENT = frozenset({"NOT_RESPONDING"})
+_UNRESPONSIVE = frozenset({"NOT_RESPONDING"})
 
 STATES: dict[str, State] = {
     "IDLE": State(TAKES, "idle", _SINFO, up=True),
@@ -56,17 +56,17 @@ STATES: dict[str, State] = {
     "DYNAMIC_NORM": State(TAKES, "a dynamic node", _NAMES, up=True),
     # A reservation is for some jobs, which start on the node.
     "RESERVED": State(TAKES, "reserved", _SINFO, up=True),
-    "POWERED_DOWN": State(TAKES, "powered down", "slurm.schedmd.com/power_save.html", _SILENT),
+    "POWERED_DOWN": State(TAKES, "powered down", "slurm.schedmd.com/power_save.html", _UNRESPONSIVE),
     "POWER_UP": State(TAKES, "to be powered up", _SCONTROL),
-    "POWERING_UP": State(TAKES, "powering up", _SINFO, _DOWN | _SILENT),
+    "POWERING_UP": State(TAKES, "powering up", _SINFO, _DOWN | _UNRESPONSIVE),
     # A reboot that is requested without ASAP keeps no job away.
-    "REBOOT_REQUESTED": State(TAKES, "to be rebooted", _REBOOT, _DOWN | _SILENT),
+    "REBOOT_REQUESTED": State(TAKES, "to be rebooted", _REBOOT, _DOWN | _UNRESPONSIVE),
     # The name before Slurm 21.08.
-    "REBOOT": State(TAKES, "to be rebooted", _REBOOT, _DOWN | _SILENT),
-    "REBOOT_ISSUED": State(RETURNS, "rebooting", _SINFO, _DOWN | _SILENT),
+    "REBOOT": State(TAKES, "to be rebooted", _REBOOT, _DOWN | _UNRESPONSIVE),
+    "REBOOT_ISSUED": State(RETURNS, "rebooting", _SINFO, _DOWN | _UNRESPONSIVE),
     # POWER_DOWN_ASAP drains the node, and Slurm ends that drain itself (src/slurmctld/power_save.c).
-    "POWER_DOWN": State(RETURNS, "to be powered down", _SCONTROL, _DRAINS | _DOWN | _SILENT),
-    "POWERING_DOWN": State(RETURNS, "powering down", _SINFO, _DOWN | _SILENT),
+    "POWER_DOWN": State(RETURNS, "to be powered down", _SCONTROL, _DRAINS | _DOWN | _UNRESPONSIVE),
+    "POWERING_DOWN": State(RETURNS, "powering down", _SINFO, _DOWN | _UNRESPONSIVE),
     "MAINTENANCE": State(RETURNS, "in a maintenance reservation", _SINFO, up=True),
     "MAINT": State(RETURNS, "in a maintenance reservation", _SINFO, up=True),
     "PERFCTRS": State(RETURNS, "in use by network counters", _SINFO, up=True),
@@ -80,8 +80,8 @@ STATES: dict[str, State] = {
     "DOWN": State(CLOSED, "down", _SINFO),
     "ERROR": State(CLOSED, "in an error state", _NAMES),
     "FUTURE": State(CLOSED, "defined for the future only", _SINFO),
-    "INVAL": State(CLOSED, "registered with less than slurm.conf says", _SINFO),
-    "INVALID_REG": State(CLOSED, "registered with less than slurm.conf says", _NAMES),
+    "INVAL": State(CLOSED, "registered with less than slurm.conf states", _SINFO),
+    "INVALID_REG": State(CLOSED, "registered with less than slurm.conf states", _NAMES),
     "UNKNOWN": State(UNKNOWN, "in a state that Slurm does not know yet", _SINFO),
 }
 _REBOOTS = frozenset({"REBOOT_REQUESTED", "REBOOT", "REBOOT_ISSUED"})
@@ -109,19 +109,19 @@ def split(text: str) -> tuple[str, list[str]]:
 
 
 def is_up(state: str, flags: t.Iterable[str]) -> bool:
-    """Return whether slurmd is at work on the node and registered, whether or not jobs start there."""
+    """Return whether slurmd is running on the node and registered, whether or not jobs start there."""
     return all(word in STATES and STATES[word].up for word in (state, *flags))
 
 
 def is_drained(state: str, flags: t.Iterable[str]) -> bool:
-    """Return whether somebody keeps new jobs away from the node."""
+    """Return whether a drain keeps new jobs away from the node."""
     return bool(_DRAINS & {state, *flags})
 
 
 def availability(state: str, flags: t.Iterable[str], next_state: t.Optional[str] = None) -> tuple[str, str]:
-    """Return what jobs can expect of a node, one of TAKES, RETURNS, CLOSED and UNKNOWN, and the reason.
+    """Return the availability of a node for jobs (TAKES, RETURNS, CLOSED or UNKNOWN) and the reason.
 
-    ``next_state`` is the NextState of a node that is to be rebooted. What closes a node outweighs an unknown word.
+    ``next_state``: the NextState of a node that will be rebooted. A closing word outweighs an unknown one.
     """
     words = [state, *flags]
     known = [word for word in words if word in STATES]
@@ -135,13 +135,13 @@ def availability(state: str, flags: t.Iterable[str], next_state: t.Optional[str]
             return CLOSED, STATES[word].text
     if reboots and next_state == "DOWN":
         return CLOSED, "to be down after its reboot"
-    strange = [word for word in words if word not in STATES]
-    if strange:
-        return UNKNOWN, f"in the state {strange[0]!r}, which is not known here" if strange[0] else "without a state"
+    unlisted = [word for word in words if word not in STATES]
+    if unlisted:
+        return UNKNOWN, f"in the state {unlisted[0]!r}, which is not known here" if unlisted[0] else "without a state"
     if any(STATES[word].effect == UNKNOWN for word in known):
         return UNKNOWN, STATES["UNKNOWN"].text
     rest = [STATES[word] for word in known if word not in lifted]
     if closing or any(state.effect == RETURNS for state in rest):
-        # What brings the node back, or what Slurm ends by itself.
+        # The word that returns the node, or that Slurm ends by itself.
         return RETURNS, next(state.text for state in rest if state.effect == RETURNS or state.lifts)
     return TAKES, STATES[words[0]].text

@@ -38,7 +38,9 @@ def test_one_of_script_and_job(capsys, options):
 
 def test_without_slurm_it_says_what_is_missing(capsys):
     result = run(capsys, script=__file__)
-    assert result["msg"].startswith("looked for scontrol in /no/such/bin and did not find it: name the directory above")
+    assert result["msg"].startswith(
+        "looked for scontrol in /no/such/bin and did not find it: set prefix to the directory above"
+    )
     assert result["changed"] is False
 
 
@@ -89,19 +91,19 @@ def test_requeue_that_was_made_is_reported_though_nobody_answers_after_it(slurm)
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("error", "advice"),
     [
-        ("Batch job submission failed: Socket timed out on send/recv operation", "may have taken the job all the same"),
-        ("Batch job submission failed: Invalid account", "change what it names, then submit again"),
+        ("Batch job submission failed: Socket timed out on send/recv operation", "may have accepted the job anyway"),
+        ("Batch job submission failed: Invalid account", "correct the reported setting, then submit again"),
     ],
 )
-def test_submission_without_number_changed_nothing(slurm, said, told):
-    result = slurm(f'echo "sbatch: error: {said}" >&2; exit 1', script=slurm.script, state="submitted")
+def test_submission_without_number_changed_nothing(slurm, error, advice):
+    result = slurm(f'echo "sbatch: error: {error}" >&2; exit 1', script=slurm.script, state="submitted")
     assert (result["failed"], result["changed"], "job" in result) == (True, False, False)
-    assert said in result["msg"] and told in result["msg"]
+    assert error in result["msg"] and advice in result["msg"]
 
 
 def test_answer_without_number_is_no_traceback(slurm):
     result = slurm("echo hello", script=slurm.script, state="submitted")
-    assert result["msg"] == "sbatch was to print the number of the job: hello; look for the job with squeue"
+    assert result["msg"] == "sbatch printed no job number: hello; look for the job with squeue"
     assert "look for the job with squeue" in slurm("exit 0", script=slurm.script, state="submitted")["msg"]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a job in a container loads, with libraries that are really built and really opened."""
+"""Libraries that a job in a container loads, with libraries that are built and opened for real."""
 
 from __future__ import annotations
 

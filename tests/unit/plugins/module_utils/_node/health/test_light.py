@@ -63,15 +63,15 @@ def test_light_checks_run_only_kernel_log_reader():
 
 
 @pytest.mark.parametrize(
-    ("devices", "wishes", "expected"),
+    ("devices", "options", "expected"),
     [
         (32, FABRIC, ("efa.devices", "pass", "none")),
         (31, FABRIC, ("efa.devices", "fail", "isolate")),
         (31, efa.Wishes(expected_devices=31, units=()), ("efa.devices", "pass", "none")),
     ],
 )
-def test_efa_devices_are_counted(devices, wishes, expected):
-    assert verdict(health_checks.check_efa(good_node(devices), wishes)) == [expected]
+def test_efa_devices_are_counted(devices, options, expected):
+    assert verdict(health_checks.check_efa(good_node(devices), options)) == [expected]
 
 
 def test_device_without_driver_fails():
@@ -268,7 +268,7 @@ class Disk(TrainingHost):
 
 @pytest.fixture
 def space(monkeypatch):
-    """space(bytes, inodes) says how many percent of each are free."""
+    """Return space(bytes, inodes), which sets the free percentages."""
 
     def have(blocks, inodes):
         monkeypatch.setattr(scratch, "opened_base", lambda base, or_above: contextlib.nullcontext(3))

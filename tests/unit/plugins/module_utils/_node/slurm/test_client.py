@@ -35,17 +35,17 @@ class Machine(Host):
         ((f"{PCS}/slurm-24.11", f"{PCS}/slurm-25.05"), None),
     ],
 )
-def test_where_slurm_is_found(prefixes: tuple[str, ...], expected: str | None):
+def test_prefix_is_found(prefixes: tuple[str, ...], expected: str | None):
     assert find_prefix(Machine(*prefixes), "srun") == expected
 
 
-def test_version_without_program_is_passed_over():
+def test_version_without_program_is_skipped():
     machine = Machine(f"{PCS}/slurm-25.05")
     machine.versions.append("slurm-24.11")
     assert find_prefix(machine, "srun") == f"{PCS}/slurm-25.05"
 
 
-def test_name_is_slurms_or_short_one_of_host(monkeypatch):
+def test_node_name_is_slurm_name_or_short_host_name(monkeypatch):
     monkeypatch.delenv("SLURMD_NODENAME", raising=False)
     monkeypatch.setattr(client.socket, "gethostname", lambda: "n7.cluster.internal")
     assert node_name() == "n7"
@@ -57,5 +57,5 @@ def test_name_is_slurms_or_short_one_of_host(monkeypatch):
     ("code", "text", "unanswered"),
     [(1, "Unable to contact slurm controller", True), (1, "Invalid user id", False), (0, "timed out", False)],
 )
-def test_command_that_controller_did_not_answer(code, text, unanswered):
+def test_unanswered_command_is_recognized(code, text, unanswered):
     assert client.is_unanswered(CommandResult(code, "", text)) is unanswered

@@ -15,11 +15,11 @@ OURS = "mlcluster health: gpu.count,storage.mounted (isolate): 2 GPUs are missin
 
 
 class Controller(Host):
-    """A controller that knows one node; the line is scontrol's (Slurm 22.05), cut short."""
+    """A controller that knows one node; the line is from scontrol (Slurm 22.05), shortened."""
 
     def __init__(self, state="IDLE", reason=None, known=True, after=""):
-        told = f" Reason={reason} [root@2026-01-31T12:00:00]{after}" if reason else ""
-        self.line = f"NodeName=n1 Arch=x86_64 CPUTot=8 State={state}{told}\n" if known else ""
+        stated = f" Reason={reason} [root@2026-01-31T12:00:00]{after}" if reason else ""
+        self.line = f"NodeName=n1 Arch=x86_64 CPUTot=8 State={state}{stated}\n" if known else ""
         self.updates = []
 
     def exists(self, path):
@@ -41,26 +41,26 @@ def test_node_is_drained_with_reason():
 
 
 @pytest.mark.parametrize("reason", ["a person's: gpu.count", OURS, "Prolog error"])
-def test_drain_of_somebody_else_and_one_for_same_stay_as_they_are(reason):
+def test_other_or_same_drain_is_unchanged(reason):
     assert drain(Controller("IDLE+DRAIN", reason)) == (f"n1 is drained already: {reason}", [])
 
 
-def test_second_check_updates_nothing_where_cluster_names_its_instances():
-    # The keys that ParallelCluster 3.12.1 and newer add behind the reason.
+def test_second_check_ignores_instance_keys():
+    # ParallelCluster 3.12.1 and newer add these keys behind the reason.
     controller = Controller("IDLE+DRAIN", OURS, after=" InstanceId=i-0abc InstanceType=p5.48xlarge")
     assert drain(controller) == (f"n1 is drained already: {OURS}", [])
 
 
-def test_drain_of_ours_for_something_else_gets_new_reason():
+def test_own_drain_for_other_check_gets_new_reason():
     assert drain(Controller("IDLE+DRAIN", "mlcluster health: efa.devices: old"))[1]
 
 
-def test_what_it_was_drained_for_before_is_not_forgotten():
-    _told, ((_node, _state, reason),) = drain(Controller("IDLE+DRAIN", "mlcluster health: efa.devices: old"))
+def test_earlier_checks_stay_in_reason():
+    _message, ((_node, _state, reason),) = drain(Controller("IDLE+DRAIN", "mlcluster health: efa.devices: old"))
     assert reason.startswith("Reason=mlcluster health: efa.devices,gpu.count,storage.mounted (isolate): ")
 
 
-def test_drain_for_more_than_is_broken_now_stays_as_it_is():
+def test_own_drain_for_more_checks_is_unchanged():
     more = OURS.replace("gpu.count", "efa.devices,gpu.count")
     assert drain(Controller("IDLE+DRAIN", more)) == (f"n1 is drained already: {more}", [])
 
@@ -72,9 +72,9 @@ def undrain(controller, *results):
 WELL = (passed("gpu.count", 8), passed("storage.mounted", "/dev/md127"))
 
 
-def test_drain_of_ours_ends_when_its_checks_are_well():
-    told, updates = undrain(Controller("IDLE+DRAIN", OURS), *WELL)
-    assert (told, updates) == (
+def test_own_drain_ends_when_its_checks_pass():
+    message, updates = undrain(Controller("IDLE+DRAIN", OURS), *WELL)
+    assert (message, updates) == (
         "n1 takes jobs again; it was drained for gpu.count, storage.mounted",
         [["NodeName=n1", "State=UNDRAIN"]],
     )
@@ -83,7 +83,7 @@ def test_drain_of_ours_ends_when_its_checks_are_well():
 @pytest.mark.parametrize(
     ("state", "reason"), [("IDLE+DRAIN", "a person's"), ("IDLE+DRAIN", None), ("IDLE", None), ("DOWN", OURS)]
 )
-def test_nothing_else_is_ended(state, reason):
+def test_other_state_is_not_undrained(state, reason):
     assert undrain(Controller(state, reason), *WELL) == (None, [])
 
 
@@ -95,9 +95,9 @@ def test_nothing_else_is_ended(state, reason):
         (WELL[0], failed("storage.mounted", "not mounted", severity="monitor")),
     ],
 )
-def test_check_that_gave_no_proof_keeps_it(results):
-    told, updates = undrain(Controller("IDLE+DRAIN", OURS), *results)
-    assert (told, updates) == ("n1 stays drained: storage.mounted is not proved to be well", [])
+def test_unproved_check_keeps_drain(results):
+    message, updates = undrain(Controller("IDLE+DRAIN", OURS), *results)
+    assert (message, updates) == ("n1 stays drained: storage.mounted is not proved to be healthy", [])
 
 
 def test_unknown_node_is_reported():
@@ -121,5 +121,5 @@ def test_reason_is_one_short_line():
         (None, None),
     ],
 )
-def test_what_node_was_drained_for(reason, found):
+def test_checks_are_read_from_drain_reason(reason, found):
     assert health_drain.drained_for(reason) == found

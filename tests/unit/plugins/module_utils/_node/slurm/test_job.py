@@ -25,17 +25,17 @@ def line(job_id: int, state: str, array: str = "", code: str = "0:0", reason: st
     return f"JobId={job_id} {part}{state} StdOut=/o-{job_id}"
 
 
-def told(*lines: str) -> CommandResult:
+def printed(*lines: str) -> CommandResult:
     return CommandResult(0, "\n".join(lines) + "\n", "")
 
 
 class Scripted(Host):
-    """A host whose commands answer by program, one answer after the other; the last one stays."""
+    """A host whose commands answer by program, in order; the last answer is repeated."""
 
     def __init__(self, files: dict[str, str] | None = None, **answers) -> None:
         self.answers = {program: list(given) for program, given in answers.items()}
         self.files = files or {}
-        # Whose a file is, where it is not of the user of the jobs, and which are links.
+        # Owners of files that are not the job user's, and the files that are links.
         self.owners: dict[str, int] = {}
         self.links: set[str] = set()
         self.calls: list[list[str]] = []
@@ -75,32 +75,32 @@ def follow(host: Scripted, **other) -> slurm_job.Follower:
     return slurm_job.Follower(Slurm(host, "/slurm"), 7, **other)
 
 
-def test_controller_that_does_not_answer_is_waited_out():
+def test_wait_outlasts_missing_answers():
     slow = CommandError(["scontrol"], None, "", "", "no answer within 20 seconds")
-    host = Scripted(scontrol=[told(line(7, "RUNNING")), DOWN, slow, DOWN, told(line(7, "FAILED", code="3:0"))])
+    host = Scripted(scontrol=[printed(line(7, "RUNNING")), DOWN, slow, DOWN, printed(line(7, "FAILED", code="3:0"))])
     follower = follow(host)
     assert follower.wait(10, 0.5)
     assert (follower.jobs()[0]["exit_code"], host.clock) == (3, 2.0)
 
 
-def test_wait_without_any_answer_says_so_and_one_with_answer_is_no_end():
+def test_wait_without_any_answer_is_reported():
     with pytest.raises(NodeError, match="asked for job 7 for 3 seconds and the controller did not answer"):
         follow(Scripted(scontrol=[DOWN])).wait(3, 0.5)
-    assert follow(Scripted(scontrol=[told(line(7, "RUNNING")), DOWN])).wait(3, 0.5) is False
+    assert follow(Scripted(scontrol=[printed(line(7, "RUNNING")), DOWN])).wait(3, 0.5) is False
 
 
-def test_slurm_that_is_not_installed_is_not_waited_for():
+def test_missing_slurm_ends_wait():
     missing = CommandError(["scontrol"], None, "", "", "the program is not installed")
     with pytest.raises(CommandError):
         follow(Scripted(scontrol=[missing])).wait(100, 0.5)
 
 
-def test_what_was_seen_to_end_stays_ended_when_it_is_forgotten():
+def test_forgotten_task_stays_ended():
     host = Scripted(
         scontrol=[
-            told(line(7, "PENDING", "1-2"), line(8, "RUNNING", "0")),
-            told(line(7, "PENDING", "2"), line(9, "RUNNING", "1"), line(8, "FAILED", "0", "3:0")),
-            told(line(7, "RUNNING", "2"), line(9, "COMPLETED", "1")),
+            printed(line(7, "PENDING", "1-2"), line(8, "RUNNING", "0")),
+            printed(line(7, "PENDING", "2"), line(9, "RUNNING", "1"), line(8, "FAILED", "0", "3:0")),
+            printed(line(7, "RUNNING", "2"), line(9, "COMPLETED", "1")),
             GONE,
         ],
         sacct=[CommandResult(0, "7|7_2|COMPLETED|0:0|None|main|n1|5|x\n", "")],
@@ -115,29 +115,29 @@ def test_what_was_seen_to_end_stays_ended_when_it_is_forgotten():
     assert (follower.source, follower.jobs()[2]["stdout"]) == ("sacct", "/o-7")
 
 
-def test_tasks_that_end_before_they_start_are_one_line_and_stay_so():
-    host = Scripted(scontrol=[told(line(7, "PENDING", "0-3%2")), told(line(7, "CANCELLED", "0-3%2")), GONE])
+def test_tasks_cancelled_before_start_stay_one_line():
+    host = Scripted(scontrol=[printed(line(7, "PENDING", "0-3%2")), printed(line(7, "CANCELLED", "0-3%2")), GONE])
     follower = follow(host)
     assert follower.wait(5, 0.5) and follower.look()
     assert [(job["array_task_id"], job["state"]) for job in follower.jobs()] == [("0-3%2", "CANCELLED")]
 
 
-def test_tasks_that_never_start_are_not_waited_for():
-    follower = follow(Scripted(scontrol=[told(line(7, "PENDING", "0-6:3", reason="JobHeldUser"))]))
+def test_tasks_that_never_start_end_wait():
+    follower = follow(Scripted(scontrol=[printed(line(7, "PENDING", "0-6:3", reason="JobHeldUser"))]))
     assert follower.look()
 
 
-def test_task_that_nobody_knows_end_of_is_lost():
+def test_task_with_unknown_end_is_lost():
     host = Scripted(
         files={"/e-7_0": "0\n"},
-        scontrol=[told(line(7, "PENDING", "1%1"), line(8, "RUNNING", "0")), GONE],
+        scontrol=[printed(line(7, "PENDING", "1%1"), line(8, "RUNNING", "0")), GONE],
     )
     follower = follow(host, exit_file="/e-%A_%a")
     assert follower.wait(5, 0.5)
     assert [(job["array_task_id"], job["state"]) for job in follower.jobs()] == [("0", "COMPLETED"), ("1", "LOST")]
 
 
-def test_accounting_is_given_time_and_then_not_believed():
+def test_stale_accounting_is_ignored_after_lag():
     running = CommandResult(0, "7|7|RUNNING|0:0|None|main|n1|5|x\n", "")
     ended = CommandResult(0, "7|7|FAILED|0:9|None|main|n1|5|x\n", "")
     follower = follow(Scripted(scontrol=[GONE], sacct=[running, running, ended]))
@@ -148,17 +148,17 @@ def test_accounting_is_given_time_and_then_not_believed():
     assert host.clock == slurm_job.ACCOUNTING_LAG
 
 
-def test_number_in_exit_file_that_belongs_to_job():
-    host = Scripted(files={"/e/7": "5", "/e/8": "0"}, scontrol=[told(line(7, "RUNNING")), GONE])
+def test_exit_file_of_job_is_read():
+    host = Scripted(files={"/e/7": "5", "/e/8": "0"}, scontrol=[printed(line(7, "RUNNING")), GONE])
     follower = follow(host, exit_file="/e/%j")
     assert follower.wait(5, 0.5)
     report = slurm_job.report(Slurm(host, "/slurm"), follower, 100)
     assert (report["exit_code"], report["ok"], report["source"], report["stdout"]) == (5, False, "exit_file", "/o-7")
 
 
-@pytest.mark.parametrize("left", [{"owners": {"/e/7": 1001}}, {"links": {"/e/7"}}], ids=["of somebody else", "link"])
-def test_exit_file_that_somebody_else_put_there_proves_nothing(left):
-    host = Scripted(files={"/e/7": "0"}, scontrol=[told(line(7, "RUNNING")), GONE])
+@pytest.mark.parametrize("left", [{"owners": {"/e/7": 1001}}, {"links": {"/e/7"}}], ids=["of another user", "link"])
+def test_exit_file_of_other_user_is_ignored(left):
+    host = Scripted(files={"/e/7": "0"}, scontrol=[printed(line(7, "RUNNING")), GONE])
     vars(host).update(left)
     follower = follow(host, exit_file="/e/%j")
     assert follower.wait(5, 0.5)
@@ -166,7 +166,7 @@ def test_exit_file_that_somebody_else_put_there_proves_nothing(left):
     assert (report["state"], report["ok"], report["source"]) == ("LOST", False, "none")
 
 
-def test_before_user_of_job_was_seen_file_has_to_be_of_whoever_asks():
+def test_exit_file_of_unseen_job_must_be_own():
     host = Scripted(files={"/e/7": "0"}, scontrol=[GONE])
     host.owners["/e/7"] = host.own_uid()
     follower = follow(host, exit_file="/e/%j")
@@ -177,15 +177,15 @@ def test_before_user_of_job_was_seen_file_has_to_be_of_whoever_asks():
 
 
 @pytest.mark.parametrize(("fresh", "state"), [(None, "LOST"), ("0 ", "COMPLETED")])
-def test_exit_file_from_before_job_began_proves_nothing(fresh, state):
-    host = Scripted(files={"/e/7": "0"}, scontrol=[told(line(7, "PENDING")), GONE])
+def test_exit_file_from_before_job_is_ignored(fresh, state):
+    host = Scripted(files={"/e/7": "0"}, scontrol=[printed(line(7, "PENDING")), GONE])
     follower = follow(host, exit_file="/e/%j")
     assert follower.look() is False
     host.files["/e/7"] = fresh or "0"
     assert follower.wait(5, 0.5) and follower.jobs()[0]["state"] == state
 
 
-def test_patterns_of_file_names():
+def test_file_name_pattern_is_expanded():
     job = {"job_id": 9, "array_job_id": 7, "array_task_id": "3", "name": "x"}
     assert slurm_job.expand_pattern("/l/%x-%A_%a-%j-%%j-%N", job) == "/l/x-7_3-9-%j-%N"
     assert slurm_job.expand_pattern("%A", {**job, "array_job_id": None}) == "9"
@@ -197,13 +197,13 @@ def prepared(text: str | None, **other):
     return slurm_job.prepare(Slurm(host, "/slurm"), request)[0]
 
 
-def test_directory_of_script_unless_somebody_names_another():
+def test_script_directory_is_default():
     assert prepared("#!/bin/sh\n").options == {"chdir": "/jobs"}
     assert prepared("#!/bin/sh\n#SBATCH -D /other\n").options == {}
     assert prepared("#!/bin/sh\n", options={"chdir": "/own"}).options == {"chdir": "/own"}
 
 
-def test_key_tells_different_submissions_apart():
+def test_key_differs_between_submissions():
     first, same = (prepared("#!/bin/sh\n", unique=True) for _time in range(2))
     assert first.options == same.options
     assert (first.options["job-name"], first.options["comment"][:10]) == ("a", "mlcluster:")
@@ -216,7 +216,7 @@ def test_key_tells_different_submissions_apart():
     assert prepared("#!/bin/sh\n", unique=True, key="k").options["comment"] == "mlcluster:k"
 
 
-def test_unique_refuses_what_it_could_not_find_again():
+def test_unique_rejects_unusable_name_and_comment():
     with pytest.raises(
         NodeError, match=r"unique needs a job name .* it is a b\. unique keeps its key in .* comment out"
     ):
@@ -225,7 +225,9 @@ def test_unique_refuses_what_it_could_not_find_again():
 
 def test_job_is_found_by_name_and_key():
     request = slurm_job.Request("/a", {"job-name": "x", "comment": "mlcluster:k"}, unique=True)
-    host = Scripted(squeue=[told("5|RUNNING|mlcluster:other", "7|PENDING|mlcluster:k", "6|RUNNING|mlcluster:k", "8")])
+    host = Scripted(
+        squeue=[printed("5|RUNNING|mlcluster:other", "7|PENDING|mlcluster:k", "6|RUNNING|mlcluster:k", "8")]
+    )
     assert slurm_job.find(Slurm(host, "/slurm"), request) == 6
     assert "--name=x" in host.calls[0]
 
@@ -233,25 +235,25 @@ def test_job_is_found_by_name_and_key():
 @pytest.mark.parametrize(
     ("answer", "number"),
     [
-        (told(f"{line(6, 'COMPLETING')} Requeue=0 Restarts=0 Comment=x Requeue=1"), None),
-        (told(f"{line(6, 'COMPLETING')} Requeue=1 Restarts=0"), 6),
+        (printed(f"{line(6, 'COMPLETING')} Requeue=0 Restarts=0 Comment=x Requeue=1"), None),
+        (printed(f"{line(6, 'COMPLETING')} Requeue=1 Restarts=0"), 6),
         (GONE, None),
         (CommandResult(1, "", "slurm_load_jobs error: Unable to contact slurm controller\n"), 6),
     ],
-    ids=["over", "may come back", "forgotten", "silent"],
+    ids=["over", "may come back", "forgotten", "no answer"],
 )
-def test_job_whose_nodes_are_cleared_is_same_only_if_it_may_come_back(answer, number):
+def test_completing_job_counts_only_if_it_may_requeue(answer, number):
     request = slurm_job.Request("/a", {"job-name": "x", "comment": "mlcluster:k"}, unique=True)
-    host = Scripted(squeue=[told("6|COMPLETING|mlcluster:k")], scontrol=[answer])
+    host = Scripted(squeue=[printed("6|COMPLETING|mlcluster:k")], scontrol=[answer])
     assert slurm_job.find(Slurm(host, "/slurm"), request) == number
 
 
-def test_of_two_that_are_submitted_at_same_moment_later_one_gives_way():
+def test_later_of_two_simultaneous_jobs_is_cancelled():
     request = slurm_job.Request("/a", {"job-name": "x", "comment": "mlcluster:k"}, unique=True)
-    both = told("7|PENDING|mlcluster:k", "6|PENDING|mlcluster:k")
+    both = printed("7|PENDING|mlcluster:k", "6|PENDING|mlcluster:k")
 
     def meet(number):
-        host = Scripted(squeue=[both], scontrol=[told(line(number, "PENDING"))], scancel=[told()])
+        host = Scripted(squeue=[both], scontrol=[printed(line(number, "PENDING"))], scancel=[printed()])
         return slurm_job.give_way(Slurm(host, "/slurm"), request, number), ["scancel" in call[0] for call in host.calls]
 
     assert meet(6) == (None, [False])
@@ -260,7 +262,7 @@ def test_of_two_that_are_submitted_at_same_moment_later_one_gives_way():
     assert slurm_job.give_way(Slurm(host, "/slurm"), request, 7) is None
 
 
-def test_submitting_gives_job_way_to_srun_and_not_locale_of_parsers():
+def test_job_environment_has_srun_path_and_no_parser_locale():
     host = Scripted(sbatch=[CommandResult(0, "12;cluster\n", "")])
     assert slurm_job.submit(Slurm(host, "/slurm", "/c"), slurm_job.Request("/a", {"nodes": "2"}, ("x",))) == 12
     (call,) = host.calls
@@ -268,41 +270,39 @@ def test_submitting_gives_job_way_to_srun_and_not_locale_of_parsers():
     assert call[6:] == ["env", "SLURM_CONF=/c", "/slurm/bin/sbatch", "--parsable", "--nodes=2", "--", "/a", "x"]
 
 
-def test_refusal_is_reported_in_words_of_sbatch():
+def test_rejection_shows_sbatch_message():
     host = Scripted(sbatch=[CommandResult(1, "", "sbatch: error: Batch job submission failed: x\n")])
-    with pytest.raises(
-        SlurmError, match="sbatch does not take /a: sbatch: error: Batch job submission failed: x; change"
-    ):
+    with pytest.raises(SlurmError, match="sbatch rejected /a: sbatch: error: Batch job submission failed: x; correct"):
         slurm_job.submit(Slurm(host, "/slurm"), slurm_job.Request("/a", {}))
 
 
-def test_cancelling_what_is_over_or_unknown_changes_nothing():
-    for answer in (GONE, told(line(7, "COMPLETED"))):
-        host = Scripted(scontrol=[answer], scancel=[told()])
+def test_ended_or_unknown_job_is_not_cancelled():
+    for answer in (GONE, printed(line(7, "COMPLETED"))):
+        host = Scripted(scontrol=[answer], scancel=[printed()])
         assert not slurm_job.cancel(Slurm(host, "/slurm"), 7)
         assert len(host.calls) == 1
-    host = Scripted(scontrol=[told(line(7, "RUNNING"))], scancel=[told()])
+    host = Scripted(scontrol=[printed(line(7, "RUNNING"))], scancel=[printed()])
     assert slurm_job.cancel(Slurm(host, "/slurm"), 7)
     assert host.calls[-1] == ["/slurm/bin/scancel", "7"]
 
 
-def test_part_of_look_that_fails_is_reported_and_rest_is_there():
+def test_failed_part_of_survey_is_reported():
     host = Scripted(
         scontrol=[
-            told("Slurmctld(primary) at head is UP"),
-            told("slurm 25.11.4"),
-            told("MinJobAge = 300 sec"),
-            told("NodeName=n1 State=IDLE Gres=gpu:8"),
-            told("PartitionName=main State=UP Default=YES TotalNodes=1"),
+            printed("Slurmctld(primary) at head is UP"),
+            printed("slurm 25.11.4"),
+            printed("MinJobAge = 300 sec"),
+            printed("NodeName=n1 State=IDLE Gres=gpu:8"),
+            printed("PartitionName=main State=UP Default=YES TotalNodes=1"),
         ],
-        srun=[told("MPI plugin types are...", "pmix"), told("")],
+        srun=[printed("MPI plugin types are...", "pmix"), printed("")],
     )
     found = survey(Slurm(host, "/slurm"))
     assert (found["version"], found["nodes"][0]["gpus"], found["mpi_types"]) == ("25.11.4", 8, ["pmix"])
     assert len(found["problems"]) == 1 and found["problems"][0].startswith("squeue --noheader --states=RUNNING,")
 
 
-def test_slurms_own_directory_comes_first(tmp_path):
+def test_slurm_directory_precedes_system_path(tmp_path):
     class Node(Scripted):
         def exists(self, path):
             return path.startswith("/opt/slurm/bin/")

@@ -23,13 +23,13 @@ class Bare(Host):
 
 
 @pytest.mark.parametrize("prefix", [None, "/nonexistent"])
-def test_machine_without_slurm_is_answer(prefix):
+def test_machine_without_slurm_is_reported(prefix):
     found = survey(Slurm(Bare(), prefix=prefix))
     assert (found["installed"], found["healthy"], found["nodes"], found["controllers"]) == (False, False, [], [])
     places = "on the system path, in /opt/slurm and as the only one in /opt/aws/pcs/scheduler"
     assert found["problems"] == [f"looked for Slurm {places} and found none on this machine"]
 
 
-def test_named_place_without_slurm_is_error():
+def test_given_prefix_without_slurm_is_error():
     with pytest.raises(NodeError, match=r"looked for scontrol in /no/such/bin and did not find it"):
         survey(Slurm(Bare(), prefix="/no/such"))

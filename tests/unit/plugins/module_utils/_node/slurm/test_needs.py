@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a script says that it needs is looked for where this machine can know of it, and nowhere else."""
+"""Requirements of a script are checked only where this machine sees the same files as the nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Mounted(Host):
 
 @pytest.fixture
 def ask(tmp_path):
-    """ask(line, ..., mounts="") gives the problems of a script with these needs, in the folder jobs."""
+    """Return ask(line, ..., mounts=""), which returns the problems of a script with these needs, in the folder jobs."""
     (tmp_path / "jobs").mkdir()
 
     def run(*lines, mounts=""):
@@ -36,7 +36,7 @@ def ask(tmp_path):
     return run
 
 
-def test_each_that_is_absent_or_of_another_sort_is_one_sentence(ask, tmp_path):
+def test_missing_or_wrong_path_is_one_sentence(ask, tmp_path):
     jobs = tmp_path / "jobs"
     (jobs / "ior").touch(0o644)
     (jobs / "fio").touch(0o755)
@@ -53,7 +53,7 @@ def test_each_that_is_absent_or_of_another_sort_is_one_sentence(ask, tmp_path):
     ]
 
 
-def test_of_disk_of_nodes_nothing_is_reported_and_shared_one_counts(ask, tmp_path):
+def test_only_shared_paths_are_checked(ask, tmp_path):
     line = f"program {tmp_path}/tools/ior"
     root = "22 1 8:1 / / rw - ext4 /dev/vda1 rw\n"
     nodes = f"23 22 0:40 / {tmp_path} rw - lustre 10.0.0.1@tcp:/fsx rw\n"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What EC2 announces to an instance, in the shapes of its documentation, and what is made of it."""
+"""Notices of EC2 to an instance, in the documented formats, and their evaluation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scheduled(seconds, code="instance-stop", state="active"):
 
 
 def watch(*looks, before=600, every=0):
-    """Exit code and how often it slept; each look is the two answers, or an error."""
+    """Return the exit code and the number of sleeps; each look is the two answers, or an error."""
     left = list(looks)
 
     def get(path):
@@ -55,7 +55,7 @@ def watch(*looks, before=600, every=0):
         ((None, None), 0),
         ((None, "[]"), 0),
         ((spot(100), None), 1),
-        # A day more by a clock that was set back.
+        # One day left, by a clock that was set back.
         ((spot(86400), None), 1),
         ((None, scheduled(10000)), 0),
         ((None, scheduled(100)), 1),
@@ -68,28 +68,28 @@ def watch(*looks, before=600, every=0):
         (('{"time": 3}', '[{"Code": "instance-stop", "State": "active"}]'), 0),
     ],
 )
-def test_what_is_announced_and_when(answers, code):
+def test_notice_decides_exit_code(answers, code):
     assert watch(answers) == (code, 0)
 
 
-def test_it_looks_until_there_is_something_and_forgives_what_is_late():
+def test_watch_repeats_until_notice_despite_missing_answer():
     assert watch((None, None), NodeError("late"), (None, scheduled(5000)), (spot(10), None), every=5) == (1, 3)
 
 
-def test_less_than_spot_interruption_is_announced_ahead_can_be_waited_for():
+def test_spot_notice_respects_short_period():
     assert watch((spot(100), None), before=60) == (0, 0)
     assert watch((spot(50), None), before=60) == (1, 0)
 
 
-def test_machine_without_metadata_is_no_instance():
-    assert watch(NodeError("nobody there"), every=5) == (2, 0)
+def test_missing_metadata_is_undeterminable():
+    assert watch(NodeError("no answer"), every=5) == (2, 0)
 
 
-def test_nobody_there_is_error_in_one_sentence():
+def test_unreachable_metadata_is_one_sentence():
     with pytest.raises(NodeError, match=r"the instance metadata at http://127\.0\.0\.1:9 do not answer"):
         slurm_notice.metadata("http://127.0.0.1:9")("x")
 
 
-def test_endpoint_that_is_no_address_is_matter_of_usage(monkeypatch):
+def test_invalid_endpoint_is_usage_error(monkeypatch):
     monkeypatch.setenv(slurm_notice.ENDPOINT_VARIABLE, "file:///etc")
     assert slurm_notice.watch(argparse.Namespace(before=1, every=0)) == 3

@@ -12,7 +12,7 @@ def job(state: str, code: int = 0, **other) -> dict:
     return {**slurm_result.blank(7), "state": state, "exit_code": code, **other}
 
 
-def test_array_is_called_by_its_worst_part():
+def test_array_has_state_of_worst_task():
     tasks = [
         job("COMPLETED", nodes="n1", elapsed_seconds=3),
         job("FAILED", 3, nodes="n2", elapsed_seconds=9, restarts=1),
@@ -41,7 +41,7 @@ def test_array_is_called_by_its_worst_part():
         ([("CANCELLED", 0)], False),
     ],
 )
-def test_only_proved_zero_of_every_part_is_success(states, ok):
+def test_only_zero_exit_of_all_parts_is_success(states, ok):
     assert slurm_result.summary([job(*state) for state in states])["ok"] is ok
 
 
@@ -56,7 +56,7 @@ def test_only_proved_zero_of_every_part_is_success(states, ok):
         ("NODE_FAIL", None, True),
     ],
 )
-def test_what_is_not_waited_for(state, reason, settled):
+def test_settled_states(state, reason, settled):
     assert slurm_result.settled([job("COMPLETED"), job(state, reason=reason)]) is settled
     assert not slurm_result.settled([])
 
@@ -74,12 +74,12 @@ def test_what_is_not_waited_for(state, reason, settled):
         ("-1", None),
     ],
 )
-def test_exit_file(text, expected):
+def test_exit_file_is_parsed(text, expected):
     found = slurm_result.from_exit_file(7, text)
     assert (found and (found["state"], found["exit_code"], found["signal"])) == expected
 
 
-def test_later_look_keeps_what_only_earlier_one_knew():
+def test_later_look_keeps_earlier_values():
     earlier = job("RUNNING", 0, stdout="/o", restarts=1, reason="None")
     found = slurm_result.merged(job("FAILED", 3), earlier)
     assert (found["state"], found["exit_code"], found["stdout"], found["restarts"], found["reason"]) == (
@@ -105,5 +105,5 @@ def test_later_look_keeps_what_only_earlier_one_knew():
         (job("PENDING", 0, reason="BadConstraints"), "", "job 7 never starts (BadConstraints): no set of nodes can"),
     ],
 )
-def test_sentences(found, tail, sentence):
+def test_outcome_is_one_sentence(found, tail, sentence):
     assert slurm_result.sentence(found, tail).startswith(sentence)

@@ -91,7 +91,7 @@ def test_recorded_answers_of_controller():
     assert container_options(recorded("help")) == 0
 
 
-def test_pyxis_shows_as_often_as_it_is_loaded():
+def test_container_options_count_loaded_pyxis():
     # Shape of Pyxis's option in srun's help; the text is invented.
     line = "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n"
     assert [container_options(recorded("help") + line * times) for times in (1, 2)] == [1, 2]
@@ -113,7 +113,7 @@ def test_recorded_jobs(name, state, reason, code, signal):
     assert (job["stdout"], job["restarts"]) == (f"/rig/output/{job['job_id']}", 0)
 
 
-def test_name_may_hold_anything():
+def test_job_name_may_contain_any_text():
     (job,) = slurm_parse.jobs(recorded("job_name").replace("a b=c", "x JobState=COMPLETED ExitCode=0:0"))
     assert (job["name"], job["state"], job["nodes"]) == ("x JobState=COMPLETED ExitCode=0:0", "RUNNING", "n1")
 
@@ -193,7 +193,7 @@ def test_gpus(text, expected):
         ("", None),
     ],
 )
-def test_durations(text, seconds):
+def test_duration_is_parsed(text, seconds):
     assert slurm_parse.duration(text) == seconds
 
 
@@ -207,7 +207,7 @@ def test_durations(text, seconds):
         ("", []),
     ],
 )
-def test_node_expressions(text, names):
+def test_node_expression_is_expanded(text, names):
     assert slurm_parse.expand(text) == names
 
 
@@ -236,12 +236,12 @@ OURS = "mlcluster health: gpu.count: 2 GPUs are missing"
         ("InstanceId=i-1 InstanceType=p5.48xlarge", None, None, None),
     ],
 )  # fmt: skip
-def test_reason_ends_at_any_key_that_may_follow(end, reason, by, at):
+def test_reason_ends_at_next_key(end, reason, by, at):
     (node,) = slurm_parse.nodes(f"{LINE} {end}\n")
     assert (node["reason"], node["reason_by"], node["reason_at"]) == (reason, by, at)
 
 
-def test_gpus_in_use_are_counted_without_type():
+def test_used_gpus_are_counted_without_type():
     line = LINE.replace("Gres=gpu:8", "Gres=gpu:8(S:0-1)").replace("GresUsed=gpu:0", "GresUsed=gpu:(null):3(IDX:0-2)")
     (node,) = slurm_parse.nodes(line)
     assert (node["gpus"], node["gpus_allocated"]) == (8, 3)
@@ -256,7 +256,7 @@ def test_reboot_as_soon_as_possible_is_recorded():
 
 
 @given(st.text(max_size=200))
-def test_no_text_makes_parser_fail(text):
+def test_any_text_is_parsed_without_error(text):
     for parser in (
         slurm_parse.nodes,
         slurm_parse.partitions,
@@ -276,7 +276,7 @@ def test_no_text_makes_parser_fail(text):
     ("text", "tasks"),
     [("2-5%2", "2 3 4 5"), ("0-6:3%9", "0 3 6"), ("1,3-4,9", "1 3 4 9"), ("7", "7"), ("", "")],
 )
-def test_tasks_of_array(text, tasks):
+def test_array_tasks_are_expanded(text, tasks):
     assert slurm_parse.task_ids(text) == tasks.split()
 
 
@@ -302,12 +302,12 @@ FIRST = slurm_parse.ARRAY_MOST - 1
     ["0-999999999", f"0-{HUGE}", HUGE, f"0-9:{HUGE}", "0-9:0", f"0-{FIRST + 1}", ",".join(["0-2000000"] * 3)],
     ids=["long", "digits", "one", "step", "no step", "beyond", "many"],
 )
-def test_array_that_slurm_cannot_have_is_refused_before_any_task_is_counted_out(text):
+def test_impossible_array_is_rejected_before_expansion(text):
     with little_memory(), pytest.raises(NodeError, match=f"whose indices end at {FIRST} "):
         slurm_parse.task_ids(text)
 
 
-def test_last_index_that_slurm_can_have_is_one():
+def test_last_array_index_is_accepted():
     assert slurm_parse.task_ids(f"{FIRST - 2}-{FIRST}:2") == [str(FIRST - 2), str(FIRST)]
     assert slurm_parse.task_ids("5-1") == []
 
@@ -315,7 +315,7 @@ def test_last_index_that_slurm_can_have_is_one():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("node[0-99999999]", r"it has 100000000 names or more, of which Slurm takes 65536 at most"),
+        ("node[0-99999999]", r"it has 100000000 names or more, of which Slurm accepts 65536 at most"),
         ("a[0-999]b[0-999]", "it has 1000000 names"),
         ("a" + "[0-9]" * 40, f"it has {10**40} names"),
         (f"n[1-{HUGE}]", "is not a range of numbers"),
@@ -323,12 +323,12 @@ def test_last_index_that_slurm_can_have_is_one():
         ("n[-]", "'-' in it is not a range of numbers"),
     ],
 )
-def test_list_of_nodes_that_slurm_cannot_have_is_refused_before_any_name_is_made(text, words):
+def test_impossible_node_list_is_rejected_before_expansion(text, words):
     with little_memory(), pytest.raises(NodeError, match=words):
         slurm_parse.expand(text)
 
 
-def test_as_many_nodes_as_slurm_takes_are_list():
+def test_largest_node_list_is_accepted():
     names = slurm_parse.expand("n[00001-65536]")
     assert (len(names), names[0], names[-1]) == (slurm_parse.HOSTS_MOST, "n00001", "n65536")
     with pytest.raises(NodeError, match="it has 65537 names or more"):
@@ -350,7 +350,7 @@ def test_licenses():
     assert slurm_parse.licenses("No licenses configured in Slurm.\n") == {}
 
 
-def test_what_newer_releases_number_is_one_setting():
+def test_numbered_settings_are_joined():
     text = "Prolog[0]  = /a\nProlog[1]  = /b/*\nEpilog[0] = (null)\nPrologFlags = (null)\nTaskProlog = /c\n"
     found = {"Prolog": "/a,/b/*", "Epilog": None, "PrologFlags": None, "TaskProlog": "/c"}
     assert slurm_parse.settings(text) == found
@@ -364,13 +364,13 @@ _ARGUMENTS = "StdOut=/x UserId=5 JobState=COMPLETED WorkDir=/y StdOut=/z"
     "where",
     ["Command=/rig/output/tmp9fm7cznd.sh {}", "Command=/a.sh SubmitLine=sbatch /a.sh {}", "SubmitLine=srun /a.sh {}"],
 )
-def test_arguments_of_script_do_not_pass_for_fields(where):
+def test_script_arguments_are_not_fields(where):
     text = recorded("job_name").replace("Command=/rig/output/tmp9fm7cznd.sh", where.format(_ARGUMENTS))
     (job,) = slurm_parse.jobs(text, of=1)
     assert (job["state"], job["stdout"], job["stderr"]) == ("RUNNING", "/rig/output/1", "/rig/output/1")
 
 
-def test_argument_with_line_end_does_not_pass_for_another_job():
+def test_argument_with_line_end_is_not_another_job():
     text = recorded("job_name").replace("tmp9fm7cznd.sh", "s.sh x\nJobId=1 JobName=y UserId=a(1) JobState=COMPLETED")
     with pytest.raises(NodeError, match="asked for job 1 and its name or comment has text such as UserId="):
         slurm_parse.jobs(text, of=1)
@@ -390,18 +390,18 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_what_user_writes_never_passes_for_state_of_job(text):
+def test_user_text_is_never_job_state(text):
     with pytest.raises(NodeError, match="asked for job 2 and its name or comment has text such as UserId="):
         slurm_parse.jobs(text, of=2)
 
 
-def test_comment_of_several_lines_is_part_of_its_job_and_jobs_of_other_numbers_are_left_out():
+def test_multiline_comment_belongs_to_its_job():
     text = f"JobId=2 JobName=x {_TAIL} Comment=one\ntwo lines\nJobId=3 JobName=y UserId=a(1) JobState=COMPLETED\n"
     assert [(job["job_id"], job["state"]) for job in slurm_parse.jobs(text, of=2)] == [(2, "PENDING")]
     assert slurm_parse.jobs("", of=2) == []
 
 
-def test_node_without_counters_has_none_in_use():
+def test_node_without_counters_has_zero_in_use():
     (node,) = slurm_parse.nodes("NodeName=n1 State=IDLE\n")
     zero = ("cpus", "cpus_allocated", "memory_mib", "memory_allocated_mib", "gpus", "gpus_allocated")
     assert [node[name] for name in zero] == [0] * len(zero)
@@ -409,7 +409,7 @@ def test_node_without_counters_has_none_in_use():
 
 
 @pytest.mark.parametrize("text", ["1:2:3:4", "1-2:3:4:5", "1:2:x", "x-1", "-1"])
-def test_text_that_is_no_duration(text):
+def test_invalid_duration_is_none(text):
     assert slurm_parse.duration(text) is None
 
 
@@ -419,7 +419,7 @@ def test_longest_durations():
 
 
 @pytest.mark.parametrize("line", ["JobId=7 JobName=x UserId=a", "JobState=RUNNING UserId=a", "Nothing=1"])
-def test_record_without_number_or_state_is_no_job(line):
+def test_record_without_number_or_state_is_skipped(line):
     assert slurm_parse.job(line) is None
 
 
@@ -430,7 +430,7 @@ def test_record_of_several_lines_is_one_job():
     assert slurm_parse.jobs(text, 8) == []
 
 
-def test_ambiguous_job_is_named():
+def test_ambiguous_job_is_reported():
     text = "JobId=7 JobName=x UserId=y UserId=x(1) JobState=RUNNING\n"
     with pytest.raises(NodeError, match="asked for job 7 and its name or comment"):
         slurm_parse.jobs(text)
@@ -438,7 +438,7 @@ def test_ambiguous_job_is_named():
         slurm_parse.jobs(text, 9)
 
 
-def test_accounted_job_that_never_had_node():
+def test_accounted_job_without_node():
     row = "7|7|CANCELLED by 0|0:0|None|main|None assigned|0|x\n"
     (job,) = slurm_parse.accounted(row + "8|torn\n")
     assert (job["nodes"], job["restarts"], job["reason"], job["state"]) == (None, 0, None, "CANCELLED")
@@ -446,15 +446,15 @@ def test_accounted_job_that_never_had_node():
     assert ran["nodes"] == "n[1-2]"
 
 
-def test_several_brackets_count_as_their_product():
+def test_several_brackets_multiply():
     assert len(slurm_parse.expand("r[1-256]n[1-256]")) == slurm_parse.HOSTS_MOST
-    with pytest.raises(NodeError, match=rf"has {256 * 257} names or more, of which Slurm takes {64 * 1024} at most"):
+    with pytest.raises(NodeError, match=rf"has {256 * 257} names or more, of which Slurm accepts {64 * 1024} at most"):
         slurm_parse.expand("r[1-256]n[1-257]")
     assert slurm_parse.expand("a[1,x]b[2-3]") == ["a1b2", "a1b3", "axb2", "axb3"]
 
 
 @pytest.mark.parametrize(("digits", "taken"), [(19, True), (20, False)])
-def test_number_of_name_has_so_many_digits(digits, taken):
+def test_digits_of_node_number_are_limited(digits, taken):
     number = "1" * digits
     if taken:
         assert slurm_parse.expand(f"n[{number}-{number}]") == [f"n{number}"]
@@ -463,7 +463,7 @@ def test_number_of_name_has_so_many_digits(digits, taken):
         slurm_parse.expand(f"n[{number}-{number}]")
 
 
-def test_array_without_such_indices_is_named():
+def test_array_with_invalid_indices_is_reported():
     with pytest.raises(NodeError, match=r"indices end at 4000000 \(MaxArraySize\)"):
         slurm_parse.task_ids("4000001")
     assert slurm_parse.task_ids("4000000") == ["4000000"]
@@ -479,11 +479,11 @@ def test_array_without_such_indices_is_named():
         ("", (None, None)),
     ],
 )
-def test_words_on_shared_nodes(line, words):
+def test_sharing_settings_are_parsed(line, words):
     assert slurm_parse.sharing(line, 7) == words
 
 
-def test_words_on_shared_nodes_are_those_of_job():
+def test_sharing_settings_belong_to_job():
     text = "".join(
         f"JobId={number} JobName=x UserId=a(1) JobState=RUNNING OverSubscribe={word}\n"
         for number, word in ((11, "OK"), (12, "NO"))
@@ -491,7 +491,7 @@ def test_words_on_shared_nodes_are_those_of_job():
     assert [slurm_parse.sharing(text, number)[1] for number in (11, 12, 1)] == ["OK", "NO", None]
 
 
-def test_accounted_job_names_its_partition_and_its_node():
+def test_accounted_job_has_partition_and_node():
     (job,) = slurm_parse.accounted("7|7|COMPLETED|0:0|None|main|n1|3|x\n")
     assert (job["partition"], job["nodes"]) == ("main", "n1")
 

@@ -51,13 +51,13 @@ def test_seven_models_on_eighty_nodes():
     }
 
 
-def test_more_nodes_than_sums_go_through_are_refused_before_they_are_summed():
+def test_too_many_nodes_are_rejected_before_summing():
     share = {"nodes": 100_000, "gpus_per_node": 4, "exclusive": False}
     found = JUDGE({**PLAN, "models": [{"name": f"model-{number}", **share} for number in range(11)]})
     assert found["problems"] == ["the models want 1100000 nodes together: plan at most 1000000 at once"]
 
 
-def test_one_node_too_many_is_refused_unless_somebody_takes_fewer():
+def test_missing_node_is_rejected_unless_minimum_fits():
     found = JUDGE(changed(model_7={"nodes": 15}))
     assert found["problems"] == [
         "the models need at least 81 nodes and the cluster has 80: take 1 away, or run some after others"
@@ -68,7 +68,7 @@ def test_one_node_too_many_is_refused_unless_somebody_takes_fewer():
     assert found["notes"] == ["the models want 81 of 80 nodes: those submitted last start with fewer, or wait"]
 
 
-def test_hours_and_price_give_cost():
+def test_cost_follows_from_hours_and_price():
     found = JUDGE(changed(model_1={"hours": 100}, model_7={"hours": 10}))
     assert found["totals"]["cost"] == round((11 * 100 + 14 * 10) * 34.6, 2)
     assert JUDGE({"cluster": {"nodes": 80, "gpus_per_node": 8}, "models": MODELS})["totals"] == {
@@ -87,7 +87,7 @@ def in_blocks(blocks: dict[str, int], **models) -> dict:
     return JUDGE(changed({"blocks": blocks}, **{**every, **models}))
 
 
-def test_models_that_stay_in_one_block():
+def test_models_in_one_block_are_placed():
     found = in_blocks({"a": 36, "b": 44})
     assert found["problems"] == []
     use = {"a": 0, "b": 0}
@@ -107,18 +107,18 @@ def test_models_that_stay_in_one_block():
         ({}, "model-1, model-2, model-3, model-4, model-5, model-6, model-7 must stay in one topology block and"),
     ],
 )
-def test_blocks_that_do_not_hold_them(blocks, sentence):
+def test_too_small_blocks_are_reported(blocks, sentence):
     (problem,) = in_blocks(blocks)["problems"]
     assert problem.startswith(sentence)
 
 
-def test_search_without_end_is_no_yes(monkeypatch):
+def test_aborted_search_is_a_problem(monkeypatch):
     monkeypatch.setattr(slurm_plan, "SEARCH_STEPS", 5)
     (problem,) = in_blocks({"a": 40, "b": 40})["problems"]
-    assert problem.startswith("could not find out whether the models fit")
+    assert problem.startswith("could not determine whether the models fit")
 
 
-def test_models_that_share_nodes():
+def test_models_share_nodes():
     plan = {
         "cluster": {"nodes": 3, "instance_type": "p5e.48xlarge", "price_per_node_hour": 10},
         "models": [
@@ -158,7 +158,7 @@ def test_models_that_share_nodes():
     assert JUDGE(plan)["problems"][0].startswith("the models need at least 5 nodes and the cluster has 3")
 
 
-def test_what_node_does_not_have_and_what_stays_unused():
+def test_missing_and_unused_gpus_are_reported():
     found = JUDGE(changed(model_1={"gpus_per_node": 9, "memory_mib_per_node": 2097153}, model_2={"gpus_per_node": 6}))
     assert found["problems"] == [
         "model model-1 wants 9 GPUs of each node and a node has 8: ask for less",
@@ -167,7 +167,7 @@ def test_what_node_does_not_have_and_what_stays_unused():
     assert "model model-2 has its nodes to itself and leaves 22 GPUs on them unused" in found["notes"]
 
 
-def test_neuron_devices_are_not_counted_as_gpus_and_that_is_reported():
+def test_neuron_devices_are_noted_as_uncounted():
     found = JUDGE(changed({"instance_type": "trn1.32xlarge"}))
     assert (found["problems"], found["totals"]["gpus"]) == ([], 0)
     assert found["notes"][0] == "trn1.32xlarge has 16 Neuron devices and no GPUs: the totals count GPUs alone"

@@ -48,11 +48,11 @@ from tests.unit.plugins.module_utils._node.slurm.test_plan import JUDGE, changed
         ),
     ],
 )
-def test_plan_that_is_invalid(plan, sentences):
+def test_invalid_plan_is_reported(plan, sentences):
     assert JUDGE(plan) == {"problems": sentences, "notes": [], "submissions": [], "blocks": {}, "totals": {}}
 
 
-def test_every_wrong_type_is_reported_at_once():
+def test_wrong_types_are_reported_together():
     found = JUDGE(
         {
             "cluster": {"nodes": 80, "instance_type": "p5e.48xlarg", "price_per_node_hour": float("nan"),
@@ -96,11 +96,11 @@ def test_every_wrong_type_is_reported_at_once():
          ["model-1 are to share nodes by their GPUs and a node has none: leave exclusive out"]),
     ],
 )  # fmt: skip
-def test_gpus_that_type_does_not_have(cluster, model, problems):
+def test_more_gpus_than_type_has_are_reported(cluster, model, problems):
     assert JUDGE(changed(cluster, model_1=model))["problems"] == problems
 
 
-def test_sharing_needs_to_know_memory():
+def test_sharing_needs_known_memory():
     plan = {"cluster": {"nodes": 1, "gpus_per_node": 8}, "models": [{"name": "a", "nodes": 1, "exclusive": False}]}
     assert JUDGE(plan)["problems"] == [
         "models are to share nodes whose memory is not known: give cluster.memory_mib_per_node"
@@ -113,8 +113,8 @@ ODD = (None, [], {}, 5, -1, "x", "", True, float("nan"), float("inf"), [None], {
 
 
 @pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:20])
-def test_no_value_anywhere_is_more_than_sentence(value):
-    """Whatever stands under any key is taken or refused, and never ends in an exception."""
+def test_any_value_gives_sentences(value):
+    """Any value of any key is accepted or rejected without an exception."""
     for what in (value, {"cluster": value, "models": []}, {"cluster": {}, "models": value}):
         assert JUDGE(what)["problems"]
     for key in sorted(slurm_plan_shape.CLUSTER_KEYS):

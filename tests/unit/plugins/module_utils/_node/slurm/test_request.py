@@ -44,7 +44,7 @@ def judge(facts):
     return run
 
 
-def test_sound_submission_has_no_problem(judge):
+def test_valid_submission_has_no_problem(judge):
     options = {"nodes": 80, "gres": "gpu:8", "partition": "main", "account": "research", "qos": "normal"}
     more = {
         "time": "1-0",
@@ -73,7 +73,7 @@ def test_sound_submission_has_no_problem(judge):
         ({"array": "1-1001"}, "the array goes to index 1001 and this cluster allows 1000: split it"),
         ({"array": "0-999999999"}, "the array goes to index 999999999 and this cluster allows 1000: split it"),
         ({"dependency": "afterok"}, "dependency is afterok: write it as afterok:JOB, several joined by commas"),
-        ({"dependency": "afterok:1:9_2,singleton"}, "dependency names job 9 and Slurm does not know it, so nothing"),
+        ({"dependency": "afterok:1:9_2,singleton"}, "dependency names job 9 and Slurm does not know it, so this job"),
         ({"licenses": "matlab:1,idl@db:2"}, "license idl@db does not exist here: choose from ansys@fl"),
         ({"licenses": "ansys:5"}, "license ansys does not exist here: choose from ansys@flex, matlab"),
         ({"licenses": "ansys@flex:101"}, "101 of license ansys@flex were asked for and there are 100: ask for fewer"),
@@ -88,14 +88,14 @@ def test_each_problem_is_one_sentence(judge, options, sentence):
     assert found.startswith(sentence)
 
 
-def test_partition_that_takes_no_jobs_and_no_default(judge, facts):
+def test_closed_partition_and_missing_default(judge, facts):
     facts["partitions"][0].update(state="DRAIN")
     assert judge() == ["partition main is DRAIN and takes no jobs: choose another, or have it opened"]
     facts["partitions"][0].update(state="UP", default=False)
     assert judge() == ["no partition was named and none is the default: choose from main, debug"]
 
 
-def test_enough_nodes_but_not_enough_with_that_many_gpus(judge, facts):
+def test_too_few_nodes_with_enough_gpus(judge, facts):
     for entry in facts["nodes"][:10]:
         entry["gpus"] = 4
     (found,) = judge(nodes=71, gres="gpu:8")
@@ -114,12 +114,12 @@ def test_enough_nodes_but_not_enough_with_that_many_gpus(judge, facts):
         ("0", "0", "an array was asked for and this cluster has none (MaxArraySize=0): submit single jobs"),
     ],
 )
-def test_where_indices_of_array_end(judge, facts, size, array, sentence):
+def test_array_index_limit(judge, facts, size, array, sentence):
     facts["settings"] = {"MaxArraySize": size}
     assert judge(array=array) == ([sentence] if sentence else [])
 
 
-def test_files_that_are_missing(judge, facts):
+def test_missing_files_are_reported(judge, facts):
     facts["container_options"] = 0
     found = judge(
         exists=lambda path: path == "/jobs/logs",
@@ -130,20 +130,20 @@ def test_files_that_are_missing(judge, facts):
     )
     assert found == [
         "the working directory /w does not exist: make it first",
-        "the directory /w/logs for output does not exist, and the job would end with no word: make it",
-        "the directory /w/gone for error does not exist, and the job would end with no word: make it",
+        "the directory /w/logs for output does not exist, and the job would end without a message: create it",
+        "the directory /w/gone for error does not exist, and the job would end without a message: create it",
         "a container image was asked for and Slurm offers no --container-image here: enable Pyxis first",
         "the container image /i.sqsh does not exist: import it first",
     ]
     assert judge(exists=lambda path: False, output="logs-%x/%j") == []
 
 
-def test_script_itself(judge):
+def test_missing_or_invalid_script_is_reported(judge):
     assert judge(text=None) == ["the script /jobs/a.sbatch does not exist or cannot be read: render or copy it first"]
     assert judge(text="echo\n")[0].startswith("the script /jobs/a.sbatch does not start with #!")
 
 
-def test_script_asks_too_and_options_outweigh_it(judge):
+def test_options_override_script_directives(judge):
     text = "#!/bin/bash\n#SBATCH -N 100 --gres=gpu:9 # comment\n# other\n#SBATCH -pnone\ntrue\n#SBATCH -A none\n"
     assert [problem.split()[0] for problem in judge(text)] == ["partition"]
     assert [problem.split()[0] for problem in judge(text, partition="main")] == ["100", "9"]
@@ -163,7 +163,7 @@ def test_directives(line, expected):
     assert slurm_request.directives(f"#!/bin/sh\n#SBATCH {line}\n") == expected
 
 
-def test_options_become_words_and_never_line(judge):
+def test_options_become_separate_arguments(judge):
     options = slurm_request.parse_options(
         {
             "job_name": "a; rm -rf /",
@@ -182,7 +182,7 @@ def test_options_become_words_and_never_line(judge):
     assert slurm_request.argv("/s", {}, ["--help"]) == ["--", "/s", "--help"]
 
 
-def test_options_that_are_none_are_refused_all_at_once():
+def test_invalid_options_are_rejected_together():
     given = {"--nodes": 1, "wrap": "true", "test_only": True, "gres": {"gpu": 1}, "comment": "a\nb"}
     with pytest.raises(RequestError) as caught:
         slurm_request.parse_options(given)
@@ -195,7 +195,7 @@ def test_options_that_are_none_are_refused_all_at_once():
     ]
 
 
-def test_nodes_that_each_job_has_for_itself_are_not_to_be_shared(judge, facts):
+def test_exclusive_partition_rejects_sharing(judge, facts):
     assert judge(oversubscribe=True) == []
     facts["partitions"][0]["exclusive"] = True
     assert judge() == []
@@ -208,7 +208,7 @@ def test_nodes_that_each_job_has_for_itself_are_not_to_be_shared(judge, facts):
 @pytest.mark.parametrize(
     "option", ["nodes", "time", "gres", "gpus_per_node", "ntasks_per_node", "array", "dependency", "licenses"]
 )
-def test_number_beyond_all_counting_is_sentence(judge, option):
+def test_huge_number_is_reported(judge, option):
     before = {"gres": "gpu:", "dependency": "afterok:", "licenses": "matlab:"}.get(option, "")
     name = option.replace("_", "-")
     # More digits than Python itself turns into a number.

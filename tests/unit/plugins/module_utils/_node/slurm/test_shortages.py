@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which jobs of a validation would wait for nodes that take no jobs."""
+"""Jobs of a validation that would wait for nodes that take no jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATES = {
 
 
 def node(name, state, partition="gpu", gpus=8, features=("p5",)):
-    # The lines that count of `scontrol --oneliner show node`.
+    # The relevant keys of `scontrol --oneliner show node`.
     gres = f"gpu:{gpus}" if gpus else "(null)"
     (found,) = slurm_parse.nodes(
         f"NodeName={name} AvailableFeatures={','.join(features)} Gres={gres} State={state} Partitions={partition}"
@@ -45,22 +45,22 @@ def job(name="nccl", **directives):
     return name, {key: None if value is None else str(value) for key, value in lines.items()}
 
 
-def told(*jobs, resumed=(), **options):
+def shortages(*jobs, resumed=(), **options):
     return waits({name: {**own, **job(**options)[1]} if options else own for name, own in jobs}, FACTS, resumed)
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, "3", "3-6"])
-def test_nodes_that_are_busy_or_powered_down_or_come_back_count(nodes):
-    assert told(job(nodes=nodes)) == []
+def test_busy_and_powered_down_nodes_count(nodes):
+    assert shortages(job(nodes=nodes)) == []
 
 
-def test_those_that_take_none_are_named_with_number_left():
+def test_nodes_without_new_jobs_are_named():
     why = "g3 is drained, g4 is down, g6 is failing"
     sentence = f"4 nodes were asked for and only 3 of partition gpu take jobs ({why}): {THEN}"
-    assert told(job(nodes=4)) == [f"nccl: {sentence}"]
-    # What sbatch is given outweighs the script, and those that ask for the same are said together.
-    assert told(job(), job("smoke"), nodes=4) == [f"nccl, smoke: {sentence}"]
-    assert told(job(nodes=5), resumed=["g3", "g4"]) == []
+    assert shortages(job(nodes=4)) == [f"nccl: {sentence}"]
+    # Options of sbatch override the script, and equal requests are reported together.
+    assert shortages(job(), job("smoke"), nodes=4) == [f"nccl, smoke: {sentence}"]
+    assert shortages(job(nodes=5), resumed=["g3", "g4"]) == []
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_those_that_take_none_are_named_with_number_left():
         "IDLE+FLAG_OF_2030",
     ],
 )
-def test_node_that_comes_back_by_itself_counts(state):
+def test_returning_node_counts(state):
     facts = {**FACTS, "nodes": [node("g1", "IDLE"), node("g2", state)]}
     assert waits(dict([job()]), facts) == []
 
@@ -87,34 +87,34 @@ def test_node_that_comes_back_by_itself_counts(state):
         ("MIXED+DRAIN+REBOOT_REQUESTED", "drained"),
         ("IDLE+DRAIN+REBOOT_REQUESTED NextState=DOWN", "drained"),
         ("IDLE+REBOOT_REQUESTED NextState=DOWN", "to be down after its reboot"),
-        ("IDLE+INVALID_REG", "registered with less than slurm.conf says"),
+        ("IDLE+INVALID_REG", "registered with less than slurm.conf states"),
         ("DOWN*", "down"),
     ],
 )
-def test_node_that_waits_for_somebody_is_named(state, why):
+def test_closed_node_is_named(state, why):
     facts = {**FACTS, "nodes": [node("g1", "IDLE"), node("g2", state)]}
     (found,) = waits(dict([job()]), facts)
     assert f"only 1 of partition gpu takes jobs (g2 is {why})" in found
 
 
 @pytest.mark.parametrize(
-    ("wish", "sentence"),
+    ("asked", "sentence"),
     [
         ({"nodelist": "g[2-3]"}, f"{ONE}: {THEN}"),
         ({"nodelist": "g3", "nodes": 1}, f"{NONE}: {THEN}"),
         ({"nodelist": "g1,g2"}, None),
-        # Nodes that could not take it anyway are no matter, drained or not.
+        # Nodes that do not fit are ignored, drained or not.
         ({"partition": "cpu"}, None),
         ({"partition": "cpu,gpu", "constraint": "c7i"}, None),
         ({"partition": "cpu,gpu", "gpus_per_node": 8, "nodes": 4}, "only 3 of partition cpu or gpu take jobs"),
         ({"partition": "cpu,gpu", "constraint": "p5&p5", "nodes": 4}, "only 3 of partition cpu or gpu take jobs"),
         ({"partition": "cpu,gpu", "constraint": "p5|c7i", "nodes": 4}, None),
-        # More than there are at all is said by what looks at the partition.
+        # More nodes than exist are reported by the check of the partition.
         ({"partition": "cpu", "nodes": 3}, None),
         ({"partition": "none"}, None),
-        ({"nodelist": "g[1-99999]"}, "of which Slurm takes 65536 at most: see what wrote it."),
+        ({"nodelist": "g[1-99999]"}, "of which Slurm accepts 65536 at most: check where it comes from."),
     ],
 )
-def test_only_what_could_take_job_counts(wish, sentence):
-    found = told(job(**wish))
+def test_only_fitting_nodes_count(asked, sentence):
+    found = shortages(job(**asked))
     assert (found == []) if sentence is None else (len(found) == 1 and sentence in found[0]), found

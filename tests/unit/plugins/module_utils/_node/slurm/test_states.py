@@ -54,7 +54,7 @@ def test_split(text, expected):
         ("IDLE+BLOCKED", None, "returns"),
         ("IDLE+MAINTENANCE", None, "returns"),
         ("IDLE+DRAIN", None, "closed"),
-        # Nobody reboots it.
+        # No reboot was requested.
         ("IDLE+DRAIN", "RESUME", "closed"),
         ("DRAINED", None, "closed"),
         ("DRAINING", None, "closed"),
@@ -69,7 +69,7 @@ def test_split(text, expected):
         ("INVAL", None, "closed"),
         ("FUTURE", None, "closed"),
         ("ERROR", None, "closed"),
-        # Known to be closed, whatever else is said.
+        # Known to be closed, whatever other words follow.
         ("IDLE+DRAIN+NEW_FLAG", None, "closed"),
         ("", None, "unknown"),
         ("UNKNOWN", None, "unknown"),
@@ -100,7 +100,7 @@ def test_reason(text, next_state, reason):
     assert states.availability(*states.split(text), next_state)[1] == reason
 
 
-def test_table_is_allow_list():
+def test_taking_states_are_an_allow_list():
     assert {word for word, state in states.STATES.items() if state.effect == states.TAKES} == set(
         "IDLE ALLOCATED MIXED COMPLETING PLANNED CLOUD DYNAMIC_FUTURE DYNAMIC_NORM RESERVED POWERED_DOWN POWER_UP "
         "POWERING_UP REBOOT_REQUESTED REBOOT".split()
@@ -114,12 +114,12 @@ def test_each_state_has_text_and_source(word):
     assert state.lifts <= set(states.STATES)
 
 
-def test_each_mark_is_in_table():
+def test_marks_are_known_states():
     assert set(states.MARKS.values()) <= set(states.STATES)
 
 
 @given(st.text(max_size=60), st.none() | st.text(max_size=9))
-def test_no_text_that_is_not_in_table_takes_jobs(text, next_state):
+def test_unlisted_word_never_takes_jobs(text, next_state):
     base, flags = states.split(text)
     if not {base, *flags} <= set(states.STATES):
         assert states.availability(base, flags, next_state)[0] != states.TAKES
@@ -128,7 +128,7 @@ def test_no_text_that_is_not_in_table_takes_jobs(text, next_state):
 @given(
     st.lists(st.sampled_from(sorted(states.STATES)), min_size=1), st.sampled_from([None, "RESUME", "UNDRAIN", "DOWN"])
 )
-def test_every_combination_has_reason(words, next_state):
+def test_state_combinations_have_reason(words, next_state):
     effect, reason = states.availability(words[0], words[1:], next_state)
     assert effect in (states.TAKES, states.RETURNS, states.CLOSED, states.UNKNOWN) and reason
     if effect == states.TAKES:
@@ -137,7 +137,7 @@ def test_every_combination_has_reason(words, next_state):
 
 @pytest.mark.parametrize("flag", [None, "DRAIN", "DRAINED", "MAINT", "RESERVED", "CLOUD", "COMPLETING", "PLANNED"])
 @pytest.mark.parametrize("state", ["IDLE", "ALLOCATED", "MIXED"])
-def test_node_whose_slurmd_is_at_work(state, flag):
+def test_running_slurmd_is_up(state, flag):
     flags = [flag] if flag else []
     assert states.is_up(state, flags)
     assert states.is_drained(state, flags) == (flag in ("DRAIN", "DRAINED"))
@@ -149,10 +149,10 @@ def test_node_whose_slurmd_is_at_work(state, flag):
      "IDLE+POWERING_UP", "IDLE+POWER_UP", "IDLE+POWER_DOWN", "MIXED+REBOOT_REQUESTED", "IDLE+REBOOT_ISSUED", "UNKNOWN",
      "INVAL", "IDLE+INVALID_REG", "FUTURE", "ERROR", "FAIL", "IDLE+FAIL", "", "IDLE+NEW_WORD", "NO_RESPOND"],
 )  # fmt: skip
-def test_node_whose_slurmd_is_not_known_to_be_at_work(text):
+def test_unproved_slurmd_is_not_up(text):
     assert not states.is_up(*states.split(text))
 
 
-def test_every_word_that_takes_jobs_without_node_is_not_up():
+def test_taking_states_without_slurmd_are_listed():
     taking = {word for word, state in states.STATES.items() if state.effect == states.TAKES and not state.up}
     assert taking == {"POWERED_DOWN", "POWER_UP", "POWERING_UP", "REBOOT_REQUESTED", "REBOOT"}
