@@ -20,22 +20,22 @@ from .report import print_report
 
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
-    parser = subparsers.add_parser("accelerators", help="show and judge GPUs or Neuron devices; changes nothing")
-    parser.add_argument("--instance-type", help="the EC2 instance type (default: what the firmware says)")
+    parser = subparsers.add_parser("accelerators", help="check GPUs or Neuron devices; changes nothing")
+    parser.add_argument("--instance-type", help="the EC2 instance type (default: from the firmware)")
     parser.add_argument(
         "--timeout",
         type=whole_number(1, accelerator.LONGEST_TIMEOUT),
         default=60,
         help="seconds for each command (%(default)s)",
     )
-    parser.add_argument("--mig", action="store_true", help="MIG is wanted on this node")
-    parser.add_argument("--checklist", choices=sorted(CHECKLISTS), help="also go through this checklist")
+    parser.add_argument("--mig", action="store_true", help="MIG is expected on this node")
+    parser.add_argument("--checklist", choices=sorted(CHECKLISTS), help="also check this checklist")
     parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     parser.set_defaults(handler=show)
 
 
 def show(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Print the verdicts; the exit code is theirs."""
+    """Print the verdicts and return their exit code."""
     host = host or Host()
     facts = accelerator.look(host, accelerator.Wishes(instance_type=args.instance_type, timeout=args.timeout))
     results = verify(facts, args.mig)

@@ -29,24 +29,25 @@ LOGGER = logging.getLogger("mlcluster")
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verbs with the mlcluster command."""
     boot = subparsers.add_parser(
-        "containers-boot", help="make the directory for container images on the local disks that this boot found"
+        "containers-boot", help="create the directory for container images on the local disks of this boot"
     )
-    boot.add_argument("--config", default=CONFIG_PATH, help="the wanted place (%(default)s)")
+    boot.add_argument("--config", default=CONFIG_PATH, help="the configuration of this node (%(default)s)")
     boot.set_defaults(handler=containers_boot)
-    info = subparsers.add_parser("containers-info", help="show and judge Enroot and Pyxis; changes nothing")
-    info.add_argument("--config", default=CONFIG_PATH, help="the wanted place (%(default)s)")
+    info = subparsers.add_parser("containers-info", help="check Enroot and Pyxis; changes nothing")
+    info.add_argument("--config", default=CONFIG_PATH, help="the configuration of this node (%(default)s)")
     info.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     info.set_defaults(handler=containers_info)
     credential = subparsers.add_parser(
-        "registry-credential", help="give Docker the password of a registry, asked of the command that is set for it"
+        "registry-credential",
+        help="return the password of a registry to Docker, from the command that is configured for it",
     )
-    credential.add_argument("action", choices=("get", "list", "store", "erase"), help="what Docker asks for")
-    credential.add_argument("--config", default=CONFIG_PATH, help="where the commands stand (%(default)s)")
+    credential.add_argument("action", choices=("get", "list", "store", "erase"), help="the action that Docker requests")
+    credential.add_argument("--config", default=CONFIG_PATH, help="the file that lists the commands (%(default)s)")
     credential.set_defaults(handler=registry_credential)
 
 
 def containers_boot(args: argparse.Namespace, host: EnrootHost | None = None) -> int:
-    """Exit 0: the directory is ready, on the volume or on the fallback with a warning; 2: it could not be made."""
+    """Exit 0: the directory is ready, on the volume or on the fallback with a warning; 2: it could not be created."""
     host = host or EnrootHost()
     try:
         place = enroot_local.prepare(host, load_config(host, args.config).local)
@@ -60,7 +61,7 @@ def containers_boot(args: argparse.Namespace, host: EnrootHost | None = None) ->
 
 
 def containers_info(args: argparse.Namespace, host: EnrootHost | None = None) -> int:
-    """Print the verdicts on Enroot and Pyxis; the exit code is theirs."""
+    """Print the verdicts on Enroot and Pyxis and return their exit code."""
     host = host or EnrootHost()
     try:
         config = load_config(host, args.config)
@@ -73,10 +74,10 @@ def containers_info(args: argparse.Namespace, host: EnrootHost | None = None) ->
 
 
 def registry_credential(args: argparse.Namespace, host: EnrootHost | None = None) -> int:
-    """A credential helper in the protocol of docker/docker-credential-helpers that keeps nothing itself.
+    """Run a credential helper in the protocol of docker/docker-credential-helpers; it stores nothing.
 
-    get reads a registry from standard input and prints {"ServerURL", "Username", "Secret"}; exit 1 with the words that
-    Docker knows where no command gives its password, 2 where the command fails.
+    get reads a registry from standard input and prints {"ServerURL", "Username", "Secret"}. Exit 1 with the message for
+    a missing password that Docker expects if no command is configured for the registry, 2 if the command fails.
     """
     host = host or EnrootHost()
     if args.action == "list":

@@ -20,8 +20,8 @@ from .report import print_report
 
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
-    parser = subparsers.add_parser("efa", help="show and judge EFA, libfabric and NCCL's plugin; changes nothing")
-    parser.add_argument("--instance-type", help="the EC2 instance type (default: what the firmware says)")
+    parser = subparsers.add_parser("efa", help="check EFA, libfabric and NCCL's plugin; changes nothing")
+    parser.add_argument("--instance-type", help="the EC2 instance type (default: from the firmware)")
     parser.add_argument(
         "--expected-devices",
         type=whole_number(0, efa.MOST_DEVICES),
@@ -39,7 +39,7 @@ def add_verbs(subparsers: t.Any) -> None:
         type=_minimum,
         default=[],
         metavar="WHAT=VERSION",
-        help=f"the oldest that you want of {', '.join(COMPONENTS)}; may be given several times",
+        help=f"the oldest accepted version of {', '.join(COMPONENTS)}; may be given several times",
     )
     parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     parser.set_defaults(handler=show)
@@ -54,13 +54,13 @@ def _minimum(text: str) -> tuple[str, str]:
 
 
 def show(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Print the verdicts; the exit code is theirs."""
+    """Print the verdicts and return their exit code."""
     host = host or Host()
-    wishes = efa.Wishes(
+    options = efa.Wishes(
         instance_type=args.instance_type,
         expected_devices=args.expected_devices,
         wait_seconds=args.wait,
         minima=dict(args.minimum),
     )
-    results = verify(efa.look(host, wishes))
+    results = verify(efa.look(host, options))
     return print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)

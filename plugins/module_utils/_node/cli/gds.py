@@ -20,7 +20,7 @@ from ..verdict import result
 from .report import print_report
 
 LOGGER = logging.getLogger("mlcluster")
-# As the role has them: 1 TiB, and ten minutes.
+# The limits of the role: 1 TiB, and ten minutes.
 MOST_MIB = 1 << 20
 MOST_SECONDS = 600
 
@@ -28,19 +28,19 @@ MOST_SECONDS = 600
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
     gds = subparsers.add_parser(
-        "gds", help="say which path of GPUDirect Storage is active on each mount, and what the others lack"
+        "gds", help="print which path of GPUDirect Storage is active on each mount, and what the others lack"
     )
-    gds.add_argument("mounts", nargs="*", default=["/"], metavar="PATH", help="paths to answer for (%(default)s)")
+    gds.add_argument("mounts", nargs="*", default=["/"], metavar="PATH", help="paths to check (%(default)s)")
     gds.add_argument("--active", action="store_true", help="prove it with a temporary file on each mount")
     gds.add_argument(
-        "--require", action="append", default=[], choices=("nvfs", "p2pdma", "compat"), help="a mode that will do"
+        "--require", action="append", default=[], choices=("nvfs", "p2pdma", "compat"), help="an accepted mode"
     )
     gds.add_argument("--bandwidth", action="store_true", help="measure with gdsio, by cuFile and through the CPU")
     gds.add_argument(
         "--bandwidth-mib", type=whole_number(1, MOST_MIB), default=1024, help="size of the file to read (%(default)s)"
     )
-    gds.add_argument("--baseline", type=_positive, help="least GiB/s that this site accepts by cuFile")
-    gds.add_argument("--gdsio", metavar="PATH", help="where gdsio is (default: with CUDA, or on the search path)")
+    gds.add_argument("--baseline", type=_positive, help="minimum GiB/s that this site accepts by cuFile")
+    gds.add_argument("--gdsio", metavar="PATH", help="path of gdsio (default: with CUDA, or on the search path)")
     gds.add_argument("--library", help="path of libcufile.so.0")
     gds.add_argument(
         "--timeout", type=whole_number(1, MOST_SECONDS), default=30, help="seconds for each process (%(default)s)"
@@ -50,7 +50,7 @@ def add_verbs(subparsers: t.Any) -> None:
 
 
 def _positive(text: str) -> float:
-    """The type of --baseline: with nan every figure would pass."""
+    """Parse --baseline: with nan every figure would pass."""
     value = float(text)
     if not (math.isfinite(value) and value > 0):
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
@@ -58,7 +58,7 @@ def _positive(text: str) -> float:
 
 
 def gds_verb(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Print the verdicts; the exit code is theirs."""
+    """Print the verdicts and return their exit code."""
     host = host or Host()
     try:
         facts = survey(host, args.mounts, args.active, args.library, args.timeout)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The verb heal of the mlcluster command: what is done about drained nodes, and its journal."""
+"""The verb heal of the mlcluster command: repair of drained nodes, and its journal."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
     parser = subparsers.add_parser("heal", help="reset, reboot or replace nodes that the health check has drained")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--node", action="store_true", help="do this node's own part: reset, and the proof that ends it")
+    what.add_argument(
+        "--node", action="store_true", help="do this node's part: reset its GPUs, and resume it after a full check"
+    )
     what.add_argument("--journal", action="store_true", help="print what was done, the newest last")
     what.add_argument("--dry-run", action="store_true", help="print what would be done")
     parser.add_argument("--config", default=CONFIG, help="the policy (%(default)s)")
     parser.add_argument("--lines", type=whole_number(1, heal.MOST_LINES), default=50, help="of --journal (%(default)s)")
     parser.add_argument("--directory", help="where to write metrics for node_exporter (default: none are written)")
-    parser.add_argument("--instance-type", help="the EC2 instance type (default: what the firmware says)")
+    parser.add_argument("--instance-type", help="the EC2 instance type (default: from the firmware)")
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
-    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: Slurm's own way to find it)")
+    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: that of Slurm)")
     parser.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Exit 0: done, or nothing to do; 2: it could not be done."""
+    """Exit 0: done, or nothing to do; 2: it failed."""
     host = host or Host()
     slurm = Slurm(host, args.slurm_prefix, args.slurm_conf)
     try:

@@ -25,7 +25,7 @@ from ..verdict import result
 from ..verdict.formats import FORMATS
 from .report import report
 
-# For each of the two commands of a drain; what a Prolog may take is 10 seconds with them.
+# For each of the two commands of a drain; a Prolog has 10 seconds in total.
 SLURM_SECONDS = 2
 
 LOGGER = logging.getLogger("mlcluster")
@@ -34,65 +34,65 @@ LOGGER = logging.getLogger("mlcluster")
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verbs with the mlcluster command."""
     parser = subparsers.add_parser(
-        "health", help="judge this node or container; in a Prolog, decide whether a job runs"
+        "health", help="check this node or container; in a Prolog, decide whether a job runs"
     )
     parser.add_argument("--profile", choices=health.PROFILES, default="full", help="how deep to look (%(default)s)")
     parser.add_argument("--seconds", type=whole_number(1, health.LONGEST), help="limit for everything together")
-    parser.add_argument("--instance-type", help="the EC2 instance type (default: what the firmware says)")
+    parser.add_argument("--instance-type", help="the EC2 instance type (default: from the firmware)")
     parser.add_argument(
         "--expected-efa", type=whole_number(0, efa.MOST_DEVICES), help="how many EFA devices there must be"
     )
-    parser.add_argument("--xid-since", help="Xids before this time do not count (as journalctl takes it)")
+    parser.add_argument("--xid-since", help="ignore Xids before this time (a time for journalctl)")
     parser.add_argument("--scratch", help="the directory of the jobs' directories (default: on the local volume)")
-    parser.add_argument("--mount", action="append", default=[], help="a path to ask GPUDirect Storage about")
+    parser.add_argument("--mount", action="append", default=[], help="a path to check for GPUDirect Storage")
     parser.add_argument(
         "--least-free", type=whole_number(0, 100), default=5, help="percent of the jobs' volume (%(default)s)"
     )
     parser.add_argument(
         "--host-facts",
         default=FACTS_PATH,
-        help="what the host wrote for its containers; %%N is the name of the node (%(default)s)",
+        help="the file that the host wrote for its containers; %%N is the name of the node (%(default)s)",
     )
     parser.add_argument(
         "--require", action="append", default=[], type=_component, metavar="NAME[=VERSION]",
-        help=f"what a container must have: {', '.join(COMPONENTS)}",
+        help=f"a component that a container must have: {', '.join(COMPONENTS)}",
     )  # fmt: skip
     parser.add_argument(
-        "--expect", metavar="FILE", help="what this site expects of its nodes, JSON; see docs/health.md for its keys"
+        "--expect", metavar="FILE", help="expectations of this site, as JSON; see docs/health.md for its keys"
     )
-    parser.add_argument("--kind", choices=health.KINDS, help="what this node is in the cluster (default: not said)")
-    parser.add_argument("--image", help="an image in which the profile container is gone through as well, by srun")
-    parser.add_argument("--image-user", default="root", help="who starts that container (%(default)s)")
+    parser.add_argument(
+        "--kind", choices=health.KINDS, help="the role of this node in the cluster (default: not given)"
+    )
+    parser.add_argument("--image", help="an image in which srun also runs the profile container")
+    parser.add_argument("--image-user", default="root", help="the user who starts that container (%(default)s)")
     parser.add_argument(
         "--imex", choices=IMEX_MODES, default=IMEX_MODES[0],
-        help="whether jobs on UltraServers need their NVLink domain, as slurm_jobs_imex says (%(default)s)",
+        help="whether jobs on UltraServers need their NVLink domain, as in slurm_jobs_imex (%(default)s)",
     )  # fmt: skip
     gate = parser.add_mutually_exclusive_group()
-    gate.add_argument("--fail-open", action="store_true", help="exit 1 only for failures; what is not proved passes")
-    gate.add_argument("--fail-closed", action="store_true", help="exit 1 also for what is not proved")
+    gate.add_argument("--fail-open", action="store_true", help="exit 1 only for failures; undeterminable checks pass")
+    gate.add_argument("--fail-closed", action="store_true", help="exit 1 also for undeterminable checks")
     parser.add_argument(
         "--least-severity", choices=result.SEVERITIES[1:], default=health.LEAST_SEVERITY,
         help="failures below this keep no job away (%(default)s)",
     )  # fmt: skip
-    parser.add_argument("--drain", action="store_true", help="drain this node in Slurm for what keeps jobs away")
-    parser.add_argument(
-        "--undrain", action="store_true", help="end a drain of this command whose checks are well again"
-    )
+    parser.add_argument("--drain", action="store_true", help="drain this node in Slurm if a check keeps jobs away")
+    parser.add_argument("--undrain", action="store_true", help="end a drain by this command if its checks pass again")
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
-    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: Slurm's own way to find it)")
+    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: that of Slurm)")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     shape.add_argument(
         "--format", choices=tuple(FORMATS),
-        help="print what other tools read: AWS pcluster-diag's fields, Prometheus, JUnit, lines for nhc.conf",
+        help="print a format of other tools: AWS pcluster-diag's fields, Prometheus, JUnit, lines for nhc.conf",
     )  # fmt: skip
     parser.set_defaults(handler=show)
-    marker = subparsers.add_parser("drain-marker", help="say that this node must not take jobs, or that it may again")
+    marker = subparsers.add_parser("drain-marker", help="keep jobs away from this node, or admit them again")
     what = marker.add_mutually_exclusive_group()
-    what.add_argument("--set", metavar="REASON", help="keep jobs away from the next health check on")
-    what.add_argument("--clear", action="store_true", help="take the marker away")
+    what.add_argument("--set", metavar="REASON", help="keep jobs away, starting with the next health check")
+    what.add_argument("--clear", action="store_true", help="remove the marker")
     marker.set_defaults(handler=mark)
-    facts = subparsers.add_parser("host-facts", help="write what containers of this host are compared with")
+    facts = subparsers.add_parser("host-facts", help="write the facts that containers of this host are compared with")
     facts.add_argument("--output", default=FACTS_PATH, help="the file; %%N is the name of the node (%(default)s)")
     facts.set_defaults(handler=write_facts)
 
@@ -100,17 +100,17 @@ def add_verbs(subparsers: t.Any) -> None:
 def _component(text: str) -> tuple[str, str | None]:
     name, _equals, version = text.partition("=")
     if name not in COMPONENTS:
-        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(COMPONENTS)}")
+        raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(COMPONENTS)}")
     return name, version or None
 
 
 def show(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Print the verdicts. The exit code is theirs, or with --fail-open and --fail-closed 1 where no job may run."""
+    """Print the verdicts and return their exit code; with --fail-open and --fail-closed, 1 if no job may run."""
     host = host or Host()
     expectations = {} if args.expect is None else host.read_json(args.expect)
     if expectations is None:
         LOGGER.error(
-            "health: %s cannot be read or is not JSON: give the file of expectations, or leave it out", args.expect
+            "health: %s cannot be read or is not JSON: use a file of expectations, or omit --expect", args.expect
         )
         return result.EXIT_USAGE
     options = health.Options(
@@ -141,7 +141,7 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
     else:
         sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
     blocking = health.blocking(results, args.fail_closed, args.least_severity)
-    _tell_slurm(args, host, results, blocking)
+    _update_slurm(args, host, results, blocking)
     if args.fail_open or args.fail_closed:
         for verdict in blocking:
             LOGGER.error("health: no job here: %s", verdict.line())
@@ -149,28 +149,28 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
     return result.exit_code(results)
 
 
-def _tell_slurm(
+def _update_slurm(
     args: argparse.Namespace, host: Host, results: t.Sequence[result.Result], blocking: t.Sequence[result.Result]
 ) -> None:
-    """Drain or undrain where asked; that Slurm does not answer changes nothing about the verdicts."""
+    """Drain or undrain if requested; a missing answer of Slurm does not change the verdicts."""
     try:
         if blocking and args.drain:
-            told = health_drain.drain(
+            done = health_drain.drain(
                 Slurm(host, args.slurm_prefix, args.slurm_conf), node_name(), blocking, SLURM_SECONDS
             )
-            LOGGER.warning("health: %s", told)
+            LOGGER.warning("health: %s", done)
         elif not blocking and args.undrain:
-            done = health_drain.undrain(
+            ended = health_drain.undrain(
                 Slurm(host, args.slurm_prefix, args.slurm_conf), node_name(), results, SLURM_SECONDS
             )
-            if done:
-                LOGGER.warning("health: %s", done)
+            if ended:
+                LOGGER.warning("health: %s", ended)
     except NodeError as exc:
         LOGGER.error("health: %s", exc)
 
 
 def mark(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Set or clear the drain marker, or show it: exit 0 without one, 1 with one, 2 where that cannot be told."""
+    """Set, clear or show the drain marker. Exit 0: no marker; 1: a marker; 2: undeterminable."""
     host = host or Host()
     try:
         if args.set is not None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The verb imex of the mlcluster command: what Prolog and Epilog do for the NVLink domain of a job."""
+"""The verb imex of the mlcluster command: the NVLink domain of a job, for Prolog and Epilog."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def add_verbs(subparsers: t.Any) -> None:
         help="how long up waits for the domain (%(default)s)",
     )  # fmt: skip
     parser.add_argument("--service", default=config.SERVICE, help="the unit of the daemon (%(default)s)")
-    parser.add_argument("--instance-type", help="the EC2 instance type (default: what the firmware says)")
+    parser.add_argument("--instance-type", help="the EC2 instance type (default: from the firmware)")
     parser.add_argument("--drain", action="store_true", help="drain this node in Slurm with the reason of a failure")
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
-    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: Slurm's own way to find it)")
+    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: that of Slurm)")
     parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     parser.set_defaults(handler=act)
 
 
 def act(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Exit 0: done, nothing to do, or best effort; 1 where that is not proved. Of status: its verdicts' code."""
+    """Exit 0: done, nothing to do, or best effort; 1 if that is not proved. status returns its verdicts' code."""
     host = host or Host()
     options = config.Options(args.mode, args.seconds, args.service, args.instance_type)
     problems = config.option_errors(options)
@@ -62,7 +62,7 @@ def act(args: argparse.Namespace, host: Host | None = None) -> int:
     except NodeError as exc:
         results = [undeterminable("imex.domain", "unread", message=str(exc))]
     except Exception as exc:
-        # A Prolog takes a command without words for a damaged runtime, which keeps no job away.
+        # A Prolog treats a command without output as a damaged runtime, which keeps no job away.
         LOGGER.exception("imex: stopped by an unexpected error")
         results = [undeterminable("imex.domain", "unexpected", message=f"stopped by {type(exc).__name__}: {exc}")]
     code = print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)
@@ -71,7 +71,7 @@ def act(args: argparse.Namespace, host: Host | None = None) -> int:
         LOGGER.error("imex: %s", verdict.line())
     for verdict in results:
         if args.action == "up" and verdict.status == PASS and verdict.message:
-            # A Prolog's output is thrown away.
+            # Slurm discards the output of a Prolog.
             LOGGER.warning("imex: %s", verdict.line())
     if args.action == "status":
         return code

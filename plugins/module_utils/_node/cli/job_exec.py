@@ -24,11 +24,13 @@ from .parser import Parser
 
 def add_arguments(task: argparse.ArgumentParser) -> None:
     """Add the options of the verb to its parser."""
-    task.add_argument("--scratch", default="", metavar="DIRECTORY", help="where nodes make directories for jobs")
+    task.add_argument("--scratch", default="", metavar="DIRECTORY", help="where nodes create directories for jobs")
     task.add_argument("--ranks", action="store_true", help="set RANK, LOCAL_RANK and WORLD_SIZE")
-    task.add_argument("--node-rank", action="store_true", help="give the program --node-rank=N, the number of its node")
     task.add_argument(
-        "--without", action="append", default=[], metavar="NAME=VALUE", help="leave out a variable that has this value"
+        "--node-rank", action="store_true", help="add --node-rank=N, the number of its node, to the program"
+    )
+    task.add_argument(
+        "--without", action="append", default=[], metavar="NAME=VALUE", help="omit a variable that has this value"
     )
     task.add_argument("--spool", action="store_true", help="set MLCLUSTER_SPOOL to that directory, if there is none")
     task.add_argument("command", nargs="+", metavar="WORD", help="the program and its arguments, behind --")
@@ -36,7 +38,7 @@ def add_arguments(task: argparse.ArgumentParser) -> None:
 
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
-    task = subparsers.add_parser("job-exec", help="start a program as a task of a job, with what only the task knows")
+    task = subparsers.add_parser("job-exec", help="start a program as a task of a job, with the variables of that task")
     add_arguments(task)
     task.set_defaults(handler=run)
 
@@ -50,7 +52,7 @@ def main(argv: t.Sequence[str] | None = None, version: str = "unknown") -> int:
 
 
 def run(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Become the program of a task; an exit status is returned only where it cannot be started."""
+    """Replace this process by the program of a task; return an exit status only if it cannot be started."""
     host, own = host or Host(), dict(os.environ)
     try:
         scratch = scratch_directory(host, args.scratch, own)

@@ -32,35 +32,37 @@ def add_verbs(subparsers: t.Any) -> None:
     """Register the verbs with the mlcluster command."""
     job = subparsers.add_parser("job", help="run the steps of a job, as its script does, or show them")
     job.add_argument("file", metavar="NAME.json", help="the job, beside its script")
-    job.add_argument("--dry-run", action="store_true", help="print every step as a command line, and run none")
+    job.add_argument("--dry-run", action="store_true", help="print every step as a command line without running it")
     job.add_argument("--nodes", default="", metavar="NAMES", help="with --dry-run: nodes to show, with blanks")
     job.add_argument(
         "options",
         nargs=argparse.REMAINDER,
         metavar="OPTION",
-        help="more options of sbatch, for an array that is submitted",
+        help="more options of sbatch, for a submitted array",
     )
     job.set_defaults(handler=run)
-    part = subparsers.add_parser("job-node", help="do the part of a job that belongs to one node, as a step of it")
+    part = subparsers.add_parser("job-node", help="run the part of a job for one node, as a step of it")
     part.add_argument("file", metavar="NAME.json", help="the job, beside its script")
-    part.add_argument("words", nargs="*", metavar="WORD", help="what the job says to its nodes")
+    part.add_argument("words", nargs="*", metavar="WORD", help="arguments of the job for its nodes")
     part.set_defaults(handler=run_on_node)
-    verb = subparsers.add_parser("job-verdict", help="judge a validation job by what its script left")
-    verb.add_argument("results", metavar="DIRECTORY", help="where the script kept what was printed")
-    verb.add_argument("--asked", required=True, metavar="JSON", help="what the job was asked for, from its script")
-    verb.add_argument("--nodes", required=True, metavar="NAMES", help="the job's nodes in Slurm's order, with blanks")
+    verb = subparsers.add_parser("job-verdict", help="evaluate a validation job by the files of its script")
+    verb.add_argument("results", metavar="DIRECTORY", help="the directory with the output of the script")
+    verb.add_argument("--asked", required=True, metavar="JSON", help="the request of the job, from its script")
+    verb.add_argument(
+        "--nodes", required=True, metavar="NAMES", help="the job's nodes in Slurm's order, separated by blanks"
+    )
     verb.add_argument(
         "--started", type=whole_number(0, 1 << 40), metavar="SECONDS", help="when the job began, in seconds since 1970"
     )
     verb.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     verb.set_defaults(handler=job_verdict)
-    task = subparsers.add_parser("job-task", help="write down where this task of a Slurm job runs")
+    task = subparsers.add_parser("job-task", help="record where this task of a Slurm job runs")
     task.add_argument("results", metavar="DIRECTORY", help="a directory that all nodes share")
     task.set_defaults(handler=job_task)
 
 
 def run(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Run a job and return its exit status, or print its steps; 3 for what is not a job."""
+    """Run a job and return its exit status, or print its steps; exit 3 for an invalid job."""
     host = host or Host()
     try:
         spec = load(host, args.file)
@@ -74,7 +76,7 @@ def run(args: argparse.Namespace, host: Host | None = None) -> int:
 
 
 def run_on_node(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Do what a kind of job does on each node, and return its exit status; 3 for what is not a job."""
+    """Run the part of a job kind for each node, and return its exit status; exit 3 for an invalid job."""
     host = host or Host()
     try:
         spec = load(host, args.file)
@@ -88,7 +90,7 @@ def run_on_node(args: argparse.Namespace, host: Host | None = None) -> int:
 
 
 def job_verdict(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Write report.json beside the results, print it, and give its exit code; 3 for what is not a job."""
+    """Write report.json beside the results, print it, and return its exit code; exit 3 for an invalid job."""
     host = host or Host()
     nodes = tuple(args.nodes.split())
     try:
@@ -108,7 +110,7 @@ def job_verdict(args: argparse.Namespace, host: Host | None = None) -> int:
 
 
 def placement(environment: t.Mapping[str, str], host: str) -> dict[str, t.Any]:
-    """What a task knows of its place. Raises NodeError outside of a step of Slurm."""
+    """Return rank, node and GPUs of a task. Raises NodeError outside of a step of Slurm."""
     try:
         rank, local = int(environment["SLURM_PROCID"]), int(environment["SLURM_LOCALID"])
     except (KeyError, ValueError):
@@ -123,13 +125,13 @@ def placement(environment: t.Mapping[str, str], host: str) -> dict[str, t.Any]:
 
 
 def job_task(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Write task-RANK.json into the directory, for job-verdict to find."""
+    """Write task-RANK.json into the directory, for job-verdict."""
     host = host or Host()
     try:
         entry = {**placement(os.environ, platform.node()), "root": mounted_root(host)}
         if not host.exists(args.results):
-            # Not made here: on a node that lacks the shared directory it would be one that nobody else sees.
-            raise NodeError(f"{args.results} is not there on {platform.node()}: mount the shared directory")
+            # Not created here: without the shared directory it would be visible on this node alone.
+            raise NodeError(f"{args.results} is missing on {platform.node()}: mount the shared directory")
         path = posixpath.join(args.results, f"{TASK_PREFIX}{entry['rank']}.json")
         host.write_text(path, json.dumps(entry, sort_keys=True) + "\n")
     except NodeError as exc:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Logging of the node runtime: ``/var/log/mlcluster/<verb>.log``, rotated, and standard error.
 
-A log that cannot be written (full disk, read-only file system, no rights) never fails the caller:
-the boot unit must mount the disks whether or not it can say so.
+A log that cannot be written (full disk, read-only file system, no rights) never fails the caller: the boot unit must
+mount the disks even without a log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BACKUPS = 5
 
 
 class _OneLine(logging.Formatter):
-    """Messages only: the traceback belongs in the log file, a person gets the sentence."""
+    """Messages only: the traceback is written to the log file alone."""
 
     def format(self, record: logging.LogRecord) -> str:
         return record.getMessage()
@@ -39,14 +39,14 @@ class _Utc(logging.Formatter):
 
 class _QuietStream(logging.StreamHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """A closed standard error is nobody's failure."""
+        """Ignore the error: a closed standard error is not a failure."""
 
 
 class _SafeFile(logging.handlers.RotatingFileHandler):
-    """A rotating file of mode 0640 that reports its first failure once on standard error and then keeps quiet."""
+    """A rotating file of mode 0640 that reports only its first failure on standard error."""
 
     def __init__(self, path: str) -> None:
-        self._complained = False
+        self._reported = False
         super().__init__(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8", errors="replace", delay=True)
 
     def _open(self) -> TextIOWrapper:
@@ -61,10 +61,10 @@ class _SafeFile(logging.handlers.RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         error = sys.exc_info()[1]
         self._drop_stream()
-        if self._complained:
+        if self._reported:
             return
-        self._complained = True
-        _complain(self.baseFilename, error)
+        self._reported = True
+        _report(self.baseFilename, error)
 
     def _drop_stream(self) -> None:
         stream, self.stream = self.stream, None
@@ -74,9 +74,9 @@ class _SafeFile(logging.handlers.RotatingFileHandler):
                 stream.close()
 
 
-def _complain(path: str, error: BaseException | None) -> None:
+def _report(path: str, error: BaseException | None) -> None:
     reason = getattr(error, "strerror", None) or error
-    # Without a standard error either there is nobody left to tell.
+    # Without a standard error there is no other place to report it.
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"mlcluster: cannot write the log {path} ({reason}); messages go to standard error only\n")
 
@@ -92,13 +92,13 @@ def setup(verb: str, directory: str = LOG_DIR, level: int = logging.INFO) -> tup
     """Send the ``mlcluster`` logger to ``<directory>/<verb>.log`` and standard error.
 
     Returns the logger and the path of its file, None where there is none. Handlers of an earlier call
-    are replaced. Never raises: what cannot be written is said once on standard error, and not at all
-    to an ordinary user, who has no business in that directory.
+    are replaced. Never raises: a failed write is reported once on standard error, but not to an ordinary user, who may
+    not write to that directory.
     """
     logger = logging.getLogger(LOGGER_NAME)
     for handler in list(logger.handlers):
         logger.removeHandler(handler)
-        # What it has not written yet finds a full disk once more.
+        # Closing writes buffered messages, which fails again on a full disk.
         with contextlib.suppress(OSError):
             handler.close()
     logger.setLevel(level)
@@ -112,7 +112,7 @@ def setup(verb: str, directory: str = LOG_DIR, level: int = logging.INFO) -> tup
         writable = os.access(directory, os.W_OK | os.X_OK)
     except OSError as exc:
         if os.geteuid() == 0:
-            _complain(path, exc)
+            _report(path, exc)
         return logger, None
     if not writable and os.geteuid() != 0:
         return logger, None

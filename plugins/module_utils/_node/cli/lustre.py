@@ -25,7 +25,7 @@ from .report import print_report
 LOGGER = logging.getLogger("mlcluster")
 MOST_PARALLEL = 64
 MOST_SECONDS = 86400
-# Why an action leaves a file as it is.
+# Why an action skips a file.
 PASSED_OVER = {
     "hydrate": "their copy in S3 is lost",
     "release": "S3 does not have them as they are: archive them first",
@@ -35,13 +35,13 @@ PASSED_OVER = {
 
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verbs with the mlcluster command."""
-    info = subparsers.add_parser("lustre-info", help="show and judge Lustre on this node, with a write to each mount")
-    info.add_argument("--config", default=CONFIG_PATH, help="what is wanted here (%(default)s)")
-    info.add_argument("--only", metavar="ID", help="show and judge the verdicts with this id alone")
+    info = subparsers.add_parser("lustre-info", help="check Lustre on this node, with a write to each mount")
+    info.add_argument("--config", default=CONFIG_PATH, help="the configuration of this node (%(default)s)")
+    info.add_argument("--only", metavar="ID", help="print only the verdicts with this id")
     info.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     info.set_defaults(handler=show)
-    tune = subparsers.add_parser("lustre-tune", help="set the client's parameters, which are lost with every mount")
-    tune.add_argument("--config", default=CONFIG_PATH, help="what is wanted here (%(default)s)")
+    tune = subparsers.add_parser("lustre-tune", help="set the client's parameters, which every mount resets")
+    tune.add_argument("--config", default=CONFIG_PATH, help="the configuration of this node (%(default)s)")
     tune.set_defaults(handler=tune_verb)
     data = subparsers.add_parser("lustre-data", help="bring files of Lustre from S3, to S3, or free their space here")
     data.add_argument("action", choices=[*lustre_hsm.ACTIONS, "state"], help="what to do")
@@ -57,7 +57,7 @@ def add_verbs(subparsers: t.Any) -> None:
 
 
 def show(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Print the verdicts; the exit code is theirs. Directories are judged by the role, which knows them."""
+    """Print the verdicts and return their exit code. The role checks directories, which are unknown here."""
     host = host or Host()
     try:
         config = load_config(host, args.config)
@@ -77,7 +77,7 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
 
 
 def tune_verb(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Exit 0: all is set, or nothing is wanted or mounted; 1: a value was refused; 2: it could not be done."""
+    """Exit 0: all is set, or nothing is configured; 1: a value was rejected; 2: it failed."""
     host = host or Host()
     try:
         config = lustre.with_adopted(host, load_config(host, args.config))
@@ -88,7 +88,7 @@ def tune_verb(args: argparse.Namespace, host: Host | None = None) -> int:
     if not wanted:
         LOGGER.info("lustre-tune: a machine of this size needs no other values than Lustre's own")
         return result.EXIT_OK
-    # Looking at an automount is what mounts it; parameters exist only below a mount.
+    # The look mounts an automount; parameters exist only for a mounted file system.
     mounts = [lustre.mount_facts(host, system.path, config.timeout) for system in config.file_systems]
     if not any(mount["state"] == "lustre" for mount in mounts):
         where = ", ".join(f"{mount['path']} is {mount['state']}" for mount in mounts) or "none is known"
@@ -106,9 +106,9 @@ def tune_verb(args: argparse.Namespace, host: Host | None = None) -> int:
 
 
 def data_verb(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Exit 0: done; 1: something was refused or passed over; 2: it could not be told, or time ran out.
+    """Exit 0: done; 1: files were rejected or skipped; 2: undeterminable, or time ran out.
 
-    With --json the counts have problem besides, a sentence that is empty where all is done.
+    With --json the counts also have ``problem``, a sentence that is empty if all is done.
     """
     host = host or Host()
     try:
@@ -132,10 +132,10 @@ def data_verb(args: argparse.Namespace, host: Host | None = None) -> int:
 
 
 def tally_problem(action: str, tally: lustre_hsm.Tally, timeout: float) -> str:
-    """What was not done, and why, in one sentence; empty where nothing is left."""
+    """Return what was not done, and why, in one sentence; empty if nothing is left."""
     parts = []
     if tally.waiting:
-        parts.append(f"{tally.waiting} files were not done within {timeout:g} seconds: run it again, it goes on there")
+        parts.append(f"{tally.waiting} files were not done within {timeout:g} seconds: run it again to continue")
     if tally.passed_over:
         parts.append(f"{tally.passed_over} of {tally.files} files were passed over, since {PASSED_OVER[action]}")
     if tally.failures:
@@ -144,10 +144,10 @@ def tally_problem(action: str, tally: lustre_hsm.Tally, timeout: float) -> str:
 
 
 def _progress(action: str) -> t.Callable[[lustre_hsm.Tally], None]:
-    """A line whenever another hundredth of the work is done, and at its beginning and end."""
+    """Return a function that logs a line at each percent of the work, and at its beginning and end."""
     last = [-1]
 
-    def tell(tally: lustre_hsm.Tally) -> None:
+    def log(tally: lustre_hsm.Tally) -> None:
         due = tally.done + tally.waiting
         percent = 100 * tally.done // due if due else 100
         if percent != last[0]:
@@ -155,7 +155,7 @@ def _progress(action: str) -> t.Callable[[lustre_hsm.Tally], None]:
             LOGGER.info("lustre-data %s: %d of %d files, %d%%, %d bytes", action, tally.done, due, percent,
                         tally.bytes_done)  # fmt: skip
 
-    return tell
+    return log
 
 
 def _print(counts: t.Mapping[str, t.Any], as_json: bool) -> None:

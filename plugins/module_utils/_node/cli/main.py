@@ -24,8 +24,8 @@ from ..verdict import result
 from . import log, streams
 from .parser import Parser
 
-# The parts and their verbs. A start imports the part of its own verb alone: with all of them a short command takes
-# three times the CPU time, and a Prolog starts several.
+# The parts and their verbs. Only the part of the requested verb is imported: all of them would triple the CPU time of a
+# short command, and a Prolog starts several.
 PARTS: dict[str, tuple[str, ...]] = {
     "cli.storage": ("storage-boot", "storage-info"),
     "cli.efa": ("efa",),
@@ -54,7 +54,7 @@ _ROOMS = __package__.rpartition(".")[0] if __package__ else ""
 
 
 def load(words: Sequence[str] = ()) -> list[t.Any]:
-    """Return the part of the verb that the words begin with, imported; all parts where none has it."""
+    """Import and return the part of the first word's verb; all parts if no part has it."""
     if words and words[0] == VERSION:
         return []
     wanted = [name for name, verbs in PARTS.items() if words and words[0] in verbs] or list(PARTS)
@@ -67,8 +67,7 @@ def _version(args: argparse.Namespace) -> int:
 
 
 def build_parser(version: str, words: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """The parser with every verb there is, or with what the words of a command need; ``version`` is what ``mlcluster
-    version`` prints."""
+    """Return the parser with every verb, or only with those for ``words``; ``mlcluster version`` prints ``version``."""
     parser = Parser(prog="mlcluster", description="Checks and boot-time work of an mlcluster.aws node.")
     parser.set_defaults(runtime_version=version)
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
@@ -81,7 +80,7 @@ def build_parser(version: str, words: Sequence[str] = ()) -> argparse.ArgumentPa
 def main(argv: Sequence[str] | None = None, version: str = "unknown", log_dir: str = log.LOG_DIR) -> int:
     """Run one verb and return its exit code; a usage error raises SystemExit(3) and ``--help`` SystemExit(0).
 
-    What could not be printed turns success into 2, for whoever reads it has not got it, and no other code into another.
+    Lost output turns success into 2, as the reader has not received it; other exit codes stay.
     """
     streams.open_missing()
     words = sys.argv[1:] if argv is None else argv
@@ -89,12 +88,12 @@ def main(argv: Sequence[str] | None = None, version: str = "unknown", log_dir: s
     logger, path = log.setup(args.verb, log_dir)
     output = streams.Output(sys.stdout)
     with contextlib.redirect_stdout(output):
-        where = f"the details are in {path}" if path else f"run it as root to have the details in {log_dir}"
+        where = f"the details are in {path}" if path else f"run it as root to get the details in {log_dir}"
         code = _run(args, logger, where)
     lost = output.lost()
     if lost is not None:
         logger.error(
-            "mlcluster %s: its output could not be written (%s): let it go to a place with room", args.verb, lost
+            "mlcluster %s: its output could not be written (%s): send it to a place with room", args.verb, lost
         )
         code = code or result.EXIT_UNDETERMINABLE
     return code

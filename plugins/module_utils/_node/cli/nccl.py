@@ -42,27 +42,29 @@ def _percent(text: str) -> float:
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verbs with the mlcluster command."""
     verb = subparsers.add_parser(
-        "nccl-verdict", help="judge an output of nccl-tests or nccom-test: correct, over EFA, fast enough"
+        "nccl-verdict", help="check an output of nccl-tests or nccom-test: correct, over EFA, fast enough"
     )
     verb.add_argument("file", metavar="FILE", help="the output, with NCCL_DEBUG=INFO lines of all ranks; - for stdin")
-    verb.add_argument("--ranks", type=_positive, help="how many ranks were to take part")
-    verb.add_argument("--nodes", type=_positive, help="how many nodes were to take part")
+    verb.add_argument("--ranks", type=_positive, help="the expected number of ranks")
+    verb.add_argument("--nodes", type=_positive, help="the expected number of nodes")
     verb.add_argument("--instance-type", help="EC2 instance type of the nodes")
-    verb.add_argument("--domains", type=int, help="of how many UltraServers the nodes are")
-    verb.add_argument("--collective", help="which collective to judge, such as all_reduce")
-    verb.add_argument("--tool", choices=(NCCL_TESTS, NCCOM_TEST), help="which test it is (default: as the output says)")
+    verb.add_argument("--domains", type=int, help="the number of UltraServers of the nodes")
+    verb.add_argument("--collective", help="the collective to check, such as all_reduce")
+    verb.add_argument("--tool", choices=(NCCL_TESTS, NCCOM_TEST), help="the test program (default: from the output)")
     verb.add_argument("--rc", type=int, help="exit status of the test")
     verb.add_argument("--checked", action="store_true", help="nccom-test ran with --check")
-    verb.add_argument("--counters-before", metavar="FILE", help="what efa-counters printed on each node before the run")
-    verb.add_argument("--counters-after", metavar="FILE", help="and after it")
+    verb.add_argument(
+        "--counters-before", metavar="FILE", help="the output of efa-counters on each node before the run"
+    )
+    verb.add_argument("--counters-after", metavar="FILE", help="the same after the run")
     verb.add_argument("--baseline", metavar="FILE", help="compare with the bandwidths recorded in this file")
-    verb.add_argument("--record-baseline", metavar="FILE", help="record the bandwidths of this run, if it is good")
+    verb.add_argument("--record-baseline", metavar="FILE", help="record the bandwidths of this run, if it passes")
     verb.add_argument(
         "--tolerance",
         type=_percent,
         default=float(TOLERANCE_PERCENT),
         metavar="PERCENT",
-        help="how far below a known bandwidth is still good (%(default)g)",
+        help="accepted loss against a known bandwidth (%(default)g)",
     )
     verb.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     verb.set_defaults(handler=nccl_verdict)
@@ -73,7 +75,7 @@ def add_verbs(subparsers: t.Any) -> None:
 
 
 def asked_from(args: argparse.Namespace, host: Host) -> Asked:
-    """The options of the verb as what was asked for. Raises ``NodeError`` for a file that is not what it should be."""
+    """Return the options of the verb as a request. Raises ``NodeError`` for an invalid file."""
     before, after = read_snapshots(host, args.counters_before, args.counters_after)
     return Asked(
         ranks=args.ranks,
@@ -91,7 +93,7 @@ def asked_from(args: argparse.Namespace, host: Host) -> Asked:
 
 
 def read_snapshots(host: Host, before: str | None, after: str | None) -> tuple[Counters, Counters]:
-    """The counters in the two files by host, None without a file. Raises ``NodeError``."""
+    """Return the counters in the two files by host, None without a file. Raises ``NodeError``."""
     if before and after and host.realpath(before) == host.realpath(after):
         raise NodeError(
             f"{before} is given for the counters before and after the test: give the two files of that test"
@@ -104,12 +106,14 @@ def _snapshots(host: Host, path: str | None) -> Counters:
         return None
     text = host.read_text(path)
     if text is None:
-        raise NodeError(f"looked for the counters {path} and could not read them: give what efa-counters printed")
+        raise NodeError(
+            f"looked for the counters {path} and could not read them: use a file with the output of efa-counters"
+        )
     return parse_snapshots(text, path)
 
 
 def nccl_verdict(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Print the verdicts on an output; the exit code is theirs, and 3 where a file given with an option is not fit."""
+    """Print the verdicts on an output and return their exit code; 3 for an invalid file of an option."""
     host = host or Host()
     try:
         asked = asked_from(args, host)
@@ -124,7 +128,7 @@ def nccl_verdict(args: argparse.Namespace, host: Host | None = None) -> int:
     sys.stdout.write((result.dumps(report) if args.json else "\n".join(report.lines() + _facts(judged))) + "\n")
     code = result.exit_code(judged.results)
     if args.record_baseline and not _recorded(args.record_baseline, judged, asked, host):
-        # A run that was to be recorded and could not be is not what was wanted, whatever else is true of it.
+        # A run that could not be recorded as requested is not a success.
         code = code or result.EXIT_UNDETERMINABLE
     return code
 
@@ -155,7 +159,7 @@ def _facts(judged: Judged) -> list[str]:
 
 
 def efa_counters(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Print ``{"host": ..., "devices": {device: {counter: bytes}}}``; 2 where there is no device."""
+    """Print ``{"host": ..., "devices": {device: {counter: bytes}}}``; exit 2 without a device."""
     devices = snapshot(host or Host())
     sys.stdout.write(json.dumps({"host": platform.node(), "devices": devices}, sort_keys=True) + "\n")
     return result.EXIT_OK if devices else result.EXIT_UNDETERMINABLE

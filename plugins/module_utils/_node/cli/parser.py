@@ -13,7 +13,7 @@ from ..verdict import result
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse ends with 2 on a usage error; here 2 means undeterminable."""
+    """A parser that exits with 3 on a usage error: argparse uses 2, which means undeterminable here."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)

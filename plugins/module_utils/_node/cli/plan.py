@@ -26,19 +26,19 @@ def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
     plan = subparsers.add_parser(
         "plan",
-        help="say what the roles of this node would change if they were applied again",
-        description="Ends with 0 where nothing differs, 1 where something does, and 2 where a role refuses, a look "
-        "gave no answer, or no role has been applied here.",
+        help="print what the roles of this node would change if they were applied again",
+        description="Exits with 0 if nothing differs, 1 if something does, and 2 if a role has a refusal, a look gave "
+        "no answer, or no role has been applied here.",
     )
     plan.add_argument(
-        "--role", action="append", default=[], choices=sorted(DOMAINS), help="only this one; may be given again"
+        "--role", action="append", default=[], choices=sorted(DOMAINS), help="only this role; may be repeated"
     )
     plan.add_argument("--json", action="store_true", help="print the plans as one JSON object by role")
     plan.set_defaults(handler=plan_verb)
 
 
 def plan_verb(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Print what each role would change; the exit code says whether anything differs."""
+    """Print what each role would change; the exit code is 1 if anything differs."""
     host = host or Host()
     written = [] if args.role else written_roles(host)
     roles = args.role or written

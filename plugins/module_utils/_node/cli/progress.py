@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What verbs that submit jobs share: their options, lines of progress, and a file that says what they did."""
+"""Options, progress lines and the outcome file of the verbs that submit jobs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ DIRECTORY = "/fsx/mlcluster/jobs"
 
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add the options that each of these verbs has."""
-    parser.add_argument("--dir", default=DIRECTORY, help="slurm_jobs_dir, where the scripts lie (%(default)s)")
+    parser.add_argument("--dir", default=DIRECTORY, help="slurm_jobs_dir, the directory of the scripts (%(default)s)")
     parser.add_argument("--dry-run", action="store_true", help="check everything, and submit nothing")
-    parser.add_argument("--outcome", metavar="FILE", help="write what was done there, as JSON")
+    parser.add_argument("--outcome", metavar="FILE", help="write the outcome to this file, as JSON")
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
-    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: Slurm's own way to find it)")
+    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: that of Slurm)")
 
 
-def say(line: str) -> None:
-    """Print a line at once, so that whoever follows it sees it."""
+def print_line(line: str) -> None:
+    """Print a line and flush it, so that a reader sees it at once."""
     sys.stdout.write(f"{printable(line)}\n")
     sys.stdout.flush()
 
 
 def write_outcome(host: Host, path: t.Optional[str], outcome: t.Mapping[str, t.Any]) -> None:
-    """Write what a verb did, if somebody wants to know."""
+    """Write the outcome of a verb, if a file is given."""
     if path:
         host.write_text(path, json.dumps(outcome) + "\n")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Makes and prints the reports of the command's verbs."""
+"""Build and print the reports of the command's verbs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def print_report(
     as_json: bool,
     notes: t.Sequence[str] = (),
 ) -> int:
-    """Print the results as JSON, or as lines with notes below them; returns the exit code of the results."""
+    """Print the results as JSON, or as lines with notes below them; return the exit code of the results."""
     judged = report(host, results, versions)
     sys.stdout.write((dumps(judged) if as_json else "\n".join([*judged.lines(), *notes])) + "\n")
     return exit_code(results)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The verb scratch of the mlcluster command: what Prolog, Epilog and the health check do for jobs' directories.
+"""The verb scratch of the mlcluster command: jobs' directories, for Prolog, Epilog and the health check.
 
-Each action runs as a bounded check: a disk that does not answer holds up no job for longer than its limit.
+Each action runs as a bounded check: an unresponsive disk delays a job only up to that limit.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from .report import print_report
 
 LARGEST_ID = 0xFFFFFFFE
 SLURM_SECONDS = 10
-# Making a directory takes milliseconds; a Prolog as a whole has to stay below 10 seconds.
+# Creating a directory takes milliseconds; a whole Prolog has to stay below 10 seconds.
 MAKE_SECONDS = 2
 EMPTY_SECONDS = 30
-# What removing and sweeping do besides emptying the trash, which has its own deadline.
+# Limit of removing and sweeping, in addition to emptying the trash, which has its own deadline.
 QUOTA_SECONDS = 8
 MORE_SECONDS = {"remove": 5, "sweep": SLURM_SECONDS + QUOTA_SECONDS + 5}
 LARGEST_QUOTA_GIB = 1 << 20
@@ -44,7 +44,7 @@ def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
     parser = subparsers.add_parser("scratch", help="the jobs' directories on the local volume: make, remove, sweep")
     parser.add_argument("action", choices=("make", "remove", "sweep"))
-    parser.add_argument("--base", help="where they are (default: jobs on the local volume)")
+    parser.add_argument("--base", help="their parent directory (default: jobs on the local volume)")
     parser.add_argument("--job", type=whole_number(1, LARGEST_ID), help="the job (default: SLURM_JOB_ID)")
     parser.add_argument("--uid", type=whole_number(0, LARGEST_ID), help="its user (default: SLURM_JOB_UID)")
     parser.add_argument(
@@ -54,24 +54,27 @@ def add_verbs(subparsers: t.Any) -> None:
         "--keep-hours", type=whole_number(0, 8760), default=0, help="how long sweep keeps leftovers (%(default)s)"
     )
     parser.add_argument(
-        "--least-free", type=whole_number(0, 100), default=10, help="percent; below it leftovers go (%(default)s)"
+        "--least-free",
+        type=whole_number(0, 100),
+        default=10,
+        help="percent; below it leftovers are removed (%(default)s)",
     )
     parser.add_argument(
         "--quota-gib", type=whole_number(0, LARGEST_QUOTA_GIB), default=0,
-        help="how much each running job may hold, 0 for all there is (%(default)s)",
+        help="limit for each running job, 0 for no limit (%(default)s)",
     )  # fmt: skip
     parser.add_argument(
         "--over-quota", choices=("tell", "cancel"), default="tell",
-        help="what sweep does to a job that holds more (%(default)s)",
+        help="action of sweep for a job above it (%(default)s)",
     )  # fmt: skip
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
-    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: Slurm's own way to find it)")
+    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: that of Slurm)")
     parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     parser.set_defaults(handler=act)
 
 
 def act(args: argparse.Namespace, host: Host | None = None, state_directory: str = STATE_DIRECTORY) -> int:
-    """Exit 0: done, or nothing to do; 1: it could not be done, or something had to stay; 2: that cannot be told."""
+    """Exit 0: done, or nothing to do; 1: it failed, or something had to be kept; 2: undeterminable."""
     host = host or Host()
     name = f"scratch.{args.action}"
     limit = MAKE_SECONDS if args.action == "make" else args.seconds + MORE_SECONDS[args.action]
@@ -115,13 +118,13 @@ def _make(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
         raise NodeError(away)
     gid = host.primary_gid(text)
     if gid is None:
-        raise NodeError(f"user {uid} of the job is not known on this node: see that 'getent passwd {uid}' answers")
+        raise NodeError(f"user {uid} of the job is not known on this node: check that 'getent passwd {uid}' answers")
     return [passed("scratch.make", scratch.make(host, base, _job(args), uid, gid))]
 
 
 def _remove(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
     job = _job(args)
-    return [_told("scratch.remove", f"job {job}", base, scratch.remove(host, base, job, args.seconds))]
+    return [_removed("scratch.remove", f"job {job}", base, scratch.remove(host, base, job, args.seconds))]
 
 
 def _sweep(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
@@ -132,20 +135,20 @@ def _sweep(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
     emptied = scratch.empty_trash(host, base, args.seconds)
     emptied.problems[:0] = swept.problems
     jobs = ", ".join(map(str, swept.taken)) or "none"
-    told = _told("scratch.sweep", f"leftovers of jobs: {jobs}", base, emptied)
-    if problem and told.status == result.PASS:
-        why = f"only what an earlier boot left could be swept: {problem}"
-        told = undeterminable("scratch.sweep", why, found=told.found, scope=told.scope)
+    verdict = _removed("scratch.sweep", f"leftovers of jobs: {jobs}", base, emptied)
+    if problem and verdict.status == result.PASS:
+        why = f"only leftovers of an earlier boot could be swept: {problem}"
+        verdict = undeterminable("scratch.sweep", why, found=verdict.found, scope=verdict.scope)
     if not args.quota_gib:
-        return [told]
+        return [verdict]
     running = [one for one in known if live and one.job_id in live]
-    return [told] + scratch_quota.verify(
+    return [verdict] + scratch_quota.verify(
         host, slurm, base, running, args.quota_gib << 30, args.over_quota == "cancel", QUOTA_SECONDS
     )
 
 
 def _live(slurm: Slurm) -> tuple[set[int] | None, str | None]:
-    """The jobs that Slurm has on this node, or None and why it does not tell."""
+    """Return the jobs that Slurm has on this node, or None and the reason why they are unknown."""
     arguments = ("--noheader", f"--states={ON_NODES}", f"--nodelist={node_name()}", f"--format={QUEUE_FORMAT}")
     try:
         text = slurm.ask("squeue", *arguments, timeout=SLURM_SECONDS)
@@ -154,9 +157,9 @@ def _live(slurm: Slurm) -> tuple[set[int] | None, str | None]:
     return {job["job_id"] for job in queue(text)}, None
 
 
-def _told(check: str, what: str, base: str, emptied: scratch.TrashResult) -> Result:
+def _removed(check: str, what: str, base: str, emptied: scratch.TrashResult) -> Result:
     scope = Scope(device=base)
     if emptied.problems:
         return failed(check, f"{what}; {'; '.join(emptied.problems)}", scope=scope)
-    rest = "" if emptied.complete else ", the rest waits in the trash for the next time"
+    rest = "" if emptied.complete else ", the rest stays in the trash until the next run"
     return passed(check, f"{what}: {emptied.removed} names removed{rest}", scope=scope)

@@ -22,8 +22,8 @@ from ..system.instance import instance_type, table_disks
 from ..verdict import result
 from .report import print_report
 
-# How long a boot waits for disks that the record or the instance type calls for; NVMe controllers appear within
-# seconds, and a boot must never hang on one that has failed.
+# Seconds that a boot waits for the disks of the record or of the instance type. NVMe controllers appear within seconds,
+# and a boot must never hang on a failed one.
 DISK_WAIT_SECONDS = 30
 
 LOGGER = logging.getLogger("mlcluster")
@@ -32,19 +32,19 @@ LOGGER = logging.getLogger("mlcluster")
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verbs with the mlcluster command."""
     boot = subparsers.add_parser(
-        "storage-boot", help="bring the local volume up after a boot: keep it, or make it again on blank disks"
+        "storage-boot", help="bring the local volume up after a boot: keep it, or create it again on blank disks"
     )
-    boot.add_argument("--config", default=CONFIG_PATH, help="the wanted storage (%(default)s)")
+    boot.add_argument("--config", default=CONFIG_PATH, help="the storage configuration (%(default)s)")
     boot.add_argument("--wait", type=float, default=DISK_WAIT_SECONDS, help="seconds to wait for disks (%(default)s)")
     boot.set_defaults(handler=storage_boot)
-    info = subparsers.add_parser("storage-info", help="show and judge the local volume; changes nothing")
-    info.add_argument("--config", default=CONFIG_PATH, help="the wanted storage (%(default)s)")
+    info = subparsers.add_parser("storage-info", help="check the local volume; changes nothing")
+    info.add_argument("--config", default=CONFIG_PATH, help="the storage configuration (%(default)s)")
     info.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     info.set_defaults(handler=storage_info)
 
 
 def wait_for_disks(host: Host, config: StorageConfig, limit: float) -> None:
-    """Poll sysfs until as many instance-store disks are there as there should be, for at most limit seconds."""
+    """Poll sysfs until the expected number of instance-store disks is present, for at most ``limit`` seconds."""
     known = instance_type(host)
     facts = {"instance_type": known, "record": read_document(host, RECORD_PATH)}
     wanted = expected_disks(facts, config, table_disks(known))[0] or 0
@@ -56,14 +56,14 @@ def wait_for_disks(host: Host, config: StorageConfig, limit: float) -> None:
 
 
 def count_instance_store(host: Host) -> int:
-    """How many instance-store disks the kernel shows now."""
+    """Return how many instance-store disks the kernel shows now."""
     return len(serials_of(host, "instance_store"))
 
 
 def storage_boot(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Exit 0: none, intact or recreated; 1: lost or foreign, nothing touched; 2: failed, it could not be done."""
+    """Exit 0: none, intact or recreated; 1: lost or foreign, nothing changed; 2: failed."""
     host = host or Host()
-    # Before anything can fail: a boot that is not recorded proves nothing later.
+    # First, before anything can fail: an unrecorded boot proves nothing later.
     note_stores(host, at_boot=True)
     try:
         config = load_config(host, args.config)
@@ -88,7 +88,7 @@ def storage_boot(args: argparse.Namespace, host: Host | None = None) -> int:
 
 
 def storage_info(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Print the verdicts on the local volume; the exit code is theirs."""
+    """Print the verdicts on the local volume and return their exit code."""
     host = host or Host()
     try:
         config = load_config(host, args.config)

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Standard streams that are closed, full, or read by nobody any more.
+"""Standard streams that are closed, full, or have lost their reader.
 
-The exit code is the verdict, and what becomes of the lines beside it must not change it: a node that is broken is
-drained also where the disk of the log is full.
+The exit code is the verdict, and a failed write of the lines must not change it: a broken node is drained even if the
+disk of the log is full.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import typing as t
 
 
 def open_missing() -> None:
-    """Let closed standard streams lead nowhere, or the next file or pipe that is opened would be in their place."""
+    """Redirect closed standard streams to /dev/null; otherwise the next opened file would take their number."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -31,18 +31,18 @@ def open_missing() -> None:
 
 
 class Output(io.TextIOBase):
-    """Standard output that takes everything; what could not be written is known at the end."""
+    """Standard output that accepts everything and reports a failed write at the end."""
 
     def __init__(self, stream: t.TextIO) -> None:
         super().__init__()
         self._stream = stream
         self._problem: OSError | None = None
         if isinstance(stream, io.TextIOWrapper):
-            # A path is printed as the bytes that it has.
+            # A path is printed with its original bytes.
             stream.reconfigure(errors="surrogateescape")
 
     def write(self, text: str) -> int:
-        """Write, unless that has failed before."""
+        """Write, unless a write has failed before."""
         if self._problem is None:
             try:
                 self._stream.write(text)
@@ -51,7 +51,7 @@ class Output(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write buffered text."""
         if self._problem is None:
             try:
                 self._stream.flush()
@@ -59,13 +59,13 @@ class Output(io.TextIOBase):
                 self._problem = exc
 
     def lost(self) -> str | None:
-        """Why the output is not where it belongs, None where it is, or where its reader wanted no more of it."""
+        """Return why output was lost; None if all was written, or if its reader closed the pipe."""
         self.flush()
         problem = self._problem
         if problem is None:
             return None
         with contextlib.suppress(OSError, ValueError):
-            # What waits would be tried again when the interpreter ends, and make it end with 120.
+            # The interpreter would try to write buffered text again at its end, and exit with 120.
             nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
             os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)

@@ -17,7 +17,7 @@ from ..slurm.client import Slurm
 from ..system.ask import whole_number
 from ..system.host import Host, NodeError
 from ..verdict import result
-from .progress import add_common, say, write_outcome
+from .progress import add_common, print_line, write_outcome
 
 LONGEST = 366 * 24 * 3600
 
@@ -29,12 +29,12 @@ def add_verbs(subparsers: t.Any) -> None:
     parser = subparsers.add_parser(
         "submit-training",
         help="submit a training for each model of a plan, and follow them",
-        description="Ends with 0 where all ended well (or, with --no-follow, were taken by Slurm), 1 where one did "
-        "not, 2 where nothing was submitted, and 3 for wrong usage. A job that waits or runs already is followed.",
+        description="Exits with 0 if all succeeded (or, with --no-follow, were accepted by Slurm), 1 if one did not, "
+        "2 if nothing was submitted, and 3 for wrong usage. A job that waits or runs already is followed.",
     )
     parser.add_argument("plan", metavar="PLAN.json", help="the plan: cluster and models; - reads standard input")
     add_common(parser)
-    parser.add_argument("--no-follow", action="store_true", help="submit, and leave the jobs alone")
+    parser.add_argument("--no-follow", action="store_true", help="submit without following the jobs")
     parser.add_argument("--timeout", type=whole_number(1, LONGEST), default=604800, metavar="SECONDS",
                         help="how long to follow each; its job goes on after that (%(default)s)")  # fmt: skip
     parser.set_defaults(handler=run)
@@ -44,19 +44,19 @@ def read_plan(host: Host, path: str) -> t.Any:
     """Return the plan that a file or standard input holds. Raises ``NodeError``."""
     text = sys.stdin.read() if path == "-" else host.read_text(path)
     if text is None:
-        raise NodeError(f"{path} could not be read: name a file with the plan as JSON")
+        raise NodeError(f"{path} could not be read: use a file with the plan as JSON")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise NodeError(f"{path} is not JSON ({exc}): write the plan as one JSON object") from None
-    # As the playbook's variables have it.
+    # The format of the playbook's variables.
     return found["plan"] if isinstance(found, dict) and set(found) == {"plan"} else found
 
 
 def run(args: argparse.Namespace, host: t.Optional[Host] = None) -> int:
     """Submit and follow the trainings of a plan, and return the exit status."""
     host = host or Host()
-    plan_run = PlanRun(Slurm(host, args.slurm_prefix, args.slurm_conf), args.dir, say)
+    plan_run = PlanRun(Slurm(host, args.slurm_prefix, args.slurm_conf), args.dir, print_line)
     failed: list[str] = []
     code = result.EXIT_UNDETERMINABLE
     try:

@@ -16,7 +16,7 @@ from ..slurm.client import Slurm
 from ..system.ask import whole_number
 from ..system.host import Host, NodeError
 from ..verdict import result
-from .progress import add_common, say, write_outcome
+from .progress import add_common, print_line, write_outcome
 
 LONGEST = 7 * 24 * 3600
 
@@ -27,22 +27,24 @@ def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
     parser = subparsers.add_parser(
         "validate",
-        help="submit the jobs that prove the cluster, follow them and judge them together",
-        description="Ends with 0 where everything was proved, 1 where something failed, 2 where something could not be "
-        "proved or nothing was submitted, and 3 for wrong usage. A job that waits or runs already is followed.",
+        help="submit the jobs that validate the cluster, follow them and evaluate them together",
+        description="Exits with 0 if everything was proved, 1 if something failed, 2 if something could not be proved "
+        "or nothing was submitted, and 3 for wrong usage. A job that waits or runs already is followed.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="jobs in this order (default: all with a verdict)")
     add_common(parser)
     parser.add_argument("--nodes", type=_nodes, default="", metavar="N", help="on how many nodes: a number, or all")
     parser.add_argument("--nodelist", type=_names, default=(), metavar="NAMES", help="on these nodes, such as n[1-4]")
-    parser.add_argument("--partition", default="", help="the partition, in place of that of each script")
+    parser.add_argument("--partition", default="", help="the partition, instead of that of each script")
     parser.add_argument("--timeout", type=whole_number(1, LONGEST), default=7200, metavar="SECONDS",
                         help="cancel a job that has no end by then (%(default)s)")  # fmt: skip
     parser.add_argument("--drain", action="store_true", help="drain the nodes that failures single out")
-    parser.add_argument("--undrain", type=_names, default=(), metavar="NAMES", help="resume these first, drained by us")
+    parser.add_argument(
+        "--undrain", type=_names, default=(), metavar="NAMES", help="resume these first, if mlcluster drained them"
+    )
     parser.add_argument("--cluster", default="", metavar="NAME", help="the name of the cluster, for the report")
     parser.add_argument("--accept-undeterminable", action="store_true",
-                        help="end with 0 where nothing failed, if something could not be proved")  # fmt: skip
+                        help="exit with 0 if nothing failed, even if something could not be proved")  # fmt: skip
     parser.set_defaults(handler=run)
 
 
@@ -73,7 +75,7 @@ def run(args: argparse.Namespace, host: t.Optional[Host] = None) -> int:
         cluster=args.cluster,
     )
     host = host or Host()
-    validation = Validation(Slurm(host, args.slurm_prefix, args.slurm_conf), options, say)
+    validation = Validation(Slurm(host, args.slurm_prefix, args.slurm_conf), options, print_line)
     code = result.EXIT_UNDETERMINABLE
     kept: t.Optional[str] = None
     try:
@@ -95,7 +97,7 @@ def _carry_out(validation: Validation, accept_undeterminable: bool) -> tuple[int
     validation.follow()
     verdict = validation.judge()
     for line in [*verdict["lines"], *verdict["problems"]]:
-        say(line)
+        print_line(line)
     late = validation.drain(verdict) if validation.options.drain else []
     lost = validation.keep(verdict)
     late += lost

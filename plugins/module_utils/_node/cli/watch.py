@@ -34,13 +34,15 @@ def add_verbs(subparsers: t.Any) -> None:
     parser.add_argument(
         "--period", type=whole_number(5, LONGEST_PERIOD), default=60, help="seconds between two runs (%(default)s)"
     )
-    parser.add_argument("--instance-type", help="the EC2 instance type (default: what the firmware says)")
+    parser.add_argument("--instance-type", help="the EC2 instance type (default: from the firmware)")
     parser.add_argument("--expected-efa", type=whole_number(0, MOST_DEVICES), help="how many EFA devices there must be")
     parser.add_argument("--scratch", help="the directory of the jobs' directories (default: on the local volume)")
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
-    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: Slurm's own way to find it)")
+    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: that of Slurm)")
     parser.set_defaults(handler=run)
-    label = subparsers.add_parser("job-label", help="name a job in the metrics of its GPUs: in a Prolog and an Epilog")
+    label = subparsers.add_parser(
+        "job-label", help="label the metrics of its GPUs with a job: in a Prolog and an Epilog"
+    )
     label.add_argument("action", choices=("add", "remove"))
     label.add_argument("--job", type=whole_number(1, LARGEST_ID), help="the job (default: SLURM_JOB_ID)")
     label.add_argument("--user", help="its user (default: SLURM_JOB_USER)")
@@ -49,7 +51,7 @@ def add_verbs(subparsers: t.Any) -> None:
 
 
 def run(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Exit 0: the metrics are written, whatever they say; 2: they could not be, and the old ones grow old."""
+    """Exit 0: the metrics are written, whatever their values; 2: they are not, and the old ones become stale."""
     host = host or Host()
     health_options = profiles.Options(
         instance_type=args.instance_type,
@@ -77,7 +79,7 @@ def run(args: argparse.Namespace, host: Host | None = None) -> int:
 
 
 def label_job(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Exit 0: done; 2: it could not be done, which is no reason to keep a job away."""
+    """Exit 0: done; 2: it failed, which is not a reason to keep a job away."""
     host = host or Host()
     text = str(args.job or os.environ.get("SLURM_JOB_ID", ""))
     if not text.isdecimal() or not 0 < int(text) <= LARGEST_ID:

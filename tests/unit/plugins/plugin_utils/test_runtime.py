@@ -178,7 +178,7 @@ def test_unwritable_stderr_does_not_change_failure(runtime, where):
 def test_unprintable_success_is_failure(runtime):
     code, error = shell(runtime, "registry-credential list", ">/dev/full")
     assert code == 2
-    assert "its output could not be written (No space left on device): let it go to a place with room" in error
+    assert "its output could not be written (No space left on device): send it to a place with room" in error
 
 
 @pytest.mark.parametrize("where", [">&-", "<&- >&- 2>&-"])

@@ -36,7 +36,7 @@ def broken():
         (good_node(), {"mig": True}, 1),
     ],
 )
-def test_exit_code_is_that_of_verdicts(host, options, code, capsys):
+def test_exit_code_follows_from_verdicts(host, options, code, capsys):
     assert show(host, **options) == code
     out = capsys.readouterr().out
     assert "gpu.count: " in out
@@ -49,7 +49,7 @@ def test_report_as_json(capsys):
     assert (document["schema"], len(document["results"])) == ("mlcluster.report/1", len(GPU_CHECKS))
 
 
-def test_verb_is_part_of_command(monkeypatch, tmp_path):
+def test_verb_is_registered(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(accelerator_cli, "show", lambda args: seen.append((args.checklist, args.timeout)) or 1)
     assert cli.main(["accelerators", "--checklist", "head", "--timeout", "9"], log_dir=str(tmp_path)) == 1

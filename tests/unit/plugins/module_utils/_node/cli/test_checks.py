@@ -13,14 +13,14 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data.checks import 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import checks, main
 
 
-def test_every_check_is_listed(capsys, tmp_path):
+def test_all_checks_are_listed(capsys, tmp_path):
     assert main.main(["checks"], log_dir=str(tmp_path)) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in told if line[0].isalpha()] == [row[0] for row in CHECKS]
-    assert told[-1].startswith(f"{len(CHECKS)} checks; ") and max(map(len, told)) <= 100
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if line[0].isalpha()] == [row[0] for row in CHECKS]
+    assert lines[-1].startswith(f"{len(CHECKS)} checks; ") and max(map(len, lines)) <= 100
 
 
-def test_profile_and_beginning_choose(capsys, tmp_path):
+def test_profile_and_prefix_filter_checks(capsys, tmp_path):
     assert main.main(["checks", "gpu.", "--profile", "prolog", "--json"], log_dir=str(tmp_path)) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "mlcluster.checks/1"
@@ -29,21 +29,21 @@ def test_profile_and_beginning_choose(capsys, tmp_path):
         assert check["id"].startswith("gpu.") and "prolog" in check["profiles"] and check["fails_when"]
 
 
-def test_beginning_that_no_check_has_is_wrong_usage(capsys, tmp_path):
+def test_unknown_prefix_is_usage_error(capsys, tmp_path):
     assert main.main(["checks", "gpus.", "--profile", "prolog"], log_dir=str(tmp_path)) == 3
     output = capsys.readouterr()
     assert not output.out and "begins with 'gpus.' in the profile prolog; 'mlcluster checks' lists all" in output.err
 
 
-def test_json_without_check_is_empty_list(capsys, tmp_path):
+def test_json_without_checks_is_empty_list(capsys, tmp_path):
     assert main.main(["checks", "gpus.", "--json"], log_dir=str(tmp_path)) == 3
     assert json.loads(capsys.readouterr().out)["checks"] == []
 
 
 @pytest.mark.parametrize("who", checks.ASKED_BY)
-def test_each_profile_asks_for_something(who):
+def test_profiles_have_checks(who):
     assert checks.chosen("", who)
 
 
-def test_no_check_is_asked_for_by_somebody_unknown():
+def test_checks_have_only_known_profiles():
     assert {who for row in CHECKS for who in row[3]} == set(checks.ASKED_BY)

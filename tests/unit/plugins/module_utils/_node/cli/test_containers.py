@@ -36,7 +36,7 @@ def host(tmp_path):
     return host
 
 
-def test_boot_takes_fallback_with_warning_and_volume_when_it_is_there(host, caplog):
+def test_boot_uses_fallback_then_mounted_volume(host, caplog):
     caplog.set_level("INFO", "mlcluster")
     assert containers_boot(ARGUMENTS, host) == 0
     assert "no local NVMe volume was found" in caplog.text
@@ -57,7 +57,7 @@ def test_boot_takes_fallback_with_warning_and_volume_when_it_is_there(host, capl
         (config_text(EnrootConfig(fallback_dir="")), "enroot_pyxis_fallback_dir is empty"),
     ],
 )
-def test_boot_without_usable_configuration_fails_with_sentence(host, caplog, text, words):
+def test_boot_with_invalid_configuration_fails(host, caplog, text, words):
     host.remove(CONFIG_PATH)
     if text is not None:
         host.put(CONFIG_PATH, text)
@@ -98,24 +98,24 @@ ECR = "123456789012.dkr.ecr.eu-west-2.amazonaws.com"
 @pytest.mark.parametrize(
     ("server", "login", "secret"), [("nvcr.io", "$oauthtoken", "s3cret"), (f"https://{ECR}/v2/", "AWS", "t0k3n")]
 )
-def test_docker_gets_password_that_command_gives_now(ask, host, server, login, secret):
-    code, said = ask("get", server)
-    assert (code, json.loads(said)) == (0, {"ServerURL": server, "Username": login, "Secret": secret})
+def test_docker_gets_password_from_command(ask, host, server, login, secret):
+    code, output = ask("get", server)
+    assert (code, json.loads(output)) == (0, {"ServerURL": server, "Username": login, "Secret": secret})
     assert secret not in host.text(CONFIG_PATH)
 
 
-def test_registry_without_command_is_asked_without_password(ask):
+def test_registry_without_command_has_no_password(ask):
     assert ask("get", "docker.io") == (1, "credentials not found in native keychain\n")
 
 
-def test_command_that_fails_is_reported_without_what_it_printed(ask, host):
+def test_failed_command_is_reported_without_its_output(ask, host):
     host.answers["secret of ngc"] = CommandResult(7, "half a s3cret", "denied")
-    code, said = ask("get", "nvcr.io")
-    assert code == 2 and "it ended with 7 (denied)" in said and "s3cret" not in said
+    code, output = ask("get", "nvcr.io")
+    assert code == 2 and "it ended with 7 (denied)" in output and "s3cret" not in output
     host.answers["secret of ngc"] = ""
     assert "printed nothing" in ask("get", "nvcr.io")[1]
 
 
-def test_nothing_is_kept(ask):
+def test_no_password_is_stored(ask):
     assert ask("list") == (0, "{}\n")
     assert [ask(action)[0] for action in ("store", "erase")] == [1, 1]

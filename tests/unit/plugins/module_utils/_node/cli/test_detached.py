@@ -8,12 +8,12 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import det
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 
 
-def test_directory_of_nobody_is_refused(tmp_path, capsys):
+def test_foreign_directory_is_rejected(tmp_path, capsys):
     assert cli.main(["detached", str(tmp_path), "--", "true"], log_dir=str(tmp_path / "log")) == 3
     assert "is not a directory of node_verb" in capsys.readouterr().err
 
 
-def test_command_is_kept(tmp_path, monkeypatch):
+def test_command_is_run_in_its_directory(tmp_path, monkeypatch):
     kept = []
     monkeypatch.setattr(detached_cli.detached, "is_ours", lambda directory: True)
     monkeypatch.setattr(detached_cli.detached, "keep", lambda directory, argv: kept.append((directory, argv)) or 0)

@@ -32,7 +32,7 @@ def show(host, **options):
         (good_node(), {"minimum": [("nccl", "2.29")]}, 1),
     ],
 )
-def test_exit_code_is_that_of_verdicts(host, options, code, capsys):
+def test_exit_code_follows_from_verdicts(host, options, code, capsys):
     assert show(host, **options) == code
     assert "efa.devices: " in capsys.readouterr().out
 
@@ -55,13 +55,13 @@ def test_report_as_json(capsys):
         (["accelerators", "--timeout", "0"], "0 is not a number from 1 to 600"),
     ],
 )
-def test_values_that_cannot_be_are_usage_error(arguments, sentence, capsys, tmp_path):
+def test_invalid_value_is_usage_error(arguments, sentence, capsys, tmp_path):
     with pytest.raises(SystemExit) as ended:
         cli.main(arguments, log_dir=str(tmp_path))
     assert (ended.value.code, sentence in capsys.readouterr().err) == (3, True)
 
 
-def test_verb_is_part_of_command(monkeypatch, tmp_path):
+def test_verb_is_registered(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(efa_cli, "show", lambda args: seen.append((args.wait, args.instance_type)) or 2)
     assert cli.main(["efa", "--wait", "9", "--instance-type", "p5.48xlarge"], log_dir=str(tmp_path)) == 2

@@ -33,7 +33,7 @@ def run(monkeypatch, tmp_path):
     return start
 
 
-def test_lines_for_people(run, capsys):
+def test_verdicts_are_printed_as_lines(run, capsys):
     host = node()
     raid0(host)
     assert run(host, Asker(OPENED, strict=NO_MODULE, own=outcome()), "/raid", "--active") == 0
@@ -42,13 +42,13 @@ def test_lines_for_people(run, capsys):
     assert "note: /raid is md raid0: P2PDMA does not work over md on x86" in out
 
 
-def test_required_path_that_is_missing_is_1(run, capsys):
+def test_missing_required_path_exits_with_1(run, capsys):
     asker = Asker(OPENED, strict=NO_MODULE, own=outcome())
     assert run(node(), asker, "/data", "--active", "--require", "nvfs", "--require", "p2pdma") == 1
     assert "FAIL gds.mode (/data)" in capsys.readouterr().out
 
 
-def test_no_answer_is_2(run):
+def test_missing_answer_exits_with_2(run):
     assert run(node(), Asker(OPENED, strict=outcome("hang")), "/data", "--active") == 2
 
 
@@ -64,13 +64,13 @@ def test_json_is_one_report(run, capsys):
     assert [entry["found"] for entry in document["results"] if entry["id"] == "gds.mode"] == ["nvfs"]
 
 
-def test_passive_is_what_happens_without_wish(run):
+def test_default_is_passive(run):
     asker = Asker(OPENED)
     assert run(node(), asker, "/data") == 0
     assert asker.questions == [("driver", None)]
 
 
-def test_bandwidth_without_tool_is_2(run, capsys):
+def test_bandwidth_without_tool_exits_with_2(run, capsys):
     assert run(node(), Asker(OPENED), "/data", "--bandwidth") == 2
     assert "???? gds.bandwidth (/data): gdsio is not installed" in capsys.readouterr().out
 
@@ -81,7 +81,7 @@ def test_unknown_path_of_storage_is_usage_error(run):
     assert ended.value.code == 3
 
 
-def test_node_that_cannot_be_looked_at_is_2(monkeypatch, tmp_path, capsys):
+def test_failed_look_exits_with_2(monkeypatch, tmp_path, capsys):
     def broken(*arguments):
         raise NodeError("looked for something and did not find it")
 
@@ -94,7 +94,7 @@ def test_node_that_cannot_be_looked_at_is_2(monkeypatch, tmp_path, capsys):
     "words",
     [["--baseline", "nan"], ["--baseline", "0"], ["--timeout", "0"], ["--timeout", "nan"], ["--bandwidth-mib", "-5"]],
 )
-def test_numbers_that_would_pass_or_hang_everything_are_refused(run, words):
+def test_useless_numbers_are_rejected(run, words):
     with pytest.raises(SystemExit) as ended:
         run(node(), Asker(OPENED), *words)
     assert ended.value.code == 3

@@ -28,7 +28,7 @@ def call(tmp_path, monkeypatch):
     return go
 
 
-def test_run_acts_by_policy_of_its_file(call, monkeypatch, capsys):
+def test_run_uses_policy_file(call, monkeypatch, capsys):
     seen = []
 
     def act(host, slurm, policy, now, directory, dry_run):
@@ -45,14 +45,14 @@ def test_run_acts_by_policy_of_its_file(call, monkeypatch, capsys):
 @pytest.mark.parametrize(
     "text", [None, "{", '{"schema": "mlcluster.heal/2"}', '{"schema": "mlcluster.heal/1", "most": -1}']
 )
-def test_without_sound_policy_nothing_is_done(call, monkeypatch, text):
+def test_invalid_policy_changes_nothing(call, monkeypatch, text):
     monkeypatch.setattr(heal, "heal_cluster", lambda *args, **more: pytest.fail("it acted"))
     if text is not None:
         call.host.put("/etc/mlcluster/heal.json", text)
     assert call() == 3
 
 
-def test_journal(call, capsys):
+def test_journal_is_printed(call, capsys):
     assert call("--journal") == 0
     assert capsys.readouterr().out == "nothing was done\n"
     heal.write_journal(call.host, [Event(at, "n1", "reset", ("gpu.xid",), "x") for at in (1.0, 2.0)])
@@ -60,14 +60,14 @@ def test_journal(call, capsys):
     assert capsys.readouterr().out == "1970-01-01T00:00:02Z n1: reset (gpu.xid): x\n"
 
 
-def test_node_does_its_own_part(call, monkeypatch, capsys):
+def test_node_heals_itself(call, monkeypatch, capsys):
     monkeypatch.setenv("SLURMD_NODENAME", "n7")
     monkeypatch.setattr(heal, "heal_node", lambda host, slurm, name, options: f"{name} takes jobs again")
     assert call("--node") == 0
     assert "heal: n7 takes jobs again" in capsys.readouterr().err
 
 
-def test_slurm_that_does_not_answer_is_no_success(call, monkeypatch, capsys):
+def test_missing_slurm_answer_is_undeterminable(call, monkeypatch, capsys):
     def fail(*args):
         raise NodeError("scontrol ended with status 1: see that slurmctld runs")
 

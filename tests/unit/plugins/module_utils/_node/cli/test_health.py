@@ -30,20 +30,20 @@ ASIDE = not_applicable("gpu.xid", "no GPU")
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """run(results, *arguments) gives the exit code; what Slurm would have been told is in run.told."""
+    """Return run(results, *arguments), which returns the exit code; run.calls has the calls of Slurm."""
 
     def go(results, *arguments):
         monkeypatch.setattr(health, "examine", lambda *given: list(results))
         return cli.main(["health", *arguments], log_dir=str(tmp_path))
 
-    go.told = []
+    go.calls = []
 
     def drain(slurm, node, blocking, seconds):
-        go.told.append(("drain", [verdict.id for verdict in blocking]))
+        go.calls.append(("drain", [verdict.id for verdict in blocking]))
         return "drained it"
 
     def undrain(slurm, node, results, seconds):
-        go.told.append(("undrain", [verdict.id for verdict in results]))
+        go.calls.append(("undrain", [verdict.id for verdict in results]))
 
     monkeypatch.setattr(health_drain, "drain", drain)
     monkeypatch.setattr(health_drain, "undrain", undrain)
@@ -60,18 +60,18 @@ def run(monkeypatch, tmp_path):
         ([], 2, 0, 0),
     ],
 )
-def test_exit_codes_of_verdicts_and_of_both_gates(run, results, plain, opened, closed):
+def test_exit_codes_of_verdicts_and_gates(run, results, plain, opened, closed):
     assert (run(results), run(results, "--fail-open"), run(results, "--fail-closed")) == (plain, opened, closed)
-    assert run.told == []
+    assert run.calls == []
 
 
-def test_site_may_be_stricter_or_more_patient(run):
+def test_least_severity_moves_gate(run):
     assert run([WATCHED], "--fail-open", "--least-severity", "monitor") == 1
     assert run([BROKEN], "--fail-open", "--least-severity", "isolate") == 0
 
 
 @pytest.mark.parametrize(
-    ("results", "arguments", "told"),
+    ("results", "arguments", "calls"),
     [
         ([BROKEN, OPEN], ["--drain"], [("drain", ["storage.mounted"])]),
         ([BROKEN, OPEN], ["--drain", "--fail-closed"], [("drain", ["storage.mounted", "efa.devices"])]),
@@ -80,16 +80,16 @@ def test_site_may_be_stricter_or_more_patient(run):
         ([WATCHED], ["--drain"], []),
     ],
 )
-def test_slurm_is_reported_only_where_asked(run, results, arguments, told):
+def test_slurm_is_updated_only_on_request(run, results, arguments, calls):
     run(results, *arguments)
-    assert run.told == told
+    assert run.calls == calls
 
 
-def test_slurm_that_does_not_answer_changes_nothing(run, monkeypatch, capsys):
-    def silent(*given):
+def test_missing_slurm_answer_keeps_verdicts(run, monkeypatch, capsys):
+    def unanswered(*given):
         raise NodeError("scontrol: no answer within 2 seconds")
 
-    monkeypatch.setattr(health_drain, "drain", silent)
+    monkeypatch.setattr(health_drain, "drain", unanswered)
     assert run([BROKEN], "--drain", "--fail-open") == 1
     assert "no answer within 2 seconds" in capsys.readouterr().err
 
@@ -111,7 +111,7 @@ def test_report_as_json(run, capsys):
         (["--require", "nccl=new"], "require has nccl 'new': give a version such as 2.5.1"),
     ],
 )
-def test_options_that_cannot_be_meant_are_one_sentence(run, arguments, sentence, capsys):
+def test_invalid_option_is_one_sentence(run, arguments, sentence, capsys):
     assert run([WELL], *arguments) == 3
     assert sentence in capsys.readouterr().err
 
@@ -126,7 +126,7 @@ def test_options_that_cannot_be_meant_are_one_sentence(run, arguments, sentence,
         ('{"drivers": "580"}', "drivers is not known: choose from versions, efa"),
     ],
 )
-def test_file_of_expectations_that_cannot_be_meant(run, tmp_path, text, sentence, capsys):
+def test_invalid_file_of_expectations_is_rejected(run, tmp_path, text, sentence, capsys):
     path = tmp_path / "site.json"
     if text is not None:
         path.write_text(text, encoding="utf-8")
@@ -149,7 +149,7 @@ def test_file_of_expectations_is_used(run, tmp_path, monkeypatch):
     "arguments",
     [["--require", "jax"], ["--seconds", "0"], ["--fail-open", "--fail-closed"], ["--profile", "deep"]],
 )
-def test_what_parser_refuses(run, arguments):
+def test_invalid_arguments_are_usage_errors(run, arguments):
     with pytest.raises(SystemExit) as ended:
         run([WELL], *arguments)
     assert ended.value.code == 3
@@ -159,7 +159,7 @@ def test_what_parser_refuses(run, arguments):
     ("shape", "begins"),
     [("diag", "{"), ("prometheus", "# HELP mlcluster_"), ("junit", "<?xml"), ("nhc", "")],
 )
-def test_shapes_that_other_tools_read(run, shape, begins, capsys):
+def test_formats_of_other_tools_are_printed(run, shape, begins, capsys):
     assert run([WELL, BROKEN], "--format", shape) == 1
     shown = capsys.readouterr().out
     assert shown.startswith(begins) and len(shown.splitlines()) >= 1
@@ -180,19 +180,19 @@ def marker(monkeypatch, tmp_path):
     return lambda *arguments: cli.main(["drain-marker", *arguments], log_dir=str(tmp_path / "log"))
 
 
-def test_marker_by_hand(marker, capsys):
+def test_marker_is_set_shown_and_cleared(marker, capsys):
     assert (marker(), marker("--set", "the driver did not build"), marker()) == (0, 0, 1)
     assert capsys.readouterr().out == "no marker (/var/lib/mlcluster/drain.json)\nthe driver did not build\n"
     assert (marker("--clear"), marker("--clear"), marker()) == (0, 0, 0)
 
 
-def test_marker_that_cannot_be_taken_away(marker, tmp_path, capsys):
+def test_unremovable_marker_is_undeterminable(marker, tmp_path, capsys):
     (tmp_path / "drain.json").mkdir()
     assert marker("--clear") == 2
     assert "could not remove" in capsys.readouterr().err
 
 
-def test_facts_of_host(tmp_path, monkeypatch, capsys):
+def test_host_facts_are_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(health_cli, "Host", lambda: good)
     good, path = good_node(), str(tmp_path / "facts-n3.json")
     monkeypatch.setenv("SLURMD_NODENAME", "n3")

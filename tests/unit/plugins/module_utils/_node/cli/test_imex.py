@@ -49,7 +49,7 @@ def test_nodes_outside_of_domain_are_logged(run, tmp_path):
     assert "1 nodes of the job are in other blocks, and not in this domain" in log
 
 
-def test_other_node_asks_slurm_nothing(run):
+def test_unconcerned_node_runs_no_slurm_command(run):
     host = FakeImexHost()
     code, out = run(host, "up", kind="p5.48xlarge")
     assert (code, host.ran) == (0, []) and "p5.48xlarge is not part of an UltraServer" in out
@@ -57,21 +57,21 @@ def test_other_node_asks_slurm_nothing(run):
 
 @pytest.mark.parametrize("kind", ["", "p6e-gb300r.36xlarge"])
 @pytest.mark.parametrize(("mode", "code"), [("required", 1), ("best_effort", 0), ("none", 0)])
-def test_machine_of_unknown_type_starts_no_job(run, mode, code, kind):
+def test_unknown_type_starts_no_job(run, mode, code, kind):
     host = FakeImexHost()
     found = run(host, "up", "--mode", mode, kind=kind)
     assert found[0] == code and ("give --instance-type" in found[1]) == (mode != "none")
     assert not [line for line in host.ran if "restart" in line]
 
 
-def test_none_does_nothing(run):
+def test_mode_none_does_nothing(run):
     host = FakeImexHost()
     assert run(host, "up", "--mode", "none")[0] == 0
     assert not [line for line in host.ran if "restart" in line or "scontrol" in line]
 
 
 @pytest.mark.parametrize(("mode", "code"), [("required", 1), ("best_effort", 0)])
-def test_domain_that_does_not_come_up(run, mode, code):
+def test_failed_domain_decides_exit_code(run, mode, code):
     host = FakeImexHost()
     host.tables = [APART]
     found = run(host, "up", "--mode", mode, "--seconds", "1")
@@ -88,7 +88,7 @@ def test_drain_has_state_as_reason(run):
     assert "mlcluster health: imex.domain (reset): 10.0.0.2 is not joined (N)" in line
 
 
-def test_job_that_slurm_does_not_tell_keeps_job_away(run):
+def test_unknown_job_is_kept_away(run):
     host = FakeImexHost()
     del host.slurm["show node"]
     code, out = run(host, "up")
@@ -99,7 +99,7 @@ def test_epilog_without_job_is_error(run):
     assert run(FakeImexHost(SLURM_JOB_ID=""), "down")[0] == 1
 
 
-def test_failure_is_forgotten_when_told(run):
+def test_failure_is_forgotten_on_request(run):
     host = FakeImexHost()
     host.after_restart = None
     run(host, "up", "--seconds", "1")
@@ -112,5 +112,5 @@ def test_json_is_one_report(run):
     assert [one["id"] for one in document["results"]] == ["imex.service", "imex.domain", "imex.channel"]
 
 
-def test_wrong_service_is_wrong_usage(run):
+def test_invalid_service_is_usage_error(run):
     assert run(FakeImexHost(), "status", "--service", "a b")[0] == 3

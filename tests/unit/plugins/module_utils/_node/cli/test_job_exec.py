@@ -19,7 +19,7 @@ WORDS = ["job-exec", "--ranks", "--without", "A=1", "--", "train", "--epochs=3"]
 
 @pytest.fixture
 def task(monkeypatch):
-    """What the process becomes: its command and the variables of the task."""
+    """Record the command and the variables of the program that replaces the process."""
     became = []
     for name, value in (("SLURM_PROCID", "3"), ("SLURM_LOCALID", "1"), ("SLURM_NTASKS", "8"), ("A", "1")):
         monkeypatch.setenv(name, value)
@@ -28,7 +28,7 @@ def task(monkeypatch):
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_program_gets_its_words_and_variables(task, tmp_path, whole):
+def test_program_gets_arguments_and_variables(task, tmp_path, whole):
     code = cli.main(WORDS, log_dir=str(tmp_path)) if whole else job_exec.main(WORDS)
     ((argv, variables),) = task
     assert (code, argv) == (127, ["train", "--epochs=3"])
@@ -36,7 +36,7 @@ def test_program_gets_its_words_and_variables(task, tmp_path, whole):
     assert "A" not in variables
 
 
-def test_outside_of_step_it_is_usage(task, monkeypatch, capsys):
+def test_job_exec_outside_step_is_usage_error(task, monkeypatch, capsys):
     monkeypatch.delenv("SLURM_PROCID")
     assert job_exec.main(WORDS) == 3
     assert capsys.readouterr().err == "job-exec: SLURM_PROCID is not set: start it with srun\n"
@@ -45,7 +45,7 @@ def test_outside_of_step_it_is_usage(task, monkeypatch, capsys):
     assert ended.value.code == 3 and task == []
 
 
-def test_task_loads_no_other_verb(tmp_path):
+def test_job_exec_imports_no_other_verb(tmp_path):
     """In a container Python compiles what is loaded from the archive, in each rank."""
     runtime = tmp_path / "mlcluster.pyz"
     runtime.write_bytes(_runtime.archive(_runtime.collection_root(), "0"))

@@ -39,8 +39,8 @@ def test_verb_writes_and_prints_report(tmp_path, capsys):
     for rank in range(4):
         (tmp_path / f"task-{rank}.json").write_text(json.dumps(task(rank)))
     words = ["job-verdict", tmp_path, "--asked", json.dumps(asked()), "--nodes", "n1 n2"]
-    code, said = call(capsys, tmp_path, *words)
-    assert (code, said.out.splitlines()[-1].partition(": ")[2]) == (0, "4 pass")
+    code, printed = call(capsys, tmp_path, *words)
+    assert (code, printed.out.splitlines()[-1].partition(": ")[2]) == (0, "4 pass")
     assert json.loads((tmp_path / "report.json").read_text())["schema"] == "mlcluster.report/1"
 
 
@@ -49,12 +49,12 @@ def test_verb_writes_and_prints_report(tmp_path, capsys):
     [("{", "n1"), ('{"kind": "dance", "name": "x"}', "n1"), ('{"kind": "nccl", "name": "x"}', "n1"),
      (json.dumps(asked()), " ")],
 )  # fmt: skip
-def test_what_is_no_job_is_matter_of_usage(tmp_path, capsys, given, nodes):
+def test_invalid_job_is_usage_error(tmp_path, capsys, given, nodes):
     assert call(capsys, tmp_path, "job-verdict", tmp_path, "--asked", given, "--nodes", nodes)[0] == 3
     assert not (tmp_path / "report.json").exists()
 
 
-def test_task_writes_where_it_is(tmp_path, capsys, monkeypatch):
+def test_task_records_its_place(tmp_path, capsys, monkeypatch):
     for name, value in {"SLURM_PROCID": "9", "SLURM_LOCALID": "1", "SLURMD_NODENAME": "n2"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
@@ -76,10 +76,10 @@ def job(tmp_path):
     return str(path)
 
 
-def test_steps_of_job_are_printed_and_none_runs(tmp_path, capsys, job):
-    code, said = call(capsys, tmp_path, "job", "--dry-run", "--nodes", "a b", job)
-    assert (code, said.err) == (0, "")
-    assert said.out.splitlines() == [
+def test_dry_run_prints_steps(tmp_path, capsys, job):
+    code, printed = call(capsys, tmp_path, "job", "--dry-run", "--nodes", "a b", job)
+    assert (code, printed.err) == (0, "")
+    assert printed.out.splitlines() == [
         "# x: Do the nodes start tasks in the right places, with the shared directory?",
         "# nodes: a b",
         f"# results: {tmp_path}/results/x-JOBID, exit status: {tmp_path}/results/x-JOBID.exit",
@@ -92,25 +92,27 @@ def test_steps_of_job_are_printed_and_none_runs(tmp_path, capsys, job):
     assert not (tmp_path / "results").exists()
 
 
-def test_job_outside_of_slurm_and_file_that_is_invalid_are_matter_of_usage(tmp_path, capsys, job, monkeypatch):
+def test_job_outside_slurm_or_invalid_is_usage_error(tmp_path, capsys, job, monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    code, said = call(capsys, tmp_path, "job", job)
-    assert code == 3 and said.err.startswith("job: SLURM_JOB_ID are not set, so this is not a job of Slurm: submit the")
+    code, printed = call(capsys, tmp_path, "job", job)
+    assert code == 3 and printed.err.startswith(
+        "job: SLURM_JOB_ID are not set, so this is not a job of Slurm: submit the"
+    )
     (tmp_path / "x.json").write_text("{}")
-    code, said = call(capsys, tmp_path, "job", "--dry-run", job)
-    assert code == 3 and "has the schema None and not mlcluster.job/1: render it again" in said.err
+    code, printed = call(capsys, tmp_path, "job", "--dry-run", job)
+    assert code == 3 and "has the schema None and not mlcluster.job/1: render it again" in printed.err
     assert call(capsys, tmp_path, "job", tmp_path / "absent.json")[0] == 3
 
 
-def test_kind_without_part_for_nodes_is_matter_of_usage(tmp_path, capsys, job):
-    code, said = call(capsys, tmp_path, "job-node", job, "0")
-    assert code == 3 and said.err == (
+def test_kind_without_node_part_is_usage_error(tmp_path, capsys, job):
+    code, printed = call(capsys, tmp_path, "job-node", job, "0")
+    assert code == 3 and printed.err == (
         "job-node: jobs of the kind node_smoke have no part for a node: start the job with its script\n"
     )
 
 
 @pytest.mark.parametrize(("rw", "size"), [("write", "1M"), ("read", "1M"), ("randread", "4k")])
-def test_part_of_node_measures_and_leaves_nothing(tmp_path, capsys, monkeypatch, rw, size):
+def test_node_part_measures_and_leaves_nothing(tmp_path, capsys, monkeypatch, rw, size):
     fio = tmp_path / "fio"
     fio.write_text('#!/bin/sh\necho "$*"; for word; do [ "$word" = --rw=randread ] && exit 5; done; exit 0\n')
     fio.chmod(0o755)
@@ -130,7 +132,7 @@ def test_part_of_node_measures_and_leaves_nothing(tmp_path, capsys, monkeypatch,
     assert not (tmp_path / "place").exists() and not (tmp_path / "results" / "x-7.exit").exists()
 
 
-def test_program_of_task_gets_what_only_task_knows(tmp_path, capsys, monkeypatch):
+def test_task_program_gets_task_variables(tmp_path, capsys, monkeypatch):
     started = []
     monkeypatch.setattr(job_exec, "become", lambda argv, variables: started.append((argv, variables)) or 0)
     for name, value in {"SLURM_PROCID": "9", "SLURM_LOCALID": "1", "SLURM_NTASKS": "16", "SLURM_NODEID": "1",

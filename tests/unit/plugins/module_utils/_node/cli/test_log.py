@@ -24,7 +24,7 @@ def silence_afterwards():
         handler.close()
 
 
-def test_messages_go_to_verbs_file_and_to_standard_error(tmp_path, capsys):
+def test_messages_go_to_file_and_standard_error(tmp_path, capsys):
     directory = tmp_path / "log" / "mlcluster"
     old = os.umask(0o077)
     try:
@@ -40,7 +40,7 @@ def test_messages_go_to_verbs_file_and_to_standard_error(tmp_path, capsys):
     assert stat.S_IMODE(directory.stat().st_mode) == 0o755
 
 
-def test_traceback_is_for_file_only(tmp_path, capsys):
+def test_traceback_is_only_in_file(tmp_path, capsys):
     logger, path = log.setup("x", str(tmp_path))
     try:
         raise ValueError("inner detail")
@@ -51,7 +51,7 @@ def test_traceback_is_for_file_only(tmp_path, capsys):
         assert "ValueError: inner detail" in handle.read()
 
 
-def test_verb_cannot_leave_directory(tmp_path):
+def test_verb_name_cannot_leave_directory(tmp_path):
     logger, path = log.setup("../../etc/passwd", str(tmp_path / "log"))
     logger.info("x")
     assert os.path.dirname(path) == str(tmp_path / "log")
@@ -81,7 +81,7 @@ def test_files_are_rotated_and_old_ones_dropped(tmp_path, monkeypatch):
     assert stat.S_IMODE((tmp_path / "x.log").stat().st_mode) == 0o640
 
 
-def test_full_disk_is_reported_once_and_never_raised(tmp_path, monkeypatch, capsys):
+def test_full_disk_is_reported_once(tmp_path, monkeypatch, capsys):
     class Full(io.StringIO):
         def write(self, text):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -96,18 +96,18 @@ def test_full_disk_is_reported_once_and_never_raised(tmp_path, monkeypatch, caps
     assert "second\n" in err
 
 
-def test_directory_that_cannot_be_made_leaves_standard_error(tmp_path, capsys, monkeypatch):
+def test_unwritable_directory_leaves_standard_error(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     logger, path = log.setup("x", str(tmp_path / "file" / "log"))
-    logger.warning("still said")
+    logger.warning("still shown")
     err = capsys.readouterr().err
     assert path is None
     assert err.count("cannot write the log") == 1
-    assert err.endswith("still said\n")
+    assert err.endswith("still shown\n")
 
 
-def test_ordinary_user_is_not_told_about_directory_of_root(tmp_path, capsys, monkeypatch):
+def test_ordinary_user_gets_no_log_error(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os, "access", lambda *args: False)
     logger, path = log.setup("x", str(tmp_path))
@@ -117,7 +117,7 @@ def test_ordinary_user_is_not_told_about_directory_of_root(tmp_path, capsys, mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_closed_standard_error_is_nobodys_failure(tmp_path, monkeypatch):
+def test_closed_standard_error_is_ignored(tmp_path, monkeypatch):
     closed = io.StringIO()
     closed.close()
     monkeypatch.setattr(sys, "stderr", closed)

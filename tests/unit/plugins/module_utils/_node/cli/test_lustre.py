@@ -30,7 +30,7 @@ def host(tmp_path, monkeypatch):
     return made
 
 
-def test_tune_sets_what_differs_and_then_nothing(host, caplog):
+def test_tune_sets_only_differing_values(host, caplog):
     host.files[CONFIG_PATH] = config_text(
         parse_config({"file_systems": [{"path": host.mount("fsx")}], "tuning": TUNED})
     )
@@ -42,7 +42,7 @@ def test_tune_sets_what_differs_and_then_nothing(host, caplog):
     assert len([argv for argv in host.ran if argv[:2] == ["lctl", "set_param"]]) == before == 1
 
 
-def test_tune_says_what_it_could_not_do(host, caplog):
+def test_tune_reports_failures(host, caplog):
     args = cli.build_parser("1").parse_args(["lustre-tune"])
     assert lustre_cli.tune_verb(args, host) == 2
     assert "run the role fsx_lustre on this node first" in caplog.text
@@ -67,7 +67,7 @@ def test_info_prints_its_verdicts(host, capsys):
     assert "PASS lustre.write_read" in capsys.readouterr().out
 
 
-def test_info_judges_one_id_alone(host, capsys, caplog):
+def test_info_prints_only_requested_id(host, capsys, caplog):
     systems = [{"path": host.mount("fsx"), "efa": True}]
     host.files[CONFIG_PATH] = config_text(parse_config({"file_systems": systems, "efa_interfaces": 2}))
     parser = cli.build_parser("1")
@@ -80,10 +80,10 @@ def test_info_judges_one_id_alone(host, capsys, caplog):
     assert "the id lustre.nothing and found only lustre.client, " in caplog.text
 
 
-def test_what_is_left_is_reported_in_one_sentence():
+def test_remaining_files_are_one_sentence():
     tally = lustre_hsm.Tally(files=9, waiting=2, passed_over=3, failures=["/fsx/a: denied", "/fsx/b: denied"])
     assert lustre_cli.tally_problem("release", tally, 60) == (
-        "2 files were not done within 60 seconds: run it again, it goes on there; "
+        "2 files were not done within 60 seconds: run it again to continue; "
         "3 of 9 files were passed over, since S3 does not have them as they are: archive them first; "
         "2 files were refused, the first: /fsx/a: denied"
     )

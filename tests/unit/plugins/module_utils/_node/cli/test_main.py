@@ -15,7 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import mai
 
 
 class Provider:
-    """A part of the runtime whose one verb does what the test says."""
+    """A part of the runtime with one verb, whose action the test sets."""
 
     def __init__(self, handler):
         self.handler = handler
@@ -31,13 +31,13 @@ def run(monkeypatch, tmp_path, handler, *argv):
     return cli.main(list(argv), version="9.9.9", log_dir=str(tmp_path))
 
 
-def test_version_is_runtimes_own(monkeypatch, tmp_path, capsys):
+def test_version_is_that_of_runtime(monkeypatch, tmp_path, capsys):
     assert run(monkeypatch, tmp_path, None, "version") == 0
     assert capsys.readouterr().out.startswith("mlcluster 9.9.9 (Python ")
 
 
 @pytest.mark.parametrize("code", [0, 1, 2])
-def test_handlers_exit_code_is_commands(monkeypatch, tmp_path, code):
+def test_exit_code_is_that_of_handler(monkeypatch, tmp_path, code):
     assert run(monkeypatch, tmp_path, lambda args: code, "probe") == code
 
 
@@ -48,27 +48,27 @@ def test_arguments_and_version_reach_handler(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("argv", [[], ["nosuch"], ["probe", "--nosuch"], ["probe", "--level", "high"]])
-def test_usage_errors_end_with_three(monkeypatch, tmp_path, argv, capsys):
+def test_usage_error_exits_with_3(monkeypatch, tmp_path, argv, capsys):
     with pytest.raises(SystemExit) as stop:
         run(monkeypatch, tmp_path, lambda args: 0, *argv)
     assert stop.value.code == 3
     assert "usage: mlcluster" in capsys.readouterr().err
 
 
-def test_help_ends_with_zero(monkeypatch, tmp_path):
+def test_help_exits_with_0(monkeypatch, tmp_path):
     with pytest.raises(SystemExit) as stop:
         run(monkeypatch, tmp_path, lambda args: 0, "--help")
     assert stop.value.code == 0
 
 
-def test_unexpected_error_is_one_sentence_and_logged_traceback(monkeypatch, tmp_path, capsys):
+def test_unexpected_error_is_one_sentence_with_logged_traceback(monkeypatch, tmp_path, capsys):
     def broken(args):
-        raise RuntimeError("lsblk said\nnonsense")
+        raise RuntimeError("lsblk printed\nnonsense")
 
     assert run(monkeypatch, tmp_path, broken, "probe") == 2
     path = tmp_path / "probe.log"
     assert capsys.readouterr().err == (
-        f"mlcluster probe: stopped by an unexpected RuntimeError: lsblk said nonsense; the details are in {path}\n"
+        f"mlcluster probe: stopped by an unexpected RuntimeError: lsblk printed nonsense; the details are in {path}\n"
     )
     assert "Traceback" in path.read_text()
 
@@ -81,7 +81,7 @@ def test_interrupt_has_no_verdict(monkeypatch, tmp_path, capsys):
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_every_verb_there_is(capsys):
+def test_help_lists_all_verbs(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     out = capsys.readouterr().out
@@ -89,7 +89,7 @@ def test_every_verb_there_is(capsys):
         assert re.search(rf"^    {verb}\s", out, re.MULTILINE)
 
 
-def test_each_part_has_verbs_that_it_is_listed_with():
+def test_parts_register_listed_verbs():
     for name, verbs in cli.PARTS.items():
         (part,) = cli.load([verbs[0]])
         assert part.__name__.endswith(f"._node.{name}")
@@ -98,7 +98,7 @@ def test_each_part_has_verbs_that_it_is_listed_with():
         assert tuple(subparsers.choices) == verbs
 
 
-def test_every_part_is_listed():
+def test_all_parts_are_listed():
     folder = Path(cli.__file__).parents[1]
     parts = {
         ".".join(path.relative_to(folder).with_suffix("").parts)
@@ -109,12 +109,12 @@ def test_every_part_is_listed():
 
 
 @pytest.mark.parametrize("words", [(), ("nosuch",), ("--help",)])
-def test_without_verb_all_parts_are_there(words):
+def test_missing_verb_imports_all_parts(words):
     assert len(cli.load(words)) == len(cli.PARTS)
 
 
 @pytest.mark.parametrize(("verb", "others"), [("imex", ("health", "jobs", "storage", "efa")), ("scratch", ("nccl",))])
-def test_start_imports_no_part_of_other_verbs(verb, others):
+def test_verb_imports_only_its_part(verb, others):
     code = "import sys; from {0} import main; main.load([sys.argv[1]]); print(*sorted(sys.modules))"
     package = cli.__name__.rpartition(".")[0]
     argv = [sys.executable, "-c", code.format(package), verb]

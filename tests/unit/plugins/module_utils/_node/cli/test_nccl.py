@@ -23,15 +23,15 @@ FOUR = ["--ranks", "8", "--nodes", "4", "--instance-type", "p5.48xlarge"]
 
 @pytest.fixture
 def run(tmp_path, capsys):
-    """run(*arguments) gives the exit code, what was printed, and what was said on standard error."""
+    """Return run(*arguments), which returns the exit code, standard output and standard error."""
 
     def call(*arguments):
         try:
             code = cli.main([str(argument) for argument in arguments], "0.1.0", str(tmp_path / "log"))
         except SystemExit as ended:
             code = ended.code
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return call
 
@@ -84,17 +84,17 @@ def test_output_can_be_piped_in(run, monkeypatch):
         (),
     ],
 )
-def test_what_cannot_be_used_is_reported_and_is_usage_error(run, arguments):
+def test_unusable_file_is_usage_error(run, arguments):
     code, out, err = run("nccl-verdict", *arguments)
     assert (code, out) == (3, "")
     assert err
 
 
-def test_file_that_is_no_output_is_undeterminable(run):
+def test_file_without_test_output_is_undeterminable(run):
     assert run("nccl-verdict", __file__, *FOUR)[0] == 2
 
 
-def test_good_run_becomes_baseline_that_next_is_compared_with(run, tmp_path):
+def test_good_run_is_recorded_and_compared(run, tmp_path):
     good, baseline = written(tmp_path / "good", output()), tmp_path / "site" / "nccl.json"
     assert run("nccl-verdict", good, *FOUR, "--record-baseline", baseline)[0] == 2
     document = json.loads(baseline.read_text())
@@ -109,7 +109,7 @@ def test_good_run_becomes_baseline_that_next_is_compared_with(run, tmp_path):
     assert "nothing was recorded" in err
 
 
-def test_run_that_proves_nothing_becomes_no_baseline(run, tmp_path):
+def test_unproved_run_is_not_recorded(run, tmp_path):
     baseline = tmp_path / "nccl.json"
     one = written(tmp_path / "one", output(hosts=("a",), gpus=1))
     code, _out, err = run("nccl-verdict", one, "--ranks", 1, "--nodes", 1, "--record-baseline", baseline)
@@ -120,13 +120,13 @@ def test_run_that_proves_nothing_becomes_no_baseline(run, tmp_path):
     assert "nothing was recorded" in run("nccl-verdict", good, *FOUR, "--record-baseline", occupied)[2]
 
 
-def test_counters_are_taken_from_two_files(run, tmp_path):
+def test_counters_are_read_from_two_files(run, tmp_path):
     good = written(tmp_path / "good", output())
     files = ["--counters-before", counters(tmp_path / "before", 0)]
     enough = run("nccl-verdict", good, *FOUR, *files, "--counters-after", counters(tmp_path / "after", 1 << 33))
     assert "PASS nccl.fabric" in enough[1]
     assert run("nccl-verdict", good, *FOUR, *files, "--counters-after", counters(tmp_path / "after", 100))[0] == 1
-    # The same counters twice say that nothing was sent, which is not what happened.
+    # Equal counters mean that nothing was sent, which contradicts the test.
     code, _out, err = run("nccl-verdict", good, *FOUR, *files, "--counters-after", tmp_path / "." / "before")
     assert (code, "is given for the counters before and after" in err) == (3, True)
 
@@ -155,7 +155,7 @@ def test_counters_of_this_host_are_one_line(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "directory"])
-def test_what_is_no_file_is_refused_and_never_waited_for(run, tmp_path, kind):
+def test_special_file_is_rejected(run, tmp_path, kind):
     path = {"pipe": tmp_path / "pipe", "device": "/dev/zero", "directory": tmp_path}[kind]
     if kind == "pipe":
         os.mkfifo(path)

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli.parser import Parser
 
 
-def test_usage_error_ends_with_three(capsys):
+def test_parser_error_exits_with_3(capsys):
     parser = Parser(prog="mlcluster probe")
     parser.add_argument("--level", type=int)
     with pytest.raises(SystemExit) as ended:

@@ -65,12 +65,12 @@ def call(monkeypatch):
         ("refused", 2, "nvidia_gds: refused: the driver is too old"),
     ],
 )
-def test_exit_code_says_whether_anything_differs(call, capsys, found, code, line):
+def test_exit_code_shows_differences(call, capsys, found, code, line):
     assert call(found)[0] == code
     assert capsys.readouterr().out == f"{line}\n"
 
 
-def test_look_only_reads_and_has_options_of_role(call):
+def test_look_is_read_only_with_role_options(call):
     assert call("empty")[1] == [({"nvidia_gds": {"mode": "nvfs"}}, True)]
 
 
@@ -102,13 +102,13 @@ def test_plans_as_json(call, capsys):
         (Machine(nvidia_gds={"cuda_version": "13"}), [], "nvidia_gds_cuda_version is '13'"),
     ],
 )
-def test_what_cannot_be_looked_at_is_no_node_without_differences(call, caplog, host, role, words):
+def test_failed_look_is_undeterminable(call, caplog, host, role, words):
     code, asked = call("empty", host, role=role)
     assert (code, asked) == (2, [])
     assert words in caplog.text
 
 
-def test_role_that_does_not_exist_is_wrong_usage(tmp_path):
+def test_unknown_role_is_usage_error(tmp_path):
     with pytest.raises(SystemExit) as ended:
         main.main(["plan", "--role", "nothing"], log_dir=str(tmp_path))
     assert ended.value.code == 3

@@ -11,12 +11,12 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import pro
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 
-def test_line_reaches_its_reader_without_controls(capsys):
-    progress.say("n1\x1b[31m is red")
+def test_line_is_printed_without_control_characters(capsys):
+    progress.print_line("n1\x1b[31m is red")
     assert capsys.readouterr().out == "n1 [31m is red\n"
 
 
-def test_outcome_is_written_where_it_is_wanted(tmp_path):
+def test_outcome_is_written_if_requested(tmp_path):
     progress.write_outcome(Host(), None, {"changed": True})
     progress.write_outcome(Host(), str(tmp_path / "outcome"), {"changed": True})
     assert [path.name for path in tmp_path.iterdir()] == ["outcome"]

@@ -48,7 +48,7 @@ def run(tmp_path, monkeypatch, capsys):
     return go
 
 
-def test_job_by_variables_of_its_prolog(run, monkeypatch):
+def test_job_is_read_from_prolog_variables(run, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.setenv("SLURM_JOB_UID", "65534")
     assert run("make") == (0, f"PASS scratch.make: found {run.base}/job-12/tmp")
@@ -67,7 +67,7 @@ def test_job_by_variables_of_its_prolog(run, monkeypatch):
         ("intact", "/localities/jobs", [], False),
     ],
 )
-def test_no_job_writes_below_mount_point_of_volume_that_is_away(state, base, mounted, refused):
+def test_unmounted_volume_is_recognized(state, base, mounted, refused):
     paths = ["/local/0"] if base == "/local/0/jobs" else ["/local"]
     uuids = [f"uuid-{path}" for path in paths]
     volumes = [{"path": path, "fs_uuid": uuid, "serials": [uuid]} for path, uuid in zip(paths, uuids)]
@@ -81,13 +81,13 @@ def test_no_job_writes_below_mount_point_of_volume_that_is_away(state, base, mou
                 )
             return json.dumps(record) if path == scratch.RECORD_PATH else None
 
-    told = scratch.unmounted_volume(Recorded(), base)
-    assert (told is not None) == refused
-    if told:
-        assert told.startswith(f"the local volume is not mounted on {paths[0]}, and jobs would write to the disk")
+    problem = scratch.unmounted_volume(Recorded(), base)
+    assert (problem is not None) == refused
+    if problem:
+        assert problem.startswith(f"the local volume is not mounted on {paths[0]}, and jobs would write to the disk")
 
 
-def test_volume_that_is_not_mounted_takes_no_job(run, monkeypatch):
+def test_unmounted_volume_fails_make(run, monkeypatch):
     monkeypatch.setattr(scratch, "unmounted_volume", lambda host, base: f"{base} is away")
     assert run("make", "--job", "7", "--uid", "65534") == (1, f"FAIL scratch.make: {run.base} is away")
     assert not run.base.exists()
@@ -101,24 +101,24 @@ def test_volume_that_is_not_mounted_takes_no_job(run, monkeypatch):
         (["--job", "1", "--uid", "4000000000"], "user 4000000000 of the job is not known on this node"),
     ],
 )
-def test_job_that_nobody_names(run, arguments, sentence):
+def test_missing_job_or_user_is_reported(run, arguments, sentence):
     code, line = run("make", *arguments)
     assert (code, sentence in line) == (1, True)
 
 
-def test_where_there_are_none_yet_nothing_is_to_be_done(run, monkeypatch):
+def test_missing_directory_is_not_applicable(run, monkeypatch):
     for action in ("remove", "sweep"):
         assert run(action, "--job", "1") == (0, f"n/a  scratch.{action}: there is no {run.base}")
     monkeypatch.setattr(scratch, "default_base", lambda host: None)
     assert cli.main(["scratch", "sweep"], log_dir=str(run.base)) == 0
 
 
-def test_node_without_volume_runs_jobs_without_directory(run):
+def test_node_without_volume_is_not_applicable(run):
     code, line = run("make", "--job", "1", "--uid", "65534", base="/nowhere/mlcluster/jobs")
     assert (code, line.startswith("n/a  scratch.make: there is no /nowhere/mlcluster for the jobs")) == (0, True)
 
 
-def test_sweep_asks_slurm_for_jobs_of_this_node(run):
+def test_sweep_keeps_jobs_of_this_node(run):
     for job in ("1", "2", "3"):
         run("make", "--job", job, "--uid", "65534")
     queue = "2|2|RUNNING|nobody|main|n1|sleep\n3|3|COMPLETING|nobody|main|n1|x|y\n"
@@ -127,14 +127,14 @@ def test_sweep_asks_slurm_for_jobs_of_this_node(run):
     assert sorted(path.name for path in run.base.glob("job-*")) == ["job-2", "job-3"]
 
 
-def test_slurm_that_does_not_answer_makes_sweep_undeterminable_and_takes_nothing(run):
+def test_sweep_without_slurm_answer_removes_nothing(run):
     run("make", "--job", "1", "--uid", "65534")
     code, line = run("sweep", host=Node(rc=1))
-    assert (code, "only what an earlier boot left could be swept" in line) == (2, True)
+    assert (code, "only leftovers of an earlier boot could be swept" in line) == (2, True)
     assert [path.name for path in run.base.glob("job-*")] == ["job-1"]
 
 
-def test_leftovers_that_are_kept(run):
+def test_recent_leftovers_are_kept(run):
     run("make", "--job", "1", "--uid", "65534")
     assert run("sweep", "--keep-hours", "24", "--least-free", "0")[1].endswith(
         "leftovers of jobs: none: 0 names removed"
@@ -142,15 +142,15 @@ def test_leftovers_that_are_kept(run):
     assert [path.name for path in run.base.glob("job-*")] == ["job-1"]
 
 
-def test_trash_that_takes_longer_than_it_may(run):
+def test_trash_deadline_keeps_rest(run):
     own = Path(run("make", "--job", "1", "--uid", "65534")[1].partition("found ")[2])
     (own / "x").touch()
     assert run("remove", "--job", "1", "--seconds", "0")[1].endswith(
-        "job 1: 0 names removed, the rest waits in the trash for the next time"
+        "job 1: 0 names removed, the rest stays in the trash until the next run"
     )
 
 
-def test_base_that_cannot_be_trusted(run):
+def test_untrusted_base_fails(run):
     os.chmod(run.base.parent, 0o777)  # noqa: S103
     code, line = run("make", "--job", "1", "--uid", "65534")
     assert (code, "so users other than root could replace it" in line) == (1, True)

@@ -42,7 +42,7 @@ def everything_logged(caplog):
     caplog.set_level(logging.INFO, "mlcluster")
 
 
-def test_boot_makes_keeps_and_makes_again(caplog):
+def test_boot_creates_keeps_and_recreates_volume(caplog):
     host = configured(scene.node(2))
     assert boot(host) == 0
     assert "storage-boot: recreated: /data (ext4), 11 actions: every disk is proved blank" in caplog.text
@@ -55,14 +55,14 @@ def test_boot_makes_keeps_and_makes_again(caplog):
 
 
 def noisy(host):
-    """Disks whose blocks read as something else than zeros, though nobody wrote them."""
+    """Disks whose unwritten blocks do not read as zeros."""
     for device in host.machine.devices.values():
         if device.model == INSTANCE_STORE:
             device.content = [(0, device.size)]
     return host
 
 
-def test_boot_after_stop_uses_disks_that_nobody_wrote(capsys):
+def test_boot_after_stop_uses_unwritten_disks(capsys):
     host = configured(scene.node(2))
     assert boot(host) == 0
     host.machine.stop_start()
@@ -72,7 +72,7 @@ def test_boot_after_stop_uses_disks_that_nobody_wrote(capsys):
     assert "AWS0001b: never written since the instance started; AWS0002b: never written since" in output
 
 
-def test_boot_after_reboot_does_not(caplog):
+def test_boot_after_reboot_rejects_unwritten_disks(caplog):
     host = configured(scene.node(2))
     assert boot(host) == 0
     host.machine.stop_start()
@@ -86,7 +86,7 @@ def test_boot_after_reboot_does_not(caplog):
 
 
 @pytest.mark.parametrize("text", [None, "{"])
-def test_boot_records_its_disks_before_anything_can_fail(text):
+def test_boot_records_disks_before_failure(text):
     host = scene.node(2)
     if text:
         host.machine.files[CONFIG_PATH] = text
@@ -99,7 +99,7 @@ def test_boot_records_its_disks_before_anything_can_fail(text):
     }
 
 
-def test_boot_goes_on_where_its_disks_cannot_be_recorded():
+def test_boot_continues_without_recorded_disks():
     host = configured(scene.node(2))
     write = host.write_text
 
@@ -117,7 +117,7 @@ def test_node_without_disks_boots(caplog):
     assert "storage-boot: none: no volume, 0 actions" in caplog.text
 
 
-def test_foreign_node_is_1_and_untouched(caplog):
+def test_foreign_node_exits_with_1_unchanged(caplog):
     host = configured(scene.node(2), **scene.CONSENT)
     scene.foreign_array(host)
     assert boot(host) == 1
@@ -125,7 +125,7 @@ def test_foreign_node_is_1_and_untouched(caplog):
     assert host.changes() == [["write", RECORD_PATH]]
 
 
-def test_lost_disk_is_1(caplog):
+def test_lost_disk_exits_with_1(caplog):
     host = configured(scene.converged(4))
     host.machine.unmount("/data")
     host.machine.devices.pop("md127")
@@ -134,7 +134,7 @@ def test_lost_disk_is_1(caplog):
     assert "storage-boot: lost: this node's volume was made of 4 disks" in caplog.text
 
 
-def test_what_could_not_be_done_is_2(caplog):
+def test_failed_action_exits_with_2(caplog):
     host = configured(scene.node(2))
     host.failures["mkfs.ext4"] = (1, "Input/output error")
     assert boot(host) == 2
@@ -143,7 +143,7 @@ def test_what_could_not_be_done_is_2(caplog):
     assert (record["state"], "make filesystem failed" in record["reason"]) == ("failed", True)
 
 
-def test_failed_boot_is_reported_in_record_and_next_run_knows_volume(caplog):
+def test_failed_boot_is_recorded_and_volume_known_later(caplog):
     host = configured(scene.converged(4))
     host.machine.unmount("/data")
     host.failures["mount"] = (32, "Structure needs cleaning")
@@ -165,7 +165,7 @@ def test_failed_boot_is_reported_in_record_and_next_run_knows_volume(caplog):
     ],
 )
 @pytest.mark.parametrize("verb", [boot, info])
-def test_wrong_configuration_is_2_and_one_sentence(text, message, verb, caplog):
+def test_invalid_configuration_exits_with_2(text, message, verb, caplog):
     host = scene.node(2)
     if text is not None:
         host.machine.files[CONFIG_PATH] = text
@@ -189,7 +189,7 @@ def late(host, after):
     return host
 
 
-def test_boot_waits_for_late_disk_that_record_knows():
+def test_boot_waits_for_late_recorded_disk():
     host = configured(scene.converged(4))
     host.machine.unmount("/data")
     host.run(["mdadm", "--stop", "/dev/md127"])
@@ -197,7 +197,7 @@ def test_boot_waits_for_late_disk_that_record_knows():
     assert host.clock == 3
 
 
-def test_first_boot_waits_for_as_many_disks_as_type_has():
+def test_first_boot_waits_for_disks_of_type():
     host = configured(scene.node(4))
     host.machine.files["/sys/class/dmi/id/product_name"] = "g6.48xlarge\n"
     host.machine.stores(4, first=5)
@@ -205,14 +205,14 @@ def test_first_boot_waits_for_as_many_disks_as_type_has():
     assert host.clock == 3
 
 
-def test_boot_does_not_wait_for_ever():
+def test_boot_wait_has_limit():
     host = late(configured(scene.node(4), expected_disks=4), 100)
     assert boot(host, wait=10) == 1
     assert host.clock == 10
 
 
 @pytest.mark.parametrize("record", ["", "[]", "{", '{"serials": 3}'])
-def test_broken_record_is_waited_for_by_nobody(record):
+def test_broken_record_causes_no_wait(record):
     host = configured(scene.node(2))
     host.machine.files[RECORD_PATH] = record
     assert boot(host) == 0
@@ -225,7 +225,7 @@ def test_hidden_paths_are_not_counted():
     assert storage_cli.count_instance_store(host) == 2
 
 
-def test_info_of_good_node(capsys):
+def test_good_node_passes_info(capsys):
     host = configured(scene.converged(2))
     host.machine.files["/etc/systemd/system/multi-user.target.wants/mlcluster-storage.service"] = ""
     assert info(host) == 0
@@ -243,14 +243,14 @@ def test_info_as_json_and_its_exit_code(capsys):
     assert [result["status"] for result in document["results"]] == ["fail"]
 
 
-def test_info_that_cannot_look_is_2(caplog):
+def test_failed_info_exits_with_2(caplog):
     host = configured(scene.node(2))
     host.programs.discard("lsblk")
     assert info(host) == 2
     assert "looked for lsblk" in caplog.text
 
 
-def test_verbs_are_part_of_command(monkeypatch, tmp_path):
+def test_verbs_are_registered(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(storage_cli, "storage_boot", lambda args: seen.append((args.config, args.wait)) or 0)
     monkeypatch.setattr(storage_cli, "storage_info", lambda args: seen.append((args.config, args.json)) or 2)
@@ -259,7 +259,7 @@ def test_verbs_are_part_of_command(monkeypatch, tmp_path):
     assert seen == [(CONFIG_PATH, 3.0), ("/x", True)]
 
 
-def test_configuration_is_read_as_modules_read_it():
+def test_configuration_matches_modules():
     host = configured(scene.node(0), fstype="xfs", layout="per_disk")
     assert load_config(host, CONFIG_PATH) == scene.config(fstype="xfs", layout="per_disk")
     with pytest.raises(NodeError):

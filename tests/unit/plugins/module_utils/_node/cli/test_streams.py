@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Standard streams that are closed, full, or read by nobody any more."""
+"""Standard streams that are closed, full, or have lost their reader."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import streams
 
 
-def test_what_is_written_arrives():
+def test_text_is_written():
     below = io.StringIO()
     output = streams.Output(below)
     assert (output.write("ab"), output.lost(), below.getvalue()) == (2, None, "ab")
 
 
-def test_full_disk_is_reported_once_and_takes_no_more():
+def test_full_disk_stops_writing_and_is_reported():
     with open("/dev/full", "w", encoding="utf-8") as full:
         output = streams.Output(full)
         assert output.write("a line\n") == 7
@@ -30,7 +30,7 @@ def test_full_disk_is_reported_once_and_takes_no_more():
         assert output.lost() == "No space left on device"
 
 
-def test_reader_that_left_is_no_loss():
+def test_closed_pipe_is_not_a_loss():
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w", encoding="utf-8") as pipe:
@@ -40,14 +40,14 @@ def test_reader_that_left_is_no_loss():
         assert output.lost() is None
 
 
-def test_path_is_written_as_bytes_it_has(tmp_path):
+def test_path_is_written_with_original_bytes(tmp_path):
     with open(tmp_path / "out", "w", encoding="utf-8") as file:
         streams.Output(file).write("/fsx/\udcff\n")
     assert (tmp_path / "out").read_bytes() == b"/fsx/\xff\n"
 
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
-def test_closed_stream_is_not_taken_by_next_file(closed, tmp_path):
+def test_closed_stream_number_is_not_reused(closed, tmp_path):
     """A child closes its streams, opens them again, opens a file, prints: the file has to stay empty."""
     source = os.path.abspath(streams.__file__)
     code = (

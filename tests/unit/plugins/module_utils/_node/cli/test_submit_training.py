@@ -17,14 +17,14 @@ PLAN = {"cluster": {"nodes": 2}, "models": [{"name": "a", "nodes": 1}]}
 
 
 class Fake:
-    """A run of a plan, of which the test says what fails."""
+    """A run of a plan with failures chosen by the test."""
 
     refused: tuple[Exception, ...] = ()
     failed = ()
     ended = ()
 
-    def __init__(self, slurm, directory, say):
-        self.directory, self.say, self.changed, self.followed = directory, say, False, None
+    def __init__(self, slurm, directory, progress):
+        self.directory, self.progress, self.changed, self.followed = directory, progress, False, None
         Fake.last = self
 
     def prepare(self, plan):
@@ -78,18 +78,18 @@ def test_plan_comes_from_standard_input(call, monkeypatch):
     assert (Fake.last.plan, Fake.last.followed) == (PLAN, 60)
 
 
-def test_failures_end_with_one(call, capsys):
+def test_failures_exit_with_1(call, capsys):
     assert call(failed=["model a: closed"], ended=["b: job 2 is FAILED"])[0] == 1
     assert capsys.readouterr().err == "submit-training: model a: closed; b: job 2 is FAILED\n"
 
 
-def test_refusal_ends_with_two(call, capsys):
+def test_refusal_exits_with_2(call, capsys):
     assert call(refused=(NotSubmittedError(["two nodes are missing"]),)) == (2, {"changed": False})
     assert capsys.readouterr().err == "submit-training: nothing was submitted: two nodes are missing.\n"
 
 
 @pytest.mark.parametrize(("text", "why"), [(None, "could not be read"), ("{", "is not JSON")])
-def test_plan_that_is_invalid(tmp_path, text, why):
+def test_invalid_plan_file_is_rejected(tmp_path, text, why):
     path = tmp_path / "plan"
     if text is not None:
         path.write_text(text)

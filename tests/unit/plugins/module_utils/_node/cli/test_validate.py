@@ -23,8 +23,8 @@ class Fake:
     lost = ()
     refused: tuple[Exception, ...] = ()
 
-    def __init__(self, slurm, options, say):
-        self.slurm, self.options, self.say, self.done, self.changed = slurm, options, say, [], False
+    def __init__(self, slurm, options, progress):
+        self.slurm, self.options, self.progress, self.done, self.changed = slurm, options, progress, [], False
         Fake.last = self
 
     def prepare(self):
@@ -32,7 +32,7 @@ class Fake:
             raise self.refused[0]
 
     def foretell(self):
-        self.say("smoke: sbatch")
+        self.progress("smoke: sbatch")
 
     def submit(self):
         self.changed = True
@@ -83,29 +83,29 @@ def test_options_reach_validation(call):
     assert Fake.last.slurm.conf == "/c"
 
 
-def test_pass_prints_table_and_drains_nobody(call, capsys):
+def test_pass_prints_table_and_drains_nothing(call, capsys):
     assert call() == (0, {"changed": True, "file": "/d/results/validation-7.json"})
     assert capsys.readouterr() == ("job verdict\nsmoke PASS\n", "")
     assert Fake.last.done == ["follow", "keep"]
 
 
-def test_failure_drains_where_that_is_asked(call, capsys):
+def test_failure_drains_on_request(call, capsys):
     assert call("--drain", verdict=FAILED)[0] == 1
     assert Fake.last.done == ["follow", "drain", "keep"]
     assert capsys.readouterr().err == "validation is fail (exit code 1): nccl: n2 is slow\n"
 
 
 @pytest.mark.parametrize(("words", "code"), [((), 2), (("--accept-undeterminable",), 0)])
-def test_what_could_not_be_proved_passes_only_where_accepted(call, words, code):
+def test_undeterminable_passes_only_if_accepted(call, words, code):
     assert call(*words, verdict=UNSURE)[0] == code
     assert call(*words, verdict=FAILED)[0] == 1
 
 
-def test_verdict_that_was_not_kept_is_no_pass(call, capsys):
+def test_unwritten_verdict_is_not_a_pass(call, capsys):
     code, outcome = call("--drain", late=["n2 was to be drained"], lost=["the verdict was not kept"])
     assert (code, outcome["file"]) == (2, None)
-    said = "validation is pass (exit code 0): n2 was to be drained; the verdict was not kept\n"
-    assert capsys.readouterr().err == said
+    message = "validation is pass (exit code 0): n2 was to be drained; the verdict was not kept\n"
+    assert capsys.readouterr().err == message
 
 
 def test_refusal_submits_nothing(call, capsys):
@@ -119,7 +119,7 @@ def test_dry_run_submits_nothing(call, capsys):
 
 
 @pytest.mark.parametrize("words", [["--nodes=0"], ["--nodes=many"], ["--nodelist=n[1-99999]"], ["--timeout=0"]])
-def test_wrong_words_are_usage(call, words):
+def test_invalid_arguments_are_usage_errors(call, words):
     with pytest.raises(SystemExit) as ended:
         call(*words)
     assert ended.value.code == 3

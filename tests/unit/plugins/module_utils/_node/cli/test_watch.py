@@ -29,7 +29,7 @@ def call(tmp_path, monkeypatch):
     return go
 
 
-def test_run_passes_its_options_and_prints_what_is_not_well(call, monkeypatch, capsys):
+def test_run_passes_options_and_prints_problems(call, monkeypatch, capsys):
     seen = []
 
     def run(host, options):
@@ -43,7 +43,7 @@ def test_run_passes_its_options_and_prints_what_is_not_well(call, monkeypatch, c
     assert capsys.readouterr().out == "FAIL storage.mounted: it is gone\n"
 
 
-def test_metrics_that_could_not_be_written_are_no_success(call, monkeypatch, capsys):
+def test_unwritable_metrics_are_undeterminable(call, monkeypatch, capsys):
     def run(host, options):
         raise NodeError("could not write /x: look with 'df'")
 
@@ -52,12 +52,12 @@ def test_metrics_that_could_not_be_written_are_no_success(call, monkeypatch, cap
     assert "watch: could not write /x" in capsys.readouterr().err
 
 
-def test_relative_directory_is_usage(call, capsys):
+def test_relative_directory_is_usage_error(call, capsys):
     assert call("watch", "--directory", "x") == 3
     assert "give an absolute path" in capsys.readouterr().err
 
 
-def test_prolog_and_epilog_by_their_variables(call, monkeypatch):
+def test_labels_use_prolog_and_epilog_variables(call, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setenv("SLURM_JOB_USER", "ali\udcffce")
     monkeypatch.setenv("SLURM_JOB_GPUS", "0,1")
@@ -68,12 +68,12 @@ def test_prolog_and_epilog_by_their_variables(call, monkeypatch):
 
 
 @pytest.mark.parametrize("number", ["", "x", "0", "99999999999"])
-def test_no_job_is_usage(call, monkeypatch, number):
+def test_missing_job_is_usage_error(call, monkeypatch, number):
     monkeypatch.setenv("SLURM_JOB_ID", number)
     assert call("job-label", "add") == 3
 
 
-def test_label_that_cannot_be_written_is_reported(call, monkeypatch, capsys):
+def test_unwritable_label_is_reported(call, monkeypatch, capsys):
     def fail(host, job):
         raise NodeError("could not write: look with 'df'")
 
