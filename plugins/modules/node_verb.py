@@ -106,7 +106,7 @@ ARGUMENTS: dict[str, t.Any] = {
 
 
 def begin(module: AnsibleModule) -> dict[str, t.Any]:
-    """Start the verb; fails the module where it cannot be."""
+    """Start the verb and return its directory; fail the module if that is not possible."""
     runtime, python = module.params["runtime"], module.params["python"]
     for path, what in ((runtime, "the node runtime"), (python, "Python")):
         if not os.path.isfile(path):
@@ -126,7 +126,7 @@ def begin(module: AnsibleModule) -> dict[str, t.Any]:
 
 
 def read(directory: str, offset: int, seconds: float) -> dict[str, t.Any]:
-    """What there is to say of a verb that was started."""
+    """Return output, exit status and outcome of a started verb."""
     seen = detached.read(directory, offset, seconds)
     outcome: t.Any = {}
     if seen.over:

@@ -216,8 +216,8 @@ ARGUMENTS: dict[str, t.Any] = {
 CANCEL_SECONDS = 120
 
 
-def wrong_parameters(params: t.Mapping[str, t.Any]) -> list[str]:
-    """What is wrong with the parameters by themselves, a sentence each."""
+def parameter_errors(params: t.Mapping[str, t.Any]) -> list[str]:
+    """Return the errors in the parameters, one sentence each."""
     problems = []
     if params["state"] in ("cancelled", "requeued") and params["job_id"] is None:
         problems.append(f"state is {params['state']} and job_id is missing: name the job")
@@ -247,8 +247,8 @@ class Run:
         return slurm_job.Follower(self.slurm, job_id, self.params["exit_file"])
 
     def submit(self) -> t.Optional[int]:
-        """The number of the job; None in check mode, where there is none. Raises NodeError."""
-        wish = slurm_job.Request(
+        """Submit and return the number of the job; None in check mode. Raises NodeError."""
+        requested = slurm_job.Request(
             script=self.params["script"],
             options=slurm_request.parse_options(self.params["options"]),
             arguments=tuple(self.params["arguments"]),
@@ -256,12 +256,12 @@ class Run:
             key=self.params["key"],
             exit_file=self.params["exit_file"],
         )
-        request, text = slurm_job.prepare(self.slurm, wish)
+        request, text = slurm_job.prepare(self.slurm, requested)
         self.result["argv"] = slurm_request.argv(request.script, request.options, request.arguments)
         if request.unique and text is not None:
             running = slurm_job.find(self.slurm, request)
             if running is not None:
-                return self.take(running, request, "nothing was submitted")
+                return self.use(running, request, "nothing was submitted")
         problems = slurm_job.problems(self.slurm, request, text)
         if problems:
             raise slurm_request.RequestError(problems)
@@ -269,19 +269,19 @@ class Run:
             self.result.update(forecast=slurm_job.test_only(self.slurm, request), changed=True)
             return None
         number = slurm_job.submit(self.slurm, request)
-        # From here on the job is there, whatever becomes of the looks at it.
+        # The job exists from here on, even if later looks fail.
         self.result.update(job=slurm_job.unseen(number), changed=True)
         older = slurm_job.give_way(self.slurm, request, number) if request.unique else None
-        return number if older is None else self.take(older, request, f"job {number} was cancelled")
+        return number if older is None else self.use(older, request, f"job {number} was cancelled")
 
-    def take(self, job_id: int, request: slurm_job.Request, done: str) -> int:
-        """Make the job that there is already the one of this module; gives its number."""
+    def use(self, job_id: int, request: slurm_job.Request, done: str) -> int:
+        """Use an existing job as that of this module; return its number."""
         self.result.update(job=slurm_job.unseen(job_id), taken=True)
         self.module.warn(slurm_job.taken_sentence(job_id, request, done))
         return job_id
 
     def complete(self, job_id: int) -> None:
-        """Wait for the end and put it into the result; fails the module unless that is a success."""
+        """Wait for the end and add the job to the result; fail the module unless it succeeded."""
         follower = self.follower(job_id)
         timeout = self.params["timeout"]
         over = follower.wait(timeout, self.params["poll"])
@@ -302,13 +302,13 @@ class Run:
         )
 
     def see(self, job_id: int, timeout: float = 0) -> None:
-        """Put the job as it is into the result, after waiting for its end where timeout says so."""
+        """Add the job to the result, after waiting up to ``timeout`` seconds for its end."""
         follower = self.follower(job_id)
         follower.wait(timeout, self.params["poll"])
         self.result["job"] = slurm_job.report(self.slurm, follower, self.params["tail_bytes"])
 
     def glance(self, job_id: int) -> None:
-        """The job as it is now; a controller that is silent takes nothing from what was done."""
+        """Add the current job to the result; after a change, a missing answer of the controller is only a warning."""
         try:
             self.see(job_id)
         except NodeError as exc:
@@ -349,7 +349,7 @@ def main() -> None:
         mutually_exclusive=[("script", "job_id")],
         required_one_of=[("script", "job_id")],
     )
-    problems = wrong_parameters(module.params)
+    problems = parameter_errors(module.params)
     if problems:
         module.fail_json(msg=str(slurm_request.RequestError(problems)), problems=problems)
     run = Run(module)

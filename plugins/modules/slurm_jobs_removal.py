@@ -81,16 +81,16 @@ def main() -> None:
     )
     host = Host()
     given = module.params
-    refused = node_checks.problems(given["checks"])
-    if refused:
-        module.fail_json(msg="; ".join(refused))
+    problems = node_checks.problems(given["checks"])
+    if problems:
+        module.fail_json(msg="; ".join(problems))
     checks = node_checks.wanted(given["checks"])
 
     def rewrite(path: str, text: str) -> None:
         module.backup_local(path)
         fresh = os.path.join(module.tmpdir, "configuration")
         write_new(fresh, text.encode())
-        # With owner and mode of the one that is there.
+        # Keeps owner and mode of the existing file.
         module.atomic_move(fresh, path)
 
     configured: list[str] = []

@@ -24,14 +24,14 @@ def test_good_node_is_ready(run_module, check):
     assert [Result.from_dict(entry).line() for entry in result["results"]] == result["lines"]
 
 
-def test_gate_decides_what_is_not_proved(run_module):
+def test_gate_decides_about_undeterminable_checks(run_module):
     opened = run_module(node_health_info, TrainingHost(), profile="prolog")
     closed = run_module(node_health_info, TrainingHost(), profile="prolog", gate="closed")
     assert (opened["ready"], closed["ready"], opened["problems"]) == (True, False, closed["problems"])
     assert closed["blocking"] == closed["problems"] != []
 
 
-def test_what_is_required_may_be_number(run_module):
+def test_required_version_may_be_number(run_module):
     result = run_module(node_health_info, TrainingHost(), profile="container", require={"pytorch": 2.5, "nccl": ""})
     found = {entry["id"]: entry["status"] for entry in result["results"]}
     assert found["container.nccl"] == "fail"
@@ -48,7 +48,7 @@ def test_what_is_required_may_be_number(run_module):
         ({"scratch": "a", "host_facts": "b"}, "scratch has 'a': give an absolute path; host_facts has 'b'"),
     ],
 )
-def test_wrong_settings_fail_with_sentence_each(run_module, options, message):
+def test_invalid_options_fail_with_one_sentence_each(run_module, options, message):
     result = run_module(node_health_info, TrainingHost(), **options)
     assert result["failed"]
     assert result["msg"].startswith(message)

@@ -34,14 +34,14 @@ def test_roles_and_system_are_answered_together(run, monkeypatch, is_check):
     assert set(answer["system"]) >= {"distribution", "pkg_mgr", "kernel"}
 
 
-def test_older_python_looks_at_nothing(run, monkeypatch):
+def test_older_python_skips_looks(run, monkeypatch):
     monkeypatch.setattr(node_plan, "OLDEST_PYTHON", (99, 0))
     answer = run(roles={"nvidia_gds": {}})
     assert (answer["roles"], answer["system"]) == ({}, {})
     assert answer["python"] == list(sys.version_info[:2])
 
 
-def test_module_alone_is_refused_with_what_to_call(run):
+def test_module_without_action_is_rejected(run):
     answer = run(role="nvidia_gds")
     assert answer["failed"]
     assert "let the action plugin node_plan call the module" in answer["msg"]

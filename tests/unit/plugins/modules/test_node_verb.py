@@ -74,7 +74,7 @@ def test_check_mode_is_dry_run(module):
     assert (seen["rc"], seen["outcome"]) == (0, {})
 
 
-def test_what_is_over_is_forgotten(module, tmp_path):
+def test_ended_run_is_forgotten(module, tmp_path):
     started = module(verb=["validate"])
     to_the_end(module, **started)
     module(directory=started["directory"], forget=True)
@@ -90,6 +90,6 @@ def test_what_is_over_is_forgotten(module, tmp_path):
         ({"directory": "/etc"}, "/etc is not a directory of a verb that was started"),
     ],
 )
-def test_what_cannot_be_is_refused(module, options, why):
+def test_invalid_options_are_rejected(module, options, why):
     answer = module(**options)
     assert answer["failed"] and why in answer["msg"]

@@ -62,14 +62,14 @@ def test_cluster_is_reported_whole(run_module, check):
     }
 
 
-def test_part_that_does_not_answer_is_named_and_rest_is_there(run_module):
+def test_unanswered_part_is_reported_with_rest(run_module):
     found = run_module(slurm_info, Recorded(failing=["squeue", "scontrol --oneliner show licenses"]))
     assert (found["healthy"], found["jobs"], found["licenses"]) == (True, [], {})
     assert [problem.split(" ended with")[0].split()[0] for problem in found["problems"]] == ["squeue", "scontrol"]
     assert found["nodes"]
 
 
-def test_controller_that_is_down_and_machine_without_slurm_are_answers(run_module):
+def test_missing_controller_and_slurm_are_reported(run_module):
     down = run_module(slurm_info, Recorded(failing=["scontrol ping"]))
     assert (down["healthy"], down["installed"], down["nodes"]) == (False, True, [])
     assert down["problems"][0].startswith("asked for the controller and none is up")
@@ -77,7 +77,7 @@ def test_controller_that_is_down_and_machine_without_slurm_are_answers(run_modul
     assert (bare["healthy"], bare["installed"]) == (False, False)
 
 
-def test_everything_that_it_returns_is_documented(run_module):
+def test_all_returned_keys_are_documented(run_module):
     documented = yaml.safe_load(slurm_info.RETURN)
     assert set(EMPTY) <= set(documented)
     found = run_module(slurm_info, Recorded())

@@ -19,7 +19,7 @@ def run(capsys, **options) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-def test_parameters_that_cannot_be_are_reported_all_at_once(capsys):
+def test_invalid_parameters_are_reported_together(capsys):
     result = run(capsys, script="a.sbatch", state="cancelled", exit_file="/e", poll=0, tail_bytes=1 << 20, timeout=-1)
     assert [problem.split(":")[0] for problem in result["problems"]] == [
         "state is cancelled and job_id is missing",
@@ -32,11 +32,11 @@ def test_parameters_that_cannot_be_are_reported_all_at_once(capsys):
 
 
 @pytest.mark.parametrize("options", [{}, {"script": "/a", "job_id": 1}])
-def test_one_of_script_and_job(capsys, options):
+def test_exactly_one_of_script_and_job_is_required(capsys, options):
     assert "script" in run(capsys, **options)["msg"]
 
 
-def test_without_slurm_it_says_what_is_missing(capsys):
+def test_missing_slurm_is_reported(capsys):
     result = run(capsys, script=__file__)
     assert result["msg"].startswith(
         "looked for scontrol in /no/such/bin and did not find it: set prefix to the directory above"
@@ -44,19 +44,19 @@ def test_without_slurm_it_says_what_is_missing(capsys):
     assert result["changed"] is False
 
 
-SILENT = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+UNANSWERED = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
 
 
 @pytest.fixture
 def slurm(tmp_path, monkeypatch, capsys):
-    """slurm(sbatch, **options) runs the module against a Slurm whose controller is silent once sbatch has answered."""
+    """Return slurm(sbatch, **options), which runs the module; the controller does not answer after sbatch."""
     monkeypatch.setattr(engine, "problems", lambda *_arguments: [])
     (tmp_path / "bin").mkdir()
     (tmp_path / "a.sbatch").write_text("#!/bin/sh\n")
 
     def ask(sbatch: str, **options) -> dict:
         bodies = {"sbatch": sbatch, "squeue": "exit 0", "scancel": "exit 0"}
-        bodies["scontrol"] = f'[ "$1" = requeue ] || {{ echo "{SILENT}" >&2; exit 1; }}'
+        bodies["scontrol"] = f'[ "$1" = requeue ] || {{ echo "{UNANSWERED}" >&2; exit 1; }}'
         for name, body in bodies.items():
             program = tmp_path / "bin" / name
             program.write_text(f"#!/bin/sh\n{body}\n")
@@ -71,7 +71,7 @@ def slurm(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("unique", [False, True])
-def test_number_of_job_is_never_lost_once_sbatch_gave_it(slurm, unique, monkeypatch):
+def test_job_number_is_kept_without_later_answer(slurm, unique, monkeypatch):
     warnings = []
     monkeypatch.setattr(slurm_job.AnsibleModule, "warn", lambda _module, text: warnings.append(text))
     result = slurm("echo a plugin of the site; echo 4711", script=slurm.script, state="submitted", unique=unique)
@@ -80,12 +80,12 @@ def test_number_of_job_is_never_lost_once_sbatch_gave_it(slurm, unique, monkeypa
     assert len(warnings) == 1 and "the controller did not answer" in warnings[0]
 
 
-def test_job_that_is_waited_for_keeps_its_number_too(slurm):
+def test_awaited_job_keeps_its_number(slurm):
     result = slurm("echo '4711;rig'", script=slurm.script, timeout=0)
     assert (result["failed"], result["changed"], result["job"]["job_id"]) == (True, True, 4711)
 
 
-def test_requeue_that_was_made_is_reported_though_nobody_answers_after_it(slurm):
+def test_requeue_is_reported_without_later_answer(slurm):
     result = slurm("exit 1", job_id=7, state="requeued")
     assert (result.get("failed"), result["changed"], result["job"]["job_id"]) == (None, True, 7)
 
@@ -97,13 +97,13 @@ def test_requeue_that_was_made_is_reported_though_nobody_answers_after_it(slurm)
         ("Batch job submission failed: Invalid account", "correct the reported setting, then submit again"),
     ],
 )
-def test_submission_without_number_changed_nothing(slurm, error, advice):
+def test_rejected_submission_changes_nothing(slurm, error, advice):
     result = slurm(f'echo "sbatch: error: {error}" >&2; exit 1', script=slurm.script, state="submitted")
     assert (result["failed"], result["changed"], "job" in result) == (True, False, False)
     assert error in result["msg"] and advice in result["msg"]
 
 
-def test_answer_without_number_is_no_traceback(slurm):
+def test_output_without_job_number_is_reported(slurm):
     result = slurm("echo hello", script=slurm.script, state="submitted")
     assert result["msg"] == "sbatch printed no job number: hello; look for the job with squeue"
     assert "look for the job with squeue" in slurm("exit 0", script=slurm.script, state="submitted")["msg"]

@@ -18,7 +18,7 @@ from tests.unit.fakes.fake_jobs_host import CLUSTER, NO_SLURM
 
 @pytest.fixture
 def run(monkeypatch, capsys, tmp_path):
-    """run(check=False, cluster=NO_SLURM) gives what the module said; the scripts lie below tmp_path."""
+    """Return run(check=False, cluster=NO_SLURM), which returns the module's result; the scripts are below tmp_path."""
     places = {name: str(tmp_path / name) for name in checks.HOOKS.values()}
     monkeypatch.setattr(remove, "ROLE_FILES", ())
     (tmp_path / "jobs/tools").mkdir(parents=True)
@@ -42,7 +42,7 @@ def run(monkeypatch, capsys, tmp_path):
     return call
 
 
-def test_everything_but_results_and_other_files_goes(run, tmp_path):
+def test_removal_keeps_results_and_other_files(run, tmp_path):
     answer = run()
     assert answer["changed"] and str(tmp_path / "jobs/tools") in answer["removed"]
     assert {path.name for path in (tmp_path / "jobs").iterdir()} == {"results", "mine.json"}
@@ -50,7 +50,7 @@ def test_everything_but_results_and_other_files_goes(run, tmp_path):
     assert run()["changed"] is False
 
 
-def test_tools_of_site_stay(run, tmp_path):
+def test_tools_of_site_are_kept(run, tmp_path):
     tools = tmp_path / "jobs/tools"
     for name in ("ior-4.0.0", "own", "elsewhere"):
         (tmp_path / name).mkdir()
@@ -66,7 +66,7 @@ def test_tools_of_site_stay(run, tmp_path):
     assert (tools / "own/bin").exists() and (tmp_path / "elsewhere/bin").exists()
 
 
-def test_check_mode_says_it_and_leaves_it(run, tmp_path):
+def test_check_mode_reports_and_removes_nothing(run, tmp_path):
     answer = run(check=True)
     assert answer["changed"] and str(tmp_path / "prolog") in answer["removed"]
     assert (tmp_path / "prolog").exists() and (tmp_path / "jobs/tools").is_dir()
@@ -80,12 +80,12 @@ def test_slurm_conf_keeps_its_mode_and_backup(run, tmp_path):
     assert len(list(tmp_path.glob("slurm.conf.*"))) == 1
 
 
-def test_script_that_slurm_still_runs_fails_task(run, tmp_path):
+def test_script_in_use_fails_task(run, tmp_path):
     used = {"SLURM_CONF": str(tmp_path / "slurm.conf"), "Prolog": str(tmp_path / "prolog")}
     answer = run(cluster=CLUSTER, settings=[used, used])
     assert answer["failed"] and "Slurm still runs them as Prolog" in answer["msg"]
     assert (tmp_path / "prolog").exists() and (tmp_path / "jobs/tools").is_dir()
 
 
-def test_settings_that_cannot_be_meant_are_refused(run):
+def test_invalid_settings_are_rejected(run):
     assert "slurm_jobs_checks.gate is ajar" in run(checks={"gate": "ajar"})["msg"]
