@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pcluster
-short_description: Try, make, follow and delete a cluster of AWS ParallelCluster
+short_description: Create, follow and delete a cluster of AWS ParallelCluster
 version_added: 0.1.0
 description:
   - Calls the program C(pcluster) of AWS ParallelCluster 3.16, one step at a time, and judges its answers.
@@ -15,7 +15,7 @@ author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
   check_mode:
-    description: Creates and deletes nothing, and says whether it would; the dry run is made.
+    description: Creates and deletes nothing, and reports whether it would; the dry run is made.
     support: full
 options:
   name:
@@ -35,10 +35,10 @@ options:
     default: pcluster
   step:
     description:
-      - V(describe) reads what there is.
-      - V(try) makes a dry run, and fails with everything that speaks against the creation.
-      - V(create) begins the creation of a cluster that is not there, V(delete) the deletion of one that is.
-      - V(wait) returns as soon as there is something new to tell.
+      - V(describe) reads the present state.
+      - V(try) makes a dry run, and fails with all findings against the creation.
+      - V(create) starts the creation of a missing cluster, V(delete) the deletion of an existing one.
+      - V(wait) returns as soon as there is new progress.
     type: str
     choices: [describe, try, create, wait, delete]
     default: describe
@@ -46,33 +46,33 @@ options:
     description: The configuration, for V(try) and V(create).
     type: dict
   rollback:
-    description: Whether a creation that fails is taken back; false keeps it for a look.
+    description: Whether a failed creation is rolled back; false keeps it for inspection.
     type: bool
     default: true
   known:
-    description: The line of progress that was told last.
+    description: The last reported line of progress.
     type: str
     default: ""
   seconds:
-    description: How long V(wait) waits for something new.
+    description: Seconds that V(wait) waits for new progress.
     type: int
     default: 60
   patient:
-    description: Whether V(wait) returns early for a new status only, and not for every resource.
+    description: Whether V(wait) returns early only for a new status, not for every resource.
     type: bool
     default: false
   os:
-    description: The operating system as in the configuration, which decides the user of the ways in.
+    description: The operating system of the configuration, which decides the user of RV(ways_in).
     type: str
     default: ""
   key_path:
-    description: The private key that the ways in name.
+    description: The private key in RV(ways_in).
     type: str
     default: ""
 """
 
 EXAMPLES = r"""
-- name: See whether the cluster could be made
+- name: Check whether the cluster can be created
   mlcluster.aws.pcluster:
     name: training
     region: ap-southeast-3
@@ -83,18 +83,18 @@ EXAMPLES = r"""
 
 RETURN = r"""
 cluster:
-  description: What C(pcluster describe-cluster) says; none where there is no cluster of the name.
+  description: Output of C(pcluster describe-cluster); none without a cluster of the name.
   returned: success
   type: dict
   sample: {"clusterName": "training", "clusterStatus": "CREATE_COMPLETE", "region": "ap-southeast-3"}
 findings:
-  description: What the validators said, a text each.
+  description: Messages of the validators.
   returned: success
   type: list
   elements: str
   sample: ["WARNING: Detailed Monitoring is enabled (DetailedMonitoringValidator)"]
 progress:
-  description: One line on how far it is.
+  description: The progress as one line.
   returned: success
   type: str
   sample: "training: CREATE_IN_PROGRESS, 12 min, 8 of 40 resources complete, last HeadNode"
@@ -104,7 +104,7 @@ finished:
   type: bool
   sample: true
 ways_in:
-  description: Three commands that lead to the head node, once there is one.
+  description: Three commands to log in to the head node, once it exists.
   returned: success
   type: list
   elements: str
@@ -123,7 +123,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 
 
 def written(config: dict[str, t.Any], folder: str) -> str:
-    """A private file with the configuration; JSON is YAML."""
+    """Yield a private file with the configuration; JSON is YAML."""
     handle, path = tempfile.mkstemp(suffix=".yaml", dir=folder)
     with os.fdopen(handle, "w", encoding="utf-8") as stream:
         json.dump(config, stream)
@@ -131,7 +131,7 @@ def written(config: dict[str, t.Any], folder: str) -> str:
 
 
 def do_step(module: AnsibleModule, program: pcluster.Pcluster) -> dict[str, t.Any]:
-    """One step; what it came to."""
+    """Run one step and return its result."""
     params = module.params
     result: dict[str, t.Any] = {"changed": False, "findings": [], "progress": ""}
     step = params["step"]
@@ -148,7 +148,7 @@ def do_step(module: AnsibleModule, program: pcluster.Pcluster) -> dict[str, t.An
         if step == "try":
             good, message, result["findings"] = program.dry_run(path)
             if not good:
-                raise AwsError(f"the dry run says: {'; '.join([message, *result['findings']])}")
+                raise AwsError(f"the dry run reported: {'; '.join([message, *result['findings']])}")
         else:
             result["changed"] = True
             if not module.check_mode:

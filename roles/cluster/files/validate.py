@@ -2,15 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judges a cluster configuration with the schema and all validators of aws-parallelcluster, without AWS.
+"""Judge a cluster configuration with the schema and all validators of aws-parallelcluster, without AWS.
 
-Runs on the Python of ParallelCluster's own environment and speaks JSON. On standard input: ``config``; ``repaired``,
-the same with its known mistakes set right, or null; ``types``, entries of DescribeInstanceTypes by name; ``offered``,
-the names of the types that the region offers, or null when nobody asked. On standard output: ``version``; ``schema``,
-the complaints of the schema about ``config``, each with ``path`` and ``message``; ``left``, those about ``repaired``;
-``findings`` of the validators about the repaired one, or the given one where there is none, each with ``level``,
-``validator`` and ``message``; ``judged``, whether the schema let it come to that; ``assumed``, the types of which
-nothing was known.
+Runs on the Python of ParallelCluster's own environment; input and output are JSON. On standard input: ``config``;
+``repaired``, the same with its known mistakes corrected, or null; ``types``, entries of DescribeInstanceTypes by name;
+``offered``, the names of the types that the region offers, or null if unknown. On standard output: ``version``;
+``schema``, the errors of the schema in ``config``, each with ``path`` and ``message``; ``left``, those in
+``repaired``; ``findings`` of the validators about the repaired configuration, or the given one without it, each with
+``level``, ``validator`` and ``message``; ``judged``, whether the validators ran; ``assumed``, the unknown types.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ VPC, ZONE, GROUP = "vpc-00000000000000000", "offline-a", "sg-00000000000000000"
 
 
 class Silent:
-    """Answers every call that no validator draws a conclusion from."""
+    """Answer every call whose result no validator uses."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -34,7 +33,7 @@ class Silent:
 
 
 class Ec2(Silent):
-    """EC2 as the validators see it: the account is taken to be right, the instance types are what was handed in."""
+    """Stand in for EC2: the account is assumed to be correct, the instance types are those of the input."""
 
     def __init__(self, asked):
         self.types, self.offered, self.assumed = asked.get("types") or {}, asked.get("offered"), []
@@ -42,10 +41,10 @@ class Ec2(Silent):
         self.image_architecture = "x86_64"
 
     def expect(self, config):
-        """What only EC2 knows is taken to be as the configuration wants it.
+        """Assume that facts known only to EC2 match the configuration.
 
-        A reservation is for the type and the number of nodes that name it, a type that nobody described exists and has
-        EFA where that is asked for, and an image is for the processor of the head node.
+        A reservation is for the type and the number of nodes that name it, an unknown type exists and has EFA if that
+        is enabled, and an image is for the processor of the head node.
         """
         head = mapping(mapping(config).get("HeadNode")).get("InstanceType")
         for queue in entries(mapping(mapping(config).get("Scheduling")).get("SlurmQueues")):
@@ -64,7 +63,7 @@ class Ec2(Silent):
             self.image_architecture = self.get_instance_type_info(head).supported_architecture()[0]
 
     def get_instance_type_info(self, name):
-        """A type that nobody described is taken for a plain one with one network card."""
+        """Return a type; an unknown one is assumed to be plain, with one network card."""
         from pcluster.aws.aws_resources import InstanceTypeInfo
 
         if name not in self.types and name not in self.assumed:
@@ -132,7 +131,7 @@ class Ec2(Silent):
         return False
 
     def describe_security_group(self, name):
-        # Open to itself, as EFA wants it: what the group of the account really allows is seen by the dry run.
+        # Open to itself, as EFA needs it: the dry run checks the rules of the account's group.
         itself = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": name}], "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
         return {"GroupId": name, "IpPermissions": itself, "IpPermissionsEgress": itself}
 
@@ -162,7 +161,7 @@ class Ec2(Silent):
 
 
 class Fsx(Silent):
-    """Every file system that is named exists."""
+    """Stand in for FSx: every file system that is named exists."""
 
     def get_file_systems_info(self, names):
         from pcluster.aws.aws_resources import FsxStorageInfo
@@ -173,14 +172,14 @@ class Fsx(Silent):
 
 
 class S3(Silent):
-    """Every bucket is in the region of the cluster."""
+    """Stand in for S3: every bucket is in the region of the cluster."""
 
     def get_bucket_region(self, _name):
         return os.environ["AWS_DEFAULT_REGION"]
 
 
 class Api:
-    """In the place of pcluster.aws.aws_api.AWSApi."""
+    """Stand in for pcluster.aws.aws_api.AWSApi."""
 
     def __init__(self, asked):
         self.ec2, self.fsx, self.s3 = Ec2(asked), Fsx(), S3()
@@ -192,20 +191,19 @@ class Api:
 
 
 def mapping(value):
-    """The value where it is a mapping, else an empty one: the schema tells what is wrong with it."""
+    """Return the value if it is a mapping, else an empty one: the schema reports the error."""
     return value if isinstance(value, dict) else {}
 
 
 def entries(value):
-    """The mappings of a list, none where it is not a list."""
+    """Return the mappings of a list, none of another value."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def plain_type(name, efa):
-    """A type of one network card against which nothing speaks: it is launched wherever it is wanted, and has memory for
-    whatever asks for it."""
+    """Return a type with one network card that every validator accepts: in any zone, with enough memory."""
     card = {"NetworkCardIndex": 0, "MaximumNetworkInterfaces": 4}
-    # A g behind the number is AWS's own processor, and so is the first generation of class a.
+    # A g after the number means AWS's own processor, as does the first generation of class a.
     architecture = "arm64" if re.match(r"[a-z]+\d+[a-z]*g|a1\.", name.partition("-")[0]) else "x86_64"
     return {
         "InstanceType": name,
@@ -220,7 +218,7 @@ def plain_type(name, efa):
 
 
 def flat(messages, path=""):
-    """Complaints of the schema as a list of path and message; list positions are written as [0]."""
+    """Yield the errors of the schema as path and message; list positions are written as [0]."""
     if isinstance(messages, dict):
         for key, value in messages.items():
             if key == "_schema":
@@ -236,7 +234,7 @@ def flat(messages, path=""):
 
 
 def load(config):
-    """The cluster that the schema makes of a configuration, or None, and its complaints."""
+    """Return the cluster that the schema loads from a configuration, or None, and its errors."""
     from marshmallow import ValidationError
     from pcluster.schemas.cluster_schema import ClusterSchema
 
@@ -247,24 +245,24 @@ def load(config):
 
 
 def judge(asked):
-    """The answer, as the text at the top says."""
+    """Return the answer described in the module's docstring."""
     import pcluster.validators.iam_validators
     from pcluster.aws.aws_api import AWSApi
     from pcluster.utils import get_installed_version
 
     api = Api(asked)
     AWSApi.instance = staticmethod(lambda: api)
-    # This one makes its own client beside the API.
+    # This validator creates its own client, not through the API.
     pcluster.validators.iam_validators.IamClient = lambda: api.iam
     api.ec2.expect(asked.get("repaired") or asked["config"])
-    cluster, complaints = load(asked["config"])
+    cluster, errors = load(asked["config"])
     left = []
     if asked.get("repaired"):
         cluster, left = load(asked["repaired"])
     found = cluster.validate() if cluster is not None else []
     return {
         "version": get_installed_version(),
-        "schema": complaints,
+        "schema": errors,
         "left": left,
         "findings": [{"level": f.level.name, "validator": f.validator_type, "message": f.message} for f in found],
         "judged": cluster is not None,
@@ -273,12 +271,12 @@ def judge(asked):
 
 
 def main():
-    """Read, judge, answer."""
+    """Read a request, judge it, write the answer."""
     asked = json.load(sys.stdin)
     logging.disable(logging.CRITICAL)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
-    # Nothing may leave this machine, and no credentials of the user are at hand.
+    # No request may leave this machine, and no credentials of the user are used.
     os.environ.update(
         AWS_DEFAULT_REGION=str(asked["config"].get("Region") or "us-east-1"),
         AWS_ACCESS_KEY_ID="offline",

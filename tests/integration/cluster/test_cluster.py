@@ -190,7 +190,9 @@ def test_refused_dry_run_stops_everything(play, options, tmp_path):
     )
     refused = play("create_cluster", **{**options, "cluster_filesystems": []})
     assert refused.status == 2
-    assert "the dry run says: Invalid cluster configuration.; ERROR: p5e-cluster-key does not exist" in refused.output
+    assert (
+        "the dry run reported: Invalid cluster configuration.; ERROR: p5e-cluster-key does not exist" in refused.output
+    )
     assert "create-cluster" not in calls(tmp_path)
 
 
@@ -210,6 +212,4 @@ def test_all_mistakes_of_file_are_reported_at_once(play, options):
 def test_missing_parallelcluster_is_reported_with_hint(play, options):
     refused = play("create_cluster", **{**options, "cluster_pcluster_python": "/nowhere/python"})
     assert refused.status == 2
-    assert (
-        "/nowhere/python is not there, which is the Python of AWS ParallelCluster; run make pcluster" in refused.output
-    )
+    assert "/nowhere/python, the Python of AWS ParallelCluster, is missing; run make pcluster" in refused.output

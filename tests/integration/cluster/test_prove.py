@@ -213,7 +213,7 @@ def test_impossible_request_is_rejected_in_one_sentence(aws_account, prove, vari
 def test_failed_site_still_ends_instance(aws_account, prove, foreign, tmp_path):
     failed = prove(good='"/site.jsonl" not in mlcluster_verdict_report')
     assert failed.status == 2
-    assert "not everything was proved" in failed.output and "site.log says why" in failed.output
+    assert "not everything was proved" in failed.output and "site.log has the reason" in failed.output
     assert there(aws_account) == foreign
     states = {step["name"]: step["state"] for step in evidence(tmp_path)[0]["steps"]}
     assert (states["wait"], states["site"], states["verify"]) == ("passed", "failed", "not run")

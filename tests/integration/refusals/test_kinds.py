@@ -44,7 +44,7 @@ def test_check_nodes_tells_all_of_them_at_once_and_looks_at_no_node(said):
     ):
         assert sentence in words, words
     assert "expected_efa is" not in words
-    assert "Judge the node" not in words and "check_nodes_timings" not in words.partition("fatal")[2]
+    assert "Check the node" not in words and "check_nodes_timings" not in words.partition("fatal")[2]
 
 
 def test_upgrade_nodes_tells_them_before_slurm_is_asked(said):
@@ -170,7 +170,7 @@ def test_hosts_are_named_by_one_pattern(said):
     )
     given = {"upgrade_nodes_how": "roles", "head": ["h1"]}
     status, words = said("playbooks/upgrade_nodes.yml", {"head": {"h1": {}}, "compute": {"n1": {}}}, **given)
-    assert status == 2 and "give an inventory that has hosts in ['h1'] and compute" in words, words
+    assert status == 2 and "use an inventory that has hosts in ['h1'] and compute" in words, words
 
 
 @pytest.mark.slow

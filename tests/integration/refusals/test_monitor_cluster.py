@@ -43,7 +43,7 @@ def test_all_that_is_wrong_is_reported_at_once(said, given, sentences):
     assert status == 2, words
     for sentence in sentences:
         assert sentence in words, words
-    assert "Know the node" not in words
+    assert "Gather facts of the node" not in words
 
 
 def test_inventory_without_nodes_is_refused(said):

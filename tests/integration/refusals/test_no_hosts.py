@@ -16,7 +16,7 @@ SAID = {
     "run_validation": "nothing was validated: the inventory has no host in head",
     "submit_training": "nothing was submitted: the inventory has no host in head",
     "build_image": "no image was built: the inventory has no host in head",
-    "upgrade_nodes": "reboot or reimage, and give an inventory that has hosts in head and compute",
+    "upgrade_nodes": "reboot or reimage, and use an inventory that has hosts in head and compute",
 }
 
 
@@ -62,7 +62,7 @@ def test_head_node_of_no_group_is_enough(said, options):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"upgrade_nodes_how": "role"}, "nothing was upgraded: say -e upgrade_nodes_how=roles, reboot or reimage"),
+        ({"upgrade_nodes_how": "role"}, "nothing was upgraded: set -e upgrade_nodes_how=roles, reboot or reimage"),
         ({"upgrade_nodes_how": "roles", "upgrade_nodes_batches": "ten"}, "upgrade_nodes_batches is 'ten'"),
         pytest.param(
             {"upgrade_nodes_how": "roles", "upgrade_nodes_release": "../x"},

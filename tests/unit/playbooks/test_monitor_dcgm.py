@@ -93,5 +93,5 @@ def test_systemd_takes_unit(unit, tmp_path, fault):
         text=True,
         check=False,
     )
-    told = [line for line in done.stderr.splitlines() if path.name in line]
-    assert bool(told) is bool(fault), done.stderr
+    errors = [line for line in done.stderr.splitlines() if path.name in line]
+    assert bool(errors) is bool(fault), done.stderr

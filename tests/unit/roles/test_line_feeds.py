@@ -22,7 +22,7 @@ def load(path):
 
 
 def conditions(tasks, name):
-    """The conditions of a task by its name, as one list."""
+    """Return the conditions of a task by its name, as one list."""
     that = next(task for task in tasks if task["name"] == name)["ansible.builtin.assert"]["that"]
     return that if isinstance(that, list) else [that]
 
@@ -32,10 +32,10 @@ def hold(that, variables):
     return all(templar.evaluate_conditional(templating.trusted(condition)) for condition in that)
 
 
-NAME_AND_REGION = (ROLES / "cluster/tasks/common.yml", "Common | Refuse to go on without a name and a region")
-NETWORK = (ROLES / "cluster/tasks/common.yml", "Common | Refuse a name of the network that would stand for others")
-NODE = (PLAYBOOKS / "tasks/upgrade_node.yml", "Refuse a name that is not one node's")
-RELEASE = (PLAYBOOKS / "upgrade_nodes.yml", "Refuse a release that is not a name")
+NAME_AND_REGION = (ROLES / "cluster/tasks/common.yml", "Common | Reject a missing name or region")
+NETWORK = (ROLES / "cluster/tasks/common.yml", "Common | Reject wildcards in the network name")
+NODE = (PLAYBOOKS / "tasks/upgrade_node.yml", "Reject a name that is not that of one node")
+RELEASE = (PLAYBOOKS / "upgrade_nodes.yml", "Reject a release that is not a name")
 HERE = {"cluster_name": "train", "cluster_region": "us-east-1"}
 
 
@@ -50,7 +50,7 @@ HERE = {"cluster_name": "train", "cluster_region": "us-east-1"}
         (RELEASE, {"upgrade_nodes_release": "0.1.0"}, {"upgrade_nodes_release": "0.1.0\n"}),
     ],
 )
-def test_task_refuses_line_feed_at_end(task, good, bad):
+def test_trailing_line_feed_is_rejected(task, good, bad):
     path, name = task
     tasks = load(path)
     that = conditions(tasks[0]["tasks"] if "hosts" in tasks[0] else tasks, name)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""pcluster as Ansible runs it: which step asks the program for what, and what check mode leaves out."""
+"""pcluster as Ansible runs it: the commands of each step, and those that check mode skips."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ def step(run_module):
 
 
 @pytest.mark.parametrize("name", ["try", "create"])
-def test_without_configuration_nothing_is_asked(step, name):
+def test_missing_configuration_calls_no_program(step, name):
     host = Host()
     assert f"step is {name} but all of the following are missing: config" in step(host, name)["msg"]
     assert host.asked == []
 
 
-def test_configuration_goes_in_private_file_as_it_is(step):
+def test_configuration_is_passed_in_private_file(step):
     host = Host(describe_cluster=NONE, create_cluster=DRY)
     result = step(host, "try", config=CONFIG)
     assert (result["changed"], result["cluster"]) == (False, None)
     assert (host.config, host.mode) == (CONFIG, 0o600)
 
 
-def test_dry_run_that_is_refused_fails_with_every_finding(step):
-    errors = [{"level": "ERROR", "type": "V", "message": said} for said in ("no key", "no subnet")]
+def test_rejected_dry_run_fails_with_all_findings(step):
+    errors = [{"level": "ERROR", "type": "V", "message": text} for text in ("no key", "no subnet")]
     refused = {"message": "Invalid cluster configuration.", "configurationValidationErrors": errors}
-    said = step(Host(describe_cluster=NONE, create_cluster=refused), "try", config=CONFIG)["msg"]
-    assert said == "the dry run says: Invalid cluster configuration.; ERROR: no key (V); ERROR: no subnet (V)"
+    message = step(Host(describe_cluster=NONE, create_cluster=refused), "try", config=CONFIG)["msg"]
+    assert message == "the dry run reported: Invalid cluster configuration.; ERROR: no key (V); ERROR: no subnet (V)"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_dry_run_that_is_refused_fails_with_every_finding(step):
         ("create", NONE, False, True, ["create-cluster"]),
         ("create", NONE, True, True, []),
         ("create", cluster("CREATE_COMPLETE"), False, False, []),
-        # A dry run for a cluster that is there would only say that it is there.
+        # A dry run for an existing cluster would only report that it exists.
         ("try", cluster("CREATE_COMPLETE"), False, False, []),
         ("delete", NONE, False, False, []),
         ("delete", cluster("CREATE_COMPLETE"), True, True, []),
@@ -86,7 +86,7 @@ def test_dry_run_that_is_refused_fails_with_every_finding(step):
         ("delete", cluster("DELETE_IN_PROGRESS"), False, True, []),
     ],
 )
-def test_what_step_asks_for(step, name, there, check, changed, asked):
+def test_each_step_calls_its_command(step, name, there, check, changed, asked):
     made = {"cluster": cluster("CREATE_IN_PROGRESS")}
     host = Host(describe_cluster=there, create_cluster=made, delete_cluster=made)
     result = step(host, name, check, config=CONFIG)
@@ -94,12 +94,12 @@ def test_what_step_asks_for(step, name, there, check, changed, asked):
 
 
 @pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "CREATE_COMPLETE", "CREATE_FAILED"])
-def test_finished_is_what_does_not_move_any_more(step, status):
+def test_finished_means_no_operation_in_progress(step, status):
     there = cluster(status, headNode={"instanceId": "i-1", "privateIpAddress": "10.0.0.1"})
     result = step(Host(describe_cluster=there), "describe", os="ubuntu2404", key_path="~/.ssh/k")
     assert result["finished"] is (status != "CREATE_IN_PROGRESS")
     assert result["ways_in"][1] == "ssh -i ~/.ssh/k ubuntu@10.0.0.1"
 
 
-def test_cluster_that_has_no_head_node_yet_has_no_ways_in(step):
+def test_cluster_without_head_node_has_no_ways_in(step):
     assert step(Host(describe_cluster=cluster("CREATE_IN_PROGRESS")), "describe")["ways_in"] == []
