@@ -3,12 +3,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Writes a tensor from GPU memory to a file and reads it back, through torch.cuda.gds (PyTorch 2.7 or newer).
+"""Write a tensor from GPU memory to a file and read it back, through torch.cuda.gds (PyTorch 2.7 or newer).
 
 Usage: torch_gds_example.py DIRECTORY [MIB]
-Exit status 0: equal; 1: different; 2: it could not be tried, with one sentence why; 3: usage.
+Exit status 0: equal; 1: different; 2: could not be run, with the reason in one sentence; 3: usage.
 
-It works in compatibility mode too, and its figures do not say which path was taken; mlcluster gds --active DIRECTORY
+It works in compatibility mode too, and its figures do not show which path was used; mlcluster gds --active DIRECTORY
 does.
 """
 
@@ -22,11 +22,11 @@ import typing as t
 
 
 class UnavailableError(Exception):
-    """Why it cannot be tried here, as one sentence."""
+    """The test cannot run here; the message is the reason in one sentence."""
 
 
 def load_torch() -> tuple[t.Any, t.Any]:
-    """The modules torch and torch.cuda.gds of a PyTorch that can use a GPU here."""
+    """Return the modules torch and torch.cuda.gds of a PyTorch that can use a GPU here."""
     try:
         import torch
         from torch.cuda import gds
@@ -36,17 +36,17 @@ def load_torch() -> tuple[t.Any, t.Any]:
         ) from None
     if not torch.cuda.is_available():
         raise UnavailableError(
-            f"PyTorch {torch.__version__} finds no GPU with CUDA: install a build with CUDA, and see nvidia-smi"
+            f"PyTorch {torch.__version__} finds no GPU with CUDA: install a build with CUDA, and check nvidia-smi"
         )
     return torch, gds
 
 
 def copy(torch: t.Any, gds: t.Any, name: str, mib: int) -> tuple[bool, list[float]]:
-    """(whether what was read is what was written, the seconds of the write and of the read)."""
+    """Return (whether the data read equals the data written, the seconds of the write and of the read)."""
     source = torch.randint(0, 256, (mib << 20,), dtype=torch.uint8, device="cuda")
     target = torch.zeros_like(source)
     storages = [source.untyped_storage(), target.untyped_storage()]
-    # Registered buffers are used in place; others go through a buffer of libcufile's own.
+    # Registered buffers are used directly; others are copied through a buffer of libcufile.
     for storage in storages:
         gds.gds_register_buffer(storage)
     file = gds.GdsFile(name, os.O_CREAT | os.O_RDWR)
@@ -64,7 +64,7 @@ def copy(torch: t.Any, gds: t.Any, name: str, mib: int) -> tuple[bool, list[floa
 
 
 def main(directory: str, mib: int) -> int:
-    """Print one line; the exit status tells what it says."""
+    """Print the result as one line and return the exit status."""
     try:
         torch, gds = load_torch()
         handle, name = tempfile.mkstemp(prefix=".torch-gds-", dir=directory)
@@ -74,7 +74,7 @@ def main(directory: str, mib: int) -> int:
         finally:
             os.unlink(name)
     except (UnavailableError, OSError, RuntimeError) as error:
-        # PyTorch says what libcufile refused as a RuntimeError.
+        # PyTorch reports an error of libcufile as a RuntimeError.
         sys.stderr.write(f"{' '.join(str(error).split())}\n")
         return 2
     write, read = (mib / 1024 / one for one in seconds)

@@ -43,4 +43,4 @@ def test_directory_that_is_on_no_mount_is_refused_before_docker_is_asked(said, t
 
     _status, words = said(play, {"head": {"h1": {}}}, **IMAGE, enroot_pyxis_image_require_mount=False)
     assert "is on no mount" not in words
-    assert "Ask Docker whether it was built before" in words
+    assert "Look for an image of the same recipe" in words

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role efa_nccl says of a download that failed, by Ansible's own templating."""
+"""Messages of the role efa_nccl for a failed download, by Ansible's own templating."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def message(failed):
     [
         (
             {"results": [{"failed": True, "msg": "Request failed", "__efa_nccl_piece": HTTP}], "failed": True},
-            f"{HTTP['origin']} was not taken and nothing was installed: Request failed: see that the file is there",
+            f"{HTTP['origin']} was not taken and nothing was installed: Request failed: check that the file exists",
         ),
         (
             {
@@ -53,13 +53,13 @@ def message(failed):
         ),
         (
             {"failed": True, "msg": "No space left on device"},
-            "/var/cache/mlcluster/efa was not taken and nothing was installed: No space left on device: see that",
+            "/var/cache/mlcluster/efa was not taken and nothing was installed: No space left on device: check that",
         ),
     ],
 )
-def test_failed_download_names_its_origin_reason_and_what_to_do(failed, words):
+def test_failed_download_reports_origin_reason_and_hint(failed, words):
     assert message(failed).startswith(f"node1: {words}")
 
 
-def test_reason_has_bound():
+def test_reason_is_truncated():
     assert len(message({"failed": True, "msg": "x" * 10_000})) < 900

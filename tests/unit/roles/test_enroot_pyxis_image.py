@@ -76,7 +76,7 @@ def test_hadolint_finds_nothing(dockerfile):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_everything_that_is_fetched_has_checksum(dockerfile):
+def test_every_download_has_checksum(dockerfile):
     assert re.findall(r"\b(?:curl|wget|git clone|https?://)", dockerfile) == []
     (base,) = re.findall(r"^FROM (.*)$", dockerfile, re.MULTILINE)
     assert base.endswith("@sha256:" + "a" * 64)
@@ -97,7 +97,7 @@ def test_installer_is_that_of_hosts(dockerfile):
     assert Image(own, efa_version="1.46.0").made["versions"]["efa"] == "1.46.0"
 
 
-def test_nccl_is_one_that_table_of_variables_knows(dockerfile):
+def test_nccl_version_is_in_variable_table(dockerfile):
     versions = Image().made["versions"]
     assert set(versions) == {"efa", "pytorch", "megatron", "nccl", "cuda"}
     known = tuple(map(int, nccl_env.KNOWN_NCCL_UP_TO.split(".")))
@@ -106,7 +106,7 @@ def test_nccl_is_one_that_table_of_variables_knows(dockerfile):
         assert f'LABEL mlcluster.aws.{component}="{version}"' in dockerfile
 
 
-def test_docker_finds_helper_that_asks_for_passwords():
+def test_docker_finds_credential_helper():
     image = Image(push=f"{ECR}/training")
     assert image.made["registries"] == [ECR]
     environment = image.render(image.variables["__training_image_environment"])

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Packages are installed by the shared tasks of roles/plan, which wait for whoever holds the package manager."""
+"""Packages are installed by the shared tasks of roles/plan, which wait for the holder of the package manager's lock."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def installers() -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-def test_packages_are_installed_by_shared_tasks_alone():
+def test_packages_are_only_installed_by_shared_tasks():
     others = {path for path, _module, _task in installers() if not path.startswith("roles/plan/")}
     assert others == set()
 
 
 @pytest.mark.parametrize("path, module, task", [entry for entry in installers() if entry[0].startswith("roles/plan/")])
-def test_shared_package_task_waits_for_locks_and_tries_again(path, module, task):
+def test_shared_package_task_waits_and_retries(path, module, task):
     arguments = next(value for key, value in task.items() if key.rpartition(".")[2] == module)
     assert task["retries"] >= 5 and "__plan_passes" in task["until"] and task["delay"] == "{{ __plan_delay }}"
     # What dnf's module calls lock_timeout changes nothing.
@@ -73,7 +73,7 @@ def test_shared_package_task_waits_for_locks_and_tries_again(path, module, task)
         ("E: Unable to correct problems, you have held broken packages.", False),
     ],
 )
-def test_error_that_passes_is_tried_again(message, passes):
+def test_temporary_error_is_retried(message, passes):
     variables = yaml.safe_load((PLAN / "vars/main.yml").read_text(encoding="utf-8"))
     assert (variables["__plan_lock_seconds"], variables["__plan_delay"]) == (300, 10)
     assert variables["__plan_package_environment"]["NEEDRESTART_SUSPEND"] == "1"

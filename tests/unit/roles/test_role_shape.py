@@ -57,7 +57,7 @@ def load(path: Path) -> Any:
 
 
 def tasks_of(content: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """All tasks of a file, those inside blocks too."""
+    """Yield all tasks of a file, also those inside blocks."""
     for task in content:
         yield task
         for part in ("block", "rescue", "always"):
@@ -69,8 +69,8 @@ def without_comments(text: str) -> str:
 
 
 def read_by_the_role(role: Path) -> str:
-    """What the role does, as text: tasks, handlers, templates, the variables of vars/ that one of them reaches, and the
-    controller's part of its options.
+    """Return the role as text: tasks, handlers, templates, the variables of vars/ that they use, and the controller's
+    part of its options.
 
     The tasks of validate.yml that only reject a value do nothing with it.
     """
@@ -142,7 +142,7 @@ def test_every_option_is_read(role: Path) -> None:
     assert unread == [], "an option that no task, template or variable in use reads does nothing: use it or remove it"
 
 
-def test_roles_with_configuration_for_node_are_all_here(role: Path) -> None:
+def test_roles_with_node_configuration_are_covered(role: Path) -> None:
     rooms = {path.parent.name for path in NODE.glob("*/config.py")}
     assert rooms - OF_JOBS == {room for room, _spec, _config, _module in CONFIGS.values()} != set()
     name = "look" if has_look(role) else "main"
@@ -156,7 +156,7 @@ def has_look(role: Path) -> bool:
     return (role / "tasks" / "look.yml").is_file()
 
 
-def test_configuration_takes_and_uses_each_option(role: Path) -> None:
+def test_configuration_uses_each_option(role: Path) -> None:
     """An option has its key in the argument spec, its field, its place in the look, and a reader in its room."""
     if role.name not in CONFIGS:
         return
@@ -199,7 +199,7 @@ def test_entry_points(role: Path) -> None:
     assert [name for name in specs if not (role / "tasks" / f"{name}.yml").is_file()] == []
 
 
-def test_tasks_main_is_contents_page(role: Path) -> None:
+def test_tasks_main_only_includes_parts(role: Path) -> None:
     lines = (role / "tasks" / "main.yml").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= TASKS_MAIN_LINES
     modules = {key for task in load(role / "tasks" / "main.yml") for key in task} - {"name", "tags", "when"}
@@ -207,7 +207,7 @@ def test_tasks_main_is_contents_page(role: Path) -> None:
     assert modules <= {"ansible.builtin.import_tasks", "ansible.builtin.include_tasks", *plans}
 
 
-def test_task_names_say_their_part(role: Path) -> None:
+def test_task_names_start_with_part(role: Path) -> None:
     parts = [path for path in role.glob("tasks/*.yml") if path.name != "main.yml"]
     names = [task.get("name", "") for path in parts for task in tasks_of(load(path))]
     assert names

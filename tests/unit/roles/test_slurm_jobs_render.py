@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The scripts of the role slurm_jobs: what they say, what they never say, and what is refused."""
+"""The scripts of the role slurm_jobs: their content, and rejected settings."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_everything_that_is_wrong_with_settings_at_once():
     assert role.scripts() == {}
 
 
-def test_what_cluster_cannot_run_is_found_before_it_is_asked():
+def test_impossible_jobs_are_found_before_submission():
     facts = copy.deepcopy(FACTS)
     facts["accounting"] = True
     jobs = [
@@ -165,8 +165,8 @@ def test_what_cluster_cannot_run_is_found_before_it_is_asked():
         {"name": "where", "kind": "node_smoke", "partition": "moon"},
         {"name": "image", "kind": "nccl", "container_image": "/x.sqsh"},
     ]
-    told = [problem.split(":")[0] + problem.split(":")[1] for problem in Role(facts=facts, jobs=jobs).problems]
-    assert [line[:50] for line in told] == [
+    lines = [problem.split(":")[0] + problem.split(":")[1] for problem in Role(facts=facts, jobs=jobs).problems]
+    assert [line[:50] for line in lines] == [
         "job big 3 nodes were asked for and partition main ",
         "job big 8 GPUs a node were asked for on 3 nodes, a",
         "job big account nobody does not exist",
@@ -243,7 +243,7 @@ def test_all_nodes_of_partition():
     assert "#SBATCH --nodes=2\n" in text and "#SBATCH --gpus-per-node=8\n" in text
 
 
-def test_what_nccom_test_cannot_do_is_refused():
+def test_unsupported_nccom_options_are_rejected():
     jobs = [
         {"name": "a", "kind": "nccom", "collectives": ["all_reduce", "broadcast"]},
         {"name": "b", "kind": "nccom", "workers_per_node": 32, "layout": "pairs"},
@@ -257,7 +257,7 @@ def test_what_nccom_test_cannot_do_is_refused():
     ]
 
 
-def test_neurons_collectives_get_bytes_and_neurons_variables_also_where_no_type_is_set():
+def test_neuron_jobs_get_bytes_and_variables_without_type():
     spec = specs(jobs=NEURON[:1])["nccom_all_slurm"]
     (line, *_others) = [line for line in steps(spec) if "nccom-test" in line]
     assert "--minbytes 8 --maxbytes 1073741824 --stepfactor 2" in line
@@ -284,14 +284,14 @@ CAPACITY = [
         (CAPACITY[3:], {}, {}, None),
     ],
 )
-def test_training_is_reported_before_capacity_block_takes_its_nodes_back(hosts, settings, job, ends):
+def test_training_is_signalled_before_capacity_block_ends(hosts, settings, job, ends):
     wanted = {"name": "t", "command": ["x"], **TRAINING, **job}
     known = {f"i-{number}": {"ec2_capacity": capacity} for number, capacity in enumerate(hosts)}
     inventory = {"groups": {"compute": [*known, "i-x"]}, "hostvars": {**known, "i-x": {"ec2_capacity": None}}}
     assert specs(jobs=[wanted], inventory=inventory, **settings)["t"].values["ends_at"] == (ends or "")
 
 
-def test_what_job_needs_stands_in_its_head():
+def test_requirements_are_in_script_header():
     jobs = [
         {"name": "n", "kind": "nccl", "collectives": ["reduce"]},
         {"name": "i", "kind": "nccl", "container_image": "/fsx/a.sqsh"},
@@ -326,7 +326,7 @@ def test_jobs_take_tools_that_role_builds():
     assert problem.startswith("build_versions has '../x' for fio")
 
 
-def test_array_shares_its_nodes_and_submits_itself_with_task_for_each_input():
+def test_array_submits_itself_with_task_for_each_input():
     text = every_script()["shards"]
     directives = re.findall("^#SBATCH --(.*)$", text, re.MULTILINE)
     assert {"array=0", "cpus-per-task=8", "nodes=1", "ntasks-per-node=1", "partition=main", "requeue"} <= set(
@@ -416,7 +416,7 @@ def test_smallest_job_of_each_kind_is_sound_script(name):
     assert steps(spec)
 
 
-def test_what_job_runs_is_beside_its_script_and_not_where_baseline_is():
+def test_job_program_is_in_directory_of_script():
     files = Role(jobs=[{"name": "x", "kind": "node_smoke"}]).files()
     assert list(files) == ["/fsx/mlcluster/jobs/x.json", "/fsx/mlcluster/jobs/x.sbatch"]
     assert json.loads(files["/fsx/mlcluster/jobs/x.json"])["schema"] == "mlcluster.job/1"

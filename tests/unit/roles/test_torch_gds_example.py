@@ -92,19 +92,19 @@ def run(tmp_path):
     return start
 
 
-def test_tensor_goes_out_and_comes_back(run):
+def test_tensor_is_written_and_read(run):
     status, output, errors = run()
     assert (status, errors) == (0, "")
     assert output.startswith("write ")
     assert output.endswith(" GiB/s, equal\n")
 
 
-def test_difference_is_1(run):
+def test_difference_exits_with_1(run):
     status, output, _errors = run(WRONG="1")
     assert (status, output.endswith("DIFFERENT\n")) == (1, True)
 
 
-def test_what_is_missing_is_one_sentence(run):
+def test_missing_part_is_one_sentence(run):
     assert run(stub=False) == (
         2,
         "",
@@ -113,7 +113,7 @@ def test_what_is_missing_is_one_sentence(run):
     assert run(HAS_CUDA="0") == (
         2,
         "",
-        "PyTorch 2.13.0+stub finds no GPU with CUDA: install a build with CUDA, and see nvidia-smi\n",
+        "PyTorch 2.13.0+stub finds no GPU with CUDA: install a build with CUDA, and check nvidia-smi\n",
     )
     assert run(REFUSED="1") == (2, "", "cuFileHandleRegister failed: 5008\n")
     status, _output, errors = run("/nowhere/at/all")

@@ -44,7 +44,7 @@ def test_image_has_what_data_programs_import():
     assert (found | BESIDES) - set(locked(IMAGE)) == set()
 
 
-def test_image_has_versions_that_were_tested():
+def test_image_has_tested_versions():
     image, tested = locked(IMAGE), locked(TESTED)
     both = ((imported() | BESIDES) - OTHER_BUILDS) & set(tested)
     assert len(both) >= 6
