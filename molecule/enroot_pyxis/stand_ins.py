@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Make the files that a mirror of this scenario offers: small packages in place of Enroot's, and a source of a plugin.
+"""Write the files of this scenario's mirror: small packages in place of Enroot's, and a source of a plugin.
 
     python stand_ins.py FOLDER
 
@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE.parents[1]))
 from plugins.plugin_utils._data.artifacts import ARTIFACTS
 from tests.rig.mirror.deb import Deb, packed
 
-# Stands in for enroot 4.1 as the role calls it; any other option, number of words or kind of address is refused.
+# Stands in for enroot 4.1 as the role calls it; any other option, number of words or type of address is rejected.
 # Grammar: usage of its commands (doc/cmd of NVIDIA/enroot): ADDRESS is docker://[USER@][REGISTRY#]IMAGE[:TAG|@DIGEST].
 ENROOT = """#!/bin/sh
 refuse() { echo "[ERROR] $1" >&2; exit 1; }
@@ -57,7 +57,7 @@ HOOK = b"#!/bin/sh\n"
 
 
 def enroot(version: str) -> list[Deb]:
-    """The two packages of Enroot."""
+    """Return the two packages of Enroot."""
     program = ENROOT.replace("@VERSION@", version).replace("@IMAGE@", "".join(f"\\{byte:03o}" for byte in IMAGE))
     files = {
         "/usr/bin/enroot": (program.encode(), 0o755),
@@ -66,7 +66,7 @@ def enroot(version: str) -> list[Deb]:
         "/usr/share/enroot/hooks.d/50-slurm-pmi.sh": (HOOK, 0o755),
         "/usr/share/enroot/hooks.d/50-slurm-pytorch.sh": (HOOK, 0o755),
     }
-    # The real one gives its programs their capabilities in the same way.
+    # The real package sets the capabilities of its programs in the same way.
     caps = {"postinst": "#!/bin/sh\nset -e\nsetcap cap_sys_admin,cap_mknod+pe /usr/bin/enroot-aufs2ovlfs\n"}
     depends = f"enroot (= {version}-1), libcap2-bin"
     return [
@@ -76,7 +76,7 @@ def enroot(version: str) -> list[Deb]:
 
 
 def artifact(name: str) -> dict[str, object]:
-    """What the collection knows of a download."""
+    """Return the collection's entry of a download."""
     return next(entry for entry in ARTIFACTS if entry["name"] == name)
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What site.yml leaves behind on a host without disks, and on one that an image is made of (debian13)."""
+"""The result of site.yml on a host without disks, and on one that builds an image (debian13)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_host_is_whole(host):
     assert host.check_output("systemctl is-system-running --wait") == "running"
 
 
-def test_fstab_and_mounts_are_as_they_were(host):
+def test_fstab_and_mounts_are_unchanged(host):
     assert "mlcluster" not in host.check_output("cat /etc/fstab")
     assert not host.mount_point("/data").exists
 
@@ -45,7 +45,7 @@ def test_image_gets_tools_and_boot_unit(host, is_image):
     assert (verified.rc, verified.stderr) == (0, "")
 
 
-def test_nothing_that_image_gets_can_be_written_by_others(host, is_image):
+def test_files_of_image_are_writable_by_root_only(host, is_image):
     if not is_image:
         pytest.skip("a node without disks needs none of it")
     files = host.check_output("find /etc/mlcluster /usr/local/lib/mlcluster").splitlines()
@@ -61,7 +61,7 @@ def test_boot_unit_of_image_finds_no_disks_and_reports_it(host, is_image):
     host.check_output(f"systemctl restart {UNIT}")
     record = json.loads(host.check_output("cat /var/lib/mlcluster/local_storage.json"))
     assert (record["state"], record["disks"]) == ("none", [])
-    # What a unit has said reaches the journal a moment after its end.
+    # The output of a unit reaches the journal shortly after its end.
     assert "none" in host.check_output(f"journalctl --sync && journalctl --no-pager --output cat --unit {UNIT}")
 
 

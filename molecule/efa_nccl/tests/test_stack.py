@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an image has got: the pinned installer after half an installation and after an older one, and all around it."""
+"""The converged image: the pinned installer after an interrupted and after an older one, with packages and settings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from testinfra.host import Host
 MARKER = "/opt/amazon/efa_installed_packages"
 
 
-def test_pinned_version_is_there(host: Host) -> None:
+def test_pinned_version_is_installed(host: Host) -> None:
     assert host.file(MARKER).content_string.startswith("# EFA installer version: 1.51.0\n")
     assert host.check_output("dpkg-query -W -f '${Version} ${Status}' libnccl-ofi") == "1.22.0 hold ok installed"
 
 
-def test_installer_was_told_to_check_its_packages(host: Host) -> None:
+def test_installer_verified_its_packages(host: Host) -> None:
     arguments = host.file("/opt/amazon/efa_installer_arguments").content_string.split()
     assert arguments == ["-y", "--no-verify", "--check-signatures"]
 
@@ -32,7 +32,7 @@ def test_nothing_of_installation_is_left(host: Host) -> None:
     assert host.check_output("dpkg --audit") == ""
 
 
-def test_linker_finds_plugin_in_its_new_place(host: Host) -> None:
+def test_linker_finds_plugin_in_its_new_directory(host: Host) -> None:
     assert "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu/libnccl-net-ofi.so" in host.check_output("ldconfig -p") or (
         "aarch64" in host.check_output("uname -m")
     )
@@ -53,8 +53,8 @@ def test_nccl_tests_were_built_for_several_nodes(host: Host) -> None:
     if host.check_output("hostname").endswith("-debian13"):
         assert not host.file(program).exists
         return
-    said = host.check_output(program)
-    assert said == "MPI_HOME=/opt/amazon/openmpi CUDA_HOME=/usr/local/cuda"
+    output = host.check_output(program)
+    assert output == "MPI_HOME=/opt/amazon/openmpi CUDA_HOME=/usr/local/cuda"
 
 
 def test_environment_is_same_in_every_form(host: Host) -> None:
@@ -78,7 +78,7 @@ def test_services_may_lock_memory(host: Host, unit: str) -> None:
     assert "LimitMEMLOCK=infinity" in host.file(path).content_string
 
 
-def test_service_that_comes_later_gets_limit(host: Host) -> None:
+def test_later_service_gets_limit(host: Host) -> None:
     host.check_output("printf '[Service]\\nExecStart=/bin/sleep 1d\\n' > /run/systemd/system/containerd.service")
     host.check_output("systemctl daemon-reload")
     try:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Fifty processes write plugstack.conf, with the code that the node has, for as long as jobs start one after another.
+"""Let fifty processes write plugstack.conf, with the node's code, while jobs start one after another.
 
 Prints {"writers": exit statuses, "jobs": exit statuses} as JSON.
 """
@@ -27,7 +27,7 @@ PLUGIN = read_stack(EnrootHost(), STACK).pyxis[0].plugin
 
 
 def write(index: int, jobs_ran: Event) -> None:
-    """Write a line that no other writer writes, and another, until the last job has ended."""
+    """Write two lines of its own alternately until the last job has ended."""
     for turn in itertools.count():
         apply_changes(EnrootHost(), STACK, Wanted(PLUGIN, options={"runtime_path": f"/run/pyxis{index}x{turn % 2}"}))
         if turn and jobs_ran.is_set():

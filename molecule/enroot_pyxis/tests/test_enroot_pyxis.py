@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A converged host, and what each known failure does to its jobs: it is found and named, and jobs without containers go
-on wherever Slurm lets them."""
+"""A converged host, and the effect of each known failure on its jobs: the failure is reported, and jobs without
+containers run if Slurm permits it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plugin(slurm_version: str) -> str:
 
 @pytest.fixture
 def restored(host: Host, plugin: str) -> Iterator[None]:
-    """Whatever the test does to Slurm's files and to the plugin is undone."""
+    """Restore Slurm's files and the plugin after the test."""
     host.check_output(
         "rm -rf /tmp/kept && mkdir /tmp/kept && cp -a /opt/slurm/etc /tmp/kept/ && cp -a %s /tmp/kept/", plugin
     )
@@ -41,28 +41,28 @@ def restored(host: Host, plugin: str) -> Iterator[None]:
     host.check_output("cp -a /tmp/kept/spank_pyxis.so %s", plugin)
 
 
-def found(host: Host) -> str:
-    """What the command of the node says; it has to fail."""
-    said = host.run(INFO)
-    assert said.rc == 1
-    return said.stdout
+def failures(host: Host) -> str:
+    """Return the output of the node's command, which has to fail."""
+    done = host.run(INFO)
+    assert done.rc == 1
+    return done.stdout
 
 
 def test_command_finds_nothing_wrong(host: Host) -> None:
-    said = host.run(INFO)
-    assert said.rc == 0, said.stdout
+    done = host.run(INFO)
+    assert done.rc == 0, done.stdout
     report = json.loads(host.check_output(f"{INFO} --json"))
     assert {entry["id"] for entry in report["results"] if entry["status"] != "pass"} == {"enroot.nvidia"}
 
 
-def test_plan_is_empty_and_says_what_differs(host: Host) -> None:
+def test_plan_is_empty_and_reports_differences(host: Host) -> None:
     plan = "mlcluster plan --role enroot_pyxis"
     assert host.check_output(plan) == "enroot_pyxis: nothing to do"
     hook = "/etc/enroot/hooks.d/50-slurm-pmi.sh"
     host.check_output("mv %s /run/kept-hook && chmod 0600 /etc/tmpfiles.d/mlcluster-enroot.conf", hook)
     try:
-        said = host.run(plan)
-        assert (said.rc, said.stdout) == (1, "enroot_pyxis: would change tmpfiles (mode or owner), links\n")
+        done = host.run(plan)
+        assert (done.rc, done.stdout) == (1, "enroot_pyxis: would change tmpfiles (mode or owner), links\n")
     finally:
         host.check_output("mv /run/kept-hook %s && chmod 0644 /etc/tmpfiles.d/mlcluster-enroot.conf", hook)
 
@@ -81,7 +81,7 @@ def test_ordinary_user_runs_in_container(host: Host, user: str) -> None:
     assert inside != outside
 
 
-def test_files_belong_to_root_and_nobody_else_writes_them(host: Host, plugin: str) -> None:
+def test_files_are_writable_by_root_only(host: Host, plugin: str) -> None:
     for path in (
         OWN,
         plugin,
@@ -103,7 +103,7 @@ def test_directories_for_all_users(host: Host) -> None:
     assert host.file("/var/lib/mlcluster-containers").mode == 0o1777
 
 
-def test_enroot_conf_is_valid_and_gives_each_user_directory_of_his_own(host: Host) -> None:
+def test_enroot_conf_is_valid_with_directory_for_each_user(host: Host) -> None:
     conf = "/etc/enroot/enroot.conf.d/00-mlcluster.conf"
     host.check_output("bash -n %s", conf)
     value = host.check_output('awk \'$1 == "ENROOT_DATA_PATH" { $1 = ""; print }\' %s', conf).strip()
@@ -112,7 +112,7 @@ def test_enroot_conf_is_valid_and_gives_each_user_directory_of_his_own(host: Hos
     host.check_output("runuser -u alice -- mkdir -p %s", path)
 
 
-def test_boot_unit_is_sound_and_follows_disk_that_comes_later(host: Host) -> None:
+def test_boot_unit_is_sound_and_restores_link(host: Host) -> None:
     unit = "mlcluster-containers.service"
     checked = host.run("systemd-analyze --man=no verify /etc/systemd/system/%s", unit)
     assert (checked.rc, checked.stderr) == (0, "")
@@ -120,9 +120,9 @@ def test_boot_unit_is_sound_and_follows_disk_that_comes_later(host: Host) -> Non
     assert "slurmd.service" in host.check_output("systemctl show --property=Before --value %s", unit)
     host.check_output("rm /run/mlcluster/enroot && systemctl restart %s", unit)
     assert host.check_output("readlink /run/mlcluster/enroot") == "/var/lib/mlcluster-containers"
-    # What a unit has said reaches the journal a moment after its end.
-    said = host.check_output("journalctl --sync && journalctl --no-pager --output=cat --unit=%s", unit)
-    assert "no local NVMe volume was found" in said
+    # The output of a unit reaches the journal shortly after its end.
+    journal = host.check_output("journalctl --sync && journalctl --no-pager --output=cat --unit=%s", unit)
+    assert "no local NVMe volume was found" in journal
 
 
 def test_slurmd_finds_scontrol(host: Host) -> None:
@@ -146,14 +146,14 @@ def test_docker_is_installed_and_held(host: Host) -> None:
     if host.system_info.release == "12":
         pytest.skip("there a stand-in was found and kept")
     assert host.check_output("dpkg-query --show --showformat '${db:Status-Want}' docker.io") == "hold"
-    said = host.check_output("dockerd --validate --config-file /etc/docker/daemon.json 2>&1")
-    assert "configuration OK" in said
+    output = host.check_output("dockerd --validate --config-file /etc/docker/daemon.json 2>&1")
+    assert "configuration OK" in output
 
 
-def test_broken_daemon_json_is_refused_and_left_as_it_is(host: Host) -> None:
+def test_broken_daemon_json_is_rejected_and_kept(host: Host) -> None:
     host.check_output("cp -a /etc/docker/daemon.json /tmp/kept.json && echo '{' > /etc/docker/daemon.json")
     try:
-        assert "/etc/docker/daemon.json is not valid JSON" in found(host)
+        assert "/etc/docker/daemon.json is not valid JSON" in failures(host)
         assert host.file("/etc/docker/daemon.json").content_string == "{\n"
     finally:
         host.check_output("mv /tmp/kept.json /etc/docker/daemon.json")
@@ -179,7 +179,7 @@ def test_training_image_is_built_imported_and_pushed_once(host: Host) -> None:
     assert host.check_output("ls -d /var/tmp/mlcluster-image.* /root/.docker 2>/dev/null || true") == ""
 
 
-def test_credentials_hold_commands_that_give_secret(host: Host) -> None:
+def test_credentials_hold_commands_that_print_secret(host: Host) -> None:
     """Read as Enroot reads it: the part from the sixth word on goes through a shell."""
     line = host.check_output("grep nvcr.io /etc/mlcluster/enroot/.credentials")
     assert line.startswith("machine nvcr.io login $oauthtoken password $(")
@@ -197,25 +197,25 @@ def test_image_is_imported_once(host: Host) -> None:
 
 def test_duplicate_is_found_with_its_places(host: Host, plugin: str, restored: None) -> None:
     host.check_output("echo optional %s >> %s", plugin, STACK)
-    said = found(host)
-    assert f"listed 2 times ({OWN}:2, {STACK}:2)" in said
-    assert "FAIL pyxis.loaded: srun warns that two plugins offer --container-image" in said
+    output = failures(host)
+    assert f"listed 2 times ({OWN}:2, {STACK}:2)" in output
+    assert "FAIL pyxis.loaded: srun warns that two plugins offer --container-image" in output
 
 
-def test_stray_file_that_nobody_can_open(host: Host, restored: None) -> None:
+def test_unreadable_stray_file_is_reported(host: Host, restored: None) -> None:
     host.check_output("touch %s.d/sedXYZ && chmod 0600 %s.d/sedXYZ", STACK, STACK)
     # The star of the role's include does not find it.
     assert host.run(INFO).rc == 0
     host.check_output("runuser -u alice -- srun --chdir=/ true")
     host.check_output("sed -i 's/[*].conf/*/' %s", STACK)
-    said = found(host)
-    assert f"{STACK}.d/sedXYZ cannot be opened by ordinary users" in said
+    output = failures(host)
+    assert f"{STACK}.d/sedXYZ cannot be opened by ordinary users" in output
     assert host.run("runuser -u alice -- srun --chdir=/ true").rc != 0
 
 
-def test_option_that_plugin_does_not_know_stops_every_job(host: Host, restored: None) -> None:
+def test_unknown_plugin_option_stops_every_job(host: Host, restored: None) -> None:
     host.check_output("sed -i 's/$/ colour=red/' %s", OWN)
-    assert "colour is not an option of Pyxis" in found(host)
+    assert "colour is not an option of Pyxis" in failures(host)
     assert host.run("runuser -u alice -- srun --chdir=/ true").rc != 0
 
 
@@ -223,32 +223,32 @@ def test_plugin_for_another_slurm(host: Host, plugin: str, restored: None) -> No
     host.check_output(
         "gcc -shared -fPIC -DPYXIS_VERSION='\"0.24.0\"' -DOTHER_SLURM=0x170200 -o %s -x c /srv/spank_pyxis.c", plugin
     )
-    assert "was built for Slurm 23.02.0 and this node has" in found(host)
+    assert "was built for Slurm 23.02.0 and this node has" in failures(host)
     assert host.run("runuser -u alice -- srun --chdir=/ true").rc != 0
     host.check_output("sed -i 's/^required/optional/' %s", OWN)
     host.check_output("runuser -u alice -- srun --quiet --chdir=/ true")
 
 
-def test_include_that_finds_nothing_is_no_silent_success(host: Host, restored: None) -> None:
+def test_include_without_file_is_reported(host: Host, restored: None) -> None:
     host.check_output("rm %s", OWN)
     host.check_output("runuser -u alice -- srun --chdir=/ true")
-    said = found(host)
-    assert "FAIL pyxis.plugin: plugstack.conf lists no Pyxis plugin" in said
-    assert "FAIL pyxis.loaded: srun --help has no --container-image" in said
+    output = failures(host)
+    assert "FAIL pyxis.plugin: plugstack.conf lists no Pyxis plugin" in output
+    assert "FAIL pyxis.loaded: srun --help has no --container-image" in output
 
 
-def test_fifty_writers_at_once_while_jobs_run(host: Host, restored: None) -> None:
-    """Each writes another line; a job that starts meanwhile never meets half a file."""
+def test_fifty_parallel_writers_while_jobs_run(host: Host, restored: None) -> None:
+    """Each writes another line; a job that starts meanwhile never reads a partial file."""
     started = host.run("cd /srv && python3 writers.py")
     assert (started.rc, started.stderr) == (0, "")
-    told = json.loads(started.stdout)
-    assert told["writers"] == [0] * 50
-    assert told["jobs"] == [0] * 3
+    statuses = json.loads(started.stdout)
+    assert statuses["writers"] == [0] * 50
+    assert statuses["jobs"] == [0] * 3
     assert host.check_output("ls -A %s.d", STACK) == "pyxis.conf"
     assert "listed once" in host.check_output(f"{INFO} || true")
 
 
-def test_failing_epilog_drains_node_and_is_named(host: Host) -> None:
+def test_failing_epilog_drains_node_and_is_reported(host: Host) -> None:
     host.check_output("touch /etc/pyxis-epilog-fails")
     try:
         host.check_output("runuser -u alice -- srun --chdir=/ true")
@@ -256,6 +256,6 @@ def test_failing_epilog_drains_node_and_is_named(host: Host) -> None:
         while "drain" not in host.check_output("sinfo -h -o %T") and time.monotonic() < deadline:
             time.sleep(0.2)
         assert "pilog error" in host.check_output("sinfo -h -R -o %E")
-        assert "FAIL pyxis.node: this node takes no jobs" in found(host)
+        assert "FAIL pyxis.node: this node takes no jobs" in failures(host)
     finally:
         host.check_output("rm /etc/pyxis-epilog-fails && scontrol update NodeName=ALL State=RESUME")

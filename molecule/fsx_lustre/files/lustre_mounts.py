@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Has every Python of a host read a mount table in which the stand-ins have the types of what they stand for.
+"""Let every Python of a host read a mount table in which stand-ins have the types of the real file systems.
 
 No container and no virtual node can mount Lustre; by its source a mount counts as Lustre or NFS here.
 """
@@ -16,7 +16,7 @@ _open = os.open
 
 
 def typed(line):
-    """A line of the mount table, with the type that its source stands for."""
+    """Return a line of the mount table, with the type that its source stands for."""
     left, separator, right = line.partition(" - ")
     fields = right.split(" ")
     if len(fields) > 1 and "@tcp:/" in fields[1]:
@@ -27,7 +27,7 @@ def typed(line):
 
 
 def stand_in(path, flags, *arguments, **more):
-    """os.open, with another mount table."""
+    """Open a path like os.open, with another mount table."""
     handle = _open(path, flags, *arguments, **more)
     if path != TABLE:
         return handle

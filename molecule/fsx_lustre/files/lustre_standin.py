@@ -2,12 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stands in for lfs, lctl and lnetctl of Lustre 2.15, and for what stat and modinfo say of it, in a container without.
+"""Stand in for lfs, lctl and lnetctl of Lustre 2.15, and for stat and modinfo on it, in a container without Lustre.
 
-Grammar: lfs(1), lfs-setstripe(1), lfs-hsm(1), lctl(8), lnetctl(8), modinfo(8). What it prints has the form of these
-manuals; names and figures are made up. Options and verbs that nothing here needs are refused. A mount with a
-source such as 10.0.0.1@tcp:/name counts as Lustre. What it was told lies in /run/lustre and goes with a reboot, as real
-values do.
+Grammar: lfs(1), lfs-setstripe(1), lfs-hsm(1), lctl(8), lnetctl(8), modinfo(8). Its output has the form of these
+manuals; names and figures are made up. Options and verbs that no test needs are rejected. A mount with a source such as
+10.0.0.1@tcp:/name counts as Lustre. The values that were set are in /run/lustre and are lost at a reboot, as real ones.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def number(text):
 
 
 def size(text):
-    """A size that is a multiple of 64 KiB, as a stripe has to be."""
+    """Return a size that is a multiple of 64 KiB, as a stripe must be."""
     if not text[:-1].isdecimal() or text[-1:] not in UNITS or not int(text[:-1]):
         raise argparse.ArgumentTypeError(f"bad stripe size {text!r}")
     return text
@@ -95,7 +94,7 @@ def present(text):
 
 
 def parser_of(program, verbs):
-    """A parser with verbs, each with its positional arguments: name to (number, type)."""
+    """Return a parser with verbs, each with its positional arguments: name to (number, type)."""
     made = argparse.ArgumentParser(prog=program, allow_abbrev=False, add_help=False)
     under = made.add_subparsers(dest="verb", required=True)
     for verb, arguments in verbs.items():
@@ -167,7 +166,7 @@ def hsm(verb, paths):
     for path in paths:
         state = states.setdefault(path, {"flags": 0, "coming": 0})
         if verb == "hsm_state":
-            # Data comes some time after it was asked for.
+            # Data arrives some time after the request.
             if state["coming"]:
                 state["coming"] -= 1
                 state["flags"] &= ~BITS["released"] if not state["coming"] else ~0
@@ -188,7 +187,7 @@ def stat(arguments):
     if "--file-system" in arguments:
         if (STATE / "silent").exists():
             os.execv("/bin/sleep", ["sleep", "1d"])
-        # As the real one does: what an automount stands for is mounted by being asked.
+        # Like the real one: an access mounts an automount.
         with contextlib.suppress(OSError):
             os.stat(arguments[-1])
         target = arguments[-1].removesuffix("/.")
@@ -232,7 +231,7 @@ def main():
     elif program == "lnetctl":
         if arguments not in (["net", "show"], ["net", "show", "-v"]):
             sys.exit(f"lnetctl: unknown command: {' '.join(arguments)}")
-        # Every look finds that more was sent.
+        # Every call reports a larger count.
         keep("sent.json", sent := load("sent.json", 0) + 10)
         print(NETS + (EFA.format(sent) if EFA_SERVICE.exists() else ""), end="")
     elif program == "stat":

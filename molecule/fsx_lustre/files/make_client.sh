@@ -2,13 +2,13 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Makes a repository of apt in /run/lustre-client with one package, CLIENT: a Lustre client for KERNEL.
+# Builds an apt repository in /run/lustre-client with one package, CLIENT: a Lustre client for KERNEL.
 set -eu
 kernel=${KERNEL:-$(uname -r)}
 client=${CLIENT:-lustre-client-modules-test}
 tree=$(mktemp -d)
 mkdir -p "$tree/DEBIAN" "$tree/usr/lib/modules/$kernel/extra" /run/lustre-client
-# The programs come with the first package alone.
+# Only the first package contains the programs.
 if [ ! -e /run/lustre_program ]; then
   {
     echo '#!/usr/bin/python3'
@@ -24,7 +24,7 @@ cat >"$tree/DEBIAN/control" <<END
 Package: $client
 Version: 2.15.6-1
 Architecture: all
-Maintainer: mlcluster.aws contributors <nobody@example.com>
+Maintainer: mlcluster.aws contributors <maintainers@example.com>
 Description: stands in for the client of FSx for Lustre
 END
 cd /run/lustre-client

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Makes an archive that stands in for AWS's set-up of EFA clients, and the file with its sha256 beside it."""
+"""Write an archive that stands in for AWS's set-up of EFA clients, and a file with its sha256 in the same folder."""
 
 from __future__ import annotations
 

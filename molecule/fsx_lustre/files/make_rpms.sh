@@ -2,8 +2,8 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# make_rpms.sh FOLDER KERNEL VERSION: adds to a repository of dnf the two packages of a Lustre client, whose module fits the
-# running kernel and KERNEL, and a kernel. What stands in for Lustre is /run/lustre_program.
+# make_rpms.sh FOLDER KERNEL VERSION: adds to a repository of dnf the two packages of a Lustre client, whose module fits
+# the running kernel and KERNEL, and a kernel. /run/lustre_program stands in for Lustre.
 set -eu
 folder=$1
 next=$2

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a head node has got: one host with three file systems, the other with one."""
+"""A converged head node: one host with three file systems, the other with one."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def test_new_files_can_be_written_by_whole_group(host: Host) -> None:
     assert bytes.fromhex("08000700") + (4711).to_bytes(4, "little") in entries
 
 
-def test_each_has_layout_of_its_class(host: Host) -> None:
+def test_directory_has_layout_of_its_class(host: Host) -> None:
     asked = "; ".join(f"cd {path} && lfs getstripe -d ." for path in wanted(host))
-    for said, count in zip(host.check_output(asked).splitlines(), wanted(host).values(), strict=True):
-        assert f"stripe_count:  {count or '1'} " in said
-        assert (f"stripe_size:   {16 << 20} " in said) == (count == "-1")
+    for output, count in zip(host.check_output(asked).splitlines(), wanted(host).values(), strict=True):
+        assert f"stripe_count:  {count or '1'} " in output
+        assert (f"stripe_size:   {16 << 20} " in output) == (count == "-1")
 
 
 def test_client_came_from_repository_and_is_held(host: Host) -> None:
@@ -66,22 +66,22 @@ def test_unit_is_sound_and_enabled(host: Host) -> None:
 
 
 def test_client_is_tuned(host: Host) -> None:
-    said = host.check_output("lctl get_param '*c.*.max_rpcs_in_flight'").splitlines()
-    assert [row.rsplit("=")[1] for row in said] == ["32", "32", "64"]
+    rows = host.check_output("lctl get_param '*c.*.max_rpcs_in_flight'").splitlines()
+    assert [row.rsplit("=")[1] for row in rows] == ["32", "32", "64"]
 
 
-def test_module_options_are_there_for_next_boot(host: Host) -> None:
+def test_module_options_are_written_for_next_boot(host: Host) -> None:
     assert "options ksocklnd credits=2560\n" in host.file("/etc/modprobe.d/mlcluster-lustre.conf").content_string
 
 
-def test_info_gives_report_that_programs_read(host: Host) -> None:
+def test_info_prints_json_report(host: Host) -> None:
     shown = host.run("mlcluster lustre-info --json")
     assert shown.rc == 0
     verdicts = {entry["id"]: entry["status"] for entry in json.loads(shown.stdout)["results"]}
     assert (verdicts["lustre.client"], verdicts["lustre.write_read"], verdicts["lustre.tuning"]) == ("pass",) * 3
 
 
-def test_data_goes_over_efa_where_that_was_set_up(host: Host) -> None:
+def test_data_uses_efa_if_configured(host: Host) -> None:
     shown = host.run("mlcluster lustre-info").stdout
     is_one = not host.file("/fsx1").exists
     assert ("PASS lustre.network (/fsx)" in shown) == is_one
@@ -89,5 +89,5 @@ def test_data_goes_over_efa_where_that_was_set_up(host: Host) -> None:
     assert not host.file("/var/cache/mlcluster/efa-fsx-lustre").exists
 
 
-def test_nothing_is_left_half_made(host: Host) -> None:
+def test_no_temporary_file_is_left(host: Host) -> None:
     assert host.check_output("find /fsx* -name '.mlcluster*'") == ""

@@ -42,7 +42,7 @@ def test_each_node_is_scraped_with_its_name(host: Host) -> None:
 
 
 def test_fault_fires_and_clears(host: Host) -> None:
-    # Each Prometheus watches both nodes, and may not have seen yet that the other's fault is gone.
+    # Each Prometheus watches both nodes, and may still have the cleared fault of the other one.
     name = host.backend.get_pytest_id().rpartition("/")[2]
     labels = f'alertname="MlclusterIsolate",alertstate="firing",check="node.drain_marker",instance="{name}"'
     fault = f"ALERTS{{{labels}}}"

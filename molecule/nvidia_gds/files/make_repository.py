@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Make a local apt repository of small packages that pose as NVIDIA's: make_repository.py FOLDER broken|whole.
+"""Build a local apt repository of small stand-ins for NVIDIA's packages: make_repository.py FOLDER broken|whole.
 
 Names, paths and the link of the alternatives are those of a machine with CUDA 13.0 (libcufile-13-0 1.15.1.6); contents
 are ours. nvidia-fs-dkms is built by the real DKMS from a tiny module, which does not compile in the broken repository.
@@ -99,7 +99,7 @@ set -e
 
 
 def packages(kind: str) -> list[tuple[str, str, str, dict[str, str], str]]:
-    """(name, version, Depends, {path: text}, postinst) of each package."""
+    """Return (name, version, Depends, {path: text}, postinst) of each package."""
     revision = "1" if kind == "broken" else "2"
     module = MODULE % (BROKEN_LINE if kind == "broken" else "")
     source = "/usr/src/nvidia-fs-2.26.6"
@@ -115,8 +115,8 @@ def packages(kind: str) -> list[tuple[str, str, str, dict[str, str], str]]:
 
 
 def build(folder: Path, name: str, version: str, depends: str, files: dict[str, str], postinst: str) -> str:
-    """Build one package into folder; returns its paragraph of the index."""
-    control = f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: nobody <nobody@localhost>\n"
+    """Build one package into folder and return its paragraph of the index."""
+    control = f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: tests <tests@localhost>\n"
     control += f"Depends: {depends}\n" if depends else ""
     control += "Description: stand-in of a test\n"
     with tempfile.TemporaryDirectory() as root:
@@ -142,7 +142,7 @@ def build(folder: Path, name: str, version: str, depends: str, files: dict[str, 
 
 
 def main(folder: Path, kind: str) -> None:
-    """Fill folder with the packages and their index."""
+    """Write the packages and their index into folder."""
     folder.mkdir(parents=True, exist_ok=True)
     index = [build(folder, *package) for package in packages(kind)]
     (folder / "Packages").write_text("\n".join(index), encoding="utf-8")

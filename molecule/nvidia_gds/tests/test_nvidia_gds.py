@@ -21,7 +21,7 @@ def is_nvfs(host: Host) -> bool:
 
 
 def settings(text: str) -> dict[str, dict[str, object]]:
-    """The file without its comments, which stand on lines of their own."""
+    """Return the settings of the file; its comments are on separate lines."""
     return json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
 
 
@@ -53,7 +53,7 @@ def test_link_of_alternatives_stays(host: Host) -> None:
     assert TARGET in host.check_output("update-alternatives --query cufile.json")
 
 
-def test_cufile_json_has_what_mode_needs_and_all_it_had(host: Host, is_nvfs: bool) -> None:
+def test_cufile_json_has_settings_of_mode_and_keeps_others(host: Host, is_nvfs: bool) -> None:
     text = host.file(TARGET).content_string
     config = settings(text)
     assert config["properties"] == {
@@ -76,7 +76,7 @@ def test_one_copy_of_old_file_is_kept(host: Host) -> None:
     }
 
 
-def test_boot_settings_are_for_review_and_not_in_force(host: Host, is_nvfs: bool) -> None:
+def test_boot_settings_are_for_review_only(host: Host, is_nvfs: bool) -> None:
     review = host.file("/etc/mlcluster/nvidia-gds-boot.conf")
     if not is_nvfs:
         assert "options nvme_core multipath=N" in review.content_string

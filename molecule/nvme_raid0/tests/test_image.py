@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A host that an image is made of: everything is installed, and nothing is done to a machine without disks."""
+"""A host that builds an image: everything is installed, and a machine without disks is not changed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_mdadm_brought_no_mail_server(host: Host) -> None:
         ("/usr/local/lib/mlcluster/mlcluster.pyz", 0o755),
     ],
 )
-def test_file_belongs_to_root_and_nobody_else_writes_it(host: Host, path: str, mode: int) -> None:
+def test_file_is_writable_by_root_only(host: Host, path: str, mode: int) -> None:
     file = host.file(path)
     assert (file.user, file.group, file.mode) == ("root", "root", mode)
 
@@ -59,7 +59,7 @@ def test_unit_is_sound_and_enabled(host: Host) -> None:
     assert host.service(UNIT).is_enabled
 
 
-def test_unit_comes_before_those_who_use_volume(host: Host) -> None:
+def test_unit_starts_before_users_of_volume(host: Host) -> None:
     before = host.check_output("systemctl show --property=Before --value %s", UNIT).split()
     assert {"slurmd.service", "docker.service", "containerd.service"} <= set(before)
 
@@ -69,13 +69,13 @@ def test_version_is_that_of_collection(host: Host) -> None:
     assert host.check_output("mlcluster version").startswith(f"mlcluster {version} (Python 3.")
 
 
-def test_storage_info_says_that_there_are_no_disks(host: Host) -> None:
+def test_storage_info_reports_missing_disks(host: Host) -> None:
     shown = host.run("mlcluster storage-info")
     assert shown.rc == 0
     assert "this node has no instance-store disks" in shown.stdout
 
 
-def test_storage_info_gives_report_that_programs_read(host: Host) -> None:
+def test_storage_info_prints_json_report(host: Host) -> None:
     report = json.loads(host.check_output("mlcluster storage-info --json"))
     assert report["schema"] == "mlcluster.report/1"
     assert [(entry["id"], entry["status"]) for entry in report["results"]] == [("storage.plan", "not_applicable")]
@@ -85,27 +85,27 @@ def test_boot_unit_ends_well_and_makes_no_volume(host: Host) -> None:
     started = host.run("systemctl restart %s", UNIT)
     assert (started.rc, started.stderr) == (0, "")
     assert host.check_output("systemctl show --property=Result --value %s", UNIT) == "success"
-    # What a unit has said reaches the journal a moment after its end.
-    said = host.check_output("journalctl --sync && journalctl --unit=%s --no-pager --output=cat", UNIT)
-    assert "storage-boot: none: no volume" in said
+    # The output of a unit reaches the journal shortly after its end.
+    journal = host.check_output("journalctl --sync && journalctl --unit=%s --no-pager --output=cat", UNIT)
+    assert "storage-boot: none: no volume" in journal
     assert not host.mount_point("/data").exists
     assert "/data" not in host.file("/etc/fstab").content_string
 
 
-def test_boot_by_hand_says_same_and_log_keeps_it(host: Host) -> None:
+def test_manual_boot_reports_same_and_is_logged(host: Host) -> None:
     run = host.run("mlcluster storage-boot")
     assert run.rc == 0
     assert "storage-boot: none: no volume" in run.stdout + run.stderr
     assert "storage-boot: none: no volume" in host.file("/var/log/mlcluster/storage-boot.log").content_string
 
 
-def test_record_says_that_there_is_no_volume(host: Host) -> None:
+def test_record_has_no_volume(host: Host) -> None:
     host.check_output("mlcluster storage-boot")
     record = json.loads(host.file("/var/lib/mlcluster/local_storage.json").content_string)
     assert (record["state"], record["owner"], record["path"], record["disks"]) == ("none", "none", None, [])
 
 
-def test_wrong_use_has_its_own_status(host: Host) -> None:
+def test_usage_errors_have_own_status(host: Host) -> None:
     assert host.run("mlcluster storage-nothing").rc == 3
     missing = host.run("mlcluster storage-info --config /nowhere.json")
     assert missing.rc == 2

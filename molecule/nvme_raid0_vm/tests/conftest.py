@@ -15,6 +15,6 @@ from tests.rig.vm.guest import Guest
 
 @pytest.fixture(scope="module")
 def host() -> Host:
-    """The guest of this scenario."""
+    """Return the guest of this scenario."""
     guest = Guest("molecule")
     return testinfra.get_host(f"ssh://{guest.name}", ssh_config=str(guest.folder / "ssh_config"))

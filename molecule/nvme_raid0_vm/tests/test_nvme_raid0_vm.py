@@ -16,7 +16,7 @@ RECORD = "/var/lib/mlcluster/local_storage.json"
 
 @pytest.fixture(scope="module")
 def record(host: Host) -> dict:
-    """local_storage.json as the node holds it."""
+    """Return local_storage.json of the node."""
     return json.loads(host.file(RECORD).content_string)
 
 
@@ -46,7 +46,7 @@ def test_directories(host: Host, path: str, mode: int) -> None:
     assert entry.is_directory and (entry.mode, entry.user, entry.group) == (mode, "root", "root")
 
 
-def test_marker_tells_that_it_is_ephemeral(host: Host) -> None:
+def test_marker_file_states_ephemeral_volume(host: Host) -> None:
     assert "gone when the instance stops" in host.file("/data/EPHEMERAL.txt").content_string
 
 

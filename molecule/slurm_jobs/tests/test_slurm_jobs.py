@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The scripts on a Slurm of each distribution, submitted by an ordinary user with plain sbatch."""
+"""The scripts on the Slurm of each distribution, submitted by an ordinary user with plain sbatch."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def outcome(host: Host, name: str, number: str) -> tuple[int, str]:
         ("/etc/slurm/mlcluster_checks.conf", 0o644),
     ],
 )
-def test_files_are_roots_and_nobody_else_writes_them(host: Host, path: str, mode: int) -> None:
+def test_files_are_writable_by_root_only(host: Host, path: str, mode: int) -> None:
     file = host.file(path)
     assert (file.user, file.group, file.mode) == ("root", "root", mode)
 
 
-def test_every_script_is_submitted_by_test_of_this_file(host: Host) -> None:
+def test_every_script_is_submitted_here(host: Host) -> None:
     scripts = host.check_output("ls /srv/jobs/*.sbatch").split()
     assert {path.rpartition("/")[2].removesuffix(".sbatch") for path in scripts} == SUBMITTED
 
@@ -66,7 +66,7 @@ def test_user_runs_validation(host: Host, numbers: dict[str, str]) -> None:
     assert host.file(f"{RESULTS}/smoke-{number}.exit").content_string == "0\n"
 
 
-def test_what_cannot_be_tested_is_no_pass(host: Host, numbers: dict[str, str]) -> None:
+def test_untestable_job_is_undeterminable(host: Host, numbers: dict[str, str]) -> None:
     status, output = outcome(host, "nccl", numbers["nccl"])
     assert status == 2
     assert "all_reduce_perf is not on" in output
@@ -78,7 +78,7 @@ def test_no_value_reaches_shell(host: Host, numbers: dict[str, str]) -> None:
     assert "it's $(id)" in output.splitlines()
 
 
-def test_job_takes_what_was_built_once_for_all_nodes(host: Host, numbers: dict[str, str]) -> None:
+def test_job_uses_tools_built_for_all_nodes(host: Host, numbers: dict[str, str]) -> None:
     built = json.loads(host.file("/srv/jobs/tools/ior-4.0.0/.mlcluster.json").content_string)
     assert built["version"] == "4.0.0"
     number = numbers["fsx"]
@@ -98,7 +98,7 @@ def test_disks_are_measured_by_fio_of_distribution(host: Host, numbers: dict[str
     assert host.check_output("ls /var/tmp | grep fio || true") == ""
 
 
-def test_what_node_without_devices_says_of_them(host: Host, numbers: dict[str, str]) -> None:
+def test_node_without_devices_is_reported(host: Host, numbers: dict[str, str]) -> None:
     number = numbers["gpus"]
     status, output = outcome(host, "gpus", number)
     report = json.loads(host.file(f"{RESULTS}/gpus-{number}/report.json").content_string)
@@ -106,20 +106,20 @@ def test_what_node_without_devices_says_of_them(host: Host, numbers: dict[str, s
     assert found and status == (1 if "fail" in found else 2 if "undeterminable" in found else 0), output
 
 
-def test_programs_for_data_come_with_scripts_and_array_counts_its_inputs(host: Host) -> None:
+def test_data_programs_are_installed_and_array_counts_inputs(host: Host) -> None:
     host.run("runuser -u alice -- sh -c 'mkdir -p /srv/jobs/results/texts; echo x >/srv/jobs/results/texts/a.txt'")
     collect = "collect /srv/jobs/results/texts --inputs 1 --output /srv/jobs/results/inputs"
     done = host.run(f"runuser -u alice -- sh -c 'cd /srv/jobs && python3 -m mlcluster_data {collect}'")
     assert done.rc == 0, done.stderr
     done = host.run("runuser -u alice -- /srv/jobs/shards.sbatch --parsable --wait")
-    # What tokenises is not installed here, and the task says so.
+    # The tokenizer's packages are not installed here, and the task reports that.
     assert done.rc == 1, done.stderr
     log = host.file(f"{RESULTS}/shards-{done.stdout.strip()}_0.out").content_string
     assert "ERROR: preprocess needs the Python package numpy, which is not installed" in log
     assert host.file(f"{RESULTS}/shards-{done.stdout.strip()}_0.exit").content_string == "1\n"
 
 
-def test_slurm_runs_checks_and_job_has_directory_of_its_own(host: Host) -> None:
+def test_slurm_runs_checks_and_job_has_own_directory(host: Host) -> None:
     settings = host.run("scontrol show config").stdout
     for name, script in (("Prolog", "prolog"), ("Epilog", "epilog"), ("HealthCheckProgram", "health_check")):
         assert re.search(rf"^{name}(\[0\])? += /etc/mlcluster/slurm/{script}$", settings, re.MULTILINE), settings
