@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: accelerator_info
-short_description: Look at GPUs or Neuron devices and say what they are worth
+short_description: Look at GPUs or Neuron devices and judge them
 version_added: 0.1.0
 description:
   - One read-only look at the NVIDIA GPUs (by the XML of nvidia-smi, the kernel log and the PCI bus) or at the Neuron
-    devices (by neuron-ls), with verdicts against what the instance type has.
-  - A tool that is missing, hangs, fails or prints something that is not whole makes a verdict undeterminable, with the
-    reason; it never makes it a pass.
+    devices (by neuron-ls), with verdicts against the devices of the instance type.
+  - A tool that is missing, hangs, fails or prints an incomplete document makes a verdict undeterminable, with the
+    reason, and never a pass.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
@@ -25,7 +25,7 @@ attributes:
     support: none
 options:
   instance_type:
-    description: EC2 instance type. The default is what the firmware tables say.
+    description: EC2 instance type. The default is read from the firmware tables.
     type: str
   timeout:
     description: Seconds that each command may take, 1 to 600.
@@ -37,11 +37,11 @@ options:
       - The default is all since the last boot.
     type: str
   mig:
-    description: Whether the GPUs shall be split by MIG.
+    description: Whether the GPUs are expected to be split by MIG.
     type: bool
     default: false
   checklist:
-    description: Also go through this list of what a node must have.
+    description: Also check this list of requirements of a node.
     type: str
     choices: [head, compute, container]
   checklist_parameters:
@@ -57,11 +57,11 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what there is
+- name: Look at the node
   mlcluster.aws.accelerator_info:
   register: accelerators
 
-- name: Go through the checklist of a compute node with four GPUs
+- name: Run the checklist of a compute node with four GPUs
   mlcluster.aws.accelerator_info:
     checklist: compute
     checklist_parameters:
@@ -70,14 +70,14 @@ EXAMPLES = r"""
       checklist.docker: {skip: true}
   register: accelerators
 
-- name: Show what is not as it should be
+- name: Show the problems
   ansible.builtin.debug:
     msg: "{{ accelerators.problems }}"
 """
 
 RETURN = r"""
 instance_type:
-  description: EC2 instance type, null where it is not known.
+  description: EC2 instance type, null if it is unknown.
   returned: always
   type: str
   sample: p5.48xlarge
@@ -88,46 +88,46 @@ type_known:
   sample: true
 expected:
   description: >-
-    The accelerators of the type, with C(kind) (gpu or neuron), C(name), C(count), C(memory_mib) of each; null where it
-    has none or is not known.
+    The accelerators of the type, with C(kind) (gpu or neuron), C(name), C(count), C(memory_mib) of each; null if it has
+    none or is unknown.
   returned: always
   type: dict
   sample: {"kind": "gpu", "name": "H100", "count": 8, "memory_mib": 81920}
 expected_source:
-  description: Where RV(expected) comes from.
+  description: Source of RV(expected).
   returned: always
   type: str
   sample: EC2 DescribeInstanceTypes
 pci_gpus:
-  description: PCI addresses of NVIDIA GPUs, null where the bus cannot be seen.
+  description: PCI addresses of NVIDIA GPUs, null if the bus cannot be read.
   returned: always
   type: list
   elements: str
   sample: ["0000:53:00.0"]
 lost_gpus:
-  description: Those of RV(pci_gpus) that answer every read of their configuration with ones, as after Xid 79.
+  description: Entries of RV(pci_gpus) that answer every read of their configuration with ones, as after Xid 79.
   returned: always
   type: list
   elements: str
   sample: []
 ultraserver:
   description:
-    - Whether the instance type is part of an UltraServer, whose NVLink spans several instances. Null for a type in no
-      table whose name is like that of one.
+    - Whether the instance type is part of an UltraServer, whose NVLink spans several instances. Null for an unknown
+      type with a similar name.
   returned: always
   type: bool
   sample: false
 smi:
-  description: What nvidia-smi tells, null where nothing speaks for a GPU.
+  description: Output of nvidia-smi, null if nothing indicates a GPU.
   returned: always
   type: dict
   contains:
     problem:
-      description: Why it could not be used, null where its whole document was read.
+      description: Why it could not be used, null if its complete document was read.
       type: str
       sample: "nvidia-smi -q -x: no answer within 60 seconds"
     seconds:
-      description: How long it took.
+      description: Seconds that it took.
       type: float
       sample: 1.2
     driver:
@@ -135,21 +135,21 @@ smi:
       type: str
       sample: 580.159.04
     cuda:
-      description: Newest CUDA that the driver takes.
+      description: Newest CUDA that the driver supports.
       type: str
       sample: "13.0"
     attached:
-      description: How many GPUs it says there are.
+      description: Number of GPUs that it reports.
       type: int
       sample: 8
     gpus:
       description: >-
         The GPUs, with C(index), C(bus_id), C(name), C(architecture), C(uuid), C(vbios), C(serial), C(minor),
         C(memory_mib), C(memory_used_mib), C(persistence), C(compute_mode), C(mig), C(ecc), C(retired_pages),
-        C(remapped_rows), C(clock_reasons), C(throttle_reasons) (those that are active), C(clocks_mhz),
-        C(power_watts), C(temperature_c), C(pcie), C(fabric), C(recovery_action), C(reset_status), C(inforom). A field
-        that a GPU does not report is null; C(unreadable) has the text that stood there, and C(errors) the fields of the
-        document that read an error.
+        C(remapped_rows), C(clock_reasons), C(throttle_reasons) (those that are active), C(clocks_mhz), C(power_watts),
+        C(temperature_c), C(pcie), C(fabric), C(recovery_action), C(reset_status), C(inforom). A field that a GPU does
+        not report is null; C(unreadable) has the original text, and C(errors) the fields of the document that report an
+        error.
       type: list
       elements: dict
       sample: [{"index": 0, "name": "NVIDIA H100 80GB HBM3", "memory_mib": 81559, "persistence": true}]
@@ -160,15 +160,15 @@ smi:
       sample: []
 nvlinks:
   description: >-
-    For each GPU by its UUID how many NVLinks are C(active) and C(inactive), and the speed of each in C(gb_per_s), null
-    where it cannot be read; in C(gpus); C(problem) as above.
+    For each GPU by its UUID the numbers of C(active) and C(inactive) NVLinks, and the speed of each in C(gb_per_s),
+    null if it is unreadable; in C(gpus); C(problem) as above.
   returned: always
   type: dict
   sample:
     problem: null
     gpus: {"GPU-00000000-1111-2222-3333-444444444444": {"active": 2, "inactive": 0, "gb_per_s": {"0": 26.5, "1": 26.5}}}
 topology:
-  description: How GPUs and network devices reach each other, in C(matrix); C(problem) as above.
+  description: Connections between GPUs and network devices, in C(matrix); C(problem) as above.
   returned: always
   type: dict
   sample: {"problem": null, "matrix": {"GPU0": {"GPU1": "NV18"}, "GPU1": {"GPU0": "NV18"}}}
@@ -179,16 +179,16 @@ kernel_module:
   sample: {"version": "580.159.04", "open": true}
 kernel_log:
   description: >-
-    Xids since the last boot or O(xid_since). C(source) is journal or dmesg, C(problem) why neither could be
-    read, C(partial) whether its beginning was not looked at or is gone; C(xids) are with C(time), C(bus), C(code),
-    C(text); C(sxids) those of NVSwitches, with C(switch) and C(fatal) besides; C(counts) says how often each Xid was
-    there, and C(unread) how many lines of Xids have no known shape. Null where nothing speaks for a GPU.
+    Xids since the last boot or O(xid_since). C(source) is journal or dmesg, C(problem) why neither could be read,
+    C(partial) whether its beginning was not read or is gone; C(xids) are with C(time), C(bus), C(code), C(text);
+    C(sxids) those of NVSwitches, also with C(switch) and C(fatal); C(counts) has the number of each Xid, and C(unread)
+    the number of lines of Xids in an unknown format. Null if nothing indicates a GPU.
   returned: always
   type: dict
   sample: {"source": "journal", "problem": null, "partial": false, "xids": [], "sxids": [], "counts": {}, "unread": 0}
 neuron:
   description: >-
-    The Neuron devices, null where nothing speaks for any. C(loaded) and C(driver) are of the kernel module,
+    The Neuron devices, null if nothing indicates one. C(loaded) and C(driver) describe the kernel module,
     C(device_nodes) counts those below C(/dev), C(devices) are with C(index), C(bdf), C(cores), C(memory_mib),
     C(connected_to), C(numa_node), C(processes); C(problem) as above.
   returned: always
@@ -205,13 +205,13 @@ results:
   elements: dict
   sample: [{"id": "gpu.count", "status": "pass", "expected": 8, "found": 8, "unit": "GPUs"}]
 lines:
-  description: The verdicts as a person reads them, a line each.
+  description: The verdicts as text, one line each.
   returned: always
   type: list
   elements: str
   sample: ["PASS gpu.count: expected 8 GPUs, found 8 GPUs"]
 problems:
-  description: Those of RV(lines) that are neither a pass nor not applicable.
+  description: Entries of RV(lines) that are neither a pass nor not applicable.
   returned: always
   type: list
   elements: str

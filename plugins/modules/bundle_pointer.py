@@ -10,18 +10,18 @@ module: bundle_pointer
 short_description: Write and sign the pointer by which nodes find the bundle of a release
 version_added: 0.1.0
 description:
-  - Writes a small text file that names a version and its bundles. Its first line is the signature of all others.
-  - The boot hook takes it with C(--pointer) and the public key with C(--public-key), so that a release needs no change
-    of the cluster. Going back to an older version is publishing the pointer of that version again.
-  - A pointer that says the same and is signed by the same key is left as it is.
+  - Writes a small text file that names a version and its bundles. Its first line is the signature of the other lines.
+  - The boot hook reads it with C(--pointer) and the public key with C(--public-key), so that a release needs no change
+    of the cluster. To return to an older version, publish the pointer of that version again.
+  - A pointer with the same content and the same signing key is not changed.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
   check_mode:
-    description: Can run in check mode, where it tells whether it would write and writes nothing.
+    description: Can run in check mode; reports whether it would write the file, and writes nothing.
     support: full
   diff_mode:
-    description: Shows what the pointer said and what it says.
+    description: Shows the content of the pointer before and after.
     support: full
 options:
   dest:
@@ -34,9 +34,9 @@ options:
     required: true
   floor:
     description:
-      - The lowest version that nodes may run from now on. A node remembers the highest floor that it was told, and
-        refuses a pointer below it, whoever signed it.
-      - Empty leaves what nodes remember as it is.
+      - The lowest version that nodes may run from now on. A node records the highest floor that it has read, and
+        rejects a pointer below it, with any signature.
+      - Empty keeps the floor that nodes have recorded.
     type: str
     default: ""
   bundles:
@@ -46,11 +46,11 @@ options:
   private_key:
     description:
       - The file with the signing key in PEM, an EC key on P-256.
-      - It is read by C(openssl) and by nothing else, and never leaves this machine.
+      - Only C(openssl) reads it; it never leaves this machine.
     type: path
     required: true
   issued:
-    description: When the pointer was made, as it shall say it. Empty takes the time now.
+    description: Creation time to write into the pointer. Empty uses the current time.
     type: str
     default: ""
 notes:
@@ -60,7 +60,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Point nodes to version 1.4.0, and let none go below 1.3.0 again
+- name: Point nodes to version 1.4.0 and never below 1.3.0
   mlcluster.aws.bundle_pointer:
     dest: dist/bundles/pointer
     version: 1.4.0
@@ -74,7 +74,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 pointer:
-  description: What the pointer says.
+  description: The content of the pointer.
   type: dict
   returned: success
   sample: {schema: mlcluster.pointer/1, version: 1.4.0}
@@ -107,17 +107,17 @@ def main() -> None:
     now = datetime.datetime.now(datetime.timezone.utc)
     issued = module.params["issued"] or f"{now:%Y-%m-%dT%H:%M:%SZ}"
     try:
-        told = pointer.content(module.params["version"], module.params["floor"], module.params["bundles"], issued)
+        content = pointer.content(module.params["version"], module.params["floor"], module.params["bundles"], issued)
         before = pointer.read(dest)[1]
-        changed = pointer.write(told, dest, key, module.check_mode)
+        changed = pointer.write(content, dest, key, module.check_mode)
         public = pointer.public_key(key)
     except BundleError as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(
         changed=changed,
-        pointer=told if changed else pointer.from_text(before),
+        pointer=content if changed else pointer.from_text(before),
         public_key=public,
-        diff={"before": before, "after": pointer.to_text(told) if changed else before},
+        diff={"before": before, "after": pointer.to_text(content) if changed else before},
     )
 
 

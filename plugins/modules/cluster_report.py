@@ -7,45 +7,45 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_report
-short_description: One page that says which nodes of a cluster are good, and what to do about the others
+short_description: Write one page on the good and the faulty nodes of a cluster
 version_added: 0.1.0
 description:
-  - Puts the verdicts on all nodes together, compares the nodes with each other and with the last report, and writes a
-    page that needs no network, and on request other formats.
-  - Runs on the controller, whatever host the task is for; run it once.
-  - A node that did not answer, or whose verdicts cannot be read, stands in the report as not proved.
+  - Combines the verdicts of all nodes, compares the nodes with each other and with the last report, and writes a page
+    that needs no network, and other formats on request.
+  - Runs on the controller, for any host of the task; run it once.
+  - A node that did not answer, or whose verdicts cannot be read, is in the report as not proved.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
   check_mode:
-    description: Judges and compares, and writes nothing.
+    description: Judges and compares the nodes, and writes nothing.
     support: full
   diff_mode:
-    description: Has no difference to show; what changed since the last report is RV(changes).
+    description: Has no difference to show; RV(changes) has the changes since the last report.
     support: none
 options:
   nodes:
     description:
-      - An entry for each node. C(name) and C(health) are required, the latter being what
-        M(mlcluster.aws.node_health_info) returned, or failed with.
+      - An entry for each node. C(name) and C(health) are required, the latter being the result or the failure of
+        M(mlcluster.aws.node_health_info).
       - C(kind) is C(head), C(login), C(compute) or C(node); nodes of the same kind and C(instance_type) are compared.
-      - C(queue) and C(place), a list of network nodes or zones beginning with the widest, say where the map shows it;
-        C(instance_id) is shown. C(slurm_name) is the name that Slurm has for the node, where that is another one.
+      - C(queue) and C(place), a list of network nodes or zones beginning with the widest, are its position on the map;
+        C(instance_id) is shown. C(slurm_name) is the name of the node in Slurm, if it is another one.
     type: list
     elements: dict
     required: true
   directory:
-    description: Where the files are written on the controller, replaced one by one, readable by their owner only.
+    description: Directory of the files on the controller; each is replaced atomically and readable only by its owner.
     type: path
     required: true
   cluster:
-    description: What the cluster is called.
+    description: Name of the cluster.
     type: str
     default: ""
   formats:
     description:
       - V(html) is C(report.html), V(markdown) C(report.md), V(json) C(report.json) in the schema
-        C(mlcluster.cluster/1), which is also what the next report is compared with.
+        C(mlcluster.cluster/1), with which the next report is compared.
       - V(junit) is C(junit.xml); V(prometheus) C(mlcluster.prom) for node_exporter's textfile collector; V(diag)
         C(diag.json) with the fields of AWS pcluster-diag; V(nhc) lines for C(nhc.conf).
     type: list
@@ -53,21 +53,21 @@ options:
     choices: [html, markdown, json, junit, prometheus, diag, nhc]
     default: [html, markdown, json]
   validation:
-    description: What the playbook C(mlcluster.aws.run_validation) kept, a file on the controller.
+    description: Result file of the playbook C(mlcluster.aws.run_validation) on the controller.
     type: path
   validation_content:
     description:
-      - The same as M(ansible.builtin.slurp) gives it. What cannot be read is left out of the report, with a warning.
+      - The same as returned by M(ansible.builtin.slurp). Unreadable content is omitted from the report, with a warning.
       - Mutually exclusive with O(validation).
     type: str
   validation_source:
-    description: Where that was found, for the page.
+    description: Origin of that content, for the page.
     type: str
     default: ""
   validation_days:
     description:
-      - For how many days a validation proves something. An older one, one that is not dated, and one of another cluster
-        than O(cluster) or of other nodes is shown, and what passed in it is not proved.
+      - Days for which a validation is proof. An older or undated one, and one of another cluster than O(cluster) or of
+        other nodes, is shown, but its passes are not proof.
     type: float
     default: 7.0
   timings:
@@ -77,7 +77,7 @@ options:
     description: The time of the report, as C(2026-01-31T12:00:00Z). The default is now.
     type: str
 notes:
-  - A report is not a change to a cluster, so it never says that it changed something.
+  - A report does not change a cluster, so the task never reports a change.
 seealso:
   - module: mlcluster.aws.node_health_info
 """
@@ -89,7 +89,7 @@ EXAMPLES = r"""
   ignore_unreachable: true
   ignore_errors: true
 
-- name: Put it on one page
+- name: Write the report
   mlcluster.aws.cluster_report:
     cluster: train
     directory: report
@@ -110,40 +110,40 @@ exit_code:
   type: int
   sample: 1
 counts:
-  description: How many nodes have which status.
+  description: Number of nodes with each status.
   returned: always
   type: dict
   sample: {"fail": 1, "undeterminable": 0, "pass": 79, "not_applicable": 0}
 lines:
-  description: A sentence on all nodes, then a line for each problem and each node that is unlike its neighbours.
+  description: A sentence on all nodes, then a line for each problem and each node that differs from its neighbours.
   returned: always
   type: list
   elements: str
   sample: ["1 broken, 79 good of 80 nodes", "✕ gpu.count: a GPU fell off the bus [p5-dy-4]"]
 problems:
   description: >-
-    What failed or could not be proved, the same sentence of several checks or nodes once, the gravest first, each with
-    C(ids), the first of them as C(id), C(status), C(severity), C(text), C(hint), C(nodes) and C(job).
+    Failed and undeterminable checks, the same sentence of several checks or nodes once, the most severe first, each
+    with C(ids), the first of them as C(id), C(status), C(severity), C(text), C(hint), C(nodes) and C(job).
   returned: always
   type: list
   elements: dict
   sample: [{"id": "gpu.count", "ids": ["gpu.count"], "status": "fail", "severity": "isolate", "nodes": ["p5-dy-4"]}]
 outliers:
   description: >-
-    What a node has otherwise than its neighbours, each with C(node), C(what), C(kind), C(found), C(expected),
-    C(agree), C(of) and C(message).
+    Differences of a node from its neighbours, each with C(node), C(what), C(kind), C(found), C(expected), C(agree),
+    C(of) and C(message).
   returned: always
   type: list
   elements: dict
   sample: [{"node": "p5-dy-8", "what": "version driver", "found": "570.1", "expected": "580.95.05"}]
 changes:
   description: >-
-    What is otherwise than in the last report, with C(since), C(joined), C(left), C(verdicts) and C(versions).
+    Differences from the last report, with C(since), C(joined), C(left), C(verdicts) and C(versions).
   returned: when there was one
   type: dict
   sample: {"since": "2026-01-30T12:00:00Z", "joined": [], "left": ["p5-dy-9"], "verdicts": [], "versions": []}
 files:
-  description: Format to path of what was written, or would be.
+  description: Format to path of the files that were written, or would be.
   returned: always
   type: dict
   sample: {"html": "report/report.html"}

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cufile_config
-short_description: Change settings in the cufile.json of GPUDirect Storage and nothing else
+short_description: Change single settings in the cufile.json of GPUDirect Storage
 version_added: 0.1.0
 description:
-  - Sets or takes out single values of C(/etc/cufile.json), which is JSON with comments. Comments, order, white space
-    and line endings stay; what was not asked for does not change by a byte.
+  - Sets or removes single values of C(/etc/cufile.json), which is JSON with comments. Comments, order, white space and
+    line endings are kept; everything else stays byte for byte the same.
   - On Ubuntu C(/etc/cufile.json) is a link that C(update-alternatives) keeps. The link is followed and never replaced.
-  - libcufile refuses a file with a single wrong value as a whole, and with it every program that uses cuFile. So names,
-    types and limits are checked before anything is written, all problems are reported at once, and the new file takes
-    the place of the old in one step.
+  - libcufile rejects a whole file for a single wrong value, so that every program with cuFile fails. Therefore names,
+    types and limits are checked before anything is written, all problems are reported at once, and the file is replaced
+    atomically.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
   check_mode:
-    description: Says what would change and writes nothing.
+    description: Reports what would change and writes nothing.
     support: full
   diff_mode:
     description: Shows the file before and after.
@@ -32,31 +32,31 @@ options:
     default: /etc/cufile.json
   state:
     description:
-      - V(present) makes sure of O(settings).
-      - V(absent) takes O(keys) out, so that libcufile's own values hold again. Comments stay.
+      - V(present) ensures O(settings).
+      - V(absent) removes O(keys), so that libcufile's own values apply again. Comments are kept.
     type: str
     choices: [present, absent]
     default: present
   settings:
     description:
-      - What the file has to say, in the nesting of the file. Lists are replaced as a whole.
-      - O(state=present) needs it.
+      - Settings of the file, in its nesting. Lists are replaced completely.
+      - Required with O(state=present).
     type: dict
   keys:
     description:
-      - Dotted names of what to take out, such as V(properties.use_pci_p2pdma) or V(denylist). Those that are not there
-        are fine.
-      - O(state=absent) needs it.
+      - Dotted names of the settings to remove, such as V(properties.use_pci_p2pdma) or V(denylist). Missing ones are
+        ignored.
+      - Required with O(state=absent).
     type: list
     elements: str
   create:
-    description: Whether to make a file of O(settings) alone where there is none.
+    description: Whether to create a file with only O(settings) if it is missing.
     type: bool
     default: false
   backup:
     description:
-      - Whether to keep the old file beside the new one, under its name with the time and C(.bak), with the owner and
-        mode of the original. One copy for each change.
+      - Whether to keep a copy of the old file in the same directory, under its name with the time and C(.bak), with the
+        owner and mode of the original. One copy for each change.
     type: bool
     default: true
   allow_unknown:
@@ -65,19 +65,19 @@ options:
     default: false
   gds_version:
     description:
-      - The version of libcufile on the node, such as V(1.15.1.6). Settings that it does not know are refused then,
-        since it would ignore them.
-      - Not set, every setting of the known versions passes.
+      - The version of libcufile on the node, such as V(1.15.1.6). Settings that this version does not know are then
+        rejected, since it would ignore them.
+      - Not set, every setting of the known versions is accepted.
     type: str
 notes:
-  - Programs read the file when they open cuFile, so a change reaches those that start after it.
-  - Needs root where a change has to be written.
+  - Programs read the file when they open cuFile, so a change applies to programs that start after it.
+  - Needs root to write a change.
 seealso:
   - module: mlcluster.aws.gds_info
 """
 
 EXAMPLES = r"""
-- name: Let cuFile fall back to POSIX where there is no direct path
+- name: Let cuFile fall back to POSIX without a direct path
   mlcluster.aws.cufile_config:
     settings:
       properties:
@@ -93,7 +93,7 @@ EXAMPLES = r"""
         nvme:
           use_pci_p2pdma: true
 
-- name: Back to libcufile's own log level
+- name: Restore libcufile's own log level
   mlcluster.aws.cufile_config:
     state: absent
     keys: [logging.level]
@@ -106,7 +106,7 @@ target:
   type: str
   sample: /usr/local/cuda-13.0/gds/cufile.json
 changes:
-  description: What changed, or would; a value is null where the setting does not exist.
+  description: Changes that were made, or would be; a value is null if the setting does not exist.
   returned: success
   type: list
   elements: dict
@@ -124,12 +124,12 @@ changes:
       type: raw
       sample: true
 config:
-  description: All that the file says now, or would say, parsed.
+  description: Content of the file now, or after the change in check mode, parsed.
   returned: success
   type: dict
   sample: {"properties": {"allow_compat_mode": true}}
 backup_file:
-  description: The copy of the old file, null where none was made.
+  description: The copy of the old file, null if none was made.
   returned: success
   type: str
   sample: /usr/local/cuda-13.0/gds/cufile.json.20260131T120000Z.bak

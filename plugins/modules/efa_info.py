@@ -10,9 +10,9 @@ module: efa_info
 short_description: Look at EFA, libfabric, NCCL's OFI plugin and the limits they need
 version_added: 0.1.0
 description:
-  - One read-only look that returns everything a role has to decide on, with verdicts.
-  - The plugin is really opened, in a child process with a time limit, and the loader's own error is returned.
-  - An installation that did not end is recognised by the installer's marker, which is written after its packages.
+  - One read-only look that returns all facts for the decisions of a role, with verdicts.
+  - The plugin is opened in a child process with a time limit, and the loader's error is returned.
+  - An interrupted installation is recognised by the installer's marker, which is written after its packages.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
@@ -24,17 +24,17 @@ attributes:
     support: none
 options:
   instance_type:
-    description: EC2 instance type. The default is what the firmware tables say.
+    description: EC2 instance type. The default is read from the firmware tables.
     type: str
   expected_devices:
-    description: How many EFA devices there must be, at most 1000. The default is what the instance type allows.
+    description: Number of EFA devices that must exist, at most 1000. The default is the maximum of the instance type.
     type: int
   wait_seconds:
-    description: For how long to wait for EFA devices that come up late, at most 600.
+    description: Seconds to wait for EFA devices that appear late, at most 600.
     type: int
     default: 0
   files:
-    description: Files to report on in RV(files), so that a role knows what it has to install without a second look.
+    description: Files to report on in RV(files), so that a role can decide on installations without a second look.
     type: list
     elements: path
     default: []
@@ -44,12 +44,12 @@ options:
     elements: path
     default: []
   packages:
-    description: Packages whose version to report in RV(packages). C(*) stands for anything.
+    description: Packages whose version to report in RV(packages). C(*) matches any text.
     type: list
     elements: str
     default: []
   units:
-    description: Services whose limit of locked memory is of interest.
+    description: Services whose limit of locked memory is reported.
     type: list
     elements: str
     default: [slurmd.service, containerd.service, docker.service]
@@ -60,7 +60,7 @@ options:
     default: []
   peers:
     description:
-      - Names or addresses of other nodes that have to answer here.
+      - Names or addresses of other nodes that must answer this node.
       - EFA's security group allows all traffic to itself, so each must at least refuse a TCP connection.
     type: list
     elements: str
@@ -70,63 +70,63 @@ options:
     type: bool
     default: false
   cuda_home:
-    description: Where the CUDA toolkit lies whose version is compared.
+    description: Directory of the CUDA toolkit whose version is compared.
     type: path
     default: /usr/local/cuda
   minima:
     description:
-      - The oldest version that you want of C(driver), C(cuda), C(installer), C(libfabric), C(plugin) or C(nccl),
-        besides what documents ask for.
+      - Minimum versions of C(driver), C(cuda), C(installer), C(libfabric), C(plugin) or C(nccl), in addition to those
+        in documents.
     type: dict
     default: {}
 notes:
-  - Gives the most as root. Without root the limits of running services stay unknown.
+  - Without root the limits of running services are unknown.
 seealso:
   - module: mlcluster.aws.accelerator_info
 """
 
 EXAMPLES = r"""
-- name: See what there is
+- name: Look at the node
   mlcluster.aws.efa_info:
   register: efa
 
-- name: Wait up to a minute for late devices, and look at the files and packages that matter
+- name: Wait up to a minute for late devices
   mlcluster.aws.efa_info:
     wait_seconds: 60
     files: [/etc/nccl.conf]
     packages: [libnccl2, "nvidia-driver-*"]
   register: efa
 
-- name: Show what is not as it should be
+- name: Show the problems
   ansible.builtin.debug:
     msg: "{{ efa.problems }}"
 """
 
 RETURN = r"""
 instance_type:
-  description: EC2 instance type, null where it is not known.
+  description: EC2 instance type, null if it is unknown.
   returned: always
   type: str
   sample: p5.48xlarge
 family:
   description: >-
-    What the type has. C(accelerators) is null or C(kind) (gpu or neuron), C(name), C(count), C(memory_mib);
-    C(nvswitch) is true, false or null (not known); C(source) is where that comes from.
+    Hardware of the type. C(accelerators) is null or C(kind) (gpu or neuron), C(name), C(count), C(memory_mib);
+    C(nvswitch) is true, false or null (unknown); C(source) is the source of these facts.
   returned: always
   type: dict
   sample: {"accelerators": {"kind": "gpu", "name": "H100", "count": 8, "memory_mib": 81920}, "nvswitch": true}
 expected_devices:
-  description: How many EFA devices there should be, null where that is not known.
+  description: Expected number of EFA devices, null if it is unknown.
   returned: always
   type: int
   sample: 32
 expected_source:
-  description: Where RV(expected_devices) comes from.
+  description: Source of RV(expected_devices).
   returned: always
   type: str
   sample: EC2 DescribeInstanceTypes
 waited_seconds:
-  description: For how long devices were waited for.
+  description: Seconds of waiting for devices.
   returned: always
   type: float
   sample: 0.0
@@ -157,7 +157,7 @@ devices:
       type: str
       sample: "4: ACTIVE"
     p2p:
-      description: The memory that the driver can reach directly, as it says itself; null on drivers that do not say.
+      description: The memory that the driver can reach directly, as it reports; null for drivers that do not report it.
       type: str
       sample: NVIDIA
     counters:
@@ -165,7 +165,7 @@ devices:
       type: dict
       sample: {"tx_bytes": 4096, "rdma_write_bytes": 0}
 pci_devices:
-  description: PCI addresses of EFA functions, also of those that no driver has taken.
+  description: PCI addresses of EFA functions, also of those without a driver.
   returned: always
   type: list
   elements: str
@@ -178,8 +178,8 @@ uverbs:
   sample: [uverbs0]
 modules:
   description: >-
-    The kernel modules efa, nvidia, neuron and gdrdrv, each with C(available) for the running kernel (null where
-    modinfo is missing), C(version), C(file), C(loaded) and C(loaded_version).
+    The kernel modules efa, nvidia, neuron and gdrdrv, each with C(available) for the running kernel (null if modinfo is
+    missing), C(version), C(file), C(loaded) and C(loaded_version).
   returned: always
   type: dict
   sample: {"efa": {"available": true, "version": "2.17.2g", "loaded": true, "loaded_version": "2.17.2g"}}
@@ -192,20 +192,20 @@ libfabric:
   sample: {"program": "/opt/amazon/efa/bin/fi_info", "version": "2.1.0amzn4", "domains": ["rdmap16s27"]}
 installer:
   description: >-
-    How an installation by the EFA installer stands. C(state) is absent, complete, interrupted or undeterminable;
-    C(version) is from its marker; C(reasons) say why it is not complete; C(differences) are packages of its list that
-    have another version now, with C(name), C(version) and C(installed).
+    State of an installation by the EFA installer. C(state) is absent, complete, interrupted or undeterminable;
+    C(version) is from its marker; C(reasons) are the reasons why it is not complete; C(differences) are packages of its
+    list that have another version now, with C(name), C(version) and C(installed).
   returned: always
   type: dict
   sample: {"state": "complete", "version": "1.43.0", "reasons": [], "differences": []}
 plugins:
-  description: Every OFI plugin found, the newest place first.
+  description: Every OFI plugin found, the newest directory first.
   returned: always
   type: list
   elements: dict
   sample: []
 plugin:
-  description: The one of RV(plugins) to use, the first that loads; null where there is none.
+  description: The entry of RV(plugins) to use, the first that loads; null if there is none.
   returned: always
   type: dict
   contains:
@@ -222,16 +222,16 @@ plugin:
       type: str
       sample: /opt/amazon/ofi-nccl/lib/libnccl-tuner-ofi.so
     names:
-      description: The file names under which it is there. With C(libnccl-net.so) NCCL finds it without being told.
+      description: Its file names. With C(libnccl-net.so) NCCL finds it without a setting.
       type: list
       elements: str
       sample: [libnccl-net-ofi.so]
     version:
-      description: Version that it carries in its text, or null.
+      description: Version in its text, or null.
       type: str
       sample: 1.16.1
     loads:
-      description: Whether it could be opened; null where that could not be tried.
+      description: Whether it could be opened; null if that was not possible to test.
       type: bool
       sample: true
     error:
@@ -244,7 +244,7 @@ plugin:
       elements: str
       sample: [ncclNetPlugin_v9, ncclNetPlugin_v10]
     tuner_loads:
-      description: Whether the tuner could be opened, null where there is none.
+      description: Whether the tuner could be opened, null if there is none.
       type: bool
       sample: true
     tuner_error:
@@ -257,9 +257,9 @@ plugin:
       sample: true
 nccl_net:
   description: >-
-    Which network plugin NCCL opens. C(value) and C(source) of NCCL_NET_PLUGIN, the C(names) that NCCL tries, the
-    C(path) of the first that the dynamic linker knows (null without one), and C(plugin), the C(net) of the OFI plugin
-    in RV(plugins) that this is (null where it is another library).
+    Network plugin that NCCL opens. C(value) and C(source) of NCCL_NET_PLUGIN, the C(names) that NCCL tries, the C(path)
+    of the first that the dynamic linker knows (null without one), and C(plugin), the C(net) of the OFI plugin in
+    RV(plugins) that this is (null if it is another library).
   returned: always
   type: dict
   sample: {"value": "ofi", "source": "/etc/nccl.conf", "names": ["ofi", "libnccl-net-ofi.so"],
@@ -267,14 +267,14 @@ nccl_net:
            "plugin": "/opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so"}
 nccl_leaves_efa:
   description: >-
-    The first variable that takes NCCL off EFA, NCCL_NET or FI_PROVIDER, with its C(name), C(value), C(source) and the
-    C(good) values. Null where there is none.
+    The first variable that prevents NCCL from using EFA, NCCL_NET or FI_PROVIDER, with its C(name), C(value), C(source)
+    and the C(good) values. Null if there is none.
   returned: always
   type: dict
   sample: null
 nccl_tuner:
   description: >-
-    C(value) and C(source) of NCCL_TUNER_PLUGIN, whether it C(loads) (null where it is not set), and the C(error).
+    C(value) and C(source) of NCCL_TUNER_PLUGIN, whether it C(loads) (null if it is not set), and the C(error).
   returned: always
   type: dict
   sample: {"value": null, "source": null, "loads": null, "error": null}
@@ -289,7 +289,7 @@ gdrcopy:
   type: dict
   sample: {"path": null, "loads": null, "error": null, "version": null, "device_node": false}
 nvshmem:
-  description: The same of NVSHMEM's host library, also where NVIDIA's packages put it.
+  description: The same of NVSHMEM's host library, also in the directories of NVIDIA's packages.
   returned: always
   type: dict
   sample: {"path": null, "loads": null, "error": null, "version": null}
@@ -301,18 +301,19 @@ mpi:
   sample: [{"program": "/opt/amazon/openmpi/bin/mpirun", "version": "4.1.7"}]
 neuron:
   description: >-
-    The Neuron devices, null where nothing speaks for any. C(loaded) and C(driver) are of the kernel module,
-    C(device_nodes) counts those below C(/dev), C(devices) are those of neuron-ls, C(problem) says why there are none.
+    The Neuron devices, null if nothing indicates one. C(loaded) and C(driver) describe the kernel module,
+    C(device_nodes) counts those below C(/dev), C(devices) are those of neuron-ls, C(problem) is the reason if there are
+    none.
   returned: always
   type: dict
   sample: {"loaded": true, "driver": "2.24.7.0", "device_nodes": 16, "devices": [], "problem": null}
 cuda:
-  description: The CUDA toolkit in O(cuda_home), with its C(path), null where it is not there, and C(version).
+  description: The CUDA toolkit in O(cuda_home), with its C(path), null if it is missing, and C(version).
   returned: always
   type: dict
   sample: {"path": "/usr/local/cuda", "version": "13.0.2"}
 minima:
-  description: O(minima), as they were given.
+  description: O(minima) as passed.
   returned: always
   type: dict
   sample: {}
@@ -329,15 +330,15 @@ fabric_manager:
 limits:
   description: >-
     Locked memory of a C(login) of any user and of C(root) by limits.conf and limits.d. C(soft) and C(hard) are KiB,
-    unlimited or null (not set); C(soft_file) and C(hard_file) are where the deciding line stands. C(others) has the
-    users and groups with lower limits of their own.
+    unlimited or null (not set); C(soft_file) and C(hard_file) are the files of the effective lines. C(others) has the
+    users and groups with lower limits.
   returned: always
   type: dict
   sample: {"login": {"soft": "unlimited", "hard": "unlimited"}, "root": {"soft": null, "hard": null}, "others": {}}
 units:
   description: >-
     For each of O(units) C(exists), C(active), C(enabled), C(pid), C(configured_memlock) in bytes or unlimited, and
-    C(running_memlock) with C(soft) and C(hard) of the running process, null where it does not run.
+    C(running_memlock) with C(soft) and C(hard) of the running process, null if it does not run.
   returned: always
   type: dict
   sample: {"slurmd.service": {"exists": true, "running_memlock": {"soft": "unlimited", "hard": "unlimited"}}}
@@ -352,19 +353,19 @@ yama:
   type: bool
   sample: true
 ptrace_scope:
-  description: C(kernel.yama.ptrace_scope), null on a kernel without Yama, or where it cannot be read.
+  description: C(kernel.yama.ptrace_scope), null on a kernel without Yama, or if it cannot be read.
   returned: always
   type: int
   sample: 0
 package_manager:
-  description: The database that was asked, dpkg or rpm, null where neither answered.
+  description: The queried database, dpkg or rpm, null if neither answered.
   returned: always
   type: str
   sample: dpkg
 packages:
   description: >-
-    Version of each of O(packages), of the EFA installer's own packages and of those that training stands on; null
-    where it is not installed.
+    Version of each of O(packages), of the EFA installer's packages and of those that training depends on; null if it is
+    not installed.
   returned: always
   type: dict
   sample: {"libnccl2": "2.28.9-1+cuda13.0", "efa": "2.17.2-1.amzn1"}
@@ -380,17 +381,17 @@ peers:
   type: dict
   sample: {"10.0.0.12": "answered", "10.0.0.13": "silent: timed out"}
 reboot_required:
-  description: Whether the system says that it wants a reboot.
+  description: Whether the system reports that it needs a reboot.
   returned: always
   type: bool
   sample: false
 files:
-  description: For each of O(files) its sha256, null where it does not exist.
+  description: For each of O(files) its sha256, null if it does not exist.
   returned: always
   type: dict
   sample: {"/etc/nccl.conf": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
 paths:
-  description: For each of O(paths) C(mode), C(uid), C(gid), C(is_dir), C(is_link), null where it does not exist.
+  description: For each of O(paths) C(mode), C(uid), C(gid), C(is_dir), C(is_link), null if it does not exist.
   returned: always
   type: dict
   sample: {"/opt/nccl-tests": {"mode": "0755", "uid": 0, "gid": 0, "is_dir": true, "is_link": false}}
@@ -405,13 +406,13 @@ results:
   elements: dict
   sample: [{"id": "efa.devices", "status": "pass", "expected": 32, "found": 32, "unit": "devices"}]
 lines:
-  description: The verdicts as a person reads them, a line each.
+  description: The verdicts as text, one line each.
   returned: always
   type: list
   elements: str
   sample: ["PASS efa.devices: expected 32 devices, found 32 devices"]
 problems:
-  description: Those of RV(lines) that are neither a pass nor not applicable.
+  description: Entries of RV(lines) that are neither a pass nor not applicable.
   returned: always
   type: list
   elements: str

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: efa_step
-short_description: Carry out a step of the role efa_nccl that no other module does
+short_description: Carry out a step of the role efa_nccl
 version_added: 0.1.0
 description:
   - Carries out one step of a plan of the role C(efa_nccl), which M(mlcluster.aws.node_plan) makes.
-  - Unpacks and runs nothing whose sha256 is another, or whose signature is not by the key that was asked for.
+  - Unpacks and runs no file with another sha256, or with a signature of another key than the requested one.
   - An installation that is interrupted is recognised by the file C(/var/lib/mlcluster/efa_installer.json), and repaired
     by the next run of the role.
 author:
@@ -26,15 +26,15 @@ attributes:
 options:
   step:
     description:
-      - C(idle) fails where Slurm jobs run.
+      - C(idle) fails if Slurm jobs run.
       - C(installer) runs the EFA installer and C(tests) builds nccl-tests, both from files that were downloaded before.
-      - C(restart) restarts services as long as no Slurm job runs.
-      - C(remove) takes off what the role wrote and held.
+      - C(restart) restarts services if no Slurm job runs.
+      - C(remove) deletes the role's files and releases its holds.
     type: str
     required: true
     choices: [idle, installer, tests, restart, remove]
   arguments:
-    description: The arguments of that step in the plan; of C(remove) the options of the role.
+    description: The arguments of that step in the plan; for C(remove) the options of the role.
     type: dict
     required: true
 notes:
@@ -49,7 +49,7 @@ EXAMPLES = r"""
     role: efa_nccl
   register: answer
 
-- name: Carry out a step whose downloads are in place
+- name: Carry out a step after its downloads
   mlcluster.aws.efa_step:
     step: "{{ item.name }}"
     arguments: "{{ item.arguments }}"
@@ -58,7 +58,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 seconds:
-  description: How long the step took.
+  description: Seconds that the step took.
   returned: success
   type: float
   sample: 212.4

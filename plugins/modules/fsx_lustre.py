@@ -7,10 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fsx_lustre
-short_description: Find or make a file system of FSx for Lustre
+short_description: Find or create a file system of FSx for Lustre
 version_added: 0.1.0
 description:
-  - Makes a persistent file system with LZ4 that outlives every cluster, or finds the one that is there.
+  - Creates a persistent file system with LZ4 that outlives every cluster, or finds the existing one.
   - Ties it to S3.
   - Never deletes anything, and changes nothing of a file system that is there but its missing ties.
 author:
@@ -19,7 +19,7 @@ extends_documentation_fragment:
   - mlcluster.aws._cluster
 attributes:
   check_mode:
-    description: Makes nothing, and says what it would.
+    description: Creates nothing, and reports what it would create.
     support: full
 options:
   name:
@@ -27,13 +27,14 @@ options:
     type: str
     required: true
   file_system_id:
-    description: The identifier of one that is there, whatever it was made for; empty goes by the tags.
+    description: The identifier of an existing one, made for any cluster; empty searches by tags.
     type: str
     default: ""
   cluster:
     description:
-      - The cluster that it is made for, kept in the tag C(mlcluster:cluster). Empty takes whatever has the name.
-      - One of this name that was made for another cluster is refused.
+      - The cluster of the file system, recorded in the tag C(mlcluster:cluster). Empty accepts any file system with the
+        name.
+      - A file system of this name for another cluster is rejected.
     type: str
     default: ""
   gib:
@@ -53,7 +54,7 @@ options:
     type: bool
     default: false
   subnet:
-    description: The subnet, in the zone of the compute nodes; needed to make one.
+    description: The subnet, in the zone of the compute nodes; required for creation.
     type: str
   groups:
     description: Security groups, open to the nodes on ports 988 and 1018-1023, with EFA to everything from itself.
@@ -61,7 +62,7 @@ options:
     elements: str
     default: []
   kms_key:
-    description: ARN of a key; empty takes that of FSx.
+    description: ARN of a key; empty uses the key of FSx.
     type: str
     default: ""
   associations:
@@ -79,7 +80,7 @@ options:
         type: str
         required: true
       export:
-        description: Whether what is written goes back to S3.
+        description: Whether written files are exported to S3.
         type: bool
         default: false
   tags:
@@ -110,17 +111,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 file_system:
-  description: What FSx says of it; none in check mode where there is none.
+  description: Description by FSx; none in check mode if it does not exist.
   returned: success
   type: dict
   sample: {"FileSystemId": "fs-0123456789abcdef2", "Lifecycle": "AVAILABLE"}
 id:
-  description: Its identifier, empty in check mode where there is none.
+  description: Its identifier, empty in check mode if it does not exist.
   returned: success
   type: str
   sample: fs-0123456789abcdef2
 actions:
-  description: What was done, or would be.
+  description: Actions that were taken, or would be.
   returned: success
   type: list
   elements: str
@@ -134,7 +135,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws,
 
 
 def ensure(module: AnsibleModule) -> dict[str, t.Any]:
-    """What there is in the end, and what was done for it."""
+    """Return the file system and the actions that were taken."""
     params, client = module.params, aws.client(module.params, "fsx")
     found, actions = fsx.find(client, params["name"], params["file_system_id"], params["cluster"]), []
     if found:
@@ -144,14 +145,14 @@ def ensure(module: AnsibleModule) -> dict[str, t.Any]:
             raise aws.AwsError("; ".join(wrong))
         there = fsx.associations(client, found["FileSystemId"]) if params["associations"] else []
         links = fsx.missing_associations(there, params)
-        # A tie that has failed brings no file, and is not made again beside itself.
+        # A failed association imports no file, and a second one on its path is not possible.
         wanted = [link["path"] for link in params["associations"]]
         fsx.refuse_broken(
             [entry for entry in there if entry["FileSystemPath"] in wanted], f"a tie of {found['FileSystemId']}"
         )
     else:
         lacking = [key for key in ("gib", "throughput", "subnet", "groups") if not params[key]]
-        # Before the network is there a dry run has no subnet to name.
+        # In check mode the network may not exist yet, and with it the subnet.
         if lacking and not (module.check_mode and not {"gib", "throughput"} & set(lacking)):
             raise aws.AwsError(
                 f"there is no file system {params['name']}, and to make one {', '.join(lacking)} are needed"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fsx_lustre_info
-short_description: Find what file systems of FSx for Lustre are mounted by
+short_description: Find the mount addresses of FSx for Lustre file systems
 version_added: 0.1.0
 description:
-  - Asks FSx once for all identifiers, and gives the DNS name and the mount name of each.
+  - Queries FSx once for all identifiers, and returns the DNS name and the mount name of each.
   - Fails, with a sentence for each, where one is not there, is not Lustre, or cannot be mounted as it is.
   - Reads only.
 author:

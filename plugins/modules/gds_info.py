@@ -7,55 +7,55 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gds_info
-short_description: Say which path of GPUDirect Storage is really active on a mount, and what the others lack
+short_description: Report the active path of GPUDirect Storage on a mount
 version_added: 0.1.0
 description:
-  - Answers for each of O(mounts) with C(nvfs), C(p2pdma), C(compat), C(none) or C(undeterminable), and names what is
-    missing for the direct paths.
-  - libcufile's own table of capabilities is about the driver and not about a mount, so V(passive) never answers with
-    C(nvfs) or C(p2pdma). V(active) registers a temporary file on the mount with compat mode forbidden, and moves
-    1 MiB from GPU memory into it and back.
-  - libcufile runs in a process of its own with a limit; one that hangs or crashes gives C(undeterminable).
+  - Returns C(nvfs), C(p2pdma), C(compat), C(none) or C(undeterminable) for each of O(mounts), with the missing
+    prerequisites of the direct paths.
+  - libcufile's table of capabilities describes the driver, not a mount, so V(passive) never returns C(nvfs) or
+    C(p2pdma). V(active) registers a temporary file on the mount with compat mode forbidden, and moves 1 MiB from GPU
+    memory into it and back.
+  - libcufile runs in a separate process with a time limit; if it hangs or crashes, the result is C(undeterminable).
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
   check_mode:
-    description: Can run in check mode, where O(probe=active) is taken for O(probe=passive), and changes nothing.
+    description: Can run in check mode, with O(probe=passive) instead of O(probe=active), and changes nothing.
     support: full
   diff_mode:
     description: Has no difference to show.
     support: none
 options:
   mounts:
-    description: Paths to answer for; each stands for the mount that it is on.
+    description: Paths to check; each represents its mount.
     type: list
     elements: path
     default: []
   probe:
     description:
-      - V(passive) looks at the kernel, at sysfs, and opens libcufile's driver.
-      - V(active) also registers a temporary file on each mount. The file is removed, also when the probe is killed.
+      - V(passive) reads the kernel and sysfs, and opens libcufile's driver.
+      - V(active) also registers a temporary file on each mount. The file is removed, also if the probe is killed.
     type: str
     choices: [passive, active]
     default: passive
   required:
     description:
-      - The modes of which one must be active on every mount; otherwise RV(results) holds a failure.
-      - Without any, the verdict tells what was found.
+      - Accepted modes; if a mount has another active mode, RV(results) contains a failure.
+      - Empty, the verdict reports the mode that was found.
     type: list
     elements: str
     choices: [nvfs, p2pdma, compat]
     default: []
   library:
-    description: Full path of libcufile.so.0. By default the one that the linker finds, or that of the CUDA toolkit.
+    description: Full path of libcufile.so.0. By default the library of the linker, or of the CUDA toolkit.
     type: path
   timeout:
-    description: Seconds that each process that meets libcufile may take. One mount takes three at most.
+    description: Seconds that each process that loads libcufile may take. One mount needs three at most.
     type: int
     default: 30
   bandwidth:
     description:
-      - Also measure a read of each mount with gdsio, through the GPU's path and through the CPU's, side by side.
+      - Also measure a read of each mount with gdsio, through the GPU's path and through the CPU's, in parallel.
       - Writes a file of O(bandwidth_mib) to the mount and removes it. Skipped in check mode.
     type: bool
     default: false
@@ -64,7 +64,7 @@ options:
     type: int
     default: 1024
   files:
-    description: Files to report on in RV(files), so that a role knows what it has to install without a second look.
+    description: Files to report on in RV(files), so that a role can decide on installations without a second look.
     type: list
     elements: path
     default: []
@@ -86,25 +86,25 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what GPUDirect Storage is about on the local volume
+- name: Look at GPUDirect Storage on the local volume
   mlcluster.aws.gds_info:
     mounts: [/data]
   register: gds
 
-- name: Prove which path is active
+- name: Prove the active path
   mlcluster.aws.gds_info:
     mounts: [/data, /fsx]
     probe: active
   register: gds
 
-- name: Show the mode of each mount, and why
+- name: Show the mode of each mount and its reason
   ansible.builtin.debug:
     msg: "{{ item.path }}: {{ item.mode }} ({{ item.reason }})"
   loop: "{{ gds.mounts }}"
   loop_control:
     label: "{{ item.path }}"
 
-- name: Ask for a direct path
+- name: Require a direct path
   mlcluster.aws.gds_info:
     mounts: [/data]
     probe: active
@@ -115,13 +115,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 mounts:
-  description: An answer for each of O(mounts), in their order.
+  description: A result for each of O(mounts), in their order.
   returned: always
   type: list
   elements: dict
   contains:
     path:
-      description: The path that was asked for.
+      description: The requested path.
       type: str
       sample: /data
     mode:
@@ -133,7 +133,7 @@ mounts:
       type: str
       sample: "nvfs lacks nvidia_fs_module, nvme_driver; p2pdma lacks registry_dwords"
     proof:
-      description: V(active) when the answer comes from a file on the mount, V(passive) otherwise.
+      description: V(active) if the result comes from a file on the mount, V(passive) otherwise.
       type: str
       sample: active
     missing:
@@ -141,23 +141,23 @@ mounts:
       type: dict
       sample: {"nvfs": ["nvidia_fs_module"], "p2pdma": ["raid_p2pdma", "cufile_p2pdma"]}
     doubtful:
-      description: Likewise, what NVIDIA advises against without excluding it. It decides nothing.
+      description: Ids of prerequisites that NVIDIA advises against without excluding them. They do not affect the mode.
       type: dict
       sample: {"nvfs": ["iommu"], "p2pdma": ["iommu"]}
     prerequisites:
       description:
         - Every prerequisite with C(id), C(paths) (nvfs, p2pdma or both), C(state) (met, missing, doubtful, unknown),
-          C(found) and C(hint) (empty where it is met).
+          C(found) and C(hint) (empty if it is met).
       type: list
       elements: dict
       sample: [{"id": "nvidia_fs_module", "paths": ["nvfs"], "state": "missing", "found": "nvidia-fs is not loaded",
         "hint": "modprobe nvidia-fs"}]
     mount_point:
-      description: Where the filesystem is mounted, null where the path is on no mount.
+      description: Mount point of the filesystem, null if the path is on no mount.
       type: str
       sample: /data
     source:
-      description: What is mounted there.
+      description: Source of the mount.
       type: str
       sample: /dev/md127
     fstype:
@@ -178,7 +178,7 @@ mounts:
       type: bool
       sample: true
     exists:
-      description: Whether the path exists, null where it did not answer.
+      description: Whether the path exists, null if it did not answer.
       type: bool
       sample: true
     layout:
@@ -215,32 +215,32 @@ results:
   elements: dict
   sample: [{"id": "gds.mode", "status": "pass", "found": "compat"}]
 lines:
-  description: The verdicts as a person reads them, a line each.
+  description: The verdicts as text, one line each.
   returned: always
   type: list
   elements: str
   sample: ["PASS gds.mode (/data): compat: nvfs lacks nvidia_fs_module"]
 problems:
-  description: Those of RV(lines) that are neither a pass nor not applicable.
+  description: Entries of RV(lines) that are neither a pass nor not applicable.
   returned: always
   type: list
   elements: str
   sample: []
 advice:
-  description: What another layout, filesystem or setting would change, a sentence each.
+  description: Effects of another layout, filesystem or setting, one sentence each.
   returned: always
   type: list
   elements: str
   sample: ["/data is md raid0: P2PDMA does not work over md on x86"]
 driver:
   description:
-    - The NVIDIA driver, with C(loaded), C(version), C(open_module) (null where there is none) and C(evidence), which
-      is where that was read.
+    - The NVIDIA driver, with C(loaded), C(version), C(open_module) (null without a driver) and C(evidence), the source
+      of that.
   returned: always
   type: dict
   sample: {"loaded": true, "version": "580.159.04", "open_module": true, "evidence": "/proc/driver/nvidia/version"}
 gpus:
-  description: Models of the GPUs, as the driver names them.
+  description: Models of the GPUs, by their names in the driver.
   returned: always
   type: list
   elements: str
@@ -252,50 +252,50 @@ nvidia_fs:
   sample: {"loaded": true, "version": "2.27", "registered": {"nvme": "1.0"}}
 kernel:
   description:
-    - The running kernel, with C(release), C(machine), C(p2pdma) (whether it has p2pdma_pgmap_ops, null where nobody may
-      read that), C(config) (whether CONFIG_PCI_P2PDMA is set, null without the file) and C(nvme_hooks) (whether the
+    - The running kernel, with C(release), C(machine), C(p2pdma) (whether it has p2pdma_pgmap_ops, null if it is
+      unreadable), C(config) (whether CONFIG_PCI_P2PDMA is set, null without the file) and C(nvme_hooks) (whether the
       NVMe driver has the hooks of nvidia-fs).
   returned: always
   type: dict
   sample: {"release": "6.8.0-1021-aws", "machine": "x86_64", "p2pdma": true, "config": true, "nvme_hooks": false}
 kernel_modules:
   description:
-    - Whether nvidia-fs is there for the running kernel and for the newest one, with C(running), C(next) (kernel
-      releases) and C(installed) (version of the module for each installed kernel, null without it).
+    - Whether nvidia-fs exists for the running kernel and for the newest one, with C(running), C(next) (kernel releases)
+      and C(installed) (version of the module for each installed kernel, null without it).
   returned: always
   type: dict
   sample: {"running": "6.8.0-1021-aws", "next": "6.8.0-1022-aws", "installed": {"6.8.0-1021-aws": "2.27.3",
     "6.8.0-1022-aws": null}}
 registry_dwords:
-  description: The RegistryDwords that the loaded NVIDIA driver has, null where it is not loaded.
+  description: The RegistryDwords of the loaded NVIDIA driver, null if it is not loaded.
   returned: always
   type: dict
   sample: {"RMForceStaticBar1": "1", "RmForceDisableIomapWC": "1"}
 registry_dwords_wanted:
-  description: Those that P2PDMA needs with these GPUs on x86.
+  description: The RegistryDwords that P2PDMA needs with these GPUs on x86.
   returned: always
   type: dict
   sample: {"RMForceStaticBar1": "1", "RmForceDisableIomapWC": "1"}
 nvme_multipath:
-  description: Whether nvme_core has multipath on, null where it is not loaded.
+  description: Whether multipath of nvme_core is enabled, null if it is not loaded.
   returned: always
   type: bool
   sample: false
 iommu:
-  description: Whether the kernel uses an IOMMU, null where that cannot be seen.
+  description: Whether the kernel uses an IOMMU, null if that is unreadable.
   returned: always
   type: bool
   sample: false
 library:
-  description: libcufile, with C(path) and C(version), null where it is not found or not known, and C(asked), what
-    O(library) names.
+  description: libcufile, with C(path) and C(version), null if it is missing or unknown, and C(asked), the value of
+    O(library).
   returned: always
   type: dict
   sample: {"path": "/usr/local/cuda/lib64/libcufile.so.0", "version": "1.15.1.6", "asked": null}
 cufile_json:
   description:
-    - The configuration of libcufile, with C(path), C(target) (behind every link), C(exists), C(valid) (null where it
-      does not exist) and C(settings).
+    - The configuration of libcufile, with C(path), C(target) (behind every link), C(exists), C(valid) (null if it does
+      not exist) and C(settings).
   returned: always
   type: dict
   sample: {"path": "/etc/cufile.json", "target": "/usr/local/cuda-13.0/gds/cufile.json", "exists": true, "valid": true,
@@ -308,27 +308,27 @@ capability:
   type: dict
   sample: {"source": "libcufile", "drivers": {"NVMe": ["nvfs"], "NFS": []}}
 driver_probe:
-  description: The outcome of opening libcufile's driver with the node's settings, null where it was not opened.
+  description: The outcome of opening libcufile's driver with the node's settings, null if it was not opened.
   returned: always
   type: dict
   sample: {"state": "ok", "step": "open", "err": 0}
 tools:
-  description: Full path of each program, null where it is missing.
+  description: Full path of each program, null if it is missing.
   returned: always
   type: dict
   sample: {"gdscheck": "/usr/local/cuda/gds/tools/gdscheck", "gdsio": null, "dkms": "/usr/sbin/dkms"}
 files:
-  description: For each of O(files) its sha256, null where it does not exist.
+  description: For each of O(files) its sha256, null if it does not exist.
   returned: always
   type: dict
   sample: {"/etc/modprobe.d/mlcluster-gds.conf": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
 paths:
-  description: For each of O(paths) C(mode), C(uid), C(gid), C(is_dir), C(is_link), null where it does not exist.
+  description: For each of O(paths) C(mode), C(uid), C(gid), C(is_dir), C(is_link), null if it does not exist.
   returned: always
   type: dict
   sample: {"/etc/cufile.json": {"mode": "0777", "uid": 0, "gid": 0, "is_dir": false, "is_link": true}}
 packages:
-  description: For each of O(packages) its installed version, null where it is not installed.
+  description: For each of O(packages) its installed version, null if it is not installed.
   returned: always
   type: dict
   sample: {"nvidia-gds-13-0": "13.0.2-1", "nvidia-fs-dkms": null}

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: instance_offers_info
-short_description: Ask which instance types a region offers
+short_description: Read the instance types that a region offers
 version_added: 0.1.0
 description:
-  - Asks EC2 which instance types a region or a zone offers, and for the data of those that are wanted.
-  - Reads only.
+  - Reads from EC2 which instance types a region or a zone offers, and the data of O(types).
+  - Changes nothing.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 extends_documentation_fragment:
@@ -22,18 +22,18 @@ attributes:
     support: full
 options:
   types:
-    description: The types whose data is wanted.
+    description: The types whose data is returned.
     type: list
     elements: str
     required: true
   zone:
-    description: An availability zone; empty asks for the region.
+    description: An availability zone; empty queries the region.
     type: str
     default: ""
 """
 
 EXAMPLES = r"""
-- name: Ask what Jakarta offers
+- name: Read the offers of Jakarta
   mlcluster.aws.instance_offers_info:
     region: ap-southeast-3
     types: [p5e.48xlarge, c7i.4xlarge]
@@ -48,7 +48,7 @@ offered:
   elements: str
   sample: [c7i.4xlarge, p5e.48xlarge]
 types:
-  description: What EC2 DescribeInstanceTypes says of the wanted types that are offered, by name.
+  description: Data of EC2 DescribeInstanceTypes for those of O(types) that are offered, by name.
   returned: success
   type: dict
   sample: {"c7i.4xlarge": {"InstanceType": "c7i.4xlarge"}}

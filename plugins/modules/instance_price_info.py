@@ -7,12 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: instance_price_info
-short_description: Ask what an instance type costs an hour
+short_description: Read the hourly price of an instance type
 version_added: 0.1.0
 description:
-  - Asks AWS's price list for the price on demand of an instance type with plain Linux.
-  - A price that is not told is not a failure, for the rights to the list are often missing; RV(reason) says why.
-  - Reads only.
+  - Reads the on-demand price of an instance type with plain Linux from AWS's price list.
+  - An unknown price is not a failure, since the permissions for the list are often missing; RV(reason) has the reason.
+  - Changes nothing.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 extends_documentation_fragment:
@@ -29,7 +29,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Ask what a node costs
+- name: Read the price of a node
   mlcluster.aws.instance_price_info:
     region: us-east-1
     type: c5d.large
@@ -38,7 +38,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 dollars:
-  description: Dollars an hour; null where it is unknown.
+  description: Dollars per hour; null if it is unknown.
   returned: success
   type: float
   sample: 0.096

@@ -10,9 +10,9 @@ module: instance_store
 short_description: Turn EC2 instance-store disks into one mounted, verified volume
 version_added: 0.1.0
 description:
-  - Looks, plans, and carries the plan out in one transaction, from array over filesystem and mount to directories.
-  - Never touches a disk that is not instance store, nor one that carries anything this collection did not make, unless
-    O(existing=replace) and O(safe_mode=false) both say so.
+  - Looks, plans, and carries out the plan in one transaction, from array to filesystem, mount and directories.
+  - Never changes a disk that is not instance store. A disk with any content that this collection did not create is
+    changed only with both O(existing=replace) and O(safe_mode=false).
   - An interrupted run is continued by the next one, from the intent that it left in C(/var/lib/mlcluster).
   - The same code runs at every boot as C(mlcluster storage-boot).
 author:
@@ -25,8 +25,8 @@ attributes:
     support: full
   diff_mode:
     description: >-
-      Shows the volumes before and after, what is destroyed, and the actions between. An array or a logical volume that
-      does not run could not be looked into, and is named as such.
+      Shows the volumes before and after, the destroyed data, and the actions. An array or a logical volume that does
+      not run cannot be inspected, and is listed as such.
     support: full
 notes:
   - Needs root, mdadm for more than one disk, and the mkfs program of the filesystem.
@@ -37,19 +37,19 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: One ext4 volume over all instance-store disks, on /data
+- name: Build one ext4 volume over all disks on /data
   mlcluster.aws.instance_store:
     directories:
       - path: scratch
         mode: "1777"
 
-- name: One XFS filesystem a disk, for GPUDirect Storage by PCI peer-to-peer
+- name: Build one XFS filesystem per disk for PCI peer-to-peer
   mlcluster.aws.instance_store:
     layout: per_disk
     fstype: xfs
     mount_point: /local
 
-- name: Take the disks back from ParallelCluster, destroying what is on them
+- name: Replace ParallelCluster's volume and destroy its data
   mlcluster.aws.instance_store:
     existing: replace
     safe_mode: false
@@ -57,7 +57,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 actions:
-  description: What was done, or in check mode would be done, in order.
+  description: Actions that were taken, or in check mode would be, in order.
   returned: always
   type: list
   elements: dict
@@ -95,7 +95,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 
 
 def volume_lines(volumes: t.Sequence[t.Mapping[str, t.Any]], mounted_only: bool) -> str:
-    """The volumes as text for a diff, a line each."""
+    """Return the volumes as text for a diff, one line each."""
     shown = [volume for volume in volumes if volume["mounted"] or not mounted_only]
     return "".join(
         f"{v['path']}: {v['fstype']} {v['fs_uuid']}, {v['layout']} of {len(v['serials'])} disks, owner {v['owner']}\n"
@@ -104,7 +104,7 @@ def volume_lines(volumes: t.Sequence[t.Mapping[str, t.Any]], mounted_only: bool)
 
 
 def difference(plan: t.Any, actions: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, str]:
-    """Before and after for diff mode: the volumes, below them what goes, and every action that leads there."""
+    """Return before and after for diff mode: the volumes, the destroyed data, and every action."""
     after = volume_lines(plan.volumes, mounted_only=not actions)
     return {
         "before_header": "local storage before",

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: instance_store_info
-short_description: Look at EC2 instance-store disks, who owns them, and what would be done with them
+short_description: Look at EC2 instance-store disks, their owners, and the plan for them
 version_added: 0.1.0
 description:
   - One read-only look that returns every instance-store disk with its owner, the plan that
-    M(mlcluster.aws.instance_store) would carry out with the same options, and verdicts on what is there.
-  - A disk is selected by its controller model string in sysfs and by nothing else, so EBS volumes and the root disk
-    cannot be chosen.
+    M(mlcluster.aws.instance_store) would carry out with the same options, and verdicts on the present state.
+  - A disk is selected only by its controller model string in sysfs, so EBS volumes and the root disk cannot be chosen.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 extends_documentation_fragment:
@@ -39,7 +38,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what there is
+- name: Look at the node
   mlcluster.aws.instance_store_info:
   register: storage
 
@@ -89,26 +88,26 @@ disks:
       type: str
       sample: none
     usable:
-      description: Whether nothing at all speaks against using the disk.
+      description: Whether there is no finding against the use of the disk.
       type: bool
       sample: true
     blank:
       description:
         - How the disk is proved blank. V(zeros) as C(proof) means that all sampled bytes are zero, and V(never_written)
           that nothing was written since the instance started. Null means that neither is proved.
-        - C(offset) is that of the first byte that is not zero, C(reads) and C(bytes) are what the proof has read.
-        - C(written) is how many sectors the kernel has written to the disk in this boot. Above 16 MiB, zeros prove
-          nothing.
+        - C(offset) is that of the first non-zero byte, C(reads) and C(bytes) are the amount that the proof has read.
+        - C(written) is the number of sectors that the kernel has written to the disk in this boot. Above 16 MiB, zeros
+          prove nothing.
         - Null for a disk with a signature, which is not sampled.
       type: dict
       sample: {"proof": "zeros", "offset": null, "reads": 55, "bytes": 1331200, "written": 0}
     reasons:
-      description: Every finding against it, as sentence parts.
+      description: Every finding against it, as parts of a sentence.
       type: list
       elements: str
       sample: ["is mounted on /scratch"]
     mounts:
-      description: Where anything on the disk is mounted.
+      description: Mount points of anything on the disk.
       type: list
       elements: str
       sample: ["/scratch"]
@@ -118,7 +117,7 @@ disks:
       elements: dict
       sample: [{"type": "linux_raid_member", "offset": "0x1000", "uuid": "11111111-2222", "label": "any:mlcluster"}]
 plan:
-  description: What M(mlcluster.aws.instance_store) would do.
+  description: The plan of M(mlcluster.aws.instance_store).
   returned: always
   type: dict
   contains:
@@ -128,7 +127,7 @@ plan:
       type: str
       sample: fresh
     state:
-      description: The state that local_storage.json would get, one of none, intact, recreated, lost, foreign.
+      description: The state to be written to local_storage.json, one of none, intact, recreated, lost, foreign.
       type: str
       sample: intact
     owner:
@@ -136,24 +135,24 @@ plan:
       type: str
       sample: ours
     actions:
-      description: The actions, in order. Empty when all is as wanted, and whenever there is a refusal.
+      description: The actions, in order. Empty if nothing differs, and with any refusal.
       type: list
       elements: dict
       sample: [{"action": "create_array", "name": "mlcluster", "chunk_kib": 512, "devices": ["/dev/nvme1n1"]}]
     losses:
       description: >-
-        What the actions destroy. An array or a logical volume that does not run could not be looked into, and is named
+        Data that the actions destroy. An array or a logical volume that does not run cannot be inspected, and is listed
         as such.
       type: list
       elements: str
       sample: []
     refusals:
-      description: Why nothing may be done, each with the way out.
+      description: Reasons why nothing may be done, each with a solution.
       type: list
       elements: str
       sample: []
     volumes:
-      description: The volumes that the plan ends in, with C(path), C(fs_uuid), C(fstype), C(device) and C(fstab).
+      description: The volumes after the plan, with C(path), C(fs_uuid), C(fstype), C(device) and C(fstab).
       type: list
       elements: dict
       sample: [{"path": "/data", "fstype": "ext4", "fs_uuid": "d6873650-a8dc-5188-8f6e-24b99406bab0"}]
@@ -164,13 +163,13 @@ results:
   elements: dict
   sample: [{"id": "storage.mounted", "status": "pass", "found": "/dev/md127 on /data (ext4)"}]
 lines:
-  description: The verdicts as a person reads them, a line each.
+  description: The verdicts as text, one line each.
   returned: always
   type: list
   elements: str
   sample: ["PASS storage.disks: expected 4 disks, found 4 disks"]
 problems:
-  description: Those of RV(lines) that are neither a pass nor not applicable.
+  description: Entries of RV(lines) that are neither a pass nor not applicable.
   returned: always
   type: list
   elements: str
@@ -186,12 +185,12 @@ instance_type:
   type: str
   sample: trn2.48xlarge
 tools:
-  description: Full path of each program used, null where it is missing.
+  description: Full path of each program used, null if it is missing.
   returned: always
   type: dict
   sample: {"mdadm": "/usr/sbin/mdadm", "mkfs.xfs": null}
 units:
-  description: The services known to take the disks, with C(exists), C(enabled) and C(masked).
+  description: The services known to use the disks, with C(exists), C(enabled) and C(masked).
   returned: always
   type: dict
   sample: {"dlami-nvme.service": {"exists": false, "enabled": false, "masked": false, "owner": "dlami"}}

@@ -10,10 +10,9 @@ module: md_array
 short_description: Keep an md RAID 0 array over EC2 instance-store disks
 version_added: 0.1.0
 description:
-  - Creates, assembles or removes a bare array; makes no filesystem and mounts nothing.
-  - The node's whole volume, filesystem and mount included, is the work of M(mlcluster.aws.instance_store), which uses
-    the same code.
-  - EBS volumes and the root disk cannot be chosen, whatever O(devices) says.
+  - Creates, assembles or removes a bare array; creates no filesystem and mounts nothing.
+  - M(mlcluster.aws.instance_store) creates the complete volume, with filesystem and mount, by the same code.
+  - EBS volumes and the root disk cannot be chosen, with any value of O(devices).
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
@@ -26,7 +25,7 @@ attributes:
 options:
   state:
     description:
-      - V(present) makes sure that the array exists and runs.
+      - V(present) ensures that the array exists and runs.
       - V(absent) stops it and erases its superblocks, which destroys its data and needs O(safe_mode=false).
     type: str
     choices: [present, absent]
@@ -44,7 +43,7 @@ options:
     type: int
     default: 512
   safe_mode:
-    description: While true, a disk that carries anything at all is refused.
+    description: While true, a disk with any content is rejected.
     type: bool
     default: true
 notes:
@@ -54,11 +53,11 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: One array over all instance-store disks
+- name: Build one array over all instance-store disks
   mlcluster.aws.md_array:
     name: scratch
 
-- name: Take it away again, with all its data
+- name: Remove the array with all its data
   mlcluster.aws.md_array:
     name: scratch
     state: absent
@@ -67,23 +66,23 @@ EXAMPLES = r"""
 
 RETURN = r"""
 actions:
-  description: What was done, or in check mode would be done, in order.
+  description: Actions that were taken, or in check mode would be, in order.
   returned: always
   type: list
   elements: dict
   sample: [{"action": "create_array", "name": "scratch", "chunk_kib": 512, "devices": ["/dev/nvme1n1", "/dev/nvme2n1"]}]
 uuid:
-  description: UUID of the array as 32 hex digits, null when there is none.
+  description: UUID of the array as 32 hex digits, null without an array.
   returned: always
   type: str
   sample: 820c601f8bb032481cd68a8da3b1d073
 device:
-  description: Its device, null when there is none or it does not run yet.
+  description: Its device, null without an array or if it does not run yet.
   returned: always
   type: str
   sample: /dev/md127
 before:
-  description: The array found over the disks before the run, null when there was none.
+  description: The array of the disks before the run, null without one.
   returned: always
   type: dict
   sample: {"path": "/dev/md127", "level": "raid0", "chunk_kib": 512, "members": ["nvme1n1", "nvme2n1"]}
@@ -116,13 +115,13 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 
 
 def look_and_plan(host: Host, config: StorageConfig, state: str) -> ArrayPlan:
-    """One look at the disks and what it asks for."""
+    """Look at the disks and return the facts and the plan."""
     facts = look(host, config)
     return plan_array(facts, config, state, context_for(facts).array_uuid)
 
 
 def shown(found: t.Mapping[str, t.Any] | None) -> str:
-    """The array as text for a diff."""
+    """Return the array as text for a diff."""
     keys = ("path", "uuid", "level", "chunk_kib", "members")
     return json.dumps({key: found[key] for key in keys}, indent=2) + "\n" if found else ""
 

@@ -10,12 +10,12 @@ module: nccl_test_result
 short_description: Judge a run of nccl-tests or nccom-test
 version_added: 0.1.0
 description:
-  - Reads the output of a test with NCCL's log in it, and gives three verdicts that do not depend on each other. Whether
-    the results are right and complete, whether the data went over EFA, and whether it was fast enough.
-  - That the plugin chose the provider C(efa) proves nothing, since a run on one node says so too. What proves it are
-    channels to other nodes that every node logged, and, where given, the byte counters of the EFA devices.
-  - What cannot be proved is C(undeterminable), never C(pass).
-  - The module does not fail when a verdict is bad. Look at RV(problems).
+  - Reads the output of a test with NCCL's log in it, and returns three independent verdicts. Whether the results are
+    correct and complete, whether the data was sent over EFA, and whether it was fast enough.
+  - The plugin's choice of the provider C(efa) proves nothing, since a run on one node reports it too. Proof are
+    channels to other nodes in the log of every node, and, if available, the byte counters of the EFA devices.
+  - A property that cannot be proved is C(undeterminable), never C(pass).
+  - The module does not fail for a bad verdict. Check RV(problems).
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
@@ -33,52 +33,52 @@ options:
     type: path
     required: true
   ranks:
-    description: How many ranks were to take part. Without it, the fabric is undeterminable.
+    description: Expected number of ranks. Without it, the fabric is undeterminable.
     type: int
   nodes:
-    description: How many nodes were to take part. Without it, the fabric is undeterminable.
+    description: Expected number of nodes. Without it, the fabric is undeterminable.
     type: int
   instance_type:
     description: EC2 instance type of the nodes. Without it, no published bandwidth applies.
     type: str
   collective:
     description:
-      - Which collective to judge where the file holds outputs of several, such as V(all_reduce).
-      - For nccom-test, whose output does not say it, the operation it was given.
+      - The collective to judge if the file has the output of several, such as V(all_reduce).
+      - For nccom-test, whose output does not contain it, the operation of the test.
     type: str
   tool:
-    description: Which test the output is of. By default, it is told from the output.
+    description: The test that wrote the output. By default, it is detected from the output.
     type: str
     choices: [nccl-tests, nccom-test]
   rc:
-    description: Exit status of the test. Anything but 0 makes it fail.
+    description: Exit status of the test. Any other value than 0 is a failure.
     type: int
   checked:
-    description: Whether nccom-test ran with C(--check). Its output does not tell.
+    description: Whether nccom-test ran with C(--check). Its output does not report that.
     type: bool
     default: false
   counters_before:
     description:
-      - File with what C(mlcluster efa-counters) printed on each node right before the test, a line each.
+      - File with the output of C(mlcluster efa-counters) on each node immediately before the test, one line each.
     type: path
   counters_after:
-    description: The same, right after the test.
+    description: The same, immediately after the test.
     type: path
   baseline:
-    description: File with bandwidths recorded at this site. They go before the published ones.
+    description: File with bandwidths recorded at this site. They override the published ones.
     type: path
   record_baseline:
     description:
-      - File to record the bandwidths of this run in. Only a run that is correct, went over EFA, and is not slower than
-        what is known, is recorded.
+      - File in which the bandwidths of this run are recorded. Only a run that is correct, used EFA, and is not slower
+        than the known bandwidth, is recorded.
     type: path
   tolerance_percent:
-    description: By how many percent a bandwidth may stay below the known one.
+    description: Percent by which a bandwidth may be below the known one.
     type: float
     default: 10
 notes:
   - Bandwidths are compared for exactly the same instance type, number of nodes and of ranks, collective and size.
-    Nothing is interpolated; without a figure the bandwidth is undeterminable.
+    Values are not interpolated; without a figure the bandwidth is undeterminable.
 seealso:
   - plugin: mlcluster.aws.nccl_env
     plugin_type: filter
@@ -93,12 +93,12 @@ EXAMPLES = r"""
     instance_type: p5.48xlarge
   register: test
 
-- name: Stop if anything but the bandwidth is in doubt
+- name: Stop unless correctness and fabric are proved
   ansible.builtin.assert:
     that: test.verdicts.correct == 'pass' and test.verdicts.fabric == 'pass'
     fail_msg: "{{ test.problems | join('; ') }}"
 
-- name: Keep the figures of a good run
+- name: Record the figures of a good run
   mlcluster.aws.nccl_test_result:
     path: /fsx/logs/all_reduce-1234.out
     ranks: 32
@@ -121,33 +121,33 @@ verdicts:
   type: dict
   sample: {"correct": "pass", "fabric": "pass", "bandwidth": "undeterminable"}
 lines:
-  description: The verdicts as a person reads them, a line each.
+  description: The verdicts as text, one line each.
   returned: always
   type: list
   elements: str
   sample: ["FAIL nccl.fabric: asked for 16 ranks, and 8 took part"]
 problems:
-  description: Those of RV(lines) that are neither a pass nor not applicable.
+  description: Entries of RV(lines) that are neither a pass nor not applicable.
   returned: always
   type: list
   elements: str
   sample: []
 facts:
   description:
-    - What is known of the run. C(collective), C(ranks), C(hosts), C(devices), C(rows) with size and bandwidths in GB/s,
-      C(gpudirect_rdma) (all, some, none, or null), C(intra_node) (channels by path, P2P or SHM), C(nvls_channels)
-      (of NVLink SHARP), C(networks), C(providers), versions, C(warnings), C(failures) and C(notes) (errors of a
-      launcher that may be harmless).
+    - Facts of the run. C(collective), C(ranks), C(hosts), C(devices), C(rows) with size and bandwidths in GB/s,
+      C(gpudirect_rdma) (all, some, none, or null), C(intra_node) (channels by path, P2P or SHM), C(nvls_channels) (of
+      NVLink SHARP), C(networks), C(providers), versions, C(warnings), C(failures) and C(notes) (errors of a launcher
+      that may be harmless).
   returned: always
   type: dict
   sample: {"collective": "all_reduce", "ranks": 32, "gpudirect_rdma": "all", "intra_node": {"P2P": 448}}
 recorded:
-  description: How many bandwidths the baseline has of this run; null without O(record_baseline).
+  description: Number of bandwidths of this run in the baseline; null without O(record_baseline).
   returned: always
   type: int
   sample: 12
 record_problem:
-  description: Why nothing was recorded; null where something was, or nothing was to be.
+  description: Why nothing was recorded; null if something was recorded, or nothing was requested.
   returned: always
   type: str
   sample: null

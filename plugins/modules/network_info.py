@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: network_info
-short_description: Look at the network of a cluster in one go
+short_description: Look at the network of a cluster
 version_added: 0.1.0
 description:
-  - Finds the VPC with the tag C(mlcluster:network) and everything in it, and says what there is.
-  - Reads only.
+  - Finds the VPC with the tag C(mlcluster:network), and returns the VPC and its content.
+  - Changes nothing.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 extends_documentation_fragment:
@@ -26,12 +26,12 @@ options:
     type: str
     required: true
   key_name:
-    description: A key pair to look for; none when empty.
+    description: A key pair to look for; empty for none.
     type: str
     default: ""
   strangers:
     description:
-      - Whether to look for everything that would be in the way of taking the network down, as network interfaces,
+      - Whether to look for all resources that prevent the deletion of the network, such as network interfaces,
         peerings, VPN and other gateways, and access lists.
     type: bool
     default: false
@@ -50,18 +50,18 @@ EXAMPLES = r"""
 RETURN = r"""
 network:
   description:
-    - C(vpc) with C(id), C(cidr) and C(dns), none when there is not exactly one; C(vpcs), how many carry the tag.
-    - C(subnets), C(routes) and C(groups) by part; C(nat) and C(endpoint), with the tag alone; C(igw) and C(key),
-      whoever made them, and C(igw_ours) and C(key_ours), whether they carry the tag; C(zones) of the region.
+    - C(vpc) with C(id), C(cidr) and C(dns), none unless there is exactly one; C(vpcs), the number with the tag.
+    - C(subnets), C(routes) and C(groups) by part; C(nat) and C(endpoint), only with the tag; C(igw) and C(key) of any
+      creator, and C(igw_ours) and C(key_ours), whether they have the tag; C(zones) of the region.
     - C(addresses), Elastic IP addresses with the tag, each with C(ip) and whether it is C(used). C(nat.addresses) are
-      those of the NAT gateway, whether or not they carry the tag.
-    - C(strangers), what lives in the network besides its own parts, everything with O(strangers=true).
+      those of the NAT gateway, with or without the tag.
+    - C(strangers), other resources in the network, all of them with O(strangers=true).
   returned: success
   type: dict
   sample: {"vpc": null, "vpcs": 0, "key": null, "key_ours": false, "zones": ["ap-southeast-3a"], "strangers": [],
     "addresses": []}
 outputs:
-  description: What a cluster needs of it; none while the network is not complete.
+  description: Values of the network for a cluster; none while the network is incomplete.
   returned: success
   type: dict
   sample: {"head_subnet": "subnet-0", "compute_subnet": "subnet-1", "cidr": "10.0.0.0/16", "groups": ["sg-0", "sg-1"]}

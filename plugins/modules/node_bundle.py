@@ -10,11 +10,12 @@ module: node_bundle
 short_description: Build the archive from which nodes configure themselves
 version_added: 0.1.0
 description:
-  - Puts this collection, ansible-core, ansible-runner and what they need into one archive, ready to run without pip,
-    for one family of operating systems and one Python.
-  - The same input gives the same bytes. Beside the archive lie its sum and a CycloneDX bill of materials.
-  - Of ansible.posix and community.general only the plugins are taken that roles and playbooks name, with what those
-    import. Without cryptography a node cannot read variables that are encrypted with a vault.
+  - Packs this collection, ansible-core, ansible-runner and their dependencies into one archive, ready to run without
+    pip, for one operating system family and one Python.
+  - The same input produces the same bytes. Its checksum and a CycloneDX bill of materials are written to the same
+    directory.
+  - Of ansible.posix and community.general only the plugins that roles and playbooks name are included, with their
+    imports. Without cryptography a node cannot read variables that are encrypted with a vault.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
@@ -42,13 +43,13 @@ options:
     type: path
   collections_paths:
     description:
-      - Where to find ansible.posix and community.general, as in C(ANSIBLE_COLLECTIONS_PATH).
-      - Empty fetches those that O(collections_lock) pins, so that every machine builds the same.
+      - Search path of ansible.posix and community.general, as in C(ANSIBLE_COLLECTIONS_PATH).
+      - Empty fetches the versions that O(collections_lock) pins, so that every machine builds the same.
     type: list
     elements: path
     default: []
   collections_lock:
-    description: The lock in O(requirements) with the wheel that has the other collections.
+    description: The lock in O(requirements) for the wheel with the other collections.
     type: str
     default: collections.txt
   artifacts:
@@ -62,34 +63,34 @@ options:
         type: path
         required: true
       entry:
-        description: What the lookup P(mlcluster.aws.artifact#lookup) says of it.
+        description: Its entry from the lookup P(mlcluster.aws.artifact#lookup).
         type: dict
         required: true
       signature:
-        description: Files that prove it to the role, such as C(FILE.sig) and the publisher's key.
+        description: Files with which the role verifies it, such as C(FILE.sig) and the publisher's key.
         type: list
         elements: path
         default: []
   cache:
-    description: Where fetched packages are kept.
+    description: Directory for fetched packages.
     type: path
     required: true
   pip:
-    description: The command to fetch packages with. Empty takes pip of the Python that runs this module.
+    description: The command to fetch packages with. Empty uses pip of the Python that runs this module.
     type: list
     elements: str
     default: []
   compiled:
     description:
-      - Take along, compiled, what a node loads first, so that its first run is as quick as the next ones. A Python of
-        the target's version does that; where this machine has none, nothing is compiled, and nodes do it themselves.
-      - RV(manifest) names the release of Python that did it. Another release may compile to other bytes.
+      - Include byte code of the modules that a node loads first, so that its first run is as fast as later ones. It
+        needs a Python of the target's version; without one nothing is compiled here, and nodes compile the modules.
+      - RV(manifest) names the release of that Python. Another release may produce other bytes.
     type: bool
     default: true
   source_date_epoch:
     description:
       - The date of all files, in seconds since 1970.
-      - Not set, C(SOURCE_DATE_EPOCH) of the environment, else the date of the commit, else 0.
+      - Not set, C(SOURCE_DATE_EPOCH) of the environment, otherwise the date of the commit, otherwise 0.
     type: int
 seealso:
   - module: mlcluster.aws.bundle_pointer
@@ -106,7 +107,7 @@ EXAMPLES = r"""
     cache: ~/.cache/mlcluster/bundle
   register: bundle
 
-- name: Say how large it is
+- name: Show the size
   ansible.builtin.debug:
     msg: "{{ bundle.file }}: {{ bundle.size | human_readable }}, sha256 {{ bundle.sha256 }}"
 """
@@ -123,7 +124,7 @@ file:
   returned: success
   sample: mlcluster-bundle-0.1.0-debian-py3.12.tar.gz
 target:
-  description: What it was built for.
+  description: The target of the build.
   type: str
   returned: success
   sample: debian-py3.12
@@ -133,7 +134,7 @@ version:
   returned: success
   sample: 0.1.0
 sha256:
-  description: Its sum.
+  description: Its checksum.
   type: str
   returned: success
   sample: 6f577ef66cd750a685bb23e68e93cafcfa1190b66039c91edeb01763350291b7
@@ -169,7 +170,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive impo
 
 
 def request(params: dict, environment: dict) -> build.Request:
-    """What to build, of the module's parameters. Raises BundleError."""
+    """Return the request of the module's parameters. Raises BundleError."""
     collection = Path(params["collection"]).resolve()
     commit, date = build.checkout(collection)
     given = environment.get("SOURCE_DATE_EPOCH", "")

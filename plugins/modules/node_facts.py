@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_facts
-short_description: Gather facts as ansible.builtin.setup does, quicker where a node configures itself
+short_description: Gather facts like ansible.builtin.setup, faster on a node that configures itself
 version_added: 0.1.0
 description:
   - Runs M(ansible.builtin.setup). Over a local connection, with the Python that Ansible itself runs on and without
     become, that happens in the process of the task - nothing is packed, sent, unpacked and compiled, which takes
     several times as long as the gathering.
-  - Everywhere else the module is run as always.
+  - On other connections the module runs as usual.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
@@ -24,7 +24,7 @@ attributes:
     description: There is nothing to compare.
     support: none
   facts:
-    description: Sets those of M(ansible.builtin.setup).
+    description: Sets the facts of M(ansible.builtin.setup).
     support: full
 options:
   gather_subset:
@@ -37,7 +37,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Gather the few facts that roles decide on
+- name: Gather the facts that the roles need
   mlcluster.aws.node_facts:
     gather_subset: [min]
 """

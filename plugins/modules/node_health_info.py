@@ -10,9 +10,9 @@ module: node_health_info
 short_description: Judge the health of a node or container, within a time limit
 version_added: 0.1.0
 description:
-  - Runs named checks side by side, each in a process with its own limit, and returns a verdict for each.
-  - A check that hangs, also one that sleeps in the kernel and cannot be ended, costs its limit and is undeterminable.
-  - Says what C(mlcluster health) says on the node, where Slurm's Prolog and HealthCheckProgram use it.
+  - Runs named checks in parallel, each in a process with its own time limit, and returns a verdict for each.
+  - A check that hangs, also in the kernel where it cannot be killed, takes its time limit and is undeterminable.
+  - Returns the same as C(mlcluster health) on the node, which Slurm's Prolog and HealthCheckProgram use.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
@@ -25,11 +25,11 @@ attributes:
 options:
   profile:
     description:
-      - V(prolog) takes seconds and starts no program but the reader of the kernel log. It looks at the drain marker,
+      - V(prolog) takes seconds and starts no program except the reader of the kernel log. It checks the drain marker,
         the record and mounts of the local storage, the space of the jobs' directories, the number of accelerators and
         EFA devices, and Xids.
-      - V(full) is everything that can be seen without disturbing a job, with the programs of NVIDIA, AWS and the rest.
-      - V(container) compares the container that the module runs in with what its host wrote.
+      - V(full) runs all checks that do not disturb a job, also with programs of NVIDIA, AWS and others.
+      - V(container) compares the container of the module with the facts that its host wrote.
     type: str
     choices: [prolog, full, container]
     default: full
@@ -39,71 +39,72 @@ options:
         V(container).
     type: int
   instance_type:
-    description: EC2 instance type. The default is what the firmware tables say.
+    description: EC2 instance type. The default is read from the firmware tables.
     type: str
   expected_efa:
     description: >-
-      How many EFA devices there must be, at most 1000, where O(expectations) says nothing of it. The default is what
-      the instance type allows.
+      Number of EFA devices that must exist, at most 1000, unless O(expectations) has it. The default is the maximum of
+      the instance type.
     type: int
   xid_since:
-    description: Xids before this time do not count, as C(2026-01-31 12:00:00). The default is the last boot.
+    description: Xids before this time, such as C(2026-01-31 12:00:00), do not count. The default is the last boot.
     type: str
   scratch:
     description: Directory of the jobs' directories. The default is C(jobs) on the local volume.
     type: path
   least_free_percent:
-    description: How much of the space and the inodes below O(scratch) must be free.
+    description: Percent of the space and the inodes below O(scratch) that must be free.
     type: int
     default: 5
   mounts:
-    description: Paths to ask GPUDirect Storage about, in the profile V(full). The default is the local volumes.
+    description: Paths to check for GPUDirect Storage, in the profile V(full). The default is the local volumes.
     type: list
     elements: path
     default: []
   host_facts:
-    description: What C(mlcluster host-facts) wrote on the host of this container.
+    description: The output file of C(mlcluster host-facts) on the host of this container.
     type: path
     default: /var/lib/mlcluster/host_facts.json
   require:
     description:
-      - What this container must have, C(cuda), C(nccl), C(plugin), C(libfabric), C(pytorch) or C(megatron), each with
-        its least version or an empty text.
+      - Requirements of this container, C(cuda), C(nccl), C(plugin), C(libfabric), C(pytorch) or C(megatron), each with
+        its minimum version or an empty string.
     type: dict
     default: {}
   expectations:
     description:
-      - What this site expects of its nodes. Keys are C(versions), C(efa), C(gpus), C(disks), C(mounts), C(services),
-        C(held), C(allowed_xids), C(mig), C(thresholds) and C(buckets), and C(types), a mapping of instance types (with
-        C(*)) to the same keys, which outweigh those beside it. What is not said here is taken from the table of
-        instance types. C(buckets), C(services) and C(versions) are looked at in the profile V(full) only.
+      - Expectations of this site for its nodes. Keys are C(versions), C(efa), C(gpus), C(disks), C(mounts),
+        C(services), C(held), C(allowed_xids), C(mig), C(thresholds) and C(buckets), and C(types), a mapping of instance
+        types (with C(*)) to the same keys, which override those at the top level. Missing keys come from the table of
+        instance types. C(buckets), C(services) and C(versions) are only checked in the profile V(full).
       - An entry of C(buckets) is C(s3://BUCKET/PREFIX), or a mapping of C(url), C(rights) (of C(list), C(read) and
         C(write); the first two by default) and C(key), an object to read. To prove C(write) an object is written below
         the prefix and removed, except in check mode.
     type: dict
     default: {}
   kind:
-    description: What this node is in the cluster. A V(compute) node has to be known to Slurm where there is one.
+    description: Type of this node in the cluster. If there is a Slurm, it must know a V(compute) node.
     type: str
     choices: [head, login, compute]
   image:
     description:
-      - An image, a path or C(REGISTRY#NAME:TAG), in which the profile V(container) is gone through as well, started
-        with C(srun --container-image) on this node. Where jobs hold the node nothing is proved and no job is disturbed.
+      - An image, a path or C(REGISTRY#NAME:TAG), in which the profile V(container) also runs, started with C(srun
+        --container-image) on this node. If jobs hold the node, nothing is proved and no job is disturbed.
       - Used in the profile V(full), and not in check mode.
     type: str
   image_user:
-    description: Who starts that container.
+    description: User who starts that container.
     type: str
     default: root
   slurm_prefix:
     description: Directory above Slurm's bin. The default is C(/opt/slurm), or the system path.
     type: path
   slurm_conf:
-    description: The slurm.conf to use. The default is Slurm's own way to find it.
+    description: The slurm.conf to use. By default Slurm finds it.
     type: path
   gate:
-    description: Whether V(closed) only what is proved to be well is RV(ready), or V(open) all that is not broken.
+    description: V(closed) sets RV(ready) only for a node that is proved good, V(open) for every node that is not proved
+      faulty.
     type: str
     choices: [open, closed]
     default: open
@@ -114,7 +115,7 @@ options:
     default: reset
 notes:
   - Xids and the counters of NVIDIA's DCGM, where its host engine or its exporter runs, are among the verdicts.
-  - To see whether the local volume takes and gives bytes, a file without a name is written there, read back and gone.
+  - A nameless temporary file on the local volume is written, read back and removed, to test the volume.
 seealso:
   - module: mlcluster.aws.accelerator_info
   - module: mlcluster.aws.efa_info
@@ -122,17 +123,17 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look at everything that can be seen without disturbing a job
+- name: Run all checks that do not disturb a job
   mlcluster.aws.node_health_info:
     gate: closed
   register: health
 
-- name: Refuse a node that is not proved to be well
+- name: Fail for a node that is not proved good
   ansible.builtin.assert:
     that: health.ready
     fail_msg: "{{ health.blocking | join('; ') }}"
 
-- name: Expect what this site has agreed on, and two places in S3
+- name: Check the expectations of this site and two places in S3
   mlcluster.aws.node_health_info:
     expectations:
       versions:
@@ -147,7 +148,7 @@ EXAMPLES = r"""
       types:
         p5.48xlarge: {gpus: 8, efa: 32, disks: 8}
 
-- name: The light check, as a Prolog does it
+- name: Run the light checks of a Prolog
   mlcluster.aws.node_health_info:
     profile: prolog
     instance_type: p5.48xlarge
@@ -155,7 +156,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 profile:
-  description: The profile that was gone through.
+  description: The profile that was run.
   returned: always
   type: str
   sample: prolog
@@ -165,12 +166,12 @@ instance_type:
   type: str
   sample: p5.48xlarge
 ready:
-  description: Whether nothing keeps a job away, by O(gate) and O(least_severity).
+  description: Whether the node may run jobs, by O(gate) and O(least_severity).
   returned: always
   type: bool
   sample: true
 blocking:
-  description: Those of RV(lines) that keep a job away.
+  description: Entries of RV(lines) that keep jobs away.
   returned: always
   type: list
   elements: str
@@ -186,27 +187,27 @@ results:
   elements: dict
   sample: [{"id": "node.drain_marker", "status": "pass", "found": "no marker", "seconds": 0.004}]
 lines:
-  description: The verdicts as a person reads them, a line each.
+  description: The verdicts as text, one line each.
   returned: always
   type: list
   elements: str
   sample: ["PASS node.drain_marker: found no marker"]
 problems:
-  description: Those of RV(lines) that are neither a pass nor not applicable.
+  description: Entries of RV(lines) that are neither a pass nor not applicable.
   returned: always
   type: list
   elements: str
   sample: []
 versions:
   description: >-
-    Component to version, of what is there: kernel, os, driver, gpu_firmware, cuda, efa_driver, efa_installer,
-    nvidia_fs, lustre, and packages by their names. Empty in a profile other than V(full); without what was looked at
-    with EFA or the GPUs where that look did not end in time.
+    Component to version, for installed components: kernel, os, driver, gpu_firmware, cuda, efa_driver, efa_installer,
+    nvidia_fs, lustre, and packages by their names. Empty in a profile other than V(full); without the versions of EFA
+    or GPUs if their look did not end in time.
   returned: always
   type: dict
   sample: {"kernel": "6.8.0-1030-aws", "driver": "580.95.05", "package libnccl2": "2.28.9-1+cuda13.0"}
 seconds:
-  description: How long all of it took.
+  description: Seconds that all checks took.
   returned: always
   type: float
   sample: 4.2

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_plan
-short_description: Look at a node for roles of this collection and say what each would do
+short_description: Look at a node for roles of this collection and plan their actions
 version_added: 0.1.0
 description:
-  - Makes the looks and plans of any number of roles side by side, in one module execution, each within its own time
-    limit. Changes nothing.
-  - Tasks use the action plugin of the same name, which takes the options of a role from its variables. Where it has
-    an answer of this run to the same options already, it does not ask the node again. An answer is taken once, and no
-    answer is left once a role changes the node.
-  - The answer of a role is printed, and the task fails as the variable C(<role>_required) asks for it. Without that
-    variable every problem fails it.
+  - Looks and plans for any number of roles in parallel, in one module execution, each with its own time limit. Changes
+    nothing.
+  - Tasks use the action plugin of the same name, which reads the options of a role from its variables. If this run
+    already has an answer for the same options, it does not query the node again. An answer is used once, and all
+    answers are discarded once a role changes the node.
+  - The answer of a role is printed, and the variable C(<role>_required) decides whether problems fail the task. Without
+    that variable every problem does.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
@@ -29,45 +29,45 @@ attributes:
 options:
   role:
     description: >-
-      The role whose tasks ask; its answer is returned and judged. The parts of slurm_jobs for nodes are
+      The role of the calling tasks; its answer is returned and judged. The parts of slurm_jobs for nodes are
       V(slurm_jobs_checks) and V(slurm_jobs_tools).
     type: str
   roles:
     description:
-      - A list of roles whose looks are made now, for their tasks to find. Nothing is judged, and nothing fails. Roles
-        of which the tags of the run leave no task are passed over. The list ends at a role that does not look so, since
-        that may change what the roles behind it see.
-      - The action plugin gives the module a mapping of role and options instead.
+      - A list of roles to look for now, whose tasks use the answers later. Nothing is judged, and nothing fails. Roles
+        without a task under the tags of the run are skipped. The list ends at a role without such a look, since it may
+        change the facts for later roles.
+      - The action plugin passes a mapping of role and options to the module instead.
     type: raw
   groups:
-    description: In the place of O(roles), groups of the inventory; the roles are those that site.yml has for them.
+    description: Groups of the inventory, instead of O(roles); the roles are those of site.yml for these groups.
     type: list
     elements: str
   again:
-    description: Ask the node also where there is an answer.
+    description: Query the node even if there is an answer.
     type: bool
     default: false
   verify:
     description:
-      - Judge the node as it is, whatever differs. Without it only a node with nothing to do is judged, since tasks
-        follow that change it.
+      - Judge the node in its present state, with any differences. Without it only a node with nothing to do is judged,
+        since later tasks change it.
     type: bool
     default: false
   validate:
-    description: Judge the options and the distribution alone, without asking the node.
+    description: Judge only the options and the distribution, without a query to the node.
     type: bool
     default: false
   removal:
     description:
-      - What a removal takes away and what it keeps, as the end of a sentence. The task fails with that sentence unless
-        the variable C(<role>_remove_confirmed) is true. Nothing is asked of the node, and no answer of this run is
-        left, since the removal changes the node.
+      - The files that a removal deletes and keeps, as the end of a sentence. The task fails with that sentence unless
+        the variable C(<role>_remove_confirmed) is true. The node is not queried, and all answers of this run are
+        discarded, since the removal changes the node.
     type: str
   required:
-    description: Whether problems fail the task, in place of the variable C(<role>_required).
+    description: Whether problems fail the task, instead of the variable C(<role>_required).
     type: bool
   trouble:
-    description: What went wrong before, a sentence each. They count as problems, before all others.
+    description: Earlier errors, one sentence each. They count as problems, before all others.
     type: list
     elements: str
     default: []
@@ -85,14 +85,14 @@ EXAMPLES = r"""
     role: nvidia_gds
   register: answer
 
-- name: Show what differs
+- name: Show the differences
   ansible.builtin.debug:
     var: answer.plan.differences
 """
 
 RETURN = r"""
 plan:
-  description: What has to be done, in the schema C(mlcluster.plan/1).
+  description: The plan, in the schema C(mlcluster.plan/1).
   returned: with O(role)
   type: dict
   sample: {"schema": "mlcluster.plan/1", "domain": "nvidia_gds", "differences": ["cufile.json"], "empty": false}
@@ -103,19 +103,19 @@ results:
   elements: dict
   sample: [{"id": "gds.mode", "status": "pass", "found": "compat"}]
 lines:
-  description: The verdicts as a person reads them, a line each.
+  description: The verdicts as text, one line each.
   returned: with O(role)
   type: list
   elements: str
   sample: ["PASS gds.mode (/data): compat: nvfs lacks nvidia_fs_module"]
 problems:
-  description: Those of RV(lines) that are neither a pass nor not applicable.
+  description: Entries of RV(lines) that are neither a pass nor not applicable.
   returned: with O(role)
   type: list
   elements: str
   sample: []
 shown:
-  description: What else a person should know.
+  description: Further information for the user.
   returned: with O(role)
   type: list
   elements: str
@@ -127,29 +127,29 @@ details:
   elements: str
   sample: []
 msg:
-  description: What was printed, or why the task failed.
+  description: The printed text, or the reason of the failure.
   returned: with O(role)
   type: str
   sample: "node1: would change packages, cufile.json"
 options:
-  description: The options of each role as the node is asked with, without secrets.
+  description: The options of each role in the query to the node, without secrets.
   returned: where options are sound
   type: dict
   sample: {"nvidia_gds": {"mode": "compat"}}
 wanted:
-  description: The roles, and parts of roles, that site.yml has for the node.
+  description: The roles, and parts of roles, of site.yml for the node.
   returned: with O(roles) and O(groups)
   type: list
   elements: str
   sample: [nvme_raid0, slurm_jobs_tools]
 asked:
-  description: Whether the node was asked, and not an answer of this run taken.
+  description: Whether the node was queried, instead of using an answer of this run.
   returned: always
   type: bool
   sample: false
 ansible_facts:
   description: >-
-    C(mlcluster_plan_ROLE), the answers of this run that no task has taken yet, and what roles say about the node.
+    C(mlcluster_plan_ROLE), the unused answers of this run, and facts of the roles about the node.
   returned: success
   type: dict
   sample: {"mlcluster_gds": {"mounts": {"/data": "compat"}, "reboot_needed": [], "bandwidth": []}}
@@ -184,7 +184,7 @@ def main() -> None:
         )
     version = list(sys.version_info[:2])
     if sys.version_info < OLDEST_PYTHON:
-        # An older Python cannot import what follows.
+        # An older Python cannot import the following modules.
         module.exit_json(changed=False, python=version, system={}, roles={})
     from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import look_all
     from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host

@@ -10,21 +10,21 @@ module: node_verb
 short_description: Run a verb of the node runtime that submits jobs, and show what it prints while it runs
 version_added: 0.1.0
 description:
-  - Starts the verb on the node and shows each line that it prints, while it runs. The verb goes on while the connection
-    is lost, and ends by itself ten minutes after the last look of the play. Jobs that it has submitted stay.
-  - The task fails where the verb ends with another exit status than 0, with what it wrote to standard error.
+  - Starts the verb on the node and shows each line that it prints, while it runs. The verb continues if the connection
+    is lost, and ends ten minutes after the last look of the play. Its submitted jobs are kept.
+  - The task fails if the exit status of the verb is not 0, with its error output.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
   check_mode:
-    description: The verb is given C(--dry-run), checks everything and submits nothing.
+    description: The verb runs with C(--dry-run), checks everything and submits nothing.
     support: full
   diff_mode:
     description: There is nothing to compare.
     support: none
 options:
   verb:
-    description: The verb and its arguments. It has to take C(--dry-run) and C(--outcome).
+    description: The verb and its arguments. It must accept C(--dry-run) and C(--outcome).
     type: list
     elements: str
   runtime:
@@ -36,22 +36,22 @@ options:
     type: path
     default: /usr/bin/python3
   stdin:
-    description: What the verb reads from standard input.
+    description: Standard input of the verb.
     type: str
     default: ""
   every:
-    description: How many seconds one look takes at most, 1 to 300; a line is seen at once.
+    description: Maximum seconds of one look, 1 to 300; a new line is shown at once.
     type: int
     default: 10
   directory:
-    description: Where the verb runs; the action gives it to the module, a task leaves it out.
+    description: Working directory of the verb; the action passes it to the module, a task does not set it.
     type: path
   offset:
-    description: How much of its output is known; as O(directory).
+    description: Length of the known output; set like O(directory).
     type: int
     default: 0
   forget:
-    description: Remove O(directory); as that.
+    description: Remove O(directory); set like that.
     type: bool
     default: false
 notes:
@@ -74,12 +74,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 rc:
-  description: Its exit status; null where it ended without one, as when it was killed.
+  description: Its exit status; null if it ended without one, such as after a kill.
   returned: always
   type: int
   sample: 0
 outcome:
-  description: What it says that it did; empty where it left no word.
+  description: The outcome that it reported; empty without a report.
   returned: always
   type: dict
   sample: {changed: true, file: /fsx/mlcluster/jobs/results/validation-7.json}

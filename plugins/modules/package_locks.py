@@ -11,7 +11,7 @@ short_description: Wait until no process holds a lock of a package manager
 version_added: 0.1.0
 description:
   - Waits for apt, dpkg, dnf and rpm, and fails with the name of the process that still holds a lock at the limit.
-  - M(ansible.builtin.dnf) waits for such a process without a limit, whatever its option C(lock_timeout) is.
+  - M(ansible.builtin.dnf) waits for such a process without a limit, with any value of C(lock_timeout).
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
@@ -23,7 +23,7 @@ attributes:
     support: none
 options:
   timeout:
-    description: How many seconds to wait at most, 0 or more; 0 looks once.
+    description: Maximum seconds to wait, 0 or more; 0 looks once.
     type: int
     default: 300
 notes:
@@ -40,7 +40,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 seconds:
-  description: How long the wait took.
+  description: Seconds of the wait.
   returned: success
   type: float
   sample: 0.0

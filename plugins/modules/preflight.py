@@ -7,21 +7,21 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: preflight
-short_description: Judge before a run what can be known before it
+short_description: Check the prerequisites of a run before it starts
 version_added: 0.1.0
 description:
-  - Judges the controller (ansible-core, collections, libraries), the inventory (hosts, instance types, groups of nearly
-    the right name), variables (names that nothing reads, options of roles), checksums of what nodes would download,
-    credentials and rights in AWS, and how each node is reached.
-  - Asks no node itself. The tasks of C(playbooks/preflight.yml) do, and register C(preflight_ssh), C(preflight_sudo)
-    and C(preflight_python), which this reads; a node without them counts as one that was not asked.
-  - Rights are those of the policies in C(docs/iam). IAM is asked with iam:SimulatePrincipalPolicy what the caller may
-    do; nothing is tried.
+  - Judges the controller (ansible-core, collections, libraries), the inventory (hosts, instance types, groups with
+    similar names), variables (names that no role reads, options of roles), checksums of downloads of nodes, credentials
+    and permissions in AWS, and the access to each node.
+  - Does not query nodes. The tasks of C(playbooks/preflight.yml) do, and register C(preflight_ssh), C(preflight_sudo)
+    and C(preflight_python), which this module reads; a node without them counts as not queried.
+  - The required permissions are those of the policies in C(docs/iam). They are checked with
+    iam:SimulatePrincipalPolicy; no action is tried.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
   check_mode:
-    description: Changes nothing but O(report), which check mode leaves alone.
+    description: Changes only O(report), which is not written in check mode.
     support: full
   diff_mode:
     description: There is nothing to compare.
@@ -38,17 +38,17 @@ options:
     elements: str
     required: true
   own_variables:
-    description: Names or patterns of variables that begin like a role's and that the site uses itself.
+    description: Names or patterns of the site's own variables that begin like a role's.
     type: list
     elements: str
     default: []
   playbooks:
-    description: Playbooks whose rights in AWS are judged, by the names of the policies in C(docs/iam).
+    description: Playbooks whose permissions in AWS are checked, by the names of the policies in C(docs/iam).
     type: list
     elements: str
     default: []
   region:
-    description: Region whose STS is asked who the caller is; not set, that of the AWS configuration.
+    description: Region of the STS that identifies the caller; not set, that of the AWS configuration.
     type: str
   report:
     description: File to write the verdicts to, as C(mlcluster.report/1) with mode 0600.
@@ -59,7 +59,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Judge what was found
+- name: Run the preflight checks
   mlcluster.aws.preflight:
     hosts: "{{ groups['compute'] }}"
     groups: [head, compute]
@@ -74,13 +74,13 @@ results:
   elements: dict
   sample: [{"id": "preflight.ssh", "status": "pass", "found": 8, "message": "8 nodes: a shell answered"}]
 lines:
-  description: The same as lines for people.
+  description: The verdicts as text, one line each.
   returned: success
   type: list
   elements: str
   sample: ["PASS preflight.ssh: 8 nodes: a shell answered"]
 problems:
-  description: Lines of what failed or could not be judged.
+  description: Lines of failed and undeterminable checks.
   returned: success
   type: list
   elements: str

@@ -11,7 +11,8 @@ short_description: Write the evidence of a proof on AWS
 version_added: 0.1.0
 description:
   - Writes a file in the schema C(mlcluster.evidence/1) on the controller - instance type, image, kernel, versions, the
-    verdicts of each step and times. It is made of an allow-list of fields, without ids, addresses or account numbers.
+    verdicts of each step and times. It contains only an allow-list of fields, without ids, addresses or account
+    numbers.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
@@ -29,7 +30,7 @@ options:
   reports:
     description:
       - A folder with a file C(STEP.jsonl) in C(mlcluster.report/1) of each step that has verdicts, and C(facts.json).
-      - A report from before O(started) counts for nothing.
+      - A report from before O(started) is ignored.
     type: path
     required: true
   type:
@@ -41,7 +42,7 @@ options:
     type: str
     required: true
   started:
-    description: When the run began, in UTC.
+    description: Start time of the run, in UTC.
     type: str
     required: true
   steps:
@@ -51,8 +52,8 @@ options:
     required: true
   done:
     description:
-      - The steps that were made, each with C(name), C(passed) and C(seconds).
-      - A step passes in the file only where its verdicts are no contradiction; C(site) and C(verify) need one that is a
+      - The steps that ran, each with C(name), C(passed) and C(seconds).
+      - A step passes in the file only if its verdicts do not contradict that; C(site) and C(verify) need at least one
         pass.
     type: list
     elements: dict
@@ -73,7 +74,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 evidence:
-  description: What was written.
+  description: The written content.
   returned: success
   type: dict
   sample: {"schema": "mlcluster.evidence/1", "type": "c5d.large"}

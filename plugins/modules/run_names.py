@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: run_names
-short_description: Find tags and variables that were typed wrong
+short_description: Find misspelled tags and variables
 version_added: 0.1.0
 description:
-  - Refuses a run of a playbook of this collection whose C(--tags) or C(--skip-tags) name a tag that no task has, which
-    Ansible takes for nothing to do. Of a playbook that imports one, a tag that looks like a misspelt one is a warning.
-  - Warns of variables whose name begins with that of a role and that the role does not read, with the nearest name
-    that it does read.
-  - Runs on the controller only, and asks no node.
+  - Fails a run of a playbook of this collection if C(--tags) or C(--skip-tags) name a tag that no task has; Ansible
+    would do nothing. In a playbook that imports one, a tag that looks misspelled is a warning.
+  - Warns about variables whose name begins like a role's and that the role does not read, with the most similar name
+    that it reads.
+  - Runs on the controller only, without a query to a node.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
@@ -26,12 +26,12 @@ attributes:
     support: none
 options:
   own_variables:
-    description: Names or patterns of variables that begin like a role's and that the site uses itself.
+    description: Names or patterns of the site's own variables that begin like a role's.
     type: list
     elements: str
     default: []
   wanted_groups:
-    description: Groups that the playbook works on. One that is missing while another has nearly its name is a warning.
+    description: Groups that the playbook works on. A missing group is a warning if another one has a similar name.
     type: list
     elements: str
     default: []
@@ -40,7 +40,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Refuse what was typed wrong
+- name: Reject misspelled names
   mlcluster.aws.run_names:
     own_variables: [nvme_raid0_site_*]
     wanted_groups: [head, compute]

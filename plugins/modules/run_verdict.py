@@ -7,20 +7,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: run_verdict
-short_description: End a run with a table of what was proved of each node
+short_description: End a run with a table of the verdicts on each node
 version_added: 0.1.0
 description:
   - Prints which role of this collection was proved on which node, changed something, does not apply, was not proved or
-    failed, and why. Nodes of which the same is true share a line.
-  - Fails with one sentence where a required role was not proved on a node or failed, where a node has less hardware
-    than the inventory says, or where the run ended on a node before. Check mode proves nothing, and fails for nothing.
-  - Takes what the roles have found in this run, and asks no node.
-  - With O(role) it only keeps what a role has found that does not do so itself.
+    failed, and why. Nodes with the same results share a line.
+  - Fails with one sentence if a required role was not proved on a node or failed, if a node has less hardware than the
+    inventory states, or if the run ended early on a node. Check mode proves nothing and never fails.
+  - Uses the findings of the roles in this run, without a query to a node.
+  - With O(role) it only records the findings of a role that does not record them itself.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
   check_mode:
-    description: Writes no file and fails for nothing.
+    description: Writes no file and never fails.
     support: full
   diff_mode:
     description: There is nothing to compare.
@@ -32,7 +32,7 @@ options:
         C(mlcluster.report/1), with every verdict of its roles, and one with the id C(run.ROLE) for each role.
     type: path
   role:
-    description: A role whose findings are given here, to be kept until the end.
+    description: A role whose findings are passed here and recorded until the end.
     type: str
   results:
     description: Its verdicts in the schema C(mlcluster.result/1).
@@ -40,7 +40,7 @@ options:
     elements: dict
     default: []
   problems:
-    description: What is not as wanted, a sentence each.
+    description: Problems, one sentence each.
     type: list
     elements: str
     default: []
@@ -56,7 +56,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Show what was proved
+- name: Show the verdicts
   mlcluster.aws.run_verdict:
     report: mlcluster-report/verdict.jsonl
   run_once: true
@@ -64,7 +64,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 lines:
-  description: What was printed.
+  description: The printed lines.
   returned: without O(role)
   type: list
   elements: str

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: s3_tree
-short_description: Bring a folder to Amazon S3, every object proved by its checksum
+short_description: Upload a folder to Amazon S3 and verify every object by its checksum
 version_added: 0.1.0
 description:
-  - Uploads the files that S3 does not have with exactly this content, several at once.
-  - Large files go in parts; an upload that broke off is gone on with, for S3 keeps the parts.
-  - Each object is proved by the checksum that S3 itself computed.
+  - Uploads the files that S3 does not have with exactly this content, several in parallel.
+  - Large files are uploaded in parts; an interrupted upload is resumed, since S3 keeps the parts.
+  - Each object is verified by the checksum that S3 computed.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 extends_documentation_fragment:
   - mlcluster.aws._cluster
 attributes:
   check_mode:
-    description: Uploads and deletes nothing, and says what it would.
+    description: Uploads and deletes nothing, and reports what it would.
     support: full
 options:
   source:
@@ -27,20 +27,20 @@ options:
     type: path
     required: true
   bucket:
-    description: The bucket, which has to exist.
+    description: The bucket, which must exist.
     type: str
     required: true
   owner:
-    description: Account that the bucket has to belong to, 12 digits; empty takes the bucket whosever it is.
+    description: Account that must own the bucket, 12 digits; empty accepts any owner.
     type: str
     default: ""
   prefix:
-    description: What stands before every key.
+    description: Prefix of every key.
     type: str
     default: ""
   checksum:
     description:
-      - V(sha256) is a sum over the sums of the parts, V(crc64nvme) one over the whole file, whatever the parts are.
+      - V(sha256) is a checksum of the checksums of the parts, V(crc64nvme) one of the whole file, with any parts.
       - Without the Python package awscrt V(crc64nvme) is slow.
     type: str
     choices: [sha256, crc64nvme]
@@ -48,27 +48,27 @@ options:
   delete:
     description:
       - Delete objects under the prefix that are not in the folder.
-      - Refused with a folder without files, and with one file.
+      - Rejected for a folder without files, and for one file.
     type: bool
     default: false
   sample:
-    description: Keys without the prefix that are fetched back and proved, archives to their end.
+    description: Keys without the prefix that are downloaded and verified, archives completely.
     type: list
     elements: str
     default: []
   sample_dir:
-    description: Where the samples go, which may not be O(source) itself; needed with O(sample).
+    description: Directory of the samples, which must not be O(source); required with O(sample).
     type: path
   part_mib:
-    description: Size of a part in MiB; files with more than 10000 parts get larger ones.
+    description: Size of a part in MiB; files with more than 10000 parts use larger ones.
     type: int
     default: 32
   threads:
-    description: Files at once; each takes the memory of one part.
+    description: Parallel files; each uses the memory of one part.
     type: int
     default: 8
   storage_class:
-    description: Storage class of what is uploaded.
+    description: Storage class of the uploaded objects.
     type: str
     default: STANDARD
 seealso:
@@ -76,7 +76,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Bring the shards to S3
+- name: Upload the shards to S3
   mlcluster.aws.s3_tree:
     region: ap-southeast-3
     source: /local/training-data
@@ -92,7 +92,7 @@ uploaded:
   elements: str
   sample: [datasets/shard-000000.tar]
 unchanged:
-  description: How many objects S3 had already, proved by their checksums.
+  description: Number of objects that S3 already had, verified by their checksums.
   returned: always
   type: int
   sample: 12
@@ -103,12 +103,12 @@ deleted:
   elements: str
   sample: []
 extra:
-  description: How many objects under the prefix are not in the folder and were left alone.
+  description: Number of objects under the prefix that are not in the folder and were kept.
   returned: success
   type: int
   sample: 0
 resumed_parts:
-  description: Parts that an earlier run had brought.
+  description: Parts that an earlier run had uploaded.
   returned: always
   type: int
   sample: 0
@@ -134,7 +134,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws,
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
-    """What the whole comes to. Raises AwsError before anything is done, or when the rest is done."""
+    """Return the results. Raises AwsError before the first upload, or after the remaining uploads are done."""
     params = module.params
     files, strange = s3_tree.local_files(params["source"], params["prefix"])
     if strange:

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: shared_place_info
-short_description: Tell whether files of a path are seen by other nodes, or land on the root disk
+short_description: Check whether a path is on a file system that other nodes share
 version_added: 0.1.0
 description:
-  - Below a file system that nobody has mounted, directories are made on the root disk without a word. This says so.
-  - What counts as shared is a network file system, and what this machine exports by NFS.
-  - A path that is not there yet is judged by the nearest directory above it. An automount is touched.
+  - Below the mount point of a missing file system, directories are created on the root disk without an error. This
+    module reports that.
+  - Network file systems and NFS exports of this machine count as shared.
+  - A missing path is judged by its nearest existing parent directory. An automount is accessed.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
   check_mode:
-    description: Reads only, in check mode too.
+    description: Changes nothing, also without check mode.
     support: full
   diff_mode:
     description: Has no difference to show.
@@ -29,7 +30,7 @@ options:
     elements: str
     required: true
   timeout:
-    description: Seconds after which a path that gives no answer counts as silent.
+    description: Seconds after which a path counts as not responding.
     type: int
     default: 30
 seealso:
@@ -37,12 +38,12 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See where the jobs' directory would be
+- name: Look at the place of the jobs' directory
   mlcluster.aws.shared_place_info:
     paths: [/fsx/mlcluster/jobs]
   register: place
 
-- name: Refuse the root disk
+- name: Reject the root disk
   ansible.builtin.assert:
     that: place.problems == []
     fail_msg: "{{ place.problems | join('; ') }}"
@@ -57,13 +58,13 @@ places:
   elements: dict
   sample: [{"path": "/fsx/jobs", "mount": "/", "source": "/dev/root", "fstype": "ext4", "state": "root", "why": ""}]
 problems:
-  description: A sentence for each path that is on the root disk, or gives no answer.
+  description: One sentence for each path that is on the root disk or does not respond.
   returned: success
   type: list
   elements: str
   sample: []
 shared:
-  description: Mount points of network file systems, and what this machine exports.
+  description: Mount points of network file systems, and NFS exports of this machine.
   returned: success
   type: list
   elements: str
@@ -92,7 +93,7 @@ def main() -> None:
     module.exit_json(
         changed=False,
         places=places,
-        problems=[told for told in (shared_place.problem(seen, elsewhere) for seen in places) if told],
+        problems=[problem for seen in places if (problem := shared_place.problem(seen, elsewhere))],
         shared=elsewhere,
     )
 

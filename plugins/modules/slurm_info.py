@@ -7,12 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: slurm_info
-short_description: Show what a Slurm cluster has and how it is
+short_description: Show the resources and the state of a Slurm cluster
 version_added: 0.1.0
 description:
   - Looks once at the controller, the partitions, the nodes with their GPUs, the jobs on them, the accounting, and the
-    ways to launch that C(srun) offers.
-  - A controller that does not answer, and a machine without Slurm, are answers and no failures.
+    launch methods of C(srun).
+  - A controller that does not answer, and a machine without Slurm, are results, not failures.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 extends_documentation_fragment:
@@ -25,8 +25,8 @@ attributes:
     description: Never changes anything.
     support: none
 notes:
-  - Needs Slurm's commands and no more rights than any user of the cluster has. Where C(PrivateData) hides jobs from
-    users, run it as root, or RV(jobs) shows only those of the user.
+  - Needs Slurm's commands and no more permissions than any user of the cluster. If C(PrivateData) hides jobs from
+    users, run it as root, or RV(jobs) has only those of the user.
 seealso:
   - module: mlcluster.aws.slurm_job
 """
@@ -36,7 +36,7 @@ EXAMPLES = r"""
   mlcluster.aws.slurm_info:
   register: slurm
 
-- name: Restart slurmd only where nothing runs
+- name: Restart slurmd if no job runs
   ansible.builtin.systemd_service:
     name: slurmd
     state: restarted
@@ -45,7 +45,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 version:
-  description: Version of Slurm's commands, null when they do not say.
+  description: Version of Slurm's commands, null if they do not report it.
   returned: always
   type: str
   sample: 25.11.4
@@ -61,32 +61,32 @@ controllers:
   elements: dict
   sample: [{"role": "primary", "host": "head", "up": true}]
 installed:
-  description: Whether the machine has Slurm's commands. Where it does not, everything else is empty.
+  description: Whether the machine has Slurm's commands. If not, everything else is empty.
   returned: always
   type: bool
   sample: true
 healthy:
-  description: Whether a controller answers. Where it does not, everything below is empty and proves nothing.
+  description: Whether a controller answers. If not, everything below is empty and proves nothing.
   returned: always
   type: bool
   sample: true
 problems:
-  description: One sentence for each part that could not be looked at.
+  description: One sentence for each part that could not be read.
   returned: always
   type: list
   elements: str
   sample: []
 nodes:
   description:
-    - Every node. C(state) is the base state, C(flags) what is added to it (C(DRAIN), C(NOT_RESPONDING), C(CLOUD)).
-    - C(availability) is C(takes) where jobs start on the node, C(returns) where none starts now and Slurm ends that by
-      itself, C(closed) where none starts until somebody acts, and C(unknown) where the state has a word that is not
-      known. C(availability_reason) says why.
-    - C(up) is whether slurmd is at work on the node and registered, C(drained) whether somebody keeps new jobs away,
-      and C(slurmd_started) when slurmd was started.
+    - Every node. C(state) is the base state, C(flags) its additions (C(DRAIN), C(NOT_RESPONDING), C(CLOUD)).
+    - C(availability) is C(takes) if jobs start on the node, C(returns) if none starts now and Slurm changes that
+      automatically, C(closed) if none starts until an administrator acts, and C(unknown) for an unknown word in the
+      state. C(availability_reason) is the reason.
+    - C(up) is whether slurmd runs on the node and is registered, C(drained) whether the node is drained, and
+      C(slurmd_started) when slurmd was started.
     - C(next_state) is the state after a reboot that was requested, null without one.
-    - C(boot_time) is when the node booted, null before it has told.
-    - Memory is in MiB; C(reason), C(reason_by) and C(reason_at) are null where nobody gave a reason.
+    - C(boot_time) is when the node booted, null before it has reported it.
+    - Memory is in MiB; C(reason), C(reason_by) and C(reason_at) are null without a reason.
   returned: always
   type: list
   elements: dict
@@ -100,7 +100,7 @@ nodes:
       gpus: 8
       gpus_allocated: 0
 partitions:
-  description: Every partition; a limit that is null is none.
+  description: Every partition; null means no limit.
   returned: always
   type: list
   elements: dict
@@ -112,18 +112,19 @@ jobs:
   elements: dict
   sample: [{"job_id": 7, "id": "7", "state": "RUNNING", "user": "ana", "partition": "main", "nodes": ["n1"]}]
 jobs_by_node:
-  description: Numbers of those jobs by node; a node without any is left out.
+  description: Job ids by node; nodes without jobs are omitted.
   returned: always
   type: dict
   sample: {"n1": [7]}
 mpi_types:
-  description: What C(srun --mpi) lists. That a type is listed does not prove that its library can be loaded.
+  description: Types that C(srun --mpi) lists. A listed type does not prove that its library can be loaded.
   returned: always
   type: list
   elements: str
   sample: [none, pmi2, pmix, pmix_v4]
 container_options:
-  description: How often C(srun --help) offers C(--container-image). 0 without Pyxis, 1 with it, 2 when loaded twice.
+  description: Number of times that C(srun --help) offers C(--container-image). 0 without Pyxis, 1 with it, 2 if it is
+    loaded twice.
   returned: always
   type: int
   sample: 1
@@ -151,12 +152,12 @@ qos:
   elements: str
   sample: [normal]
 licenses:
-  description: How many of each license the cluster has.
+  description: Number of each license of the cluster.
   returned: always
   type: dict
   sample: {"matlab": 2}
 settings:
-  description: The lines of C(scontrol show config); null for what is not set.
+  description: The lines of C(scontrol show config); null for a value that is not set.
   returned: always
   type: dict
   sample: {"MinJobAge": "300 sec", "Prolog": null}

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: slurm_job
-short_description: Submit a batch job to Slurm, follow it to its end, and tell the truth about it
+short_description: Submit a batch job to Slurm, follow it to its end, and report how it ended
 version_added: 0.1.0
 description:
-  - Looks for everything that is wrong with a submission before C(sbatch) is asked, and says it all at once.
-  - Among that is what the script names in comments before its first command, one a line, as C(# Needs program /path),
-    or C(directory), C(file) or C(image). It is looked for below the directory of the script and on shared file systems;
-    of a disk of the nodes this machine knows nothing.
-  - Follows the job at a fraction of a second. A controller that restarts meanwhile, and a job that it has forgotten,
-    are no end. The end then comes from the accounting, or from the exit status that the script itself wrote, see
+  - Checks a submission before C(sbatch) is called, and reports all problems at once.
+  - The script can list its requirements in comments before its first command, one per line, as C(# Needs program
+    /path), or C(directory), C(file) or C(image). They are checked below the directory of the script and on shared file
+    systems; local disks of the nodes cannot be checked.
+  - Polls the job within fractions of a second. A restart of the controller, or a job that it has forgotten, does not
+    count as the end. The end then comes from the accounting, or from the exit status that the script wrote, see
     O(exit_file).
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
@@ -31,7 +31,7 @@ attributes:
 options:
   state:
     description:
-      - V(completed) submits O(script), or takes O(job_id), and waits for the end; fails unless that is a success.
+      - V(completed) submits O(script), or uses O(job_id), and waits for the end; fails unless the job succeeds.
       - V(submitted) submits and does not wait.
       - V(cancelled) cancels O(job_id) and waits until it is over.
       - V(requeued) puts O(job_id) back into the queue.
@@ -39,7 +39,7 @@ options:
     choices: [completed, submitted, cancelled, requeued]
     default: completed
   script:
-    description: Absolute path of the batch script on the node. O(options) outweigh its C(#SBATCH) lines.
+    description: Absolute path of the batch script on the node. O(options) override its C(#SBATCH) lines.
     type: path
   arguments:
     description: Arguments of the script.
@@ -49,33 +49,33 @@ options:
   options:
     description:
       - Options of C(sbatch) by their long names, without dashes; an underscore is a dash. A list is joined by commas,
-        and V(true) gives an option without a value.
+        and V(true) sets an option without a value.
       - They never pass through a shell.
       - Without C(chdir), here or in the script, the job runs in the directory of the script.
     type: dict
     default: {}
   job_id:
-    description: A job that there is already, or the number of an array, instead of O(script).
+    description: An existing job, or the number of an array, instead of O(script).
     type: int
   unique:
     description:
-      - Submit nothing while a job of this user with the same name and the same O(key) waits or runs, and take that one,
-        which a warning says.
-      - Of two that submit at the same moment, the later one cancels its own job and takes that of the other.
+      - If a job of this user with the same name and the same O(key) is queued or running, use that one with a warning
+        and submit nothing.
+      - If two submit at the same moment, the later one cancels its own job and uses that of the other.
       - The key is kept in the job's comment.
     type: bool
     default: false
   key:
-    description: What makes two jobs the same. The default is a digest of the script, the options and the arguments.
+    description: Key that identifies equal jobs. The default is a digest of the script, the options and the arguments.
     type: str
   exit_file:
     description:
-      - Where the script writes its exit status when it ends, with C(%j), C(%A) and C(%a) as in the output's name, for
-        clusters without accounting. Must have one of them, so that no other job's status is read.
-      - One that is a link, or belongs to another user than the job, is not heeded.
+      - File to which the script writes its exit status when it ends, with C(%j), C(%A) and C(%a) as in the output's
+        name, for clusters without accounting. Must have one of them, so that no other job's status is read.
+      - A link, or a file of another user than the job's, is ignored.
     type: path
   timeout:
-    description: How many seconds to wait for the end. The job goes on after it, unless O(cancel_on_timeout).
+    description: Seconds to wait for the end. The job continues after it, unless O(cancel_on_timeout).
     type: int
     default: 3600
   cancel_on_timeout:
@@ -87,21 +87,21 @@ options:
     type: float
     default: 0.5
   tail_bytes:
-    description: How much of the end of the output and of the error output to return, at most 65536 bytes each.
+    description: Number of bytes from the end of the output and of the error output to return, at most 65536 each.
     type: int
     default: 4096
   fail_on_error:
-    description: Whether a job that ends without success fails the task. RV(job) tells how it ended in any case.
+    description: Whether a failed job fails the task. RV(job) always has the end state.
     type: bool
     default: true
 notes:
-  - Run it as the user whom the job is to belong to, on a node that may submit.
+  - Run it as the user of the job, on a node that may submit.
 seealso:
   - module: mlcluster.aws.slurm_info
 """
 
 EXAMPLES = r"""
-- name: Two nodes, and their end
+- name: Run a job on two nodes and wait for its end
   mlcluster.aws.slurm_job:
     script: /fsx/jobs/node_smoke.sbatch
     options:
@@ -111,7 +111,7 @@ EXAMPLES = r"""
     timeout: 600
   register: smoke
 
-- name: Start a training unless it runs already
+- name: Start a training unless it already runs
   mlcluster.aws.slurm_job:
     state: submitted
     script: /fsx/jobs/train.sbatch
@@ -121,14 +121,14 @@ EXAMPLES = r"""
     unique: true
   register: training
 
-- name: Evaluate after it
+- name: Submit the evaluation after the training
   mlcluster.aws.slurm_job:
     state: submitted
     script: /fsx/jobs/evaluate.sbatch
     options:
       dependency: afterok:{{ training.job.job_id }}
 
-- name: Give up
+- name: Cancel the training
   mlcluster.aws.slurm_job:
     state: cancelled
     job_id: "{{ training.job.job_id }}"
@@ -137,10 +137,10 @@ EXAMPLES = r"""
 RETURN = r"""
 job:
   description:
-    - The job as it was last seen. Of an array, the worst of its tasks stands for the whole.
-    - C(source) says who told the end, C(scontrol), C(sacct) or C(exit_file); C(none) with the state C(LOST) when nobody
-      knows, which is not a success. The state is C(UNKNOWN) where C(sbatch) has taken the job and the controller did
-      not answer after that; C(job_id) then follows it.
+    - The last known state of the job. For an array it is the state of its worst task.
+    - C(source) is the source of the end state, C(scontrol), C(sacct) or C(exit_file); C(none) with the state C(LOST) if
+      it is unknown, which is not a success. The state is C(UNKNOWN) if C(sbatch) has accepted the job and the
+      controller did not answer after that; use C(job_id) to follow it.
   returned: when there is a job
   type: dict
   sample:
@@ -160,23 +160,23 @@ job:
     source: scontrol
     tasks: []
 taken:
-  description: Whether C(job) was there already, by O(unique).
+  description: Whether C(job) already existed, by O(unique).
   returned: when it was
   type: bool
   sample: true
 problems:
-  description: What is wrong with the submission, a sentence each.
+  description: Problems of the submission, one sentence each.
   returned: when something is
   type: list
   elements: str
   sample: ["100 nodes were asked for and partition main gives at most 80: ask for fewer"]
 forecast:
-  description: What C(sbatch --test-only) says.
+  description: Output of C(sbatch --test-only).
   returned: in check mode, for a submission
   type: str
   sample: "sbatch: Job 13 to start at 2026-11-28T10:25:22 using 1 processors on nodes n2 in partition main"
 argv:
-  description: The words given to C(sbatch).
+  description: The arguments of C(sbatch).
   returned: for a submission
   type: list
   elements: str

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: slurm_jobs_removal
-short_description: Take away what the role slurm_jobs wrote, and keep the results
+short_description: Remove the files of the role slurm_jobs, and keep the results
 version_added: 0.1.0
 description:
-  - Takes the scripts that Slurm runs before and after jobs out of its configuration, and deletes them, the scripts of
-    jobs, the tools that were built, the programs for data and the runtime.
-  - Files that the role did not write stay. While nobody can say what Slurm runs, or it still runs one of the scripts,
-    nothing is deleted, since an absent one would drain every node.
+  - Removes the scripts that Slurm runs before and after jobs from its configuration, and deletes them, the scripts of
+    jobs, the tools that were built, the data programs and the runtime.
+  - Other files are kept. If it is unknown which scripts Slurm runs, or it still runs one of these, nothing is deleted,
+    since a missing script would drain every node.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 extends_documentation_fragment:
   - mlcluster.aws._slurm
 attributes:
   check_mode:
-    description: Says what would be taken away.
+    description: Reports what would be removed.
     support: full
   diff_mode:
     description: There is nothing to compare.
@@ -31,7 +31,7 @@ options:
     type: path
     required: true
   checks:
-    description: Where the scripts for Slurm are, as in C(slurm_jobs_checks).
+    description: Location of the scripts for Slurm, as in C(slurm_jobs_checks).
     type: dict
     default: {}
 seealso:
@@ -39,7 +39,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Take the scripts of jobs away
+- name: Remove the scripts of jobs
   mlcluster.aws.slurm_jobs_removal:
     dir: /fsx/mlcluster/jobs
 """

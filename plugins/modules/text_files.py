@@ -10,16 +10,16 @@ module: text_files
 short_description: Write and remove several text files in one round trip
 version_added: 0.1.0
 description:
-  - Brings each file to the text, owner and mode that are wanted, atomically, and makes the directories above it.
+  - Writes each file with its content, owner and mode atomically, and creates its parent directories.
   - A role with ten small files costs one module execution instead of twenty.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
   check_mode:
-    description: Can run in check mode and tell what it would change.
+    description: Can run in check mode and report what it would change.
     support: full
   diff_mode:
-    description: Shows every file before and after; of one above 100 KB its size and sha256.
+    description: Shows every file before and after; for a file above 100 KB its size and sha256.
     support: full
 options:
   files:
@@ -29,18 +29,18 @@ options:
     required: true
     suboptions:
       name:
-        description: What it is, for people; not used.
+        description: Description for readers; not used.
         type: str
       path:
         description: Absolute path.
         type: path
         required: true
       text:
-        description: What the file has to hold, whole.
+        description: The complete content of the file.
         type: str
         default: ""
       state:
-        description: Whether it has to be there.
+        description: Whether the file must exist.
         type: str
         choices: [present, absent]
         default: present
@@ -49,18 +49,18 @@ options:
         type: str
         default: "0644"
       backup:
-        description: Keep what is overwritten beside it, under a name with the time.
+        description: Keep a copy of an overwritten file in the same directory, under a name with the time.
         type: bool
         default: false
 notes:
-  - Files belong to the user that runs the module, which is root where a role becomes root.
-  - A directory is never removed, and a path that is one is refused.
+  - Files belong to the user that runs the module, which is root if a role becomes root.
+  - A directory is never removed, and the path of a directory is rejected.
 seealso:
   - module: ansible.builtin.copy
 """
 
 EXAMPLES = r"""
-- name: Put two files in place and take one away
+- name: Write two files and remove one
   mlcluster.aws.text_files:
     files:
       - path: /etc/security/limits.d/95-mlcluster.conf
@@ -88,7 +88,7 @@ removed:
   elements: str
   sample: [/etc/profile.d/old-nccl.sh]
 backups:
-  description: Where what was overwritten lies now.
+  description: Paths of the copies of overwritten files.
   returned: success
   type: dict
   sample: {"/etc/nccl.conf": "/etc/nccl.conf.4711.2026-11-28@02:20:00~"}
@@ -107,12 +107,12 @@ MOST_SHOWN = 104448
 
 
 def problems(host: Host, files: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
-    """Why the files cannot be wanted so, a sentence each."""
+    """Return the problems of the files, one sentence each."""
     found = []
     seen = set()
     for entry in files:
         path = entry["path"]
-        # Two slashes in front stay two (POSIX, pathname resolution), and would hide that a file is there twice.
+        # Two leading slashes stay two (POSIX, pathname resolution), and would hide that a file is listed twice.
         plain = path.startswith("/") and not path.startswith("//") and path.isprintable()
         if not plain or os.path.normpath(path) != path:
             found.append(
@@ -132,7 +132,7 @@ def problems(host: Host, files: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
 
 
 def mode_problems(path: str, mode: str) -> list[str]:
-    """Why a file cannot have that mode. 0644 without quotes is 420 in YAML, which the owner could not write."""
+    """Return why a file cannot have that mode. 0644 without quotes is 420 in YAML, which the owner could not write."""
     bits = int(mode, 8) if re.fullmatch(r"0?[0-7]{3}", mode) else None
     if bits is None or (bits >> 3 | bits) & 0o7 & ~(bits >> 6):
         return [f"the mode of {path} is {mode!r}: give an octal mode in quotes, such as '0644'"]
@@ -142,7 +142,7 @@ def mode_problems(path: str, mode: str) -> list[str]:
 
 
 def differs(host: Host, entry: t.Mapping[str, t.Any]) -> bool:
-    """Whether the file is not as wanted."""
+    """Return whether the file differs from its entry."""
     state = host.stat(entry["path"])
     if entry["state"] == "absent" or state is None:
         return (state is not None) == (entry["state"] == "absent")
@@ -151,13 +151,13 @@ def differs(host: Host, entry: t.Mapping[str, t.Any]) -> bool:
         state["is_link"]
         or state["mode"] != wanted
         or state["uid"] != os.geteuid()
-        # By their bytes: a text that is read loses how its lines end.
+        # Compared as bytes: reading as text would lose the line endings.
         or host.sha256(entry["path"]) != hashlib.sha256(entry["text"].encode()).hexdigest()
     )
 
 
 def difference(host: Host, entry: t.Mapping[str, t.Any]) -> dict[str, str]:
-    """The file before and after, as Ansible shows it."""
+    """Return the file before and after, as Ansible shows it."""
     path = entry["path"]
     after = "" if entry["state"] == "absent" else entry["text"]
     before = host.read_text(path) or ""
@@ -165,7 +165,7 @@ def difference(host: Host, entry: t.Mapping[str, t.Any]) -> dict[str, str]:
 
 
 def shown(text: str) -> str:
-    """A text as a difference shows it: of one that nobody would read, what tells it from another."""
+    """Return the text for a diff; for a large file its size and sha256."""
     if len(text) <= MOST_SHOWN:
         return text
     return f"{len(text)} characters, sha256 {hashlib.sha256(text.encode()).hexdigest()}\n"
@@ -184,7 +184,7 @@ def main() -> None:
         argument_spec={"files": {"type": "list", "elements": "dict", "required": True, "options": spec}},
         supports_check_mode=True,
     )
-    # Directories made on the way have to be open to all, also where root's umask is not.
+    # Created directories must be readable by all users, also with a restrictive umask of root.
     os.umask(0o022)
     host = Host()
     files = module.params["files"]
@@ -192,7 +192,7 @@ def main() -> None:
     if refused:
         module.fail_json(msg="; ".join(refused))
     due = [entry for entry in files if differs(host, entry)]
-    # Read before anything is changed, and only where somebody asked: the files may be many.
+    # Read before any change, and only if requested: there may be many files.
     shown = {"diff": [difference(host, entry) for entry in due]} if module._diff else {}
     backups = {}
     if not module.check_mode:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_image
-short_description: Decide what the training image is made of
+short_description: Decide the content of the training image
 version_added: 0.1.0
 description:
-  - Says what the image that the role enroot_pyxis builds with C(tasks_from=image) is made of, and fails where a part
-    has no version or no checksum.
-  - Runs on the controller only, and asks no node.
+  - Returns the content of the image that the role enroot_pyxis builds with C(tasks_from=image), and fails if a part has
+    no version or no checksum.
+  - Runs on the controller only, without a query to a node.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 attributes:
@@ -24,7 +24,7 @@ attributes:
     support: none
 options:
   base:
-    description: The image that it is made of, by its digest, with Ubuntu 24.04 and the CUDA toolkit.
+    description: The base image, by its digest, with Ubuntu 24.04 and the CUDA toolkit.
     type: str
     required: true
   name:
@@ -32,7 +32,7 @@ options:
     type: str
     default: training
   directory:
-    description: Directory that all nodes see, for the C(.sqsh) files.
+    description: Directory that all nodes share, for the C(.sqsh) files.
     type: str
     default: /fsx/images
   push:
@@ -40,7 +40,7 @@ options:
     type: str
     default: ""
   build_arguments:
-    description: Arguments for docker build by name. No place for secrets.
+    description: Arguments for docker build by name. Do not use them for secrets.
     type: dict
     default: {}
   requirements:
@@ -52,7 +52,7 @@ options:
     type: str
     default: ""
   source:
-    description: Where the EFA installer comes from.
+    description: Source of the EFA installer.
     type: str
     choices: [auto, preinstalled, mirror, local, upstream]
     default: auto
@@ -65,15 +65,15 @@ options:
     type: str
     default: ""
   checksums:
-    description: Checksums of your own by the publisher's file name.
+    description: Your own checksums by the publisher's file name.
     type: dict
     default: {}
   file_names:
-    description: Names in the mirror or folder, by the publisher's, where they differ.
+    description: Names in the mirror or folder, by the publisher's, if they differ.
     type: dict
     default: {}
   credentials:
-    description: Registries and the commands that give their passwords, as enroot_pyxis_credentials has them.
+    description: Registries and the commands that print their passwords, as in enroot_pyxis_credentials.
     type: list
     elements: dict
     default: []
@@ -82,7 +82,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what the image would be named
+- name: Decide the name of the image
   mlcluster.aws.training_image:
     base: nvcr.io/nvidia/cuda:13.1.2-devel-ubuntu24.04@sha256:...
   register: image
@@ -90,12 +90,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 tag:
-  description: Name and tag of the image. The tag is a hash of all that it is made of.
+  description: Name and tag of the image. The tag is a hash of its content.
   returned: success
   type: str
   sample: training:5f70bf18a0860070
 remote:
-  description: The same in the repository to push to, empty where there is none.
+  description: The same in the repository to push to, empty without one.
   returned: success
   type: str
   sample: 123456789012.dkr.ecr.eu-west-2.amazonaws.com/training:5f70bf18a0860070
@@ -105,7 +105,7 @@ versions:
   type: dict
   sample: {"efa": "1.51.0", "pytorch": "2.15.0"}
 registries:
-  description: Registries whose passwords a command gives.
+  description: Registries whose passwords a command prints.
   returned: success
   type: list
   elements: str

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A way to run a module as Ansible runs it, on a simulated node."""
+"""Run a module as Ansible runs it, on a simulated node."""
 
 from __future__ import annotations
 

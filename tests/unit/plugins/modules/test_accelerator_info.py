@@ -22,7 +22,7 @@ def test_good_node_has_no_problems(run_module, check):
     assert [Result.from_dict(entry).line() for entry in result["results"]] == result["lines"]
 
 
-def test_checklist_with_sites_values(run_module):
+def test_checklist_with_values_of_site(run_module):
     parameters = {"checklist.gpus": {"expected": 4}, "checklist.scratch": {"skip": True}}
     result = run_module(accelerator_info, good_node(), checklist="compute", checklist_parameters=parameters)
     found = {entry["id"]: entry["status"] for entry in result["results"] if entry["id"].startswith("checklist.")}
@@ -36,7 +36,7 @@ def test_checklist_with_sites_values(run_module):
     }
 
 
-def test_hanging_tool_is_answer_and_no_failure(run_module):
+def test_hanging_tool_is_reported_without_failure(run_module):
     host = good_node()
     host.commands["nvidia-smi -q -x"] = hanging("nvidia-smi -q -x", 5)
     result = run_module(accelerator_info, host, timeout=5)
@@ -54,19 +54,19 @@ def test_hanging_tool_is_answer_and_no_failure(run_module):
         ({"checklist": "head", "checklist_parameters": {"x": {}}}, "the checklist head does not know check x"),
     ],
 )
-def test_wrong_setting_fails_with_one_sentence(run_module, options, message):
+def test_invalid_option_fails_with_one_sentence(run_module, options, message):
     result = run_module(accelerator_info, good_node(), **options)
     assert result["failed"]
     assert result["msg"].startswith(message)
 
 
 @pytest.mark.parametrize("host", [good_node(), TrainingHost()])
-def test_everything_that_comes_back_is_documented(run_module, host):
+def test_every_return_value_is_documented(run_module, host):
     documented = set(yaml.safe_load(accelerator_info.RETURN))
     assert set(run_module(accelerator_info, host)) - {"changed", "invocation"} == documented
 
 
-def test_documentation_knows_checklists():
+def test_checklists_are_documented():
     options = yaml.safe_load(accelerator_info.DOCUMENTATION)["options"]
     assert sorted(options["checklist"]["choices"]) == sorted(CHECKLISTS)
     assert all(f"C({name})" in " ".join(options["checklist_parameters"]["description"]) for name in PARAMETERS)

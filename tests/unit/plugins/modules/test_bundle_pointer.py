@@ -32,7 +32,7 @@ def apply(tmp_path, capsys):
     return run
 
 
-def test_check_mode_foretells_then_it_is_written_and_then_left_alone(apply, tmp_path):
+def test_file_is_written_once_and_reported_in_check_mode(apply, tmp_path):
     result = apply(check=True)
     assert result["changed"]
     assert not (tmp_path / "pointer").exists()
@@ -47,12 +47,12 @@ def test_check_mode_foretells_then_it_is_written_and_then_left_alone(apply, tmp_
     assert result["diff"]["before"] == result["diff"]["after"]
 
 
-def test_time_is_now_unless_it_is_given(apply):
+def test_default_time_is_now(apply):
     assert apply(issued="2026-01-01T00:00:00Z")["pointer"]["issued"] == "2026-01-01T00:00:00Z"
     assert apply(version="2.0.0")["pointer"]["issued"].endswith("Z")
 
 
-def test_what_is_wrong_is_reported(apply, tmp_path):
+def test_invalid_parameters_are_reported(apply, tmp_path):
     result = apply(version="one")
     assert result["failed"]
     assert "version is 'one'" in result["msg"]

@@ -45,7 +45,7 @@ def encoded(document):
     return base64.b64encode(text.encode()).decode()
 
 
-def test_files_that_are_asked_for_and_no_other(report, tmp_path):
+def test_only_requested_files_are_written(report, tmp_path):
     result = report(formats=["html", "junit"])
     folder = tmp_path / "report"
     assert result["files"] == {"html": str(folder / "report.html"), "junit": str(folder / "junit.xml")}
@@ -62,7 +62,7 @@ def test_check_mode_judges_and_writes_nothing(report, tmp_path):
     assert not (tmp_path / "report").exists()
 
 
-def test_report_that_stands_there_is_what_next_is_compared_with(report, tmp_path):
+def test_next_report_is_compared_with_existing_one(report, tmp_path):
     assert report()["changes"] is None
     assert report(nodes=[scene.broken("a")])["changes"]["verdicts"][0]["after"] == "fail"
     # One of another version, or damaged, is no reason to make none.
@@ -83,7 +83,7 @@ def test_report_that_stands_there_is_what_next_is_compared_with(report, tmp_path
         ({"validation": "x", "validation_content": "eA=="}, "mutually exclusive"),
     ],
 )
-def test_what_no_report_can_be_made_of_is_one_sentence(report, options, words):
+def test_invalid_input_is_one_sentence(report, options, words):
     with pytest.raises(AnsibleActionFail) as caught:
         report(**options)
     assert words in str(caught.value)
@@ -100,7 +100,7 @@ def test_what_no_report_can_be_made_of_is_one_sentence(report, options, words):
         encoded("[" * 100000),
     ],
 )
-def test_what_was_fetched_and_cannot_be_read_takes_no_report(report, content, tmp_path):
+def test_unreadable_validation_does_not_prevent_report(report, content, tmp_path):
     result = report(validation_content=content, validation_source="head:/fsx/validation-7.json")
     (warning,) = result["warnings"]
     assert warning.startswith("the report is made without head:/fsx/validation-7.json, which cannot be read: ")
@@ -109,7 +109,7 @@ def test_what_was_fetched_and_cannot_be_read_takes_no_report(report, content, tm
     assert (document["jobs"], document["jobs_source"]) == ([], "")
 
 
-def test_from_outputs_of_job_to_its_cell_on_page(report, tmp_path):
+def test_job_output_reaches_cell_of_page(report, tmp_path):
     """The whole way: what nccl-tests print, the verdict on it, run_validation's file, the fetched text, the page."""
     results = tmp_path / "results"
     results.mkdir()

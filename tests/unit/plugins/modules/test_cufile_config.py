@@ -52,19 +52,19 @@ def test_setting_is_changed_once(run, file):
     assert (again["changed"], again["changes"], again["backup_file"]) == (False, [], None)
 
 
-def test_check_mode_foretells_and_writes_nothing(run, file):
+def test_check_mode_reports_and_writes_nothing(run, file):
     result = run(check=True, settings=ALLOW)
     assert (result["changed"], result["backup_file"], file.read_text()) == (True, None, TEXT)
     assert result["diff"]["after"] == TEXT.replace("false", "true")
 
 
-def test_keys_are_taken_out_once(run, file):
+def test_keys_are_removed_once(run, file):
     result = run(state="absent", keys=["properties.allow_compat_mode"], backup=False)
     assert (result["changed"], result["config"], result["backup_file"]) == (True, {"properties": {}}, None)
     assert not run(state="absent", keys=["properties.allow_compat_mode"])["changed"]
 
 
-def test_file_is_made_on_request(run, tmp_path):
+def test_file_is_created_on_request(run, tmp_path):
     assert "does not exist" in run(settings=ALLOW)["msg"]
     assert run(settings=ALLOW, create=True)["changed"]
     assert json.loads((tmp_path / "cufile.json").read_text()) == ALLOW
@@ -80,7 +80,7 @@ def test_file_is_made_on_request(run, tmp_path):
         ({"settings": {"block": {"nvme": {"use_pci_p2pdma": True}}}, "gds_version": "1.15"}, "known from GDS 1.16 on"),
     ],
 )
-def test_what_cannot_be_carried_out_is_refused_and_nothing_is_written(run, file, options, words):
+def test_invalid_change_is_rejected_without_writing(run, file, options, words):
     result = run(**options)
     assert words in result["msg"]
     assert file.read_text() == TEXT

@@ -29,7 +29,7 @@ def test_options_reach_look(run_module):
 
 
 @pytest.mark.parametrize("seconds", [-1, 601])
-def test_wait_without_end_is_refused(run_module, seconds):
+def test_endless_wait_is_rejected(run_module, seconds):
     assert run_module(efa_info, good_node(), wait_seconds=seconds)["msg"] == f"wait_seconds is {seconds}: give 0 to 600"
 
 
@@ -44,11 +44,11 @@ def test_wait_without_end_is_refused(run_module, seconds):
         ),
     ],
 )
-def test_bad_options_are_one_sentence(run_module, options, message):
+def test_invalid_options_are_one_sentence(run_module, options, message):
     assert run_module(efa_info, good_node(), **options)["msg"] == message
 
 
 @pytest.mark.parametrize("host", [good_node(), TrainingHost()])
-def test_everything_that_comes_back_is_documented(run_module, host):
+def test_every_return_value_is_documented(run_module, host):
     documented = set(yaml.safe_load(efa_info.RETURN))
     assert set(run_module(efa_info, host)) - {"changed", "invocation"} == documented

@@ -36,7 +36,7 @@ def test_step_is_carried_out(step, done, run_module):
     assert done == [("1.51.0", False)]
 
 
-def test_step_is_reported_of_check_mode(done, run_module):
+def test_step_receives_check_mode(done, run_module):
     answer = run_module(efa_step, TrainingHost(), True, step="tests", arguments={"version": "1.51.0"})
     assert (answer["changed"], done) == (True, [("1.51.0", True)])
 
@@ -46,6 +46,6 @@ def test_refusal_is_message(done, run_module):
     assert answer["msg"] == "it was not taken and nothing was installed"
 
 
-def test_unknown_step_is_refused(done, run_module):
+def test_unknown_step_is_rejected(done, run_module):
     answer = run_module(efa_step, TrainingHost(), step="x", arguments={})
     assert "must be one of: idle, installer, tests, restart, remove" in answer["msg"]

@@ -29,7 +29,7 @@ def look(run_module, monkeypatch):
     return run
 
 
-def test_every_key_is_documented_and_every_documented_key_is_there(look):
+def test_returned_keys_match_documentation(look):
     result = look(node(), Asker(OPENED, **COMPAT), mounts=["/data"], probe="active")
     documented = yaml.safe_load(gds_info.RETURN)
     assert set(result) - {"changed", "invocation"} == set(documented)
@@ -47,7 +47,7 @@ def test_active_probe(look):
     assert [Result.from_dict(entry).line() for entry in result["results"]] == result["lines"]
 
 
-def test_check_mode_touches_no_mount(look):
+def test_check_mode_writes_to_no_mount(look):
     asker = Asker(OPENED)
     result = look(node(), asker, mounts=["/data"], probe="active", bandwidth=True, check=True)
     assert (result["mounts"][0]["mode"], result["mounts"][0]["proof"]) == ("compat", "passive")
@@ -55,7 +55,7 @@ def test_check_mode_touches_no_mount(look):
     assert "gds.bandwidth" not in [entry["id"] for entry in result["results"]]
 
 
-def test_required_path_that_is_missing_is_answer_and_no_failure(look):
+def test_missing_required_path_is_reported_without_failure(look):
     result = look(node(), Asker(OPENED, **COMPAT), mounts=["/data"], probe="active", required=["nvfs"])
     assert [line.split()[:2] for line in result["problems"]] == [
         ["FAIL", "gds.module:"],
@@ -73,7 +73,7 @@ def test_advice_and_bandwidth(look):
     assert result["results"][-1]["status"] == "undeterminable"
 
 
-def test_everything_else_role_needs_in_one_answer(look):
+def test_other_facts_of_role_are_returned(look):
     host = node()
     host.programs.update(modinfo="/sbin/modinfo", rpm="/usr/bin/rpm")
     host.files["/etc/modprobe.d/mlcluster-gds.conf"] = "x"
@@ -101,13 +101,13 @@ def test_everything_else_role_needs_in_one_answer(look):
 
 
 @pytest.mark.parametrize("options", [{"timeout": 0}, {"bandwidth_mib": 0}])
-def test_wrong_setting_fails_with_one_sentence(look, options):
+def test_invalid_option_fails_with_one_sentence(look, options):
     result = look(node(), Asker(OPENED), **options)
     assert result["failed"]
     assert result["msg"].startswith("timeout and bandwidth_mib must be 1 or more")
 
 
-def test_node_that_cannot_be_looked_at_fails(run_module, monkeypatch):
+def test_unreadable_node_fails(run_module, monkeypatch):
     def broken(*given):
         raise NodeError("looked for something and did not find it")
 

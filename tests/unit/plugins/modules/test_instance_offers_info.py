@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""instance_offers_info as Ansible runs it: where it asks, and for which types."""
+"""instance_offers_info as Ansible runs it: its requests, and their types."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def ask(run_on_controller, monkeypatch):
     return run
 
 
-def test_region_is_asked_and_only_types_that_it_offers(ask):
+def test_only_offered_types_are_described(ask):
     result, asked = ask(types=["p5e.48xlarge", "p4d.24xlarge", "p5e.48xlarge"])
     assert asked == [{"LocationType": "region"}] * 2 + [["p5e.48xlarge"]]
     assert result["offered"] == ["c7i.4xlarge", "p5e.48xlarge"]
     assert (result["changed"], list(result["types"])) == (False, ["p5e.48xlarge"])
 
 
-def test_zone_is_asked_by_its_name(ask):
+def test_zone_is_queried_by_name(ask):
     _result, asked = ask(types=[], zone="us-east-1a")
     place = {"LocationType": "availability-zone", "Filters": [{"Name": "location", "Values": ["us-east-1a"]}]}
     assert asked == [place, place]
 
 
-def test_of_types_that_nobody_offers_nothing_is_asked(ask):
+def test_types_without_offer_are_not_described(ask):
     result, asked = ask(types=["p4d.24xlarge"])
     assert (result["types"], len(asked)) == ({}, 2)
 
 
-def test_types_are_needed(run_on_controller):
+def test_types_are_required(run_on_controller):
     assert "missing required arguments: types" in run_on_controller(instance_offers_info, region="us-east-1")["msg"]

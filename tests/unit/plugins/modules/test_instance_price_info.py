@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""instance_price_info as Ansible runs it: where it asks, and that a price which is not told is not a failure."""
+"""instance_price_info as Ansible runs it: its requests, and that an unknown price is not a failure."""
 
 from __future__ import annotations
 
 from ansible_collections.mlcluster.aws.plugins.modules import instance_price_info
 
 
-def test_region_of_list_is_asked(run_on_controller, monkeypatch):
+def test_price_list_region_is_queried(run_on_controller, monkeypatch):
     asked = []
     monkeypatch.setattr(
         instance_price_info.aws, "client", lambda params, service: asked.append((params["region"], service))
@@ -20,7 +20,7 @@ def test_region_of_list_is_asked(run_on_controller, monkeypatch):
     assert (found["dollars"], found["reason"]) == (0.1, "('c5d.large', 'ap-southeast-3')")
 
 
-def test_refusal_is_reason(run_on_controller, monkeypatch):
+def test_denied_request_is_reason(run_on_controller, monkeypatch):
     def refuse(params, service):
         raise instance_price_info.aws.AwsError("asking the price list failed: AccessDenied")
 

@@ -23,7 +23,7 @@ def kinds(result):
     return [action["action"] for action in result["actions"]]
 
 
-def test_fresh_node_gets_its_volume_and_second_run_changes_nothing(run):
+def test_fresh_node_gets_volume_and_second_run_is_unchanged(run):
     host = scene.node(4)
     first = run(host, directories=[{"path": "scratch", "mode": "1777"}])
     assert first["changed"]
@@ -36,19 +36,19 @@ def test_fresh_node_gets_its_volume_and_second_run_changes_nothing(run):
     assert second["diff"]["before"] == second["diff"]["after"]
 
 
-def test_check_mode_tells_what_run_then_does_and_writes_nothing(run):
+def test_check_mode_reports_same_actions_and_writes_nothing(run):
     host = scene.node(4)
-    told = run(host, check=True, fstype="xfs")
-    assert told["changed"]
-    assert told["local_storage"] is None
+    planned = run(host, check=True, fstype="xfs")
+    assert planned["changed"]
+    assert planned["local_storage"] is None
     assert host.changes() == []
     assert host.locks == []
     done = run(host, fstype="xfs")
-    assert told["actions"] == done["actions"]
-    assert told["diff"] == done["diff"]
+    assert planned["actions"] == done["actions"]
+    assert planned["diff"] == done["diff"]
 
 
-def test_diff_shows_volume_and_way_there(run):
+def test_diff_shows_volume_and_actions(run):
     diff = run(scene.node(2), check=True)["diff"]
     assert diff["before"] == ""
     lines = diff["after"].splitlines()
@@ -58,7 +58,7 @@ def test_diff_shows_volume_and_way_there(run):
     assert "- mount /data" in lines
 
 
-def test_diff_of_rebuild_shows_what_goes(run):
+def test_diff_of_rebuild_shows_destroyed_data(run):
     host = scene.converged(2)
     diff = run(host, check=True, fstype="xfs", **scene.CONSENT)["diff"]
     assert "- unmount /data" in diff["after"]
@@ -66,7 +66,7 @@ def test_diff_of_rebuild_shows_what_goes(run):
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_diff_names_what_is_destroyed_unseen(run, check):
+def test_diff_names_uninspected_data(run, check):
     host = scene.node(4)
     host.machine.stopped_array(["nvme1n1", "nvme2n1"], scene.FOREIGN_ARRAY, name="host:old")
     host.machine.volume("data", "all", ["nvme3n1"], active=False)
@@ -85,7 +85,7 @@ def test_diff_names_what_is_destroyed_unseen(run, check):
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_refusal_fails_with_sentence_plan_and_disks(run, check):
+def test_refusal_fails_with_message_plan_and_disks(run, check):
     host = scene.node(2)
     scene.foreign_array(host)
     result = run(host, check=check)
@@ -106,7 +106,7 @@ def test_consent_needs_both_switches(run):
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_wrong_setting_fails_with_one_sentence(run, check):
+def test_invalid_option_fails_with_one_sentence(run, check):
     result = run(scene.node(2), check=check, mode="0777")
     assert result["failed"]
     assert result["msg"].startswith("mode is 0777: everybody could delete")
@@ -122,13 +122,13 @@ def test_wrong_setting_fails_with_one_sentence(run, check):
         ({"directories": [{"mode": "0755"}]}, "missing required arguments: path found in directories"),
     ],
 )
-def test_what_argument_spec_refuses(run, options, word):
+def test_argument_spec_rejects_other_values(run, options, word):
     result = run(scene.node(2), **options)
     assert result["failed"]
     assert re.search(word, result["msg"])
 
 
-def test_failing_tool_fails_with_its_action_and_its_words(run):
+def test_failing_tool_is_reported_with_action_and_output(run):
     host = scene.node(2)
     host.failures["mkfs.ext4"] = (1, "mkfs.ext4: Input/output error")
     result = run(host)
@@ -137,7 +137,7 @@ def test_failing_tool_fails_with_its_action_and_its_words(run):
     assert result["msg"].endswith("failed with status 1: mkfs.ext4: Input/output error")
 
 
-def test_text_switches_are_understood_as_ansible_does(run):
+def test_boolean_strings_are_accepted(run):
     host = scene.node(2)
     scene.foreign_array(host)
     assert run(host, existing="replace", safe_mode="yes")["failed"]
@@ -145,7 +145,7 @@ def test_text_switches_are_understood_as_ansible_does(run):
     assert json.loads(host.machine.files[RECORD_PATH])["chunk_kib"] == 64
 
 
-def test_no_disks_is_no_change_and_no_file(run):
+def test_node_without_disks_is_unchanged(run):
     host = scene.node(0)
     result = run(host)
     assert (result["changed"], result["plan"]["situation"], result["local_storage"]) == (False, "no_disks", None)

@@ -32,14 +32,14 @@ def test_fresh_node(look):
     assert host.changes() == []
 
 
-def test_plan_is_that_of_module_that_carries_it_out(look, run_module):
+def test_plan_equals_plan_of_instance_store(look, run_module):
     host = scene.node(4)
-    told = look(host, fstype="xfs", directories=[{"path": "scratch", "mode": "1777"}])["plan"]
+    plan = look(host, fstype="xfs", directories=[{"path": "scratch", "mode": "1777"}])["plan"]
     done = run_module(instance_store, host, fstype="xfs", directories=[{"path": "scratch", "mode": "1777"}])
-    assert told["actions"] == done["actions"]
+    assert plan["actions"] == done["actions"]
 
 
-def test_refusal_is_answer_and_no_failure(look):
+def test_refusal_is_reported_without_failure(look):
     host = scene.node(2)
     scene.foreign_array(host)
     result = look(host, existing="fail")
@@ -50,7 +50,7 @@ def test_refusal_is_answer_and_no_failure(look):
 
 
 @pytest.mark.parametrize(("probe", "check", "expected"), [(True, False, 1), (True, True, 0), (False, False, 0)])
-def test_probe_runs_when_asked_and_not_in_check_mode(look, probe, check, expected):
+def test_probe_runs_on_request_except_in_check_mode(look, probe, check, expected):
     host = scene.converged(2)
     probed = []
     host.write_probe = lambda directory, size: probed.append(directory)
@@ -59,7 +59,7 @@ def test_probe_runs_when_asked_and_not_in_check_mode(look, probe, check, expecte
     assert ("storage.write_read" in [entry["id"] for entry in result["results"]]) == bool(expected)
 
 
-def test_verdicts_as_documents_as_lines_and_as_problems(look):
+def test_verdicts_are_returned_in_all_forms(look):
     host = scene.converged(2)
     result = look(host)
     assert [Result.from_dict(entry).line() for entry in result["results"]] == result["lines"]
@@ -70,7 +70,7 @@ def test_verdicts_as_documents_as_lines_and_as_problems(look):
     assert (result["boot_unit_enabled"], result["problems"]) == (True, [])
 
 
-def test_everything_else_role_needs_in_one_answer(look):
+def test_other_facts_of_role_are_returned(look):
     host = scene.node(2)
     host.machine.files["/etc/fstab"] = (
         "# comment\nUUID=1 /data ext4 noatime,nofail 0 0\nLABEL=x / ext4 defaults\nbroken\n"
@@ -91,13 +91,13 @@ def test_everything_else_role_needs_in_one_answer(look):
     ("options", "message"),
     [({"chunk_kib": 500}, "chunk_kib is 500: md needs a power of two"), ({"mount_point": "/"}, "mount_point is /: ")],
 )
-def test_wrong_setting_fails_with_one_sentence(look, options, message):
+def test_invalid_option_fails_with_one_sentence(look, options, message):
     result = look(scene.node(2), **options)
     assert result["failed"]
     assert result["msg"].startswith(message)
 
 
-def test_node_that_cannot_be_looked_at_fails(look):
+def test_unreadable_node_fails(look):
     host = scene.node(2)
     host.programs.discard("wipefs")
     assert look(host)["msg"] == "looked for wipefs and did not find it: install util-linux, then run again"

@@ -51,7 +51,7 @@ def kinds(result: dict[str, t.Any]) -> list[str]:
     return [action["action"] for action in result["actions"]]
 
 
-def test_array_is_made_and_described(module):
+def test_array_is_created_and_described(module):
     host = scene.node(4)
     result = module.run(host, chunk_kib=256)
     assert result["changed"]
@@ -80,17 +80,17 @@ def test_second_run_changes_nothing(module):
     assert second["diff"]["before"] == second["diff"]["after"]
 
 
-def test_dry_run_foretells_run_and_changes_nothing(module):
+def test_check_mode_reports_actions_and_changes_nothing(module):
     host = scene.node(4)
-    told = module.run(host, check=True)
-    assert (told["changed"], told["after"], told["uuid"]) == (True, None, None)
+    planned = module.run(host, check=True)
+    assert (planned["changed"], planned["after"], planned["uuid"]) == (True, None, None)
     assert host.changes() == []
     assert host.machine.files.keys() == scene.node(4).machine.files.keys()
-    assert told["diff"] == {"before": "", "after": "- create array mlcluster\n- write array config mlcluster\n"}
-    assert module.run(host)["actions"] == told["actions"]
+    assert planned["diff"] == {"before": "", "after": "- create array mlcluster\n- write array config mlcluster\n"}
+    assert module.run(host)["actions"] == planned["actions"]
 
 
-def test_difference_shows_array(module):
+def test_diff_shows_array(module):
     after = json.loads(module.run(scene.node(2))["diff"]["after"])
     assert (after["path"], after["level"], after["members"]) == ("/dev/md127", "raid0", ["nvme1n1", "nvme2n1"])
 
@@ -105,14 +105,14 @@ def test_stopped_array_is_assembled(module):
     assert module.run(host)["changed"] is False
 
 
-def test_named_disks_only(module):
+def test_only_named_disks_are_used(module):
     host = scene.node(4)
     result = module.run(host, devices=["/dev/nvme4n1", "/dev/nvme1n1"], name="pair")
     assert result["after"]["members"] == ["nvme1n1", "nvme4n1"]
     assert host.machine.devices["nvme2n1"].signatures == []
 
 
-def test_foreign_data_is_refused(module):
+def test_foreign_data_is_rejected(module):
     host = scene.node(4)
     host.machine.sign("nvme3n1", "ext4", fs_uuid("theirs"), "theirs")
     text = module.refused(host)
@@ -121,7 +121,7 @@ def test_foreign_data_is_refused(module):
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_difference_names_what_is_destroyed_unseen(module, check):
+def test_diff_names_uninspected_data(module, check):
     host = scene.node(2)
     host.machine.stopped_array(["nvme1n1", "nvme2n1"], scene.FOREIGN_ARRAY, name="host:old")
     before = module.run(host, check=check, safe_mode=False)["diff"]["before"].splitlines()
@@ -143,7 +143,7 @@ def test_foreign_data_is_destroyed_with_consent(module):
     assert not [call for call in host.calls if "--force" in call]
 
 
-def test_refusal_shows_what_was_found(module):
+def test_refusal_shows_findings(module):
     host = scene.node(4)
     scene.foreign_array(host)
     result = module.run(host)
@@ -160,7 +160,7 @@ def test_refusal_shows_what_was_found(module):
         ({"state": "gone"}, "value of state must be one of: present, absent, got: gone"),
     ],
 )
-def test_bad_options_are_refused_with_one_sentence(module, options, text):
+def test_invalid_options_are_one_sentence(module, options, text):
     assert text in module.refused(scene.node(4), **options)
 
 
@@ -170,7 +170,7 @@ def test_node_without_lsblk(module):
     assert module.refused(host) == "looked for lsblk and did not find it: install util-linux, then run again"
 
 
-def test_failing_mdadm_is_named_with_its_words(module):
+def test_failing_mdadm_is_reported_with_output(module):
     host = scene.node(2)
     host.failures["mdadm --create"] = (1, "mdadm: Defined array cannot be started: no such level")
     result = module.run(host)
@@ -180,7 +180,7 @@ def test_failing_mdadm_is_named_with_its_words(module):
     assert FRAGMENT not in host.machine.files
 
 
-def test_absent_takes_array_away(module):
+def test_absent_removes_array(module):
     host = scene.node(4)
     made = module.run(host)
     assert "set safe_mode: false to destroy" in module.refused(host, state="absent")
@@ -193,15 +193,15 @@ def test_absent_takes_array_away(module):
     assert (again["changed"], host.changes()) == (False, [])
 
 
-def test_absent_in_dry_run_keeps_array(module):
+def test_absent_in_check_mode_keeps_array(module):
     host = scene.node(4)
     made = module.run(host)
-    told = module.run(host, check=True, state="absent", safe_mode=False)
-    assert (told["changed"], host.changes()) == (True, [])
-    assert told["after"]["uuid"] == told["uuid"] == made["uuid"]
+    planned = module.run(host, check=True, state="absent", safe_mode=False)
+    assert (planned["changed"], host.changes()) == (True, [])
+    assert planned["after"]["uuid"] == planned["uuid"] == made["uuid"]
 
 
-def test_absent_refuses_array_in_use(module):
+def test_absent_rejects_array_in_use(module):
     host = scene.node(4)
     scene.foreign_array(host)
     text = module.refused(host, name="theirs", state="absent", safe_mode=False)
@@ -209,7 +209,7 @@ def test_absent_refuses_array_in_use(module):
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_data_without_signature_is_refused(module, check):
+def test_data_without_signature_is_rejected(module, check):
     host = scene.node(4)
     host.machine.write("nvme2n1", [(1 << 30, 50 << 30)])
     result = module.run(host, check)
@@ -220,7 +220,7 @@ def test_data_without_signature_is_refused(module, check):
     assert kinds(module.run(host, safe_mode=False)) == ["create_array", "write_array_config"]
 
 
-def test_disks_are_looked_at_again_right_before_array_is_made(module):
+def test_disks_are_checked_again_before_creation(module):
     host = scene.node(4)
     real = host.read_text
 

@@ -29,7 +29,7 @@ def judge(run_module, tmp_path):
     return call
 
 
-def test_good_run_gets_its_verdicts(judge):
+def test_good_run_passes(judge):
     result = judge(output(), **FOUR)
     assert result["verdicts"] == {"correct": "pass", "fabric": "pass", "bandwidth": "undeterminable"}
     assert result["changed"] is False
@@ -39,13 +39,13 @@ def test_good_run_gets_its_verdicts(judge):
     assert (result["recorded"], result["record_problem"]) == (None, None)
 
 
-def test_bad_run_is_verdict_and_no_failure(judge):
+def test_bad_run_is_verdict_without_failure(judge):
     result = judge(output(network="Socket"), **FOUR)
     assert result["verdicts"]["fabric"] == "fail"
     assert not result.get("failed")
 
 
-def test_baseline_is_written_once_and_not_in_check_mode(judge, tmp_path):
+def test_baseline_is_written_once_except_in_check_mode(judge, tmp_path):
     path = tmp_path / "nccl.json"
     options = {**FOUR, "record_baseline": str(path)}
     assert judge(output(), check=True, **options)["changed"] is True
@@ -77,7 +77,7 @@ def test_counters_are_read_from_node(judge, tmp_path):
         ({"counters_before": "/does/not/exist"}, "looked for the counters"),
     ],
 )
-def test_bad_options_are_one_sentence(judge, options, sentence):
+def test_invalid_options_are_one_sentence(judge, options, sentence):
     result = judge(output(), **options)
     assert result["failed"]
     assert sentence in result["msg"]

@@ -42,14 +42,14 @@ def look(run_on_controller, monkeypatch):
     return run
 
 
-def test_whole_network_has_outputs(look):
+def test_complete_network_has_outputs(look):
     result, asked = look(WHOLE, profile="me", key_name="k", strangers=True)
     assert asked == [(("ec2", "me"), "train", "k", True)]
     assert result["changed"] is False
     assert (result["outputs"]["head_subnet"], result["outputs"]["groups"]) == ("subnet-1", ["sg-1", "sg-2"])
 
 
-def test_strangers_are_looked_for_only_where_that_is_asked(look):
+def test_strangers_are_searched_on_request_only(look):
     assert look(WHOLE)[1] == [(("ec2", None), "train", "", False)]
 
 
@@ -61,11 +61,11 @@ def test_strangers_are_looked_for_only_where_that_is_asked(look):
         {"groups": {"nodes": WHOLE["groups"]["nodes"], "ssh": {"id": "sg-3", "rules": []}}},
     ],
 )
-def test_network_that_lacks_something_has_none(look, change):
+def test_incomplete_network_has_no_outputs(look, change):
     assert look({**WHOLE, **change})[0]["outputs"] is None
 
 
-def test_what_aws_refuses_is_one_sentence(look):
+def test_aws_error_is_one_sentence(look):
     answer = {"Error": {"Code": "UnauthorizedOperation", "Message": "You are not\nauthorized."}}
     result, _asked = look(botocore.exceptions.ClientError(answer, "DescribeVpcs"))
     assert result["msg"] == (
@@ -74,5 +74,5 @@ def test_what_aws_refuses_is_one_sentence(look):
     )
 
 
-def test_network_needs_name(run_on_controller):
+def test_name_is_required(run_on_controller):
     assert "missing required arguments: name" in run_on_controller(network_info, region="us-east-1")["msg"]

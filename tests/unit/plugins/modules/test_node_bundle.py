@@ -40,7 +40,7 @@ def apply(tmp_path, capsys, monkeypatch):
     return run
 
 
-def test_check_mode_foretells_then_it_is_written_and_then_left_alone(apply, tmp_path):
+def test_file_is_written_once_and_reported_in_check_mode(apply, tmp_path):
     foretold = apply(check=True)
     assert foretold["changed"]
     assert not (tmp_path / "dist").exists()
@@ -53,7 +53,7 @@ def test_check_mode_foretells_then_it_is_written_and_then_left_alone(apply, tmp_
     assert not apply()["changed"]
 
 
-def test_date_is_option_then_environment_then_nothing(apply, monkeypatch):
+def test_date_is_option_then_environment_then_zero(apply, monkeypatch):
     assert apply()["manifest"]["created"] == "1970-01-01T00:00:00Z"
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
     assert apply()["manifest"]["created"] == "1970-01-02T00:00:00Z"
@@ -71,13 +71,13 @@ def test_date_is_option_then_environment_then_nothing(apply, monkeypatch):
         ({"collection": "/nowhere"}, "/nowhere"),
     ],
 )
-def test_what_cannot_be_built_is_reported(apply, options, words):
+def test_failed_build_is_reported(apply, options, words):
     result = apply(**options)
     assert result["failed"]
     assert words in result["msg"]
 
 
-def test_pip_is_that_of_this_python_unless_it_is_given(tmp_path):
+def test_default_pip_is_that_of_this_python(tmp_path):
     params = dict.fromkeys(("requirements", "source_date_epoch"), None)
     params.update(collection=str(tmp_path), collections_paths=[], collections_lock="x", artifacts=[], cache="c", pip=[])
     params["compiled"] = False

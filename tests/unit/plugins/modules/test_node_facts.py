@@ -37,14 +37,14 @@ def spec(monkeypatch):
     return taken
 
 
-def test_options_of_documentation_are_those_of_action(spec):
+def test_documented_options_match_action(spec):
     given = {
         name: {key: value for key, value in entry.items() if key != "description"} for name, entry in OPTIONS.items()
     }
     assert given == spec != {}
 
 
-def test_module_does_nothing_without_its_action():
+def test_module_without_action_does_nothing():
     body = ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body
     assert all(isinstance(node, (ast.ImportFrom, ast.Assign)) for node in body)
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The module waits as long as it was told, and names who holds the lock at the end."""
+"""The module waits up to its limit, and then names the holder of the lock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_free_locks_are_no_change(run_module, monkeypatch):
     assert (answer["changed"], answer["seconds"]) == (False, 0.0)
 
 
-def test_lock_at_limit_fails_with_its_holder(run_module, monkeypatch):
+def test_lock_at_time_limit_names_holder(run_module, monkeypatch):
     asked = []
     monkeypatch.setattr(
         package_locks, "wait_for_locks", lambda host, seconds: asked.append(seconds) or "X is held by y"
@@ -27,6 +27,6 @@ def test_lock_at_limit_fails_with_its_holder(run_module, monkeypatch):
     assert asked == [7]
 
 
-def test_negative_limit_is_refused(run_module):
+def test_negative_limit_is_rejected(run_module):
     answer = run_module(package_locks, TrainingHost(), timeout=-1)
     assert answer["msg"] == "timeout is -1: give the seconds to wait, 0 or more"

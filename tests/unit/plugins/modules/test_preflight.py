@@ -30,18 +30,18 @@ def refuse(*_args):
     raise iam.RightsError("no")
 
 
-def test_without_playbook_aws_is_not_asked(aws):
+def test_aws_is_not_queried_without_playbook(aws):
     assert aws(refuse, playbooks=()) == [
         ("preflight.credentials", "not_applicable"),
         ("preflight.rights", "not_applicable"),
     ]
 
 
-def test_credentials_that_do_not_work_prove_no_right(aws):
+def test_invalid_credentials_prove_no_permission(aws):
     assert aws(refuse) == [("preflight.credentials", "fail"), ("preflight.rights", "undeterminable")]
 
 
-def test_rights_that_iam_does_not_tell_are_not_proved(aws):
+def test_unreported_permissions_are_not_proved(aws):
     assert aws(lambda *_args: USER, refuse) == [
         ("preflight.credentials", "pass"),
         ("preflight.rights", "undeterminable"),
@@ -60,7 +60,7 @@ def test_each_playbook_has_its_own_verdict(aws, decision, status):
     ]
 
 
-def test_root_of_account_may_do_everything(aws):
+def test_account_root_has_all_permissions(aws):
     found = aws(lambda *_args: {"Account": "1", "Arn": "arn:aws:iam::1:root"}, refuse)
     assert found[1:] == [("preflight.rights", "pass")] * 2
 
@@ -77,7 +77,7 @@ def test_collection_without_manifest_has_no_version(tmp_path):
     assert preflight._version(tmp_path) is None
 
 
-def test_task_that_was_skipped_was_not_begun():
+def test_skipped_task_was_not_started():
     action = object.__new__(preflight.ActionModule)
     given = {
         "preflight_ssh": {"rc": 0},

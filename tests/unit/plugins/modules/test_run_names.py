@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action run_names, as a task has it; what a whole run says is in tests/integration/refusals."""
+"""The action run_names, as a task calls it; the output of whole runs is in tests/integration/refusals."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def test_every_option_is_documented():
     assert set(yaml.safe_load(documented.DOCUMENTATION)["options"]) == {"own_variables", "wanted_groups"}
 
 
-def test_run_without_wrong_name_says_nothing(look):
+def test_run_without_misspelled_name_is_silent(look):
     result = look({"n1": {"nvme_raid0_layout": "raid0"}}, tags=("all",), skip_tags=("boot",))
     assert (result["changed"], result["warnings"]) == (False, [])
 
 
 @pytest.mark.parametrize("playbook", ["site.yml", "playbooks/site.yml", "mlcluster.aws.site"])
-def test_wrong_tag_of_playbook_of_ours_is_refused(look, playbook):
+def test_unknown_tag_of_own_playbook_is_rejected(look, playbook):
     with pytest.raises(AnsibleActionFail, match="--skip-tags nope: no task has that tag"):
         look({"n1": {}}, args=(playbook,), tags=("all",), skip_tags=("nope",))
 
@@ -62,13 +62,13 @@ def test_wrong_tag_of_playbook_of_ours_is_refused(look, playbook):
     "playbooks",
     [("/tmp/mine.yml",), ("other.ns.site",), ("site.yml", "/tmp/mine.yml"), ("molecule/default/converge.yml",), ()],
 )
-def test_tag_beside_playbook_of_others_is_theirs(look, playbooks):
+def test_tag_of_foreign_playbook_is_ignored(look, playbooks):
     assert look({"n1": {}}, args=playbooks, tags=("nope",))["warnings"] == []
     (warning,) = look({"n1": {}}, args=playbooks, tags=("efa_nccll",))["warnings"]
     assert "did you mean efa_nccl?" in warning
 
 
-def test_variables_and_groups_are_reported_and_localhost_of_play_alone_is_not(look):
+def test_variables_and_groups_are_reported_except_for_localhost(look):
     hosts = {"n1": {"efa_nccl_hlod": True, "efa_nccl_mine": 1}, "localhost": {"efa_nccl_hlod": True}}
     result = look(hosts, {"own_variables": ["*_mine"], "wanted_groups": ["heads"]})
     assert result["unknown"] == result["warnings"]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action run_verdict, as a task has it; what a whole run says is in tests/integration/refusals."""
+"""The action run_verdict, as a task calls it; the output of whole runs is in tests/integration/refusals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_option_is_documented(end):
     assert set(yaml.safe_load(documented.DOCUMENTATION)["options"]) == names
 
 
-def test_what_role_has_found_is_reported_at_end(end, tmp_path):
+def test_findings_of_role_are_reported_at_end(end, tmp_path):
     assert end({"role": "efa_nccl", "results": [PASS]}) == {"changed": False}
     report = tmp_path / "folder" / "verdict.jsonl"
     result = end({"report": str(report)})
@@ -56,13 +56,13 @@ def test_what_role_has_found_is_reported_at_end(end, tmp_path):
     assert journal.read(journal.path()) == []
 
 
-def test_role_that_does_not_apply_says_why(end):
+def test_inapplicable_role_reports_reason(end):
     end({"role": "slurm_jobs", "reason": "this machine has no Slurm"})
     assert end()["lines"][-1] == "  n1: slurm_jobs not applicable: this machine has no Slurm"
 
 
 @pytest.mark.parametrize("check_mode", [True, False])
-def test_what_is_not_as_wanted_fails_unless_in_check_mode(end, tmp_path, check_mode):
+def test_problems_fail_except_in_check_mode(end, tmp_path, check_mode):
     end({"role": "efa_nccl", "problems": ["gone"]}, check_mode)
     result = end({"report": str(tmp_path / "verdict.jsonl")}, check_mode)
     assert bool(result.get("failed")) is not check_mode
@@ -71,17 +71,17 @@ def test_what_is_not_as_wanted_fails_unless_in_check_mode(end, tmp_path, check_m
         assert result["msg"].startswith("1 of 1 node did not get what was asked for: n1 (efa_nccl failed)")
 
 
-def test_node_on_which_run_ended_fails_it(end):
+def test_node_that_ended_early_fails_run(end):
     result = end(left=["localhost"])
     assert result["failed"] and "n1 (not reached)" in result["msg"]
 
 
-def test_run_in_which_no_role_said_anything_is_silent(end, tmp_path):
+def test_run_without_findings_is_silent(end, tmp_path):
     result = end({"report": str(tmp_path / "verdict.jsonl")})
     assert not result.get("failed") and end.printed == [] and list(tmp_path.iterdir()) == []
 
 
-def test_report_that_cannot_be_written_is_warning(end, tmp_path):
+def test_unwritable_report_is_warning(end, tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     end({"role": "efa_nccl", "results": [PASS]})
     assert not end({"report": str(tmp_path / "file" / "verdict.jsonl")}).get("failed")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""s3_tree as Ansible runs it: what it refuses before S3 is asked for anything."""
+"""s3_tree as Ansible runs it: parameters that are rejected before any request to S3."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ def test_refusals(bring, options, sentence):
     assert bring(**options)["msg"] == sentence
 
 
-def test_checksum_that_s3_does_not_keep_is_refused(bring):
+def test_unsupported_checksum_is_rejected(bring):
     assert "value of checksum must be one of: sha256, crc64nvme, got: md5" in bring(checksum="md5")["msg"]
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_sample_that_is_not_in_folder(bring, tmp_path, check):
-    said = bring(check, sample=["other.tar", "a.txt"], sample_dir=str(tmp_path))["msg"]
-    assert said == f"the samples other.tar are not in {tmp_path}/data; give paths below it"
+def test_sample_outside_folder_is_rejected(bring, tmp_path, check):
+    message = bring(check, sample=["other.tar", "a.txt"], sample_dir=str(tmp_path))["msg"]
+    assert message == f"the samples other.tar are not in {tmp_path}/data; give paths below it"
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_links_to_folders_are_refused(bring, tmp_path, check):
+def test_links_to_folders_are_rejected(bring, tmp_path, check):
     (tmp_path / "data" / "link").symlink_to(tmp_path)
-    said = bring(check)["msg"]
-    assert said == f"{tmp_path}/data cannot be uploaded as it is: {tmp_path}/data/link is a link to a folder"
+    message = bring(check)["msg"]
+    assert message == f"{tmp_path}/data cannot be uploaded as it is: {tmp_path}/data/link is a link to a folder"
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_folder_without_files_never_empties_prefix(bring, tmp_path, check):
+def test_empty_folder_does_not_empty_prefix(bring, tmp_path, check):
     (tmp_path / "nothing").mkdir()
-    said = bring(check, source=str(tmp_path / "nothing"), delete=True)["msg"]
-    assert said == f"{tmp_path}/nothing holds no file, and delete would empty the prefix; check the path"
+    message = bring(check, source=str(tmp_path / "nothing"), delete=True)["msg"]
+    assert message == f"{tmp_path}/nothing holds no file, and delete would empty the prefix; check the path"
     absent = bring(check, source=str(tmp_path / "mistyped"), delete=True)["msg"]
     assert absent.endswith("mistyped does not exist; give a folder or a file")

@@ -51,31 +51,31 @@ def host():
         ("/scratch/jobs", "/scratch", "local"),
     ],
 )
-def test_path_is_judged_by_what_is_above_it(host, run_module, path, mount, state):
+def test_missing_path_is_judged_by_parent(host, run_module, path, mount, state):
     answer = run_module(module, host, paths=[path])
     (seen,) = answer["places"]
     assert (seen["mount"], seen["state"]) == (mount, state)
     assert bool(answer["problems"]) == (state == "root")
 
 
-def test_root_disk_is_reported_with_what_is_shared_instead(host, run_module):
+def test_root_disk_is_reported_with_shared_mounts(host, run_module):
     answer = run_module(module, host, paths=["/fsx/mlcluster/jobs", "/fsx1"])
     assert answer["shared"] == ["/fsx1", "/home"]
-    (told,) = answer["problems"]
-    assert told == (
+    (problem,) = answer["problems"]
+    assert problem == (
         "/fsx/mlcluster/jobs is on no mount: its files would land on this machine's root disk, where no other node "
         "sees them; shared here are /fsx1, /home"
     )
 
 
-def test_where_nothing_is_shared_that_is_reported(host, run_module, monkeypatch):
+def test_missing_shared_mounts_are_reported(host, run_module, monkeypatch):
     host.exports = ""
     monkeypatch.setattr(Node, "read_text", lambda self, path: MOUNTS.splitlines()[0])
-    (told,) = run_module(module, host, paths=["/fsx/jobs"])["problems"]
-    assert told.endswith("; nothing that is shared is mounted here")
+    (problem,) = run_module(module, host, paths=["/fsx/jobs"])["problems"]
+    assert problem.endswith("; nothing that is shared is mounted here")
 
 
-def test_mount_that_gives_no_answer_costs_its_time_and_is_named(host, run_module):
+def test_silent_mount_is_named_after_timeout(host, run_module):
     host.hangs = {"/fsx1/jobs"}
     answer = run_module(module, host, paths=["/fsx1/jobs"], timeout=2)
     assert answer["places"][0]["state"] == "silent"
@@ -83,7 +83,7 @@ def test_mount_that_gives_no_answer_costs_its_time_and_is_named(host, run_module
     assert "no answer within 2 seconds" in answer["problems"][0]
 
 
-def test_relative_path_is_refused(host, run_module):
+def test_relative_path_is_rejected(host, run_module):
     assert run_module(module, host, paths=["jobs"])["msg"] == "paths has 'jobs': give absolute paths"
 
 

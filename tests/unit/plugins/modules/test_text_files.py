@@ -35,7 +35,7 @@ def test_second_run_changes_nothing(apply, tmp_path):
     assert (result["changed"], result["written"], result["diff"]) == (False, [], [])
 
 
-def test_check_mode_foretells_and_writes_nothing(apply, tmp_path):
+def test_check_mode_reports_and_writes_nothing(apply, tmp_path):
     path = tmp_path / "new" / "a"
     result = apply([{"path": str(path), "text": "a\n"}], check=True)
     assert result["changed"]
@@ -45,7 +45,7 @@ def test_check_mode_foretells_and_writes_nothing(apply, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_large_file_difference_says_what_tells_it_from_another(apply, tmp_path):
+def test_diff_of_large_file_has_size_and_checksum(apply, tmp_path):
     path = tmp_path / "large"
     path.write_text("a" * 200_000)
     (shown,) = apply([{"path": str(path), "text": "b" * 200_000}])["diff"]
@@ -54,7 +54,7 @@ def test_of_large_file_difference_says_what_tells_it_from_another(apply, tmp_pat
     assert path.read_text() == "b" * 200_000
 
 
-def test_another_mode_is_put_right(apply, tmp_path):
+def test_other_mode_is_corrected(apply, tmp_path):
     path = tmp_path / "a"
     path.write_text("a\n")
     path.chmod(0o666)
@@ -62,7 +62,7 @@ def test_another_mode_is_put_right(apply, tmp_path):
     assert path.stat().st_mode & 0o7777 == 0o644
 
 
-def test_link_becomes_file_and_its_target_stays(apply, tmp_path):
+def test_link_is_replaced_and_target_kept(apply, tmp_path):
     target, path = tmp_path / "target", tmp_path / "a"
     target.write_text("theirs\n")
     path.symlink_to(target)
@@ -71,7 +71,7 @@ def test_link_becomes_file_and_its_target_stays(apply, tmp_path):
     assert target.read_text() == "theirs\n"
 
 
-def test_what_is_overwritten_is_kept_when_asked_for(apply, tmp_path):
+def test_overwritten_file_is_kept_on_request(apply, tmp_path):
     path = tmp_path / "nccl.conf"
     path.write_text("theirs\n")
     result = apply([{"path": str(path), "text": "ours\n", "backup": True}])
@@ -109,19 +109,19 @@ def test_files_are_removed(apply, tmp_path):
         ({"path": "/etc", "state": "absent"}, "/etc is a directory"),
     ],
 )
-def test_what_cannot_be_wanted_is_refused(apply, entry, words):
+def test_invalid_entry_is_rejected(apply, entry, words):
     result = apply([{"text": "x", **entry}])
     assert result["failed"]
     assert words in result["msg"]
 
 
-def test_file_that_is_there_twice_is_refused(apply, tmp_path):
+def test_duplicate_file_is_rejected(apply, tmp_path):
     entry = {"path": str(tmp_path / "a"), "text": "x"}
     assert "is there twice" in apply([entry, entry])["msg"]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pipe_in_its_place_is_neither_read_nor_replaced(apply, tmp_path):
+def test_pipe_is_neither_read_nor_replaced(apply, tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     for entry in ({"text": "x"}, {"text": "x", "backup": True}, {"state": "absent"}):
@@ -130,7 +130,7 @@ def test_pipe_in_its_place_is_neither_read_nor_replaced(apply, tmp_path):
 
 
 @pytest.mark.parametrize(("there", "wanted"), [(b"a\r\n", "a\n"), (b"a\n", "a\r\n"), (b"\xff", "\ufffd")])
-def test_file_is_compared_by_its_bytes(apply, tmp_path, there, wanted):
+def test_files_are_compared_as_bytes(apply, tmp_path, there, wanted):
     path = tmp_path / "a"
     path.write_bytes(there)
     path.chmod(0o644)
@@ -140,7 +140,7 @@ def test_file_is_compared_by_its_bytes(apply, tmp_path, there, wanted):
     assert not apply(files)["changed"]
 
 
-def test_below_linked_directory_file_goes_where_link_leads(apply, tmp_path):
+def test_file_below_linked_directory_follows_link(apply, tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     files = [{"path": str(tmp_path / "link" / "a"), "text": "x"}]
@@ -150,7 +150,7 @@ def test_below_linked_directory_file_goes_where_link_leads(apply, tmp_path):
     assert not apply(files)["changed"]
 
 
-def test_new_directories_are_open_to_all_whatever_umask(apply, tmp_path):
+def test_new_directories_are_readable_with_any_umask(apply, tmp_path):
     before = os.umask(0o077)
     try:
         apply([{"path": str(tmp_path / "new" / "a"), "text": "x"}])
@@ -159,7 +159,7 @@ def test_new_directories_are_open_to_all_whatever_umask(apply, tmp_path):
     assert (tmp_path / "new").stat().st_mode & 0o7777 == 0o755
 
 
-def test_what_system_refuses_is_one_sentence(apply, tmp_path):
+def test_system_error_is_one_sentence(apply, tmp_path):
     (tmp_path / "a").write_text("")
     result = apply([{"path": str(tmp_path / "a" / "b"), "text": "x"}])
     assert result["msg"] == f"{tmp_path}/a/b could not be changed: Not a directory; mend that and run again"

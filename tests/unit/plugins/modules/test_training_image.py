@@ -39,21 +39,21 @@ def decide():
     return run
 
 
-def test_documented_options_are_those_of_action():
+def test_documented_options_match_action():
     options = yaml.safe_load(documented.DOCUMENTATION)["options"]
-    told = {
+    spec = {
         name: {key: value for key, value in entry.items() if key != "description"} for name, entry in options.items()
     }
-    assert told == training_image.ARGUMENT_SPEC
+    assert spec == training_image.ARGUMENT_SPEC
 
 
-def test_documented_values_are_those_returned(decide):
+def test_documented_values_match_result(decide):
     result = decide()
     assert set(yaml.safe_load(documented.RETURN)) == set(result) - {"changed"}
     assert result["changed"] is False
 
 
-def test_requirements_of_site_take_place_of_roles_own(decide, tmp_path):
+def test_requirements_of_site_replace_those_of_role(decide, tmp_path):
     own = tmp_path / "mine.txt"
     pins = ("megatron-core==0.19.2", "torch==9.9.9")
     own.write_text("".join(f"{pin} --hash=sha256:{'c' * 64}\n" for pin in pins), encoding="utf-8")
@@ -63,7 +63,7 @@ def test_requirements_of_site_take_place_of_roles_own(decide, tmp_path):
     assert result["tag"] != decide()["tag"]
 
 
-def test_version_of_hosts_is_that_of_image(decide):
+def test_image_has_version_of_hosts(decide):
     assert decide(efa_version="1.48.0")["archive"] == "aws-efa-installer-1.48.0.tar.gz"
 
 
@@ -74,12 +74,12 @@ def test_version_of_hosts_is_that_of_image(decide):
         ({"base": "x", "name": "X"}, "; enroot_pyxis_image_name is 'X'"),
     ],
 )
-def test_image_that_could_not_be_built_is_refused(decide, options, words):
+def test_unbuildable_image_is_rejected(decide, options, words):
     with pytest.raises(AnsibleActionFail, match=words):
         decide(**options)
 
 
-def test_lock_that_cannot_be_read_is_named(decide, monkeypatch, tmp_path):
+def test_unreadable_lock_is_reported(decide, monkeypatch, tmp_path):
     lock = tmp_path / "artifacts.lock.yml"
     lock.write_text("artifacts: 1\n", encoding="utf-8")
     monkeypatch.setattr(_artifacts, "collection_lock", lambda: lock)
