@@ -87,7 +87,7 @@ def test_empty_place_is_wrong_usage_and_never_working_directory(words, capsys, m
     with pytest.raises(SystemExit) as stop:
         command.main([*words, ""])
     assert stop.value.code == 3
-    assert "it is empty: name a path" in capsys.readouterr().err
+    assert "it is empty: set a path" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -263,9 +263,9 @@ def turn(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda place: os.truncate(place / "data", 3), "/data is gone or of another size than its manifest says"),
-        (lambda place: (place / "data").unlink(), "/data is gone or of another size than its manifest says"),
-        (lambda place: turn(place / "data"), "/data has other content than its manifest says"),
+        (lambda place: os.truncate(place / "data", 3), "/data is gone or of another size than its manifest lists"),
+        (lambda place: (place / "data").unlink(), "/data is gone or of another size than its manifest lists"),
+        (lambda place: turn(place / "data"), "/data has other content than its manifest lists"),
         (lambda place: turn(place / "complete"), "/complete"),
     ],
 )

@@ -301,7 +301,7 @@ def relist(folder, name, **changes):
     [
         (lambda content: b"no tar at all" * 100, "is not a tar of samples"),
         (lambda content: content[: len(content) // 2], "is not a tar of samples|holds"),
-        (lambda content: content, "holds .* samples, and the manifest says"),
+        (lambda content: content, "holds .* samples, and the manifest lists"),
     ],
 )
 def test_shard_that_agrees_with_its_hash_and_is_none_is_named(shards, tmp_path, spoil, words):

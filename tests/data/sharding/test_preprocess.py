@@ -117,7 +117,7 @@ def test_task_knows_its_place(options, environment, expected):
 
 
 def test_task_that_is_invalid_is_refused():
-    with pytest.raises(DataError, match="task 3 of 3 is none"):
+    with pytest.raises(DataError, match="task 3 of 3 does not exist"):
         subject.tasks_of(argparse.Namespace(task=3, tasks=3), {})
 
 

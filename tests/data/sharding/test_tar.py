@@ -105,7 +105,7 @@ def test_compact_form_takes_fraction_of_other(tmp_path):
     [
         (lambda group: group.pop("ids.npy"), "k lacks ids.npy"),
         (lambda group: group.update({"ids.npy": b"x"}), "holds no array"),
-        (lambda group: group.update({"ids.npy": told_of(10**12)}), r"tells of \(1000000000000,\) and it has 136 bytes"),
+        (lambda group: group.update({"ids.npy": told_of(10**12)}), r"lists \(1000000000000,\) and it has 136 bytes"),
         (lambda group: group.update({"lengths.npy": group["ids.npy"]}), "arrays that do not fit"),
         (lambda group: group.update({"json": b"{}"}), "k.json is not a sample"),
     ],

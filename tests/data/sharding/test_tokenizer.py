@@ -124,7 +124,7 @@ def test_end_and_padding_are_two_tokens(tokenizer):
     assert (same.pad, same.vocabulary) == (found.get_vocab_size(), found.get_vocab_size() + 1)
     with pytest.raises(DataError, match="the same token"):
         subject.ids_of(found, {}, corpus.END, corpus.END)
-    with pytest.raises(DataError, match="name it with --eos"):
+    with pytest.raises(DataError, match="set it with --eos"):
         subject.ids_of(found, {})
     with pytest.raises(DataError, match="no token nothing for padding"):
         subject.ids_of(found, config, pad="nothing")
@@ -233,7 +233,7 @@ def test_tokenizer_comes_from_hub_by_its_id(hub, tokenizer, monkeypatch):
     ("name", "words"),
     [
         ("owner/gated", "it is gated and no token was given (HF_TOKEN or --token-secret); accept its licence there"),
-        ("owner/missing", "there is none of that name, or it is private"),
+        ("owner/missing", "the name is unknown there, or it is private"),
         ("owner/bare", "the model has no tokenizer.json"),
     ],
 )

@@ -111,4 +111,4 @@ def test_sample_rejected_by_manifest_stops_run(play, options, source):
     (source / "a.jsonl").write_text('{"text": "other"}\n')
     judged = play("stage_data", **options)
     assert judged.status == 2
-    assert "a.jsonl has another SHA-256 than the manifest says" in judged.output
+    assert "a.jsonl has another SHA-256 than the manifest lists" in judged.output

@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
     """argparse with this project's exit status for wrong usage."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and the complaint, and end with 3."""
+        """Print the usage and the error, and end with 3."""
         self.print_usage(sys.stderr)
         self.exit(USAGE, f"{self.prog}: {message}\n")
 

@@ -42,7 +42,7 @@ SCHEMA = "mlcluster.backup/1"
 MANIFEST = ".mlcluster-backup.json"
 SUMS = ".mlcluster-sums.json"
 BACKUP_LOCK = ".backup-lock"
-# Younger than this a file may change again without its time telling, since times are that coarse on some systems.
+# A file younger than this may change again without a new time, since times are that coarse on some systems.
 SETTLED_SECONDS = 2.0
 _PASSED_OVER = (INCOMING, REMOVING, TORN, STRANGE)
 _LOCKS = (LOCK, JOB_LOCK, STAGE_LOCK, TRAIN_LOCK, BACKUP_LOCK)
@@ -51,7 +51,7 @@ MANIFEST_TRIES = 20
 
 
 class BackupError(DataError):
-    """Nothing could be done; the text says what was tried, what was found and what to do next."""
+    """The backup failed; the message states what was tried, what was found and what to do next."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Copy:
 
 @dataclasses.dataclass
 class Report:
-    """What was done: names of files copied, already there, gone meanwhile, and each problem in a sentence."""
+    """Names of files copied, already there, removed meanwhile, and a sentence for each problem."""
 
     copied: list[str] = dataclasses.field(default_factory=list)
     same: list[str] = dataclasses.field(default_factory=list)
@@ -155,7 +155,7 @@ class Backup:
         self.directory, self.prefix, self.workers = directory, prefix, workers
         self.report = Report()
         self._guard = threading.Lock()
-        # What the manifests of the checkpoints in it say of their files.
+        # The files' checksums from the manifests of the checkpoints in it.
         self._listed: dict[str, FileSum] = {}
 
     def push(self, rehash: bool = False) -> Report:
@@ -177,7 +177,7 @@ class Backup:
             try:
                 self._rounds(rounds(names), lambda name: self._push(name, proved, sums))
             finally:
-                # What was proved is written down even if the rest was cut short.
+                # Proved files are recorded even if the rest was cut short.
                 self._write(copies, proved)
                 self._keep_sums(sums)
         self.report.seconds = time.monotonic() - begin
@@ -208,7 +208,7 @@ class Backup:
         return self.report
 
     def manifest(self) -> dict[str, Copy]:
-        """What the manifest in S3 says; empty where there is none. Raises BackupError for one that cannot be read."""
+        """Return the content of the manifest in S3; empty if it is missing. Raises BackupError if it is unreadable."""
         text = self.prefix.get(MANIFEST)
         return {} if text is None else self._parsed(text)
 
@@ -294,7 +294,9 @@ class Backup:
             parts = s3.measure(path, self.prefix.part)
             found = parts.whole
         if self._listed.get(name, found) != found:
-            raise BackupError(f"{path} has other content than its manifest says: not sent, a copy of it stays as it is")
+            raise BackupError(
+                f"{path} has other content than its manifest lists: not sent, a copy of it stays as it is"
+            )
         before = proved.get(name)
         result = "same"
         if before is None or before.sum != found:
@@ -407,7 +409,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     push = verbs.add_parser("push", parents=[common], help="send what is new or changed")
     push.add_argument("directory", type=arguments.path, metavar="DIRECTORY")
     push.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
-    push.add_argument("--rehash", action="store_true", help="read every file again, whatever its time of change says")
+    push.add_argument("--rehash", action="store_true", help="read every file again, regardless of its time of change")
     restore = verbs.add_parser("restore", parents=[common], help="get everything back")
     restore.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
     restore.add_argument("directory", type=arguments.path, metavar="DIRECTORY")
@@ -418,7 +420,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the arguments say; gives the exit code."""
+    """Run the verb and return its exit code."""
     try:
         prefix = s3.Prefix(args.url, attempts=args.attempts)
         work = Backup(getattr(args, "directory", Path()), prefix, args.workers)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a directory is backed up in which order, so that no checkpoint in the bucket looks whole and is not."""
+"""The files of a directory to back up, in an order in which no incomplete checkpoint in the bucket looks complete."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileS
         try:
             files = DirectoryStore(place.parent).manifest(step).files
             if other := sorted(file for file, of in files.items() if _size(place / file) != of.size):
-                raise TornError(f"{place / other[0]} is gone or of another size than its manifest says")
+                raise TornError(f"{place / other[0]} is gone or of another size than its manifest lists")
         except TornError as exc:
-            # What retention takes away meanwhile is not a failure.
+            # A checkpoint that retention removes meanwhile is not a failure.
             if (place / COMPLETE).exists():
                 damaged.add(folder)
                 problems.append(f"{exc}: this checkpoint is not sent, and a copy of it stays as it is")

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the arguments say; gives the exit status."""
+    """Run the verb and return its exit status."""
     store = store_at(args.place)
     try:
         steps = store.steps()

@@ -33,12 +33,12 @@ from ..locks.directory import NAME as LOCK
 LOGGER = logging.getLogger("mlcluster.data")
 SCHEMA = "mlcluster.checkpoint/1"
 COMPLETE = "complete"
-# torch.distributed.checkpoint's own index, without which its files say nothing.
+# torch.distributed.checkpoint's own index, without which its files cannot be read.
 INDEX = ".metadata"
 LATEST = "latest"
 INCOMING = ".incoming-"
 TORN = ".torn-"
-# What stood under the name of a checkpoint and was none. It may be somebody else's, so nobody removes it.
+# An entry that had the name of a checkpoint and is not one. It may belong to another program, so it is never removed.
 STRANGE = ".strange-"
 # The name that `mlcluster checkpoints --prune` gives to what it takes away.
 REMOVING = ".removing-"
@@ -50,16 +50,16 @@ _REMOVED = re.compile(r"step-\d{8,}(-[0-9a-f]{8})?")
 
 
 class TornError(CorruptError):
-    """A checkpoint is not what its manifest says; the text names the file and what is wrong with it."""
+    """A checkpoint differs from its manifest; the message names the file and the difference."""
 
 
 class StoreError(DataError):
-    """A checkpoint cannot be kept here; the text says what was tried, what was found and what to do."""
+    """A checkpoint cannot be stored here; the message states what was tried, what was found and what to do."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """What `complete` says: the step, how many ranks wrote it, every file, and notes of the trainer (plain JSON)."""
+    """Content of ``complete``: the step, the number of ranks, every file, and notes of the trainer (plain JSON)."""
 
     step: int
     world_size: int
@@ -68,7 +68,7 @@ class Manifest:
     created: str = ""
 
     def text(self) -> bytes:
-        """The manifest as it is written, with a SHA-256 of what it says."""
+        """Return the manifest as it is written, with a SHA-256 of its content."""
         files = {name: dataclasses.asdict(found) for name, found in sorted(self.files.items())}
         created = self.created or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         shown = {"schema": SCHEMA, **dataclasses.asdict(self), "created": created, "files": files}
@@ -101,7 +101,7 @@ FIELDS = frozenset({"schema", *(field.name for field in dataclasses.fields(Manif
 
 
 def _seal(shown: Mapping[str, t.Any]) -> str:
-    """SHA-256 of what a manifest says, however it is laid out."""
+    """Return the SHA-256 of a manifest's content, independent of its layout."""
     plain = json.loads(json.dumps(shown))
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
@@ -118,7 +118,7 @@ def step_of(name: str) -> int | None:
 
 
 def naming(step: int) -> bytes:
-    """What `latest` says of a step."""
+    """Return the content of ``latest`` for a step."""
     return f"{step_name(step)}\n".encode()
 
 
@@ -135,27 +135,27 @@ def _is_left(name: str) -> bool:
 
 
 class Guard(t.Protocol):
-    """A lock: see locks.directory.Lock. What is said there of OSError is S3Error in S3."""
+    """A lock: see locks.directory.Lock. S3 raises S3Error in the place of OSError."""
 
     def acquire(self) -> Owner | None:
         """Take it, or raise LockedError."""
 
     def ours(self) -> bool:
-        """Whether nobody has taken it away."""
+        """Return whether the lock is still held."""
 
     def release(self) -> None:
         """Give it back."""
 
 
 class Store(t.Protocol):
-    """What keeps checkpoints. `token` tells the run that writes from every other; all methods raise OSError too."""
+    """A store of checkpoints. ``token`` identifies the run that writes; all methods raise OSError, too."""
 
     url: str
     # Whether every node reads the files in place, so that checking can be shared among all ranks.
     in_place: bool
 
     def lock(self, stale_seconds: float | None = None) -> Guard:
-        """What lets one run at a time write; makes the place where it is missing."""
+        """Return the lock that lets one run at a time write; makes the place if it is missing."""
 
     def prepare(self) -> None:
         """Make the place, remove what earlier runs left half written, and set `latest` right. Needs the lock."""
@@ -176,16 +176,16 @@ class Store(t.Protocol):
         """Raises TornError where there is none, or something else in its place."""
 
     def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:
-        """What is wrong with these files, read to their last byte; with a directory they are copied there too.
+        """Return the problems of these files, read to their last byte; with a directory they are copied there, too.
 
-        Raises OSError or S3Error for one that cannot be read now: that says nothing of whether it is good.
+        Raises OSError or S3Error for a file that cannot be read now: it may be good.
         """
 
     def signature(self, step: int) -> object:
         """Return what changes with the content of any file of a checkpoint. Raises FileNotFoundError for none."""
 
     def set_aside(self, step: int) -> None:
-        """Hide a torn checkpoint, so that nobody resumes from it."""
+        """Hide a torn checkpoint, so that no run resumes from it."""
 
     def has_torn(self) -> bool:
         """Return whether any checkpoint was set aside."""
@@ -198,9 +198,9 @@ class Store(t.Protocol):
 
 
 def check_files(directory: Path, files: Mapping[str, FileSum]) -> list[str]:
-    """What is wrong with the files of a directory: absent, of another size, of other content.
+    """Return the problems of the files of a directory: absent, of another size, of other content.
 
-    Raises OSError for one that is there and cannot be read, as where a server of Lustre is away: it may be good.
+    Raises OSError for a file that exists and cannot be read, as when a server of Lustre is away: it may be good.
     """
     problems = []
     for name, wanted in files.items():
@@ -218,7 +218,7 @@ def check_files(directory: Path, files: Mapping[str, FileSum]) -> list[str]:
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether a plain file is there. Raises OSError where that cannot be told, in which Path.is_file() differs."""
+    """Return whether a plain file exists. Unlike Path.is_file() it raises OSError if that is unknown."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -259,7 +259,7 @@ class DirectoryStore:
             elif not os.path.lexists(latest) or durable.read(latest) != naming(steps[0]):
                 durable.write(latest, naming(steps[0]))
         except OSError as exc:
-            # Nothing here goes by it, so that it keeps nobody from training.
+            # No program here depends on it, so a failure must not stop a training.
             LOGGER.warning("%s does not name the newest checkpoint: %s", latest, durable.reason(exc))
 
     def _clear(self, left: Path) -> None:
@@ -414,8 +414,8 @@ def removable(steps: Sequence[int], good: t.Callable[[int], bool], keep: int) ->
 def retain(store: Store, keep: int, good: t.Callable[[int], bool] | None = None) -> list[int]:
     """Remove what may go; return the steps that went, oldest first. Raises OSError.
 
-    good: proves a checkpoint, by default Proofs.good(), which reads it. What was set aside as torn goes once the
-    training has come as far again.
+    good: proves a checkpoint, by default Proofs.good(), which reads it. Torn checkpoints that were set aside are
+    removed once the training has reached their step again.
     """
     good = good or Proofs(store).good
     steps = store.steps()
@@ -428,7 +428,7 @@ def retain(store: Store, keep: int, good: t.Callable[[int], bool] | None = None)
 
 
 def verify(store: Store, step: int, copy_to: Path | None = None) -> list[str]:
-    """What is wrong with one checkpoint, every byte read; nothing for a good one. Raises as Store.check() does."""
+    """Return the problems of one checkpoint, every byte read; none for a good one. Raises as Store.check() does."""
     try:
         manifest = store.manifest(step)
     except TornError as exc:
@@ -450,5 +450,5 @@ def share(files: Mapping[str, FileSum], index: int, of: int) -> dict[str, FileSu
 
 
 def joined(problems: Iterable[str]) -> str:
-    """Several complaints as one text."""
+    """Return several problems as one text."""
     return "; ".join(problems)

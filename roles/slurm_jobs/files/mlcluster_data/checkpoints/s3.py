@@ -115,7 +115,7 @@ class S3Store:
 
     def remove(self, step: int) -> None:
         name = step_name(step)
-        # What makes it a checkpoint goes first, so that what is left of a removal is none.
+        # The file that makes it a checkpoint goes first, so that the rest of a removal does not count as one.
         self.prefix.delete([f"{name}/{COMPLETE}"])
         self.prefix.delete(self.prefix.list(f"{name}/"))
 

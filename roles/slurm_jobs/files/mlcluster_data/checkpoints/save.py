@@ -58,7 +58,7 @@ class CheckpointError(DataError):
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What became of one save: whether it is published, else why not.
+    """The result of one save: whether it is published, else why not.
 
     Seconds: `blocked` for which the training stood still in save(), `written` until all was on the local disks,
     `drained` until it was published, both from the call of save().
@@ -85,7 +85,7 @@ def pack(value: t.Any) -> torch.Tensor:
 
 
 def unpack(tensor: torch.Tensor) -> t.Any:
-    """What pack() was given."""
+    """Return the argument of pack()."""
     return json.loads(bytes(tensor.cpu().tolist()))
 
 
@@ -147,7 +147,7 @@ class Checkpointer:
 
         step: what has been done, 0 or more. state: nested dicts of tensors under names that all ranks agree on (a name
         that several ranks hold is kept once). rank_state: tensors of this rank alone. notes: plain JSON of rank 0.
-        Failures of the save are told by the next save(), wait() or close().
+        Failures of the save are reported by the next save(), wait() or close().
         """
         begin = time.monotonic()
         before = self.wait()
@@ -187,7 +187,7 @@ class Checkpointer:
     def _finish(
         self, future: t.Any, step: int, target: Path, notes: dict[str, t.Any], begin: float, blocked: float
     ) -> None:
-        """What runs in the background: the rest of the save, then the drain, then the end of the local copy."""
+        """Run in the background: the rest of the save, then the drain, then the removal of the local copy."""
         written = 0.0
 
         def drain() -> dict[str, FileSum]:
@@ -217,7 +217,7 @@ class Checkpointer:
         try:
             future.result()
         except FAILURES as exc:
-            # What torch says of a full disk is about positions in a file.
+            # For a full disk torch reports positions in a file.
             free = shutil.disk_usage(self.local).free
             raise CheckpointError(f"{_first_line(exc)} ({self.local} has {free} bytes free)") from exc
 
@@ -317,7 +317,7 @@ class Checkpointer:
         return self.local / f"{LOADING}{step_name(step)}-{self.token}"
 
     def _problems(self, step: int, place: Path) -> list[str]:
-        """What is wrong with a checkpoint; every file is read by one of the ranks that see it (all, or a node's)."""
+        """Return a checkpoint's problems; each file is read by one of the ranks that see it (all, or a node's)."""
         hosts = self._gather(socket.gethostname(), self._saving)
         peers = [rank for rank, host in enumerate(hosts) if self.store.in_place or host == hosts[self.rank]]
 
@@ -332,8 +332,8 @@ class Checkpointer:
                 durable.make_directory(place)
             return found + self.store.check(step, files, None if self.store.in_place else place)
 
-        # What cannot be read now (no room to copy it to, a server that is away, a storage class that has to be asked
-        # for) may be good: taken for torn, it and all older ones would be lost.
+        # A checkpoint that cannot be read now (no room for a copy, a server that is away, a storage class that needs
+        # a restore) may be good: if it counted as torn, it and all older ones would be lost.
         return sorted({problem for part in self._together(look, self._saving) for problem in part})
 
     def _read(self, step: int, place: Path, state: dict[str, t.Any]) -> Loaded:

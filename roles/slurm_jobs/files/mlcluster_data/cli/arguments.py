@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-# What 64 bits count without overflowing anywhere on the way.
+# Numbers up to this never overflow 64 bits in a calculation.
 MOST = 10**15
 DIGITS = 19
 # Processes or threads of one program: more than any EC2 instance has cores.
@@ -22,7 +22,7 @@ def place(text: str) -> str:
     """A path or URL. An empty one, of a variable that a script never set, would be the working directory."""
     if not text.strip():
         raise argparse.ArgumentTypeError(
-            "it is empty: name a path, and see whether a variable is set that was to say it"
+            "it is empty: set a path, and check that the variable that should contain it is set"
         )
     return text
 

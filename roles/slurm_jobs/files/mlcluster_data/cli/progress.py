@@ -44,7 +44,7 @@ class Progress:
         print(f"\r{self.line()}" if self.terminal else self.line(), file=self.stream, flush=True)
 
     def advance(self, units: int, note: str = "") -> None:
-        """Count ``units`` more as done and show it when the time has come; ``note`` is said behind the figures."""
+        """Count ``units`` more as done and show it when it is due; ``note`` is shown behind the figures."""
         self.done += units
         self.note = note or self.note
         now = time.monotonic()
@@ -55,7 +55,7 @@ class Progress:
         print(f"\r{self.line()}" if self.terminal else self.line(), end=end, file=self.stream, flush=True)
 
     def line(self) -> str:
-        """What is shown: title, bar, share, seconds used and left, note."""
+        """Return the line: title, bar, share, seconds used and left, note."""
         used = time.monotonic() - self.begin
         share = min(1.0, self.done / self.total) if self.total else 1.0
         left = f", {used / share - used:.0f} s left" if 0 < share < 1 else ""

@@ -44,7 +44,7 @@ def report(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def exit_status(results: list[dict[str, Any]]) -> int:
-    """1 when one failed, 2 when one could not be told or there is none, else 0."""
+    """Return 1 if a result is fail, 2 if one is undeterminable or there is no result, else 0."""
     statuses = {result["status"] for result in results}
     if "fail" in statuses:
         return FAIL

@@ -109,7 +109,7 @@ class Splitter:
 
 
 def remove_aside(folder: Path) -> None:
-    """Remove what runs that were killed left aside; a link of such a name is none of it."""
+    """Remove the temporary files of killed runs; links of such names are kept."""
     for aside in folder.glob(f"{ASIDE}*"):
         if aside.is_dir() and not aside.is_symlink():
             durable.remove_tree(aside)
@@ -125,7 +125,7 @@ def sources_of(texts: Sequence[str]) -> tuple[list[Path], list[str]]:
 def documents_of(
     files: Iterable[Path], sets: Iterable[str], division: Division, bad: Bad, field: str, progress: Progress
 ) -> Iterator[str]:
-    """Every document of every source, in the order given, an empty file said on the way. Raises DataError."""
+    """Yield every document of every source, in the given order; empty files are reported. Raises DataError."""
     for file in files:
         found, skipped = False, bad.skipped
         for text in read_documents(file, division, bad, field):
@@ -189,7 +189,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Collect, and say what there is now."""
+    """Collect, and print the result."""
     division, bad = Division(args.document, args.boundary), Bad(args.on_bad)
     files, sets = sources_of(args.source)
     output = args.output.resolve()

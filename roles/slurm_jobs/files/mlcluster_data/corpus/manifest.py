@@ -60,7 +60,7 @@ def dump(content: dict[str, Any]) -> bytes:
 
 
 def sealed(content: dict[str, Any]) -> bytes:
-    """Return a manifest with a SHA-256 of what it says, as the bytes of its file."""
+    """Return a manifest with a SHA-256 of its content, as the bytes of its file."""
     return dump({**content, SEAL: _seal(content)})
 
 
@@ -69,7 +69,7 @@ def _seal(content: dict[str, Any]) -> str:
 
 
 def parse_sealed(raw: bytes, name: str, schema: str) -> dict[str, Any]:
-    """Read a manifest that `sealed` made. Raises DataError when it is none, or other content than was written.
+    """Read a manifest that ``sealed`` made. Raises DataError if it is not a manifest, or differs from what was written.
 
     One of an earlier version has no seal.
     """
@@ -80,7 +80,7 @@ def parse_sealed(raw: bytes, name: str, schema: str) -> dict[str, Any]:
 
 
 def parse(raw: bytes, name: str, schema: str) -> dict[str, Any]:
-    """Read a manifest. Raises DataError when it is none of this schema."""
+    """Read a manifest. Raises DataError if it does not have this schema."""
     try:
         content = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as exc:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Documents out of text files, their boundaries kept.
 
-A document is what must not be torn apart: an article, a page, a conversation. How a file is divided is said by
-`Division`; JSON lines carry one document a line whatever it says.
+A document must not be torn apart: an article, a page, a conversation. ``Division`` decides how a file is divided; JSON
+lines always carry one document per line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Division:
 
     def __post_init__(self) -> None:
         if self.kind not in ("file", "line", "blank", "heading"):
-            raise DataError(f"documents cannot be divided by {self.kind}: say file, line, blank or heading")
+            raise DataError(f"documents cannot be divided by {self.kind}: use file, line, blank or heading")
         if (self.kind == "heading") != bool(self.heading):
             raise DataError("a division by heading needs a pattern, and no other does: give both or neither")
         try:
@@ -78,7 +78,7 @@ def _closed(gathered: list[str]) -> Iterator[str]:
 
 @dataclass
 class Bad:
-    """What is done with what cannot be read (`ON_BAD`), and how much of it there was."""
+    """The policy for unreadable documents (``ON_BAD``), and their number."""
 
     policy: str = "fail"
     skipped: int = 0

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A folder of inputs or of shards is held against its manifest: number of files, sizes, SHA-256, UTF-8, documents or
 samples, and a sample to look at. Needs the standard library only. The exit status is 0 when all is proved, 1 when
-something is wrong, 2 when it cannot be told (no manifest).
+something is wrong, 2 when that cannot be determined (no manifest).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Result = dict[str, Any]
 
 
 def check_files(folder: Path, files: Iterable[manifest.Input | manifest.Shard]) -> list[str]:
-    """What is wrong with names and sizes, which costs no reading."""
+    """Return the problems of names and sizes, without reading the files."""
     problems = []
     for file in files:
         path = folder / file.name
@@ -42,7 +42,7 @@ def check_files(folder: Path, files: Iterable[manifest.Input | manifest.Shard]) 
 
 
 def check_input(folder: Path, file: manifest.Input) -> list[str]:
-    """What is wrong with the content of one input: hash, encoding, documents."""
+    """Return the problems of one input's content: hash, encoding, documents."""
     path, digest, documents = folder / file.name, hashlib.sha256(), 0
     problems: list[str] = []
     try:
@@ -60,19 +60,19 @@ def check_input(folder: Path, file: manifest.Input) -> list[str]:
     if documents != file.documents:
         problems.append(f"{file.name} holds {documents} documents, not {file.documents}")
     if digest.hexdigest() != file.sha256:
-        problems.append(f"{file.name} has another SHA-256 than the manifest says")
+        problems.append(f"{file.name} has another SHA-256 than the manifest lists")
     return problems
 
 
 def check_shard(folder: Path, file: manifest.Shard) -> list[str]:
-    """What is wrong with the content of one shard: hash, and whether it is a whole tar."""
+    """Return the problems of one shard's content: hash, and whether it is a complete tar."""
     digest = hashlib.sha256()
     try:
         with open(folder / file.name, "rb") as stream:
             while piece := stream.read(1 << 20):
                 digest.update(piece)
         if digest.hexdigest() != file.sha256:
-            return [f"{file.name} has another SHA-256 than the manifest says"]
+            return [f"{file.name} has another SHA-256 than the manifest lists"]
         with tarfile.open(folder / file.name, "r:") as tar:
             return [] if tar.getmembers() else [f"{file.name} is a tar without samples"]
     except (OSError, tarfile.TarError) as exc:
@@ -160,7 +160,7 @@ def validate_shards(folder: Path, jobs: int = 1, part: bool = False) -> list[Res
     for total, field in (("samples", "samples"), ("tokens", "tokens"), ("documents", "documents")):
         counted = sum(getattr(file, field) for file in files)
         if content.get(total) != counted:
-            problems.append(f"{manifest.DATASET} says {content.get(total)} {total}, its shards add up to {counted}")
+            problems.append(f"{manifest.DATASET} lists {content.get(total)} {total}, its shards add up to {counted}")
     files = chosen(folder, files, part)
     problems = check_files(folder, files) + problems
     results = [judged("data.files", problems, len(files), f"{len(files)} shards of the sizes in the manifest")]
@@ -197,7 +197,7 @@ def validate(folder: Path, seed: int = 0, jobs: int = 1, part: bool = False) -> 
 
 
 def check_text(folder: Path, path: Path) -> list[str]:
-    """What is wrong with a text file that no manifest knows: its encoding, or that it is empty."""
+    """Return the problems of a text file without a manifest: its encoding, or that it is empty."""
     try:
         with open(path, "rb") as stream:
             found = sum(1 for _line in lines_of(stream, path.name, Bad()))

@@ -23,7 +23,7 @@ from pathlib import Path
 # How many directories in each other are removed: each is open meanwhile, and 1024 files are what a process may have.
 DEEPEST = 200
 CHUNK = 8 << 20
-# What a file system allows for a name, in bytes (NAME_MAX of Linux).
+# The longest name that a file system allows, in bytes (NAME_MAX of Linux).
 NAME_MOST = 255
 PART = ".part"
 _TOKEN_BYTES = 8
@@ -34,7 +34,7 @@ _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclasses.dataclass(frozen=True)
 class FileSum:
-    """What tells one content from another: its size in bytes and its SHA-256 in hexadecimal digits."""
+    """The identity of a content: its size in bytes and its SHA-256 in hexadecimal digits."""
 
     size: int
     sha256: str
@@ -42,7 +42,7 @@ class FileSum:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """What changes with the content of a file, unless its disk fails: inode, size, times of change in ns."""
+    """Values that change with the content of a file, unless its disk fails: inode, size, times of change in ns."""
 
     inode: int
     size: int
@@ -99,7 +99,7 @@ class Directory:
         return self.below(name)
 
     def state(self, name: str) -> os.stat_result | None:
-        """Return what lstat() says of a name; None where there is none."""
+        """Return the lstat() of a name; None if it is missing."""
         try:
             return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
         except FileNotFoundError:
@@ -181,7 +181,7 @@ class Directory:
             os.unlink(name, dir_fd=self.descriptor)
 
     def remove_tree(self, name: str, deepest: int = DEEPEST) -> None:
-        """Remove a directory and all in it, of which nothing is followed. Raises OSError, also for what is none."""
+        """Remove a directory and its content; links are not followed. Raises OSError, also for other files."""
         if not deepest:
             raise OSError(errno.ENAMETOOLONG, "has too many directories in each other", str(self.path / name))
         with self.below(name) as place:
@@ -286,7 +286,7 @@ def make_directory(path: Path) -> None:
 def own_directory(path: Path) -> None:
     """Make a directory for this user alone; nothing where there is one. Raises OSError, also for one of others.
 
-    It may lie in one that all may write and nobody may rename in, such as /tmp; not in one of another user.
+    It may lie in one that all users may write but not rename in, such as /tmp; not in one of another user.
     """
     make_directory(path.parent)
     with contextlib.suppress(FileExistsError):
@@ -361,7 +361,7 @@ def copy(source: Path, file: t.BinaryIO) -> FileSum:
 def remove_tree(path: Path) -> None:
     """Remove a directory and all in it, also where another process does the same.
 
-    Raises OSError, also for what is none: shutil.rmtree() would wait for ever for a pipe of that name.
+    Raises OSError, also for other files: shutil.rmtree() would wait for ever for a pipe of that name.
     """
     with contextlib.suppress(FileNotFoundError), Directory.open(path.parent) as parent:
         parent.remove_tree(path.name)
@@ -376,7 +376,7 @@ def reason(error: BaseException) -> str:
 
 
 def _umask() -> int:
-    # Linux tells it without changing it, which os.umask() would do for every thread.
+    # Linux reports it without changing it, unlike os.umask(), which changes it for every thread.
     with contextlib.suppress(OSError, StopIteration, ValueError), open("/proc/self/status", encoding="ascii") as status:
         line = next(line for line in status if line.startswith("Umask:"))
         return int(line.split()[1], 8)

@@ -34,7 +34,7 @@ class Journal:
         durable.write(self.path, "".join(f"{json.dumps(line)}\n" for line in kept).encode())
 
     def write(self, step: int, **values: t.Any) -> None:
-        """Add a line, at once. One that cannot be written, as on a full disk, is said and missing; nothing ends."""
+        """Add a line, at once. A line that cannot be written, as on a full disk, is logged and missing; no error."""
         try:
             self._add(f"{json.dumps({'step': step, **values})}\n".encode())
         except OSError as exc:
@@ -57,7 +57,7 @@ class Journal:
             while line:
                 line = line[self._file.write(line) :]
         except OSError:
-            # What follows half a line would be lost with it.
+            # A line after half a line would be lost with it.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file.fileno(), end)
             raise

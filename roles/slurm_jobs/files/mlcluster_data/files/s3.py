@@ -33,15 +33,15 @@ _URL = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?")
 
 
 class S3Error(DataError):
-    """S3 did not do what was asked; the text says what was tried, what was found and what to do next."""
+    """A request to S3 failed; the message states what was tried, what was found and what to do next."""
 
 
 class AbsentError(S3Error):
-    """There is no such object; what else keeps one from being read says nothing of it."""
+    """The object does not exist; other errors do not prove that."""
 
 
 class ConditionError(S3Error):
-    """Conditional writes are not to be had here; the text says what lacks them."""
+    """Conditional writes are unsupported here; the message names what lacks them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _b64(digest: bytes) -> str:
 
 
 class Prefix:
-    """What lies below s3://BUCKET/PREFIX; names are relative to it. Every method raises S3Error."""
+    """The objects below s3://BUCKET/PREFIX; names are relative to it. Every method raises S3Error."""
 
     def __init__(self, url: str, *, attempts: int = ATTEMPTS, parallel: int = 4, part: int = PART_SIZE) -> None:
         """attempts: how often one request is tried in all; parallel: parts of a file that are under way at once."""
@@ -128,7 +128,7 @@ class Prefix:
             if len(found.digests) <= 1:
                 content = path.read_bytes()
                 if len(content) != found.whole.size or hashlib.sha256(content).hexdigest() != found.whole.sha256:
-                    raise S3Error(f"{path} changed while it was read: send it again once nobody writes to it")
+                    raise S3Error(f"{path} changed while it was read: send it again once no program writes to it")
                 return found.whole, self._put(name, content)
             return found.whole, self._put_parts(name, path, found)
         except self._failures as exc:
@@ -248,8 +248,8 @@ class Prefix:
     def _confirm(self, name: str, done: dict[str, t.Any], checksum: str) -> None:
         if done.get("ChecksumSHA256") != checksum:
             raise S3Error(
-                f"the server did not confirm the SHA-256 of {self.under(name)} (it said {done.get('ChecksumSHA256')}): "
-                "nothing proves that it arrived, so use a server that checks"
+                f"the server did not confirm the SHA-256 of {self.under(name)} (it reported "
+                f"{done.get('ChecksumSHA256')}): nothing proves that it arrived, so use a server that checks"
             )
 
     def _put_parts(self, name: str, path: Path, parts: Parts) -> str:
@@ -274,7 +274,7 @@ class Prefix:
         with open(path, "rb") as file:
             content = os.pread(file.fileno(), parts.part_size, at * parts.part_size)
         if hashlib.sha256(content).digest() != parts.digests[at]:
-            raise S3Error(f"{path} changed while it was read: send it again once nobody writes to it")
+            raise S3Error(f"{path} changed while it was read: send it again once no program writes to it")
         checksum = _b64(parts.digests[at])
         done = self._client.upload_part(
             Bucket=self.bucket, Key=self.prefix + name, UploadId=upload, PartNumber=at + 1, Body=content,

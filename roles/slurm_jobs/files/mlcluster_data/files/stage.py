@@ -103,7 +103,7 @@ def _only_one(folder: Directory) -> Iterator[None]:
 
 
 def this_run() -> str:
-    """Return what tells this run of a job from others: the job and its restart, else the process that started it."""
+    """Return the identity of this run of a job: the job and its restart, else the process that started it."""
     me = myself()
     if me.job:
         return f"{me.cluster}/{me.job}/{me.restart}"
@@ -114,7 +114,7 @@ def this_run() -> str:
 
 
 def _marked(folder: Directory) -> tuple[str, dict[str, Staged]]:
-    """What the mark says: the run that checked the sums last, and the files. Nothing where it is missing or damaged."""
+    """Return the mark: the run that checked the sums last, and the files. Empty if it is missing or damaged."""
     try:
         content = json.loads(folder.read(MARK))
         if content["schema"] != SCHEMA or content.pop("sha256") != _seal(content):
@@ -129,7 +129,7 @@ def _marked(folder: Directory) -> tuple[str, dict[str, Staged]]:
 
 
 def _earlier(folder: Directory) -> dict[str, Staged]:
-    """What a mark of an earlier version says, which has sizes only: the sums are those of the files as they are now."""
+    """Return the mark of an earlier version, which has sizes only: the sums are those of the present files."""
     found = {}
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         for name, about in json.loads(folder.read(MARK)).items():
@@ -275,7 +275,7 @@ def _fetch(source: str, name: str, about: list[object], folder: Directory, aside
             path = Path(source)
             found = durable.copy(path if path.is_file() else path / name, file)
         if found.size != about[0]:
-            raise DataError(f"{source} changed while {name} was read: stage it again once nobody writes there")
+            raise DataError(f"{source} changed while {name} was read: stage it again once no program writes there")
     place, last = _open_folder(folder, name, make=True)
     with place:
         aside.rename(part, last, place)
@@ -287,7 +287,7 @@ def _fetch(source: str, name: str, about: list[object], folder: Directory, aside
 
 
 def _remove_asides(folder: Directory) -> None:
-    """Remove what stagings that were killed left. A link of such a name is none of theirs."""
+    """Remove the temporary files of killed runs; links of such names are kept."""
     for name in os.listdir(folder.descriptor):
         if name.startswith((f".{MARK}.", f".{NAMES}.")) and name.endswith(durable.PART):
             folder.remove(name)
@@ -310,7 +310,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Stage, and say what was done."""
+    """Stage, and print the result."""
     copied = stage(args.source, args.to)
     print(f"{args.to}: {copied} files copied" if copied else f"{args.to}: all files are there already")
     return PASS

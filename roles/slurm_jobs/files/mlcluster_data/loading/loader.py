@@ -14,7 +14,7 @@ A batch is a dict of tensors with B rows (the last one of a worker may have fewe
 - `labels` int64 [B, L], equal to input_ids where there is a token, the end of text included, and -100 elsewhere. They
   are not shifted: the model or the loss compares place i with labels[i + 1], as transformers' models do;
 - `attention_mask` bool [B, L], true where there is a token;
-- `ids` int64 [B], the number of each sample (shards.sample_name tells which it is), -1 for a row that only fills.
+- `ids` int64 [B], the number of each sample (shards.sample_name returns its name), -1 for a row that only fills.
 
 A rank that has fewer batches than another gets batches at the end whose labels are all -100: sum the loss and divide
 by the number of labels of all ranks (at least 1) rather than take the mean of each. Rank and world come from RANK and
@@ -97,7 +97,7 @@ class LoaderConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """What the manifest says."""
+    """The content of the manifest."""
 
     shards: tuple[Shard, ...]
     length: int
@@ -146,7 +146,7 @@ def collate(rows: list[tuple[int, np.ndarray]], dataset: Dataset, multiple: int)
 
 
 class _Epoch(torch.utils.data.IterableDataset[Any]):
-    """What one worker reads in an epoch from round `first` on: a batch a round, None when it has no more.
+    """The batches of one worker in an epoch from round ``first`` on: one per round, None when it has no more.
 
     An error is an item, so that it reaches the training as it was raised.
     """
@@ -212,7 +212,7 @@ class _Epoch(torch.utils.data.IterableDataset[Any]):
                     yield row
                     given += 1
                 if given < shard.samples:
-                    raise CorruptError(f"{shard.name} holds {given} samples, and the manifest says {shard.samples}")
+                    raise CorruptError(f"{shard.name} holds {given} samples, and the manifest lists {shard.samples}")
             yield from itertools.repeat(None, shard.samples - given)
             start = 0
 
@@ -227,7 +227,7 @@ class _Epoch(torch.utils.data.IterableDataset[Any]):
 
 
 class _Identity:
-    """Tells workers which rank they work for, however they were started."""
+    """Pass the rank to its workers, however they were started."""
 
     def __init__(self, rank: int, world: int) -> None:
         self.rank, self.world = rank, world

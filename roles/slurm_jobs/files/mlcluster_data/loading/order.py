@@ -21,7 +21,7 @@ from ..errors import DataError
 
 @dataclasses.dataclass(frozen=True)
 class Geometry:
-    """What the order depends on besides the shards; two runs go on with each other's state when these are equal.
+    """Parameters of the order besides the shards; runs with equal ones can resume from each other's state.
 
     `world` ranks with `workers` processes each (1 also where the rank reads by itself), batches of `batch` samples,
     places shuffled in groups of `group` (1: not at all), `resampled` as many batches a rank and epoch (0: not).

@@ -86,7 +86,7 @@ class Cache:
         return None
 
     def keep(self, shard: Shard, content: bytes) -> None:
-        """Put a shard here, if there is room; a full disk is said once and is not an error."""
+        """Put a shard here, if there is room; a full disk is logged once and is not an error."""
         try:
             self._make_room(len(content))
             # Gone where another one needed its room. Not synced: it is read only where it has the right sum.
@@ -117,7 +117,7 @@ class Cache:
         for _used, taken, path in sorted(kept):
             if total + size <= most:
                 return
-            # Whoever reads it meanwhile has it open, or fetches it anew.
+            # A process that reads it meanwhile has it open, or fetches it again.
             path.unlink(missing_ok=True)
             total -= taken
 

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One writer at a time on a directory that many nodes share, also after a writer that was killed.
 
-The lock is a file that names its owner. Its owner touches it; whoever wants it looks whether that goes on, so that no
-two clocks are compared and the file system needs no flock of its own. It is made by link(2), which NFS and Lustre do in
-one step on the server.
+The lock is a file that names its owner. Its owner touches it; a process that waits for it watches whether that
+continues, so that no two clocks are compared and the file system needs no flock of its own. It is made by link(2),
+which NFS and Lustre do in one step on the server.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STAGE_NAME = ".stage-lock"
 STALE_SECONDS = 30.0
 # Locks that are watched at once, so that several that were left behind cost no more time than one.
 WATCHED = 32
-# What durable says of a link, a directory, and a pipe or device where a file is expected.
+# Errors of durable for a link, a directory, and a pipe or device where a file is expected.
 STRANGE = (errno.ELOOP, errno.EISDIR, errno.EINVAL)
 
 
@@ -162,7 +162,7 @@ class Lock:
                 self._take_away(here, found)
 
     def ours(self) -> bool:
-        """Whether nobody has taken it away meanwhile."""
+        """Return whether it is still held."""
         found = self._found()
         return found is not None and found.token == self.owner.token
 
@@ -224,7 +224,7 @@ class Lock:
         own = f"{self.path.name}.{self.owner.token}"
         try:
             try:
-                # Synced: an empty lock after a power failure would be nobody's, and stay.
+                # Synced: an empty lock after a power failure would have no owner, and stay.
                 with here.new(own) as file:
                     file.write(json.dumps(dataclasses.asdict(self.owner)).encode())
                 here.link(own, self.path.name)
@@ -333,7 +333,7 @@ class DirectoryLock:
         return before
 
     def ours(self) -> bool:
-        """Whether nobody has taken it away meanwhile."""
+        """Return whether it is still held."""
         return self._program.ours()
 
     def release(self) -> None:
@@ -357,7 +357,7 @@ def only_writer(directory: Path) -> Iterator[None]:
 def check(directory: Path) -> None:
     """Raise LockedError where a program or another job works in the directory. Raises OSError.
 
-    Files of other programs that are called so, as some have them in folders of their own, say nothing.
+    Files of that name from other programs, as some have them in folders of their own, do not count.
     """
     job = Lock(directory, name=JOB_NAME)
     with contextlib.suppress(NoLockError):

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""For a script: it starts this, reads one line, which comes once the directory is its own, and keeps standard input
-open as long as nobody else may use the directory. Signals are not heeded, since those of a job go to all its processes
-and the script may have to save yet. Exit status 1, and no line, when somebody else has the directory.
+"""Hold a directory for a script: the script starts this, reads one line, which comes once the directory is its own, and
+keeps standard input open as long as no other job may use the directory. Signals are ignored, since those of a job go to
+all its processes and the script may still have to save. Exit status 1, and no line, if another job has the directory.
 """
 
 from __future__ import annotations

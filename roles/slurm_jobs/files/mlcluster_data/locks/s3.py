@@ -40,8 +40,8 @@ class S3Lock:
     def acquire(self) -> Owner | None:
         """Take the lock; gives the owner that it was taken from, where that one is gone.
 
-        Raises LockedError when another process holds it and lives, and S3Error. Where the server or boto3 has no
-        conditional writes nothing is locked, which is said.
+        Raises LockedError when another process holds it and lives, and S3Error. If the server or boto3 has no
+        conditional writes nothing is locked, and a warning is logged.
         """
         before = None
         try:
@@ -71,7 +71,7 @@ class S3Lock:
         return before
 
     def ours(self) -> bool:
-        """Whether nobody has taken it away meanwhile; so too where nothing is locked. Raises S3Error."""
+        """Return whether it is still held; true also if nothing is locked. Raises S3Error."""
         if not self._beating:
             return True
         found = self._read()

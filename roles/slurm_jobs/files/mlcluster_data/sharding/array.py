@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The range is for sbatch: `sbatch --array=$(python -m mlcluster_data array INPUTS --limit 8) ...`. There is one task
-for each input, or fewer when --tasks says so; --limit is how many of them run at once.
+for each input, or fewer with --tasks; --limit is how many of them run at once.
 """
 
 from __future__ import annotations

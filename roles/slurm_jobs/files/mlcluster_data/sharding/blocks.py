@@ -44,7 +44,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the processes need to know: tokenizer.json as text, the ids, and what to do with bad documents."""
+    """Settings of the processes: tokenizer.json as text, the ids, and the policy for bad documents."""
 
     definition: str
     ids: Ids

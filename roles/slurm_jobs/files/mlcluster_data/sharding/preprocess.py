@@ -37,7 +37,7 @@ TOKENS_MOST = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Job:
-    """What is made of what, the same for all tasks: `plan` is kept beside the shards and must not differ."""
+    """Inputs, outputs and options, the same for all tasks: ``plan`` is stored beside the shards and must not differ."""
 
     folder: Path
     inputs: list[Input]
@@ -49,7 +49,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Tells one plan from another."""
+        """Return the SHA-256 of the plan."""
         return hashlib.sha256(manifest.dump(self.plan)).hexdigest()
 
 
@@ -63,7 +63,7 @@ def tasks_of(args: argparse.Namespace, environment: Mapping[str, str]) -> tuple[
         index, count = _slurm_task(environment)
     index, count = index or 0, count or 1
     if not 0 <= index < count:
-        raise DataError(f"task {index} of {count} is none: tasks are counted from 0 to {count - 1}")
+        raise DataError(f"task {index} of {count} does not exist: tasks are counted from 0 to {count - 1}")
     return index, count
 
 
@@ -264,7 +264,7 @@ class InputWork:
 
 
 def first_bad(job: Job, found: list[Shard]) -> Shard | None:
-    """Return the first shard that is missing or not as its part manifest says; each is read once in a run.
+    """Return the first shard that is missing or differs from its part manifest; each is read once in a run.
 
     Raises S3Error, OSError.
     """
@@ -307,7 +307,7 @@ def finish(job: Job) -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def only_one(job: Job, at: int) -> Iterator[None]:
-    """Nobody else works on this input meanwhile, nor has the folder of the shards. Raises DataError, OSError.
+    """Keep all other tasks from this input, and from the folder of the shards. Raises DataError, OSError.
 
     In S3 there is no lock: two that do the same write the same bytes there, and no object is ever half written. Two on
     one node would do so in the same files that are on their way there, so they are kept apart by those.
@@ -318,7 +318,7 @@ def only_one(job: Job, at: int) -> Iterator[None]:
     if before := lock.acquire():
         print(f"input {at}: the lock of {before}, which is over, was taken away")
     try:
-        # Its own is there already: whoever takes the whole folder now sees it.
+        # Its own lock exists already, so a process that locks the whole folder now sees it.
         check(base)
         yield
     finally:
@@ -359,7 +359,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", type=arguments.place, required=True, help="folder or s3://BUCKET/PREFIX for the shards")
     add("--tokenizer", type=arguments.place, required=True, help="tokenizer.json, its folder, or a hub id")
     add("--token-secret", default="", help="the hub token's name in AWS Secrets Manager (else HF_TOKEN)")
-    add("--eos", default="", help="token that ends a document (else as tokenizer_config.json says)")
+    add("--eos", default="", help="token that ends a document (else that of tokenizer_config.json)")
     add("--pad", default="", help="token that fills rows (else the tokenizer's own, else one more number)")
     add("--length", type=arguments.between(1, TOKENS_MOST), default=2048, help="most tokens in a sample (2048)")
     add("--packed", action="store_true", help="let documents follow each other in full rows")

@@ -64,7 +64,7 @@ class Rows:
 def rows_of(at: int, first: int, tokens: np.ndarray, counts: np.ndarray, length: int, packed: bool) -> Rows:
     """Cut documents into samples of at most `length` ids.
 
-    `counts` [documents] says how many of `tokens` each document has; `first` is the number of the first in input `at`.
+    ``counts`` [documents] is how many of ``tokens`` each document has; ``first`` is the first's number in input ``at``.
     Packed, the documents follow each other in rows that are full but for the last; else each begins a row of its own.
     """
     begins = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
@@ -133,14 +133,14 @@ def write_shard(folder: Path, name: str, rows: Rows, form: str) -> tuple[Path, i
 
 
 def read_array(content: bytes, name: str) -> np.ndarray:
-    """The array in a .npy file. Raises CorruptError, also for a header that tells of more than there is."""
+    """Return the array in a .npy file. Raises CorruptError, also if the header lists more than the file holds."""
     try:
         stream = io.BytesIO(content)
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError("it is not of version 1.0")
         shape, _order, kind = np.lib.format.read_array_header_1_0(stream)
         if math.prod(shape) * kind.itemsize > len(content):
-            raise ValueError(f"its header tells of {shape} and it has {len(content)} bytes")
+            raise ValueError(f"its header lists {shape} and it has {len(content)} bytes")
         return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     except (ValueError, EOFError) as exc:
         raise CorruptError(f"{name} holds no array ({exc})") from exc

@@ -87,12 +87,12 @@ def _hub_reason(error: Exception, has_token: bool) -> str:
     """Why the hub gave nothing, and what to do; never the library's own words, which could hold the request."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     status = getattr(getattr(error, "response", None), "status_code", None)
-    told = "the token given is not allowed" if has_token else f"no token was given ({TOKEN_VARIABLE} or --token-secret)"
+    why = "the token given is not allowed" if has_token else f"no token was given ({TOKEN_VARIABLE} or --token-secret)"
     # A gated model is a kind of one that is not found, to the library.
     if "GatedRepoError" in kinds or (status in (401, 403) and "RepositoryNotFoundError" not in kinds):
-        return f"it is gated and {told}; accept its licence there, or copy tokenizer.json here and give the path"
+        return f"it is gated and {why}; accept its licence there, or copy tokenizer.json here and give the path"
     if "RepositoryNotFoundError" in kinds or "HFValidationError" in kinds:
-        return f"there is none of that name, or it is private and {told}; a folder here needs a tokenizer.json"
+        return f"the name is unknown there, or it is private and {why}; a folder here needs a tokenizer.json"
     if kinds & {"LocalEntryNotFoundError", "OfflineModeIsEnabled", "ConnectionError", "ConnectError"}:
         return "it cannot be reached from here; copy tokenizer.json here and give the path"
     if "EntryNotFoundError" in kinds:
@@ -101,7 +101,7 @@ def _hub_reason(error: Exception, has_token: bool) -> str:
 
 
 def load(name: str, secret: str = "") -> tuple[tokenizers.Tokenizer, dict[str, Any]]:
-    """The tokenizer of a file, a folder or a hub id, with what tokenizer_config.json beside it says.
+    """Return the tokenizer of a file, a folder or a hub id, with the content of tokenizer_config.json beside it.
 
     `secret` names the hub token in Secrets Manager, otherwise it is in HF_TOKEN. Raises DataError.
     """
@@ -159,7 +159,7 @@ def ids_of(tokenizer: tokenizers.Tokenizer, config: dict[str, Any], eos: str = "
 
     size = tokenizer.get_vocab_size(with_added_tokens=True)
     if not (eos or named("eos_token")):
-        raise DataError("the tokenizer does not say which token ends a text: name it with --eos")
+        raise DataError("the tokenizer does not define the token that ends a text: set it with --eos")
     end = number(eos or named("eos_token"), "the end of text")
     chosen = pad or (named("pad_token") if named("pad_token") != (eos or named("eos_token")) else "")
     fill = number(chosen, "padding") if chosen else size
@@ -172,7 +172,7 @@ def ids_of(tokenizer: tokenizers.Tokenizer, config: dict[str, Any], eos: str = "
 
 
 def _around(tokenizer: tokenizers.Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What the tokenizer's own post-processor puts before and after a text."""
+    """Return the ids that the tokenizer's own post-processor puts before and after a text."""
     bare = tokenizer.encode("a", add_special_tokens=False).ids
     full = tokenizer.encode("a", add_special_tokens=True).ids
     for at in range(len(full) - len(bare) + 1):
@@ -208,7 +208,7 @@ def cuts_at_spaces(definition: dict[str, Any]) -> bool:
 
 
 def pieces(text: str) -> list[str]:
-    """A text cut at each single space between two characters that are none; those spaces are left out."""
+    """Split a text at each single space between two other characters; those spaces are dropped."""
     spaces = _ASCII_SPACES if text.isascii() else _ASCII_SPACES + _OTHER_SPACES
     if "  " in text or text[:1] == " " or text[-1:] == " ":
         return _SPACE.split(text)

@@ -15,7 +15,7 @@ from torch.nn import functional
 from ..cli.progress import amount
 from ..errors import DataError
 
-# What a label says that is not to be learnt: padding (torch's own ignore_index).
+# The label of a token that is not to be learnt: padding (torch's own ignore_index).
 IGNORED = -100
 # Deeper than any model that is trained; each is a list of objects, however narrow.
 LAYERS_MOST = 10_000

@@ -30,7 +30,7 @@ TIMEOUT_MINUTES = 20
 
 @contextmanager
 def joined(backend: str) -> Iterator[torch.device]:
-    """Join the other ranks, as RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say; alone where they are not set.
+    """Join the other ranks by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; run alone if they are not set.
 
     Gives the device of this rank. Raises DataError when the backend does not fit this machine or a variable is missing.
     """
@@ -96,7 +96,7 @@ class StopRequest:
 
 
 class Step(t.NamedTuple):
-    """What all know of the next step: ranks with a batch, tokens to learn and samples of all, a wish to stop."""
+    """The next step as all ranks know it: ranks with a batch, tokens to learn and samples of all, a request to stop."""
 
     batches: int
     tokens: int

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How long the steps of this rank take, written where ``mlcluster watch`` reads it (MLCLUSTER_STEP_FILE).
 
-In a step all ranks wait for the slowest one, so the whole time tells them apart as little as the loss does. What a rank
-takes for itself, its batch and its forward pass, names the one that is slow.
+In a step all ranks wait for the slowest one, so neither the whole time nor the loss shows which one it is. The time of
+a rank's own work, its batch and its forward pass, does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EVERY = 1.0
 
 
 def file_of(variables: t.Mapping[str, str]) -> Path | None:
-    """Return the file of this rank by its environment; None where nobody reads one."""
+    """Return the file of this rank by its environment; None if no program reads one."""
     base = variables.get("MLCLUSTER_STEP_FILE")
     local = variables.get("LOCAL_RANK", "0")
     return Path(f"{base}.{local}") if base and local.isdecimal() else None
@@ -49,7 +49,7 @@ class StepTimes:
         self._began = time.monotonic()
 
     def batch_is_there(self) -> None:
-        """Note that this rank has its batch: until here it has waited for nobody."""
+        """Note that this rank has its batch: until here it has not waited for other ranks."""
         self.own += time.monotonic() - self._began
 
     @contextlib.contextmanager
@@ -89,7 +89,7 @@ class StepTimes:
             self.path = None
 
     def close(self) -> None:
-        """Remove the file: what it says is of a training that is over."""
+        """Remove the file: its content is of a training that is over."""
         if self.path is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self.path)

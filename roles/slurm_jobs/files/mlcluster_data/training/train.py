@@ -122,7 +122,7 @@ def open_board(folder: Path, step: int) -> trainer.Board:
 
 def _journals(args: argparse.Namespace, rank: int) -> tuple[Journal | None, Journal | None]:
     if args.record_samples and not args.log_dir:
-        raise DataError("--record-samples needs --log-dir: say where the names are to be written")
+        raise DataError("--record-samples needs --log-dir: set it to the directory for the names")
     if not args.log_dir:
         return None, None
     metrics = Journal(args.log_dir / f"{args.model_name}-metrics.jsonl") if rank == 0 else None
@@ -175,7 +175,7 @@ def train(args: argparse.Namespace, device: torch.device, stop: ranks.StopReques
 def _begin(
     args: argparse.Namespace, device: torch.device, held: contextlib.ExitStack
 ) -> tuple[loader.Loader, Model, tuple[Journal | None, Journal | None]]:
-    """What each rank needs that no other has a part in."""
+    """Return the objects that each rank makes by itself."""
     _make_folders(args)
     if dist.get_rank() == 0:
         held.enter_context(_only_of_its_name(args))
@@ -216,9 +216,11 @@ def _train(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the arguments say; gives the exit status."""
+    """Run the verb and return its exit status."""
     if not args.checkpoint_dir:
-        raise DataError("no --checkpoint-dir is given and MLCLUSTER_CHECKPOINTS is not set: say where checkpoints go")
+        raise DataError(
+            "no --checkpoint-dir is given and MLCLUSTER_CHECKPOINTS is not set: set one to the directory of checkpoints"
+        )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     request = os.environ.get("MLCLUSTER_CHECKPOINT_REQUEST")
     # Before anything that takes time, so that a request which comes early is heeded at the first step.

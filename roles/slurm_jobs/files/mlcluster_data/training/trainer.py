@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The loop of a training: steps, checkpoints, the request to stop, and going on after any end.
 
-A gradient counts every token of all ranks alike, whatever the size of their batches. What is lost when a rank is killed
-are the steps since the last published checkpoint, and they are made again in the same order.
+A gradient counts every token of all ranks alike, whatever the size of their batches. If a rank is killed, the steps
+since the last published checkpoint are lost, and they are made again in the same order.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ FAILED_SAVES = 3
 
 
 class Batches(t.Protocol):
-    """What gives the batches, such as loader.Loader: each iteration is what is left of an epoch, in the same number of
-    steps on every rank, after which `epoch` is one more.
+    """A source of batches, such as loader.Loader: each iteration is the rest of an epoch, in the same number of steps
+    on every rank, after which ``epoch`` is one more.
     """
 
     epoch: int
@@ -67,7 +67,7 @@ class Board(t.Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is to be done. checkpoint_steps and log_steps: so many steps apart.
+    """The parameters of a training. checkpoint_steps and log_steps: intervals in steps.
 
     reshard: where the order of the data cannot go on, begin the epoch again.
     """
@@ -239,7 +239,7 @@ class Trainer:
         self._show(values)
 
     def _show(self, values: dict[str, float]) -> None:
-        """Draw them. What a board cannot keep, as on a full disk, ends no training; it draws nothing more then."""
+        """Draw them. If the board fails, as on a full disk, the training continues without it."""
         if self.board:
             try:
                 for name, value in values.items():
