@@ -51,7 +51,7 @@ def preprocess(tokenizer):
 
 @pytest.fixture(scope="session")
 def shards(tmp_path_factory, inputs, preprocess):
-    """A finished data set: its folder and what its manifest says."""
+    """A finished data set: its folder and the content of its manifest."""
     folder = tmp_path_factory.mktemp("shards")
     assert preprocess(inputs, folder) == 0
     return SimpleNamespace(path=folder, **json.loads((folder / "manifest.json").read_text()))

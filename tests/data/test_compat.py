@@ -143,7 +143,7 @@ def test_lock_of_another_version_is_heeded(name, tmp_path):
         found = held._read(here, path.name)
     assert str(found) == "process 4711 of job 12 on n1"
     assert dataclasses.asdict(found) == document(f"lock/{name}.json")
-    # Nobody touches it, so that its owner is gone.
+    # No process touches it, so that its owner is gone.
     assert held.acquire() == found
     assert set(json.loads(path.read_text())) == set(document(f"lock/{name}.json"))
     held.release()

@@ -23,7 +23,7 @@ def test_without_command_commands_are_listed(capsys):
     assert all(name in printed for name in command.COMMANDS)
 
 
-def test_unknown_command_is_refused(capsys):
+def test_unknown_command_is_rejected(capsys):
     assert command.main(["no-such"]) == 3
     assert "there is no command no-such" in capsys.readouterr().err
 
@@ -53,7 +53,7 @@ def test_package_that_is_missing_is_one_sentence(monkeypatch, capsys):
     assert "validate needs the Python package no_such_package" in capsys.readouterr().err
 
 
-def test_it_runs_as_module():
+def test_programs_run_as_module():
     result = subprocess.run(
         [sys.executable, "-m", "mlcluster_data", "--help"], cwd=FILES, capture_output=True, text=True, check=True
     )
@@ -120,8 +120,8 @@ def test_number_beyond_all_use_is_wrong_usage(words, number, capsys, monkeypatch
     with pytest.raises(SystemExit) as stop:
         command.main([*words[:-1], f"{words[-1]}={number}"])
     assert stop.value.code == 3
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert f"{number[:60]} is not a whole number from " in said and len(said) < 200
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert f"{number[:60]} is not a whole number from " in error and len(error) < 200
     assert list(tmp_path.iterdir()) == []
 
 
@@ -149,7 +149,7 @@ def crooked(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("collect texts --inputs 1 --output file", "file cannot be used (file: File exists)"),
         ("collect texts --inputs 1 --output file/x", "file/x cannot be used (file/x: Not a directory)"),
@@ -174,10 +174,10 @@ def crooked(tmp_path, monkeypatch):
         ("train --data-dir texts --checkpoint-dir c --tensorboard-dir file/x", "choose another --tensorboard-dir"),
     ],
 )
-def test_place_that_is_something_else_is_one_sentence(words, said, crooked, capsys):
+def test_place_that_is_something_else_is_one_sentence(words, message, crooked, capsys):
     assert command.main(words.split()) == 1
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ERROR: ")]
-    assert len(errors) == 1 and said in errors[0]
+    assert len(errors) == 1 and message in errors[0]
 
 
 @pytest.mark.parametrize("what", ["pipe", "device", "directory"])
@@ -191,7 +191,7 @@ def test_place_that_is_something_else_is_one_sentence(words, said, crooked, caps
     ],
     ids=["hold", "inputs", "shards", "array"],
 )
-def test_what_is_no_file_where_one_belongs_is_sentence_and_no_wait(tmp_path, words, name, what):
+def test_entry_that_is_not_a_file_is_sentence_and_no_wait(tmp_path, words, name, what):
     place = tmp_path / name
     if what == "pipe":
         os.mkfifo(place)
@@ -204,10 +204,10 @@ def test_what_is_no_file_where_one_belongs_is_sentence_and_no_wait(tmp_path, wor
         cwd=FILES, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    said = {"directory": "Is a directory", "pipe": "not a plain file", "device": "not a plain file"}
-    # A lock is one that this program made, so a link to anything is none.
+    reasons = {"directory": "Is a directory", "pipe": "not a plain file", "device": "not a plain file"}
+    # Locks are files that this program made, so a link is not a lock.
     linked = what == "device" and name == ".job-lock"
-    assert ("is a symbolic link, which is not followed" if linked else said[what]) in done.stderr
+    assert ("is a symbolic link, which is not followed" if linked else reasons[what]) in done.stderr
 
 
 @pytest.mark.parametrize(

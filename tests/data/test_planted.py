@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every name that a data program makes, taken by somebody else before: nothing is followed, and nobody waits for ever.
+"""Every name that a data program makes, taken by another user before: no link is followed, and no program hangs.
 
 The names are those of a recorded run, so that a new one is tried by itself. A name that differs from run to run cannot
 be taken before.
@@ -64,7 +64,7 @@ def finished(program: Program, disk: Path, notes: Path | None = None) -> bool:
 
 
 def names(program: Program, folder: Path) -> list[str]:
-    """What it makes, in every run, below its disk; not what was there before."""
+    """Return the new entries that it makes below its disk, in every run."""
     found = []
     for run in range(2):
         disk, notes = made_anew(program, folder), folder.parent / f"notes{run}"
@@ -85,7 +85,7 @@ def stands(victims: Path) -> bool:
 
 
 def taken(program: Program, folder: Path, name: str, what: str) -> str:
-    """What is wrong where a name was taken before; empty where nothing is."""
+    """Return the problems after a name was taken before; empty if there are none."""
     disk, victims = made_anew(program, folder), folder / "victims"
     (victims / "folder").mkdir(parents=True)
     for path in (victims / "file", victims / "folder" / "file"):

@@ -99,7 +99,7 @@ def test_file_that_just_changed_is_read_again(source, server):
 
 
 @pytest.mark.parametrize("content", [None, b"other"])
-def test_what_is_gone_here_and_in_bucket_is_reported(source, server, content):
+def test_file_gone_here_and_in_bucket_is_reported(source, server, content):
     backup.Backup(source, server.prefix()).push()
     (source / "a").unlink()
     assert backup.Backup(source, server.prefix()).push().ok
@@ -114,7 +114,7 @@ def test_what_is_gone_here_and_in_bucket_is_reported(source, server, content):
 
 
 @pytest.mark.parametrize("harm", ["lost", "changed"])
-def test_what_bucket_lost_or_changed_is_sent_again(source, server, harm):
+def test_object_lost_or_changed_in_bucket_is_sent_again(source, server, harm):
     backup.Backup(source, server.prefix()).push()
     if harm == "lost":
         server.client.delete_object(Bucket=BUCKET, Key="run/a")
@@ -145,7 +145,7 @@ def test_restore_replaces_nothing_unasked(source, server, tmp_path):
     assert backup.Backup(target, server.prefix()).restore(overwrite=True).copied == ["a"]
 
 
-def test_what_was_changed_in_bucket_is_not_restored(source, server, tmp_path):
+def test_object_changed_in_bucket_is_not_restored(source, server, tmp_path):
     backup.Backup(source, server.prefix()).push()
     server.client.put_object(Bucket=BUCKET, Key="run/a", Body=b"XXX")
     report = backup.Backup(tmp_path / "target", server.prefix()).restore()
@@ -248,7 +248,7 @@ def test_checkpoints_go_when_they_are_whole_and_newest_name_last(server, tmp_pat
 
 
 def listed(folder: Path, step: int) -> Path:
-    """A checkpoint whose manifest says what is in it."""
+    """A checkpoint whose manifest lists its files."""
     files = {"data": FileSum(7, hashlib.sha256(b"weights").hexdigest())}
     write(folder / f"step-{step:08d}", data=b"weights", complete=Manifest(step, 1, files, {}).text())
     return folder / f"step-{step:08d}"
@@ -261,7 +261,7 @@ def turn(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "expected"),
     [
         (lambda place: os.truncate(place / "data", 3), "/data is gone or of another size than its manifest lists"),
         (lambda place: (place / "data").unlink(), "/data is gone or of another size than its manifest lists"),
@@ -269,7 +269,7 @@ def turn(path: Path) -> None:
         (lambda place: turn(place / "complete"), "/complete"),
     ],
 )
-def test_checkpoint_that_was_damaged_never_takes_place_of_its_good_copy(server, tmp_path, damage, said):
+def test_damaged_checkpoint_never_replaces_its_good_copy(server, tmp_path, damage, expected):
     source = tmp_path / "source"
     places = [listed(source, step) for step in (1, 2)]
     write(source, latest=b"step-00000002\n")
@@ -278,7 +278,7 @@ def test_checkpoint_that_was_damaged_never_takes_place_of_its_good_copy(server, 
     third = listed(source, 3)
     report = backup.Backup(source, server.prefix()).push()
     (problem,) = report.problems
-    assert problem.startswith(str(places[1])) and said in problem and "a copy of it stays as it is" in problem
+    assert problem.startswith(str(places[1])) and expected in problem and "a copy of it stays as it is" in problem
     assert [name for name in report.copied if name.startswith(third.name)] == [
         f"{third.name}/data",
         f"{third.name}/complete",
@@ -289,7 +289,7 @@ def test_checkpoint_that_was_damaged_never_takes_place_of_its_good_copy(server, 
     assert [store.check(step, store.manifest(step).files, None) for step in store.steps()] == [[]] * 3
 
 
-def test_checkpoint_that_retention_takes_away_meanwhile_is_no_failure(server, tmp_path, monkeypatch):
+def test_checkpoint_removed_by_retention_is_no_failure(server, tmp_path, monkeypatch):
     source = tmp_path / "source"
     place = listed(source, 1)
     walk = backup.walk
@@ -314,7 +314,7 @@ def test_checkpoint_whose_file_failed_is_not_made_complete(server, tmp_path, pau
     assert [name for name in prefix.list() if name != backup.MANIFEST] == []
 
 
-def test_what_was_sent_before_interruption_is_not_sent_again(source, server, monkeypatch):
+def test_files_sent_before_interruption_are_not_sent_again(source, server, monkeypatch):
     original = s3.Prefix.put_file
 
     def interrupted(self, name, path, parts=None):
@@ -329,15 +329,15 @@ def test_what_was_sent_before_interruption_is_not_sent_again(source, server, mon
     assert backup.Backup(source, server.prefix()).push().copied == ["sub/b"]
 
 
-def test_restore_that_is_killed_at_any_moment_leaves_no_half_and_is_done_again(source, server, tmp_path):
+def test_restore_killed_at_any_moment_leaves_no_partial_file(source, server, tmp_path):
     backup.Backup(source, server.prefix()).push()
     whole, number, done = tree(source), 0, False
     while not done:
         number += 1
         target = tmp_path / str(number)
 
-        def restore(tell, number=number, target=target):
-            # What its lock changes is the same as of any other program: see test_stage and test_collect.
+        def restore(_report, number=number, target=target):
+            # Its lock changes files like that of any other program: see test_stage and test_collect.
             die_at_change(number, target, but="lock")
             return backup.Backup(target, server.prefix()).restore().ok
 
@@ -401,7 +401,7 @@ def test_two_backups_of_one_directory_do_not_meet(source, server):
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"schema": "other/1", "files": {}}', '{"schema": "mlcluster.backup/1", "files": {"a": {}}}']
 )
-def test_manifest_that_is_invalid_is_refused(server, tmp_path, text):
+def test_invalid_manifest_is_rejected(server, tmp_path, text):
     server.prefix().put(backup.MANIFEST, text.encode())
     with pytest.raises(backup.BackupError, match=f"s3://{BUCKET}/run/{backup.MANIFEST}"):
         backup.Backup(tmp_path, server.prefix()).restore()
@@ -440,8 +440,8 @@ def test_parts_never_become_too_many():
     assert s3.PARTS_MOST * s3.part_size(size) >= size
 
 
-def test_two_backups_to_one_prefix_at_once_lose_nothing_of_each_other(server, tmp_path):
-    """Each reads the manifest before the other writes it; both said that all is there."""
+def test_two_backups_to_one_prefix_lose_no_files(server, tmp_path):
+    """Each reads the manifest before the other writes it; both reported success."""
     one, two = (write(tmp_path / name, **{name: name.encode()}) for name in ("one", "two"))
     work = backup.Backup(one, server.prefix())
     rounds, work_rounds = work._rounds, []
@@ -476,6 +476,6 @@ def test_name_that_no_object_can_have_is_problem_of_its_own(source, server):
 
 
 @pytest.mark.parametrize("option", ["--workers", "--attempts"])
-def test_number_that_does_nothing_is_refused(option):
+def test_number_without_effect_is_rejected(option):
     with pytest.raises(SystemExit, match="3"):
         command.main(["backup", "verify", "s3://bucket/run", option, "0"])

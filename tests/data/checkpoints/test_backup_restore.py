@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a restore trusts: neither names nor types of a manifest, nor what others planted in its target."""
+"""A restore trusts neither names nor types of a manifest, nor entries that others planted in its target."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def source(tmp_path):
 
 
 @pytest.mark.parametrize("what", PLANTED)
-def test_planted_names_are_replaced_or_refused(source, server, tmp_path, what):
+def test_planted_names_are_replaced_or_rejected(source, server, tmp_path, what):
     """Every name that a restore makes: found by a restore, and those of locks and halves."""
     backup.Backup(source, server.prefix()).push()
     assert backup.Backup(tmp_path / "first", server.prefix()).restore().ok
@@ -66,7 +66,7 @@ def test_link_below_target_is_named_and_nothing_goes_through_it(source, server, 
 @pytest.mark.parametrize(
     ("key", "value"), [("size", "1"), ("size", None), ("sha256", 1), ("etag", []), ("mode", "755"), ("changed", 1.5)]
 )
-def test_manifest_with_another_type_is_refused(server, tmp_path, key, value):
+def test_manifest_with_another_type_is_rejected(server, tmp_path, key, value):
     entry = {"size": 1, "sha256": "", "etag": "", "mode": 420, "changed": 0, key: value}
     server.prefix().put(backup.MANIFEST, json.dumps({"schema": backup.SCHEMA, "files": {"a": entry}}).encode())
     with pytest.raises(backup.BackupError, match="is not a manifest of a backup"):

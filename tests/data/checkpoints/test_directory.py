@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a checkpoint is on disk, what the node's own verb sees of it, and which may go; without torch."""
+"""A checkpoint on disk, the node's own verb on it, and checkpoints that may be removed; without torch."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_nodes_own_verb_reads_same(store, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         (b"", "is not a manifest"),
         (b"[1]", "is not a manifest"),
@@ -87,8 +87,8 @@ def test_nodes_own_verb_reads_same(store, capsys):
         (json.dumps({"schema": checkpoint_store.SCHEMA, "step": "x"}).encode(), "is not a manifest"),
     ],
 )
-def test_what_is_no_manifest_is_reported(text, said):
-    with pytest.raises(TornError, match=said):
+def test_invalid_manifest_is_reported(text, expected):
+    with pytest.raises(TornError, match=expected):
         Manifest.parse(text, "/kept/step-00000001", 1)
 
 
@@ -114,7 +114,7 @@ def test_manifest_of_earlier_version_is_one(store):
     assert checkpoint_store.verify(store, 12) == []
 
 
-def test_manifest_of_another_step_is_none(store):
+def test_manifest_of_another_step_does_not_count(store):
     for step in (11, 12):
         publish(store, step)
     (store.path / step_name(12) / "complete").write_bytes((store.path / step_name(11) / "complete").read_bytes())
@@ -122,7 +122,7 @@ def test_manifest_of_another_step_is_none(store):
         store.manifest(12)
 
 
-def test_what_has_name_and_no_manifest_is_reported_and_makes_room(store, caplog):
+def test_entry_without_manifest_is_reported_and_makes_room(store, caplog):
     """As a restore or a copy that ended early leaves it; it stood in the way of every later checkpoint of that step."""
     half = store.path / step_name(12)
     half.mkdir()
@@ -137,7 +137,7 @@ def test_what_has_name_and_no_manifest_is_reported_and_makes_room(store, caplog)
     assert (aside / "weights").read_bytes() == b"half" and str(aside) in caplog.text
 
 
-def test_earlier_run_that_still_writes_keeps_nobody_from_beginning(store, monkeypatch, caplog):
+def test_earlier_run_that_still_writes_stops_no_new_run(store, monkeypatch, caplog):
     left = store.path / ".incoming-step-00000009-t"
     left.mkdir()
     before = os.rmdir
@@ -156,7 +156,7 @@ def test_earlier_run_that_still_writes_keeps_nobody_from_beginning(store, monkey
 
 @pytest.fixture(params=["directory", "s3"])
 def kept(request, tmp_path):
-    """A place, a function that gives what its `latest` says, and the class and method that write that."""
+    """A place, a function that returns the content of its ``latest``, and the class and method that write that."""
     if request.param == "directory":
         latest = tmp_path / "kept" / "latest"
 
@@ -168,7 +168,7 @@ def kept(request, tmp_path):
     return S3Store(prefix), lambda: (prefix.get("latest") or b"").decode() or None, s3.Prefix, "put"
 
 
-def test_run_that_ends_before_it_names_its_checkpoint_is_made_good_by_next(kept, tmp_path, monkeypatch):
+def test_next_run_names_checkpoint_of_interrupted_run(kept, tmp_path, monkeypatch):
     store, latest, writer, verb = kept
     write = getattr(writer, verb)
 
@@ -191,14 +191,14 @@ def test_run_that_ends_before_it_names_its_checkpoint_is_made_good_by_next(kept,
     assert (store.steps(), latest()) == ([2, 1], "step-00000001\n")
     store.prepare()
     assert latest() == "step-00000002\n"
-    # Nor does it name one that nobody resumes from any more.
+    # Nor does it name one that no run resumes from any more.
     store.set_aside(2)
     assert latest() == "step-00000001\n"
     store.set_aside(1)
     assert latest() is None
 
 
-def test_latest_that_cannot_be_set_right_keeps_nobody_from_training(store, caplog):
+def test_latest_that_cannot_be_repaired_stops_no_training(store, caplog):
     publish(store, 1)
     (store.path / "latest").unlink()
     (store.path / "latest").mkdir()
@@ -207,7 +207,7 @@ def test_latest_that_cannot_be_set_right_keeps_nobody_from_training(store, caplo
 
 
 @pytest.mark.parametrize("when", ["replace", "unlink", "rmdir"])
-def test_one_that_another_takes_away_at_same_time_is_gone(store, monkeypatch, when):
+def test_checkpoint_removed_by_two_at_once_is_gone(store, monkeypatch, when):
     for step in (1, 2):
         publish(store, step)
     before, second = getattr(os, when), []
@@ -241,7 +241,7 @@ def test_newest_whole_ones_stay_whatever_is_damaged():
                 assert kept == sorted(whole, reverse=True)[:keep], (damaged, keep)
 
 
-def test_to_keep_none_is_refused():
+def test_keeping_no_checkpoint_is_rejected():
     with pytest.raises(ValueError, match="at least 1"):
         removable([1], lambda step: True, 0)
 
@@ -384,7 +384,7 @@ def test_only_what_save_or_removal_left_is_removed(store):
     assert all((store.path / name / "file").exists() for name in others)
 
 
-def test_removal_that_was_killed_stands_in_nobodys_way(store):
+def test_killed_removal_blocks_no_later_run(store):
     publish(store, 1)
     left = store.path / ".removing-step-00000001"
     left.mkdir()
@@ -395,7 +395,7 @@ def test_removal_that_was_killed_stands_in_nobodys_way(store):
 
 @pytest.mark.parametrize("what", PLANTED)
 @pytest.mark.parametrize("name", ["latest", step_name(7), f".incoming-{step_name(7)}-t", ".lock", ".job-lock"])
-def test_planted_names_are_replaced_or_refused(store, tmp_path, what, name):
+def test_planted_names_are_replaced_or_rejected(store, tmp_path, what, name):
     (tmp_path / "victims").mkdir()
     victim = tmp_path / "victims" / "file"
     victim.write_bytes(b"precious")
@@ -413,7 +413,7 @@ def test_planted_names_are_replaced_or_refused(store, tmp_path, what, name):
     assert not (tmp_path / "absent").exists()
 
 
-def test_layout_of_manifest_says_nothing(store):
+def test_layout_of_manifest_does_not_matter(store):
     publish(store, 12)
     path = store.path / step_name(12) / "complete"
     content = json.loads(path.read_text())

@@ -34,7 +34,7 @@ def place(tmp_path):
     return Place(tmp_path)
 
 
-def test_what_is_saved_is_loaded_each_rank_with_its_own_state(place):
+def test_saved_state_is_loaded_with_that_of_each_rank(place):
     outcomes = place.save(3, 7, count=2)
     assert [[outcome.error for outcome in found] for found in outcomes] == [["", ""], ["", ""]]
     assert place.load(count=2) == [(7, True, {"rank": rank, "step": 7}) for rank in (0, 1)]
@@ -48,7 +48,7 @@ def test_nothing_to_load_is_reported(place):
 
 
 def test_state_may_change_while_it_is_saved(place):
-    def work(tell):
+    def work(report):
         opened = place.open()
         state = filled(5)
         opened.save(5, state, own(5))
@@ -66,7 +66,7 @@ def test_other_numbers_of_ranks_load_shared_state_only(place):
 
 
 def test_ranks_with_disks_of_their_own(place):
-    def work(tell):
+    def work(report):
         opened = Checkpointer(DirectoryStore(place.kept), place.root / f"disk-{dist.get_rank()}")
         opened.save(6, filled(6), own(6))
         return opened.close().error
@@ -86,7 +86,7 @@ def test_torn_checkpoint_is_set_aside_and_one_before_is_taken(place, how):
     assert place.names() == ["latest", step_name(1), step_name(2)]
 
 
-def test_one_without_its_manifest_is_none(place):
+def test_checkpoint_without_manifest_does_not_count(place):
     place.save(1, 2)
     (place.kept / step_name(2) / "complete").unlink()
     assert place.load() == [(1, True, {"rank": 0, "step": 1})]
@@ -95,7 +95,7 @@ def test_one_without_its_manifest_is_none(place):
 def test_good_one_that_does_not_fit_is_error_and_stays(place):
     place.save(1)
 
-    def work(tell):
+    def work(report):
         return place.open().load({"model": {"shared": torch.zeros(7), "third": torch.zeros(2)}})
 
     with pytest.raises(CheckpointError, match="does not fit this model"):
@@ -113,7 +113,7 @@ def test_torn_one_never_drives_good_one_out(place):
     for step in (2, 3):
         damage(place.kept / step_name(step), "cut off")
 
-    def work(tell):
+    def work(report):
         opened = place.open(keep=1)
         checkpoint_store.retain(opened.store, opened.keep, checkpoint_store.Proofs(opened.store).good)
         opened.close()
@@ -122,7 +122,7 @@ def test_torn_one_never_drives_good_one_out(place):
     assert step_name(1) in place.names()
 
 
-def test_name_that_is_taken_is_refused_and_kept(place):
+def test_taken_name_is_rejected_and_kept(place):
     place.save(2)
     (outcome,) = place.save(2)[0]
     assert "is there already" in outcome.error
@@ -134,7 +134,7 @@ def test_full_disk_is_reported_and_good_one_stays(place, full):
     if os.geteuid():
         pytest.skip("mounting a small disk needs root")
 
-    def work(tell):
+    def work(report):
         disk = place.root / full
         small_disk(disk, 400_000)
         opened = place.open(keep=5)
@@ -160,7 +160,7 @@ def broken(step, token, source):
 
 
 def test_error_on_one_rank_is_reported_to_all(place):
-    def work(tell):
+    def work(report):
         opened = place.open()
         if dist.get_rank() == 1:
             opened.store.put = broken
@@ -176,17 +176,17 @@ def test_error_on_one_rank_is_reported_to_all(place):
 
 
 def begin_and_die(place: Place, how) -> tuple[bool, bool]:
-    """Go on from step 1, save 2 and keep only that, dying as `how` says.
+    """Resume from step 1, save 2 and keep only that, dying as ``how`` demands.
 
-    Gives whether step 2 was told to be published, and whether the run came to its end.
+    Returns whether step 2 was reported as published, and whether the run came to its end.
     """
 
-    def work(tell):
+    def work(report):
         how()
         opened = place.open(keep=1)
         assert looked_at_start(opened) == 1
         opened.save(2, filled(2), own(2))
-        tell(opened.wait().error)
+        report(opened.wait().error)
         opened.close()
         return "done"
 
@@ -194,7 +194,7 @@ def begin_and_die(place: Place, how) -> tuple[bool, bool]:
         assert ranks(1, work, place.root) == ["done"]
     except RankDiedError as died:
         assert died.status in (-signal.SIGKILL, -signal.SIGXFSZ), died
-        return died.told == [""], False
+        return died.reported == [""], False
     return True, True
 
 
@@ -204,9 +204,9 @@ def looked_at_start(opened: Checkpointer) -> int:
 
 
 def go_on(place: Place):
-    """What the next run finds, and whether it can save."""
+    """Return the checkpoint that the next run finds, and whether it can save."""
 
-    def work(tell):
+    def work(report):
         opened = place.open()
         state = empty()
         loaded = opened.load(state)
@@ -243,7 +243,7 @@ def die_everywhere(tmp_path, first_checkpoint, death, look=lambda place, done: N
     return number - 1
 
 
-def test_killed_before_any_change_it_does_nothing_that_was_published_is_lost(tmp_path, first_checkpoint):
+def test_save_killed_at_any_change_loses_no_published_step(tmp_path, first_checkpoint):
     deaths = die_everywhere(tmp_path, first_checkpoint, functools.partial(die_at_change, but="job-lock"))
     # Every one of them was tried: those of the lock, of a save, of its publication, of a removal.
     assert deaths >= 25
@@ -272,7 +272,7 @@ def test_lock_of_killed_run_is_taken_and_that_of_living_one_not(place):
 
 
 def test_run_whose_lock_was_taken_publishes_nothing_more(place):
-    def work(tell):
+    def work(report):
         opened = place.open()
         (place.kept / locks.NAME).unlink()
         other = Lock(place.kept)
@@ -289,8 +289,8 @@ def test_run_whose_lock_was_taken_publishes_nothing_more(place):
 # In S3
 
 
-def test_s3_refuses_second_training_and_lets_next_one_in(place, server):
-    def work(tell):
+def test_s3_rejects_second_training_and_accepts_next_one(place, server):
+    def work(report):
         first = Checkpointer(S3Store(server.prefix()), place.local)
         refused = ""
         try:
@@ -308,14 +308,14 @@ def test_s3_refuses_second_training_and_lets_next_one_in(place, server):
 
 
 def test_s3_publishes_nothing_more_once_its_lock_was_taken(place, server):
-    def work(tell):
+    def work(report):
         opened = Checkpointer(S3Store(server.prefix()), place.local)
         server.client.delete_object(Bucket="checkpoints", Key="run/.lock")
         opened.save(1, filled(1), own(1))
         return opened.close().error
 
     assert "another run has taken the lock" in ranks(1, work, place.root)[0]
-    # What it sent stays until the next start: whoever has the lock now may be writing the same step.
+    # Its files stay until the next start: the run that has the lock now may be writing the same step.
     assert S3Store(server.prefix()).steps() == [] and server.prefix().list(step_name(1))
     assert in_s3(place, server, looked) == [None] and server.prefix().list() == {}
 
@@ -353,7 +353,7 @@ def test_s3_that_is_unwell_for_while_is_borne(place, server):
     assert in_s3(place, server, looked) == [(1, True, {"rank": 0, "step": 1})]
 
 
-def test_s3_that_stays_unwell_is_reported_and_nothing_is_published(place, server):
+def test_failing_s3_is_reported_and_nothing_is_published(place, server):
     def save(opened):
         opened.store.prefix = server.prefix(attempts=1)
         Unwell(opened.store.prefix, "PutObject", 100)
@@ -366,7 +366,7 @@ def test_s3_that_stays_unwell_is_reported_and_nothing_is_published(place, server
 
 
 @pytest.mark.parametrize("what", ["link", "open to others", "other owner", "above"])
-def test_local_directory_of_others_is_refused(place, what):
+def test_local_directory_of_others_is_rejected(place, what):
     """Its name follows from the destination, so that anybody may make it first."""
     place.save(1)
     (own,) = place.local.iterdir()
@@ -391,7 +391,7 @@ def test_flipped_bit_keeps_older_ones_and_is_read_once(place, count, monkeypatch
     damage(place.kept / step_name(2), "a byte")
     read = place.root / "read"
 
-    def work(tell):
+    def work(report):
         opened = place.open(keep=2)
         check = opened.store.check
         opened.store.check = lambda step, *rest: (read.open("a").write(f"{step} "), check(step, *rest))[1]

@@ -28,11 +28,11 @@ def place(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["digest", "read"])
-def test_one_that_cannot_be_read_now_is_not_torn(place, what):
+def test_checkpoint_that_cannot_be_read_now_is_not_torn(place, what):
     """A server of Lustre that is away gives EIO for good files: they are not set aside, and nothing older is taken."""
     place.save(1, 2)
 
-    def work(tell):
+    def work(report):
         before = getattr(checkpoint_store.durable, what)
 
         def away(path):
@@ -58,7 +58,7 @@ def test_torn_one_that_cannot_be_set_aside_ends_it(place):
     place.save(1, 2)
     damage(place.kept / step_name(2), "a byte")
 
-    def work(tell):
+    def work(report):
         opened = place.open(keep=1)
 
         def refused(step):

@@ -140,7 +140,7 @@ def test_without_library_that_is_reported(monkeypatch):
         (lambda folder: (folder / "a.txt").mkdir(), [], "holds no text"),
     ],
 )
-def test_what_cannot_be_collected_is_one_sentence(tmp_path, capsys, make, options, words):
+def test_uncollectable_source_is_one_sentence(tmp_path, capsys, make, options, words):
     make(tmp_path)
     assert command.main(["collect", str(tmp_path), "--output", str(tmp_path / "out"), *options]) == 1
     assert words in capsys.readouterr().err
@@ -168,7 +168,7 @@ def test_killed_at_any_change_it_leaves_nothing_or_all(tmp_path):
     for number in range(1, 60):
         folder = tmp_path / str(number)
 
-        def work(_tell, number=number, folder=folder):
+        def work(_report, number=number, folder=folder):
             die_at_change(number, folder)
             collect.split(["a", "b", "c"], folder, 2, {})
 
@@ -189,7 +189,7 @@ def test_killed_at_any_change_it_leaves_nothing_or_all(tmp_path):
 
 
 def test_killed_in_middle_of_write_it_leaves_no_half(tmp_path):
-    def work(_tell):
+    def work(_report):
         die_at_byte(1000)
         collect.split(["a" * 600, "b" * 600], tmp_path / "out", 1, {})
 
@@ -201,7 +201,7 @@ def test_killed_in_middle_of_write_it_leaves_no_half(tmp_path):
 
 
 def test_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
-    def work(_tell):
+    def work(_report):
         small_disk(tmp_path / "small", 1 << 20)
         try:
             collect.split(("x" * 10_000 for _document in range(1000)), tmp_path / "small", 1, {})
@@ -215,7 +215,7 @@ def test_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
     assert left == []
 
 
-def test_source_in_folder_for_inputs_is_refused_and_stays(tmp_path):
+def test_source_in_folder_for_inputs_is_rejected_and_stays(tmp_path):
     """It might have the name of an input, and would be gone once it was read."""
     source = tmp_path / "input-00000.jsonl"
     source.write_text('{"text": "mine"}\n')
@@ -262,7 +262,7 @@ def test_deeply_nested_line_is_named_or_skipped(tmp_path, capsys):
 
 @pytest.mark.parametrize("what", ["link", "link to a file"])
 def test_planted_link_is_not_cleared(tmp_path, what):
-    """What killed runs left is removed by its name, which anybody may give to a link."""
+    """Files of killed runs are removed by their name, which any user may give to a link."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_bytes(b"precious")
     (tmp_path / "out").mkdir()

@@ -41,7 +41,7 @@ def test_documents_keep_their_boundaries(division, lines, expected):
         (("heading", "("), "is not a regular expression"),
     ],
 )
-def test_division_that_cannot_be_is_refused(arguments, words):
+def test_impossible_division_is_rejected(arguments, words):
     with pytest.raises(DataError, match=words):
         Division(*arguments)
 
@@ -73,7 +73,7 @@ def test_bad_byte_is_left_out_or_replaced_by_choice(tmp_path, policy, expected):
         ('{"text": "\\ud800"}', "surrogate"),
     ],
 )
-def test_json_lines_without_text_are_refused(tmp_path, line, words):
+def test_json_lines_without_text_are_rejected(tmp_path, line, words):
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"text": "x"}}\n\n{line}\n')
     with pytest.raises(DataError, match=f"line 3.*{words}"):
@@ -93,7 +93,7 @@ def test_packed_files_are_read_and_torn_ones_named(tmp_path):
         list(text.read_documents(torn, Division(), Bad()))
 
 
-def test_line_that_is_no_document_is_refused(monkeypatch):
+def test_line_that_is_not_a_document_is_rejected(monkeypatch):
     monkeypatch.setattr(text, "LINE_MOST", 1 << 20)
     with pytest.raises(DataError, match="line 2 is longer than 1 MiB"):
         list(text.lines_of(io.BytesIO(b"a\n" + b"b" * (1 << 20) + b"b"), "x", Bad()))

@@ -100,7 +100,7 @@ def respell(path, old, new):
         (lambda folder: relist(folder / "manifest.json", samples=1), "shards", "samples, its shards add up to"),
     ],
 )
-def test_what_is_wrong_is_named(copied, capsys, spoil, folder, words):
+def test_problem_is_named(copied, capsys, spoil, folder, words):
     spoil(copied / folder)
     assert command.main(["validate", str(copied / folder), "--jobs", "1"]) == 1
     printed = capsys.readouterr().out
@@ -108,7 +108,7 @@ def test_what_is_wrong_is_named(copied, capsys, spoil, folder, words):
     assert "fail" in printed
 
 
-def test_of_part_only_what_is_there_is_judged(copied, capsys):
+def test_only_existing_files_of_part_are_judged(copied, capsys):
     shards = copied / "shards"
     first, *others = sorted(shards.glob("*.tar"))
     for path in others:
@@ -129,7 +129,7 @@ def test_many_problems_are_counted(tmp_path):
     assert verdict["found"] == 9
 
 
-def test_without_manifest_it_cannot_be_told(tmp_path, capsys):
+def test_missing_manifest_is_undeterminable(tmp_path, capsys):
     (tmp_path / "a.txt").write_text("x\n")
     assert command.main(["validate", str(tmp_path)]) == 2
     assert "no manifest to hold them against" in capsys.readouterr().out
@@ -159,7 +159,7 @@ def test_manifest_that_is_invalid_is_one_sentence(tmp_path, capsys, content, wor
     assert words in capsys.readouterr().err
 
 
-def test_no_folder_is_one_sentence(tmp_path, capsys):
+def test_missing_folder_is_one_sentence(tmp_path, capsys):
     assert command.main(["validate", str(tmp_path / "none")]) == 1
     assert "is not a folder" in capsys.readouterr().err
 

@@ -19,7 +19,7 @@ from mlcluster_data.files.durable import Directory
 from tests.data.support.planted import PLANTED, SOMEBODY, plant
 
 PROGRAMS = Path(durable.__file__).parents[1]
-# What makes, replaces or renames a file, or opens one for writing, but for reading and removing.
+# Functions that make, replace or rename a file, or open one for writing; not those that read or remove.
 WRITERS = {
     "os": {"open", "fdopen", "rename", "renames", "replace", "symlink", "mkfifo", "mknod", "truncate", "mkdir",
            "makedirs", "link", "chmod", "chown", "fchmod", "fchown"},
@@ -83,7 +83,7 @@ def test_rule_lets_reading_pass(line):
 
 @pytest.fixture
 def victim(tmp_path):
-    """A file that nobody of ours may change, outside of the directory."""
+    """A file outside of the directory, which no program of ours may change."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_bytes(b"precious")
@@ -122,7 +122,7 @@ def test_new_file_takes_no_name_that_is_taken(here, victim, what):
 
 @pytest.mark.parametrize("what", PLANTED)
 @pytest.mark.parametrize("method", ["lock_file", "appending", "reading"])
-def test_what_is_planted_is_not_opened(here, victim, what, method):
+def test_planted_entry_is_not_opened(here, victim, what, method):
     plant(here.path / "file", what, victim)
     before = victim.stat()
     if (what, method) == ("other owner", "reading"):
@@ -226,13 +226,13 @@ def test_mode_is_as_asked_less_umask(here):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("../x", "leads out"), ("a/../b", "leads out"), ("/etc/x", "leads out"), ("", "empty part"), ("a//b", "empty"),
      ("a/", "empty"), ("./a", "empty"), ("a/./b", "empty"), ("n" * 256, "256 bytes"), ("a/" + "\u00e9" * 128, "256"),
      ("a\0b", "null byte")],
 )  # fmt: skip
-def test_names_that_are_no_paths(name, said):
-    with pytest.raises(ValueError, match=said):
+def test_names_that_are_no_paths(name, message):
+    with pytest.raises(ValueError, match=message):
         durable.parts_of(name)
 
 
@@ -247,11 +247,11 @@ def test_directory_of_this_user_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [("link", "is a symbolic link"), ("open", "is not for this user alone"), ("theirs", "is not for this user alone"),
      ("above", "belongs to another user"), ("file", "Not a directory")],
 )  # fmt: skip
-def test_directory_of_others_is_refused(tmp_path, victim, what, said):
+def test_directory_of_others_is_rejected(tmp_path, victim, what, message):
     if os.geteuid() and what in ("theirs", "above"):
         pytest.skip("only root gives files away")
     place = tmp_path / "a" / "own"
@@ -266,7 +266,7 @@ def test_directory_of_others_is_refused(tmp_path, victim, what, said):
         place.chmod(0o777)
     elif what in ("theirs", "above"):
         os.chown(place if what == "theirs" else place.parent, SOMEBODY, SOMEBODY)
-    with pytest.raises(OSError, match=said):
+    with pytest.raises(OSError, match=message):
         durable.own_directory(place)
 
 

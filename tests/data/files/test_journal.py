@@ -13,7 +13,7 @@ from tests.data.support.planted import PLANTED, plant
 
 
 @pytest.mark.parametrize("what", PLANTED)
-def test_what_is_planted_gets_no_lines(tmp_path, what, caplog):
+def test_planted_entry_gets_no_lines(tmp_path, what, caplog):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     (tmp_path / "log").mkdir()
@@ -38,7 +38,7 @@ def test_directory_in_place_of_journal_ends_start(tmp_path):
 
 
 @pytest.mark.parametrize("what", sorted(set(PLANTED) - {"directory"}))
-def test_what_is_planted_is_replaced_at_start(tmp_path, what):
+def test_planted_entry_is_replaced_at_start(tmp_path, what):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     plant(tmp_path / "metrics.jsonl", what, victim)

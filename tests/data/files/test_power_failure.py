@@ -4,8 +4,8 @@
 
 """A power failure at any moment: the programs start again and lose nothing, and each fsync in the code is needed.
 
-Every program is recorded once. What its disk may hold after each change is laid out, judged, and the program is started
-again there. The same with each fsync taken away in turn: one of the judgements has to fail then.
+Every program is recorded once. The possible contents of its disk after each change are laid out and judged, and the
+program is started again there. The same with each fsync removed in turn: one of the judgements has to fail then.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def fsyncs() -> list[tuple[str, int]]:
     return found
 
 
-# What has to be good for a missing fsync to be noticed soon.
+# The program that notices a missing fsync of a file; the others are tried after it.
 FIRST = {"collect.py": "collect", "stage.py": "stage", "directory.py": "checkpoints"}
 
 
@@ -49,7 +49,7 @@ def judged(program: Program, folder: Path, skip=(), mixed: int = 3) -> int:
     disk.mkdir(parents=True)
     program.before(disk)
 
-    def record(_tell):
+    def record(_report):
         recorder = Recorder(disk, set(skip))
         recorder.start()
         program.run(disk, recorder.note)

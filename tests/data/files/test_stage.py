@@ -51,7 +51,7 @@ def test_files_are_copied_once(weights, tmp_path, capsys):
     assert "all files are there already" in capsys.readouterr().out
 
 
-def test_what_changed_or_went_missing_is_copied_again(weights, tmp_path):
+def test_changed_or_missing_file_is_copied_again(weights, tmp_path):
     local = tmp_path / "local"
     assert stage.stage(str(weights), local) == 2
     (weights / "more" / "config.json").write_text('{"a": 1}')
@@ -63,7 +63,7 @@ def test_what_changed_or_went_missing_is_copied_again(weights, tmp_path):
     assert found(local) == found(weights)
 
 
-def test_one_file_is_source_too(weights, tmp_path):
+def test_single_file_is_source(weights, tmp_path):
     assert stage.stage(str(weights / "model.safetensors"), tmp_path / "local") == 1
     assert list(found(tmp_path / "local")) == ["model.safetensors"]
 
@@ -78,7 +78,7 @@ def test_weights_come_from_s3(weights, tmp_path, server):
     assert stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local") == 0
 
 
-def test_of_ranks_of_node_one_copies_and_others_wait(weights, tmp_path):
+def test_one_rank_of_node_copies_and_others_wait(weights, tmp_path):
     local = tmp_path / "local"
 
     def copying(wait):
@@ -99,17 +99,17 @@ def test_of_ranks_of_node_one_copies_and_others_wait(weights, tmp_path):
 
 
 def waits_for_a_lock(pid):
-    """As proc_locks(5) has it: whoever waits stands behind an arrow."""
+    """Return whether a process waits for a lock: proc_locks(5) marks it with an arrow."""
     lines = (line.split() for line in Path("/proc/locks").read_text().splitlines())
     return any(words[1] == "->" and words[5] == str(pid) for words in lines)
 
 
-def test_killed_at_any_change_it_is_never_taken_for_complete(weights, tmp_path):
+def test_killed_staging_is_never_taken_for_complete(weights, tmp_path):
     killed = 0
     for number in range(1, 60):
         local = tmp_path / str(number)
 
-        def work(_tell, number=number, local=local):
+        def work(_report, number=number, local=local):
             die_at_change(number, local)
             return stage.stage(str(weights), local)
 
@@ -127,7 +127,7 @@ def test_killed_at_any_change_it_is_never_taken_for_complete(weights, tmp_path):
 
 
 def test_too_little_room_is_one_sentence(weights, tmp_path):
-    def work(_tell):
+    def work(_report):
         small_disk(tmp_path / "small", 64 << 10)
         with pytest.raises(DataError) as caught:
             stage.stage(str(weights), tmp_path / "small")
@@ -153,7 +153,7 @@ def test_nothing_to_stage_is_one_sentence(tmp_path):
         stage.stage(str(tmp_path / "empty"), tmp_path / "local")
 
 
-def test_names_that_lead_out_of_folder_are_refused(tmp_path, server, monkeypatch):
+def test_names_that_lead_out_of_folder_are_rejected(tmp_path, server, monkeypatch):
     monkeypatch.setattr(s3.Prefix, "list", lambda self: {"../outside": s3.Remote(1, "e")})
     with pytest.raises(DataError, match=r"has the name '\.\./outside', which leads out of the folder"):
         stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local")
@@ -185,14 +185,14 @@ def test_hidden_files_of_source_are_staged(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[]", "null", '{"a": 1}', '{"a": []}', "{"])
-def test_mark_that_is_damaged_is_none(weights, tmp_path, text):
+def test_damaged_mark_does_not_count(weights, tmp_path, text):
     copied = stage.stage(str(weights), tmp_path / "local")
     (tmp_path / "local" / stage.MARK).write_text(text)
     assert stage.stage(str(weights), tmp_path / "local") == copied
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "message"),
     [
         (["ds", "ds/part-0.tar"], "'ds', which is a file and a folder of other files"),
         (["a/b", "a/b/c/d"], "'a/b', which is a file and a folder of other files"),
@@ -203,10 +203,10 @@ def test_mark_that_is_damaged_is_none(weights, tmp_path, text):
         (["a\0b"], "which has a null byte in it"),
     ],
 )
-def test_names_are_judged_before_first_byte(tmp_path, server, monkeypatch, names, said):
+def test_names_are_judged_before_first_byte(tmp_path, server, monkeypatch, names, message):
     monkeypatch.setattr(s3.Prefix, "list", lambda self: {name: s3.Remote(1, "e") for name in [*names, "good"]})
     monkeypatch.setattr(s3.Prefix, "fetch", lambda *_given: pytest.fail("something was fetched"))
-    with pytest.raises(DataError, match=re.escape(said)):
+    with pytest.raises(DataError, match=re.escape(message)):
         stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local")
     assert not (tmp_path / "local").exists()
 
@@ -232,7 +232,7 @@ def test_folder_that_was_staged_is_source(weights, tmp_path):
 
 
 @pytest.mark.parametrize(("there", "source"), [("a/b", "a"), ("a", "a/b")])
-def test_what_stands_in_way_is_named_before_first_byte(tmp_path, monkeypatch, there, source):
+def test_obstacle_is_named_before_first_byte(tmp_path, monkeypatch, there, source):
     for place in (tmp_path / "local" / there, tmp_path / "weights" / source, tmp_path / "weights" / "first"):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(b"x")
@@ -261,7 +261,7 @@ def job(monkeypatch):
 
 @pytest.fixture
 def failing_disk(monkeypatch):
-    """A change that no time tells."""
+    """A change that no time shows."""
     of = Signature.of
     monkeypatch.setattr(stage.Signature, "of", lambda state: Signature(1, of(state).size, 1, 1))
 
@@ -346,14 +346,14 @@ def test_name_that_is_staged_now_is_listed_with_those_before(weights, tmp_path):
 
 
 def test_restaging_that_dies_keeps_no_mark(weights, tmp_path, job, failing_disk):
-    """The mark is of files that are being replaced: with the old source again it would vouch for new ones."""
+    """The mark is of files that are being replaced: with the old source again it would confirm new ones."""
     local, model = tmp_path / "local", weights / "model.safetensors"
     stage.stage(str(weights), local)
     before = model.stat()
     model.write_bytes(b"v" * 100_000)
     (weights / "more" / "config.json").write_text('{"a": 2}')
 
-    def work(_tell):
+    def work(_report):
         room = stage._mark
         stage._mark = lambda *_given: os.kill(os.getpid(), signal.SIGKILL)
         stage.stage(str(weights), local)
@@ -383,7 +383,7 @@ def test_source_that_changes_while_it_is_read_is_no_copy(weights, tmp_path, monk
 
 
 @pytest.mark.parametrize("what", PLANTED)
-def test_planted_names_are_replaced_or_refused(weights, tmp_path, what):
+def test_planted_names_are_replaced_or_rejected(weights, tmp_path, what):
     stage.stage(str(weights), tmp_path / "first")
     names = [path.relative_to(tmp_path / "first") for path in (tmp_path / "first").rglob("*")]
     names += [Path(".lock"), Path(".job-lock")]
@@ -436,7 +436,7 @@ def test_only_a_name_over_300_characters_is_shortened(length, shown):
     assert problem.startswith(f"'{shown}', which ")
 
 
-def test_a_mark_of_an_earlier_version_holds_for_files_of_its_size(tmp_path):
+def test_mark_of_earlier_version_holds_for_files_of_its_size(tmp_path):
     for name in ("changed", "same"):
         (tmp_path / name).write_bytes(b"abc")
     (tmp_path / stage.MARK).write_text('{"missing": [3, "x"], "changed": [4, "x"], "same": [3, "x"]}')

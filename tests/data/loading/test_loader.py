@@ -171,7 +171,7 @@ def test_shards_behind_place_are_not_read(shards, monkeypatch):
     assert len(read) < len(shards.shards) / 4
 
 
-def test_another_geometry_is_refused_or_begins_its_epoch_again(shards, monkeypatch):
+def test_another_geometry_is_rejected_or_restarts_epoch(shards, monkeypatch):
     old = make_loader(LoaderConfig(str(shards.path), 4, workers=0))
     old.set_epoch(5)
     list(itertools.islice(old, 3))
@@ -192,7 +192,7 @@ def test_other_shards_are_noticed(shards, inputs, preprocess, tmp_path):
         new.load_state_dict(old.state_dict())
 
 
-def test_too_few_shards_are_refused_with_numbers(shards, monkeypatch):
+def test_too_few_shards_are_rejected_with_numbers(shards, monkeypatch):
     count = len(shards.shards)
     as_rank(monkeypatch, 0, count)
     words = rf"{count} shards cannot feed {count} ranks x 2 workers = {2 * count} readers: use at most 1 workers, make"
@@ -239,7 +239,7 @@ def test_ranks_end_together_with_filling_or_dropping(shards, monkeypatch):
 
 
 def test_ranks_that_meet_at_every_step_do_not_wait_for_ever(shards, tmp_path):
-    def work(_tell):
+    def work(_report):
         # No variables: webdataset learns rank and world from torch.distributed, the workers from this process.
         loader = make_loader(LoaderConfig(str(shards.path), 4, workers=2))
         seen = []
@@ -304,7 +304,7 @@ def relist(folder, name, **changes):
         (lambda content: content, "holds .* samples, and the manifest lists"),
     ],
 )
-def test_shard_that_agrees_with_its_hash_and_is_none_is_named(shards, tmp_path, spoil, words):
+def test_invalid_shard_with_right_hash_is_named(shards, tmp_path, spoil, words):
     folder = tmp_path / "set"
     shutil.copytree(shards.path, folder)
     name = "shard-00000-00000.tar"
@@ -338,7 +338,7 @@ def test_shards_that_are_not_finished_are_one_sentence(tmp_path):
         ({"batch_size": 1, "epoch_batches": 3}, "give both or neither"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options, words):
+def test_contradictory_options_are_rejected(options, words):
     with pytest.raises(DataError, match=words):
         LoaderConfig("/nowhere", **options)
 
@@ -378,7 +378,7 @@ def test_longest_unused_leave_cache(shards, tmp_path):
 
 
 def test_full_cache_disk_is_reported_once_and_does_no_harm(shards, tmp_path, capfd):
-    def work(_tell):
+    def work(_report):
         small_disk(tmp_path / "small", 32 << 10)
         config = LoaderConfig(str(shards.path), 4, workers=0, cache=str(tmp_path / "small"), cache_bytes=1 << 30)
         return ids(make_loader(config)), [path.name for path in (tmp_path / "small").glob("*.part")]

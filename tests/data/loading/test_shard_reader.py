@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the cache of shards removes to have room: what it put there, and nothing else of the folder."""
+"""The cache of shards makes room by removing its own files, and nothing else of the folder."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who holds a lock, who is gone, and that nobody takes it from one who lives."""
+"""The owner of a lock, its death, and that no process takes a lock from a living one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def held_by(folder: Path, **changes) -> locks.Owner:
     return owner
 
 
-def test_one_takes_it_and_gives_it_back(tmp_path):
+def test_lock_is_taken_and_released(tmp_path):
     first = Lock(tmp_path)
     assert first.acquire() is None and first.ours()
     with pytest.raises(LockedError, match=f"{tmp_path} is in use by process {os.getpid()}"):
@@ -58,7 +58,7 @@ def test_earlier_run_of_same_job_is_over(tmp_path, monkeypatch):
     lock.release()
 
 
-def test_earlier_run_of_same_job_is_over_while_its_process_still_ends(tmp_path, monkeypatch):
+def test_earlier_run_of_job_is_over_while_its_process_ends(tmp_path, monkeypatch):
     """On the same node, where the process is seen to be there."""
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
@@ -118,7 +118,7 @@ def test_lock_that_is_given_back_meanwhile_is_taken(tmp_path):
     lock.release()
 
 
-def test_of_two_who_find_stale_one_only_one_takes_it(tmp_path):
+def test_stale_lock_is_taken_by_only_one_of_two(tmp_path):
     stale = held_by(tmp_path)
     slow, fast = Lock(tmp_path, stale_seconds=0.1), Lock(tmp_path, stale_seconds=0.1)
     fast.acquire()
@@ -137,14 +137,14 @@ def sign_of_life(lock):
         time.sleep(0.01)
 
 
-def test_it_gives_signs_of_life(tmp_path):
+def test_lock_gives_signs_of_life(tmp_path):
     lock = Lock(tmp_path, stale_seconds=0.06)
     lock.acquire()
     sign_of_life(lock)
     lock.release()
 
 
-def test_it_gives_signs_of_life_after_it_was_taken_by_mistake_and_put_back(tmp_path):
+def test_signs_of_life_go_on_after_lock_was_put_back(tmp_path):
     """By one who judged a lock that this one has taken over meanwhile, at the moment of its next sign."""
     lock = Lock(tmp_path, stale_seconds=0.06)
     lock.acquire()
@@ -165,7 +165,7 @@ def test_it_gives_signs_of_life_after_it_was_taken_by_mistake_and_put_back(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_that_was_taken_away_is_not_given_back(tmp_path):
+def test_lost_lock_is_not_released(tmp_path):
     lock = Lock(tmp_path)
     lock.acquire()
     held_by(tmp_path)
@@ -180,12 +180,12 @@ def test_file_that_is_no_lock_is_left_unchanged(tmp_path):
         Lock(tmp_path).acquire()
 
 
-def test_place_that_cannot_be_written_any_more_hides_no_other_error(tmp_path):
-    """The lock is left there, and what ended the run is what is said."""
+def test_unwritable_place_hides_no_other_error(tmp_path):
+    """The lock is left there, and the error that ended the run is reported."""
     if os.geteuid():
         pytest.skip("mounting a small disk needs root")
 
-    def work(tell):
+    def work(report):
         small_disk(tmp_path / "disk", 100_000)
         lock = DirectoryLock(tmp_path / "disk")
         lock.acquire()
@@ -198,7 +198,7 @@ def test_place_that_cannot_be_written_any_more_hides_no_other_error(tmp_path):
 
 
 @pytest.mark.parametrize("what", PLANTED)
-def test_what_is_planted_is_refused_and_not_touched(tmp_path, what):
+def test_planted_entry_is_rejected_and_not_touched(tmp_path, what):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     before = victim.stat()
@@ -212,7 +212,7 @@ def test_what_is_planted_is_refused_and_not_touched(tmp_path, what):
     assert not (tmp_path / "absent").exists()
 
 
-def test_sign_of_life_goes_on_after_planted_link_and_never_through_it(tmp_path):
+def test_sign_of_life_never_goes_through_planted_link(tmp_path):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     os.utime(victim, (1, 1))

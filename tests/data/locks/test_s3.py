@@ -37,7 +37,7 @@ def names(server) -> list[str]:
     return [entry["Key"] for entry in server.client.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
 
 
-def test_one_takes_it_and_gives_it_back(server):
+def test_lock_is_taken_and_released(server):
     first = S3Lock(server.prefix())
     assert first.acquire() is None and first.ours()
     with pytest.raises(LockedError, match=f"s3://{BUCKET}/run is in use by process {os.getpid()}"):
@@ -55,7 +55,7 @@ def test_earlier_run_of_same_job_is_over(server, monkeypatch):
     lock.release()
 
 
-def test_another_node_that_gives_no_sign_of_life_loses_it_to_one_alone(server):
+def test_lock_of_silent_node_goes_to_one_process_alone(server):
     before = held_by(server)
     slow, fast = (S3Lock(server.prefix(), stale_seconds=0.2) for _number in range(2))
     _owner, etag = slow._read()
@@ -88,7 +88,7 @@ def test_another_node_that_gives_one_keeps_it(server):
     assert lock._beating is None
 
 
-def test_it_gives_signs_of_life_and_stops_when_it_was_taken_away(server):
+def test_signs_of_life_stop_once_lock_is_lost(server):
     lock = S3Lock(server.prefix(), stale_seconds=0.06)
     lock.acquire()
     _owner, first = lock._read()
@@ -127,7 +127,7 @@ def refuse(request, **_kwargs):
         ("before-send", refuse, "the server has no conditional writes"),
     ],
 )
-def test_server_without_conditions_locks_nothing_and_it_is_reported(server, caplog, event, handler, words):
+def test_server_without_conditions_is_reported_unlocked(server, caplog, event, handler, words):
     prefix = server.prefix()
     prefix._client.meta.events.register(f"{event}.s3.PutObject", handler)
     lock = S3Lock(prefix)
@@ -136,7 +136,7 @@ def test_server_without_conditions_locks_nothing_and_it_is_reported(server, capl
     lock.release()
 
 
-def test_boto3_without_conditions_locks_nothing_and_it_is_reported(server, caplog):
+def test_boto3_without_conditions_is_reported_unlocked(server, caplog):
     prefix = server.prefix()
     prefix._client.meta.service_model.operation_model("PutObject").input_shape.members.pop("IfNoneMatch")
     lock = S3Lock(prefix)

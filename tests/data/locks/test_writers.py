@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Two processes that want one directory: whoever comes second is told in a sentence who has it, and touches nothing."""
+"""Two processes that want one directory: the second reports the owner in one sentence, and touches nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def outside_of_jobs(monkeypatch):
 
 
 def here(folder):
-    """Everything below a folder but locks, which say who works there."""
+    """Return everything below a folder but locks, which name the process that works there."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
@@ -55,8 +55,8 @@ def refused(words, capsys, process, directory):
     """Whether a command ends with 1 and one sentence that names the process, its directory and what to do."""
     capsys.readouterr()
     assert command.main([str(word) for word in words]) == 1
-    (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ERROR: ")]
-    return said.startswith(f"ERROR: {directory} is in use by process {process.pid} ") and "wait for its end" in said
+    (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ERROR: ")]
+    return error.startswith(f"ERROR: {directory} is in use by process {process.pid} ") and "wait for its end" in error
 
 
 def restore_to(place, *options):
@@ -98,7 +98,7 @@ def test_nothing_is_restored_above_somebody_who_writes_below(kept, tmp_path, cap
     assert command.main([str(word) for word in restore_to(target)]) == 0
 
 
-def test_what_dead_processes_left_below_keeps_nobody_out(kept, tmp_path):
+def test_locks_of_dead_processes_below_block_no_process(kept, tmp_path):
     target = tmp_path / "target"
     gone = subprocess.Popen(["true"])
     gone.wait()
@@ -110,7 +110,7 @@ def test_what_dead_processes_left_below_keeps_nobody_out(kept, tmp_path):
     assert not list(target.rglob(lock.NAME))
 
 
-def test_what_other_programs_call_lock_below_keeps_nobody_out(kept, tmp_path):
+def test_lock_files_of_other_programs_block_no_process(kept, tmp_path):
     target = tmp_path / "target"
     (target / "environment").mkdir(parents=True)
     (target / "environment" / lock.NAME).touch()
@@ -131,7 +131,7 @@ def test_job_restores_into_directory_that_it_has(kept, tmp_path, capsys, monkeyp
 
 
 @pytest.mark.parametrize("program", [lock.NAME, lock.JOB_NAME])
-def test_collect_stage_prune_and_train_leave_directory_to_whoever_has_it(tmp_path, capsys, program, shards):
+def test_programs_leave_directory_to_its_owner(tmp_path, capsys, program, shards):
     (tmp_path / "text.txt").write_text("text")
     target = tmp_path / "target"
     step = target / "step-00000001"
@@ -169,7 +169,7 @@ def test_job_does_not_begin_where_somebody_stages(tmp_path):
     assert stage.stage(str(tmp_path / "text.txt"), target) == 0
 
 
-def test_shards_and_what_takes_their_whole_folder_keep_each_other_out(kept, inputs, preprocess, tmp_path, capsys):
+def test_shards_and_lock_of_whole_folder_exclude_each_other(kept, inputs, preprocess, tmp_path, capsys):
     out = tmp_path / "out"
     with has(out) as process:
         assert preprocess(inputs, out) == 1
@@ -180,9 +180,7 @@ def test_shards_and_what_takes_their_whole_folder_keep_each_other_out(kept, inpu
     assert preprocess(inputs, out) == 0
 
 
-def test_two_tasks_of_one_node_that_make_same_shards_for_s3_keep_each_other_out(
-    server, inputs, preprocess, tmp_path, capsys, monkeypatch
-):
+def test_tasks_with_same_shards_for_s3_exclude_each_other(server, inputs, preprocess, tmp_path, capsys, monkeypatch):
     """In S3 they would do no harm, but both write their halves into the same folder of the node."""
     url = f"s3://{BUCKET}/shards"
     assert preprocess(inputs, url, "--spool", str(tmp_path)) == 0

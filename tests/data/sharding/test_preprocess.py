@@ -65,7 +65,7 @@ def test_every_document_is_there_with_its_end(shards, inputs, tokenizer):
     assert (shards.documents, shards.dtype, shards.pad, shards.eos) == (120, "<u2", ids.pad, ids.eos)
 
 
-def test_what_it_makes_is_valid_and_reports_it(shards):
+def test_output_is_valid_and_reported(shards):
     assert [result["status"] for result in validate.validate(shards.path)] == ["pass", "pass"]
     assert len(shards.shards) > 10
     assert all(row["tokens"] < 800 + 1000 for row in shards.shards)
@@ -116,7 +116,7 @@ def test_task_knows_its_place(options, environment, expected):
     assert subject.tasks_of(args, environment) == expected
 
 
-def test_task_that_is_invalid_is_refused():
+def test_invalid_task_is_rejected():
     with pytest.raises(DataError, match="task 3 of 3 does not exist"):
         subject.tasks_of(argparse.Namespace(task=3, tasks=3), {})
 
@@ -146,12 +146,12 @@ def test_range_comes_from_inputs(inputs, capsys):
         preprocess_array.spec(most + 1)
 
 
-def test_killed_at_any_change_it_goes_on_behind_its_last_whole_shard(tmp_path, inputs, preprocess, shards):
+def test_killed_run_resumes_behind_its_last_complete_shard(tmp_path, inputs, preprocess, shards):
     killed, made = 0, set()
     for number in range(1, 400, 2):
         folder = tmp_path / "out"
 
-        def work(_tell, number=number, folder=folder):
+        def work(_report, number=number, folder=folder):
             die_at_change(number, folder)
             return preprocess(inputs, folder, "--tasks", "3", "--task", "0")
 
@@ -185,7 +185,7 @@ def test_finished_shards_are_not_made_again(tmp_path, inputs, preprocess, shards
 
 
 def test_killed_in_middle_of_shard_it_leaves_no_half(tmp_path, inputs, preprocess, shards):
-    def work(_tell):
+    def work(_report):
         die_at_byte(6000)
         return preprocess(inputs, tmp_path / "out", "--shard-tokens", "5000")
 
@@ -210,7 +210,7 @@ def test_full_disk_is_one_sentence_and_next_run_goes_on(tmp_path, inputs, prepro
     small = tmp_path / "small"
     places = (tmp_path / "out", "--spool", str(small)) if spool else (small,)
 
-    def work(_tell):
+    def work(_report):
         small_disk(small, 24 << 10)
         status = preprocess(inputs, *places)
         left = [path.name for path in small.rglob("*.part")]
@@ -247,7 +247,7 @@ def test_lock_of_one_that_was_killed_is_taken_away(tmp_path, inputs, preprocess,
     folder = tmp_path / ".locks" / "input-00000"
     folder.mkdir(parents=True)
 
-    def work(_tell):
+    def work(_report):
         lock.Lock(folder).acquire()
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -259,7 +259,7 @@ def test_lock_of_one_that_was_killed_is_taken_away(tmp_path, inputs, preprocess,
 
 
 @pytest.mark.parametrize("options", [("--length", "16"), ("--packed",), ("--form", "json"), ("--on-bad", "skip")])
-def test_another_plan_on_same_output_is_refused(tmp_path, inputs, preprocess, capsys, options):
+def test_another_plan_on_same_output_is_rejected(tmp_path, inputs, preprocess, capsys, options):
     assert preprocess(inputs, tmp_path, "--task", "0", "--tasks", "3") == 0
     assert preprocess(inputs, tmp_path, *options) == 1
     assert "holds shards that are made otherwise" in capsys.readouterr().err
@@ -345,7 +345,7 @@ def test_line_of_50_mb_is_one_document(tmp_path, preprocess):
     assert [row["documents"] for row in content["shards"]] == [2, 1]
 
 
-def test_line_that_is_no_document_is_refused(tmp_path, preprocess, capsys, monkeypatch):
+def test_line_that_is_not_a_document_is_rejected(tmp_path, preprocess, capsys, monkeypatch):
     monkeypatch.setattr(blocks, "LINE_MOST", 10_000)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 100)
     (tmp_path / "in").mkdir()
@@ -416,7 +416,7 @@ def test_environment_that_slurm_never_makes_is_sentence(changes, words):
         subject.tasks_of(SimpleNamespace(task=None, tasks=None), environment)
 
 
-def test_it_uses_cores_of_its_task(monkeypatch):
+def test_processes_use_cores_of_task(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(8)))
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
     assert subject.cores() == 8
@@ -427,7 +427,7 @@ def test_it_uses_cores_of_its_task(monkeypatch):
 @pytest.mark.parametrize(
     "damage", [{"ends": [1]}, {"ends": None}, {"ends": "x"}, {"complete": "yes"}, {"skipped": None}, {"plan": None}]
 )
-def test_what_was_kept_of_input_and_is_damaged_is_sentence(shards, inputs, preprocess, tmp_path, capsys, damage):
+def test_damaged_part_manifest_is_one_sentence(shards, inputs, preprocess, tmp_path, capsys, damage):
     shutil.copytree(shards.path, tmp_path / "out")
     part = tmp_path / "out" / "input-00000.json"
     part.write_text(json.dumps({**json.loads(part.read_text()), **damage}))

@@ -29,7 +29,7 @@ def turn_a_letter(path):
     ("change", "words"),
     [(cut, r"has \d+ bytes and had \d+ when"), (turn_a_letter, "has another SHA-256 than it had when")],
 )
-def test_input_that_is_not_what_was_collected_is_refused(tmp_path, inputs, preprocess, capsys, change, words):
+def test_input_that_differs_from_collected_one_is_rejected(tmp_path, inputs, preprocess, capsys, change, words):
     shutil.copytree(inputs, tmp_path / "in")
     change(tmp_path / "in" / "input-00001.jsonl")
     assert preprocess(tmp_path / "in", tmp_path / "out") == 1
@@ -39,7 +39,7 @@ def test_input_that_is_not_what_was_collected_is_refused(tmp_path, inputs, prepr
     assert preprocess(tmp_path / "in", tmp_path / "out") == 0
 
 
-def test_input_that_changed_since_its_first_shards_is_refused(tmp_path, inputs, preprocess, capsys, monkeypatch):
+def test_input_changed_since_its_first_shards_is_rejected(tmp_path, inputs, preprocess, capsys, monkeypatch):
     """Without a manifest of the inputs too: a task that is killed must not go on in another text."""
     source, full = tmp_path / "in", []
     source.mkdir()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What preprocess proves before it goes on or ends, and what others planted where it writes."""
+"""The proofs of preprocess before it resumes or ends, and entries that others planted where it writes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_harmed_shard_is_made_again(tmp_path, inputs, preprocess, shards, capsys
 
 
 @pytest.mark.parametrize("harm", [cut_short, empty, change, take_away])
-def test_manifest_is_not_written_over_harmed_shard_of_another_task(tmp_path, inputs, preprocess, shards, capsys, harm):
+def test_manifest_is_not_written_over_damaged_shard(tmp_path, inputs, preprocess, shards, capsys, harm):
     shutil.copytree(shards.path, tmp_path / "out")
     (tmp_path / "out" / "manifest.json").unlink()
     harm(tmp_path / "out" / SHARD)
@@ -144,7 +144,7 @@ def test_worker_whose_parent_is_gone_ends_itself(tokenizer):
     settings = blocks.Settings(definition, tokenizing.ids_of(found, config), False, "fail")
 
     def work(parent):
-        def run(_tell):
+        def run(_report):
             blocks.prepare(settings, parent())
             return True
 
@@ -157,7 +157,7 @@ def test_worker_whose_parent_is_gone_ends_itself(tokenizer):
 
 
 @pytest.mark.parametrize("what", PLANTED)
-def test_planted_names_are_replaced_or_refused(tmp_path, inputs, preprocess, what):
+def test_planted_names_are_replaced_or_rejected(tmp_path, inputs, preprocess, what):
     """Every name that a run makes, found by a run."""
     (tmp_path / "one").mkdir()
     shutil.copy(inputs / "input-00000.jsonl", tmp_path / "one")
@@ -182,7 +182,7 @@ def test_planted_names_are_replaced_or_refused(tmp_path, inputs, preprocess, wha
 
 
 @pytest.mark.parametrize("what", ["link", "open to others", "other owner"])
-def test_spool_of_others_is_refused(tmp_path, inputs, preprocess, capsys, what):
+def test_spool_of_others_is_rejected(tmp_path, inputs, preprocess, capsys, what):
     """Its name follows from the output, so that anybody may make it first."""
     spool = tmp_path / "spool"
     assert preprocess(inputs, tmp_path / "out", "--spool", str(spool)) == 0

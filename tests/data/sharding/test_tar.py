@@ -21,8 +21,8 @@ def documents(*counts):
     return np.array(tokens, np.uint16), np.array(counts, np.int64)
 
 
-def told_of(count):
-    """A file whose header tells of so many numbers, with one in it."""
+def array_of(count):
+    """A file whose header lists ``count`` numbers, with one in it."""
     stream = io.BytesIO()
     about = {"descr": "<i8", "fortran_order": False, "shape": (count,)}
     np.lib.format.write_array_header_1_0(stream, about)
@@ -64,7 +64,7 @@ def test_no_token_is_lost_and_no_two_rows_have_one_number(packed, length):
     assert len(set(rows.ids.tolist())) == len(rows.ids)
 
 
-def test_numbers_that_do_not_fit_are_refused():
+def test_numbers_that_do_not_fit_are_rejected():
     one = np.array([0])
     with pytest.raises(DataError, match="more than 32768 inputs"):
         shards.sample_numbers(1 << 15, one, one)
@@ -105,7 +105,7 @@ def test_compact_form_takes_fraction_of_other(tmp_path):
     [
         (lambda group: group.pop("ids.npy"), "k lacks ids.npy"),
         (lambda group: group.update({"ids.npy": b"x"}), "holds no array"),
-        (lambda group: group.update({"ids.npy": told_of(10**12)}), r"lists \(1000000000000,\) and it has 136 bytes"),
+        (lambda group: group.update({"ids.npy": array_of(10**12)}), r"lists \(1000000000000,\) and it has 136 bytes"),
         (lambda group: group.update({"lengths.npy": group["ids.npy"]}), "arrays that do not fit"),
         (lambda group: group.update({"json": b"{}"}), "k.json is not a sample"),
     ],
@@ -119,7 +119,7 @@ def test_sample_that_is_invalid_is_named(change, words):
         shards.samples_of(group, "a.tar")
 
 
-def test_json_samples_say_which_they_are(tmp_path):
+def test_json_samples_have_their_numbers(tmp_path):
     rows = shards.rows_of(1, 2, *documents(3), 8, False)
     ((name, content),) = shards.members(rows, "json")
     assert name == "1-2-0.json"

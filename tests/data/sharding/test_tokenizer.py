@@ -104,7 +104,7 @@ def test_table_of_words_that_is_wrong_is_noticed(tokenizer):
         encoder.encode(["some words here"])
 
 
-def test_table_of_words_stays_small_and_goes_where_it_does_not_help(tokenizer, monkeypatch):
+def test_word_table_stays_small_and_goes_if_useless(tokenizer, monkeypatch):
     monkeypatch.setattr(subject, "WORDS_MOST", 50)
     encoder = subject.Encoder((tokenizer / "tokenizer.json").read_text(), subject.ids_of(*subject.load(str(tokenizer))))
     encoder.encode([" ".join(corpus.words(60))])
@@ -130,7 +130,7 @@ def test_end_and_padding_are_two_tokens(tokenizer):
         subject.ids_of(found, config, pad="nothing")
 
 
-def test_what_tokenizer_puts_around_text_is_kept(tokenizer):
+def test_tokens_around_text_are_kept(tokenizer):
     found, config = subject.load(str(tokenizer))
     begin = found.token_to_id(corpus.PAD)
     template = f"{corpus.PAD} $A"
@@ -237,7 +237,7 @@ def test_tokenizer_comes_from_hub_by_its_id(hub, tokenizer, monkeypatch):
         ("owner/bare", "the model has no tokenizer.json"),
     ],
 )
-def test_hub_that_refuses_is_one_sentence(hub, inputs, tmp_path, capsys, name, words):
+def test_rejection_by_hub_is_one_sentence(hub, inputs, tmp_path, capsys, name, words):
     options = ["--input", str(inputs), "--output", str(tmp_path / "out"), "--tokenizer", name]
     assert command.main(["preprocess", *options]) == 1
     errors = capsys.readouterr().err.splitlines()
@@ -246,7 +246,7 @@ def test_hub_that_refuses_is_one_sentence(hub, inputs, tmp_path, capsys, name, w
     assert words in errors[0]
 
 
-def test_token_that_is_refused_is_never_shown(hub, inputs, tmp_path, capsys, monkeypatch, caplog):
+def test_rejected_token_is_never_shown(hub, inputs, tmp_path, capsys, monkeypatch, caplog):
     monkeypatch.setenv("HF_TOKEN", "hf_verysecret")
     options = ["--input", str(inputs), "--output", str(tmp_path / "out"), "--tokenizer", "owner/gated"]
     assert command.main(["preprocess", *options]) == 1

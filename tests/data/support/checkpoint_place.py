@@ -44,7 +44,7 @@ class Place:
         return Checkpointer(DirectoryStore(self.kept), self.local, **options)
 
     def save(self, *steps: int, count: int = 1, **options) -> list:
-        def work(tell):
+        def work(report):
             opened = self.open(**options)
             found = []
             for step in steps:
@@ -56,7 +56,7 @@ class Place:
     def load(self, count: int = 1, **options) -> list:
         """Of each rank: (step, whether the state is that of the step, its own state), or None."""
 
-        def work(tell):
+        def work(report):
             opened = self.open(**options)
             return looked(opened)
 
@@ -99,7 +99,7 @@ def damage(path: Path, how: str) -> None:
 
 
 def in_s3(place: Place, server, function, count: int = 1, **options):
-    def work(tell):
+    def work(report):
         return function(Checkpointer(S3Store(server.prefix()), place.local, **options))
 
     return ranks(count, work, place.root)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a power failure may leave of a directory: a program is recorded, and each prefix of it laid out on the disk.
+"""Possible states of a directory after a power failure: a program is recorded, and each prefix laid out on the disk.
 
 A file has what it had when it was last synced, a directory the names that it had then, or later ones: each name may
 reach the disk before it is synced, in any order, but a rename is one change. Nothing here knows the programs.
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# What changes names or makes content last; each is recorded right after it was done.
+# Functions that change names or make content last; each is recorded right after its call.
 RECORDED = ("fsync", "replace", "rename", "link", "unlink", "remove", "mkdir", "rmdir")
 Names = dict[str, int]
 Key = tuple[int, str]
@@ -52,7 +52,7 @@ class Recorder:
     notes: list[str] = field(default_factory=list)
 
     def start(self) -> None:
-        """What is there already counts as synced. There is no end: the process is thrown away."""
+        """Begin: existing files count as synced. There is no end: the process is thrown away."""
         content, names = self._look()
         self.synced_content, self.synced_names = dict(content), dict(names)
         self._keep("start")
@@ -129,7 +129,7 @@ Tree = dict[str, "bytes | None"]
 
 
 def states(moments: list[Moment], seed: int, mixed: int = 3) -> Iterator[tuple[Moment, Tree]]:
-    """What may be on the disk after a power failure in any moment: path to content, None for a directory.
+    """Return the possible disks after a power failure in any moment: path to content, None for a directory.
 
     All names that were synced, all that there were, and `mixed` choices among them. Each only once with what was
     promised then.

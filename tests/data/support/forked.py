@@ -27,9 +27,9 @@ import torch.distributed as dist
 
 FORK = multiprocessing.get_context("fork")
 CLONE_NEWNS = 0x00020000
-# What changes a directory, as Python's own audit events name it (docs.python.org, "Audit events table").
+# Changes of a directory, as Python's own audit events name them (docs.python.org, "Audit events table").
 CHANGES = frozenset({"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.utime"})
-# The functions of os that take a directory's descriptor, of which the audit events do not say where it is.
+# The functions of os that take a directory's descriptor, whose place is not in the audit events.
 BY_HANDLE = ("open", "replace", "rename", "mkdir", "unlink", "remove", "rmdir", "link", "utime")
 # Bytes of a file in whose middle a rank died: the shortest that any writes, the name of the newest checkpoint, has 14.
 HALF = 10
@@ -39,11 +39,11 @@ os.register_at_fork(after_in_child=gc.freeze)
 
 
 class RankDiedError(Exception):
-    """A rank ended without a result: exit status (negative for a signal), and what it told before."""
+    """A rank ended without a result: exit status (negative for a signal), and the values that it reported before."""
 
-    def __init__(self, status: int | None, told: list[Any]) -> None:
-        super().__init__(f"ended with {status} after {told}")
-        self.status, self.told = status, told
+    def __init__(self, status: int | None, reported: list[Any]) -> None:
+        super().__init__(f"ended with {status} after {reported}")
+        self.status, self.reported = status, reported
 
 
 def _rank(function, rank: int, ranks: int, meeting: str, pipe) -> None:
@@ -53,7 +53,7 @@ def _rank(function, rank: int, ranks: int, meeting: str, pipe) -> None:
             # One alone has none: it would be one more file in whose middle that rank might die.
             store = dist.FileStore(meeting, ranks) if ranks > 1 else dist.HashStore()
             dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
-        pipe.send(("result", function(lambda value: pipe.send(("told", value)))))
+        pipe.send(("result", function(lambda value: pipe.send(("reported", value)))))
     except BaseException as exc:
         traceback.print_exc()
         pipe.send(("error", exc))
@@ -63,7 +63,7 @@ def _rank(function, rank: int, ranks: int, meeting: str, pipe) -> None:
 
 
 def ranks(count: int, function: Callable[..., Any], folder: Path) -> list[Any]:
-    """Run function(tell) on so many ranks joined by gloo (0: one process, not joined); their results in order.
+    """Run function(report) on so many ranks joined by gloo (0: one process, not joined); their results in order.
 
     An error on a rank is raised here; where one died, RankDiedError.
     """
@@ -90,15 +90,15 @@ def ranks(count: int, function: Callable[..., Any], folder: Path) -> list[Any]:
 
 
 def _result(process, pipe) -> Any:
-    told = []
+    reported = []
     while True:
         try:
             kind, value = pipe.recv()
         except EOFError:
             process.join()
-            return RankDiedError(process.exitcode, told)
-        if kind == "told":
-            told.append(value)
+            return RankDiedError(process.exitcode, reported)
+        if kind == "reported":
+            reported.append(value)
         else:
             process.join()
             return value

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What another user may put where a program of ours is about to make a file."""
+"""Entries that another user may put where a program of ours is about to make a file."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ RESTORED = {"a": b"one", "sub/b": b"two"}
 
 
 class LostError(Exception):
-    """What a judgement found missing or wrong."""
+    """A judgement found something missing or wrong."""
 
 
 def need(condition: object, what: str) -> None:
@@ -93,7 +93,7 @@ class Write(Program):
 
 
 class Hold(Program):
-    """A lock: a lost one does no harm, an empty one would be nobody's."""
+    """A lock: a lost one does no harm, an empty one would have no owner."""
 
     def before(self, disk):
         (disk / "kept").mkdir()
@@ -128,7 +128,7 @@ class Checkpoints(Program):
     def judge(self, disk, notes):
         kept = DirectoryStore(disk / "kept")
         for _start in range(2):
-            # One that was published may have been removed, for a newer one that is good.
+            # A published checkpoint may have been removed, for a newer one that is good.
             steps = kept.steps() if (disk / "kept").exists() else []
             for step in steps:
                 need(checkpoint_store.verify(kept, step) == [], f"{step} is torn")
@@ -310,7 +310,7 @@ class Train(Program):
             need(checkpoint_store.verify(kept, step) == [], f"{step} is torn")
         weights = disk / "out" / "small.pt"
         need(weights.exists() or not notes, "the weights are lost")
-        need(ranks(0, lambda _tell: quiet(*self._words(disk)), disk.parent) == [0], "it does not go on")
+        need(ranks(0, lambda _report: quiet(*self._words(disk)), disk.parent) == [0], "it does not go on")
         lines = [line["step"] for line in journal.read(disk / "log" / "small-metrics.jsonl") if "loss" in line]
         need(lines == list(range(1, max(lines) + 1)), f"steps {lines}")
         need(weights.exists(), "no weights")

@@ -18,11 +18,11 @@ def test_ranks_do_not_outlive_test_whose_time_is_up(tmp_path, monkeypatch):
 
     def time_is_up(process, pipe):
         started.append(process)
-        assert pipe.recv() == ("told", "here")
+        assert pipe.recv() == ("reported", "here")
         raise TimeoutError
 
-    def work(tell):
-        tell("here")
+    def work(report):
+        report("here")
         signal.pause()
 
     monkeypatch.setattr(forked, "_result", time_is_up)

@@ -4,7 +4,7 @@
 
 """The data programs in the environment that docs/data.md installs on nodes and the training image has: its lock, whole.
 
-The environment is that of the session data_image. What reads the results is the environment of all other tests.
+The environment is that of the session data_image. The environment of all other tests reads the results.
 """
 
 from __future__ import annotations

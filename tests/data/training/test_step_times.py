@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 
 class Clock:
-    """Seconds that pass only where a test says so."""
+    """A clock that only the test moves."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -45,7 +45,7 @@ class Command:
                  "--warmup-steps", "2", "--learning-rate", "0.02", "--log-freq", "1", "--checkpoint-freq", "15",
                  "--distributed-backend", "gloo", "--record-samples", "--model-name", "small"]  # fmt: skip
 
-        def work(tell):
+        def work(report):
             if before:
                 before()
             return command.main(
@@ -70,7 +70,7 @@ def run(tmp_path, shards, monkeypatch):
     return Command(tmp_path, shards)
 
 
-def test_it_learns_and_writes_what_it_was_asked_for(run, tmp_path, shards):
+def test_training_learns_and_writes_requested_files(run, tmp_path, shards):
     folders = {"output-dir": str(tmp_path / "output"), "tensorboard-dir": str(tmp_path / "board")}
     assert run("--epochs", "2", **folders) == 0
     losses = [line["loss"] for line in run.metrics if "loss" in line]
@@ -85,7 +85,7 @@ def test_it_learns_and_writes_what_it_was_asked_for(run, tmp_path, shards):
     assert [event.value for event in board.Scalars("loss")] == pytest.approx(losses)
 
 
-def test_it_goes_on_where_it_was_asked_to_stop(run, tmp_path, monkeypatch):
+def test_training_resumes_where_it_was_stopped(run, tmp_path, monkeypatch):
     request = tmp_path / "request"
     monkeypatch.setenv("MLCLUSTER_CHECKPOINT_REQUEST", str(request))
     request.touch()
@@ -106,7 +106,7 @@ def test_checkpoints_in_s3(run, server):
     assert len(run.samples(1)) == run.shards.samples
 
 
-def test_order_that_cannot_go_on_is_refused_unless_epoch_may_begin_again(run, tmp_path, monkeypatch, capfd):
+def test_broken_order_is_rejected_unless_epoch_may_restart(run, tmp_path, monkeypatch, capfd):
     request = tmp_path / "request"
     monkeypatch.setenv("MLCLUSTER_CHECKPOINT_REQUEST", str(request))
     request.touch()
@@ -120,7 +120,7 @@ def test_order_that_cannot_go_on_is_refused_unless_epoch_may_begin_again(run, tm
 
 
 @pytest.mark.parametrize(
-    ("folders", "options", "said"),
+    ("folders", "options", "message"),
     [
         ({"data-dir": "/nonexistent"}, (), "/nonexistent/manifest.json is not there"),
         ({"checkpoint-dir": ""}, (), "MLCLUSTER_CHECKPOINTS is not set"),
@@ -129,18 +129,18 @@ def test_order_that_cannot_go_on_is_refused_unless_epoch_may_begin_again(run, tm
         ({"log-dir": "/proc/none"}, (), "choose another --log-dir"),
     ],
 )
-def test_what_is_refused(run, capfd, folders, options, said):
+def test_invalid_options_are_rejected(run, capfd, folders, options, message):
     assert run(*options, **folders) == 1
-    assert said in capfd.readouterr().err
+    assert message in capfd.readouterr().err
 
 
 def test_two_trainings_of_one_name_never_write_into_same_journal(run, tmp_path, capfd):
     """With directories for checkpoints of their own each would cut the other's lines off when it goes on."""
     with has(tmp_path / "log", f"{TRAIN_NAME}.small") as process:
         assert run("--epochs", "1") == 1
-        said = capfd.readouterr().err
-        assert f"ERROR: {tmp_path}/log is in use by process {process.pid} " in said
-        assert "or use a directory of this run alone, or another --model-name" in said
+        errors = capfd.readouterr().err
+        assert f"ERROR: {tmp_path}/log is in use by process {process.pid} " in errors
+        assert "or use a directory of this run alone, or another --model-name" in errors
         assert [path.name for path in (tmp_path / "log").iterdir()] == [f"{TRAIN_NAME}.small"]
         assert run("--model-name", "other") == 0
     assert sorted(path.name for path in (tmp_path / "log").iterdir()) == [
@@ -154,7 +154,7 @@ def test_rank_that_cannot_begin_keeps_no_other_waiting(run, tmp_path):
     train.add_arguments(parser)
     args = parser.parse_args([f"--data-dir={run.shards.path}", f"--log-dir={tmp_path}/log", "--model-name=small"])
 
-    def work(tell):
+    def work(report):
         with pytest.raises(DataError) as caught:
             train.train(args, torch.device("cpu"), StopRequest(None))
         return str(caught.value)
@@ -165,7 +165,7 @@ def test_rank_that_cannot_begin_keeps_no_other_waiting(run, tmp_path):
     assert second == f"another rank cannot begin, so this one does not either: {first}"
 
 
-def test_checkpoint_of_another_model_is_refused(run, capfd):
+def test_checkpoint_of_another_model_is_rejected(run, capfd):
     """Other heads have weights of the same sizes, which would be loaded and mean something else."""
     assert run("--epochs", "1") == 0
     assert run("--epochs", "2", "--heads", "4") == 1
@@ -174,7 +174,7 @@ def test_checkpoint_of_another_model_is_refused(run, capfd):
 
 
 def kill_workers():
-    """Let every process of the loader be killed as it begins to read: one that is done already is missed by nobody."""
+    """Let every process of the loader be killed as it begins to read: no process waits for one that is done already."""
 
     def end(epoch):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -189,24 +189,24 @@ def test_process_of_loader_that_is_ended_is_one_sentence(run, capfd):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--width", str(10**9)), "and this node has"),
         (("--layers", "1000000", "--width", "2"), "the model's layers are 1000000: choose at most 10000"),
     ],
 )
-def test_model_that_no_memory_holds_is_refused_before_it_is_made(run, capfd, options, said):
+def test_too_large_model_is_rejected_before_it_is_made(run, capfd, options, message):
     assert run(*options) == 1
-    assert said in capfd.readouterr().err
+    assert message in capfd.readouterr().err
 
 
-def test_half_of_meeting_place_is_refused(run, monkeypatch, capfd):
+def test_incomplete_meeting_place_is_rejected(run, monkeypatch, capfd):
     monkeypatch.setenv("RANK", "0")
     assert run() == 1
     assert "WORLD_SIZE, MASTER_ADDR, MASTER_PORT is not set" in capfd.readouterr().err
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_nccl_without_gpu_is_refused(run, capfd):
+def test_nccl_without_gpu_is_rejected(run, capfd):
     assert run("--distributed-backend", "nccl") == 1
     assert "nccl needs a GPU for each rank" in capfd.readouterr().err

@@ -35,7 +35,7 @@ def name(rank: int, number: int, row: int) -> int:
 
 
 class Data:
-    """Batches in memory: `counts` says how many each rank has in an epoch; every epoch is in an order of its own."""
+    """Batches in memory: ``counts`` is their number for each rank in an epoch; every epoch has an order of its own."""
 
     def __init__(self, counts=(STEPS, STEPS), samples: int = 2) -> None:
         self.rank, self.count, self.samples = dist.get_rank(), counts[dist.get_rank()], samples
@@ -75,9 +75,9 @@ class Run:
         self.root = root
 
     def go(self, count: int = 2, *, epochs: int = 2, during=None, counts=(STEPS, STEPS), every: int = 4, **plan):
-        """Of each rank: (whether it is the end, the step it began at, a sum that tells the weights)."""
+        """Return for each rank (whether it is the end, the step it began at, a sum of the weights)."""
 
-        def work(tell):
+        def work(report):
             torch.manual_seed(1)
             network = Model(CONFIG)
             checkpointer = Checkpointer(DirectoryStore(self.root / "kept"), self.root / "local")
@@ -137,7 +137,7 @@ def at_step(number: int, action):
     return during
 
 
-def test_it_learns(undisturbed):
+def test_training_lowers_loss(undisturbed):
     results, losses = undisturbed
     assert [result[:2] for result in results] == [(True, 0), (True, 0)]
     assert len(losses) == 2 * STEPS and losses[-1] < 0.6 * losses[0]
@@ -175,7 +175,7 @@ def test_signal_to_one_rank_stops_all(run):
 
 
 @pytest.mark.parametrize("step", [2, 4, 7, 11])
-def test_killed_it_loses_at_most_what_is_not_published_and_comes_to_same_end(run, undisturbed, step):
+def test_killed_training_loses_only_unpublished_steps(run, undisturbed, step):
     def kill(training):
         if training.position.step == step and dist.get_rank() == 1:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -185,14 +185,14 @@ def test_killed_it_loses_at_most_what_is_not_published_and_comes_to_same_end(run
     kept = DirectoryStore(run.root / "kept").steps()
     again = run.go(every=2)
     assert again[0][:2] == (True, max(kept, default=0))
-    # What was begun before the last save that was begun is published.
+    # Saves begun before the last begun one are published.
     assert step - again[0][1] <= 4
     assert again[0][2] == undisturbed[0][0][2]
     assert [run.samples(epoch) for epoch in (0, 1)] == [all_samples()] * 2
     assert run.losses() == undisturbed[1]
 
 
-def test_training_that_is_finished_is_left_unchanged_and_can_be_prolonged(run):
+def test_finished_training_is_kept_and_can_be_prolonged(run):
     run.go(epochs=1)
     again = run.go(epochs=1)
     assert again[0][:2] == (True, STEPS) and len(run.losses()) == STEPS
@@ -201,7 +201,7 @@ def test_training_that_is_finished_is_left_unchanged_and_can_be_prolonged(run):
     assert [run.samples(epoch) for epoch in (0, 1)] == [all_samples()] * 2
 
 
-def test_another_number_of_ranks_is_refused_unless_it_is_meant(run):
+def test_another_rank_count_is_rejected_unless_requested(run):
     run.go(epochs=1, during=at_step(3, lambda training: (run.root / "request").touch()))
     (run.root / "request").unlink()
     with pytest.raises(CheckpointError, match="made by 2 ranks and there are 1 now"):
@@ -235,7 +235,7 @@ def test_save_that_fails_is_reported_and_training_goes_on(run):
 def test_saves_that_fail_again_and_again_end_training(run):
     with pytest.raises(CheckpointError, match="No space left on device"):
         run.go(during=failing(100), every=2)
-    # Each is told when the next one begins, the third with that of step 8, and the last of all would be that of 12.
+    # Each is reported when the next one begins, the third with that of step 8, the last of all would be that of 12.
     assert len(run.losses()) == 8
 
 
@@ -245,7 +245,7 @@ def test_last_save_must_succeed(run):
 
 
 def test_ranks_of_different_load_give_gradient_of_all_tokens(tmp_path):
-    def work(tell):
+    def work(report):
         torch.manual_seed(1)
         network = Model(CONFIG)
         checkpointer = Checkpointer(DirectoryStore(tmp_path / "kept"), tmp_path / "local")
@@ -259,7 +259,7 @@ def test_ranks_of_different_load_give_gradient_of_all_tokens(tmp_path):
 
     found = ranks(2, work, tmp_path)
 
-    def alone(tell):
+    def alone(report):
         torch.manual_seed(1)
         network = Model(CONFIG)
         batches = []
@@ -296,11 +296,11 @@ def fill(disk: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_journal_on_full_disk_is_reported_misses_lines_and_goes_on(tmp_path):
-    def work(tell):
-        said = []
+def test_journal_on_full_disk_is_reported_and_goes_on(tmp_path):
+    def work(report):
+        messages = []
         handler = logging.Handler()
-        handler.emit = lambda record: said.append(record.getMessage())
+        handler.emit = lambda record: messages.append(record.getMessage())
         journal.LOGGER.addHandler(handler)
         small_disk(tmp_path / "disk", 16_384)
         log = journal.Journal(tmp_path / "disk" / "log.jsonl")
@@ -312,11 +312,11 @@ def test_journal_on_full_disk_is_reported_misses_lines_and_goes_on(tmp_path):
         (tmp_path / "disk" / "ballast").unlink()
         log.write(4, value="there")
         log.close()
-        return said, [line["step"] for line in journal.read(log.path)], log.path.read_bytes().count(b"\n")
+        return messages, [line["step"] for line in journal.read(log.path)], log.path.read_bytes().count(b"\n")
 
-    said, steps, lines = ranks(0, work, tmp_path)[0]
+    messages, steps, lines = ranks(0, work, tmp_path)[0]
     where = f"{tmp_path}/disk/log.jsonl"
-    assert said == [
+    assert messages == [
         f"{where} cannot be written (No space left on device): lines from step 2 on are missing",
         f"{where} is written again from step 4 on, 2 lines are missing",
     ]
