@@ -32,7 +32,7 @@ Runner = Callable[..., dict[str, t.Any]]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests stay with one process where several share the work: those of a file share its clusters, and those
+    """Group tests that stay with one process if several share the work: those of a file share its clusters, and those
     with nodes that have directories of this machine to themselves take turns with them."""
     for item in items:
         file = item.path.stem

@@ -149,7 +149,7 @@ fi
 
     @property
     def events(self) -> str:
-        """What the training job noted."""
+        """Return the notes of the training job."""
         path = self.folder / "results" / f"train-{self.number}" / "events.log"
         return path.read_text() if path.exists() else ""
 
@@ -177,7 +177,7 @@ fi
             self.slurm.run("scancel", str(self.number), check=False)
         return stopped_at
 
-    # What was seen
+    # Observations
 
     def journal(self, name: str) -> list[dict[str, Any]]:
         """The lines of a journal of the training."""

@@ -22,7 +22,7 @@ from tests.rig.slurm.spec import Spec
 # Of each node its own: the drain marker and the log; what an earlier check left behind.
 PRIVATE = ("/var/lib/mlcluster", "/var/log/mlcluster", "/run/mlcluster")
 # Uids of accounts that every Debian has.
-NOBODY, DAEMON = 65534, 1
+USER, DAEMON = 65534, 1
 
 
 def render(folder: Path, base: str, conf: str, imex: str = "required", **checks: object) -> dict[str, str]:

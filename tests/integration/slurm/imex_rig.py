@@ -113,7 +113,7 @@ class Ultra:
         folder.mkdir()
         conf, base = f"{self.cluster.root}/etc/slurm.conf", f"{self.cluster.root}/local/jobs"
         more = ["--instance-type", TYPE, "--seconds", "20"]
-        # What a node of this type lacks here is no matter of this test.
+        # This test does not concern what this machine lacks of such a node.
         paths = render(folder, base, conf, imex, imex_options=more, labels=False)
         return {"Prolog": paths["prolog"], "Epilog": paths["epilog"]}
 

@@ -22,7 +22,7 @@ def install(program: str, target: Path) -> None:
 
 
 class Ran:
-    """A job that ended: Slurm's own view, its report by id, and what its exit file says."""
+    """A job that ended: Slurm's own view, its report by id, and the content of its exit file."""
 
     def __init__(self, job, folder, name):
         self.job = job

@@ -50,7 +50,7 @@ def content(folder):
 
 
 @pytest.mark.timeout(400)
-def test_one_node_trains_stops_resumes_and_sees_each_sample_once(data_path, tmp_path):
+def test_single_node_trains_stops_and_sees_each_sample_once(data_path, tmp_path):
     path = data_path(nodes=1, epochs=3)
     path.prepare(documents=40)
     path.collect(inputs=2)
@@ -71,7 +71,7 @@ def test_one_node_trains_stops_resumes_and_sees_each_sample_once(data_path, tmp_
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_whole_path_on_two_nodes_with_killed_task_backup_and_restore(data_path, tmp_path, s3):
+def test_path_on_two_nodes_with_killed_task_and_restore(data_path, tmp_path, s3):
     path = data_path(nodes=2, epochs=2)
     path.prepare(documents=120)
     path.collect(inputs=3)

@@ -92,7 +92,7 @@ def test_each_ultraserver_runs_by_itself_and_then_all(validate):
     assert {one["status"] for one in of(results, "nccl.nvlink_domain.all_reduce")} == {"pass"}
     assert len(of(results, "nccl.nvlink_domain.all_reduce")) == 3
     assert of(results, "nccl.complete")[0]["status"] == "pass"
-    # Nobody has published a bandwidth of these nodes.
+    # No bandwidth of these nodes is published.
     assert done.returncode == 2 and of(results, "nccl.bandwidth.all_reduce")[0]["status"] == "undeterminable"
 
 

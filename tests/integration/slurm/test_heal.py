@@ -60,7 +60,7 @@ def heal(rig, name="n1", *words):
 
 
 def reboot(rig, name):
-    """What the machine does once Slurm has called its RebootProgram."""
+    """Do what the machine does once Slurm has called its RebootProgram."""
     cluster, _scripts, log = rig
     wait_for(f"the reboot of {name}", lambda: log.exists() and name in log.read_text(encoding="utf-8").split())
     log.write_text("", encoding="utf-8")
@@ -73,7 +73,7 @@ def reboot(rig, name):
 
 
 @pytest.mark.slow
-def test_drained_nodes_are_rebooted_within_budget_and_resume_by_proof_alone(rig):
+def test_drained_nodes_reboot_in_budget_and_resume_by_proof(rig):
     cluster, _scripts, log = rig
     (cluster.root / "heal.json").write_text(json.dumps(POLICY), encoding="utf-8")
     for name in ("n1", "n2"):
@@ -84,8 +84,8 @@ def test_drained_nodes_are_rebooted_within_budget_and_resume_by_proof_alone(rig)
     assert node(cluster, "n2")[1].startswith("mlcluster heal: reboot (node.drain_marker): severity reboot")
     # A second run and a second fault: nothing is done twice, and the budget of one is used up.
     drain(cluster, "n1")
-    told = heal(rig)
-    assert "n2" not in told and "n1: wait (node.drain_marker): reboot has to wait: 1 of at most 1" in told
+    output = heal(rig)
+    assert "n2" not in output and "n1: wait (node.drain_marker): reboot has to wait: 1 of at most 1" in output
     cluster.run("scontrol", "update", "NodeName=n1", "State=RESUME")
     assert "n2 waits for its reboot" in heal(rig, "n2", "--node")
     reboot(rig, "n2")
@@ -101,8 +101,8 @@ def test_drained_nodes_are_rebooted_within_budget_and_resume_by_proof_alone(rig)
     assert "n2: reboot" in heal(rig)
     state_of(cluster, "n2", MARKER).unlink()
     reboot(rig, "n2")
-    told = heal(rig, "n2", "--node")
-    assert "n2 takes jobs again: the full check proved node.drain_marker" in told, told
+    output = heal(rig, "n2", "--node")
+    assert "n2 takes jobs again: the full check proved node.drain_marker" in output, output
     wait_for("n2 to answer", lambda: node(cluster, "n2")[0] == "IDLE")
     assert "n2: resumed (node.drain_marker)" in heal(rig)
     drain(cluster, "n2")
@@ -155,7 +155,7 @@ def test_check_nodes_shows_what_healing_did(fresh, tmp_path):
     assert shown and shown[0].startswith("n2: reset (node.drain_marker): severity reset"), done.stdout + done.stderr
 
 
-# What nvidia-smi does where a process has a GPU, or a monitoring agent; the number of its status is made up.
+# nvidia-smi while a process or a monitoring agent uses a GPU; the number of its status is made up.
 NVIDIA_SMI = """#!/bin/sh
 echo "$*" >> {log}
 case "$*" in
@@ -197,11 +197,11 @@ def reset_is_due(rig):
     "fault, problem",
     [("busy", "processes have GPUs: 4711"), ("held", "GPU 00000000:51:00.0 is currently in use by another process")],
 )
-def test_gpus_that_are_in_use_are_not_reset_and_reboot_is_asked_for(fresh, gpus, fault, problem):
+def test_gpus_in_use_are_not_reset_and_reboot_is_requested(fresh, gpus, fault, problem):
     (gpus / fault).write_text("4711\n", encoding="utf-8")
     reset_is_due(fresh)
-    told = heal(fresh, "n2", "--node")
-    assert f"n2 could not reset its GPUs: {problem}" in told or problem in told, told
+    output = heal(fresh, "n2", "--node")
+    assert f"n2 could not reset its GPUs: {problem}" in output or problem in output, output
     assert ("--gpu-reset" in (gpus / "log").read_text(encoding="utf-8")) is (fault == "held")
     state, reason = node(fresh[0], "n2")
     assert "DRAIN" in state and reason.startswith("mlcluster health: node.drain_marker (reboot): the reset failed: ")
@@ -211,8 +211,8 @@ def test_gpus_that_are_in_use_are_not_reset_and_reboot_is_asked_for(fresh, gpus,
 @pytest.mark.newer
 def test_gpus_are_reset_once_and_node_resumes_by_full_check(fresh, gpus):
     reset_is_due(fresh)
-    told = heal(fresh, "n2", "--node")
-    assert "n2 takes jobs again: the full check proved node.drain_marker" in told, told
+    output = heal(fresh, "n2", "--node")
+    assert "n2 takes jobs again: the full check proved node.drain_marker" in output, output
     assert (gpus / "log").read_text(encoding="utf-8").split("\n").count("--gpu-reset") == 1
     # The reason stays in Slurm 24.11.
     wait_for("n2 to answer", lambda: node(fresh[0], "n2")[0] == "IDLE")
@@ -253,7 +253,7 @@ def cloud(tmp_path):
             POWER.format(**filled, root=str(ROOT), path=f"{tmp_path}:{os.environ['PATH']}"), encoding="utf-8"
         )
         programs[verb].chmod(0o755)
-    # With -b slurmd says that it has booted just now.
+    # With -b slurmd reports that it has booted just now.
     (tmp_path / "slurmd").write_text('#!/bin/sh\nexec /usr/sbin/slurmd -b "$@"\n', encoding="utf-8")
     (tmp_path / "slurmd").chmod(0o755)
     with socket.socket() as free:
@@ -297,9 +297,9 @@ def test_dynamic_node_is_replaced_and_its_instance_terminated(cloud):
     for name in ("c1", "n1"):
         reason = DRAINED.replace("reboot", "isolate")
         cluster.run("scontrol", "update", f"NodeName={name}", "State=DRAIN", f"Reason={reason}")
-    told = heal(rig)
-    assert "c1: replace (node.drain_marker): severity isolate" in told
-    assert "n1: wait (node.drain_marker): replace is for nodes that Slurm powers up and down" in told
+    output = heal(rig)
+    assert "c1: replace (node.drain_marker): severity isolate" in output
+    assert "n1: wait (node.drain_marker): replace is for nodes that Slurm powers up and down" in output
     wait_for("the instance to end", lambda: instances(ec2, "terminated", "shutting-down") == [first])
     wait_for("c1 to be down", lambda: "POWERED_DOWN" in node(cluster, "c1")[0])
     assert "c1" not in heal(rig, "n1", "--dry-run").replace("c1: resumed", "")

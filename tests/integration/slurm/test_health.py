@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a real Slurm does with the verdicts on a node: Prolog, HealthCheckProgram, and a disk that does not answer."""
+"""Verdicts on a node in a real Slurm: Prolog, HealthCheckProgram, and a disk that does not answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.slurm.health_rig import NOBODY, as_user, checked_cluster, render, state_of
+from tests.integration.slurm.health_rig import USER, as_user, checked_cluster, render, state_of
 from tests.rig.slurm import jobs
 from tests.rig.slurm.fixture import needs_slurm
 from tests.rig.slurm.processes import wait_for
@@ -72,47 +72,47 @@ def health(rig, *options):
 
 
 @pytest.mark.newer
-def test_prolog_that_fails_drains_node_with_reason_and_job_runs_when_it_is_well(rig, cluster):
+def test_failed_prolog_drains_node_until_it_is_well(rig, cluster):
     mark(cluster)
-    number = jobs.submit(cluster, "echo ran on $(hostname)", *as_user(cluster, NOBODY, "--nodelist=n1"))
+    number = jobs.submit(cluster, "echo ran on $(hostname)", *as_user(cluster, USER, "--nodelist=n1"))
     assert drained(cluster) == "mlcluster health: node.drain_marker (isolate): the driver did not build"
     jobs.wait(cluster, number, "PENDING")
     # It is held until somebody has looked, for it may be the job's fault.
     assert "held" in cluster.run("scontrol", "show", "job", str(number)).stdout
     # The other node goes on.
-    assert jobs.finish(cluster, "hostname", *as_user(cluster, NOBODY)).output == "n2\n"
+    assert jobs.finish(cluster, "hostname", *as_user(cluster, USER)).output == "n2\n"
     state_of(cluster, "n1", MARKER).unlink()
-    told = health(rig, "--undrain")
-    assert "n1 takes jobs again; it was drained for node.drain_marker" in told.stderr
+    checked = health(rig, "--undrain")
+    assert "n1 takes jobs again; it was drained for node.drain_marker" in checked.stderr
     back(cluster)
     cluster.run("scontrol", "release", str(number))
     jobs.release(cluster, number)
     assert jobs.wait(cluster, number).output == "ran on n1\n"
 
 
-def test_what_is_not_proved_keeps_jobs_away_only_where_gate_is_closed(rig, cluster, tmp_path):
+def test_undeterminable_check_stops_jobs_only_with_closed_gate(rig, cluster, tmp_path):
     # How many EFA devices this machine should have is not known.
-    told = health(rig, "--json")
-    found = {one["id"]: one["status"] for one in json.loads(told.stdout)["results"]}
-    assert (found["efa.devices"], told.returncode) == ("undeterminable", 2)
+    checked = health(rig, "--json")
+    found = {one["id"]: one["status"] for one in json.loads(checked.stdout)["results"]}
+    assert (found["efa.devices"], checked.returncode) == ("undeterminable", 2)
     assert (health(rig, "--fail-open").returncode, health(rig, "--fail-closed").returncode) == (0, 1)
-    assert jobs.finish(cluster, "echo open", *as_user(cluster, NOBODY, "-wn1")).output == "open\n"
+    assert jobs.finish(cluster, "echo open", *as_user(cluster, USER, "-wn1")).output == "open\n"
     closed = render(tmp_path, f"{cluster.local}/jobs", conf(cluster), gate="closed")
     cluster.configure(Prolog=closed["prolog"])
-    number = jobs.submit(cluster, "echo closed", *as_user(cluster, NOBODY, "-wn1"))
+    number = jobs.submit(cluster, "echo closed", *as_user(cluster, USER, "-wn1"))
     assert drained(cluster).startswith("mlcluster health: efa.devices (none): ")
     jobs.wait(cluster, number, "PENDING")
     cluster.run("scancel", str(number))
 
 
-def test_runtime_that_is_missing_stops_jobs_only_where_gate_is_closed(cluster, tmp_path):
+def test_missing_runtime_stops_jobs_only_with_closed_gate(cluster, tmp_path):
     for gate in ("open", "closed"):
         folder = tmp_path / gate
         folder.mkdir()
         scripts = render(folder, f"{cluster.local}/jobs", conf(cluster), gate=gate)
         Path(scripts["command"]).unlink()
         cluster.configure(Prolog=scripts["prolog"])
-        number = jobs.submit(cluster, "echo ran", *as_user(cluster, NOBODY, "-wn1"))
+        number = jobs.submit(cluster, "echo ran", *as_user(cluster, USER, "-wn1"))
         if gate == "open":
             assert jobs.wait(cluster, number).output == "ran\n"
         else:
@@ -121,9 +121,9 @@ def test_runtime_that_is_missing_stops_jobs_only_where_gate_is_closed(cluster, t
 
 
 @pytest.mark.slow
-def test_health_check_drains_and_undrains_and_leaves_persons_drain_alone(rig, cluster):
-    running = jobs.submit(cluster, "echo up; sleep 600", *as_user(cluster, NOBODY, "-wn1"))
-    # Slurm says RUNNING while the Prolog runs.
+def test_health_check_drains_undrains_and_keeps_persons_drain(rig, cluster):
+    running = jobs.submit(cluster, "echo up; sleep 600", *as_user(cluster, USER, "-wn1"))
+    # Slurm reports RUNNING while the Prolog runs.
     wait_for("the job itself", lambda: "up" in jobs.look(cluster, running).output)
     cluster.configure(HealthCheckProgram=rig[1]["health_check"], HealthCheckInterval="2")
     mark(cluster, "no local disk\n")
@@ -181,17 +181,17 @@ def test_disk_that_does_not_answer_holds_no_job_up(cluster, frozen, tmp_path):
     base, freeze = frozen
     scripts = render(tmp_path, base, conf(cluster), epilog_seconds=1)
     cluster.configure(Prolog=scripts["prolog"], Epilog=scripts["epilog"])
-    first = jobs.finish(cluster, "true", *as_user(cluster, NOBODY, "-wn1"))
+    first = jobs.finish(cluster, "true", *as_user(cluster, USER, "-wn1"))
     assert first.state == "COMPLETED"
     with freeze():
         # While it is frozen nothing that waits for it would ever end.
-        job = jobs.finish(cluster, "echo ${MLCLUSTER_SCRATCH:-none}", *as_user(cluster, NOBODY, "-wn1"))
+        job = jobs.finish(cluster, "echo ${MLCLUSTER_SCRATCH:-none}", *as_user(cluster, USER, "-wn1"))
         assert (job.state, job.output) == ("COMPLETED", "none\n")
         log = state_of(cluster, "n1", "/var/log/mlcluster/scratch.log").read_text()
         assert "scratch.make: no answer within 2.0 seconds" in log
         assert "cannot be ended and is left behind" in log
         # The next one does not even try.
-        job = jobs.finish(cluster, "echo again", *as_user(cluster, NOBODY, "-wn1"))
+        job = jobs.finish(cluster, "echo again", *as_user(cluster, USER, "-wn1"))
         assert job.output == "again\n"
         log = state_of(cluster, "n1", "/var/log/mlcluster/scratch.log").read_text()
         assert "of an earlier run of this check still hangs in the kernel" in log

@@ -74,7 +74,7 @@ def up(folder):
 
 
 def record(ultra, node):
-    """What Prolog wrote of its job; empty without a record."""
+    """Return the Prolog's record of its job; empty without a record."""
     path = ultra.path(node, "/run/mlcluster/imex.json")
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
@@ -160,26 +160,26 @@ def test_slow_daemon_is_waited_for(ultra):
 def test_version_mismatch_keeps_job_away(ultra):
     ultra.fault("n2", version="570.1")
     number = jobs.submit(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n[1-2]")
-    told = drained(ultra, "n2")
-    assert told.startswith("mlcluster health: imex.domain (") and "is not joined (!V!)" in told
+    drained_for = drained(ultra, "n2")
+    assert drained_for.startswith("mlcluster health: imex.domain (") and "is not joined (!V!)" in drained_for
     assert jobs.look(ultra.cluster, number).output == ""
     ultra.cluster.run("scancel", str(number))
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "problem"),
     [
         ({"driver": "1"}, "is not matching with current GPU driver 1"),
         ({"masked": True}, "the unit of the IMEX daemon is masked"),
         ({"slow": 60}, "imex.domain"),
     ],
 )
-def test_domain_that_does_not_come_up_keeps_job_away(ultra, fault, said):
+def test_domain_that_does_not_come_up_keeps_job_away(ultra, fault, problem):
     ultra.cluster.configure(**ultra.hooks(seconds=3))
     ultra.fault("n1", **fault)
     number = jobs.submit(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n1")
-    told = drained(ultra, "n1")
-    assert told.startswith("mlcluster health: imex.") and said[:60] in told
+    drained_for = drained(ultra, "n1")
+    assert drained_for.startswith("mlcluster health: imex.") and problem[:60] in drained_for
     jobs.wait(ultra.cluster, number, "PENDING")
     assert jobs.look(ultra.cluster, number).output == ""
     ultra.cluster.run("scancel", str(number))

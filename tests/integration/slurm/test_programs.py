@@ -112,7 +112,7 @@ def test_right_call_is_taken(call, program):
 
 
 @pytest.mark.parametrize(("program", "right", "wrong", "words"), WRONG)
-def test_wrong_call_is_refused(call, program, right, wrong, words):
+def test_wrong_call_is_rejected(call, program, right, wrong, words):
     assert right in RIGHT[program]
     done = call(program, RIGHT[program].replace(right, wrong, 1))
     assert done.returncode != 0 and words in done.stderr + done.stdout
@@ -152,7 +152,7 @@ def test_figures_of_fio_are_of_disk_only_past_page_cache(call):
         ("-w", "", None, 1800.0),
     ],
 )
-def test_figures_of_ior_are_of_servers_only_where_nothing_is_cached(call, tmp_path, right, wrong, write, read):
+def test_ior_figures_are_of_servers_only_without_cache(call, tmp_path, right, wrong, write, read):
     done = call("ior", RIGHT["ior"].replace(right, wrong, 1), SLURM_NTASKS="4", SLURM_NNODES="2")
     assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "data/ior.json").read_text())["summary"]

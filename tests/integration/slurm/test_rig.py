@@ -58,7 +58,7 @@ def test_each_node_has_its_name_its_disk_and_its_gpus(slurm):
     assert (slurm.local_of("n2") / "name").read_text() == "n2\n"
 
 
-def test_mpi_program_runs_over_two_nodes_if_it_is_launched_as_one(slurm):
+def test_mpi_program_runs_over_two_nodes_if_launched_as_one(slurm):
     launch = ["srun", "-N2", "--ntasks-per-node=2", "/usr/bin/python3", "-c", OPEN_MPI]
     assert sorted(slurm.run("srun", "--mpi=pmix", *launch[1:]).stdout.splitlines()) == [f"{n} 4 6" for n in range(4)]
     assert slurm.run(*launch, check=False).returncode != 0
@@ -87,7 +87,7 @@ def test_node_that_pauses_keeps_job_that_it_is_given(own_cluster):
     try:
         number = jobs.submit(cluster, "echo run ${SLURM_RESTART_COUNT:-0}")
         jobs.wait(cluster, number, "RUNNING")
-        # The pause itself is what is tested; nothing tells when slurmctld would lose its patience.
+        # The pause itself is tested; no event shows when slurmctld would lose its patience.
         time.sleep(13)
     finally:
         os.kill(slurmd, signal.SIGCONT)
@@ -98,7 +98,7 @@ def test_slurmd_may_die_and_its_job_goes_on(own_cluster):
     cluster = own_cluster(Spec(nodes=1))
     go = cluster.local_of("n1") / "go"
     number = jobs.submit(cluster, f"echo began; until [ -e {cluster.local}/go ]; do sleep 0.1; done; echo went on")
-    # Slurm says RUNNING before slurmd has started it.
+    # Slurm reports RUNNING before slurmd has started it.
     wait_for("the job itself", lambda: "began" in jobs.look(cluster, number).output)
     cluster.stop_slurmd("n1")
     cluster.start_slurmd("n1")
@@ -170,7 +170,7 @@ def test_daemon_that_cannot_run_ends_wait_for_it(own_cluster, monkeypatch, role)
             own_cluster(Spec(nodes=1))
 
 
-def test_what_is_configured_holds_for_next_job_on_node_that_pauses_too(own_cluster, tmp_path):
+def test_configuration_holds_for_next_job_on_pausing_node(own_cluster, tmp_path):
     (tmp_path / "prolog").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     (tmp_path / "prolog").chmod(0o755)
     cluster = own_cluster(Spec(nodes=1))
@@ -205,7 +205,7 @@ def test_job_that_is_over_ends_wait_for_what_it_was_to_do(slurm):
     assert wait_for("what it did last", lambda: "last words" in jobs.look(slurm, number).output, over=over)
 
 
-def test_what_killed_run_leaves_is_ended_by_next(own_cluster):
+def test_processes_of_killed_run_are_ended_by_next(own_cluster):
     code = f"""
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.spec import FAST_FAILURE, Spec

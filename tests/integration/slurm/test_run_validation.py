@@ -57,7 +57,7 @@ class Play:
         return self.begin(*options, **settings)()
 
     def begin(self, *options, **settings):
-        """Start it; what this gives waits for its end, and said() of that is what it has written so far."""
+        """Start it; returns a function that waits for its end; its so_far() is the output until now."""
         command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(self.inventory)]
         given = ["-e", json.dumps({"ansible_become": False, **settings})]
         self.started += 1
@@ -75,7 +75,7 @@ class Play:
         def end():
             return subprocess.CompletedProcess(command, process.wait(), log.read_text())
 
-        end.said = log.read_text
+        end.so_far = log.read_text
         return end
 
     def verdict(self):
@@ -118,7 +118,7 @@ def test_limit_is_where_jobs_run(play):
     assert "the limit leaves out the host that submits" in refused.stdout
 
 
-def test_what_fails_fails_play_and_drains_on_request(play, slurm):
+def test_failed_verdict_fails_play_and_drains_on_request(play, slurm):
     on = play(environment={"STAND_IN_WRONG_HOST": "n2"})
     try:
         done = on(slurm_jobs_run_drain=True, slurm_jobs_run_nodes="all")
@@ -137,7 +137,7 @@ def test_what_fails_fails_play_and_drains_on_request(play, slurm):
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
 
 
-def test_results_that_cannot_be_written_hide_neither_verdict_nor_drain(play, slurm, tmp_path):
+def test_unwritable_results_hide_neither_verdict_nor_drain(play, slurm, tmp_path):
     on = play(environment={"STAND_IN_WRONG_HOST": "n2"})
     # Where the verdict is to be kept there is a directory for each number that the next jobs may get.
     last = int(slurm.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
@@ -145,23 +145,23 @@ def test_results_that_cannot_be_written_hide_neither_verdict_nor_drain(play, slu
         (tmp_path / f"results/validation-{number}.json").mkdir(parents=True)
     try:
         done = on(slurm_jobs_run=["single"], slurm_jobs_run_drain=True, slurm_jobs_run_nodes="all")
-        said = " ".join(done.stdout.split())
+        text = " ".join(done.stdout.split())
         assert done.returncode == 2
-        assert "validation is fail (exit code 1): single: " in said and "the verdict was not kept in " in said
+        assert "validation is fail (exit code 1): single: " in text and "the verdict was not kept in " in text
         assert "Reason=mlcluster: nccl.correct.all_reduce: n2: " in slurm.run("scontrol", "show", "node", "n2").stdout
     finally:
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
 
 
-def test_missing_tool_is_refused_before_any_job_and_resumes_nobody(play, slurm, tmp_path):
+def test_missing_tool_is_rejected_first_and_resumes_no_node(play, slurm, tmp_path):
     fsx = {"name": "fsx", "kind": "fsx_io", "minutes": 9, "nodes": 1}
     on = play(jobs=[*JOBS, fsx], ior=str(tmp_path / "tools/ior"), mdtest="mdtest")
     slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=mlcluster: nccl: broken")
     try:
         done = on(slurm_jobs_run_undrain=["n2"])
         assert done.returncode == 2
-        said = f"nothing was submitted: job fsx: the program {tmp_path}/tools/ior does not exist"
-        assert said in " ".join(done.stdout.split())
+        problem = f"nothing was submitted: job fsx: the program {tmp_path}/tools/ior does not exist"
+        assert problem in " ".join(done.stdout.split())
         assert list((on.folder / "results").iterdir()) == []
         assert "Reason=mlcluster: nccl: broken" in slurm.run("scontrol", "show", "node", "n2").stdout
     finally:
@@ -185,7 +185,7 @@ def test_reason_that_person_gave_while_jobs_ran_stays(play, slurm, tmp_path):
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
 
 
-def test_report_that_another_user_put_there_is_none(play, tmp_path):
+def test_report_of_another_user_is_ignored(play, tmp_path):
     """The job leaves nothing itself, in the place of one whose node died before its script began."""
     on = play()
     script = tmp_path / "smoke.sbatch"
@@ -202,7 +202,7 @@ def test_report_that_another_user_put_there_is_none(play, tmp_path):
     assert json.loads(next(tmp_path.glob("results/smoke-*/report.json")).read_text())["results"][0]["status"] == "pass"
 
 
-def test_what_cannot_be_run_is_reported_at_once_and_nothing_is_submitted(play, slurm):
+def test_all_problems_are_reported_and_nothing_is_submitted(play, slurm):
     on = play()
     slurm.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=a person")
     try:
@@ -210,10 +210,10 @@ def test_what_cannot_be_run_is_reported_at_once_and_nothing_is_submitted(play, s
     finally:
         slurm.run("scontrol", "update", "NodeName=n1", "State=RESUME")
     assert done.returncode == 2
-    said = " ".join(done.stdout.split())
-    assert f"nothing was submitted: {on.folder} has no job dance: name one that the role" in said
-    assert "Slurm knows no node n9: name one that sinfo shows." in said
-    assert "n1 is not drained by mlcluster and is left as it is: the user who drained it has to resume it." in said
+    text = " ".join(done.stdout.split())
+    assert f"nothing was submitted: {on.folder} has no job dance: name one that the role" in text
+    assert "Slurm knows no node n9: name one that sinfo shows." in text
+    assert "n1 is not drained by mlcluster and is left as it is: the user who drained it has to resume it." in text
     assert list((on.folder / "results").iterdir()) == []
 
 
@@ -239,7 +239,7 @@ def too_few(word, among):
     return f"smoke: 2 nodes were asked for and only 1 of {among} takes jobs (n2 is {word}): {THEN}"
 
 
-def test_nodes_that_take_no_jobs_are_reported_instead_of_waited_for(play, away):
+def test_nodes_without_jobs_are_reported_not_waited_for(play, away):
     on = play()
     away("DRAIN")
     done = on(slurm_jobs_run=["smoke"], slurm_jobs_run_timeout=5, slurm_jobs_run_nodes="all")
@@ -256,7 +256,7 @@ def test_nodes_that_take_no_jobs_are_reported_instead_of_waited_for(play, away):
         ("DOWN", "down", "those named", {"nodelist": ("n1", "n2")}),
     ],
 )
-def test_validation_refuses_with_what_slurm_says_of_its_nodes(
+def test_rejected_validation_reports_slurms_node_states(
     slurm, facts, runtime, away, tmp_path, state, word, among, nodes
 ):
     """Without a play; the play that shows it is the one above."""
@@ -292,14 +292,14 @@ def test_head_node_validates_without_ansible(slurm, facts, runtime, tmp_path):
     assert wrong.returncode == 3 and "give a number from 1, or all: not none" in wrong.stderr
 
 
-def test_node_that_takes_no_jobs_is_no_matter_to_those_that_do_not_need_it(play, away):
+def test_drained_node_stops_only_jobs_that_need_it(play, away):
     on = play()
     away("DRAIN")
     done = on(slurm_jobs_run=["smoke"], slurm_jobs_run_nodes="1")
     assert (done.returncode, on.verdict()["jobs"][0]["nodes"]) == (0, "n1"), done.stdout
 
 
-def test_of_two_people_at_once_one_submits_and_both_judge(play, slurm, tmp_path):
+def test_two_runs_at_once_submit_once_and_both_judge(play, slurm, tmp_path):
     """The second one comes while the job of the first runs, as after a connection that was lost."""
     on = play()
     script = tmp_path / "smoke.sbatch"
@@ -314,7 +314,7 @@ def test_of_two_people_at_once_one_submits_and_both_judge(play, slurm, tmp_path)
         # It waits for no node any more, so that this is nothing to the second.
         slurm.run("scontrol", "update", "NodeName=n[1-2]", "State=DRAIN", "Reason=a person")
         plays.append(on.begin(slurm_jobs_run=["smoke"]))
-        wait_for("the second to take it", lambda: f"job {number}, smoke, is the same" in plays[1].said())
+        wait_for("the second to take it", lambda: f"job {number}, smoke, is the same" in plays[1].so_far())
         assert slurm.run(*ask).stdout.split() == [number, "RUNNING"]
     finally:
         (tmp_path / "go").touch()

@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from tests.integration.slurm.health_rig import DAEMON, NOBODY, as_user, checked_cluster
+from tests.integration.slurm.health_rig import DAEMON, USER, as_user, checked_cluster
 from tests.rig.slurm import jobs
 from tests.rig.slurm.fixture import needs_slurm
 from tests.rig.slurm.processes import wait_for
@@ -47,18 +47,18 @@ def test_job_finds_tmpdir_and_its_epilog_takes_it_away(cluster):
         srun bash -c 'stat -c "%a %u" $TMPDIR; echo $SLURM_JOB_ID > $TMPDIR/mine; cat $TMPDIR/mine; echo $TMPDIR'
         echo batch $TMPDIR
     """.replace("\n        ", "\n").strip()
-    job = jobs.finish(cluster, script, *as_user(cluster, NOBODY))
+    job = jobs.finish(cluster, script, *as_user(cluster, USER))
     own = f"{cluster.local}/jobs/job-{job.number}/tmp"
     assert job.state == "COMPLETED"
-    assert sorted(job.output.splitlines()) == sorted(2 * [f"700 {NOBODY}", str(job.number), own] + [f"batch {own}"])
+    assert sorted(job.output.splitlines()) == sorted(2 * [f"700 {USER}", str(job.number), own] + [f"batch {own}"])
     for node in ("n1", "n2"):
         gone(cluster, job.number, node)
         wait_for("an empty trash", lambda node=node: left(cluster, node) == [])
 
 
-def test_jobs_of_one_user_have_their_own_directories_and_other_users_none_of_it(cluster):
+def test_jobs_have_private_directories_of_their_own(cluster):
     hold = f"touch $TMPDIR/here; until [ -e {cluster.root}/open/go ]; do sleep 0.1; done; ls $TMPDIR"
-    first, second = (jobs.submit(cluster, hold, *as_user(cluster, NOBODY, "--nodelist=n1")) for _time in range(2))
+    first, second = (jobs.submit(cluster, hold, *as_user(cluster, USER, "--nodelist=n1")) for _time in range(2))
     base = cluster.local_of("n1") / "jobs"
     for number in (first, second):
         wait_for("the job's file", (base / f"job-{number}/tmp/here").exists)
@@ -73,7 +73,7 @@ def test_jobs_of_one_user_have_their_own_directories_and_other_users_none_of_it(
 
 def test_each_task_of_array_has_its_own(cluster):
     script = "echo $SLURM_ARRAY_TASK_ID > $TMPDIR/task; cat $TMPDIR/*"
-    options = as_user(cluster, NOBODY, "--array=1-3", f"--output={cluster.root}/open/array-%a")
+    options = as_user(cluster, USER, "--array=1-3", f"--output={cluster.root}/open/array-%a")
     jobs.submit(cluster, script, *options)
     outputs = [cluster.root / f"open/array-{task}" for task in (1, 2, 3)]
     wait_for("the three tasks", lambda: all(path.exists() and path.read_text() for path in outputs))
@@ -83,7 +83,7 @@ def test_each_task_of_array_has_its_own(cluster):
 
 
 @pytest.mark.parametrize("how", ["cancel", pytest.param("timeout", marks=pytest.mark.slow), "crash", "full"])
-def test_it_goes_however_job_ends(cluster, how):
+def test_directory_goes_however_job_ends(cluster, how):
     body = {
         "cancel": "sleep 60",
         "timeout": "trap '' TERM; sleep 600 & wait; wait",
@@ -91,7 +91,7 @@ def test_it_goes_however_job_ends(cluster, how):
         "full": "ulimit -f 1000; head -c 100M /dev/zero > $TMPDIR/big",
     }[how]
     script = f"mkdir -p $TMPDIR/a/b/c; touch $TMPDIR/a/b/c/file; chmod 0 $TMPDIR/a; {body}"
-    number = jobs.submit(cluster, script, *as_user(cluster, NOBODY, "--nodelist=n1"))
+    number = jobs.submit(cluster, script, *as_user(cluster, USER, "--nodelist=n1"))
     if how in ("cancel", "timeout"):
         wait_for("its files", (cluster.local_of("n1") / f"jobs/job-{number}/tmp/a").exists)
         # Slurm's shortest limit is a minute; it looks for jobs that are over every half.
@@ -107,7 +107,7 @@ def test_it_goes_however_job_ends(cluster, how):
 
 def test_requeued_job_gets_new_directory(cluster):
     script = "ls $TMPDIR; touch $TMPDIR/run-$SLURM_RESTART_COUNT; echo run ${SLURM_RESTART_COUNT:-0}; sleep 60"
-    options = as_user(cluster, NOBODY, "--nodelist=n1", "--requeue", "--open-mode=append")
+    options = as_user(cluster, USER, "--nodelist=n1", "--requeue", "--open-mode=append")
     number = jobs.submit(cluster, script, *options)
     wait_for("the first run", lambda: "run 0" in jobs.look(cluster, number).output)
     cluster.run("scontrol", "requeue", str(number))
@@ -123,9 +123,9 @@ def test_requeued_job_gets_new_directory(cluster):
 
 
 @pytest.mark.slow
-def test_what_dead_node_leaves_is_swept_when_it_comes_back_and_running_job_keeps_its_own(rig):
+def test_dead_nodes_files_are_swept_and_running_jobs_are_kept(rig):
     cluster, scripts = rig
-    number = jobs.submit(cluster, "touch $TMPDIR/left; sleep 600", *as_user(cluster, NOBODY, "-wn2", "--no-requeue"))
+    number = jobs.submit(cluster, "touch $TMPDIR/left; sleep 600", *as_user(cluster, USER, "-wn2", "--no-requeue"))
     base = cluster.local_of("n2") / "jobs"
     wait_for("its file", (base / f"job-{number}/tmp/left").exists)
     cluster.power_off("n2")
@@ -135,7 +135,7 @@ def test_what_dead_node_leaves_is_swept_when_it_comes_back_and_running_job_keeps
     cluster.power_on("n2")
     gone(cluster, number, "n2")
     wait_for("n2 to be idle", lambda: "n2" in cluster.nodes_in("idle"))
-    alive = jobs.submit(cluster, "touch $TMPDIR/mine; sleep 600", *as_user(cluster, NOBODY, "--nodelist=n2"))
+    alive = jobs.submit(cluster, "touch $TMPDIR/mine; sleep 600", *as_user(cluster, USER, "--nodelist=n2"))
     wait_for("its file", (base / f"job-{alive}/tmp/mine").exists)
     sweep = [scripts["command"], "scratch", "sweep", "--base", str(base)]
     done = cluster.run("env", "SLURMD_NODENAME=n2", *sweep)

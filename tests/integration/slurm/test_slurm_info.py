@@ -14,7 +14,7 @@ pytestmark = needs_slurm
 
 
 @pytest.mark.newer
-def test_what_cluster_has(slurm, run_module):
+def test_cluster_is_described(slurm, run_module):
     number = jobs.submit(slurm, "sleep 60", "--nodes=1", "--nodelist=n1", "--gres=gpu:3", "--job-name=a b|c JobState=X")
     jobs.wait(slurm, number, "RUNNING")
     slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=gpu 3: State=IDLE fell off")

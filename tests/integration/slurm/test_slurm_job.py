@@ -37,7 +37,7 @@ def later(action, *arguments):
 def test_success_with_arguments_that_no_shell_sees(run, script, tmp_path):
     path = script("#SBATCH --nodes=2", 'echo "$1|$(pwd)|$LC_ALL"')
     options = {"gres": "gpu:8", "output": str(tmp_path / "%j.out")}
-    # The second looks like what scontrol says of the job itself.
+    # The second looks like scontrol's output for the job itself.
     looks_like = "StdOut=/x UserId=5 JobState=FAILED WorkDir=/y"
     result = run(script=path, arguments=["$(touch /tmp/x); 'y", looks_like], options=options)
     job = result["job"]
@@ -85,8 +85,8 @@ def test_wait_that_is_over_leaves_job_or_cancels_it(run, slurm, script):
 
 def test_cancelling_twice_changes_once(run, script):
     number = run(state="submitted", script=script("sleep 600"))["job"]["job_id"]
-    told = run(check=True, state="cancelled", job_id=number)
-    assert (told["changed"], told["job"]["state"] in ("PENDING", "RUNNING")) == (True, True)
+    cancelled = run(check=True, state="cancelled", job_id=number)
+    assert (cancelled["changed"], cancelled["job"]["state"] in ("PENDING", "RUNNING")) == (True, True)
     first, second = (run(state="cancelled", job_id=number) for _time in range(2))
     assert (first["changed"], first["job"]["state"]) == (True, "CANCELLED")
     assert (second["changed"], second["job"]["state"]) == (False, "CANCELLED")
@@ -107,15 +107,15 @@ def test_unique_finds_job_that_runs_and_only_that(run, script):
     assert run(check=True, **ask)["changed"] is True
 
 
-def test_of_two_that_look_before_either_has_submitted_one_job_stays(run, slurm, script, monkeypatch):
+def test_two_that_look_before_submission_leave_one_job(run, slurm, script, monkeypatch):
     path = script("sleep 600")
     ask = {"state": "submitted", "script": path, "unique": True, "options": {"job_name": "train"}}
-    find, looks, said = slurm_job.slurm_job.find, [], []
+    find, looks, warnings = slurm_job.slurm_job.find, [], []
     # The first look of each finds nothing, as where both look at the same moment; the second one is that after sbatch.
     monkeypatch.setattr(
         slurm_job.slurm_job, "find", lambda *words: looks.append(words) if len(looks) in (0, 2) else seen(*words)
     )
-    monkeypatch.setattr(slurm_job.AnsibleModule, "warn", lambda _module, text: said.append(text))
+    monkeypatch.setattr(slurm_job.AnsibleModule, "warn", lambda _module, text: warnings.append(text))
 
     def seen(*words):
         looks.append(words)
@@ -128,7 +128,7 @@ def test_of_two_that_look_before_either_has_submitted_one_job_stays(run, slurm, 
         words = (
             f"job {number}, train, is the same and has not ended, so job {number + 1} was cancelled and job {number}"
         )
-        assert len(said) == 1 and said[0].startswith(words)
+        assert len(warnings) == 1 and warnings[0].startswith(words)
         queue = slurm.run("squeue", "--noheader", "--name=train", "--states=PENDING,RUNNING", "--format=%A").stdout
         assert queue.split() == [str(number)]
     finally:
@@ -234,7 +234,7 @@ def forgetful(slurm, slurm_accounting):
         cluster.configure(MinJobAge="300")
 
 
-def test_what_controller_has_forgotten_accounting_or_jobs_own_file_knows(run, forgetful, run_module, script, tmp_path):
+def test_forgotten_job_is_found_in_accounting_or_exit_file(run, forgetful, run_module, script, tmp_path):
     """One wait for both clusters: a controller forgets a job some seconds after MinJobAge."""
     slurm, slurm_accounting = forgetful
     lines = ("trap 'echo $? > exit-$SLURM_JOB_ID' EXIT", "exit 4")
@@ -249,8 +249,8 @@ def test_what_controller_has_forgotten_accounting_or_jobs_own_file_knows(run, fo
     lost = run(job_id=number)
     assert (lost["failed"], lost["job"]["state"], lost["job"]["source"]) == (True, "LOST", "none")
     assert f"looked for job {number} and neither the controller" in lost["msg"]
-    told = run(job_id=number, exit_file=str(tmp_path / "exit-%j"))
-    assert (told["job"]["state"], told["job"]["exit_code"], told["job"]["source"]) == ("FAILED", 4, "exit_file")
+    found = run(job_id=number, exit_file=str(tmp_path / "exit-%j"))
+    assert (found["job"]["state"], found["job"]["exit_code"], found["job"]["source"]) == ("FAILED", 4, "exit_file")
     job = run_module(slurm_job, slurm_accounting, job_id=accounted)["job"]
     assert (job["state"], job["exit_code"], job["source"]) == ("FAILED", 5, "sacct")
     # A job that only the accounting knows may still be waited for; it is over.
@@ -321,7 +321,7 @@ def test_node_that_dies_under_job(run_module, script):
         thread.join()
         assert first["failed"]
         cluster.power_on("n1")
-        # Not before: what the controller had to tell the node of the first run would end the second.
+        # Not before: the controller's messages to the node about the first run would end the second.
         jobs.release(cluster, first["job"]["job_id"])
         job = run_module(slurm_job, cluster, job_id=first["job"]["job_id"], timeout=120)["job"]
         assert (job["ok"], job["restarts"], Path(path).with_name("runs").read_text()) == (True, 1, "run \nrun 1\n")

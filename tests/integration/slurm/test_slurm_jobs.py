@@ -37,7 +37,7 @@ def test_tasks_in_another_order_fail(ran):
     assert (smoke.job.exit_code, smoke.exit_file, smoke.status["smoke.placement"]) == (1, "1\n", "fail")
 
 
-def test_job_that_is_submitted_inside_another_starts_its_tasks_where_they_belong(slurm, facts, runtime, tmp_path):
+def test_job_submitted_inside_another_places_its_own_tasks(slurm, facts, runtime, tmp_path):
     role = scripts.Role(facts, jobs=[{"name": "smoke", "kind": "node_smoke"}], dir=str(tmp_path), gpus_per_node=2)
     role.install(runtime)
     inside = ("salloc", "--quiet", "--ntasks=1", "--mem-per-cpu=10", "srun", "--cpu-bind=none", "--chdir=/")
@@ -71,7 +71,7 @@ def test_six_collectives_on_two_nodes(ran):
     started = "nGpus 1 minBytes 8 maxBytes 1024 step: 4(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 "
     printed = [path.read_text() for path in nccl.folder.glob("all.*.out")]
     assert len(printed) == 6 and all(started in text for text in printed)
-    # Nobody has published what two nodes with two GPUs do, so the job does not pass.
+    # No bandwidth of two nodes with two GPUs is published, so the job does not pass.
     assert (nccl.job.exit_code, nccl.status["nccl.bandwidth.reduce"]) == (2, "undeterminable")
 
 
@@ -120,7 +120,7 @@ def test_neurons_collectives_on_two_nodes(nccom, launch):
     assert found.status == {
         "nccom.complete": "pass",
         "nccom.correct.all_reduce": "pass",
-        # It says nothing of its way, and these nodes have no counters.
+        # It does not report its path, and these nodes have no counters.
         "nccom.fabric.all_reduce": "undeterminable",
         "nccom.bandwidth.all_reduce": "undeterminable",
     }
@@ -132,7 +132,7 @@ def test_neurons_collectives_on_two_nodes(nccom, launch):
 
 @pytest.fixture
 def taken(slurm):
-    """What the next jobs would take: the ports of their numbers, and that where nccom-test gathers its figures."""
+    """The ports that the next jobs would take by their numbers, and that where nccom-test gathers its figures."""
     last = int(slurm.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
     with contextlib.ExitStack() as held:
         for port in (60006, *(20000 + number % 10000 for number in range(last + 1, last + 5))):
@@ -143,7 +143,7 @@ def taken(slurm):
 
 
 @pytest.mark.parametrize("launch", ["mpi", "slurm"])
-def test_neurons_ranks_meet_on_port_that_nobody_has(nccom, taken, launch):
+def test_neuron_ranks_meet_on_unused_port(nccom, taken, launch):
     found = nccom(launch=launch)
     assert taken < found.job.number <= taken + 4
     assert found.status["nccom.correct.all_reduce"] == "pass", (found.folder / "all.all_reduce.out").read_text()
@@ -163,7 +163,7 @@ def test_program_that_is_missing_is_one_sentence(ran):
     )
 
 
-def test_job_that_is_cancelled_says_so_in_its_exit_file(slow_to_kill, facts, runtime, tmp_path):
+def test_cancelled_job_has_its_status_in_exit_file(slow_to_kill, facts, runtime, tmp_path):
     """Also when its step does not hear of it, as one that is only beginning may not."""
     (tmp_path / "all_reduce_perf").write_text(
         f"#!/bin/bash\ntrap '' TERM\necho deaf\nuntil [ -e {tmp_path}/end ]; do sleep 0.1; done\n"

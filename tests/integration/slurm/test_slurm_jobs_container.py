@@ -24,7 +24,7 @@ pytestmark = needs_slurm
 
 @pytest.fixture(scope="module")
 def contained(tmp_path_factory):
-    """Two nodes whose srun has --container-image, and what slurm_info's own code says of them."""
+    """Two nodes whose srun has --container-image, and the facts of slurm_info's own code."""
     library = tmp_path_factory.mktemp("spank") / "container.so"
     source = PROGRAMS / "spank_container.c"
     subprocess.run(["gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
@@ -37,7 +37,7 @@ def contained(tmp_path_factory):
 def image(tmp_path_factory):
     """An image with a working directory and an environment of its own."""
     path = tmp_path_factory.mktemp("images") / "a.sqsh"
-    path.write_text("WORKDIR=/workspace\nIMAGE_SAYS=hello\n")
+    path.write_text("WORKDIR=/workspace\nIMAGE_TEXT=hello\n")
     return path
 
 
@@ -58,7 +58,7 @@ def ran_inside(contained, run_module, runtime, tmp_path, image):
     return run
 
 
-def test_tasks_are_placed_in_containers_which_are_compared_with_their_hosts(ran_inside):
+def test_tasks_run_in_containers_compared_with_their_hosts(ran_inside):
     done = ran_inside({"name": "inside", "kind": "container", "require": []})
     placed = {name: status for name, status in done.status.items() if name.rpartition(".")[2] in ("tasks", "placement")}
     assert placed == {"container.tasks": "pass", "container.placement": "pass"}
@@ -82,7 +82,7 @@ def test_training_sees_what_it_names_and_nothing_else(ran_inside, tmp_path_facto
     fsx, elsewhere = tmp_path_factory.mktemp("fsx"), tmp_path_factory.mktemp("elsewhere")
     (fsx / "code").mkdir()
     (fsx / "code" / "train.sh").write_text(
-        'ls -d "$1" 2>/dev/null; echo "$(pwd) $IMAGE_SAYS" >"$MLCLUSTER_CHECKPOINTS/$RANK"\n'
+        'ls -d "$1" 2>/dev/null; echo "$(pwd) $IMAGE_TEXT" >"$MLCLUSTER_CHECKPOINTS/$RANK"\n'
     )
     # As in the README: an image, a directory and checkpoints, and no mounts.
     job = {
@@ -96,12 +96,12 @@ def test_training_sees_what_it_names_and_nothing_else(ran_inside, tmp_path_facto
     }
     done = ran_inside(job)
     assert (done.job.state, done.exit_file) == ("COMPLETED", "0\n"), done.job.output
-    told = {path.name: path.read_text() for path in (fsx / "checkpoints").iterdir()}
-    assert told == {str(rank): f"{fsx}/code hello\n" for rank in range(4)}
+    written = {path.name: path.read_text() for path in (fsx / "checkpoints").iterdir()}
+    assert written == {str(rank): f"{fsx}/code hello\n" for rank in range(4)}
     assert str(elsewhere) not in (done.folder.parent / f"train-{done.job.number}.out").read_text()
 
 
-def test_what_training_writes_beside_its_mounts_is_lost(ran_inside, tmp_path_factory):
+def test_files_written_beside_mounts_are_lost(ran_inside, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     job = {
         "name": "train",
@@ -156,14 +156,14 @@ def test_preprocessing_in_container_keeps_its_shards(ran_inside, tmp_path_factor
         (["--container-image={image}", "--container-writeable"], "unrecognized option '--container-writeable'"),
     ],
 )
-def test_stand_in_refuses_what_pyxis_refuses(contained, image, options, words):
+def test_stand_in_rejects_what_pyxis_rejects(contained, image, options, words):
     done = contained.run("srun", "--chdir=/", *(word.format(image=image) for word in options), "true", check=False)
     assert done.returncode != 0 and words in done.stderr
 
 
 def test_stand_in_isolates(contained, image, tmp_path):
     (tmp_path / "seen").touch()
-    look = f"ls -d {image} {tmp_path}/seen /work /home; pwd; echo $IMAGE_SAYS; touch /usr/x; touch {tmp_path}/x"
+    look = f"ls -d {image} {tmp_path}/seen /work /home; pwd; echo $IMAGE_TEXT; touch /usr/x; touch {tmp_path}/x"
     inside = ("srun", "--nodes=1", "--chdir=/", f"--container-image={image}")
     done = contained.run(*inside, f"--container-mounts={tmp_path}:{tmp_path}:ro", "sh", "-c", look, check=False)
     assert done.stdout.splitlines() == [f"{tmp_path}/seen", "/workspace", "hello"]

@@ -44,9 +44,7 @@ def submit(cluster, path, *options):
 
 
 @pytest.mark.newer
-def test_each_task_of_array_has_its_own_results_and_chain_breaks_where_verdict_is_bad(
-    slurm, facts, rendered, run_module, tmp_path
-):
+def test_array_tasks_have_own_results_and_bad_verdict_ends_chain(slurm, facts, rendered, run_module, tmp_path):
     paths = rendered(facts, SMOKE, BROKEN)
     # Held until the others have named it: a controller forgets a job that is over soon after.
     broken = submit(slurm, paths["broken"], "--hold")
@@ -72,7 +70,7 @@ def test_each_task_of_array_has_its_own_results_and_chain_breaks_where_verdict_i
     ]
 
 
-def test_what_earlier_job_of_same_number_printed_is_kept_and_not_quoted(slurm, facts, rendered, run_module, tmp_path):
+def test_output_of_earlier_job_is_kept_and_not_quoted(slurm, facts, rendered, run_module, tmp_path):
     """As after a new head node, which counts from 1 again: the numbers that come next have been there before."""
     path = rendered(facts, SMOKE)["smoke"]
     last = submit(slurm, path, "--hold")
@@ -91,7 +89,7 @@ def test_what_earlier_job_of_same_number_printed_is_kept_and_not_quoted(slurm, f
     assert results.with_name(f"{results.name}.out").read_text() == done["stdout_tail"]
 
 
-def test_accounting_says_what_scripts_say(slurm_accounting, rendered, run_module, tmp_path):
+def test_accounting_has_exit_codes_of_scripts(slurm_accounting, rendered, run_module, tmp_path):
     paths = rendered(run_module(slurm_info, slurm_accounting), SMOKE, BROKEN)
     numbers = {name: submit(slurm_accounting, path) for name, path in paths.items()}
     for name, number in numbers.items():
@@ -100,7 +98,7 @@ def test_accounting_says_what_scripts_say(slurm_accounting, rendered, run_module
 
     def rows():
         """Both once they are whole: of an end that comes before its start slurmdbd has no name but "allocation", and
-        slurmctld tells it of starts every five seconds."""
+        slurmctld reports starts to it every five seconds."""
         found = slurm_accounting.run(*query).stdout.split()
         early = ("RUNNING", "COMPLETING", "PENDING", "allocation|")
         return found if len(found) == 2 and not any(word in row for row in found for word in early) else None
@@ -108,9 +106,7 @@ def test_accounting_says_what_scripts_say(slurm_accounting, rendered, run_module
     assert wait_for("both in the accounting", rows) == ["smoke|COMPLETED|0:0", "broken|FAILED|1:0"]
 
 
-def test_when_time_is_over_training_is_saved_and_validation_is_no_pass(
-    slurm, slow_to_kill, facts, runtime, rendered, run_module, tmp_path
-):
+def test_end_of_time_saves_training_and_is_no_pass(slurm, slow_to_kill, facts, runtime, rendered, run_module, tmp_path):
     """One wait for all three: Slurm looks for jobs whose time is over twice a minute."""
     (tmp_path / "reduce_perf").write_text("#!/bin/sh\nsleep 300\n")
     (tmp_path / "reduce_perf").chmod(0o755)
@@ -157,7 +153,7 @@ def leave_free(disk, pages):
     (disk / f"filler-{pages}").write_bytes(bytes(max(0, free.f_bavail - pages) * free.f_bsize))
 
 
-def test_full_disk_is_no_pass_and_costs_no_checkpoint_that_is_complete(small_disk, run_module, runtime, tmp_path):
+def test_full_disk_is_no_pass_and_keeps_complete_checkpoints(small_disk, run_module, runtime, tmp_path):
     cluster, disk = small_disk
     found = run_module(slurm_info, cluster)
     # Held while the disk is filled, or it would write to it meanwhile.

@@ -56,8 +56,8 @@ def test_directory_that_node_lacks_is_one_sentence(ran, tools, slurm):
     place = str(slurm.local / "only-here")
     done = ran({"name": "disks", "kind": "local_io"}, local_dir=place, **tools)
     assert (done.job.exit_code, done.results) == (2, [])
-    said = "is not on every node as a directory that you may write to: set slurm_jobs_local_dir to what they have"
-    assert said in done.job.output
+    problem = "is not on every node as a directory that you may write to: set slurm_jobs_local_dir to what they have"
+    assert problem in done.job.output
     assert list((slurm.local_of("n1") / "only-here").iterdir()) == []
 
 
@@ -82,8 +82,8 @@ def test_shared_file_system_against_what_it_should_do(ran, tools, tmp_path):
 
 @pytest.fixture
 def cancelled(slow_to_kill, facts, runtime, tmp_path):
-    """cancelled(job, began, **settings) submits a job, cancels it once `began` says that it is at work, and waits for
-    its status."""
+    """cancelled(job, began, **settings) submits a job, cancels it once ``began`` returns true, and waits for its
+    status."""
 
     def run(job, began, **settings):
         role = scripts.Role(facts, jobs=[job], dir=str(tmp_path), gpus_per_node=1, mpi="none", **settings)
@@ -144,9 +144,9 @@ def test_cancelled_job_leaves_shared_file_system_clean(cancelled, endless, tmp_p
 
 
 @pytest.fixture
-def told_at_once(tmp_path):
-    """A Python that is told to end as soon as it has made the directory for the files."""
-    program = tmp_path / "told-python"
+def signalled_at_once(tmp_path):
+    """A Python that gets a signal as soon as it has made the directory for the files."""
+    program = tmp_path / "signalled-python"
     program.write_text(
         """#!/bin/sh
 exec /usr/bin/python3 -c '
@@ -166,8 +166,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
     return str(program)
 
 
-def test_job_that_is_ended_as_it_begins_leaves_no_directory(told_at_once, ran, tools, slurm, tmp_path):
-    given = {"python": told_at_once, **tools}
+def test_job_that_is_ended_as_it_begins_leaves_no_directory(signalled_at_once, ran, tools, slurm, tmp_path):
+    given = {"python": signalled_at_once, **tools}
     disks = ran({"name": "disks", "kind": "local_io"}, local_dir=str(slurm.local), **given)
     assert disks.exit_file != "0\n" and on_local_disks(slurm) == [[], []]
     (tmp_path / "shared").mkdir()
@@ -181,11 +181,11 @@ def test_tool_that_is_missing_is_one_sentence(ran):
     assert done.job.output.startswith("fsx: /no/ior is not on n1: build IOR once on the shared file system")
 
 
-def test_figure_of_gdsio_is_worth_nothing_without_path_that_was_taken(ran, tools, slurm):
+def test_figure_of_gdsio_needs_proof_of_its_path(ran, tools, slurm):
     job = {"name": "gds", "kind": "gds_io", "mounts": [str(slurm.local)], "modes": ["nvfs", "p2pdma"], "least_gib": 1.0}
     done = ran({**job, "size_mib": 8}, **tools)
     figures = {entry["scope"]["node"]: entry for entry in done.of("gds.bandwidth")}
-    # gdsio says GPUD and more than was asked for; there is no path without a GPU.
+    # gdsio reports GPUD and more than was requested; there is no path without a GPU.
     assert {node: entry["status"] for node, entry in figures.items()} == {
         "n1": "undeterminable",
         "n2": "undeterminable",

@@ -49,21 +49,21 @@ def test_containers_start_beside_checks_of_nodes(rooted, run_module, tmp_path):
     found, wanted = run_module(slurm_info, cluster), checks.wanted(paths)
     state = checks.slurm_state(wanted, found["settings"], found["container_options"])
     text = files.slurm_file(wanted, found["settings"], state).text
-    told = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    found_settings = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     inside = ("srun", "--chdir=/", f"--container-image={image}", "/bin/in")
-    cluster.configure(**told)
+    cluster.configure(**found_settings)
     assert cluster.run(*inside).stdout == "inside\n"
-    assert {"Prolog", "Epilog", "HealthCheckProgram"} <= set(told)
-    # What would be if Slurm were told of all of them.
+    assert {"Prolog", "Epilog", "HealthCheckProgram"} <= set(found_settings)
+    # The effect of all of them in slurm.conf.
     cluster.configure(TaskProlog=paths["task_prolog"])
     refused = cluster.run(*inside, check=False)
     assert refused.returncode != 0 and "TaskProlog failed" in refused.stderr
 
 
 def test_training_has_directory_where_its_node_made_one(slurm, facts, runtime, tmp_path):
-    tell = 'echo "$TMPDIR ${MLCLUSTER_SCRATCH:-none}" >"$MLCLUSTER_CHECKPOINTS/$RANK"'
+    script = 'echo "$TMPDIR ${MLCLUSTER_SCRATCH:-none}" >"$MLCLUSTER_CHECKPOINTS/$RANK"'
     times = {"minutes": 9, "monitor_seconds": 0, "notice_seconds": 0, "signal_seconds": 60, "grace_seconds": 30}
-    what = {"launcher": "srun", "command": ["/bin/sh", "-c", tell], "checkpoints": str(tmp_path / "c")}
+    what = {"launcher": "srun", "command": ["/bin/sh", "-c", script], "checkpoints": str(tmp_path / "c")}
     job = {"name": "train", "kind": "training", **times, **what}
     base = f"{slurm.local}/jobs"
     role = scripts.Role(facts, jobs=[job], dir=str(tmp_path), gpus_per_node=1, checks={"scratch_base": base})
@@ -74,6 +74,6 @@ def test_training_has_directory_where_its_node_made_one(slurm, facts, runtime, t
     ended = jobs.wait(slurm, number)
     assert ended.state == "COMPLETED", ended.output
     own = f"{base}/job-{number}/tmp"
-    told = [(tmp_path / "c" / str(rank)).read_text().split() for rank in range(2)]
-    assert told[0] == [own, own]
-    assert told[1][1] == "none" and told[1][0] != own
+    variables = [(tmp_path / "c" / str(rank)).read_text().split() for rank in range(2)]
+    assert variables[0] == [own, own]
+    assert variables[1][1] == "none" and variables[1][0] != own

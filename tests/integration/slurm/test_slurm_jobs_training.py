@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A training on a real Slurm: told to stop, saved, requeued, resumed, backed up, ended; only S3 is a stand-in."""
+"""A training on a real Slurm: signalled, saved, requeued, resumed, backed up, ended; only S3 is a stand-in."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Training:
 
 
 def cancelled(slurm, number):
-    """Cancel a job and say whether it is gone: one that was about to go back into the queue comes back."""
+    """Cancel a job and return whether it is gone: a job that was about to go back into the queue comes back."""
     slurm.run("scancel", str(number), check=False)
     return slurm.run("squeue", "--noheader", f"--jobs={number}", check=False).stdout == ""
 
@@ -143,7 +143,7 @@ def test_signal_saves_requeues_resumes_and_backs_up(train, slurm):
 
 
 @pytest.mark.slow
-def test_slurm_itself_tells_training_before_its_time_is_over(train, slurm):
+def test_slurm_signals_training_before_its_time_is_over(train, slurm):
     """Which it looks for twice a minute."""
     training = train(60, 0, "held")
     training.waits_for_a_checkpoint()
@@ -198,7 +198,7 @@ def test_training_that_does_not_hear_is_ended_before_slurm_does(train, slurm):
     assert training.complete() == training.saved()
 
 
-def test_copies_that_did_not_arrive_do_not_count_and_nothing_is_deleted(train, slurm, tmp_path):
+def test_lost_copies_do_not_count_and_nothing_is_deleted(train, slurm, tmp_path):
     (tmp_path / "LOSSY").touch()
     training = train(100, keep=1)
     jobs.wait(slurm, training.number)
@@ -222,14 +222,14 @@ def test_training_that_is_cancelled_while_it_is_saved_is_saved(slow_to_kill, tra
     training = train(3)
     training.waits("the backup to begin", (tmp_path / "BEGAN").exists)
     slurm.run("scancel", str(training.number))
-    wait_for("Slurm to say so to the job", lambda: "CANCELLED" in training.output)
+    wait_for("Slurm's notice in the job's output", lambda: "CANCELLED" in training.output)
     (tmp_path / "SLOW").unlink()
     wait_for("its end", training.ended)
     # That of the training, which had come to its end.
     assert (training.saved(), training.exit_status()) == (["step-3"], "0\n")
 
 
-def test_directory_of_cancelled_training_is_kept_until_it_has_ended(slow_to_kill, train, tmp_path):
+def test_directory_of_cancelled_training_is_kept_until_end(slow_to_kill, train, tmp_path):
     """It may write to it yet: that of the next job must not be there beside it."""
     hold = [sys.executable, "-m", "mlcluster_data", "hold", str(tmp_path / "checkpoints")]
 
@@ -246,7 +246,7 @@ def test_directory_of_cancelled_training_is_kept_until_it_has_ended(slow_to_kill
     assert held() and training.saved() == []
     (tmp_path / "end").touch()
     wait_for("the directory to be free", lambda: not held())
-    # What it had left to write is saved too.
+    # Its remaining steps are saved, too.
     assert (training.saved(), training.exit_status()) == (["step-20"], "143\n")
 
 
@@ -276,7 +276,7 @@ def test_end_of_capacity_block_asks_for_checkpoint(train):
 
 @pytest.fixture
 def spot(monkeypatch):
-    """Metadata of a spot instance, whose interruption is announced once it is told to say so."""
+    """Metadata of a spot instance, whose interruption is announced once the test sets the event."""
     announced = threading.Event()
 
     class Metadata(http.server.BaseHTTPRequestHandler):

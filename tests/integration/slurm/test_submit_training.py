@@ -106,7 +106,7 @@ def test_models_that_share_run_on_one_node_at_once(submit, slurm, tmp_path):
     assert [(tmp_path / name / "gpus").read_text() for name in ("small", "other")] == ["4\n", "4\n"]
 
 
-def test_everything_that_is_wrong_is_reported_before_anything_is_submitted(submit, slurm, tmp_path):
+def test_all_problems_are_reported_before_submission(submit, slurm, tmp_path):
     many = submit([{"name": "small", "nodes": 3}])
     assert many.returncode == 2 and "the models need at least 3 nodes and the cluster has 2" in many.stdout
     absent = submit([*MODELS[:1], {"name": "absent", "nodes": 1}])

@@ -36,9 +36,9 @@ def placed():
 
 
 def test_controller_reads_tree_as_it_was_meant(placed):
-    told = placed.run("scontrol", "show", "topology").stdout
+    shown = placed.run("scontrol", "show", "topology").stdout
     switches = {}
-    for line in told.splitlines():
+    for line in shown.splitlines():
         values = dict(re.findall(r"(\w+)=(\S+)", line))
         switches[values["SwitchName"]] = (int(values["Level"]), values["Nodes"], values.get("Switches"))
     assert switches[NEAR] == (0, "n[1-2]", None)
@@ -49,14 +49,14 @@ def test_controller_reads_tree_as_it_was_meant(placed):
     assert switches.keys() == {NEAR, FAR, WIDE, ALONE, "unplaced", "cluster"}
 
 
-def test_controller_finds_nothing_to_complain_about(placed):
+def test_controller_log_has_no_errors(placed):
     log = (placed.root / "log/slurmctld.log").read_text(encoding="utf-8")
     assert "Running as primary controller" in log
     # Its words for nodes in no switch and for switches that nothing joins.
     assert not re.search(r"(?i)topology|switches lack access", log), log
 
 
-def test_job_is_put_on_neighbours_and_spans_cluster_when_it_has_to(placed):
+def test_job_is_put_on_neighbours_and_spans_cluster_if_needed(placed):
     one_switch = placed.run("srun", "--nodes=2", "--switches=1", "hostname").stdout.split()
     assert sorted(one_switch) == ["n1", "n2"]
     assert len(placed.run("srun", f"--nodes={len(PLACES)}", "hostname").stdout.split()) == len(PLACES)

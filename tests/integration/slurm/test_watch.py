@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.slurm.health_rig import NOBODY, as_user, checked_cluster, state_of
+from tests.integration.slurm.health_rig import USER, as_user, checked_cluster, state_of
 from tests.rig.slurm import jobs
 from tests.rig.slurm.fixture import needs_slurm
 from tests.rig.slurm.processes import wait_for
@@ -46,7 +46,7 @@ def labels(rig):
 
 def running(cluster, name):
     number = jobs.submit(
-        cluster, "echo up; sleep 600", *as_user(cluster, NOBODY, "-wn1", "--gres=gpu:2", f"--job-name={name}")
+        cluster, "echo up; sleep 600", *as_user(cluster, USER, "-wn1", "--gres=gpu:2", f"--job-name={name}")
     )
     wait_for("the job itself", lambda: "up" in jobs.look(cluster, number).output)
     return number
@@ -71,9 +71,9 @@ def test_job_is_in_labels_of_its_gpus_until_its_epilog(rig):
 @pytest.mark.newer
 def test_step_times_of_job_are_metrics_until_its_epilog(rig):
     cluster, _scripts = rig
-    # As a training does that is told MLCLUSTER_STEP_FILE; another user's file for the same job is not believed.
+    # As a training does with MLCLUSTER_STEP_FILE; another user's file for the same job is not accepted.
     text = 'echo "120 96.5 31.25" > /dev/shm/mlcluster-steps.$SLURM_JOB_ID.0; echo up; sleep 600'
-    number = jobs.submit(cluster, text, *as_user(cluster, NOBODY, "-wn1", "--gres=gpu:1"))
+    number = jobs.submit(cluster, text, *as_user(cluster, USER, "-wn1", "--gres=gpu:1"))
     wait_for("the job itself", lambda: "up" in jobs.look(cluster, number).output)
     planted = Path(f"/dev/shm/mlcluster-steps.{number}.1")
     planted.write_text("9 9 9")
@@ -114,6 +114,6 @@ def test_prolog_waits_for_run_and_then_goes_on(rig):
         ["flock", "--exclusive", lock, "sh", "-c", "echo held; sleep 2"], stdout=subprocess.PIPE
     ) as run:
         assert run.stdout.readline() == b"held\n"
-        job = jobs.finish(cluster, "true", *as_user(cluster, NOBODY, "-wn1"))
+        job = jobs.finish(cluster, "true", *as_user(cluster, USER, "-wn1"))
         assert run.poll() == 0, "the job began beside the run"
     assert job.state == "COMPLETED"

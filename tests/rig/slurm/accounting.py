@@ -50,7 +50,7 @@ def install(root: Path) -> None:
 def prepare(root: Path, ports: Ports, over: Callable[[], str]) -> None:
     """Wait for the database, make the account of slurmdbd in it and write slurmdbd.conf. Raises RigError.
 
-    over says why the database will not answer any more.
+    ``over`` returns why the database will not answer any more.
     """
     client = ["mariadb", "--no-defaults", f"--socket={root}/run/database"]
 

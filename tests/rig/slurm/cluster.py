@@ -25,7 +25,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sinfo", "uns
 
 
 class Cluster:
-    """One cluster, by its name. Every method raises RigError when what it says cannot be had."""
+    """One cluster, by its name. Every method raises RigError when it cannot do its part."""
 
     def __init__(self, name: str = "demo") -> None:
         self.name = name
@@ -121,7 +121,7 @@ class Cluster:
 
     @property
     def record(self) -> record.Record:
-        """What is written down about the cluster."""
+        """Return the record of the cluster."""
         found = record.load(self.root)
         if found is None:
             raise RigError(f"there is no cluster called {self.name}: start one with `python -m tests.rig.slurm up`")

@@ -17,7 +17,7 @@ ENDED = frozenset("BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_O
 
 
 class Job(NamedTuple):
-    """What Slurm says of a job: state, exit status and signal of its batch script, nodes, and what it wrote."""
+    """Slurm's view of a job: state, exit status and signal of its batch script, nodes, and its output."""
 
     number: int
     state: str
@@ -97,7 +97,7 @@ def finish(cluster: Cluster, script: str, *options: str, timeout: float = LIMIT)
 def rest(cluster: Cluster) -> None:
     """Cancel what is left, and have every node take jobs again: for the next test, or it would wait in vain.
 
-    A Prolog that fails drains its node twice, by itself and once more as slurmd tells of it, which may come late.
+    A Prolog that fails drains its node twice, by itself and once more by slurmd's report, which may come late.
     """
     nodes = cluster.record.spec.names
 

@@ -25,7 +25,7 @@ PACKAGES = (
     *("perl-base", "gzip", "dash", "debianutils", "passwd"),
 )
 DAEMONS = ("slurmctld", "slurmd", "slurmstepd")
-# What alternatives and configuration of the packages would have made.
+# Links that alternatives and configuration of the packages would have made.
 MADE = ("usr/local/sbin", "usr/local/bin")
 
 

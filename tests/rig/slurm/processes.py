@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Processes that outlive whoever started them, and are found again by pid and start time."""
+"""Processes that outlive their parent, and are found again by pid and start time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _children: list[subprocess.Popen[bytes]] = []
 
 
 class RigError(Exception):
-    """What was tried, what was found and what to do next, in one sentence, with the log's tail where it helps."""
+    """An error of the rig: what was tried, what was found and what to do next, in one sentence, with the log's tail."""
 
 
 class Process(NamedTuple):
@@ -35,7 +35,7 @@ class Process(NamedTuple):
 
 
 def started_at(pid: int) -> int | None:
-    """The start time of a process in clock ticks since boot; None where there is none or only a zombie."""
+    """Return the start time of a process in clock ticks since boot; None if it is missing or a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -57,7 +57,7 @@ def alive(process: Process) -> bool:
 
 
 def spawn(argv: Sequence[str], log: Path, mark: str, environment: Mapping[str, str] | None = None) -> Process:
-    """Start a daemon in a session of its own with its output in `log`; `mark` in its environment tells whose it is."""
+    """Start a daemon in a session of its own, output to ``log``; ``mark`` in its environment names the owner."""
     values = {**os.environ, **(environment or {}), MARK: mark}
     with open(log, "ab") as output:
         try:
@@ -129,8 +129,8 @@ def wait_for(
 ) -> T:
     """Call `probe` until it returns something true, and return that.
 
-    Raises RigError after `timeout` seconds, or when `over`, which is asked once a second, says why there is nothing to
-    wait for any more.
+    Raises RigError after ``timeout`` seconds, or when ``over``, which is called once a second, returns why there is
+    nothing to wait for any more.
     """
     deadline = time.monotonic() + timeout
     next_ask = time.monotonic()

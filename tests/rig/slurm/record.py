@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a cluster leaves on disk, so that the next command, or the next run after a crash, finds all of it again."""
+"""The record of a cluster on disk, so that the next command, or the next run after a crash, finds all of it again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def base() -> Path:
 
 
 def folder(name: str) -> Path:
-    """Where the cluster of that name lies. Raises RigError for a name that is none."""
+    """Return the directory of the cluster of that name. Raises RigError for an invalid name."""
     if not NAME.fullmatch(name):
         raise RigError(f"{name!r} is not a name for a cluster: give lower-case letters, digits and hyphens, 31 at most")
     return base() / name
@@ -73,7 +73,7 @@ class Record:
 
 
 def load(root: Path) -> Record | None:
-    """The record of the cluster in `root`; None where there is none."""
+    """Return the record of the cluster in ``root``; None if it is missing."""
     try:
         data = json.loads((root / "rig.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -107,7 +107,7 @@ def _free(port: int) -> bool:
 
 
 def choose_ports(nodes: int) -> Ports:
-    """Ports that nobody listens on and that no other cluster has been given."""
+    """Return ports that no program listens on and that no other cluster has."""
     taken: set[int] = set()
     for name in names():
         record = load(base() / name)

@@ -37,7 +37,7 @@ FACTS: dict[str, Any] = {
 
 
 class Role:
-    """What the role writes with settings (without their prefix), on a cluster in the shape of slurm_info.
+    """The files that the role writes with settings (without their prefix), on a cluster in the shape of slurm_info.
 
     inventory has groups and hostvars, as Ansible gives them to a play.
     """
@@ -72,7 +72,7 @@ class Role:
         return {path: text for path, text in self.files().items() if path.endswith(".sbatch")}
 
     def files(self) -> dict[str, str]:
-        """Text of each script, and of the file beside it that says what the job runs, by its path."""
+        """Return the text of each script, and of the file beside it that describes the job, by path."""
         return {entry.path: entry.text for entry in self._files}
 
     def install(self, runtime: Path) -> None:
@@ -123,5 +123,5 @@ def build_runtime(folder: Path) -> Path:
 
 
 def test_only(cluster: Cluster, path: str) -> subprocess.CompletedProcess[str]:
-    """What sbatch says of a script that it is not to submit."""
+    """Return sbatch's answer to a script that it does not submit."""
     return cluster.run("sbatch", "--test-only", path, check=False)

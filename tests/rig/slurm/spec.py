@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a cluster of the rig is to be, and the configuration files that say so."""
+"""The description of a cluster of the rig, and its configuration files."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for `aws s3 sync` of the AWS CLI 2, with a folder for S3. Grammar: its command reference, `aws s3 sync`.
 
-Only that command is there. A file LOSSY beside the program makes it lose what it is given, and say that all went well.
+Only that command is there. A file LOSSY beside the program makes it lose its input and report success.
 One SLOW makes it wait until that is gone.
 """
 
@@ -19,7 +19,7 @@ import typing as t
 from pathlib import Path
 
 HERE = Path(sys.argv[0]).parent
-# What the AWS CLI 2 ends with (its user guide, return codes): wrong usage, and a command that failed.
+# Exit codes of the AWS CLI 2 (its user guide, return codes): wrong usage, and a command that failed.
 USAGE, FAILED = 252, 255
 
 

@@ -89,7 +89,7 @@ def domain_of(host: str) -> int:
 
 
 def domains(hosts: tuple[str, ...]) -> tuple[int, ...]:
-    """How many hosts each NVLink domain has; none where no two are joined, of which NCCL says MNNVL 0."""
+    """Return the number of hosts of each NVLink domain; empty if no two are joined, for which NCCL prints MNNVL 0."""
     if "STAND_IN_DOMAINS" not in os.environ:
         return ()
     numbers = [domain_of(host) for host in hosts]

@@ -80,7 +80,7 @@ def ports(args: argparse.Namespace) -> list[tuple[str, int]]:
 def main() -> int:
     args = arguments()
     if not args.check:
-        # Nothing in the real output tells, and the verdict counts on it.
+        # The real output does not show it, and the verdict relies on it.
         print("stand-in: --check is missing", file=sys.stderr)
         return 1
     found = hosts(args)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A training without a GPU: counts steps, writes checkpoints, heeds the request for one, and resumes.
 
-training.py STEPS [EXIT_STATUS [held|deaf|FILE]]: how many steps there are, and with what it ends after them. One that
-begins from nothing goes on after its first checkpoint only on the request if it is held, not even then if it is deaf,
+training.py STEPS [EXIT_STATUS [held|deaf|FILE]]: the number of steps, and the exit status after them. A new training
+goes on after its first checkpoint only on the request if it is held, not even then if it is deaf,
 and if a file is named once that is there.
 """
 
