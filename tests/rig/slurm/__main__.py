@@ -67,7 +67,7 @@ def _show(data: object) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of all verbs."""
+    """Return the parser of all verbs."""
     top = argparse.ArgumentParser(prog="python -m tests.rig.slurm", description="A real Slurm on this machine.")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
 

@@ -16,7 +16,7 @@ from .spec import Ports, slurmdbd_conf
 
 
 def database_argv(root: Path, ports: Ports) -> list[str]:
-    """How the database is started; its sockets and files lie in the cluster's directory."""
+    """Return how the database is started; its sockets and files lie in the cluster's directory."""
     return [
         "mariadbd",
         "--no-defaults",

@@ -133,11 +133,11 @@ class Cluster:
         return self.root / "local"
 
     def local_of(self, node: str) -> Path:
-        """Where the node's own disk is seen from outside the node."""
+        """Return where the node's own disk is seen from outside the node."""
         return self.root / "nodes" / node / "0"
 
     def environment(self) -> dict[str, str]:
-        """The environment for a command that is to talk to this cluster, and to no other."""
+        """Return the environment for a command that is to talk to this cluster, and to no other."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "SBATCH_"))}
         return {**kept, "SLURM_CONF": f"{self.root}/etc/slurm.conf"}
 
@@ -155,26 +155,26 @@ class Cluster:
         return done
 
     def nodes_in(self, *states: str) -> list[str]:
-        """The nodes in any of these states of sinfo, none while the controller does not answer."""
+        """Return the nodes in any of these states of sinfo, none while the controller does not answer."""
         done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", check=False)
         rows = [line.split() for line in done.stdout.splitlines() if done.returncode == 0]
         return sorted({row[0] for row in rows if row[1].rstrip("*~#!%$@^-+") in states})
 
     def _answering(self) -> list[str]:
-        """The nodes that are on and whose slurmd runs."""
+        """Return the nodes that are on and whose slurmd runs."""
         on = [
             node for node, process in self.record.processes.items() if node in self.record.spec.names and alive(process)
         ]
         return [node for node in on if self._slurmd(node) is not None]
 
     def _known(self) -> list[str]:
-        """The nodes that the controller has heard of since it started."""
+        """Return the nodes that the controller has heard of since it started."""
         done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", check=False)
         rows = [line.split() for line in done.stdout.splitlines()]
         return [node for node, state in rows if not state.endswith("*") and not state.startswith(("unk", "down"))]
 
     def status(self) -> dict[str, object]:
-        """Whether it runs, its directory, the daemons and the state of each node."""
+        """Return whether it runs, its directory, the daemons and the state of each node."""
         found = self.record
         done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", check=False)
         return {
@@ -245,7 +245,7 @@ class Cluster:
             self._wait(lambda node=node, times=times: self._has_read(node) > times, node)  # type: ignore[misc]
 
     def _has_read(self, node: str) -> int:
-        """How often slurmd of a node has read its configuration; these are its last words on it."""
+        """Return how often slurmd of a node has read its configuration; these are its last words on it."""
         return (self.root / "log" / f"slurmd-{node}.log").read_text(encoding="utf-8").count(" CPU frequency setting ")
 
     def _init(self, node: str) -> int:
@@ -270,7 +270,7 @@ class Cluster:
         return process
 
     def _ended(self, *roles: str) -> str:
-        """Which of these daemons and nodes has ended, and the end of its log; nothing while all of them run."""
+        """Return which of these daemons and nodes has ended, and the end of its log; nothing while all of them run."""
         for role in roles:
             if not alive(self.record.processes[role]):
                 return f"{role} has ended; its log ends:\n{tail(self.root / 'log' / f'{role}.out')}"

@@ -42,7 +42,7 @@ def submit(cluster: Cluster, script: str, *options: str) -> int:
 
 
 def look(cluster: Cluster, number: int) -> Job:
-    """The job as it is now. Raises RigError when Slurm does not know it."""
+    """Return the job as it is now. Raises RigError when Slurm does not know it."""
     text = cluster.run("scontrol", "--oneliner", "show", "job", str(number)).stdout
     found = dict(word.split("=", 1) for word in text.split() if "=" in word)
     code, _sep, signal = found["ExitCode"].partition(":")

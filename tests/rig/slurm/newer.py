@@ -30,7 +30,7 @@ MADE = ("usr/local/sbin", "usr/local/bin")
 
 
 def run(argv: list[str]) -> str:
-    """The output of a command. Raises RigError."""
+    """Return the output of a command. Raises RigError."""
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RigError(f"{' '.join(argv[:3])} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
@@ -38,7 +38,7 @@ def run(argv: list[str]) -> str:
 
 
 def mirror() -> str:
-    """Where this machine's own release comes from. Raises RigError."""
+    """Return where this machine's own release comes from. Raises RigError."""
     wanted = "$(IDENTIFIER)|$(ORIGIN)|$(COMPONENT)|$(REPO_URI)|$(RELEASE)"
     for line in run(["apt-get", "indextargets", "--format", wanted]).splitlines():
         what, origin, component, uri, release = line.split("|")
@@ -48,7 +48,7 @@ def mirror() -> str:
 
 
 def unpack(folder: Path = FOLDER) -> Path:
-    """The root of the unpacked packages, which are fetched the first time. Raises RigError."""
+    """Return the root of the unpacked packages, which are fetched the first time. Raises RigError."""
     root, done = folder / "root", folder / "done"
     if done.exists():
         return root

@@ -46,13 +46,13 @@ def started_at(pid: int) -> int | None:
 
 
 def identify(pid: int) -> Process | None:
-    """The process that has the pid now."""
+    """Return the process that has the pid now."""
     started = started_at(pid)
     return None if started is None else Process(pid, started)
 
 
 def alive(process: Process) -> bool:
-    """Whether this very process still runs."""
+    """Return whether this very process still runs."""
     return started_at(process.pid) == process.started
 
 
@@ -80,7 +80,7 @@ def spawn(argv: Sequence[str], log: Path, mark: str, environment: Mapping[str, s
 
 
 def children(pid: int) -> list[int]:
-    """The pids of the children of a process that has one thread."""
+    """Return the pids of the children of a process that has one thread."""
     try:
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
     except OSError:
@@ -88,7 +88,7 @@ def children(pid: int) -> list[int]:
 
 
 def marked(mark: str) -> list[Process]:
-    """Every process that has exactly this mark in its environment."""
+    """Return every process that has exactly this mark in its environment."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -151,7 +151,7 @@ def wait_for(
 
 
 def tail(path: Path, lines: int = 15) -> str:
-    """The last lines of a log file."""
+    """Return the last lines of a log file."""
     try:
         return "\n".join(path.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-lines:])
     except FileNotFoundError:

@@ -26,7 +26,7 @@ PORTS = range(30000, 32000)
 
 
 def base() -> Path:
-    """The directory of all clusters of this user; short, because a socket's path has at most 107 characters."""
+    """Return the directory of all clusters of this user; short, because a socket's path has at most 107 characters."""
     path = Path(f"/tmp/mlcluster-slurm-{os.getuid()}")
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o755)
@@ -93,7 +93,7 @@ def load(root: Path) -> Record | None:
 
 
 def names() -> list[str]:
-    """The clusters there are, running or left over."""
+    """Return the clusters there are, running or left over."""
     return sorted(entry.name for entry in base().iterdir() if entry.is_dir() and NAME.fullmatch(entry.name))
 
 
@@ -123,7 +123,7 @@ def choose_ports(nodes: int) -> Ports:
 
 
 def create(root: Path, spec: Spec, owner: Process | None) -> Record:
-    """The record of a new cluster, written down. Until it is, another cluster would find its ports free."""
+    """Return the record of a new cluster, written down. Until it is, another cluster would find its ports free."""
     # No name of a cluster begins so.
     with locked("-ports"):
         found = Record(secrets.token_hex(16), spec, choose_ports(spec.nodes), owner)
@@ -161,7 +161,7 @@ def sweep() -> list[str]:
 
 
 def this_process() -> Process:
-    """The process that asks."""
+    """Return the process that asks."""
     found = identify(os.getpid())
     if found is None:
         raise RigError("/proc does not show this process: the rig needs Linux with /proc mounted")

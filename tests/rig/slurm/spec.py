@@ -77,7 +77,7 @@ class Ports:
 
 
 def address_of(spec: Spec, ports: Ports, number: int) -> str:
-    """The address of node nNUMBER; that of a cluster's own network is made of its controller's port."""
+    """Return the address of node nNUMBER; that of a cluster's own network is made of its controller's port."""
     if not spec.own_addresses:
         return "127.0.0.1"
     return f"127.{ports.controller >> 8}.{ports.controller & 255}.{number}"
@@ -88,7 +88,7 @@ def _pairs(settings: Mapping[str, str]) -> str:
 
 
 def slurm_conf(spec: Spec, root: Path, ports: Ports, hostname: str) -> str:
-    """The text of slurm.conf for a cluster whose files lie in `root`."""
+    """Return the text of slurm.conf for a cluster whose files lie in `root`."""
     settings = {
         "ClusterName": "rig",
         "SlurmctldHost": f"{hostname}(127.0.0.1)",
@@ -151,7 +151,7 @@ def slurm_conf(spec: Spec, root: Path, ports: Ports, hostname: str) -> str:
 
 
 def slurmdbd_conf(root: Path, ports: Ports, password: str) -> str:
-    """The text of slurmdbd.conf."""
+    """Return the text of slurmdbd.conf."""
     return f"""AuthType=auth/munge
 AuthInfo=socket={root}/munge/socket
 DbdHost=localhost

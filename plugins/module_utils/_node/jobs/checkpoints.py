@@ -112,7 +112,7 @@ def _size(path: str) -> int | None:
 
 
 def latest(found: t.Sequence[Checkpoint]) -> Checkpoint | None:
-    """The newest complete one."""
+    """Return the newest complete checkpoint."""
     return next((entry for entry in found if entry.complete), None)
 
 

@@ -43,7 +43,7 @@ class Ran:
 
 
 def read_runs(text: str | None) -> list[Ran]:
-    """The lines UNIT, COLLECTIVE, NODES, STATUS, ROUND of the script; a torn line is left out."""
+    """Return the lines UNIT, COLLECTIVE, NODES, STATUS, ROUND of the script; a torn line is left out."""
     found = []
     for line in (text or "").splitlines():
         parts = line.split("\t")
@@ -53,7 +53,7 @@ def read_runs(text: str | None) -> list[Ran]:
 
 
 def judge_collectives(job: Job, host: Host) -> list[result.Result]:
-    """Every run of nccl-tests or nccom-test by nccl_verdict, whether all are there, and which nodes stand out."""
+    """Return the verdicts on each run of nccl-tests or nccom-test, on missing runs, and on nodes that stand out."""
     runs = read_runs(host.read_text(posixpath.join(job.results, RUNS)))
     baseline = load(host, job.asked["baseline"]) if job.asked.get("baseline") else ()
     topology = host.read_text(posixpath.join(job.results, TOPOLOGY)) or ""
@@ -114,7 +114,7 @@ def _judge_run(
 
 
 def _counters(job: Job, run: Ran, host: Host, side: str) -> dict[str, Snapshot] | None:
-    """The counters of the run's nodes; None where no node has an EFA device that counts."""
+    """Return the counters of the run's nodes; None where no node has an EFA device that counts."""
     path = posixpath.join(job.results, f"counters.{run.round}.{side}")
     text = host.read_text(path)
     if text is None:
@@ -225,7 +225,7 @@ def _group(nodes: t.Sequence[str]) -> str:
 
 
 def nodes_that_stand_out(runs: t.Sequence[tuple[tuple[str, ...], str]]) -> list[result.Result]:
-    """Which nodes fail, from runs (nodes, status of correctness and fabric) that overlap. Pure.
+    """Return which nodes fail, from runs (nodes, status of correctness and fabric) that overlap. Pure.
 
     A node is singled out when it fails alone, or when it fails with others, never succeeds with any, and each of those
     that it failed with has succeeded elsewhere. A single failing pair accuses no node.

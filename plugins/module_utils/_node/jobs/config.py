@@ -205,6 +205,6 @@ def tools_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def _in_full(problem: str) -> str:
-    """A sentence that begins with an option, with the variable of the role in its place."""
+    """Return a sentence that begins with an option, with the variable of the role in its place."""
     option = problem.partition(" ")[0]
     return f"{PREFIX}{problem}" if option in ARGUMENT_SPEC else problem

@@ -59,7 +59,7 @@ def quote(value: object) -> str:
 
 
 def job_files(jobs: t.Iterable[t.Mapping[str, t.Any]]) -> list[File]:
-    """The two files of each job."""
+    """Return the two files of each job."""
     found = []
     for job in jobs:
         spec = job["spec"]
@@ -69,7 +69,7 @@ def job_files(jobs: t.Iterable[t.Mapping[str, t.Any]]) -> list[File]:
 
 
 def job_script(job: t.Mapping[str, t.Any]) -> str:
-    """The batch script of a job."""
+    """Return the batch script of a job."""
     spec = job["spec"]
     command = f"{quote(job['python'])} {quote(job['dir'] + '/' + RUNTIME_NAME)}"
     by_hand = f"{job['path']} [more options of sbatch]" if job["array"] else f"sbatch [--nodes=N] {job['path']}"

@@ -53,7 +53,7 @@ VERSION = re.compile(r"[0-9][A-Za-z0-9._]{0,31}")
 
 
 def shape_problems(settings: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for everything that no cluster could carry out."""
+    """Yield a sentence for everything that no cluster could carry out."""
     yield from _setting_problems(settings)
     jobs = settings["jobs"]
     if not isinstance(jobs, list):
@@ -196,7 +196,7 @@ def _option_problems(options: Any) -> Iterator[str]:
 
 
 def _shared_places(jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Jobs that would write into the same directory, or one into a directory below that of another."""
+    """Yield the jobs that would write into the same directory, or one into a directory below that of another."""
     places = []
     for job in jobs:
         kind = KINDS.get(str(job.get("kind")))

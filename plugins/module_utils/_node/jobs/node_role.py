@@ -29,7 +29,7 @@ Facts = t.Mapping[str, t.Any]
 
 
 def seconds(config: ChecksConfig | ToolsConfig) -> float:
-    """How long a look may take."""
+    """Return how long a look may take."""
     return _SECONDS
 
 
@@ -39,7 +39,7 @@ def verify(facts: Facts, config: ChecksConfig | ToolsConfig) -> list[Result]:
 
 
 def look_checks(host: Host, config: ChecksConfig) -> dict[str, t.Any]:
-    """checks (all their settings), and sums and states of the scripts."""
+    """Return the facts: checks (all their settings), and sums and states of the scripts."""
     checks = node_checks.wanted(config.checks, volume_path(host), config.slurm_prefix, config.slurm_conf, config.imex)
     paths = list(node_checks.paths(checks).values())
     return {
@@ -50,14 +50,14 @@ def look_checks(host: Host, config: ChecksConfig) -> dict[str, t.Any]:
 
 
 def plan_checks(facts: Facts, config: ChecksConfig) -> Plan:
-    """The scripts that differ."""
+    """Return the scripts that differ."""
     wanted = files.check_files(facts["checks"])
     due = [due for entry in wanted for due in file_due(entry, facts["files"][entry.path], facts["paths"][entry.path])]
     return Plan(domain=CHECKS, files=tuple(due))
 
 
 def look_tools(host: Host, config: ToolsConfig) -> dict[str, t.Any]:
-    """manager; programs (whether there is one of the name of each package); versions of the packages."""
+    """Return the facts: manager; programs (whether each package's program exists); versions of the packages."""
     names = [spec.partition("=")[0] for spec in config.node_packages]
     return {
         "manager": package_manager(host),
@@ -67,7 +67,7 @@ def look_tools(host: Host, config: ToolsConfig) -> dict[str, t.Any]:
 
 
 def plan_tools(facts: Facts, config: ToolsConfig) -> Plan:
-    """The packages that are lacking; a program that came some other way, as in an image, is kept."""
+    """Return the missing packages; a program that came some other way, as in an image, is kept."""
     due = [spec for spec in config.node_packages if _is_due(spec, facts)]
     if due and not facts["manager"]:
         return refused(TOOLS, [f"{', '.join(due)} cannot be installed: there is no apt and no dnf here"])

@@ -25,7 +25,7 @@ Rewrite = t.Callable[[str, str], None]
 
 
 def find(host: Host, place: str, checks: t.Mapping[str, t.Any]) -> dict[str, list[str]]:
-    """scripts of checks, files of jobs, directories that are there and are ours, and those that are empty then."""
+    """Return scripts of checks, files of jobs, directories that are ours, and those that are empty after a removal."""
     scripts = [path for path in node_checks.paths(checks).values() if is_ours(host, path, files.CHECK_MARK)]
     named = [f"{place}/{name}" for name in sorted(host.listdir(place)) if name.endswith((".sbatch", ".json"))]
     jobs = [path for path in named if is_ours(host, path, files.JOB_MARK)]
@@ -39,13 +39,13 @@ def find(host: Host, place: str, checks: t.Mapping[str, t.Any]) -> dict[str, lis
 
 
 def _is_directory(host: Host, path: str) -> bool:
-    """Whether there is a directory, and no link to one."""
+    """Return whether there is a directory, and no link to one."""
     state = host.stat(path)
     return bool(state and state["is_dir"] and not state["is_link"])
 
 
 def is_ours(host: Host, path: str, mark: str) -> bool:
-    """Whether a plain file has the line by which the role knows its own."""
+    """Return whether a plain file has the line by which the role knows its own."""
     state = host.stat(path)
     if not state or state["is_link"] or state["is_dir"]:
         return False

@@ -29,12 +29,12 @@ Facts = t.Mapping[str, t.Any]
 
 
 def seconds(config: JobsConfig) -> float:
-    """How long the look may take."""
+    """Return how long the look may take."""
     return _SECONDS
 
 
 def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
-    """The facts of ``plan.make_plan``.
+    """Return the facts of ``plan.make_plan``.
 
     cluster is what ``slurm.look.survey`` found; place_problem why nothing may be written to dir; model the jobs, for
     this cluster or, where it could not run them, for the settings alone, with cluster_problems; checks the settings of

@@ -29,7 +29,7 @@ def read_tasks(host: Host, results: str) -> list[dict[str, t.Any]]:
 
 
 def judge_tasks(prefix: str, job: Job, tasks: t.Sequence[t.Mapping[str, t.Any]]) -> list[result.Result]:
-    """Results PREFIX.tasks, PREFIX.placement, PREFIX.hosts and PREFIX.gpus. Pure."""
+    """Return the results PREFIX.tasks, PREFIX.placement, PREFIX.hosts and PREFIX.gpus. Pure."""
     by_rank = {entry.get("rank"): entry for entry in tasks}
     wanted = len(job.nodes) * job.tasks
     # Counted from what came, for what was to come is a number that somebody wrote down.

@@ -76,7 +76,7 @@ def _judge(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _results(run: Mapping[str, Any], job: Mapping[str, Any]) -> list[result.Result]:
-    """The report's results, and job.end where Slurm and the report do not agree or there is no report."""
+    """Return the report's results, and job.end if Slurm and the report disagree or the report is missing."""
     name, message = run["name"], run.get("message")
     if not job:
         return [result.undeterminable("job.end", "not_submitted", message=message or f"{name} was not submitted")]
@@ -127,7 +127,7 @@ def _report(run: Mapping[str, Any]) -> tuple[list[result.Result], str | None]:
 
 
 def table(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each job below a line of headings, in columns."""
+    """Return a line for each job below a line of headings, in columns."""
     rows = [_COLUMNS] + [
         (
             str(job["name"]),

@@ -22,7 +22,7 @@ REPORT = "report.json"
 
 
 def parse_asked(text: str) -> dict[str, t.Any]:
-    """The JSON that a script hands over. Raises NodeError where it is not that."""
+    """Return the JSON that a script hands over. Raises NodeError where it is not that."""
     judged = [name for name, kind in KINDS.items() if kind.judge]
     try:
         found = json.loads(text, parse_constant=_no_constant)

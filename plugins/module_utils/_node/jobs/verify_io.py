@@ -217,13 +217,13 @@ def ior_figures(text: str | None) -> Figures:
 
 
 def mdtest_figures(text: str | None) -> Figures:
-    """Operations/s (the mean) by operation from mdtest's table."""
+    """Return operations/s (the mean) by operation from mdtest's table."""
     matches = (_RATE.fullmatch(line) for line in (text or "").splitlines())
     return {found.group(1): float(found.group(2)) for found in matches if found}
 
 
 def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int) -> list[result.Result]:
-    """io.ior.write and io.ior.read against the least MiB/s that the site wants (0: nothing is known)."""
+    """Return io.ior.write and io.ior.read against the least MiB/s that the site expects (0: unknown)."""
     results = []
     for operation in ("write", "read"):
         check = f"io.ior.{operation}"
@@ -266,7 +266,7 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int) -> list[r
 
 
 def judge_mdtest(figures: Figures, rc: int) -> result.Result:
-    """io.mdtest: whether files were made, looked up and removed; no figure is known that they should reach."""
+    """Return io.mdtest: whether files were made, looked up and removed; no expected figure is known."""
     wanted = {"File creation", "File stat", "File removal"}
     lacking = sorted(name for name in wanted if not figures.get(name))
     if rc or lacking:
@@ -277,7 +277,7 @@ def judge_mdtest(figures: Figures, rc: int) -> result.Result:
 
 
 def judge_cache(size: int, memory: int, nodes: int) -> result.Result:
-    """io.cache: whether what was read can have come from the memory of the nodes. Bytes of one node."""
+    """Return io.cache: whether the data may have come from the memory of the nodes. Bytes of one node."""
     if size <= 0 or memory <= 0:
         message = f"ran.json gives {size} bytes read and {memory} bytes of memory"
         return result.undeterminable("io.cache", "unread", message=message, hint="See ran.json and /proc/meminfo")

@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def overview() -> str:
-    """The commands with what each does, one a line."""
+    """Return the commands with what each does, one a line."""
     width = max(map(len, COMMANDS), default=0)
     return "\n".join(f"  {name:<{width}}  {summary}" for name, (_module, summary) in sorted(COMMANDS.items()))
 

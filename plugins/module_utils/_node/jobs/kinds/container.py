@@ -35,7 +35,7 @@ def run(work: Work) -> None:
 
 
 def judge_container(job: Job, host: Host) -> list[result.Result]:
-    """Tasks in containers where they belong, and what each container has, compared with its host."""
+    """Return the verdicts on the place of tasks in containers, and on each container compared with its host."""
     tasks = read_tasks(host, job.results)
     roots = {node: _host_root(host, posixpath.join(job.results, f"host-{node}.json")) for node in job.nodes}
     return [

@@ -34,7 +34,7 @@ def run(work: Work) -> None:
 
 
 def judge_gds_io(job: Job, host: Host) -> list[result.Result]:
-    """Which path to the GPUs is active on each mount of each node, and what gdsio measured beside it."""
+    """Return the verdicts on the active path to the GPUs on each mount of each node, with gdsio's figures."""
     return io.node_reports(job, host, "gds")
 
 

@@ -61,7 +61,7 @@ def measure(work: Work, words: t.Sequence[str]) -> int:
 
 
 def judge_local_io(job: Job, host: Host) -> list[result.Result]:
-    """fio on each place of each node, against the median of the nodes."""
+    """Return the verdicts on fio in each place of each node, against the median of the nodes."""
     figures: dict[str, dict[str, float | str]] = {}
     for at, place in enumerate(job.asked["directories"]):
         for mode in io.MEASURES:

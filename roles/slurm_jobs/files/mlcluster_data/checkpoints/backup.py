@@ -107,7 +107,7 @@ class Report:
 
 
 def walk(source: Path) -> tuple[list[str], list[str]]:
-    """Names of the files to back up, relative to the source, and what is passed over and why.
+    """Return names of the files to back up, relative to the source, and the skipped ones with the reason.
 
     Links and special files are passed over, unfinished and torn checkpoints, and what this package keeps for itself.
     """
@@ -135,7 +135,7 @@ def walk(source: Path) -> tuple[list[str], list[str]]:
 
 
 def _is_own(name: str) -> bool:
-    """Whether a file is one that this package keeps for itself, or has half written; all of those are hidden."""
+    """Return whether a file is one that this package keeps for itself, or has half written; all of those are hidden."""
     return (
         name in (SUMS, MANIFEST)
         or name.startswith(_PASSED_OVER)
@@ -268,7 +268,7 @@ class Backup:
         return found
 
     def _lost(self, names: Iterable[str]) -> list[str]:
-        """A problem for each object that was changed or lost in the bucket and whose file is gone here too.
+        """Return a problem for each object that was changed or lost in the bucket and whose file is gone here too.
 
         It is reported by this run only: the manifest lists no more than what is there.
         """
@@ -395,7 +395,7 @@ class Backup:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
+    """Add the arguments of the command."""
     common = argparse.ArgumentParser(add_help=False)
     count = arguments.at_least_one
     common.add_argument(

@@ -15,7 +15,7 @@ from .directory import COMPLETE, LATEST, DirectoryStore, TornError
 
 
 def rounds(names: Iterable[str]) -> list[list[str]]:
-    """Names in the order of copying: files, then the manifests of checkpoints, then `latest`."""
+    """Return names in the order of copying: files, then the manifests of checkpoints, then ``latest``."""
     order: list[list[str]] = [[], [], []]
     for name in names:
         last = PurePosixPath(name).name
@@ -24,7 +24,7 @@ def rounds(names: Iterable[str]) -> list[list[str]]:
 
 
 def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileSum], list[str]]:
-    """The names without those of damaged checkpoints, what the manifests of the others list, and a problem for each.
+    """Return the names without damaged checkpoints, the files that the other manifests list, and the problems.
 
     A damaged one would take the place of its good copy. With one, `latest` is left out too, which may name it. Content
     is not read here. Raises OSError.

@@ -19,12 +19,12 @@ from .s3 import S3Store
 
 
 def store_at(place: str) -> Store:
-    """The store of a directory or an s3:// URL. Raises DataError."""
+    """Return the store of a directory or an s3:// URL. Raises DataError."""
     return S3Store(s3.Prefix(place)) if s3.is_url(place) else DirectoryStore(Path(place))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
+    """Add the arguments of the command."""
     verbs = parser.add_subparsers(dest="verb", required=True)
     shown = verbs.add_parser("list", help="the published checkpoints, newest first")
     verify = verbs.add_parser("verify", help="read the newest one to its last byte; 1 where it is not good")

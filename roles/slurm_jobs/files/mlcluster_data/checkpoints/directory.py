@@ -107,7 +107,7 @@ def _seal(shown: Mapping[str, t.Any]) -> str:
 
 
 def step_name(step: int) -> str:
-    """The name of a checkpoint, such as step-00000120."""
+    """Return the name of a checkpoint, such as step-00000120."""
     return f"step-{step:08d}"
 
 
@@ -123,7 +123,7 @@ def naming(step: int) -> bytes:
 
 
 def torn_step(name: str) -> int | None:
-    """The step of a checkpoint that was set aside; None for any other name."""
+    """Return the step of a checkpoint that was set aside; None for any other name."""
     return step_of(name.removeprefix(TORN).rpartition("-")[0]) if name.startswith(TORN) else None
 
 
@@ -144,7 +144,7 @@ class Guard(t.Protocol):
         """Return whether the lock is still held."""
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
 
 
 class Store(t.Protocol):
@@ -170,10 +170,10 @@ class Store(t.Protocol):
         """Remove a checkpoint that is being made and will not be published."""
 
     def steps(self) -> list[int]:
-        """Steps of the published checkpoints, newest first."""
+        """Return the steps of the published checkpoints, newest first."""
 
     def manifest(self, step: int) -> Manifest:
-        """Raises TornError where there is none, or something else in its place."""
+        """Return the manifest of a step. Raises TornError if it is missing or not a manifest."""
 
     def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:
         """Return the problems of these files, read to their last byte; with a directory they are copied there, too.
@@ -194,7 +194,7 @@ class Store(t.Protocol):
         """Remove what was set aside of steps up to this one."""
 
     def remove(self, step: int) -> None:
-        """Take a checkpoint away."""
+        """Remove a checkpoint."""
 
 
 def check_files(directory: Path, files: Mapping[str, FileSum]) -> list[str]:
@@ -438,7 +438,7 @@ def verify(store: Store, step: int, copy_to: Path | None = None) -> list[str]:
 
 
 def share(files: Mapping[str, FileSum], index: int, of: int) -> dict[str, FileSum]:
-    """The files that the `index`-th of `of` readers checks, so that bytes are spread evenly."""
+    """Return the files that the `index`-th of `of` readers checks, so that bytes are spread evenly."""
     loads = [0] * of
     mine = {}
     for name in sorted(files, key=lambda entry: (-files[entry].size, entry)):

@@ -222,7 +222,7 @@ class Checkpointer:
             raise CheckpointError(f"{_first_line(exc)} ({self.local} has {free} bytes free)") from exc
 
     def _still_ours(self) -> bool:
-        """Whether what is there may be removed: another run that took the lock may be writing under the same names."""
+        """Return whether the files may be removed: another run that took the lock may be writing the same names."""
         try:
             return self._lock is None or self._lock.ours()
         except Exception as exc:
@@ -311,7 +311,7 @@ class Checkpointer:
         return None
 
     def store_place(self, step: int) -> Path:
-        """Where the files of a checkpoint are read on this node."""
+        """Return where the files of a checkpoint are read on this node."""
         if self.store.in_place:
             return Path(self.store.url) / step_name(step)
         return self.local / f"{LOADING}{step_name(step)}-{self.token}"
@@ -390,7 +390,7 @@ class Checkpointer:
 
 
 def _first_line(error: BaseException) -> str:
-    """The cause of an error in a line: what torch.distributed.checkpoint raises holds those of all ranks."""
+    """Return the cause of an error in a line: what torch.distributed.checkpoint raises holds those of all ranks."""
     failures = getattr(error, "failures", None)
     if failures:
         error = next(iter(failures.values()))[0]
@@ -400,5 +400,5 @@ def _first_line(error: BaseException) -> str:
 
 
 def default_local() -> Path:
-    """This node's own disk: the job's scratch directory where there is one, else the directory for temporary files."""
+    """Return this node's own disk: the job's scratch directory, else the directory for temporary files."""
     return Path(os.environ.get("MLCLUSTER_SCRATCH") or os.environ.get("TMPDIR") or "/tmp") / "checkpoints"  # noqa: S108

@@ -19,7 +19,7 @@ NAME_BYTES = 150
 
 
 def place(text: str) -> str:
-    """A path or URL. An empty one, of a variable that a script never set, would be the working directory."""
+    """Return a path or URL. An empty one, of a variable that a script never set, would be the working directory."""
     if not text.strip():
         raise argparse.ArgumentTypeError(
             "it is empty: set a path, and check that the variable that should contain it is set"
@@ -28,12 +28,12 @@ def place(text: str) -> str:
 
 
 def path(text: str) -> Path:
-    """A path of the file system."""
+    """Return a path of the file system."""
     return Path(place(text))
 
 
 def name(text: str) -> str:
-    """The name of a file without its folder, of which something else may follow."""
+    """Return the name of a file without its folder, of which something else may follow."""
     if text in ("", ".", "..") or "/" in text or "\0" in text or len(text.encode()) > NAME_BYTES:
         raise argparse.ArgumentTypeError(
             f"{text[:60]!r} is not a name for a file: give one of 1 to {NAME_BYTES} bytes without a slash"
@@ -42,7 +42,7 @@ def name(text: str) -> str:
 
 
 def between(least: int, most: int) -> Callable[[str], int]:
-    """A whole number from the one to the other."""
+    """Return a type of argument: a whole number from the one to the other."""
 
     def number(text: str) -> int:
         # Python itself does not turn a text of some thousand digits into a number.

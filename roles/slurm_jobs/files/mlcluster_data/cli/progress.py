@@ -15,7 +15,7 @@ BAR_SECONDS = 0.2
 
 
 def amount(number: float) -> str:
-    """A count in at most five characters: 950, 12.3k, 4.56M."""
+    """Return a count in at most five characters: 950, 12.3k, 4.56M."""
     for limit, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= limit:
             return f"{number / limit:.3g}{unit}"

@@ -32,7 +32,7 @@ def verdict(
 
 
 def report(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """A `mlcluster.report/1` of these results."""
+    """Return a `mlcluster.report/1` of these results."""
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     return {
         "schema": "mlcluster.report/1",

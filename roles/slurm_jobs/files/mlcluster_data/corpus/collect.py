@@ -116,7 +116,7 @@ def remove_aside(folder: Path) -> None:
 
 
 def sources_of(texts: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """The files and the datasets that are named, the files sorted within a folder. Raises DataError."""
+    """Return the files and the datasets that are named, the files sorted within a folder. Raises DataError."""
     return text_files(Path(text) for text in texts if not text.startswith("hf:")), [
         text for text in texts if text.startswith("hf:")
     ]
@@ -174,7 +174,7 @@ def split(documents: Iterable[str], folder: Path, count: int, about: dict[str, A
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument("source", nargs="+", type=arguments.place, help="file, folder, or hf:NAME[:CONFIG[:SPLIT]]")
     parser.add_argument("--output", type=arguments.path, required=True, help="folder for the inputs")
     parser.add_argument(

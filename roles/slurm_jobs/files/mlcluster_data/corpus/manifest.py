@@ -55,7 +55,7 @@ class Shard:
 
 
 def dump(content: dict[str, Any]) -> bytes:
-    """A manifest as the bytes of its file: the same content gives the same bytes."""
+    """Return a manifest as the bytes of its file: the same content gives the same bytes."""
     return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
 
 
@@ -92,7 +92,7 @@ def parse(raw: bytes, name: str, schema: str) -> dict[str, Any]:
 
 
 def entries(kind: type[Entry], content: dict[str, Any], key: str, name: str) -> list[Entry]:
-    """The files that a manifest lists. Raises DataError when a field is missing or strange."""
+    """Return the files that a manifest lists. Raises DataError when a field is missing or strange."""
     wanted = [field.name for field in dataclasses.fields(kind)]
     found = []
     for row in content.get(key) or []:
@@ -110,7 +110,7 @@ def rows(files: list[Any]) -> list[dict[str, Any]]:
 
 
 def inputs_of(folder: Path) -> list[Input]:
-    """The inputs of a folder: by its manifest, else its .jsonl and .txt files, sorted. Raises DataError."""
+    """Return the inputs of a folder: by its manifest, else its .jsonl and .txt files, sorted. Raises DataError."""
     listed = folder / INPUTS
     if listed.exists():
         content = parse(durable.read(listed), str(listed), INPUTS_SCHEMA)

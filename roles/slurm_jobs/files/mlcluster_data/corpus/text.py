@@ -50,7 +50,7 @@ class Division:
             raise DataError(f"--boundary {self.heading} is not a regular expression: {exc}") from exc
 
     def documents(self, lines: Iterable[str]) -> Iterator[str]:
-        """The documents in lines (each with its line end); those without anything but white space are dropped."""
+        """Yield the documents in lines (each with its line end); those without anything but white space are dropped."""
         pattern = re.compile(self.heading) if self.kind == "heading" else None
         gathered: list[str] = []
         for line in lines:
@@ -96,7 +96,7 @@ class Bad:
             return None
 
     def text(self, line: str, where: object, field: str = "text") -> str | None:
-        """The text of one JSON line; None when it is to be left out. Raises DataError."""
+        """Return the text of one JSON line; None when it is to be left out. Raises DataError."""
         try:
             return text_of(line, where, field)
         except DataError as exc:
@@ -111,7 +111,7 @@ class Bad:
 
 
 def lines_of(file: IO[bytes] | gzip.GzipFile, name: str, bad: Bad) -> Iterator[tuple[int, str]]:
-    """The lines of a binary file with their numbers. Raises DataError for one that is too long or no UTF-8."""
+    """Yield the lines of a binary file with their numbers. Raises DataError for one that is too long or no UTF-8."""
     number = 0
     while raw := file.readline(LINE_MOST + 1):
         number += 1
@@ -123,7 +123,7 @@ def lines_of(file: IO[bytes] | gzip.GzipFile, name: str, bad: Bad) -> Iterator[t
 
 
 def text_of(line: str, where: object, field: str = "text") -> str:
-    """The text of one JSON line. Raises DataError when it holds none, or what UTF-8 cannot hold."""
+    """Return the text of one JSON line. Raises DataError when it holds none, or what UTF-8 cannot hold."""
     try:
         value = json.loads(line)
     except ValueError as exc:
@@ -142,7 +142,7 @@ def text_of(line: str, where: object, field: str = "text") -> str:
 
 
 def read_documents(path: Path, division: Division, bad: Bad, field: str = "text") -> Iterator[str]:
-    """The documents of one file: JSON lines by its name, else plain text; ``.gz`` is unpacked. Raises DataError."""
+    """Yield the documents of a file: JSON lines by its name, else plain text; ``.gz`` is unpacked. Raises DataError."""
     plain = path.with_suffix("") if path.suffix == ".gz" else path
     if bad.policy == "skip" and path.suffix == ".gz" and (problem := _damage(path)):
         bad.document(problem)
@@ -177,7 +177,7 @@ def _damage(path: Path) -> str:
 
 
 def text_files(sources: Iterable[Path]) -> list[Path]:
-    """The text files that sources name: files as they are, folders by what is below them, sorted. Raises DataError."""
+    """Return the text files of sources: files as they are, folders by their files, sorted. Raises DataError."""
     found: list[Path] = []
     for source in sources:
         if source.is_dir():

@@ -80,7 +80,7 @@ def check_shard(folder: Path, file: manifest.Shard) -> list[str]:
 
 
 def sample(folder: Path, files: list[manifest.Input], seed: int) -> list[dict[str, str]]:
-    """A few documents, one of each of up to three inputs: the line after a place chosen by `seed`."""
+    """Return a few documents, one of each of up to three inputs: the line after a place chosen by `seed`."""
     rng = random.Random(seed)  # noqa: S311 - a choice, no secret
     found = []
     for file in rng.sample(files, min(3, len(files))):
@@ -96,7 +96,7 @@ def sample(folder: Path, files: list[manifest.Input], seed: int) -> list[dict[st
 
 
 def judged(name: str, problems: list[str], found: Any, good: str) -> Result:
-    """The verdict on a list of problems."""
+    """Return the verdict on a list of problems."""
     if not problems:
         return verdicts.verdict(name, "pass", good, found=found)
     more = f" and {len(problems) - PROBLEMS_SHOWN} more" if len(problems) > PROBLEMS_SHOWN else ""
@@ -112,7 +112,7 @@ def judged(name: str, problems: list[str], found: Any, good: str) -> Result:
 
 
 def each(function: Callable[[Path, Any], list[str]], folder: Path, files: list[Any], jobs: int) -> list[str]:
-    """The problems of all files, several files read at a time, in the order of the files."""
+    """Return the problems of all files, several files read at a time, in the order of the files."""
     if jobs == 1 or len(files) < 2:
         return [problem for file in files for problem in function(folder, file)]
     with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
@@ -120,7 +120,7 @@ def each(function: Callable[[Path, Any], list[str]], folder: Path, files: list[A
 
 
 def chosen(folder: Path, files: list[Any], part: bool) -> list[Any]:
-    """The files to judge: all, or of a folder that holds a part those that are there. Raises DataError for none."""
+    """Return the files to judge: all, or those that exist in a folder with a part. Raises DataError for none."""
     found = [file for file in files if not part or (folder / file.name).exists()]
     if part and files and not found:
         raise DataError(f"{folder} has none of the {len(files)} files in its manifest: name at least one of them")
@@ -128,7 +128,7 @@ def chosen(folder: Path, files: list[Any], part: bool) -> list[Any]:
 
 
 def validate_inputs(folder: Path, seed: int = 0, jobs: int = 1, part: bool = False) -> list[Result]:
-    """The verdicts `data.files`, `data.content` and `data.sample` on a folder of inputs. Raises DataError."""
+    """Return the verdicts `data.files`, `data.content` and `data.sample` on a folder of inputs. Raises DataError."""
     name = str(folder / manifest.INPUTS)
     content = manifest.parse(durable.read(folder / manifest.INPUTS), name, manifest.INPUTS_SCHEMA)
     files = manifest.entries(manifest.Input, content, "files", name)
@@ -150,7 +150,7 @@ def validate_inputs(folder: Path, seed: int = 0, jobs: int = 1, part: bool = Fal
 
 
 def validate_shards(folder: Path, jobs: int = 1, part: bool = False) -> list[Result]:
-    """The verdicts `data.files` and `data.content` on a folder of shards. Raises DataError."""
+    """Return the verdicts `data.files` and `data.content` on a folder of shards. Raises DataError."""
     name = str(folder / manifest.DATASET)
     content = manifest.parse(durable.read(folder / manifest.DATASET), name, manifest.DATASET_SCHEMA)
     files = manifest.entries(manifest.Shard, content, "shards", name)
@@ -173,7 +173,7 @@ def validate_shards(folder: Path, jobs: int = 1, part: bool = False) -> list[Res
 
 
 def validate(folder: Path, seed: int = 0, jobs: int = 1, part: bool = False) -> list[Result]:
-    """The verdicts on a folder, whichever kind it is; undeterminable without a manifest. Raises DataError."""
+    """Return the verdicts on a folder, whichever kind it is; undeterminable without a manifest. Raises DataError."""
     if (folder / manifest.DATASET).exists():
         return validate_shards(folder, jobs, part)
     if (folder / manifest.INPUTS).exists():
@@ -209,7 +209,7 @@ def check_text(folder: Path, path: Path) -> list[str]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument("folder", type=arguments.path, help="folder with inputs or shards")
     parser.add_argument("--json", action="store_true", help="print a mlcluster.report/1")
     parser.add_argument("--part", action="store_true", help="the folder holds a part only: judge what is there")

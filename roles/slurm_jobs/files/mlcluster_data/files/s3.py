@@ -62,7 +62,7 @@ class Parts:
 
 
 def part_size(size: int, wanted: int = PART_SIZE) -> int:
-    """The size of parts for a file of `size` bytes, so that there are not too many of them."""
+    """Return the size of parts for a file of `size` bytes, so that there are not too many of them."""
     return max(wanted, -(-size // PARTS_MOST))
 
 
@@ -115,7 +115,7 @@ class Prefix:
             raise S3Error(f"{url} cannot be reached: {exc}") from exc
 
     def under(self, name: str) -> str:
-        """The URL of one object, for people."""
+        """Return the URL of one object, for people."""
         return f"{self.url}/{name}"
 
     def put_file(self, name: str, path: Path, parts: Parts | None = None) -> tuple[FileSum, str]:
@@ -156,7 +156,7 @@ class Prefix:
         return self._put_if(name, content, {"IfMatch": etag})
 
     def get_tagged(self, name: str) -> tuple[bytes, str] | None:
-        """The content of a small object and its entity tag; None where there is none."""
+        """Return the content of a small object and its entity tag; None if it is missing."""
         try:
             answer = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name)
             return answer["Body"].read(), str(answer["ETag"])
@@ -166,7 +166,7 @@ class Prefix:
             raise S3Error(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
 
     def get(self, name: str) -> bytes | None:
-        """The content of a small object; None where there is none."""
+        """Return the content of a small object; None if it is missing."""
         pieces: list[bytes] = []
         try:
             self._stream(name, pieces.append, pieces.clear)
@@ -193,7 +193,7 @@ class Prefix:
             raise kind(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
 
     def list(self, below: str = "") -> dict[str, Remote]:
-        """Every object whose name begins so."""
+        """Return every object whose name begins so."""
         found = {}
         try:
             pages = self._client.get_paginator("list_objects_v2").paginate(
@@ -308,10 +308,10 @@ def _code(error: BaseException) -> str:
 
 
 def is_url(text: str) -> bool:
-    """Whether a destination is in S3."""
+    """Return whether a destination is in S3."""
     return text.startswith("s3://")
 
 
 def names_of(entries: Sequence[str], below: str) -> list[str]:
-    """The entries in a folder of a listing, sorted."""
+    """Return the entries in a folder of a listing, sorted."""
     return sorted(entry for entry in entries if entry.startswith(f"{below}/"))

@@ -79,7 +79,7 @@ def _is_own(name: str) -> bool:
 
 
 def _problems(names: Collection[str]) -> Iterator[str]:
-    """The names that cannot all be paths of files in one folder, shortened, each with the reason."""
+    """Yield the names that cannot all be paths of files in one folder, shortened, each with the reason."""
     folders = {"/".join(parts[:end]) for name in names for parts in [name.split("/")] for end in range(1, len(parts))}
     for name in sorted(names):
         shown = name if len(name) <= 300 else f"{name[:300]}..."
@@ -142,7 +142,7 @@ def _earlier(folder: Directory) -> dict[str, Staged]:
 
 
 def _brought(folder: Directory) -> set[str]:
-    """The names that stagings brought here, by their list and by the mark, also that of an earlier version."""
+    """Return the names that stagings brought here, by their list and by the mark, also that of an earlier version."""
     found: set[str] = set()
     for name in (NAMES, MARK):
         with contextlib.suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
@@ -161,13 +161,13 @@ def _mark(folder: Directory, run: str, files: Mapping[str, Staged]) -> None:
 
 
 def _open_folder(folder: Directory, name: str, make: bool = False) -> tuple[Directory, str]:
-    """The directory that a file lies in, open, and its name there."""
+    """Return the directory that a file lies in, open, and its name there."""
     *folders, last = durable.parts_of(name)
     return folder.below(*folders, make=make), last
 
 
 def _is_good(folder: Directory, name: str, staged: Staged, read: bool) -> bool:
-    """Whether a file is as it was staged; `read` has its sum checked too."""
+    """Return whether a file is as it was staged; `read` has its sum checked too."""
     try:
         place, last = _open_folder(folder, name)
         with place:
@@ -304,7 +304,7 @@ def _room(folder: Path, size: int) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument("source", type=arguments.place, help="file, folder or s3://BUCKET/PREFIX")
     parser.add_argument("--to", type=arguments.path, required=True, help="folder on the local disks")
 

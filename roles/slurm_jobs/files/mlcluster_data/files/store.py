@@ -20,7 +20,7 @@ class Store(Protocol):
     """Files by name. Every method raises DataError, S3Error or OSError."""
 
     def read(self, name: str) -> bytes | None:
-        """The content of a small file; None where there is none."""
+        """Return the content of a small file; None if it is missing."""
 
     def write(self, name: str, content: bytes) -> None:
         """Put a small file in place, whole or not at all."""
@@ -44,14 +44,14 @@ class Store(Protocol):
         """Remove what writers that were killed left of files whose names begin so."""
 
     def place(self, name: str) -> str:
-        """The whole path or URL, for people."""
+        """Return the whole path or URL, for people."""
 
 
 class Folder:
     """A folder of a file system."""
 
     def __init__(self, path: Path) -> None:
-        """Makes the folder where it is missing. Raises OSError."""
+        """Make the folder if it is missing. Raises OSError."""
         self.path = path
         durable.make_directory(path)
 
@@ -175,7 +175,7 @@ def _compare(path: Path, found: FileSum, wanted: FileSum) -> None:
 
 
 def at(where: str) -> Store:
-    """The store of a path or an s3:// URL. Raises DataError, S3Error."""
+    """Return the store of a path or an s3:// URL. Raises DataError, S3Error."""
     if s3.is_url(where):
         return Bucket(s3.Prefix(where))
     return _folder(where)
@@ -189,7 +189,7 @@ def _folder(where: str) -> Folder:
 
 
 def spool(where: str, store: Store) -> Path:
-    """The folder where files are written first: `where`, else the store itself, else the one for temporary files.
+    """Return the folder where files are written first: ``where``, else the store, else that for temporary files.
 
     Raises DataError.
     """

@@ -109,7 +109,7 @@ class Dataset:
 
     @property
     def counts(self) -> list[int]:
-        """Samples of each shard."""
+        """Return the number of samples of each shard."""
         return [shard.samples for shard in self.shards]
 
 
@@ -128,7 +128,7 @@ def open_dataset(where: str) -> Dataset:
 
 
 def collate(rows: list[tuple[int, np.ndarray]], dataset: Dataset, multiple: int) -> Batch:
-    """Samples as a batch; without any, one row that only fills."""
+    """Return samples as a batch; without any, one row that only fills."""
     longest = max((len(ids) for _number, ids in rows), default=1)
     width = min(-(-longest // multiple) * multiple, max(dataset.length, longest))
     tokens = np.full((max(1, len(rows)), width), dataset.pad, np.int64)
@@ -178,7 +178,7 @@ class _Epoch(torch.utils.data.IterableDataset[Any]):
             yield collate(rows, self.dataset, self.config.pad_multiple)
 
     def _urls(self, worker: int) -> Iterator[int]:
-        """The shards before they are divided; resampled ones are drawn by each worker for itself."""
+        """Return the shards before they are divided; resampled ones are drawn by each worker for itself."""
         if self.geometry.resampled:
             return loader_order.shards_of(self.geometry, len(self.dataset.shards), self.epoch, self.rank, worker)
         return iter(loader_order.shard_order(self.geometry, len(self.dataset.shards), self.epoch))
@@ -198,7 +198,7 @@ class _Epoch(torch.utils.data.IterableDataset[Any]):
             group, behind = group + 1, 0
 
     def _rows(self, source: Iterator[int], start: int) -> Iterator[tuple[int, np.ndarray] | None]:
-        """The samples from place `start` on; whole shards before it are not read. None for one that is missing."""
+        """Yield the samples from place `start` on; complete shards before it are not read. None for a missing one."""
         cache = Cache(Path(self.config.cache), self.config.cache_bytes) if self.config.cache else None
         reader = Reader(Source(self.config.shards), cache)
         for number in source:
@@ -261,7 +261,7 @@ class Loader:
         return loader_order.steps(self.geometry, self.dataset.counts, self.epoch, self.config.uneven)
 
     def __iter__(self) -> Iterator[Batch]:
-        """The rest of the present epoch. Raises DataError, CorruptError, S3Error."""
+        """Yield the rest of the present epoch. Raises DataError, CorruptError, S3Error."""
         steps = len(self)
         batches = loader_order.batches_of(self.geometry, self.dataset.counts, self.epoch, self.rank)
         first, behind = loader_order.position(batches, self.batches)
@@ -305,7 +305,7 @@ class Loader:
         self.epoch, self.batches, self.samples = epoch, 0, 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the order stands: epoch, batches and samples given in it, and what it depends on. Plain JSON."""
+        """Return where the order stands: epoch, batches and samples given in it, and what it depends on. Plain JSON."""
         return {
             "schema": STATE_SCHEMA,
             "epoch": self.epoch,
@@ -341,5 +341,5 @@ class Loader:
 
 
 def make_loader(config: LoaderConfig) -> Loader:
-    """The loader of this rank. Raises DataError, S3Error."""
+    """Return the loader of this rank. Raises DataError, S3Error."""
     return Loader(config, open_dataset(config.shards))

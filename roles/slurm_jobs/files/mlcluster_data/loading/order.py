@@ -36,7 +36,7 @@ class Geometry:
     resampled: int
 
     def check(self, shards: int, tokens: int) -> None:
-        """Raises DataError with the numbers when somebody would get no shard."""
+        """Raise DataError with the numbers if a worker would get no shard."""
         readers = self.world * self.workers
         if shards == 0:
             raise DataError("there is no shard: preprocess gave nothing to read")
@@ -55,14 +55,14 @@ def _rng(*words: int) -> np.random.Generator:
 
 
 def shard_order(geometry: Geometry, shards: int, epoch: int) -> list[int]:
-    """The order of all shards in an epoch, the same for all ranks, before they are divided."""
+    """Return the order of all shards in an epoch, the same for all ranks, before they are divided."""
     if not geometry.shuffle:
         return list(range(shards))
     return [int(one) for one in _rng(geometry.seed, epoch).permutation(shards)]
 
 
 def shards_of(geometry: Geometry, shards: int, epoch: int, rank: int, worker: int) -> Iterator[int]:
-    """The shards that a worker reads, in order; without end when resampled.
+    """Return the shards that a worker reads, in order; without end when resampled.
 
     Divided as webdataset's split_by_node and split_by_worker do it: every world-th from the rank-th on, and of those
     every workers-th from the worker-th on.
@@ -75,7 +75,7 @@ def shards_of(geometry: Geometry, shards: int, epoch: int, rank: int, worker: in
 
 
 def batches_of(geometry: Geometry, counts: Sequence[int], epoch: int, rank: int) -> list[int]:
-    """How many batches each worker of a rank makes in an epoch; `counts` are the samples of each shard."""
+    """Return how many batches each worker of a rank makes in an epoch; `counts` are the samples of each shard."""
     if geometry.resampled:
         each, more = divmod(geometry.resampled, geometry.workers)
         return [each + (worker < more) for worker in range(geometry.workers)]
@@ -91,7 +91,7 @@ def steps(geometry: Geometry, counts: Sequence[int], epoch: int, uneven: str) ->
 
 
 def position(batches: Sequence[int], delivered: int) -> tuple[int, int]:
-    """Where to go on after `delivered` batches: (round, how many of that round are delivered).
+    """Return where to go on after `delivered` batches: (round, how many of that round are delivered).
 
     Workers are asked in turn, one batch each a round; one that has no more is passed over.
     """
@@ -105,7 +105,7 @@ def position(batches: Sequence[int], delivered: int) -> tuple[int, int]:
 
 
 def group_order(geometry: Geometry, epoch: int, rank: int, worker: int, group: int, size: int) -> list[int]:
-    """The shuffled places within a group of `size` samples."""
+    """Return the shuffled places within a group of `size` samples."""
     if geometry.group <= 1 or not geometry.shuffle:
         return list(range(size))
     return [int(one) for one in _rng(geometry.seed, epoch, rank, worker, group).permutation(size)]

@@ -40,7 +40,7 @@ class Source:
         self._pid = 0
 
     def read(self, name: str) -> bytes:
-        """A whole file. Raises DataError, S3Error."""
+        """Return a whole file. Raises DataError, S3Error."""
         if not s3.is_url(self.where):
             path = Path(self.where) / name
             try:
@@ -73,7 +73,7 @@ class Cache:
         return self.folder / f"{shard.sha256[:24]}-{Path(shard.name).name}"
 
     def read(self, shard: Shard) -> bytes | None:
-        """A shard that is here and whole; None otherwise, and one that is not whole is removed."""
+        """Return a shard that is here and whole; None otherwise, and one that is not whole is removed."""
         path = self.path(shard)
         try:
             content = path.read_bytes()
@@ -123,7 +123,7 @@ class Cache:
 
 
 def is_whole(content: bytes, shard: Shard) -> bool:
-    """Whether these are the bytes that the manifest promises."""
+    """Return whether these are the bytes that the manifest promises."""
     return len(content) == shard.bytes and hashlib.sha256(content).hexdigest() == shard.sha256
 
 
@@ -135,7 +135,7 @@ class Reader:
         self.cache = cache
 
     def load(self, shard: Shard) -> bytes:
-        """A shard's bytes, proved. Raises CorruptError, DataError, S3Error."""
+        """Return a shard's bytes, proved. Raises CorruptError, DataError, S3Error."""
         if self.cache and (content := self.cache.read(shard)) is not None:
             return content
         content = self.source.read(shard.name)
@@ -149,7 +149,7 @@ class Reader:
         return content
 
     def samples(self, shard: Shard) -> Iterator[tuple[int, np.ndarray]]:
-        """The samples of a shard in order: (number, ids). Raises CorruptError, DataError, S3Error."""
+        """Yield the samples of a shard in order: (number, ids). Raises CorruptError, DataError, S3Error."""
         opened = [{"url": shard.name, "stream": io.BytesIO(self.load(shard))}]
         try:
             files = webdataset.tariterators.tar_file_expander(iter(opened))

@@ -68,7 +68,7 @@ class Owner:
     cluster: str = ""
 
     def lives(self, other: Owner) -> bool | None:
-        """Whether `other` runs, seen from this process; None where that cannot be seen, as on another node.
+        """Return whether `other` runs, seen from this process; None where that cannot be seen, as on another node.
 
         An earlier run of the same Slurm job is over, also while its last process is still being ended.
         """
@@ -79,7 +79,7 @@ class Owner:
         return None
 
     def same_job(self, other: Owner) -> bool:
-        """Whether both are of one Slurm job, in any of its runs."""
+        """Return whether both are of one Slurm job, in any of its runs."""
         return bool(self.job) and (self.cluster, self.job) == (other.cluster, other.job)
 
     def __str__(self) -> str:
@@ -96,7 +96,7 @@ def _started(pid: int) -> int | None:
 
 
 def myself() -> Owner:
-    """This process."""
+    """Return this process."""
     return Owner(
         secrets.token_hex(8),
         socket.gethostname(),
@@ -183,7 +183,7 @@ class Lock:
             self._close()
 
     def of_this_job(self) -> bool:
-        """Whether the Slurm job that this process is part of holds it."""
+        """Return whether the Slurm job that this process is part of holds it."""
         found = self._found()
         return found is not None and self.owner.same_job(found)
 
@@ -249,7 +249,7 @@ class Lock:
                 here.remove(name)
 
     def _touched(self, here: durable.Directory, found: Owner) -> bool:
-        """Whether the file is touched, changed or gone within the time after which it counts as left behind."""
+        """Return whether the file is touched, changed or gone within the time after which it counts as left behind."""
         first = self._mark(here)
         deadline = time.monotonic() + self.stale_seconds
         while time.monotonic() < deadline:

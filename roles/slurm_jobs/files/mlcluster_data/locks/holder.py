@@ -18,7 +18,7 @@ from .directory import JOB_NAME, Lock
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument(
         "directory", type=arguments.path, metavar="DIRECTORY", help="what is to be used by one job at a time"
     )

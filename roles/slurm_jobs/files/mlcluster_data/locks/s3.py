@@ -102,7 +102,7 @@ class S3Lock:
         return bool(self._etag)
 
     def _own(self) -> str:
-        """The entity tag where it is ours: of a request that arrived and whose answer did not."""
+        """Return the entity tag where it is ours: of a request that arrived and whose answer did not."""
         found = self._read()
         return found[1] if found is not None and found[0].token == self.owner.token else ""
 
@@ -117,7 +117,7 @@ class S3Lock:
             raise LockedError(f"{where} is not a lock of this program: see what it is, and move it away") from exc
 
     def _goes_on(self, owner: Owner, etag: str) -> bool:
-        """Whether the owner writes it anew within the time after which it counts as left behind."""
+        """Return whether the owner writes it anew within the time after which it counts as left behind."""
         deadline = time.monotonic() + self.stale_seconds
         while time.monotonic() < deadline:
             time.sleep(min(1.0, self.stale_seconds / 20))

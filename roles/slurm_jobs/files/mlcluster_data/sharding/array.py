@@ -18,7 +18,7 @@ ARRAY_MOST = 4_000_001
 
 
 def spec(inputs: int, tasks: int | None = None, limit: int | None = None) -> str:
-    """The value of --array for so many inputs: `0-9%4`. Raises DataError."""
+    """Return the value of --array for so many inputs: `0-9%4`. Raises DataError."""
     if inputs < 1:
         raise DataError("an array needs an input: put .jsonl or .txt files into the folder, or call collect first")
     last = min(inputs, tasks or inputs) - 1
@@ -31,7 +31,7 @@ def spec(inputs: int, tasks: int | None = None, limit: int | None = None) -> str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument("input", type=arguments.path, help="folder with the inputs")
     count = arguments.between(0, arguments.MOST)
     parser.add_argument("--tasks", type=count, help="at most so many tasks (one for each input)")

@@ -70,7 +70,7 @@ def ranges(path: Path, start: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def read_block(path: Path, start: int, end: int, bad: Bad) -> tuple[list[str], list[int]]:
-    """The documents of a block, and the byte behind each. Raises DataError that names file and line, OSError."""
+    """Return the documents of a block, and the byte behind each. Raises DataError that names file and line, OSError."""
     with open(path, "rb") as file:
         file.seek(start)
         content = file.read(end - start)
@@ -160,7 +160,7 @@ class Pool:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def encode(self, path: Path, start: int) -> Iterator[Encoded]:
-        """The blocks of a file from byte `start` on, in order. Raises DataError, OSError."""
+        """Yield the blocks of a file from byte `start` on, in order. Raises DataError, OSError."""
         if self._pool is None:
             for begin, end in ranges(path, start, BLOCK_BYTES):
                 yield encode_block(path, begin, end)

@@ -54,7 +54,7 @@ class Job:
 
 
 def tasks_of(args: argparse.Namespace, environment: Mapping[str, str]) -> tuple[int, int]:
-    """Which task this is and how many there are: from the options, else from Slurm, else the only one.
+    """Return which task this is and how many there are: from the options, else from Slurm, else the only one.
 
     Raises DataError.
     """
@@ -117,7 +117,7 @@ def make_job(args: argparse.Namespace) -> tuple[Job, blocks.Settings]:
 
 
 def part_name(at: int) -> str:
-    """The manifest of one input."""
+    """Return the manifest of one input."""
     return f"input-{at:05d}.json"
 
 
@@ -347,13 +347,13 @@ def work_through(job: Job, settings: blocks.Settings, mine: list[int], processes
 
 
 def cores() -> int:
-    """The cores that this task may use."""
+    """Return the cores that this task may use."""
     here = len(os.sched_getaffinity(0))
     return min(here, int(os.environ.get("SLURM_CPUS_PER_TASK", here)))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     add = parser.add_argument
     add("--input", type=arguments.path, required=True, help="folder with the inputs")
     add("--output", type=arguments.place, required=True, help="folder or s3://BUCKET/PREFIX for the shards")

@@ -33,14 +33,14 @@ FORMS = ("npy", "json")
 
 
 def sample_name(number: int) -> str:
-    """A sample's number as people read it: INPUT-DOCUMENT-ROW, each counted from 0."""
+    """Return a sample's number as people read it: INPUT-DOCUMENT-ROW, each counted from 0."""
     rest, row = divmod(int(number), 1 << ROW_BITS)
     at, document = divmod(rest, 1 << DOCUMENT_BITS)
     return f"{at}-{document}-{row}"
 
 
 def sample_numbers(at: int, documents: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The numbers of samples, int64 [n], of input `at`. Raises DataError for what the bits do not hold."""
+    """Return the numbers of samples, int64 [n], of input `at`. Raises DataError for what the bits do not hold."""
     for what, most, bits in (
         ("inputs", at, INPUT_BITS),
         ("documents in an input", documents.max(initial=0), DOCUMENT_BITS),
@@ -104,7 +104,7 @@ def _npy(array: np.ndarray) -> bytes:
 
 
 def members(rows: Rows, form: str) -> Iterator[tuple[str, bytes]]:
-    """The files of a shard: name and content."""
+    """Yield the files of a shard: name and content."""
     ends = np.cumsum(rows.lengths, dtype=np.int64)
     step = BLOCK_SAMPLES if form == "npy" else 1
     for begin in range(0, len(rows.lengths), step):

@@ -55,7 +55,7 @@ UNKNOWN_MOST = 0.3
 
 
 def _secret(name: str) -> str:
-    """The hub token in AWS Secrets Manager, as plain text or in a JSON object of one field. Raises DataError."""
+    """Return the hub token in AWS Secrets Manager, as plain text or in a JSON object of one field. Raises DataError."""
     try:
         import boto3
         from botocore.exceptions import BotoCoreError, ClientError
@@ -84,7 +84,7 @@ def _from_hub(name: str, secret: str) -> tokenizers.Tokenizer:
 
 
 def _hub_reason(error: Exception, has_token: bool) -> str:
-    """Why the hub gave nothing, and what to do; never the library's own words, which could hold the request."""
+    """Return why the hub failed, and what to do; never the library's own text, which could contain the request."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     status = getattr(getattr(error, "response", None), "status_code", None)
     why = "the token given is not allowed" if has_token else f"no token was given ({TOKEN_VARIABLE} or --token-secret)"
@@ -141,7 +141,7 @@ class Ids:
 
 
 def ids_of(tokenizer: tokenizers.Tokenizer, config: dict[str, Any], eos: str = "", pad: str = "") -> Ids:
-    """Which ids end a document and fill a row. Raises DataError when the end is not known.
+    """Return which ids end a document and fill a row. Raises DataError when the end is not known.
 
     The padding is never the end of text, whose loss would be masked then: without one of its own it gets the first
     number after the vocabulary.
@@ -182,7 +182,7 @@ def _around(tokenizer: tokenizers.Tokenizer) -> tuple[tuple[int, ...], tuple[int
 
 
 def cuts_at_spaces(definition: dict[str, Any]) -> bool:
-    """Whether a text may be encoded in pieces that begin at single spaces (tokenizer.json as read).
+    """Return whether a text may be encoded in pieces that begin at single spaces (tokenizer.json as read).
 
     So it is where nothing looks further than a piece: BPE without dropout, no normalizer, a pre-tokenizer that cuts
     there, and no added token with white space in or around it.
@@ -257,7 +257,7 @@ class Encoder:
         self._begins = self._beginnings() if self.by_words else np.zeros(0, bool)
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
-        """The ids of each text with what stands around it, as bytes of `ids.dtype`. Raises DataError."""
+        """Return the ids of each text with what stands around it, as bytes of `ids.dtype`. Raises DataError."""
         if not texts:
             return []
         try:
@@ -300,7 +300,7 @@ class Encoder:
         return found
 
     def _slices(self, text: str) -> Iterator[bytes]:
-        """A long text in slices that begin behind a space, so that its words take little memory at once."""
+        """Yield a long text in slices that begin behind a space, so that its words take little memory at once."""
         start = 0
         while start <= len(text):
             space = _SPACE.search(text, start + SLICE_CHARACTERS)
@@ -333,7 +333,7 @@ class Encoder:
             self.by_words = False
 
     def _in_a_row(self, words: list[str]) -> list[bytes]:
-        """The ids of each of these words, encoded as one text, which is much faster than one by one.
+        """Return the ids of each of these words, encoded as one text, which is much faster than one by one.
 
         Every word begins with a token that begins with a space, and no other token does, unless there are spaces in a
         word: then their numbers do not agree.
@@ -361,6 +361,6 @@ class Encoder:
 
 
 def definition_of(tokenizer: tokenizers.Tokenizer) -> tuple[str, str]:
-    """A tokenizer as text that another process can make it of, and the SHA-256 of that."""
+    """Return a tokenizer as text that another process can make it of, and the SHA-256 of that."""
     text = tokenizer.to_str()
     return text, hashlib.sha256(text.encode()).hexdigest()

@@ -112,5 +112,5 @@ def loss_sum(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 
 def learnt(labels: torch.Tensor) -> int:
-    """How many positions loss_sum() adds up."""
+    """Return how many positions loss_sum() adds up."""
     return int((labels[:, 1:] != IGNORED).sum())

@@ -125,7 +125,7 @@ class Council:
         return Step(batches, all_tokens, all_samples, bool(stops))
 
     def total(self, value: float) -> float:
-        """The sum of a number over all ranks."""
+        """Return the sum of a number over all ranks."""
         mine = torch.tensor([value], dtype=torch.float64)
         dist.all_reduce(mine, group=self._group)
         return float(mine)

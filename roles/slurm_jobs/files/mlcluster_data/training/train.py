@@ -39,7 +39,7 @@ ASKED_TO_STOP = 75
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command; those of the training job's environment are the defaults."""
+    """Add the options of the command; those of the training job's environment are the defaults."""
     add = parser.add_argument
     environment = os.environ
     add(
@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def open_batches(args: argparse.Namespace) -> loader.Loader:
-    """This rank's share of the data. Raises DataError, S3Error."""
+    """Return this rank's share of the data. Raises DataError, S3Error."""
     return loader.make_loader(
         loader.LoaderConfig(
             args.data_dir,
@@ -105,7 +105,7 @@ def open_batches(args: argparse.Namespace) -> loader.Loader:
 
 
 def model_config(args: argparse.Namespace, dataset: loader.Dataset) -> ModelConfig:
-    """The model for a dataset: its numbers of tokens and positions are the data's."""
+    """Return the model for a dataset: its numbers of tokens and positions are the data's."""
     return ModelConfig(max(dataset.vocabulary, dataset.pad + 1), dataset.length, args.width, args.layers, args.heads)
 
 
@@ -131,7 +131,7 @@ def _journals(args: argparse.Namespace, rank: int) -> tuple[Journal | None, Jour
 
 
 def _make_folders(args: argparse.Namespace) -> None:
-    """Those that are written to at the end or now and then, before hours of work. Raises DataError."""
+    """Make the folders that are written to later, before hours of work. Raises DataError."""
     for name in ("log_dir", "output_dir", "tensorboard_dir"):
         folder = getattr(args, name)
         try:

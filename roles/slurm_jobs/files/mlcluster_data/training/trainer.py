@@ -46,7 +46,7 @@ class Batches(t.Protocol):
         """Dicts with input_ids, labels (int64 [batch, positions]) and ids (int64 [batch], below 0 for no sample)."""
 
     def state_dict(self) -> dict[str, t.Any]:
-        """Where it is, as plain JSON."""
+        """Return where it is, as plain JSON."""
 
     def load_state_dict(self, state: dict[str, t.Any], on_change: str = "raise") -> None:
         """Go on from there; with "restart", from the begin of its epoch where the order has become another one."""
