@@ -37,7 +37,7 @@ def test_documents_keep_their_boundaries(division, lines, expected):
     [
         (("page",), "divided by page"),
         (("heading",), "needs a pattern"),
-        (("line", "x"), "give both or neither"),
+        (("line", "x"), "set both or neither"),
         (("heading", "("), "is not a regular expression"),
     ],
 )
@@ -50,7 +50,7 @@ def test_bad_byte_is_named_with_its_line(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"good\nb\xff\n")
     with pytest.raises(
-        DataError, match=r"a\.txt: line 2: byte 2 of the line is 0xff, which is not UTF-8: mend the file"
+        DataError, match=r"a\.txt: line 2: byte 2 of the line is 0xff, which is not UTF-8: repair the file"
     ):
         list(text.read_documents(path, Division("line"), Bad()))
 
@@ -107,5 +107,5 @@ def test_sources_are_files_and_folders_of_text(tmp_path):
     (tmp_path / "none").mkdir()
     with pytest.raises(DataError, match="holds no text"):
         text.text_files([tmp_path / "none"])
-    with pytest.raises(DataError, match="is not there"):
+    with pytest.raises(DataError, match="is missing"):
         text.text_files([tmp_path / "missing"])

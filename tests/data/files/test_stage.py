@@ -410,13 +410,13 @@ def test_staged_files_may_be_read_by_all(weights, tmp_path):
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "local").rglob("*.[js]*")} == {0o644}
 
 
-@pytest.mark.parametrize(("number", "advice"), [(28, "make room there"), (122, "make room there"), (5, "see to that")])
+@pytest.mark.parametrize(("number", "advice"), [(28, "make room there"), (122, "make room there"), (5, "fix that")])
 def test_advice_follows_error(weights, tmp_path, monkeypatch, number, advice):
     def failing(source, file):
         raise OSError(number, os.strerror(number), str(source))
 
     monkeypatch.setattr(durable, "copy", failing)
-    with pytest.raises(DataError, match=rf"could not be staged in .*\): {advice}, or name another folder"):
+    with pytest.raises(DataError, match=rf"could not be staged in .*\): {advice}, or choose another folder"):
         stage.stage(str(weights), tmp_path / "local")
 
 

@@ -335,7 +335,7 @@ def test_shards_that_are_not_finished_are_one_sentence(tmp_path):
         ({"batch_size": 1, "workers": -1}, "workers is -1"),
         ({"batch_size": 1, "uneven": "x"}, "uneven is x: it must be pad or drop"),
         ({"batch_size": 1, "resampled": True}, "resampling needs epoch_batches"),
-        ({"batch_size": 1, "epoch_batches": 3}, "give both or neither"),
+        ({"batch_size": 1, "epoch_batches": 3}, "set both or neither"),
     ],
 )
 def test_contradictory_options_are_rejected(options, words):
@@ -417,7 +417,7 @@ def test_shards_come_from_s3_through_its_bad_moments(shards, server, pauses, tmp
     assert sorted(seen) == sorted(everything(shards.path))
     assert len(pauses) >= 6
     server.prefix("set").delete(["shard-00000-00000.tar"])
-    with pytest.raises(DataError, match=r"shard-00000-00000\.tar is not there"):
+    with pytest.raises(DataError, match=r"shard-00000-00000\.tar is missing"):
         list(make_loader(LoaderConfig(where, 4, workers=0)))
 
 
@@ -446,5 +446,5 @@ def test_cache_below_file_is_one_sentence(shards, tmp_path, workers):
     loader = make_loader(
         LoaderConfig(str(shards.path), batch_size=4, workers=workers, cache=str(tmp_path / "file" / "cache"))
     )
-    with pytest.raises(DataError, match=r"file/cache cannot keep shards \(Not a directory\): name a folder"):
+    with pytest.raises(DataError, match=r"file/cache cannot keep shards \(Not a directory\): use a folder"):
         next(iter(loader))

@@ -132,7 +132,7 @@ def test_server_without_conditions_is_reported_unlocked(server, caplog, event, h
     prefix._client.meta.events.register(f"{event}.s3.PutObject", handler)
     lock = S3Lock(prefix)
     assert lock.acquire() is None and lock.ours()
-    assert f"{prefix.url} is not locked ({words}): see that no other training uses it" in caplog.text
+    assert f"{prefix.url} is not locked ({words}): check that no other training uses it" in caplog.text
     lock.release()
 
 

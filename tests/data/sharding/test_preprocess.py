@@ -324,7 +324,7 @@ def test_places_that_cannot_be_written_are_one_sentence(tmp_path, inputs, prepro
     (tmp_path / "file").touch()
     for places in ((tmp_path / "file" / "out",), (tmp_path / "out", "--spool", str(tmp_path / "file" / "spool"))):
         assert preprocess(inputs, *places) == 1
-        assert "Not a directory): name a folder that can be written" in capsys.readouterr().err
+        assert "Not a directory): use a folder that can be written" in capsys.readouterr().err
 
 
 def test_empty_input_is_passed_over_by_choice(tmp_path, preprocess):

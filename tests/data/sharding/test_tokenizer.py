@@ -158,7 +158,7 @@ def test_names_of_special_tokens_in_text_are_text(tokenizer):
 
 @pytest.mark.parametrize("name", ["/none/at/all", "./none", "none.json"])
 def test_path_that_is_missing_is_one_sentence(name):
-    with pytest.raises(DataError, match="is not there: give a"):
+    with pytest.raises(DataError, match="is missing: use a"):
         subject.load(name)
 
 
@@ -242,7 +242,7 @@ def test_rejection_by_hub_is_one_sentence(hub, inputs, tmp_path, capsys, name, w
     assert command.main(["preprocess", *options]) == 1
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 1
-    assert errors[0].startswith(f"ERROR: the tokenizer {name} cannot be had from the hub: ")
+    assert errors[0].startswith(f"ERROR: the tokenizer {name} cannot be loaded from the hub: ")
     assert words in errors[0]
 
 

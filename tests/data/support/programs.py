@@ -248,7 +248,7 @@ class Push(Program):
         copies = backup.Backup(disk / "source", self.about.prefix("push"))
         need(set(copies.manifest()) == set(RESTORED) or not notes, "files are not in the manifest")
         if copies.manifest():
-            need(copies.verify(deep=True).ok, "the manifest promises what is not there")
+            need(copies.verify(deep=True).ok, "the manifest promises what is missing")
         need(backup.Backup(disk / "source", self.about.prefix("push")).push().ok, "it does not go on")
         for name, content in RESTORED.items():
             need(self.about.prefix("push").get(name) == content, f"{name} is another one")

@@ -113,7 +113,7 @@ def test_broken_order_is_rejected_unless_epoch_may_restart(run, tmp_path, monkey
     assert run() == 75
     request.unlink()
     assert run("--batch-size", "24") == 1
-    assert "the order of the data cannot go on" in capfd.readouterr().err
+    assert "the order of the data cannot continue" in capfd.readouterr().err
     assert run("--batch-size", "24", "--reshard") == 0
     # The batch before the stop was learnt twice, and nothing was left out.
     assert len(set(run.samples(0))) == run.shards.samples == len(run.samples(0)) - 32
@@ -122,7 +122,7 @@ def test_broken_order_is_rejected_unless_epoch_may_restart(run, tmp_path, monkey
 @pytest.mark.parametrize(
     ("folders", "options", "message"),
     [
-        ({"data-dir": "/nonexistent"}, (), "/nonexistent/manifest.json is not there"),
+        ({"data-dir": "/nonexistent"}, (), "/nonexistent/manifest.json is missing"),
         ({"checkpoint-dir": ""}, (), "MLCLUSTER_CHECKPOINTS is not set"),
         ({"log-dir": ""}, (), "--record-samples needs --log-dir"),
         ({}, ("--heads", "3"), "cannot be divided among 3 heads"),
@@ -169,7 +169,7 @@ def test_checkpoint_of_another_model_is_rejected(run, capfd):
     """Other heads have weights of the same sizes, which would be loaded and mean something else."""
     assert run("--epochs", "1") == 0
     assert run("--epochs", "2", "--heads", "4") == 1
-    assert "is of another model (heads 2 and now 4): give the options" in capfd.readouterr().err
+    assert "is of another model (heads 2 and now 4): use the options" in capfd.readouterr().err
     assert run("--epochs", "2") == 0
 
 

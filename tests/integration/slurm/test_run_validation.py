@@ -180,7 +180,7 @@ def test_reason_that_person_gave_while_jobs_ran_stays(play, slurm, tmp_path):
         assert done.returncode == 2
         assert list(on.verdict()["bad_nodes"]) == ["n2"]
         assert "Reason=fan, ticket 5 " in slurm.run("scontrol", "show", "node", "n2").stdout
-        assert "n2 was left alone, for it is drained already" in " ".join(done.stdout.split())
+        assert "n2 was skipped, for it is drained already" in " ".join(done.stdout.split())
     finally:
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
 
@@ -211,8 +211,8 @@ def test_all_problems_are_reported_and_nothing_is_submitted(play, slurm):
         slurm.run("scontrol", "update", "NodeName=n1", "State=RESUME")
     assert done.returncode == 2
     text = " ".join(done.stdout.split())
-    assert f"nothing was submitted: {on.folder} has no job dance: name one that the role" in text
-    assert "Slurm knows no node n9: name one that sinfo shows." in text
+    assert f"nothing was submitted: {on.folder} has no job dance: use one that the role" in text
+    assert "Slurm knows no node n9: use one that sinfo shows." in text
     assert "n1 is not drained by mlcluster and is left as it is: the user who drained it has to resume it." in text
     assert list((on.folder / "results").iterdir()) == []
 

@@ -30,7 +30,7 @@ def container_mounts(paths: Iterable[Path], configured: Sequence[str]) -> list[s
     for one in sorted(paths, key=lambda entry: entry.path):
         if re.search(r"[,:\s]", one.path):
             raise NodeError(
-                f"{one.option} is {one.path!r}, and a list of mounts is split at commas, colons and blanks: name a "
+                f"{one.option} is {one.path!r}, and a list of mounts is split at commas, colons and blanks: use a "
                 "path without them"
             )
         cover = max(
@@ -60,7 +60,7 @@ def _check(one: Path, mount: str) -> None:
     if seen != one.path:
         raise NodeError(
             f"{one.option} is {one.path}, and with {mount} in container_mounts that is {seen or '/'} inside of the "
-            f"container: mount it under its own path, or name another {one.option}"
+            f"container: mount it under its own path, or choose another {one.option}"
         )
     if one.written and any("ro" in flag.replace("+", ",").split(",") for flag in flags):
         raise NodeError(f"{one.option} is {one.path}, and {mount} in container_mounts is read-only: leave ro out")

@@ -47,7 +47,7 @@ class Results:
         except OSError as exc:
             above = posixpath.dirname(self.directory)
             raise JobError(
-                f"{self.directory} could not be made ({exc.strerror}): see that {above} is there, which the role "
+                f"{self.directory} could not be made ({exc.strerror}): check that {above} exists, which the role "
                 f"slurm_jobs makes, and that {_user(os.geteuid())} may write there"
             ) from None
 

@@ -133,7 +133,7 @@ def _run(work: LiveWork, kind: Kind) -> int:
         nodelist = work.variables.get("SLURM_JOB_NODELIST", "")
         work.nodes = tuple(work.ask("scontrol", "show", "hostnames", nodelist).split())
         if not work.nodes:
-            raise JobError(f"scontrol show hostnames {nodelist} printed no node: see that scontrol runs on this node")
+            raise JobError(f"scontrol show hostnames {nodelist} printed no node: check that scontrol runs on this node")
     status = kind.run(work)
     work.stop_if_signalled()
     return verdict(work) if status is None else status

@@ -135,7 +135,7 @@ def judge_task_roots(tasks: t.Sequence[t.Mapping[str, t.Any]], roots: t.Mapping[
             f"tasks on {', '.join(bare)} ran outside of their containers: their root directory is the host's",
             severity="reset",
             found=bare,
-            hint="see that Pyxis is loaded: srun --help | grep container-image",
+            hint="check that Pyxis is loaded: srun --help | grep container-image",
         )
     if unknown or not tasks:
         where = ", ".join(sorted({str(task.get("node")) for task in unknown})) or "every node"

@@ -229,7 +229,7 @@ class Training:
         self.work.kept.take()
         with held_directory(self) as holder:
             if holder is None:
-                self.note("did not start, since its directory for checkpoints could not be had")
+                self.note("did not start, since its directory for checkpoints is not available")
                 return 1
             # From here on there may be checkpoints, which are saved first.
             self.work.keeps_at_once = False

@@ -83,7 +83,7 @@ def find_jobs(host: Host, directory: str, names: t.Sequence[str] = ()) -> tuple[
             if not names and JOB_MARK in (host.read_text(posixpath.join(directory, f"{name}.sbatch")) or ""):
                 problems.append(f"{path} is not what {name}.sbatch needs, and that job would not be judged: {RENDER}")
             if names:
-                problems.append(f"{directory} has no job {name}: name one that the role slurm_jobs has rendered there")
+                problems.append(f"{directory} has no job {name}: use one that the role slurm_jobs has rendered there")
             continue
         try:
             spec = parse(host.read_text(path) or "", path, KINDS)
@@ -105,7 +105,7 @@ def find_jobs(host: Host, directory: str, names: t.Sequence[str] = ()) -> tuple[
 def node_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
     """Return a message for each node that is unknown to Slurm, or that must not be resumed."""
     reasons = {node["name"]: node["reason"] or "" for node in facts["nodes"]}
-    return [f"Slurm knows no node {name}: name one that sinfo shows" for name in options.nodelist
+    return [f"Slurm knows no node {name}: use one that sinfo shows" for name in options.nodelist
             if name not in reasons] + [
         f"{name} is not drained by mlcluster and is left as it is: the user who drained it has to resume it"
         for name in options.undrain if not reasons.get(name, "").startswith(MARK)
@@ -240,7 +240,7 @@ class Validation:
                 theirs = state["reason"] or ""
                 if "DRAIN" in state["flags"] and theirs and not theirs.startswith(MARK):
                     self.progress(
-                        f"{node} was left alone, for it is drained already and the reason is not of mlcluster: {theirs}"
+                        f"{node} was skipped, for it is drained already and the reason is not of mlcluster: {theirs}"
                     )
                     continue
                 drain.update(self.slurm, node, DRAIN_SECONDS, "State=DRAIN", f"Reason={reason}")

@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         # A file that cannot be read, a directory where a file is meant, a file in the middle of a path.
         print(
-            f"ERROR: {words[0]} could not go on ({durable.reason(error)}): see to that and start it again",
+            f"ERROR: {words[0]} could not continue ({durable.reason(error)}): fix that and start it again",
             file=sys.stderr,
         )
         return FAIL

@@ -114,7 +114,7 @@ def walk(source: Path) -> tuple[list[str], list[str]]:
     names: list[str] = []
     notes: list[str] = []
     if not source.is_dir():
-        raise BackupError(f"{source} is not a directory: name the directory that is to be backed up")
+        raise BackupError(f"{source} is not a directory: use the directory that is to be backed up")
     for folder, folders, files in os.walk(source, onerror=_refuse):
         here = Path(folder)
         for name in list(folders):
@@ -233,7 +233,7 @@ class Backup:
     def _backed_up(self) -> dict[str, Copy]:
         copies = self.manifest()
         if not copies:
-            raise BackupError(f"{self.prefix.url} holds no backup: give the prefix that it was sent to")
+            raise BackupError(f"{self.prefix.url} holds no backup: use the prefix that it was sent to")
         return copies
 
     def _rounds(self, order: list[list[str]], work: Callable[[str], str]) -> None:
@@ -273,8 +273,8 @@ class Backup:
         It is reported by this run only: the manifest lists no more than what is there.
         """
         return [
-            f"{self.prefix.under(name)} was changed or lost after the backup, and {self.directory / name} is not there "
-            "to be sent again: see whether the bucket keeps older versions; the manifest does not list it any more"
+            f"{self.prefix.under(name)} was changed or lost after the backup, and {self.directory / name} is missing, "
+            "too: check whether the bucket keeps older versions; the manifest does not list it any more"
             for name in sorted(names)
             if not os.path.lexists(self.directory / name)
         ]
@@ -325,7 +325,7 @@ class Backup:
                 if self.prefix.fetch(name, file, target) != copy.sum:
                     raise BackupError(
                         f"{self.prefix.under(name)} has other content than was backed up: it is not restored; "
-                        "see whether the bucket keeps older versions of it"
+                        "check whether the bucket keeps older versions of it"
                     )
                 file.flush()
                 os.utime(file.fileno(), ns=(copy.changed, copy.changed))
@@ -336,7 +336,7 @@ class Backup:
     def _verify(self, name: str, copy: Copy, remote: s3.Remote | None, deep: bool) -> str:
         where = self.prefix.under(name)
         if remote is None:
-            raise BackupError(f"{where} is not there any more: back up again while the file exists")
+            raise BackupError(f"{where} no longer exists: back up again while the file exists")
         if (remote.size, remote.etag) != (copy.size, copy.etag):
             raise BackupError(f"{where} was changed after the backup: back up again, which sends it anew")
         if deep and self.prefix.measure(name) != copy.sum:
@@ -358,7 +358,7 @@ class Backup:
                 if self.prefix.replace(MANIFEST, text, found[1]) if found else self.prefix.create(MANIFEST, text):
                     return
             except s3.ConditionError as exc:
-                LOGGER.warning("%s: see that no other backup goes there at the same time (%s)", self.prefix.url, exc)
+                LOGGER.warning("%s: check that no other backup goes there at the same time (%s)", self.prefix.url, exc)
                 self.prefix.put(MANIFEST, text)
                 return
         raise BackupError(
@@ -387,7 +387,7 @@ class Backup:
         except LockedError as exc:
             raise BackupError(str(exc)) from exc
         except OSError as exc:
-            LOGGER.warning("%s: goes on without a lock (%s), see that no other backup runs", self.directory, exc)
+            LOGGER.warning("%s: goes on without a lock (%s), check that no other backup runs", self.directory, exc)
         try:
             yield
         finally:

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         steps = store.steps()
         if not steps:
-            raise DataError(f"{args.place} holds no checkpoint: give the directory that a training was given")
+            raise DataError(f"{args.place} holds no checkpoint: use the directory of a training")
         if args.verb == "list":
             return _list(store, steps)
         if args.verb == "verify":
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         return _prune(store, args.keep)
     except OSError as exc:
         raise DataError(
-            f"{args.place} cannot be used ({durable.reason(exc)}): give the directory that a training was given"
+            f"{args.place} cannot be used ({durable.reason(exc)}): use the directory of a training"
         ) from exc
 
 

@@ -76,7 +76,7 @@ class S3Store:
         name = step_name(step)
         text = self.prefix.get(f"{name}/{COMPLETE}")
         if text is None:
-            raise TornError(f"{self.url}/{name}/{COMPLETE} is not there")
+            raise TornError(f"{self.url}/{name}/{COMPLETE} is missing")
         return Manifest.parse(text, f"{self.url}/{name}", step)
 
     def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:

@@ -295,7 +295,7 @@ class Checkpointer:
                     shutil.rmtree(place, ignore_errors=True)
                 raise CheckpointError(
                     f"the checkpoint of step {step} cannot be read now, so nothing is loaded and nothing set aside "
-                    f"({exc}): mend that and start again, or move it away to go on from the one before"
+                    f"({exc}): fix that and start again, or move it away to resume from the one before"
                 ) from exc
             if not problems:
                 if self.rank == 0:
@@ -351,7 +351,7 @@ class Checkpointer:
         except FAILURES as exc:
             raise CheckpointError(
                 f"{place} is whole and does not fit this model or optimizer ({_first_line(exc)}): "
-                "give the options that it was made with, or another directory"
+                "use the options that it was made with, or another directory"
             ) from exc
         for name in state:
             state[name] = whole[name]

@@ -36,7 +36,7 @@ def name(text: str) -> str:
     """Return the name of a file without its folder, of which something else may follow."""
     if text in ("", ".", "..") or "/" in text or "\0" in text or len(text.encode()) > NAME_BYTES:
         raise argparse.ArgumentTypeError(
-            f"{text[:60]!r} is not a name for a file: give one of 1 to {NAME_BYTES} bytes without a slash"
+            f"{text[:60]!r} is not a name for a file: use one of 1 to {NAME_BYTES} bytes without a slash"
         )
     return text
 

@@ -51,10 +51,10 @@ def datasets_documents(source: str, division: Division, field: str) -> Iterator[
         else:
             yield from (text for text in texts if text.strip())
     except KeyError as exc:
-        raise DataError(f"{source} has no column {exc}: name the one with the text by --field") from exc
+        raise DataError(f"{source} has no column {exc}: set --field to the one with the text") from exc
     except (OSError, ValueError) as exc:
         first = str(exc).strip().partition("\n")[0] or type(exc).__name__
-        raise DataError(f"{source} cannot be loaded ({first}): see to its name, the network and HF_TOKEN") from exc
+        raise DataError(f"{source} cannot be loaded ({first}): check its name, the network and HF_TOKEN") from exc
 
 
 class Splitter:
@@ -149,10 +149,10 @@ def split(documents: Iterable[str], folder: Path, count: int, about: dict[str, A
         durable.make_directory(folder)
         lock.acquire()
     except OSError as exc:
-        raise DataError(f"{folder} cannot be used ({durable.reason(exc)}): name a folder that can be written") from exc
+        raise DataError(f"{folder} cannot be used ({durable.reason(exc)}): use a folder that can be written") from exc
     try:
         if (folder / manifest.INPUTS).exists():
-            raise DataError(f"{folder} holds inputs already ({manifest.INPUTS}): remove them, or name another folder")
+            raise DataError(f"{folder} holds inputs already ({manifest.INPUTS}): remove them, or choose another folder")
         remove_aside(folder)
         splitter = Splitter(folder, count)
         try:
@@ -195,8 +195,8 @@ def run(args: argparse.Namespace) -> int:
     output = args.output.resolve()
     if inside := [file for file in files if file.resolve().parent == output]:
         raise DataError(
-            f"{inside[0]} lies in the folder for the inputs, where a file of its name would be replaced: name another "
-            "--output"
+            f"{inside[0]} lies in the folder for the inputs, where a file of its name would be replaced: choose "
+            "another --output"
         )
     about = {"sources": args.source, "document": args.document, "boundary": args.boundary}
     with Progress("collect", sum(file.stat().st_size for file in files)) as progress:

@@ -87,7 +87,7 @@ def parse(raw: bytes, name: str, schema: str) -> dict[str, Any]:
         raise DataError(f"{name} is not JSON ({exc}): make it again") from exc
     found = content.get("schema") if isinstance(content, dict) else None
     if found != schema:
-        raise DataError(f"{name} is of the schema {found}, and {schema} was expected: see whether the folder is right")
+        raise DataError(f"{name} is of the schema {found}, and {schema} was expected: check that the folder is right")
     return dict(content)
 
 
@@ -116,7 +116,7 @@ def inputs_of(folder: Path) -> list[Input]:
         content = parse(durable.read(listed), str(listed), INPUTS_SCHEMA)
         return entries(Input, content, "files", str(listed))
     if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder: give the one that collect wrote to")
+        raise DataError(f"{folder} is not a folder: use the one that collect wrote to")
     names = sorted(path.name for path in folder.iterdir() if path.suffix in (*JSON_SUFFIXES, ".txt"))
     if strange := [name for name in names if (folder / name).is_dir()]:
         raise DataError(f"{folder / strange[0]}: Is a directory and has the name of an input: move it away")

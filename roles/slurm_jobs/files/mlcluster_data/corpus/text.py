@@ -43,7 +43,7 @@ class Division:
         if self.kind not in ("file", "line", "blank", "heading"):
             raise DataError(f"documents cannot be divided by {self.kind}: use file, line, blank or heading")
         if (self.kind == "heading") != bool(self.heading):
-            raise DataError("a division by heading needs a pattern, and no other does: give both or neither")
+            raise DataError("a division by heading needs a pattern, and no other does: set both or neither")
         try:
             re.compile(self.heading)
         except re.error as exc:
@@ -106,7 +106,7 @@ class Bad:
     def document(self, problem: str) -> None:
         """Count a document that cannot be used. Raises DataError when that is not allowed."""
         if self.policy != "skip":
-            raise DataError(f"{problem}: mend the file, or pass over such documents with --on-bad skip")
+            raise DataError(f"{problem}: repair the file, or pass over such documents with --on-bad skip")
         self.skipped += 1
 
 
@@ -161,7 +161,7 @@ def read_documents(path: Path, division: Division, bad: Bad, field: str = "text"
         raise DataError(f"{path} is a damaged gzip file ({exc}): get it back whole, or leave it out") from exc
     except OSError as exc:
         reason = exc.strerror or exc
-        raise DataError(f"{path} cannot be read ({reason}): see to it that it is whole and readable") from exc
+        raise DataError(f"{path} cannot be read ({reason}): check that it is complete and readable") from exc
 
 
 def _damage(path: Path) -> str:
@@ -189,7 +189,7 @@ def text_files(sources: Iterable[Path]) -> list[Path]:
         elif source.is_file():
             found.append(source)
         else:
-            raise DataError(f"{source} is not there: give a file or a folder of text")
+            raise DataError(f"{source} is missing: use a file or a folder of text")
     return found
 
 

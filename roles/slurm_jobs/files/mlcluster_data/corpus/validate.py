@@ -54,7 +54,7 @@ def check_input(folder: Path, file: manifest.Input) -> list[str]:
                 try:
                     text_of(Bad().line(where, raw) or "", where)
                 except DataError as exc:
-                    problems.append(str(exc).partition(": mend the file")[0])
+                    problems.append(str(exc).partition(": repair the file")[0])
     except OSError as exc:
         return [f"{file.name} cannot be read: {exc.strerror}"]
     if documents != file.documents:
@@ -179,7 +179,7 @@ def validate(folder: Path, seed: int = 0, jobs: int = 1, part: bool = False) -> 
     if (folder / manifest.INPUTS).exists():
         return validate_inputs(folder, seed, jobs, part)
     if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder: name one with inputs or shards")
+        raise DataError(f"{folder} is not a folder: use one with inputs or shards")
     texts = sorted(path for path in folder.iterdir() if path.suffix in (".jsonl", ".txt") and path.is_file())
     problems = each(check_text, folder, texts, jobs)
     if problems:
@@ -203,7 +203,7 @@ def check_text(folder: Path, path: Path) -> list[str]:
             found = sum(1 for _line in lines_of(stream, path.name, Bad()))
         return [] if found else [f"{path.name} is empty"]
     except DataError as exc:
-        return [str(exc).partition(": mend the file")[0]]
+        return [str(exc).partition(": repair the file")[0]]
     except OSError as exc:
         return [f"{path.name} cannot be read: {exc.strerror}"]
 

@@ -90,7 +90,7 @@ class Prefix:
         """attempts: how often one request is tried in all; parallel: parts of a file that are under way at once."""
         found = _URL.fullmatch(url)
         if not found:
-            raise S3Error(f"{url} is no place in S3: give s3://BUCKET or s3://BUCKET/PREFIX")
+            raise S3Error(f"{url} is not a place in S3: use s3://BUCKET or s3://BUCKET/PREFIX")
         try:
             import boto3
             import botocore.config
@@ -299,7 +299,7 @@ class Prefix:
             except self._failures as exc:
                 if attempt == self.attempts or isinstance(exc, OSError):
                     raise
-        raise S3Error(f"{self.under(name)} ended early {self.attempts} times: see whether something changes it")
+        raise S3Error(f"{self.under(name)} ended early {self.attempts} times: check whether a program changes it")
 
 
 def _code(error: BaseException) -> str:

@@ -67,7 +67,7 @@ def listing_of(source: str) -> Listing:
         found = {name: [state.st_size, state.st_mtime_ns] for name, state in states}
     found = {name: about for name, about in found.items() if not _is_own(name)}
     if not found:
-        raise DataError(f"{source} holds no file: name the file, folder or s3:// prefix to stage")
+        raise DataError(f"{source} holds no file: use the file, folder or s3:// prefix to stage")
     for problem in _problems(found):
         raise DataError(f"{source} has the name {problem}: rename it there")
     return found
@@ -198,7 +198,7 @@ def stage(source: str, folder: Path) -> int:
     try:
         wanted = listing_of(source)
     except OSError as exc:
-        raise DataError(f"{source} cannot be read ({durable.reason(exc)}): name what this user may read") from exc
+        raise DataError(f"{source} cannot be read ({durable.reason(exc)}): use one that this user may read") from exc
     try:
         durable.make_directory(folder)
         with Directory.open(folder) as top, _only_one(top):
@@ -212,9 +212,9 @@ def stage(source: str, folder: Path) -> int:
                 _mark(top, this_run(), have)
             return len(missing)
     except OSError as exc:
-        advice = "make room there" if exc.errno in (errno.ENOSPC, errno.EDQUOT) else "see to that"
+        advice = "make room there" if exc.errno in (errno.ENOSPC, errno.EDQUOT) else "fix that"
         raise DataError(
-            f"{source} could not be staged in {folder} ({durable.reason(exc)}): {advice}, or name another folder"
+            f"{source} could not be staged in {folder} ({durable.reason(exc)}): {advice}, or choose another folder"
         ) from exc
 
 
@@ -262,7 +262,7 @@ def _refuse_obstacles(folder: Directory, names: Collection[str], brought: Collec
             if place.state(last) is not None and name not in brought:
                 raise DataError(
                     f"{place.path / last} was not staged, and {name} of the source would replace it: move it away, or "
-                    "name another folder"
+                    "choose another folder"
                 )
 
 

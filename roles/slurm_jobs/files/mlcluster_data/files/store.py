@@ -185,7 +185,7 @@ def _folder(where: str) -> Folder:
     try:
         return Folder(Path(where))
     except OSError as exc:
-        raise DataError(f"{where} cannot be used ({durable.reason(exc)}): name a folder that can be written") from exc
+        raise DataError(f"{where} cannot be used ({durable.reason(exc)}): use a folder that can be written") from exc
 
 
 def spool(where: str, store: Store) -> Path:

@@ -92,7 +92,7 @@ class LoaderConfig:
             if getattr(self, name) not in allowed:
                 raise DataError(f"the loader's {name} is {getattr(self, name)}: it must be {' or '.join(allowed)}")
         if self.resampled != (self.epoch_batches > 0):
-            raise DataError("resampling needs epoch_batches, and only it: give both or neither")
+            raise DataError("resampling needs epoch_batches, and only it: set both or neither")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +117,7 @@ def open_dataset(where: str) -> Dataset:
     """Read the manifest of a folder or prefix of shards. Raises DataError, S3Error."""
     place = f"{where.rstrip('/')}/{manifest.DATASET}"
     if not s3.is_url(where) and not Path(place).exists():
-        raise DataError(f"{place} is not there: the shards are not finished, or the folder is another one")
+        raise DataError(f"{place} is missing: the shards are not finished, or the folder is another one")
     raw = Source(where).read(manifest.DATASET)
     content = manifest.parse(raw, place, manifest.DATASET_SCHEMA)
     found = tuple(shard for shard in manifest.entries(Shard, content, "shards", place) if shard.samples)
@@ -335,8 +335,8 @@ class Loader:
             self.batches, self.samples = state["batches"], state["samples"]
         elif on_change != "restart":
             raise DataError(
-                f"the order of the data cannot go on, since something changed ({', '.join(changed)}): set it back, or "
-                f"begin epoch {state['epoch']} again from its start"
+                f"the order of the data cannot continue, since something changed ({', '.join(changed)}): set it back, "
+                f"or begin epoch {state['epoch']} again from its start"
             )
 
 

@@ -46,12 +46,12 @@ class Source:
             try:
                 return path.read_bytes()
             except OSError as exc:
-                raise DataError(f"{path} cannot be read ({exc.strerror}): see to it, or make it again") from exc
+                raise DataError(f"{path} cannot be read ({exc.strerror}): repair it, or make it again") from exc
         if self._prefix is None or self._pid != os.getpid():
             self._prefix, self._pid = s3.Prefix(self.where), os.getpid()
         content = self._prefix.get(name)
         if content is None:
-            raise DataError(f"{self._prefix.under(name)} is not there: see to the prefix or make it again")
+            raise DataError(f"{self._prefix.under(name)} is missing: check the prefix, or make it again")
         return content
 
 
@@ -63,7 +63,7 @@ class Cache:
         try:
             durable.make_directory(folder)
         except OSError as exc:
-            raise DataError(f"{folder} cannot keep shards ({exc.strerror}): name a folder on the local disks") from exc
+            raise DataError(f"{folder} cannot keep shards ({exc.strerror}): use a folder on the local disks") from exc
         self.folder = folder
         self.most = most
         self.full = False

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
             before = lock.acquire()
         except OSError as exc:
             raise DataError(
-                f"{args.directory} could not be held for one job ({exc.strerror or exc}): give a directory that this "
+                f"{args.directory} could not be held for one job ({exc.strerror or exc}): use a directory that this "
                 "user may write to, of a file system that has links"
             ) from exc
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):

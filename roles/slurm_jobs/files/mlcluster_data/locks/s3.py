@@ -63,7 +63,7 @@ class S3Lock:
                 if self.prefix.create(self.name, self._content()) is not None:
                     raise s3.ConditionError("the server does not heed If-None-Match")
         except s3.ConditionError as exc:
-            LOGGER.warning("%s is not locked (%s): see that no other training uses it", self.prefix.url, exc)
+            LOGGER.warning("%s is not locked (%s): check that no other training uses it", self.prefix.url, exc)
             self._etag = ""
             return None
         self._beating = threading.Thread(target=self._beat, name="checkpoint-lock", daemon=True)

@@ -342,7 +342,7 @@ def work_through(job: Job, settings: blocks.Settings, mine: list[int], processes
     except OSError as exc:
         raise DataError(
             f"a shard could not be made ({durable.reason(exc)}) in {job.spool} or {job.store.place('')}: make room or "
-            "mend that, and start the same task again, which goes on behind its last whole shard"
+            "fix that, and start the same task again, which goes on behind its last whole shard"
         ) from exc
 
 
@@ -387,7 +387,7 @@ def run(args: argparse.Namespace) -> int:
     work_through(job, settings, mine, args.processes)
     content = finish(job)
     if content is None:
-        print("other tasks are still at work: the last one writes the manifest")
+        print("other tasks are still running: the last one writes the manifest")
     else:
         some = ", ".join(f"{amount(content[name])} {name}" for name in ("documents", "samples", "tokens"))
         print(f"{args.output}: {len(content['shards'])} shards, {some}, the manifest is written")

@@ -64,7 +64,7 @@ def _secret(name: str) -> str:
     try:
         text = boto3.session.Session().client("secretsmanager").get_secret_value(SecretId=name)["SecretString"].strip()
     except (BotoCoreError, ClientError, KeyError) as exc:
-        raise DataError(f"the secret {name} cannot be read ({exc}): see to its name, region and permission") from exc
+        raise DataError(f"the secret {name} cannot be read ({exc}): check its name, region and permission") from exc
     if text.startswith("{"):
         values = list(json.loads(text).values())
         if len(values) != 1 or not isinstance(values[0], str):
@@ -80,7 +80,8 @@ def _from_hub(name: str, secret: str) -> tokenizers.Tokenizer:
     try:
         return tokenizers.Tokenizer.from_pretrained(name, token=token)
     except Exception as exc:  # the library raises many kinds, plain Exception among them
-        raise DataError(f"the tokenizer {name} cannot be had from the hub: {_hub_reason(exc, bool(token))}") from None
+        reason = _hub_reason(exc, bool(token))
+        raise DataError(f"the tokenizer {name} cannot be loaded from the hub: {reason}") from None
 
 
 def _hub_reason(error: Exception, has_token: bool) -> str:
@@ -110,7 +111,7 @@ def load(name: str, secret: str = "") -> tuple[tokenizers.Tokenizer, dict[str, A
     path = Path(name)
     if not path.exists():
         if name.count("/") > 1 or name.startswith((".", "/")) or name.endswith(".json"):
-            raise DataError(f"{name} is not there: give a tokenizer.json, its folder, or a hub id such as OWNER/MODEL")
+            raise DataError(f"{name} is missing: use a tokenizer.json, its folder, or a hub id such as OWNER/MODEL")
         return _from_hub(name, secret), {}
     file = path / "tokenizer.json" if path.is_dir() else path
     config = file.with_name("tokenizer_config.json")
@@ -118,7 +119,7 @@ def load(name: str, secret: str = "") -> tuple[tokenizers.Tokenizer, dict[str, A
         found = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8"))
         return found, json.loads(config.read_text(encoding="utf-8")) if config.exists() else {}
     except Exception as exc:  # tokenizers raises plain Exception
-        raise DataError(f"{file} is not a tokenizer ({exc}): give the tokenizer.json of a trained tokenizer") from exc
+        raise DataError(f"{file} is not a tokenizer ({exc}): use the tokenizer.json of a trained tokenizer") from exc
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def ids_of(tokenizer: tokenizers.Tokenizer, config: dict[str, Any], eos: str = "
     def number(token: str, what: str) -> int:
         found = tokenizer.token_to_id(token)
         if found is None:
-            raise DataError(f"the tokenizer has no token {token} for {what}: name one that it has")
+            raise DataError(f"the tokenizer has no token {token} for {what}: use one that it has")
         return int(found)
 
     size = tokenizer.get_vocab_size(with_added_tokens=True)

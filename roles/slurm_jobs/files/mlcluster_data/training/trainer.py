@@ -142,7 +142,7 @@ class Trainer:
         other = ", ".join(f"{name} {made.get(name)} and now {now[name]}" for name in now if made.get(name) != now[name])
         if other:
             raise CheckpointError(
-                f"the checkpoint of step {step} is of another model ({other}): give the options that it was made with, "
+                f"the checkpoint of step {step} is of another model ({other}): use the options that it was made with, "
                 "or another directory"
             )
 
@@ -157,8 +157,8 @@ class Trainer:
         if not self.plan.reshard:
             raise CheckpointError(
                 f"the checkpoint of step {loaded.manifest.step} was made by {loaded.manifest.world_size} ranks and "
-                f"there are {self.checkpointer.world_size} now, so the order of the data cannot go on: start as many, "
-                "or give --reshard to begin its epoch again"
+                f"there are {self.checkpointer.world_size} now, so the order of the data cannot continue: start as "
+                "many, or use --reshard to begin its epoch again"
             )
         self.batches.set_epoch(int(loaded.manifest.notes["epoch"]))
 

@@ -51,17 +51,17 @@ REFUSED = {
     "/data:/fsx": (
         SAVED,
         HIDES.format("checkpoints", "/fsx/checkpoints/llama", "/data:/fsx", "/data/checkpoints/llama")
-        + "name another checkpoints",
+        + "choose another checkpoints",
     ),
     "/fsx/old:/fsx/code": (
         CODE,
-        HIDES.format("directory", "/fsx/code", "/fsx/old:/fsx/code", "/fsx/old") + "name another directory",
+        HIDES.format("directory", "/fsx/code", "/fsx/old:/fsx/code", "/fsx/old") + "choose another directory",
     ),
     "/fsx:/fsx:ro": (SAVED, LOCKS.format("/fsx:/fsx:ro")),
     "/fsx:/fsx:rbind+ro": (SAVED, LOCKS.format("/fsx:/fsx:rbind+ro")),
     "/x:/x": (
         Path("output", "/fsx/a,b", True),
-        "output is '/fsx/a,b', and a list of mounts is split at commas, colons and blanks: name a path without them",
+        "output is '/fsx/a,b', and a list of mounts is split at commas, colons and blanks: use a path without them",
     ),
 }
 

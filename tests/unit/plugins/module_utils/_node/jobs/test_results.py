@@ -133,7 +133,7 @@ def test_status_that_cannot_be_kept_is_no_error(tmp_path):
 
 def test_directory_that_is_there_is_not_made(results, tmp_path):
     (tmp_path / "x-7").mkdir()
-    with pytest.raises(JobError, match=rf"x-7 could not be made \(File exists\): see that {tmp_path} is there"):
+    with pytest.raises(JobError, match=rf"x-7 could not be made \(File exists\): check that {tmp_path} exists"):
         results.make()
 
 

@@ -85,7 +85,7 @@ def test_results_directory_that_cannot_be_made_is_one_sentence(batch):
     variables = {**os.environ, "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n1"}
     done = subprocess.run(["sh", script], env=variables, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"smoke: {batch.results}/smoke-7 could not be made (Not a directory): see that ")
+    assert done.stderr.startswith(f"smoke: {batch.results}/smoke-7 could not be made (Not a directory): check that ")
 
 
 def test_training_that_comes_back_goes_on_in_its_output(batch, training):

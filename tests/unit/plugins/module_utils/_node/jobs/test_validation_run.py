@@ -277,7 +277,7 @@ def test_drain_by_person_is_kept(validate, cluster):
     what = ("State=DRAIN", "Reason=mlcluster: nccl.nodes: slow")
     assert cluster.calls == [("n2", *what), ("n3", *what)]
     assert failed == ["n4 was to be drained and scontrol would not (scontrol is silent)"]
-    assert ran.lines[0].startswith("n1 was left alone, for it is drained already and the reason is not of mlcluster")
+    assert ran.lines[0].startswith("n1 was skipped, for it is drained already and the reason is not of mlcluster")
 
 
 def test_nodes_are_resumed_before_first_job(validate, cluster):

@@ -69,7 +69,7 @@ def test_array_has_at_most_as_many_tasks_as_slurm_allows(wanted, largest, most):
 def test_missing_inputs_are_reported_and_nothing_is_submitted(start, tmp_path):
     done = start()
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"ERROR: {tmp_path}/in is not a folder: give the one that collect wrote to\n"
+    assert done.stderr == f"ERROR: {tmp_path}/in is not a folder: use the one that collect wrote to\n"
 
 
 def test_task_has_files_of_its_own_and_status_of_its_step(start, tmp_path):
