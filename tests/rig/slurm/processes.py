@@ -19,7 +19,7 @@ MARK = "MLCLUSTER_SLURM_RIG"
 # How long tests wait for what takes seconds on a quiet machine; all of them share two cores with other work.
 LIMIT = 120.0
 
-# Popen complains about a child that still runs when the object goes; the daemons of the rig are meant to.
+# Popen warns about a child that still runs when the object goes; the daemons of the rig are meant to.
 _children: list[subprocess.Popen[bytes]] = []
 
 

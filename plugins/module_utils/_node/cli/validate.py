@@ -81,7 +81,7 @@ def run(args: argparse.Namespace, host: t.Optional[Host] = None) -> int:
     try:
         validation.prepare()
         if args.dry_run:
-            validation.foretell()
+            validation.preview()
             return result.EXIT_OK
         code, kept = _carry_out(validation, args.accept_undeterminable)
     except NodeError as exc:

@@ -27,15 +27,15 @@ from ..verdict import result
 
 LOGGER = logging.getLogger("mlcluster")
 BACKED_UP = ".backed-up"
-# On its way out; such a name is not a checkpoint any more, so a removal that is cut short leaves none that looks whole.
+# Being removed; such a name is not a checkpoint any more, so an interrupted removal leaves none that looks complete.
 REMOVING = ".removing-"
 # The marker that the trainer of slurm_jobs writes is a manifest of this schema.
 MANIFEST = "mlcluster.checkpoint/1"
-# Files that are read side by side to prove a checkpoint.
+# Files read in parallel to prove a checkpoint.
 READERS = 4
-# The shortest beginning, so that all digits at the end are the number.
+# The shortest prefix, so that all digits at the end belong to the number.
 _NAME = re.compile(r"(?!\.)(.*?)(\d+)", re.DOTALL)
-# The trainer of slurm_jobs puts eight hexadecimal digits behind.
+# The trainer of slurm_jobs appends eight hexadecimal digits.
 _REMOVED = re.compile(rf"{re.escape(REMOVING)}(?!\.)(.*?)\d+(?:-[0-9a-f]{{8}})?", re.DOTALL)
 
 

@@ -33,7 +33,7 @@ DEFAULTS: dict[str, t.Any] = {
     # Whether each job gets a directory of its own, and where it lies; empty: jobs below the volume of nvme_raid0.
     "scratch": True,
     "scratch_base": "",
-    # How long what jobs left behind is kept, in hours, and below which percentage of free space it goes all the same.
+    # Hours to keep files that jobs left behind, and the percentage of free space below which they go earlier.
     "keep_hours": 0,
     "least_free_percent": 10,
     # How many GiB of the local volume each running job may hold, 0 for all there is, and what the health check does to
@@ -62,7 +62,7 @@ HOOKS = {
 NO_VOLUME = "/scratch"
 CONF = "/etc/slurm/slurm.conf"
 OWN_CONF = "mlcluster_checks.conf"
-# Slurm reads what is included with a bare name from beside slurm.conf, and sends it to nodes that have no files.
+# Slurm reads an included file without a path from beside slurm.conf, and sends it to nodes that have no files.
 INCLUDE = f"include {OWN_CONF}"
 _PLACES = ("command", "scratch_base", *HOOKS.values())
 _NUMBERS = ("keep_hours", "least_free_percent", "quota_gib", "epilog_seconds", "interval")
@@ -152,7 +152,7 @@ class SlurmState:
 def slurm_state(checks: Checks, settings: t.Mapping[str, str | None], container_options: int) -> SlurmState:
     """Compare the checks with the settings that ``scontrol show config`` has."""
     scripts = paths(checks)
-    # Newer releases take several programs for one of these.
+    # Newer releases accept several programs for one of these settings.
     runs = {name: (settings.get(name) or "").split(",") for name in HOOKS if settings.get(name)}
     programs = [program for found in runs.values() for program in found]
     # ParallelCluster has folders: Prolog=/opt/slurm/etc/scripts/prolog.d/*.
@@ -160,8 +160,8 @@ def slurm_state(checks: Checks, settings: t.Mapping[str, str | None], container_
     due = {
         name: path
         for name, path in scripts.items()
-        # Pyxis enters the container before Slurm looks for TaskProlog, which is not there, and Slurm ends the step:
-        # none would start in a container.
+        # Pyxis enters the container before Slurm looks for TaskProlog, which is missing there, and Slurm ends the step:
+        # no step would start in a container.
         if not (name == "TaskProlog" and container_options) and posixpath.dirname(path) not in folders
     }
     ours = set(due.values())

@@ -96,7 +96,7 @@ def _judge_run(
         instance_type=job.asked.get("instance_type"),
         collective=run.collective,
         rc=run.rc,
-        # Its script gives --check always.
+        # Its script always uses --check.
         checked=_tool(job) == NCCOM_TEST,
         before=before,
         after=after,

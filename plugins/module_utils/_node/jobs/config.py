@@ -173,7 +173,7 @@ def parse_tools(raw: t.Mapping[str, t.Any]) -> ToolsConfig:
 
 def jobs_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
     """Return a sentence for everything that no cluster could carry out, the role's variables by their names."""
-    # All kinds of jobs come with it, and most nodes of a cluster have no scripts of jobs to write.
+    # It imports all job kinds, and most nodes of a cluster have no scripts of jobs to write.
     from .model_problems import shape_problems
 
     config = parse_jobs(raw)

@@ -21,7 +21,7 @@ from .checks import OWN_CONF, Checks, SlurmState, own_conf_path
 
 RUNTIME_NAME = "mlcluster.pyz"
 EXECUTABLE = "0755"
-# Lines by which the role knows its files again.
+# Lines by which the role recognizes its files.
 JOB_MARK = "Written by the role slurm_jobs of mlcluster.aws;"
 # In the directory of a tool, once it is built.
 BUILT = ".mlcluster.json"
@@ -54,7 +54,7 @@ def quote(value: object) -> str:
     text = str(value)
     if "\0" in text:
         raise ValueError("a text with a NUL in it cannot be a word of a shell")
-    # Brackets, commas and tildes mean something in arrays and assignments, so only what never does stays bare.
+    # Brackets, commas and tildes have a meaning in arrays and assignments, so only plain characters stay unquoted.
     return text if _BARE.fullmatch(text) else "'" + text.replace("'", "'\"'\"'") + "'"
 
 

@@ -50,7 +50,7 @@ class Signals:
         self._before = {number: signal.signal(number, self._note) for number in numbers}
         self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        # The runtime blocks them from its first line on, so that one that came since is delivered now.
+        # The runtime blocks them from its first line on, so a signal that arrived since then is delivered now.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*ENDING, signal.SIGUSR1))
 
     def _note(self, number: int, _frame: t.Any) -> None:
@@ -116,7 +116,7 @@ class LiveWork(Work):
         self.started = int(time.time())
         # Whether the status is kept as soon as a signal ends the job, and not by the kind itself.
         self.keeps_at_once = True
-        # Whether a signal still ends what goes on.
+        # Whether a signal still ends the running steps.
         self.stops = True
         self.variables = variables
         self.signals = signals
@@ -148,7 +148,7 @@ class LiveWork(Work):
                 variables = {**self.variables, **(more or {})}
                 child = Child(self.host.start(step.argv, variables, stdin, out, err))
             except CommandError as exc:
-                # Where its own errors go.
+                # To the same stream as the step's own errors.
                 self.log(f"{step.argv[0]}: {exc.problem}", 2 if err is None else err)
             except OSError as exc:
                 self.log(f"{exc.filename} could not be written: {exc.strerror}", 2)
@@ -227,7 +227,7 @@ class LiveWork(Work):
             shutil.rmtree(path, ignore_errors=True)
 
     def terminate(self, but: Child | None = None) -> None:
-        """Send TERM to every step that is at work, but for one."""
+        """Send TERM to every running step except one."""
         for child in self._children:
             if child is not but:
                 child.terminate()

@@ -259,7 +259,7 @@ def _directives(
 def _share(kind: Kind, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options for a job's share of its nodes: all of each node, or the cores that it requests."""
     if kind.array:
-        # Submitted unchanged, a single task does all the work; the script determines how many there are.
+        # Submitted unchanged, the single task does all the work; the script itself determines the number of tasks.
         return {"cpus-per-task": values["cpus_per_task"], "array": 0}
     # All the memory of the nodes: with memory-based scheduling a job is otherwise given the default share.
     return {"exclusive": None, "mem": 0}

@@ -31,7 +31,7 @@ _TEXTS = (
     "mpi", "nccl_tests_dir", "local_dir", "fio", "ior", "mdtest", "nccom_test", "gdsio", "aws", "data_python",
     "baseline", "python",
 )  # fmt: skip
-# Options of sbatch that a job has a key for, or that its script counts on.
+# Options of sbatch that a job has a key for, or that its script relies on.
 _OWN = {
     "job-name": "name",
     "nodes": "nodes",
@@ -142,7 +142,7 @@ def _text_problems(who: str, found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{who}container_mounts must be a list"
         return
     for mount in mounts:
-        # Pyxis takes a list of mounts apart at its commas, and a mount at its colons.
+        # Pyxis splits a list of mounts at commas, and a mount at colons.
         if not isinstance(mount, str) or not re.fullmatch(r"/[^,:\s]*:/[^,:\s]*(:[a-z,+-]+)?", mount):
             yield f"{who}container_mounts has {mount!r}: give SOURCE:TARGET or SOURCE:TARGET:FLAGS, without blanks"
 

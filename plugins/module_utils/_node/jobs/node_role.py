@@ -82,7 +82,7 @@ def _is_due(spec: str, facts: Facts) -> bool:
         return found is None and not facts["programs"][name]
     if found is None:
         return True
-    # rpm knows epoch and architecture apart, and takes a version without its release.
+    # rpm reports epoch and architecture separately, and accepts a version without its release.
     plain = _EPOCH.sub("", wanted, count=1)
     if facts["manager"] != "dnf":
         return bool(found != plain)

@@ -11,7 +11,7 @@ from .step import srun
 from .work import Work
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-# Below those that the kernel gives away by itself.
+# Below the ports that the kernel assigns by itself.
 FIRST, COUNT = 20000, 10000
 # Between two tries of a job: it keeps them from the ports of the jobs that are numbered next.
 STRIDE = 3163

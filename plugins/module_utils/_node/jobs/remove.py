@@ -17,7 +17,7 @@ from ..system.role_file import path_of
 from . import checks as node_checks
 from . import files
 
-# Directories below dir: of programs that the role owns whole, and of tools, among which a site may have its own.
+# Directories below dir: of programs, which the role owns completely, and of tools, where a site may have its own.
 DATA, TOOLS = "mlcluster_data", "tools"
 ROLE_FILES = tuple(path_of(role) for role in ("slurm_jobs", "slurm_jobs_checks", "slurm_jobs_tools"))
 # Replaces the text of slurm.conf, with its owner and mode, and keeps the one that it replaces.

@@ -66,13 +66,13 @@ class Results:
         which goes on with its results. Raises ``JobError``.
         """
         if again:
-            # The status of that start would be taken for that of this one if it is killed.
+            # If this start is killed, the status of the earlier one would count as its own.
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.status_file)
         elif os.path.lexists(self.directory) or os.path.lexists(self.status_file):
             return self._set_aside()
         if _size(self.output) and _is_stdout(self.output):
-            # By an earlier job that left nothing else, or by what the site runs before a script.
+            # By an earlier job that left nothing else, or by a program of the site that runs before a script.
             return "what stands above was there before this job began"
         return ""
 

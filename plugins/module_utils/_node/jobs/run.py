@@ -93,7 +93,7 @@ def run_part(spec: Spec, host: Host, variables: t.Mapping[str, str], part: t.Cal
     signals = Signals((*ENDING, signal.SIGUSR1))
     results = Results(spec.name, posixpath.join(spec.dir, "results", f"{spec.name}-{number}"))
     work = LiveWork(spec, host, number, (node,), variables, signals, results, "")
-    # That of the job is for its batch step to keep.
+    # The batch step stores the status of the job.
     work.keeps_at_once = False
     try:
         return part(work)
@@ -150,5 +150,5 @@ def verdict(work: LiveWork) -> int:
     except OSError as exc:
         raise JobError(f"the report in {work.results} could not be written: {exc.strerror}") from None
     printed = write(1, "\n".join(report.lines()) + "\n")
-    # As of every verb: who reads it has not got the verdict.
+    # As with every verb: the reader has not received the verdict.
     return result.exit_code(results) or (result.EXIT_OK if printed else result.EXIT_UNDETERMINABLE)

@@ -118,7 +118,7 @@ def _container(value: t.Any) -> bool:
     )
 
 
-# Each field: what it may be, and the end of "give ..." in a message.
+# Each field: its check, and the end of "give ..." in a message.
 _FIELDS: dict[str, tuple[t.Callable[[t.Any], bool], str]] = {
     "name": (lambda value: isinstance(value, str) and bool(NAME.fullmatch(value)), "the name of a job"),
     "kind": (_is_text, "a kind of job"),

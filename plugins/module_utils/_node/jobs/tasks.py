@@ -32,7 +32,7 @@ def judge_tasks(prefix: str, job: Job, tasks: t.Sequence[t.Mapping[str, t.Any]])
     """Return the results PREFIX.tasks, PREFIX.placement, PREFIX.hosts and PREFIX.gpus. Pure."""
     by_rank = {entry.get("rank"): entry for entry in tasks}
     wanted = len(job.nodes) * job.tasks
-    # Counted from what came, for what was to come is a number that somebody wrote down.
+    # Counted from the files that exist, since the expected number stands in a script that any user may rewrite.
     came = collections.Counter(rank // job.tasks for rank in by_rank if isinstance(rank, int) and 0 <= rank < wanted)
     silent = sorted({node for at, node in enumerate(job.nodes) if came[at] < job.tasks})
     if silent or len(tasks) != wanted:
@@ -57,7 +57,7 @@ def judge_tasks(prefix: str, job: Job, tasks: t.Sequence[t.Mapping[str, t.Any]])
 
 
 def _placement(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any]]) -> result.Result:
-    # Frameworks take it for granted that ranks 0 to 7 share the first node, and 8 to 15 the second.
+    # Frameworks rely on ranks 0 to 7 on the first node, and 8 to 15 on the second.
     wrong = [
         f"rank {rank} ran on {entry.get('node')} as local {entry.get('local')}"
         for rank, entry in sorted(by_rank.items())

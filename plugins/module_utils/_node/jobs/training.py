@@ -29,7 +29,7 @@ from .work import JobError, SignalError, Work
 
 # Seconds between two tries to reach a controller that is silent, as while it starts again.
 RETRY_SECONDS = 5.0
-# A controller that answers and refuses is not asked again.
+# A controller that answers and rejects is not asked again.
 _SILENT = re.compile(r"unable to contact|timed out|zero bytes|unexpected message|communication", re.IGNORECASE)
 GPU_FIELDS = (
     "timestamp,index,utilization.gpu,memory.used,temperature.gpu,power.draw,clocks.sm,"
@@ -55,7 +55,7 @@ def capacity(values: t.Mapping[str, t.Any], now: float, restart: int) -> Times:
         # The nodes are still there, so the time is not theirs; heeding it would spend every requeue at once.
         return Times(left, None, f"ignores ends_at, for {ends_at} is past")
     if until_request <= 0 and restart > 0:
-        # It was requested in its last run already; again at its start it would come back until no requeue is left.
+        # It was requested in the last run already; requested again at its start, it would use up all requeues.
         note = f"goes on until the nodes go, for ends_at is {left} seconds away and signal_seconds {signal_seconds}"
         return Times(left, None, note)
     return Times(left, max(until_request, 0), "")

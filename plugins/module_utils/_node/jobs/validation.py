@@ -14,7 +14,7 @@ from ..verdict import result
 SCHEMA = "mlcluster.validation/1"
 MARK = "mlcluster:"
 WORDS = {result.PASS: "PASS", result.FAIL: "FAIL", result.UNDETERMINABLE: "????", result.NOT_APPLICABLE: "n/a"}
-# How far the clocks of two nodes may differ: far more than Amazon's time service lets them.
+# The largest difference between the clocks of two nodes: far more than Amazon's time service allows.
 _SKEW = datetime.timedelta(minutes=10)
 _COLUMNS = ("job", "id", "nodes", "state", "seconds", "verdict")
 

@@ -173,7 +173,7 @@ class Validation:
         self.runs.append(run)
         return []
 
-    def foretell(self) -> None:
+    def preview(self) -> None:
         """Report what would be submitted, with Slurm's forecast."""
         for run in self.runs:
             if run.taken is not None:

@@ -21,7 +21,7 @@ from .job import Job
 
 # fio's JSON has one of these for each direction; the meaningful figure depends on the type of run.
 MEASURES = {"write": ("write", "bw_bytes"), "read": ("read", "bw_bytes"), "randread": ("read", "iops")}
-# Fewer have no middle that one of them could stand out from.
+# Fewer nodes have no median that one of them could stand out from.
 LEAST_FOR_MEDIAN = 3
 # Seconds by which the clocks of two nodes may differ: our own choice, far more than chrony leaves, and less than lies
 # between two jobs of one number.
@@ -212,7 +212,7 @@ def ior_figures(text: str | None) -> Figures:
             found.setdefault(str(entry["operation"]), []).append(_figure(entry["bwMaxMIB"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return {}
-    # Of several the least counts.
+    # The smallest of several counts.
     return {name: _together(several, min) for name, several in found.items()}
 
 

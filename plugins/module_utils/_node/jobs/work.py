@@ -38,7 +38,7 @@ class Work(abc.ABC):
     directory of results, ``unique`` a name that no other job and no other start of this one has.
     """
 
-    # Whether steps are only shown, and no file comes of them.
+    # Whether steps are only shown, and no file is written.
     dry = False
 
     def __init__(self, spec: Spec, host: Host, number: str, nodes: t.Sequence[str], unique: str) -> None:

@@ -43,7 +43,7 @@ def run(work: Work) -> None:
     # A unique name, so that it may be removed without checking the owner.
     place = posixpath.join(values["directory"], f"mlcluster-io-{work.unique}")
     launch = srun(ntasks=len(work.nodes) * spec.tasks, ntasks_per_node=spec.tasks, mpi=spec.mpi, kill_on_bad_exit=1)
-    # These are terabytes that somebody pays for.
+    # These are terabytes that the site pays for.
     with work.place(place, "set directory to one on the shared file system that you may write to"):
         work.run("lfs", "getstripe", "-d", place, stdout=work.file("stripes.txt"), stderr="/dev/null")
         ior = work.run(

@@ -53,7 +53,7 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
         program(work, collective),
         *("-b", str(values["smallest"]), "-e", str(values["largest"]), "-f", str(values["factor"])),
         *("-n", str(values["iterations"]), "-w", str(values["warmup"])),
-        # Each result is compared, without which no run proves that it is right; and a rank for each GPU.
+        # Each result is compared, otherwise no run proves its correctness; and a rank for each GPU.
         *("-c", "1", "-g", "1"),
     )
 

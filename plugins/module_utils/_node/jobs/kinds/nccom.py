@@ -59,7 +59,7 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
         *("--minbytes", str(values["smallest"]), "--maxbytes", str(values["largest"])),
         *("--stepfactor", str(values["factor"])),
         *("--iters", str(values["iterations"]), "--warmup_iters", str(values["warmup"])),
-        # --check: each result is compared, without which no run proves that it is right.
+        # --check: each result is compared, otherwise no run proves its correctness.
         *("--datatype", values["datatype"], "--check", "--non-interactive", *map(str, values["arguments"])),
     )
     if count == 1:
@@ -71,7 +71,7 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
         what += ("--data-collector-port", str(gathers))
     variables = dict(spec.environment)
     if values["launch"] == "slurm":
-        # It takes all nodes of the job, for it knows an allocation and no part of one.
+        # It takes all nodes of the job, since it knows only a whole allocation.
         where: tuple[str, ...] = (*("--slurm-mode", "--slurm-job-id", work.number), collective)
     else:
         # Its ranks meet at the first of the hosts, on a port that is free there.

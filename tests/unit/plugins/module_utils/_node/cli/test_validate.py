@@ -31,7 +31,7 @@ class Fake:
         if self.refused:
             raise self.refused[0]
 
-    def foretell(self):
+    def preview(self):
         self.progress("smoke: sbatch")
 
     def submit(self):

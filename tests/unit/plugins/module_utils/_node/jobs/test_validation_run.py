@@ -299,7 +299,7 @@ def test_dry_run_submits_nothing(validate, cluster, monkeypatch):
     cluster.taken = {"nccl": 4}
     monkeypatch.setattr(validation_run.slurm_job, "test_only", lambda slurm, request: "starts now on n1")
     ran = validate("smoke", "nccl", nodes="1")
-    ran.foretell()
+    ran.preview()
     assert cluster.calls == []
     assert ran.lines[0].startswith("smoke: sbatch --nodes=1 ") and ran.lines[0].endswith(
         "smoke.sbatch: starts now on n1"
