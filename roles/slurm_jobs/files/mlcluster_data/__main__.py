@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ERROR: {error}", file=sys.stderr)
         return FAIL
     except OSError as error:
-        # A file that cannot be read, a directory where a file is meant, a file in the middle of a path.
+        # An unreadable file, a directory instead of a file, a file in the middle of a path.
         print(
             f"ERROR: {words[0]} could not continue ({durable.reason(error)}): fix that and start it again",
             file=sys.stderr,

@@ -284,7 +284,7 @@ class Backup:
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise BackupError(f"{str(path)!r} has a name that is not UTF-8, as no object in S3 can have: rename it")
         state = path.stat()
-        # The time of change of the inode too: that of the content can be set back, by tar, rsync or a program.
+        # The time of change of the inode, too: tar, rsync or a program can set that of the content back.
         key = list(dataclasses.astuple(Signature.of(state)))
         parts = None
         known = sums.get(name)
@@ -366,7 +366,7 @@ class Backup:
         )
 
     def _sums(self) -> dict[str, list[t.Any]]:
-        # Only a saving of time: one that cannot be used is made anew.
+        # It only saves time: an unusable one is made anew.
         with contextlib.suppress(OSError, ValueError):
             found = json.loads(durable.read(self.directory / SUMS))
             if isinstance(found, dict):

@@ -40,12 +40,12 @@ INCOMING = ".incoming-"
 TORN = ".torn-"
 # An entry that had the name of a checkpoint and is not one. It may belong to another program, so it is never removed.
 STRANGE = ".strange-"
-# The name that `mlcluster checkpoints --prune` gives to what it takes away.
+# The name that `mlcluster checkpoints --prune` gives to checkpoints that it removes.
 REMOVING = ".removing-"
-# Files on their way to the names `latest` and of the locks.
+# Temporary files of `latest` and of the locks.
 _ASIDE = (f".{LATEST}.", *(f"{dot}{name}." for dot in ("", ".") for name in (LOCK, JOB_NAME)))
 _STEP = re.compile(r"step-(\d{8,})")
-# `mlcluster checkpoints` gives the name without the hexadecimal digits.
+# `mlcluster checkpoints` uses the name without the hexadecimal digits.
 _REMOVED = re.compile(r"step-\d{8,}(-[0-9a-f]{8})?")
 
 
@@ -86,7 +86,7 @@ class Manifest:
                 raise TornError(f"{where}/{COMPLETE} names a file outside the checkpoint")
             made = cls(int(found["step"]), int(found["world_size"]), files, dict(found["notes"]), str(found["created"]))
             seal = found.pop(SEAL, None)
-            # Those of earlier versions have none; a name that a turned bit made is not among the fields.
+            # Manifests of earlier versions have no seal; a name changed by a bit error is not among the fields.
             if set(found) != FIELDS or seal not in (None, _seal(found)):
                 raise TornError(f"{where}/{COMPLETE} has other content than was written")
             if made.step != step:
@@ -333,7 +333,7 @@ class DirectoryStore:
     def remove(self, step: int) -> None:
         name = step_name(step)
         leaving = f"{REMOVING}{name}-{secrets.token_hex(4)}"
-        # Gone already where `mlcluster checkpoints` was faster.
+        # Gone already if `mlcluster checkpoints` was faster.
         with contextlib.suppress(FileNotFoundError), Directory.open(self.path) as top:
             top.rename(name, leaving)
             # Before its files go: half a checkpoint must not have its name again after a power failure.

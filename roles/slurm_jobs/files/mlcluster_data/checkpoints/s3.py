@@ -44,7 +44,7 @@ class S3Store:
 
     def put(self, step: int, token: str, source: Path) -> FileSum:
         name = step_name(step)
-        # There is no name of its own for what is being made: its files would take the place of those of a good one.
+        # A checkpoint that is being made has no name of its own: its files would replace those of a good one.
         if self.prefix.get(f"{name}/{COMPLETE}") is not None:
             raise StoreError(f"{self.url}/{name} is there already: resume from it, or give this run its own prefix")
         return self.prefix.put_file(f"{name}/{source.name}", source)[0]

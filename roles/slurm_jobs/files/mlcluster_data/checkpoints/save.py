@@ -105,7 +105,7 @@ class Checkpointer:
         self.store, self.keep = store, keep
         self.local = local / hashlib.sha256(store.url.encode()).hexdigest()[:12]
         self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
-        # Threads of their own, so groups of their own: collectives of two threads must not meet in one group.
+        # Each thread has its own group: collectives of two threads must not meet in one group.
         self._saving = dist.new_group(backend="gloo")
         self._draining = dist.new_group(backend="gloo")
         # Kept from save to save, with the memory that the state is copied to; pinned where there is a GPU to copy from.
@@ -207,7 +207,7 @@ class Checkpointer:
             parts = self._together(drain, self._draining)
             merged = {name: found for part in parts for name, found in part.items()}
             self._together(lambda: publish(merged) if self.rank == 0 else None, self._draining)
-        except FAILURES as exc:  # whatever it was, the training has to hear of it and can go on
+        except FAILURES as exc:  # any error is reported to the training, which can go on
             error = f"checkpoint of step {step} was not published in {self.store.url}: {durable.reason(exc)}"
         shutil.rmtree(target, ignore_errors=True)
         self._tidy(step, bool(error))

@@ -14,7 +14,7 @@ MOST = 10**15
 DIGITS = 19
 # Processes or threads of one program: more than any EC2 instance has cores.
 WORKERS_MOST = 2048
-# Of the 255 that a file system allows, what is left for what stands before and behind.
+# Of the 255 that a file system allows; the rest is for a prefix and a suffix.
 NAME_BYTES = 150
 
 

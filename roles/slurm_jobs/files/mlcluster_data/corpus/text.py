@@ -24,7 +24,7 @@ from ..errors import DataError
 TEXT_SUFFIXES = (".txt", ".text", ".md")
 JSON_SUFFIXES = (".jsonl", ".json", ".ndjson")
 ON_BAD = ("fail", "skip", "replace")
-# Longer lines are taken for something that is not text; the largest books have some 20 MB.
+# Longer lines do not count as text; the largest books have some 20 MB.
 LINE_MOST = 256 << 20
 
 

@@ -20,7 +20,7 @@ import stat
 import typing as t
 from pathlib import Path
 
-# How many directories in each other are removed: each is open meanwhile, and 1024 files are what a process may have.
+# The deepest nesting of directories that is removed: each is open meanwhile, and a process may open 1024 files.
 DEEPEST = 200
 CHUNK = 8 << 20
 # The longest name that a file system allows, in bytes (NAME_MAX of Linux).

@@ -229,7 +229,7 @@ class Prefix:
             return str(done["ETag"])
         except self._failures as exc:
             code = _code(exc)
-            # 409: somebody else wrote at the same moment. 404: it was to be replaced and is gone.
+            # 409: another process wrote at the same moment. 404: it was to be replaced and is gone.
             if code in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409", "NoSuchKey", "404"):
                 return None
             if code in ("NotImplemented", "501"):
@@ -266,7 +266,7 @@ class Prefix:
             done = self._client.complete_multipart_upload(**where, UploadId=upload, MultipartUpload={"Parts": sent})
             return str(done["ETag"])
         except BaseException:
-            # Parts of an upload that is not ended are paid for.
+            # The parts of an unfinished upload cost money.
             self._client.abort_multipart_upload(**where, UploadId=upload)
             raise
 

@@ -31,11 +31,11 @@ from .durable import Directory, FileSum, Signature
 
 MARK = ".staged.json"
 SCHEMA = "mlcluster.staged/1"
-# The names of all files that stagings brought here, or were about to: of others none is replaced.
+# The names of all files that stagings brought here, or were about to; other files are never replaced.
 NAMES = ".staged-names.json"
-# A folder for what is under way, made anew by each staging and removed at its end, or by the next one.
+# A folder for unfinished files, made anew by each staging and removed at its end, or by the next one.
 ASIDE = ".staging-"
-# As Directory.private() makes one. A folder of another name is somebody's, such as .staging-area.
+# As Directory.private() makes one. A folder of another name, such as .staging-area, belongs to another program.
 _ASIDE = re.compile(re.escape(ASIDE) + r"[0-9a-f]{16}")
 PARALLEL = 4
 Listing = dict[str, list[object]]
@@ -93,7 +93,7 @@ def _problems(names: Collection[str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _only_one(folder: Directory) -> Iterator[None]:
-    # A local disk: the kernel's own lock ends with its holder, and waiting is what is wanted.
+    # A local disk: the kernel's own lock ends with its holder, and waiting for it is right.
     descriptor = folder.lock_file(STAGE_NAME)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -223,7 +223,7 @@ def _copy(source: str, folder: Directory, wanted: Listing, have: dict[str, Stage
     _refuse_obstacles(folder, missing, brought)
     # Before the first file has its name here: a staging that dies leaves files that the next one may replace.
     folder.write(NAMES, json.dumps({"files": sorted(brought.union(wanted))}).encode())
-    # It speaks of files that are replaced now; were it back after a power failure, their signatures would differ.
+    # It lists files that are being replaced; if it came back after a power failure, their signatures would differ.
     folder.remove(MARK)
     size = sum(int(str(wanted[name][0])) for name in missing)
     _room(folder.path, size)

@@ -73,7 +73,7 @@ class Folder:
             with here.new(aside) as file:
                 file.write(content)
             try:
-                # Unlike a rename, a link never takes the place of what another writer was faster with.
+                # Unlike a rename, a link never replaces the file of a faster writer.
                 with contextlib.suppress(FileExistsError):
                     here.link(aside, name)
             finally:

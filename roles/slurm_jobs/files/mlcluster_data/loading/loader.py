@@ -272,7 +272,7 @@ class Loader:
                     raise item
                 yield self._given(item)
         finally:
-            # An error that is kept keeps this frame, and with it the workers, which then end only after seconds.
+            # A stored error would keep this frame alive, and with it the workers, which then end only after seconds.
             items.close()
             del items
         while self.batches < steps:

@@ -25,9 +25,9 @@ from ..errors import CorruptError, DataError
 from ..files import durable, s3
 from ..sharding import tar as shards
 
-# Room that a cache without a limit of its own leaves on its disk.
+# The room that a cache without a limit leaves on its disk.
 LEFT_FREE = 0.1
-# Names that a cache gives, also to what it writes at the moment. Whatever else is in its folder is somebody's.
+# Names of a cache's files, unfinished ones included. Other files in its folder are not its own.
 _KEPT = re.compile(r"\.?[0-9a-f]{24}-.+")
 
 
@@ -89,7 +89,7 @@ class Cache:
         """Put a shard here, if there is room; a full disk is logged once and is not an error."""
         try:
             self._make_room(len(content))
-            # Gone where another one needed its room. Not synced: it is read only where it has the right sum.
+            # It is gone if another process needed the room. Not synced: it is read only if its checksum is right.
             with (
                 contextlib.suppress(FileNotFoundError),
                 durable.Directory.open(self.folder) as here,

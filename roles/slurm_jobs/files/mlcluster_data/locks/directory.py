@@ -30,7 +30,7 @@ from ..files import durable
 
 LOGGER = logging.getLogger("mlcluster.data")
 NAME = ".lock"
-# That of a whole job, whatever program it starts; the program has its own.
+# The lock of a whole job, whatever program it starts; the program has its own.
 JOB_NAME = ".job-lock"
 # That of a training on its journals and weights, with the name of its model behind it; those of other models may lie
 # beside them.
@@ -119,7 +119,7 @@ class Lock:
         self.owner = myself()
         self._released = threading.Event()
         self._beating: threading.Thread | None = None
-        # Open while the lock is wanted or held, so that what becomes of the path meanwhile leads nowhere else.
+        # Open while the lock is wanted or held, so that a change of the path leads nowhere else.
         self._here: durable.Directory | None = None
 
     def acquire(self) -> Owner | None:
@@ -132,7 +132,7 @@ class Lock:
         try:
             before = self._acquire(self._here)
         except BaseException:
-            # An order to end may come when the lock is made already.
+            # A signal may arrive after the lock was made.
             self.release()
             raise
         self._beating = threading.Thread(target=self._beat, args=(self._here,), name="checkpoint-lock", daemon=True)
@@ -177,7 +177,7 @@ class Lock:
         except FileNotFoundError:
             pass
         except (OSError, LockedError) as exc:
-            # Whatever made the run end is what has to be heard of.
+            # The error that ended the run has to be reported.
             LOGGER.warning("%s was not given back (%s)", self.path, durable.reason(exc))
         finally:
             self._close()
@@ -234,7 +234,7 @@ class Lock:
             # Removed: os.listdir() of a directory that is gone gives nothing, and no file can be made in it.
             if not os.fstat(here.descriptor).st_nlink:
                 raise
-            # Taken, or swept up with what killed runs left by the one who has it.
+            # Taken, or removed with the files of killed runs by the owner of the lock.
             return False
         return True
 
@@ -283,7 +283,7 @@ class Lock:
 
     def _beat(self, here: durable.Directory) -> None:
         while not self._released.wait(self.stale_seconds / 6):
-            # A server that does not answer for a while is no reason to stop giving signs of life.
+            # The signs of life go on even if the server does not answer for a while.
             with contextlib.suppress(OSError, LockedError):
                 found = self._read(here)
                 if found is not None and found.token != self.owner.token:

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Hold it until standard input ends. Raises DataError."""
     lock = Lock(args.directory, name=JOB_NAME)
-    # Until the directory is held an order to end is heeded, and leaves no lock for which the next job would wait.
+    # Until the directory is held a signal ends this, and leaves no lock for which the next job would wait.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         try:

@@ -22,7 +22,7 @@ from . import directory as lock
 from .directory import LockedError, Owner
 
 LOGGER = logging.getLogger("mlcluster.data")
-# A request may be tried again for a while before it succeeds, and each sign of life is one that is paid for.
+# A request may be tried again for a while before it succeeds, and each sign of life costs money.
 STALE_SECONDS = 90.0
 
 
@@ -59,7 +59,7 @@ class S3Lock:
                     before = owner
                     break
             else:
-                # A server that does not know the condition would let everybody make it.
+                # A server that does not know the condition would let every process make it.
                 if self.prefix.create(self.name, self._content()) is not None:
                     raise s3.ConditionError("the server does not heed If-None-Match")
         except s3.ConditionError as exc:
@@ -128,7 +128,7 @@ class S3Lock:
 
     def _beat(self) -> None:
         while not self._released.wait(self.stale_seconds / 6):
-            # A server that does not answer for a while is no reason to stop giving signs of life.
+            # The signs of life go on even if the server does not answer for a while.
             with contextlib.suppress(s3.S3Error):
                 if not self._replace(self._etag):
                     return

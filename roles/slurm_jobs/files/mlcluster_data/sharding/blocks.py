@@ -115,7 +115,7 @@ def prepare(settings: Settings, parent: int | None) -> None:
     """Make this process ready to encode; it ends with its parent, where it has one (a process ID)."""
     global _encoder, _on_bad
     if parent is not None:
-        # Without this the processes of a task that is killed would wait for work for ever.
+        # Otherwise the processes of a killed task would wait for work for ever.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             # Its parent ended before that, and no signal comes.

@@ -144,7 +144,7 @@ class InputWork:
         if content.get("plan") != self.job.key:
             raise DataError(f"{where} is of another plan: remove the folder")
         found = manifest.entries(Shard, content, "shards", where)
-        # The place to go on from comes from it: with another one documents would be left out, or be there twice.
+        # It determines the place to resume from: with another one documents would be missing, or there twice.
         ends = content.get("ends")
         numbers = [*ends, content.get("skipped"), content.get("replaced")] if isinstance(ends, list) else []
         whole_numbers = all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)

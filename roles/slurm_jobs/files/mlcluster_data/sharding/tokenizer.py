@@ -89,7 +89,7 @@ def _hub_reason(error: Exception, has_token: bool) -> str:
     kinds = {kind.__name__ for kind in type(error).__mro__}
     status = getattr(getattr(error, "response", None), "status_code", None)
     why = "the token given is not allowed" if has_token else f"no token was given ({TOKEN_VARIABLE} or --token-secret)"
-    # A gated model is a kind of one that is not found, to the library.
+    # For the library a gated model is a subclass of a missing one.
     if "GatedRepoError" in kinds or (status in (401, 403) and "RepositoryNotFoundError" not in kinds):
         return f"it is gated and {why}; accept its licence there, or copy tokenizer.json here and give the path"
     if "RepositoryNotFoundError" in kinds or "HFValidationError" in kinds:

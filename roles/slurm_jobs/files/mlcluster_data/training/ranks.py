@@ -24,7 +24,7 @@ from ..files.s3 import S3Error
 T = t.TypeVar("T")
 # torch.distributed.checkpoint's background thread works on the CPU, so a group for GPUs has a CPU backend as well.
 BACKENDS = {"gloo": "gloo", "nccl": "cpu:gloo,cuda:nccl"}
-# A rank that is silent for so long is taken for dead; one whose process ends is noticed at once.
+# A rank that is silent for so long counts as dead; the end of its process is noticed at once.
 TIMEOUT_MINUTES = 20
 
 

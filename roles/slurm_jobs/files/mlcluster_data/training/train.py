@@ -223,7 +223,7 @@ def run(args: argparse.Namespace) -> int:
         )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     request = os.environ.get("MLCLUSTER_CHECKPOINT_REQUEST")
-    # Before anything that takes time, so that a request which comes early is heeded at the first step.
+    # Before anything that takes time, so that an early request is heeded at the first step.
     stop = ranks.StopRequest(Path(request) if request else None)
     try:
         with ranks.joined(args.distributed_backend) as device:

@@ -31,7 +31,7 @@ from .ranks import Council, Step, StopRequest
 from .step_times import StepTimes
 
 LOGGER = logging.getLogger("mlcluster.data")
-# So many saves may fail in a row, a full disk for example, before the training ends for it.
+# So many saves may fail in a row, as on a full disk, before the training ends.
 FAILED_SAVES = 3
 
 
