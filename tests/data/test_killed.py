@@ -62,7 +62,7 @@ PROGRAMS = {
 
 
 def started(program: Program, disk, promised):
-    """The program in a process of its own, at work; its promises go to a file."""
+    """Start the program in a process of its own; its promises go to a file."""
     shutil.rmtree(disk.parent, ignore_errors=True)
     disk.mkdir(parents=True)
     program.before(disk)
@@ -81,7 +81,7 @@ def started(program: Program, disk, promised):
 
 
 def killed_at_random(program: Program, folder, times: int, rng: random.Random) -> int:
-    """How many of so many runs were killed before their end; each is judged."""
+    """Judge so many runs; return how many were killed before their end."""
     disk, promised = folder / "work" / "disk", folder / "promised"
     begin = time.monotonic()
     process = started(program, disk, promised)

@@ -32,7 +32,7 @@ KINDS = (*LINKS, *[what for what in PLANTED if what != "link"])
 
 
 def made_anew(program: Program, folder: Path) -> Path:
-    """The disk as it is before the program starts."""
+    """Return the disk as it is before the program starts."""
     shutil.rmtree(folder, ignore_errors=True)
     disk = folder / "disk"
     disk.mkdir(parents=True)
@@ -77,7 +77,7 @@ def names(program: Program, folder: Path) -> list[str]:
 
 
 def stands(victims: Path) -> bool:
-    """Whether what links lead to is as it was, and nothing beside it."""
+    """Return whether what links lead to is as it was, and nothing beside it."""
     tree = sorted(path.relative_to(victims).as_posix() for path in victims.rglob("*"))
     return tree == ["file", "folder", "folder/file"] and all(
         (victims / name).read_bytes() == b"precious" for name in ("file", "folder/file")

@@ -248,7 +248,7 @@ def test_checkpoints_go_when_they_are_whole_and_newest_name_last(server, tmp_pat
 
 
 def listed(folder: Path, step: int) -> Path:
-    """A checkpoint whose manifest lists its files."""
+    """Return a checkpoint whose manifest lists its files."""
     files = {"data": FileSum(7, hashlib.sha256(b"weights").hexdigest())}
     write(folder / f"step-{step:08d}", data=b"weights", complete=Manifest(step, 1, files, {}).text())
     return folder / f"step-{step:08d}"

@@ -22,7 +22,7 @@ from tests.data.support.planted import PLANTED, plant
 
 
 def read(folder):
-    """Every document of the inputs of a folder, input by input."""
+    """Return every document of the inputs of a folder, input by input."""
     return [
         json.loads(line)["text"]
         for path in sorted(folder.glob("input-*.jsonl"))
@@ -61,7 +61,7 @@ def test_articles_are_reported_by_their_headings(tmp_path):
 
 
 def stand_in(monkeypatch, rows):
-    """The datasets library, as far as this program uses it."""
+    """Return the datasets library, as far as this program uses it."""
     asked = []
 
     def load_dataset(*arguments, **options):

@@ -40,7 +40,7 @@ ALLOWED = {
 
 
 def writes(source: str):
-    """The calls in a module that could make, replace or open a file for writing."""
+    """Yield the calls in a module that could make, replace or open a file for writing."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue

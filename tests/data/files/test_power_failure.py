@@ -30,7 +30,7 @@ SEED = 1
 
 
 def fsyncs() -> list[tuple[str, int]]:
-    """Every call in the programs that makes something last: file and line."""
+    """Return every call in the programs that makes something last: file and line."""
     found = []
     for path in sorted(PROGRAMS.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -242,7 +242,7 @@ def test_obstacle_is_named_before_first_byte(tmp_path, monkeypatch, there, sourc
 
 
 def flip(path):
-    """Another content of the same size and times, as a disk that fails leaves it."""
+    """Change the content but not size and times, as a failing disk does."""
     state = path.stat()
     content = bytearray(path.read_bytes())
     content[0] ^= 1

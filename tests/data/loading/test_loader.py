@@ -41,7 +41,7 @@ def as_rank(monkeypatch, rank, world):
 
 
 def ids(batches):
-    """The numbers of the samples in batches, without rows that only fill."""
+    """Return the numbers of the samples in batches, without rows that only fill."""
     return [number for batch in batches for number in batch["ids"].tolist() if number >= 0]
 
 

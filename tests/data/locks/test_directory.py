@@ -24,7 +24,7 @@ from tests.data.support.planted import PLANTED, plant
 
 
 def held_by(folder: Path, **changes) -> locks.Owner:
-    """A lock file of somebody; by default of a process of another node."""
+    """Return a lock file of an owner, by default a process of another node."""
     owner = dataclasses.replace(locks.myself(), **{"host": "n7", "boot": "other", **changes})
     (folder / locks.NAME).write_text(json.dumps(dataclasses.asdict(owner)))
     return owner

@@ -26,7 +26,7 @@ KEY = f"run/{locks.NAME}"
 
 
 def held_by(server, beats=1, **changes) -> locks.Owner:
-    """A lock of somebody; by default of a process of another node."""
+    """Return a lock of an owner, by default a process of another node."""
     owner = dataclasses.replace(locks.myself(), **{"host": "n7", "boot": "other", "token": "theirs", **changes})
     content = json.dumps({**dataclasses.asdict(owner), "beats": beats}).encode()
     server.client.put_object(Bucket=BUCKET, Key=KEY, Body=content)

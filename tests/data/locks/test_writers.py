@@ -52,7 +52,7 @@ def kept(tmp_path, server):
 
 
 def refused(words, capsys, process, directory):
-    """Whether a command ends with 1 and one sentence that names the process, its directory and what to do."""
+    """Return whether a command ends with 1 and one sentence that names the process, its directory and what to do."""
     capsys.readouterr()
     assert command.main([str(word) for word in words]) == 1
     (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ERROR: ")]

@@ -37,7 +37,7 @@ def contents(folder):
 
 
 def samples(folder):
-    """Every sample of a finished data set: number to ids."""
+    """Return every sample of a finished data set: number to ids."""
     content = manifest.parse((folder / "manifest.json").read_bytes(), "", manifest.DATASET_SCHEMA)
     reader = shard_reader.Reader(shard_reader.Source(str(folder)))
     found = {}

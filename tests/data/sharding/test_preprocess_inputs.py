@@ -16,7 +16,7 @@ from mlcluster_data.files import store
 
 
 def cut(path):
-    """The second half of the lines is gone, as after a copy that ended early."""
+    """Cut the second half of the lines, as after a copy that ended early."""
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[: len(lines) // 2]))
 

@@ -22,7 +22,7 @@ def documents(*counts):
 
 
 def array_of(count):
-    """A file whose header lists ``count`` numbers, with one in it."""
+    """Return a file whose header lists ``count`` numbers, with one in it."""
     stream = io.BytesIO()
     about = {"descr": "<i8", "fortran_order": False, "shape": (count,)}
     np.lib.format.write_array_header_1_0(stream, about)

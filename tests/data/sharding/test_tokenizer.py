@@ -30,7 +30,7 @@ ODD = (
 
 
 def variants(folder):
-    """The tokenizer of the corpus, and the same words with the pre-tokenizers of Llama 3 and Qwen 2."""
+    """Yield the tokenizer of the corpus, and the same words with the pre-tokenizers of Llama 3 and Qwen 2."""
     definition = json.loads((folder / "tokenizer.json").read_text())
     yield json.dumps(definition)
     for pattern in sorted(subject.CUT_AT_SPACES):

@@ -151,7 +151,7 @@ def states(moments: list[Moment], seed: int, mixed: int = 3) -> Iterator[tuple[M
 
 
 def _groups(moment: Moment) -> dict[Key, int]:
-    """Every name in every directory, and which of them change together: a rename is one change."""
+    """Return every name in every directory, and which of them change together: a rename is one change."""
     places: dict[int, set[Key]] = {}
     groups: dict[Key, int] = {}
     for names in (moment.synced_names, moment.names):

@@ -46,7 +46,7 @@ class DataPath:
     # Programs as jobs
 
     def program(self, *words: str) -> str:
-        """A line of shell that runs one program."""
+        """Return a line of shell that runs one program."""
         return f"cd {DATA} && OMP_NUM_THREADS=1 {PYTHON} -m mlcluster_data {' '.join(words)}"
 
     def job(self, *words: str, environment: dict[str, str] | None = None) -> str:
@@ -180,11 +180,11 @@ fi
     # Observations
 
     def journal(self, name: str) -> list[dict[str, Any]]:
-        """The lines of a journal of the training."""
+        """Return the lines of a journal of the training."""
         return [json.loads(line) for line in (self.folder / "log" / name).read_text().splitlines()]
 
     def samples(self, epoch: int) -> Counter[int]:
-        """How often each sample was learnt in an epoch, by all ranks together."""
+        """Return how often each sample was learnt in an epoch, by all ranks together."""
         found: Counter[int] = Counter()
         for rank in range(2 * self.nodes):
             for line in self.journal(f"small-samples-{rank:05d}.jsonl"):
@@ -202,7 +202,7 @@ fi
             assert set(found.values()) == {1} and found.keys() == every.keys(), epoch
 
     def losses(self) -> list[float]:
-        """The losses, a step each."""
+        """Return the losses, a step each."""
         return [line["loss"] for line in self.journal("small-metrics.jsonl") if "loss" in line]
 
 

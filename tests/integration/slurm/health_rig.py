@@ -79,7 +79,7 @@ def checked_cluster(name: str, nodes: int = 2, **settings: str) -> Iterator[tupl
 
 
 def state_of(cluster: Cluster, node: str, path: str) -> Path:
-    """Where a file below one of ``PRIVATE`` of a node is seen from outside."""
+    """Return where a file below one of ``PRIVATE`` of a node is seen from outside."""
     place = next(place for place in PRIVATE if path.startswith(f"{place}/"))
     index = PRIVATE.index(place) + 1
     return cluster.root / "nodes" / node / str(index) / path[len(place) + 1 :]

@@ -39,12 +39,12 @@ class Ultra:
         self.folder = folder
 
     def path(self, node: str, path: str) -> Path:
-        """Where a file of a node's own directories is seen from outside."""
+        """Return where a file of a node's own directories is seen from outside."""
         place = next(place for place in OWN if path.startswith(f"{place}/"))
         return self.cluster.root / "nodes" / node / str(OWN.index(place) + 1) / path[len(place) + 1 :]
 
     def address(self, node: str) -> str:
-        """The address of a node."""
+        """Return the address of a node."""
         return address_of(self.cluster.record.spec, self.cluster.record.ports, int(node[1:]))
 
     def inside(self, node: str, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -58,16 +58,16 @@ class Ultra:
         return self.inside(node, str(self.folder / "mlcluster"), "imex", *words, *options)
 
     def members(self, node: str) -> list[str]:
-        """The list of nodes that a node's daemon has."""
+        """Return the list of nodes that a node's daemon has."""
         return self.path(node, f"{ETC}/nodes_config.cfg").read_text(encoding="ascii").split()
 
     def settings(self, node: str) -> dict[str, str]:
-        """The configuration of a node's daemon."""
+        """Return the configuration of a node's daemon."""
         text = self.path(node, f"{ETC}/config.cfg").read_text(encoding="utf-8")
         return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
     def daemon(self, node: str) -> int | None:
-        """The process id, on the node, of its daemon; None where none was started or it was stopped."""
+        """Return the process id, on the node, of its daemon; None where none was started or it was stopped."""
         with suppress(FileNotFoundError):
             return int(self.path(node, f"{ETC}/daemon.pid").read_text(encoding="ascii"))
         return None
@@ -108,7 +108,7 @@ class Ultra:
         return {name: str(self.folder / name.lower()) for name in lines}
 
     def role_hooks(self, imex: str = "required") -> dict[str, str]:
-        """The scripts of role slurm_jobs, with the domain of jobs."""
+        """Return the scripts of role slurm_jobs, with the domain of jobs."""
         folder = self.folder / f"role-{imex}"
         folder.mkdir()
         conf, base = f"{self.cluster.root}/etc/slurm.conf", f"{self.cluster.root}/local/jobs"

@@ -52,7 +52,7 @@ def drain(cluster, name):
 
 
 def heal(rig, name="n1", *words):
-    """The verb in the namespaces of a node, which has a disk of its own; n1 is the head node as well."""
+    """Run the verb in the namespaces of a node, which has a disk of its own; n1 is the head node as well."""
     cluster, scripts, _log = rig
     inside = ["nsenter", f"--target={cluster._init(name)}", "--mount", "--uts", "--pid", "--"]
     conf = ["--slurm-conf", f"{cluster.root}/etc/slurm.conf", "--config", f"{cluster.root}/heal.json"]
@@ -119,7 +119,7 @@ def test_drained_nodes_reboot_in_budget_and_resume_by_proof(rig):
 
 
 def inside(rig, name="n1"):
-    """The words before a command that runs on a node."""
+    """Return the words before a command that runs on a node."""
     return ["nsenter", f"--target={rig[0]._init(name)}", "--mount", "--uts", "--pid", "--"]
 
 

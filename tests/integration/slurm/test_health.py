@@ -65,7 +65,7 @@ def mark(cluster, text='{"reason": "the driver did not build"}'):
 
 
 def health(rig, *options):
-    """The verb on n1, in its own namespaces."""
+    """Run the verb on n1, in its own namespaces."""
     cluster, scripts = rig
     inside = ["nsenter", f"--target={cluster._init('n1')}", "--mount", "--uts", "--pid", "--"]
     return cluster.run(*inside, scripts["command"], "health", "--profile", "prolog", *options, check=False)

@@ -51,7 +51,7 @@ def reason(ultra, node):
 
 
 def drained(ultra, node):
-    """The reason, once a node is drained."""
+    """Return the reason, once a node is drained."""
     wait_for(f"{node} to be drained", lambda: "DRAIN" in reason(ultra, node)[0])
     return reason(ultra, node)[1]
 
@@ -62,7 +62,7 @@ def down(ultra, *nodes):
 
 
 def running(ultra, *options):
-    """A job that has started, and stays."""
+    """Return a job that has started, and stays."""
     number = jobs.submit(ultra.cluster, "echo up; sleep 300", EXCLUSIVE, *options)
     wait_for("the job itself", lambda: "up" in jobs.look(ultra.cluster, number).output)
     return number
@@ -80,7 +80,7 @@ def record(ultra, node):
 
 
 def prolog(ultra, number, nodes):
-    """A command that does what the Prolog of a job does, for a shell of a node."""
+    """Return a command that does what the Prolog of a job does, for a shell of a node."""
     words = f"SLURM_JOB_ID={number} SLURM_NODELIST='{nodes}' SLURM_JOB_OVERSUBSCRIBE=NO SLURM_JOB_RESTART_COUNT=0"
     conf = f"{ultra.cluster.root}/etc/slurm.conf"
     return f"env {words} {ultra.folder}/mlcluster imex up --instance-type {TYPE} --slurm-conf {conf}"
@@ -215,12 +215,12 @@ def test_port_in_use_is_reason(ultra):
 
 
 def port_holder(ultra, code):
-    """A process of this machine that holds a port."""
+    """Return a process of this machine that holds a port."""
     return subprocess.Popen([sys.executable, "-c", code])
 
 
 def listening(address, port):
-    """Whether somebody listens there."""
+    """Return whether a process listens there."""
     with socket.socket() as probe:
         return probe.connect_ex((address, port)) == 0
 

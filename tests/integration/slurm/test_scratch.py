@@ -31,7 +31,7 @@ def cluster(rig):
 
 
 def left(cluster, node="n1"):
-    """The jobs' directories on a node, and what is in the trash."""
+    """Return the jobs' directories on a node, and what is in the trash."""
     base = cluster.local_of(node) / "jobs"
     return sorted(path.name for path in [*base.glob("job-*"), *base.glob(".trash/*")])
 

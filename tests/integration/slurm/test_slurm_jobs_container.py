@@ -174,7 +174,7 @@ def test_stand_in_isolates(contained, image, tmp_path):
 
 
 def health(cluster, runtime, *options):
-    """The verb health on n1, in its namespaces, as root and outside of Slurm."""
+    """Run the verb health on n1, in its namespaces, as root and outside of Slurm."""
     inside = ["nsenter", f"--target={cluster._init('n1')}", "--mount", "--uts", "--pid", "--"]
     command = [
         "/usr/bin/python3",

@@ -74,7 +74,7 @@ def submit(slurm, facts, runtime, tmp_path):
 
 
 def queued(slurm):
-    """The names of the plan's jobs that wait or run."""
+    """Return the names of the plan's jobs that wait or run."""
     return slurm.run("squeue", "--noheader", "--name=small,other,absent", "--format=%j").stdout.split()
 
 

@@ -53,7 +53,7 @@ def arguments() -> argparse.Namespace:
 
 
 def unchecked(line: str) -> str:
-    """A row of the table as it is with -c 0."""
+    """Return a row of the table as it is with -c 0."""
     words = line.split()
     if len(words) != 13 or not words[0].isdecimal():
         return line
@@ -71,7 +71,7 @@ def by_mpi() -> tuple[list[tuple[str, int]], bool]:
 
 
 def by_step() -> tuple[list[tuple[str, int]], bool]:
-    """The same by the variables of a step."""
+    """Return the same by the variables of a step."""
     if int(os.environ["SLURM_PROCID"]):
         return [], True
     shown = ["scontrol", "show", "hostnames", os.environ["SLURM_STEP_NODELIST"]]
@@ -81,7 +81,7 @@ def by_step() -> tuple[list[tuple[str, int]], bool]:
 
 
 def domain_of(host: str) -> int:
-    """The number of the NVLink domain of a host; one that is outside comes last."""
+    """Return the number of the NVLink domain of a host; one that is outside comes last."""
     entries = os.environ["STAND_IN_DOMAINS"].split()
     if host == os.environ.get("STAND_IN_OUTSIDE"):
         return len(entries)

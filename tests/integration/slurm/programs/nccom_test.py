@@ -66,7 +66,7 @@ def hosts(args: argparse.Namespace) -> list[str]:
 
 
 def ports(args: argparse.Namespace) -> list[tuple[str, int]]:
-    """Where it listens, of several nodes."""
+    """Return where it listens, of several nodes."""
     if args.nnodes == 1:
         return []
     places = [("0.0.0.0", args.data_collector_port)]

@@ -16,7 +16,7 @@ FOUR, THREE = ("n1", "n2", "n3", "n4"), ("n1", "n2", "n3")
 
 
 def ran(layout, nodes, counts=False, side_by_side=True, statuses=None, **options):
-    """The work after its runs, and the groups that ran side by side, without the steps that look at counters."""
+    """Return the work after its runs, and the groups that ran side by side, without the steps that look at counters."""
     work = FakeWork(spec_of("nccl", layout=layout, **{"collectives": ["all_reduce"], **options}), nodes)
     work.statuses = statuses or {}
     if counts:
@@ -90,7 +90,7 @@ def test_name_of_group(group, layout, name):
 
 
 def bisected(nodes, broken, alone=False):
-    """The groups that run where a group with the broken node fails; alone: also by itself."""
+    """Return the groups that run if a group with the broken node fails; alone: also by itself."""
     seen = []
 
     def fails(group):

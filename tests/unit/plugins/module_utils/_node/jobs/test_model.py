@@ -28,7 +28,7 @@ def job(kind, **changes):
 
 
 def made(settings, *given, facts=WITH_PYXIS, **changes):
-    """The one job of the model."""
+    """Return the one job of the model."""
     found = model({**settings, "jobs": list(given), **changes}, facts)
     assert found["problems"] == []
     (one,) = found["jobs"]

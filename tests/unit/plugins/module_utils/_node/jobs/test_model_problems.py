@@ -29,7 +29,7 @@ def job(kind, **changes):
 
 
 def problems(settings, *jobs, **changes):
-    """Each problem once without facts, then the number of problems and jobs with those of a cluster."""
+    """Return each problem once without facts, then the number of problems and jobs with those of a cluster."""
     given = {**settings, "jobs": list(jobs), **changes}
     found = model(given)
     result = model(given, FACTS_OF_ALL)

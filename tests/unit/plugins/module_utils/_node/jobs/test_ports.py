@@ -40,7 +40,7 @@ def test_job_without_free_port_takes_one_all_same():
 
 
 def work(answers, read=""):
-    """A job on n1 and n2 whose commands answer so; ``asked`` are the commands."""
+    """Return a job on n1 and n2 whose commands answer so; ``asked`` are the commands."""
     asked = []
 
     def ask(*argv):
