@@ -19,7 +19,7 @@ NAME_BYTES = 150
 
 
 def place(text: str) -> str:
-    """Return a path or URL. An empty one, of a variable that a script never set, would be the working directory."""
+    """Return a path or URL. Rejects an empty one, as of a variable never set: it would be the working directory."""
     if not text.strip():
         raise argparse.ArgumentTypeError(
             "it is empty: set a path, and check that the variable that should contain it is set"

@@ -181,7 +181,7 @@ class Directory:
             os.unlink(name, dir_fd=self.descriptor)
 
     def remove_tree(self, name: str, deepest: int = DEEPEST) -> None:
-        """Remove a directory and its content; links are not followed. Raises OSError, also for other files."""
+        """Remove a directory and its content; links are not followed. Raises OSError, also if it is not a directory."""
         if not deepest:
             raise OSError(errno.ENAMETOOLONG, "has too many directories in each other", str(self.path / name))
         with self.below(name) as place:
@@ -361,7 +361,7 @@ def copy(source: Path, file: t.BinaryIO) -> FileSum:
 def remove_tree(path: Path) -> None:
     """Remove a directory and all in it, also where another process does the same.
 
-    Raises OSError, also for other files: shutil.rmtree() would wait for ever for a pipe of that name.
+    Raises OSError, also if it is not a directory: shutil.rmtree() would wait for ever for a pipe of that name.
     """
     with contextlib.suppress(FileNotFoundError), Directory.open(path.parent) as parent:
         parent.remove_tree(path.name)
