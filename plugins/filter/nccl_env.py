@@ -37,7 +37,7 @@ def nccl_env(instance_type: str, **options: Any) -> dict[str, Any]:
         requested.update({key: _truth(key, requested[key]) for key in _SWITCHES if key in requested})
         if not isinstance(requested.get("extra", {}), Mapping):
             raise NodeError("extra must map names of variables to values")
-        return engine.render(_setting("nccl_env", instance_type, options), engine.Wishes(**requested))
+        return engine.render(_setting("nccl_env", instance_type, options), engine.Options(**requested))
     except NodeError as exc:
         raise AnsibleFilterError(f"nccl_env: {exc}") from exc
 

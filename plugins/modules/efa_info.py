@@ -426,7 +426,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.look impor
     DEFAULT_UNITS,
     LONGEST_WAIT,
     MOST_DEVICES,
-    Wishes,
+    Options,
     look,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.verify import verify
@@ -465,7 +465,7 @@ def main() -> None:
     if problems:
         module.fail_json(msg="; ".join(problems))
     options = {name: tuple(value) if isinstance(value, list) else value for name, value in module.params.items()}
-    facts = look(Host(), Wishes(**options))
+    facts = look(Host(), Options(**options))
     results = verify(facts)
     module.exit_json(
         changed=False,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.look import Wishes, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.look import Options, look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.verify import verify
 
 from tests.unit.fakes.fake_training_host import good_node
@@ -15,7 +15,7 @@ NAME, ALL = "name or place that no verdict compares", "judged by the entry 'plug
 UNUSED = "told, and judged by nobody"
 NEWER = "a newer one is as good"
 GPU = "for the choice of the checks; a GPU's own verdicts are gpu.*"
-FACTS = look(good_node(), Wishes())
+FACTS = look(good_node(), Options())
 ROOM = Room(
     "EFA",
     FACTS,

@@ -56,7 +56,7 @@ def _minimum(text: str) -> tuple[str, str]:
 def show(args: argparse.Namespace, host: Host | None = None) -> int:
     """Print the verdicts and return their exit code."""
     host = host or Host()
-    options = efa.Wishes(
+    options = efa.Options(
         instance_type=args.instance_type,
         expected_devices=args.expected_devices,
         wait_seconds=args.wait,

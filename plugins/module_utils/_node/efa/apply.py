@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What only the role efa_nccl does to a node, one function a step of its plan. Decides nothing.
+"""Steps of a plan of the role efa_nccl that no other role has, one function each. Decides nothing.
 
-What installer and nccl-tests need was downloaded before, into a directory that only root may enter; nothing is unpacked
-or run of a file whose sha256, or signature, is another. Each function raises ``NodeError``, and with ``check`` says
-what it would change and changes nothing.
+The files of the installer and of nccl-tests were downloaded before, into a directory that only root may enter. A file
+with a wrong sha256 or signature is neither unpacked nor run. Each function raises ``NodeError``; with ``check`` it
+reports its change and changes nothing.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _UNPACK_SECONDS = 600
 _BUILD_SECONDS = 3600
 _PACKAGE_SECONDS = 600
 _RESTART_SECONDS = 180
-# How long apt waits for whoever holds its lock.
+# How long apt waits for its lock.
 _LOCK_SECONDS = 300
-# What is kept of a line, and of how many lines, of a program that failed.
+# Limits for the output of a failed program in a message.
 _MOST_CHARACTERS = 300
 _MOST_LINES = 5
 # gpg calls a signature valid, and ends with 0, also when its key was revoked or has run out.
@@ -44,7 +44,7 @@ _INSIDE = "aws-efa-installer"
 
 
 def require_idle(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
-    """Refuse to go on while Slurm jobs run: some may have come since the look."""
+    """Stop while Slurm jobs run: some may have started since the facts were read."""
     problem = jobs_problem(running_steps(host), arguments["change"], arguments["option"])
     if problem:
         raise NodeError(problem)
@@ -52,13 +52,13 @@ def require_idle(host: Host, arguments: Arguments, check: bool = False) -> Outco
 
 
 def install(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
-    """Prove what the installer is, unpack it and run it; of one that fails the role's next run repairs what is left."""
+    """Verify, unpack and run the installer; if it fails, the next run of the role repairs the installation."""
     if check:
         return {"changed": True}
     version, work = arguments["version"], arguments["work"]
     fresh = f"{work}/fresh"
     _require_sum(host, arguments, "compare it with AWS's list")
-    # What an earlier run has left unpacked must not be mixed with this installer's files.
+    # Files of an earlier run must not be mixed with this installer's.
     host.run(["rm", "-rf", "--", fresh])
     host.make_directory(fresh, 0, 0, 0o700)
     if arguments["key"]:
@@ -87,7 +87,7 @@ def install(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
 
 
 def build_tests(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
-    """Build nccl-tests for several nodes and put the programs in place."""
+    """Build nccl-tests for several nodes and install the programs."""
     if check:
         return {"changed": True}
     version, work, top = arguments["version"], arguments["work"], arguments["tests_dir"]
@@ -98,9 +98,9 @@ def build_tests(host: Host, arguments: Arguments, check: bool = False) -> Outcom
     command = ["make", "--directory", source, "--jobs=8", *arguments["make"]]
     try:
         done = host.run(command, timeout=_BUILD_SECONDS, check=False)
-        failure = f"make ended with status {done.rc}: {last_words(done)}" if done.rc else ""
+        failure = f"make ended with status {done.rc}: {last_lines(done)}" if done.rc else ""
     except CommandError as exc:
-        failure = f"make: {exc.problem}: {last_words(exc)}"
+        failure = f"make: {exc.problem}: {last_lines(exc)}"
     if failure:
         raise NodeError(
             f"nccl-tests {version} were not built, {failure}; it needs make, a compiler, CUDA in efa_nccl_cuda_home, "
@@ -116,7 +116,7 @@ def build_tests(host: Host, arguments: Arguments, check: bool = False) -> Outcom
 
 
 def restart(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
-    """Restart services one after the other, as long as no job runs."""
+    """Restart services one after the other while no job runs."""
     restarted = []
     for unit in arguments["units"]:
         if running_steps(host) != 0:
@@ -128,11 +128,11 @@ def restart(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
 
 
 def remove(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
-    """Take off what the role wrote and held; ``arguments`` are its options. The software stays."""
+    """Remove the role's files and holds; ``arguments`` are its options. The software stays."""
     config, family = parse_config(arguments), read_distribution(host)["family"]
     own = [*files.own_paths(config, family), path_of("efa_nccl")]
     gone = [path for path in own if host.stat(path) is not None]
-    # NCCL's own file may be somebody else's.
+    # The file of NCCL may not be the role's.
     if "Written by mlcluster.aws" not in (host.read_text(files.NCCL_CONF) or ""):
         gone = [path for path in gone if path != files.NCCL_CONF]
     packages, manager = installed_packages(host)
@@ -146,7 +146,7 @@ def remove(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
         if set(gone) & set(files.unit_paths(config)):
             # Without a restart.
             host.run(["systemctl", "daemon-reload"])
-        _let_go(host, held, manager == "dpkg")
+        _remove_holds(host, held, manager == "dpkg")
     return {"changed": bool(gone or held), "removed": gone, "let_go": held}
 
 
@@ -160,9 +160,9 @@ STEPS: t.Mapping[str, t.Callable[[Host, Arguments, bool], Outcome]] = {
 
 
 def signature_problem(host: Host, home: str, archive: str, key: str, fingerprint: str) -> str:
-    """What gpg says against ``archive``.sig by that key, whose file is ``key``; empty where the signature is valid.
+    """Return gpg's output if ``archive``.sig is not a valid signature by that key; empty if it is valid.
 
-    ``home`` is made, for a keyring of its own.
+    ``key`` is the file of the key. ``home`` is created, for a separate keyring.
     """
     host.make_directory(home, 0, 0, 0o700)
     gpg = ["gpg", "--homedir", home, "--batch", "--no-tty", "--no-autostart"]
@@ -170,13 +170,13 @@ def signature_problem(host: Host, home: str, archive: str, key: str, fingerprint
     done = host.run([*gpg, "--status-fd", "1", "--verify", f"{archive}.sig", archive], check=False)
     if done.rc == 0 and is_signed_by(done.stdout, fingerprint):
         return ""
-    said = (imported if imported.rc else done).stderr
-    words = [line[len("gpg:") :].strip() for line in said.splitlines() if line.startswith("gpg:")]
-    return f"gpg says {' / '.join(words) or 'nothing'}"
+    errors = (imported if imported.rc else done).stderr
+    words = [line[len("gpg:") :].strip() for line in errors.splitlines() if line.startswith("gpg:")]
+    return f"gpg reported {' / '.join(words) or 'nothing'}"
 
 
 def is_signed_by(status: str, fingerprint: str) -> bool:
-    """Whether gpg's status lines say that a key signed, and nothing against it.
+    """Return whether gpg's status lines confirm a signature by that key, without any error about it.
 
     The first field is the key that signed, which may be a subkey; the last is its primary key (GnuPG, doc/DETAILS).
     """
@@ -184,11 +184,11 @@ def is_signed_by(status: str, fingerprint: str) -> bool:
     return bool(re.search(valid, status, re.MULTILINE)) and not _BAD_SIGNATURE.search(status)
 
 
-def last_words(ended: CommandResult | CommandError) -> str:
-    """The last lines of both streams, for the reason may be on either; a line may be of any length."""
+def last_lines(ended: CommandResult | CommandError) -> str:
+    """Return the last lines of both streams, cut to a limit: the reason may be on either."""
     lines = ended.stderr.splitlines()[-_MOST_LINES:] + ended.stdout.splitlines()[-_MOST_LINES:]
     cut = [line if len(line) <= _MOST_CHARACTERS else f"{line[: _MOST_CHARACTERS - 3]}..." for line in lines]
-    return " / ".join(cut) or "it said nothing"
+    return " / ".join(cut) or "no error output"
 
 
 def _require_sum(host: Host, arguments: Arguments, advice: str) -> None:
@@ -204,18 +204,18 @@ def _require_sum(host: Host, arguments: Arguments, advice: str) -> None:
 def _free_packages(host: Host, arguments: Arguments) -> None:
     """Finish what dpkg has begun, fetch apt's lists anew, and let the installer change its own packages."""
     if arguments["is_dpkg"] and arguments["step"] == "repair":
-        # What cannot be finished is what the installer is about to put right.
+        # Errors are ignored: the installer repairs unfinished packages.
         host.run(["env", *_QUIET, "dpkg", "--configure", "--pending"], timeout=_PACKAGE_SECONDS, check=False)
     if arguments["is_dpkg"]:
-        # Of lists that cannot be fetched now, the installer tells what it misses.
+        # If the lists cannot be fetched now, the installer reports the packages that it misses.
         host.run(
             ["apt-get", "update", "-o", f"DPkg::Lock::Timeout={_LOCK_SECONDS}"], timeout=_PACKAGE_SECONDS, check=False
         )
-    _let_go(host, arguments["unhold"], arguments["is_dpkg"])
+    _remove_holds(host, arguments["unhold"], arguments["is_dpkg"])
 
 
-def _let_go(host: Host, names: t.Iterable[str], is_dpkg: bool) -> None:
-    """Take the holds off packages."""
+def _remove_holds(host: Host, names: t.Iterable[str], is_dpkg: bool) -> None:
+    """Remove the holds of packages."""
     tool = ["apt-mark", "unhold"] if is_dpkg else ["dnf", "-q", "versionlock", "delete"]
     for name in names:
         host.run([*tool, name], timeout=_PACKAGE_SECONDS)
@@ -227,7 +227,7 @@ def _run_installer(host: Host, arguments: Arguments, folder: str) -> None:
     apt = f"{arguments['work']}/apt.conf"
     host.write_text(apt, f'DPkg::Lock::Timeout "{_LOCK_SECONDS}";\n')
     key = [f"EFA_INSTALLER_KEY={arguments['key']}"] if arguments["key"] else []
-    # Of what runs past its time timeout(1) also ends the children, such as dpkg.
+    # At its time limit, timeout(1) also ends the children, such as dpkg.
     limit = ["timeout", "--kill-after=30", str(seconds)]
     command = [
         "env",
@@ -242,10 +242,10 @@ def _run_installer(host: Host, arguments: Arguments, folder: str) -> None:
     started = host.monotonic()
     try:
         done = host.run(command, timeout=seconds + 60, check=False)
-        rc, words = str(done.rc), last_words(done)
+        rc, words = str(done.rc), last_lines(done)
         is_late = done.rc in (124, 137, -9) and host.monotonic() - started >= seconds
     except CommandError as exc:
-        rc, words, is_late = "none", last_words(exc), "no answer" in exc.problem
+        rc, words, is_late = "none", last_lines(exc), "no answer" in exc.problem
     if rc == "0":
         return
     after = f" after {seconds} seconds, which efa_nccl_installer_timeout allows" if is_late else ""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a site wants of EFA and NCCL on a node: the options of the role efa_nccl, their defaults and limits."""
+"""The options of the role efa_nccl, their defaults and limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PINNED: dict[str, t.Any] = {"type": "list", "elements": "dict", "default": []}
 _WORDS: dict[str, t.Any] = {"type": "list", "elements": "str", "default": []}
 
 # The role's options, and what the controller adds to them: artifact and tests_artifact are rows of its table of
-# downloads, builds_tests says whether efa_nccl_tests_builder is this node.
+# downloads, builds_tests is whether efa_nccl_tests_builder is this node.
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "installer_enabled": {"type": "bool", "default": True},
     "installer_version": {"type": "str", "default": "1.51.0"},
@@ -169,28 +169,28 @@ class EfaConfig:
 
     @property
     def packages(self) -> tuple[t.Mapping[str, t.Any], ...]:
-        """All pinned packages, in the order of their options."""
+        """Return all pinned packages, in the order of their options."""
         gpu = (*self.driver_packages, *self.fabric_manager_packages, *self.nccl_packages)
         return (*gpu, *self.gdrcopy_packages, *self.nvshmem_packages, *self.neuron_packages)
 
     @property
     def sha256(self) -> str:
-        """The installer's; empty where none is known."""
+        """Return the sha256 of the installer; empty if it is unknown."""
         return self.installer_sha256 or self.artifact.get("sha256", "")
 
     @property
     def sha256_source(self) -> str:
-        """Where that was read, or the variable that gives it."""
+        """Return where that checksum was read, or the variable that sets it."""
         return "efa_nccl_installer_sha256" if self.installer_sha256 else self.artifact.get("sha256_source", "")
 
     @property
     def archive(self) -> str:
-        """The file name of the installer."""
+        """Return the file name of the installer."""
         return f"aws-efa-installer-{self.installer_version}.tar.gz"
 
     @property
     def sources(self) -> dict[str, str]:
-        """Where archive, signature and key come from: addresses, or paths on the controller."""
+        """Return the sources of archive, signature and key: addresses, or paths on the controller."""
         base = self.mirror.rstrip("/")
         archive, signature = f"{base}/{self.archive}", f"{base}/{self.archive}.sig"
         key = f"{base}/aws-efa-installer.key"
@@ -203,12 +203,12 @@ class EfaConfig:
 
     @property
     def tests_checksum(self) -> str:
-        """sha256 of the sources of nccl-tests; empty where none is known."""
+        """Return the sha256 of the sources of nccl-tests; empty if it is unknown."""
         return self.tests_sha256 or self.tests_artifact.get("sha256", "")
 
     @property
     def tests_url(self) -> str:
-        """Where the sources of nccl-tests come from: an http mirror has them under their own name."""
+        """Return the address of the sources of nccl-tests: an http mirror has them under their own name."""
         url = self.tests_artifact.get("url", "")
         if self.installer_source == "mirror" and re.match(r"https?://", self.mirror):
             return f"{self.mirror.rstrip('/')}/{posixpath.basename(url)}"
@@ -225,7 +225,7 @@ def parse_config(raw: t.Mapping[str, t.Any]) -> EfaConfig:
 
 
 def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
-    """Why no node could carry these options out, a sentence each; their types are those of ``ARGUMENT_SPEC``."""
+    """Return the errors in options, a sentence each; their types are those of ``ARGUMENT_SPEC``."""
     config = parse_config(raw)
     return [
         *_installer(config),
@@ -239,7 +239,7 @@ def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def known_type(instance_type: str | None) -> str | None:
-    """The instance type if the table of NCCL's environment has it; None for one that gets what all get."""
+    """Return the instance type if the table of NCCL's environment has it, else None."""
     try:
         nccl_env.traits(instance_type)
     except NodeError:
@@ -248,7 +248,7 @@ def known_type(instance_type: str | None) -> str | None:
 
 
 def _strange(words: t.Iterable[t.Any], pattern: re.Pattern[str]) -> str:
-    """Those that are not of the pattern, in one line."""
+    """Return the entries that do not match the pattern, in one line."""
     return ", ".join(repr(word) for word in words if not pattern.fullmatch(str(word)))
 
 
@@ -282,7 +282,7 @@ def _installer(config: EfaConfig) -> t.Iterator[str]:
 def _mirror(config: EfaConfig) -> t.Iterator[str]:
     mirror = str(config.mirror)
     if config.installer_source == "mirror" and not re.fullmatch(r"(?:https?|s3)://[^\s/@?#]+(?:/[^\s?#]*)?", mirror):
-        # Without the value where it may hold a password.
+        # The value is left out where it may hold a password.
         shown = "has a name or password in it" if "@" in mirror else f"is {mirror!r}"
         yield (
             f"efa_nccl_mirror {shown}: give the base of the mirror and nothing else, such as "
@@ -301,7 +301,7 @@ def _package(package: t.Mapping[str, t.Any]) -> t.Iterator[str]:
     if not _PACKAGE_VERSION.fullmatch(version):
         yield f"{name} {version!r}: give one whole version"
     if "url" in package and not _PACKAGE_URL.fullmatch(str(url)):
-        yield f"{name} with a url that is none: give http:// or https://, a host and a path, without a password"
+        yield f"{name} with a url that is not valid: give http:// or https://, a host and a path, without a password"
     if "url" in package and not _SHA256.fullmatch(str(package.get("sha256"))):
         yield f"{name} with a url and no sha256: {_SHA256_WANTED}"
 
@@ -359,7 +359,7 @@ def _names_and_values(config: EfaConfig) -> t.Iterator[str]:
 
 
 def _harm(config: EfaConfig) -> t.Iterator[str]:
-    """What does harm whatever the versions of a node are."""
+    """Return the variables that do harm with any version."""
     for entry in nccl_env.lint(config.environment, nccl_env.Setting(known_type(config.instance_type))):
         if entry["verdict"] == "rename":
             yield f"efa_nccl_environment has {entry['name']}, which must be {entry['to']}: {_reason(entry)}"

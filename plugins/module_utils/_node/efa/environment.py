@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Renders the environment of NCCL and Neuron by instance type and versions, and judges any environment.
+"""Render the environment of NCCL and Neuron by instance type and versions, and judge any environment.
 
 Pure functions over the table ``_data/nccl_env.py``.
 """
@@ -22,16 +22,15 @@ from ..system.versions import version_key
 USES = ("host", "mpi", "container")
 DEBUG_LEVELS = ("VERSION", "WARN", "INFO", "TRACE")
 
-# What every file format takes without quoting rules of its own: no quotes, no line ends, nothing that a shell, Tcl or
-# NCCL's own reader would give a meaning to.
+# Characters that need no quoting in any of the file formats: no quotes, no line ends, nothing special to a shell, Tcl
+# or NCCL's own reader.
 _NAME = re.compile(r"[A-Z][A-Za-z0-9_]{0,127}")
 _VALUE = re.compile(r"[A-Za-z0-9_./:,^=+%@-]([A-Za-z0-9_./:,^=+%@ -]{0,510}[A-Za-z0-9_./:,^=+%@-])?")
-# What a plugin built from a checkout calls itself; it counts as a current one.
+# The version of a plugin that was built from a checkout; it counts as a current one.
 _REVISION = re.compile(r"git-[0-9a-f]{6,40}")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _OPEN_QUOTE = re.compile(r"\s*(?:export\s+|setenv\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
-# Words that assignments come behind, and those of which a word of that form behind a command is one all the same, as in
-# mpirun -x NCCL_ALGO=Tree.
+# Words before assignments, and names whose assignments also count behind a command, as in mpirun -x NCCL_ALGO=Tree.
 _LEADERS = frozenset({"export", "declare", "typeset", "readonly", "setenv", "env", "ENV"})
 _EXPORTED = re.compile(r"(?:(?:OFI_)?NCCL|FI|RDMAV|(?:OMPI|PMIX)_MCA|LD|CUDA)_[A-Za-z0-9_]+|RANK|LOCAL_RANK")
 _HEADER = "Written by mlcluster.aws; changes are lost."
@@ -39,7 +38,7 @@ _HEADER = "Written by mlcluster.aws; changes are lost."
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """Where an environment is for: instance type, versions (None: a current one), and use (host, mpi, container)."""
+    """The target of an environment: instance type, versions (None: a current one), and use (host, mpi, container)."""
 
     instance_type: str | None = None
     plugin: str | None = None
@@ -60,7 +59,7 @@ class Setting:
 
 
 def traits(instance_type: str | None) -> dict[str, t.Any]:
-    """``kind`` (nvidia, neuron, none), ``efa``, ``rdma``, ``nvlink`` (None: not known), ``plugin_sets``.
+    """Return ``kind`` (nvidia, neuron, none), ``efa``, ``rdma``, ``nvlink`` (None: not known), ``plugin_sets``.
 
     Without a type: an NVIDIA type with EFA of which nothing else is known. Raises ``NodeError`` for an unknown type.
     """
@@ -137,7 +136,7 @@ def _unjudged(name: str, value: str, setting: Setting) -> dict[str, t.Any]:
 def _entry(name: str, value: str, rule: t.Mapping[str, t.Any], judged: bool = True) -> dict[str, t.Any]:
     to_value = rule.get("to_value")
     if name == "NCCL_DEBUG_FILE" and to_value:
-        # The rest of the path stays: only what stands for the process is put right.
+        # The rest of the path stays: only the placeholder of the process is corrected.
         stem = re.sub(r"[.-]?%[^hp/.]", "", value) or "nccl"
         to_value = stem + "".join(f".{mark}" for mark in ("%h", "%p") if mark not in stem)
     return {
@@ -154,7 +153,7 @@ def _entry(name: str, value: str, rule: t.Mapping[str, t.Any], judged: bool = Tr
 
 
 def judge(name: str, value: object, setting: Setting, known: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """What to do with one variable; known is what ``traits`` gave for the setting's type. See ``lint``."""
+    """Return the entry of one variable; ``known`` is the result of ``traits`` for the setting's type. See ``lint``."""
     text = str(value)
     for rule in table.RULES:
         if re.fullmatch(rule["names"], name) and _fits(rule.get("when", {}), setting, known, text.strip()):
@@ -163,7 +162,7 @@ def judge(name: str, value: object, setting: Setting, known: t.Mapping[str, t.An
 
 
 def assignments(variables: t.Mapping[str, object] | str) -> list[tuple[str, str]]:
-    """Names and values of a mapping, or of the assignments in a text (a job script, a profile, nccl.conf)."""
+    """Return names and values of a mapping, or of the assignments in a file (a job script, a profile, nccl.conf)."""
     if not isinstance(variables, str):
         return [(str(name), str(value)) for name, value in variables.items()]
     found = []
@@ -177,7 +176,7 @@ def assignments(variables: t.Mapping[str, object] | str) -> list[tuple[str, str]
 
 
 def _in_words(words: t.Sequence[str]) -> list[tuple[str, str]]:
-    """The assignments in one line of a script: before a command, behind export, and among a command's options."""
+    """Return the assignments in a line of a script: before a command, behind export, and among a command's options."""
     if len(words) == 3 and words[0] in ("setenv", "ENV") and "=" not in words[1]:
         return [(words[1], words[2].strip("{}"))]
     found, leading = [], True
@@ -197,7 +196,7 @@ def _in_words(words: t.Sequence[str]) -> list[tuple[str, str]]:
 
 
 def lint(variables: t.Mapping[str, object] | str, setting: Setting) -> list[dict[str, t.Any]]:
-    """For each variable, in order, a mapping as ``judge`` gives it.
+    """Return the entry of each variable, in order, as ``judge`` returns it.
 
     verdict is keep, drop (without effect, or better left to the software), rename (nothing reads this name; ``to``
     is the one that is read) or harmful; ``to_value`` is the value to use instead, ``since`` the version from which
@@ -208,7 +207,7 @@ def lint(variables: t.Mapping[str, object] | str, setting: Setting) -> list[dict
 
 
 def problem(variables: t.Mapping[str, object] | str, setting: Setting) -> str:
-    """One sentence on the harmful and misnamed variables; empty when there are none."""
+    """Return one sentence on the harmful and misnamed variables; empty if there are none."""
     return "; ".join(
         _complaint(entry) for entry in lint(variables, setting) if entry["verdict"] in ("harmful", "rename")
     )
@@ -222,12 +221,12 @@ def _complaint(entry: t.Mapping[str, t.Any]) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
-    """What is wanted beyond what the versions call for.
+class Options:
+    """Options of an environment, beyond the variables that the versions require.
 
     debug: NCCL_DEBUG (None: not set). huge_pages False keeps libfabric off huge pages. pin_network: NCCL stops instead
     of falling back to sockets. net_plugin: NCCL_NET_PLUGIN, needed where only libnccl-net-ofi.so is installed.
-    extra: variables of one's own; harmful or misnamed ones are refused unless accept_harmful.
+    extra: variables of the user; harmful or misnamed ones are rejected unless accept_harmful is set.
     """
 
     debug: str | None = None
@@ -238,30 +237,30 @@ class Wishes:
     accept_harmful: bool = False
 
 
-def _wanted(setting: Setting, wishes: Wishes, known: t.Mapping[str, t.Any]) -> t.Iterator[tuple[str, str, str]]:
+def _wanted(setting: Setting, options: Options, known: t.Mapping[str, t.Any]) -> t.Iterator[tuple[str, str, str]]:
     for entry in table.RENDER:
         if _fits(entry["when"], setting, known, None):
             yield entry["name"], entry["value"], f"{entry['why']} ({table.SOURCES[entry['source']]})"
     if known["kind"] == "nvidia":
-        if wishes.debug:
-            yield "NCCL_DEBUG", wishes.debug, "asked for"
-        if wishes.net_plugin:
-            yield "NCCL_NET_PLUGIN", wishes.net_plugin, "the file under which the OFI plugin is installed"
-        if wishes.pin_network and known["efa"] is not False:
+        if options.debug:
+            yield "NCCL_DEBUG", options.debug, "asked for"
+        if options.net_plugin:
+            yield "NCCL_NET_PLUGIN", options.net_plugin, "the file under which the OFI plugin is installed"
+        if options.pin_network and known["efa"] is not False:
             old = setting.plugin is not None and _version_fits(setting.plugin, f"<{table.NETWORK_NAME_SINCE}")
             name = table.NETWORK_NAME_OLD if old else table.NETWORK_NAME
             yield "NCCL_NET", name, "NCCL stops instead of falling back to sockets"
         if setting.use == "mpi":
             for name, value in table.RENDER_MPI.items():
                 yield name, value, f"Open MPI's own messages stay on TCP ({table.SOURCES['aws-tests']})"
-    if known["kind"] in ("nvidia", "neuron") and known["efa"] is not False and not wishes.huge_pages:
+    if known["kind"] in ("nvidia", "neuron") and known["efa"] is not False and not options.huge_pages:
         yield "FI_EFA_USE_HUGE_PAGE", "0", f"fork() does not run out of huge pages ({table.SOURCES['ofi']})"
-    for name, own in wishes.extra.items():
+    for name, own in options.extra.items():
         yield str(name), str(own), "asked for"
 
 
 def _notes(setting: Setting) -> list[str]:
-    """What the version matrix says of these versions, beside each other and on that type."""
+    """Return the notes of the version matrix on these versions, together and on that type."""
     facts = instance_types.lookup(setting.instance_type) or {}
     versions = {"nccl": setting.nccl, "plugin": setting.plugin, "libfabric": setting.libfabric}
     told = [
@@ -274,7 +273,7 @@ def _notes(setting: Setting) -> list[str]:
 
 
 def refuse_bad(variables: t.Mapping[str, str]) -> None:
-    """Raise ``NodeError`` with every name and value that would not be the same thing in every file format."""
+    """Raise ``NodeError`` with every name and value that is not the same in every file format."""
     problems = [
         f"{name!r} is not a name for a variable: give capital letters, digits and underscores"
         for name in variables
@@ -288,23 +287,23 @@ def refuse_bad(variables: t.Mapping[str, str]) -> None:
         raise NodeError("; ".join(problems))
 
 
-def render(setting: Setting, wishes: Wishes | None = None) -> dict[str, t.Any]:
-    """The environment as a mapping and as the text of each file.
+def render(setting: Setting, options: Options | None = None) -> dict[str, t.Any]:
+    """Return the environment as a mapping and as the content of each file.
 
     ``variables``; ``nccl_conf`` (what NCCL reads by itself: /etc/nccl.conf), ``profile`` (the rest, for
     /etc/profile.d; a value set before wins), ``environ`` (all, NAME=value: enroot's environ.d, systemd), ``modulefile``
-    (all, Tcl); ``why`` for each name; ``notes``; ``lint`` of the variables of one's own. Raises ``NodeError``.
+    (all, Tcl); ``why`` for each name; ``notes``; ``lint`` of the variables of the user. Raises ``NodeError``.
     """
-    wishes = wishes or Wishes()
+    options = options or Options()
     known = traits(setting.instance_type)
-    if wishes.debug is not None and wishes.debug not in DEBUG_LEVELS:
-        raise NodeError(f"debug is {wishes.debug!r}: give one of {', '.join(DEBUG_LEVELS)}")
-    judged = lint(wishes.extra, setting)
-    found = problem(wishes.extra, setting)
-    if found and not wishes.accept_harmful:
+    if options.debug is not None and options.debug not in DEBUG_LEVELS:
+        raise NodeError(f"debug is {options.debug!r}: give one of {', '.join(DEBUG_LEVELS)}")
+    judged = lint(options.extra, setting)
+    found = problem(options.extra, setting)
+    if found and not options.accept_harmful:
         raise NodeError(found)
     variables, why = {}, {}
-    for name, value, reason in _wanted(setting, wishes, known):
+    for name, value, reason in _wanted(setting, options, known):
         variables[name], why[name] = value, reason
     refuse_bad(variables)
     notes = _notes(setting) + [

@@ -21,7 +21,7 @@ UPGRADES = "/etc/apt/apt.conf.d/52mlcluster-held"
 NEEDRESTART = "/etc/needrestart/conf.d/mlcluster.conf"
 NCCL_CONF = "/etc/nccl.conf"
 PROFILE = "/etc/profile.d/mlcluster-nccl.sh"
-# There from the installer's beginning to its end: where it is found, that run died.
+# Exists while the installer runs: if it is found later, that run was interrupted.
 INTENT = "/var/lib/mlcluster/efa_installer.json"
 
 LIMITS_TEXT = f"""# {HEADER}
@@ -39,39 +39,39 @@ LimitMEMLOCK=infinity
 
 
 def modulefile(config: EfaConfig, family: str) -> str:
-    """The path of the modulefile: where the distribution looks for them, or where the site wants it."""
+    """Return the path of the modulefile: in the distribution's folder, or in the site's."""
     default = "/usr/share/modules/modulefiles" if family == DEBIAN else "/usr/share/Modules/modulefiles"
     return f"{config.modulefile_dir or default}/mlcluster-nccl"
 
 
 def unit_paths(config: EfaConfig) -> list[str]:
-    """The drop-ins of the services, each once."""
+    """Return the drop-ins of the services, each once."""
     return [f"/etc/systemd/system/{unit}.d/mlcluster-limits.conf" for unit in dict.fromkeys(config.limit_units)]
 
 
 def tests_marker(config: EfaConfig) -> str:
-    """Where nccl-tests have a note of what they were built from."""
+    """Return the path of the record of the inputs of nccl-tests' build."""
     return f"{config.tests_dir}/.mlcluster.json"
 
 
 def own_paths(config: EfaConfig, family: str) -> list[str]:
-    """Every file that the role may write."""
+    """Return every file that the role may write."""
     fixed = [LINKER, LIMITS, KERNEL, UPGRADES, NEEDRESTART, NCCL_CONF, PROFILE, modulefile(config, family)]
     return [*fixed, *unit_paths(config)]
 
 
 def linker_text(place: str) -> str:
-    """The directory of the plugin, for the dynamic linker."""
+    """Return the directory of the plugin, for the dynamic linker."""
     return f"# {HEADER}\n{place}\n"
 
 
 def kernel_text(settings: t.Mapping[str, int]) -> str:
-    """Settings as sysctl reads them."""
+    """Return settings in the format of sysctl."""
     return f"# {HEADER}\n" + "".join(f"{name} = {value}\n" for name, value in settings.items())
 
 
 def upgrades_text(patterns: t.Iterable[str]) -> str:
-    """The list of unattended-upgrades, in which * of a pattern becomes a regular expression."""
+    """Return the list of unattended-upgrades, in which * of a pattern becomes a regular expression."""
     expressions = [re.escape(pattern).replace("\\*", ".*") for pattern in sorted(set(patterns))]
     return "\n".join(
         [
@@ -86,13 +86,13 @@ def upgrades_text(patterns: t.Iterable[str]) -> str:
 
 
 def needrestart_text(names: t.Iterable[str]) -> str:
-    """The services that needrestart must leave alone; Perl would take @ for an array."""
+    """Return the services that needrestart must skip; Perl would take @ for an array."""
     lines = ["$nrconf{override_rc}->{qr(^%s\\b)} = 0;" % re.escape(name).replace("@", "[@]") for name in sorted(names)]
     return "\n".join([f"# {HEADER}", "# A restart behind the back of a job ends it.", *lines, ""])
 
 
 def tests_text(config: EfaConfig) -> str:
-    """What nccl-tests are built from; another text means that they have to be built again."""
+    """Return the inputs of the build of nccl-tests; they are built again if these change."""
     wanted = {
         "version": config.tests_version,
         "cuda_home": config.cuda_home,
@@ -103,5 +103,5 @@ def tests_text(config: EfaConfig) -> str:
 
 
 def intent_text(version: str, step: str) -> str:
-    """What the installer was doing."""
+    """Return the record of the installer's step."""
     return json.dumps({"step": step, "version": version}) + "\n"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One read-only look at EFA and everything that training over it stands on."""
+"""Read-only facts of EFA and everything that training over it needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FABRIC_MANAGER = "nvidia-fabricmanager.service"
 LONGEST_WAIT = 600
 MOST_DEVICES = 1000
 DEFAULT_UNITS = ("slurmd.service", "containerd.service", "docker.service")
-# What the installer's list does not name and a training node is asked about all the same.
+# Packages that are missing from the installer's list and still matter on a training node.
 STACK_PACKAGES = (
     "libnccl2",
     "libnccl",
@@ -54,8 +54,8 @@ _UNIT_FIELDS = "Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,LimitMEM
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
-    """What a caller wants to know: the options of the module efa_info, under their names."""
+class Options:
+    """The options of the module efa_info, under their names."""
 
     instance_type: str | None = None
     expected_devices: int | None = None
@@ -71,19 +71,19 @@ class Wishes:
     minima: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
-    """Everything in one mapping; the RETURN section of the module efa_info says what is in it. Writes nothing."""
-    known = wishes.instance_type or instance_type(host)
+def look(host: Host, options: Options) -> dict[str, t.Any]:
+    """Return all facts in one mapping, described in the RETURN section of the module efa_info. Writes nothing."""
+    known = options.instance_type or instance_type(host)
     table = instance_types.lookup(known)
-    expected = wishes.expected_devices
+    expected = options.expected_devices
     if expected is None and table:
         expected = table["efa_interfaces"]
-    waited = wait_for_devices(host, expected, wishes.wait_seconds)
+    waited = wait_for_devices(host, expected, options.wait_seconds)
     libraries = parse_ldconfig(ask(host, ["ldconfig", "-p"])[0])
     packages, manager = installed_packages(host)
-    plugins = find_plugins(host, wishes.plugin_dirs, libraries)
+    plugins = find_plugins(host, options.plugin_dirs, libraries)
     modules = {name: _module(host, name) for name in ("efa", "nvidia", "neuron", "gdrdrv")}
-    units = _units(host, wishes.units)
+    units = _units(host, options.units)
     return {
         "instance_type": known,
         "family": {
@@ -92,9 +92,9 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
             "source": table["source"] if table else None,
         },
         "expected_devices": expected,
-        "expected_source": _source(wishes, table),
+        "expected_source": _source(options, table),
         "waited_seconds": waited,
-        "devices": devices(host, wishes.counters),
+        "devices": devices(host, options.counters),
         "pci_devices": _pci_devices(host),
         "uverbs": [name for name in host.listdir("/dev/infiniband") if name.startswith("uverbs")],
         "modules": modules,
@@ -116,10 +116,10 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
         "mpi": _mpi(host),
         "neuron": look_at_neuron(host) if neuron_wanted(host, table) else None,
         "cuda": {
-            "path": wishes.cuda_home if host.exists(wishes.cuda_home) else None,
-            "version": cuda_version(host, wishes.cuda_home),
+            "path": options.cuda_home if host.exists(options.cuda_home) else None,
+            "version": cuda_version(host, options.cuda_home),
         },
-        "minima": dict(wishes.minima),
+        "minima": dict(options.minima),
         "nvidia_driver": parse_driver_version(host.read_text("/proc/driver/nvidia/version") or ""),
         "fabric_manager": _fabric_manager(host, units),
         "limits": _limits(host),
@@ -128,19 +128,19 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
         "yama": host.exists("/proc/sys/kernel/yama"),
         "ptrace_scope": number(host.read_text("/proc/sys/kernel/yama/ptrace_scope")),
         "package_manager": manager,
-        "packages": select_packages(packages, [*STACK_PACKAGES, *wishes.packages]),
+        "packages": select_packages(packages, [*STACK_PACKAGES, *options.packages]),
         "held_packages": sorted(name for name, entry in (packages or {}).items() if entry["held"]),
-        "peers": ask_peers(host, wishes.peers),
+        "peers": ask_peers(host, options.peers),
         "reboot_required": host.exists("/run/reboot-required"),
-        "files": {path: host.sha256(path) for path in wishes.files},
-        "paths": {path: host.stat(path) for path in wishes.paths},
+        "files": {path: host.sha256(path) for path in options.files},
+        "paths": {path: host.stat(path) for path in options.paths},
     }
 
 
 def has_nvswitch(host: Host, table: t.Mapping[str, t.Any] | None) -> bool | None:
-    """Whether the machine has NVSwitches; None where its type is not known and the driver shows none.
+    """Return whether the machine has NVSwitches; None if its type is unknown and the driver shows none.
 
-    Those of an UltraServer are in other machines, and no source says what the driver shows of them.
+    Those of an UltraServer are in other machines; how its driver shows them is not documented.
     """
     if host.listdir("/proc/driver/nvidia-nvswitch/devices"):
         return True
@@ -150,7 +150,7 @@ def has_nvswitch(host: Host, table: t.Mapping[str, t.Any] | None) -> bool | None
 
 
 def wait_for_devices(host: Host, expected: int | None, limit: float) -> float:
-    """Poll sysfs until as many EFA devices are there as expected, for at most limit seconds; returns those waited.
+    """Poll sysfs until the expected number of EFA devices is present, at most limit seconds; return those waited.
 
     Devices of p5en come up to 15 s late (awsome-distributed-training, gpu-cluster-healthcheck, EFA enumeration).
     """
@@ -163,12 +163,12 @@ def wait_for_devices(host: Host, expected: int | None, limit: float) -> float:
 def installation(
     marker: str | None, packages: t.Mapping[str, t.Mapping[str, t.Any]] | None, pieces: t.Sequence[str]
 ) -> dict[str, t.Any]:
-    """How an installation by the EFA installer stands: state absent, complete, interrupted or undeterminable.
+    """Return the state of an EFA installation: absent, complete, interrupted or undeterminable.
 
-    The installer writes its marker after its packages, so packages or files of it without a marker, a package of the
-    marker that is not there, and one of its own that dpkg has not finished, each mean that it did not end. reasons
-    says which; differences are packages whose version is not the one in the marker, as an installer of another
-    version leaves them that was begun later. packages None: no package manager could be asked.
+    The installer writes its marker after its packages. It did not end if there are packages or files of it without a
+    marker, a package of the marker is missing, or dpkg has not finished one of its own: ``reasons`` lists these.
+    ``differences`` are packages whose version is not the one in the marker, as an interrupted upgrade leaves them.
+    packages None: no package manager could be asked.
     """
     listed = parse.parse_marker(marker or "")
     own = {name: entry for name, entry in (packages or {}).items() if parse.OWN_PACKAGE.fullmatch(name)}
@@ -179,8 +179,8 @@ def installation(
         for package in listed["packages"]
         if package["name"] in own and own[package["name"]]["version"] != package["version"]
     ]
-    # Where not one package of the list is there, and others of the installer are, the list is not understood; and a
-    # list of nothing with nothing there says nothing.
+    # If no package of the list is installed, and others of the installer are, the list is not understood. An empty
+    # list without any package proves nothing.
     unclear = packages is None or (bool(own) == bool(missing) and len(missing) == len(listed["packages"]))
     if marker is None:
         left = sorted(own) or list(pieces)
@@ -204,7 +204,7 @@ def _installed(packages: t.Mapping[str, t.Mapping[str, t.Any]] | None, name: str
 def select_packages(
     packages: t.Mapping[str, t.Mapping[str, t.Any]] | None, wanted: t.Iterable[str]
 ) -> dict[str, str | None]:
-    """{name: version, or None where it is not installed}; a wanted name with * or ? stands for all that fit."""
+    """Return {name: version, or None if not installed}; a wanted name with * or ? stands for all that match."""
     installed = {name: entry["version"] for name, entry in (packages or {}).items() if entry["installed"]}
     chosen: dict[str, str | None] = {}
     for pattern in wanted:
@@ -216,8 +216,8 @@ def select_packages(
     return chosen
 
 
-def _source(wishes: Wishes, table: t.Mapping[str, t.Any] | None) -> str | None:
-    if wishes.expected_devices is not None:
+def _source(options: Options, table: t.Mapping[str, t.Any] | None) -> str | None:
+    if options.expected_devices is not None:
         return "expected_devices"
     return table["source"] if table else None
 
@@ -228,7 +228,7 @@ def _efa_names(host: Host) -> list[str]:
 
 
 def devices(host: Host, counters: bool) -> list[dict[str, t.Any]]:
-    """EFA devices with their driver; p2p is what the driver says of memory it can reach directly (NVIDIA, NEURON)."""
+    """Return EFA devices with their driver; p2p is the memory that it can reach directly (NVIDIA, NEURON)."""
     found = []
     for name in _efa_names(host):
         top = f"/sys/class/infiniband/{name}"
@@ -250,7 +250,7 @@ def devices(host: Host, counters: bool) -> list[dict[str, t.Any]]:
 
 
 def _pci_devices(host: Host) -> list[str]:
-    """PCI addresses of EFA functions, also of those that no driver has taken."""
+    """Return the PCI addresses of EFA functions, also of those without a driver."""
     top = "/sys/bus/pci/devices"
     return [
         address
@@ -261,7 +261,7 @@ def _pci_devices(host: Host) -> list[str]:
 
 
 def _module(host: Host, name: str) -> dict[str, t.Any]:
-    """A kernel module: available for the running kernel (None: could not be asked), its version there and loaded."""
+    """Return a kernel module: available for the running kernel (None: unknown), its version there and loaded."""
     loaded = host.exists(f"/sys/module/{name}")
     fields: dict[str, str] = {}
     available: bool | None
@@ -281,7 +281,7 @@ def _module(host: Host, name: str) -> dict[str, t.Any]:
 
 
 def _libfabric(host: Host) -> dict[str, t.Any]:
-    """fi_info's path, libfabric's version, the RDM domains of the provider efa, and why there are none."""
+    """Return fi_info's path, libfabric's version, the RDM domains of the provider efa, and why there are none."""
     program = fi_info_program(host)
     if not program:
         return {"program": None, "version": None, "domains": [], "fabrics": [], "problem": "fi_info is not installed"}
@@ -297,7 +297,7 @@ def _libfabric(host: Host) -> dict[str, t.Any]:
 
 
 def nvshmem_places(host: Host) -> list[str]:
-    """Directories of NVIDIA's packages, which are named after the CUDA generation and not on the linker's path."""
+    """Return the directories of NVIDIA's packages: named after the CUDA generation, not on the linker's path."""
     tops = [f"/usr/lib/{triplet}/nvshmem" for triplet in ("x86_64-linux-gnu", "aarch64-linux-gnu")]
     return [f"{top}/{generation}" for top in tops for generation in reversed(host.listdir(top))]
 
@@ -305,7 +305,7 @@ def nvshmem_places(host: Host) -> list[str]:
 def _library(
     host: Host, name: str, libraries: t.Mapping[str, t.Sequence[str]], places: t.Sequence[str] = ()
 ) -> dict[str, t.Any]:
-    """A shared library as the linker finds it, or in places: path, whether it loads, the error, NCCL's version."""
+    """Return a shared library of the linker, or in ``places``: path, whether it loads, error, NCCL's version."""
     known = libraries.get(name, ())
     paths = [*known, *(f"{place}/{name}" for place in places if host.exists(f"{place}/{name}"))]
     tried = {"loads": None, "error": None, "nccl": None}
@@ -320,7 +320,7 @@ def _library(
 
 
 def _mpi(host: Host) -> list[dict[str, t.Any]]:
-    """Open MPI of the EFA installer, both generations."""
+    """Return Open MPI of the EFA installer, both generations."""
     programs = [f"/opt/amazon/{name}/bin/mpirun" for name in ("openmpi", "openmpi5")]
     return [
         {"program": program, "version": parse.parse_mpi_version(ask(host, [program, "--version"])[0])}
@@ -330,7 +330,7 @@ def _mpi(host: Host) -> list[dict[str, t.Any]]:
 
 
 def _units(host: Host, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
-    """Units by name: exists, active, enabled, pid, memlock configured and of the running process.
+    """Return units by name: exists, active, enabled, pid, memlock configured and of the running process.
 
     A daemon that somebody started without its unit is found by the name of its process.
     """
@@ -354,7 +354,7 @@ def _units(host: Host, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
 
 
 def _pid_of(host: Host, name: str) -> int | None:
-    """The oldest process of that name; the kernel keeps 15 characters of it."""
+    """Return the oldest process of that name; the kernel keeps 15 characters of it."""
     pids = sorted(int(entry) for entry in host.listdir("/proc") if entry.isascii() and entry.isdigit())
     return next((pid for pid in pids if (host.read_text(f"/proc/{pid}/comm") or "").strip() == name[:15]), None)
 
@@ -373,7 +373,7 @@ def _fabric_manager(host: Host, units: t.Mapping[str, t.Mapping[str, t.Any]]) ->
 
 
 def _limits(host: Host) -> dict[str, t.Any]:
-    """Locked memory of a login, by limits.conf and limits.d in the order of pam_limits, for all users and for root."""
+    """Return locked memory of a login by limits.conf and limits.d, in the order of pam_limits: all users, and root."""
     folder = "/etc/security/limits.d"
     paths = ["/etc/security/limits.conf"]
     paths += [f"{folder}/{name}" for name in host.listdir(folder) if name.endswith(".conf")]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parsers of what the EFA stack and the system print: fi_info, the installer's marker, packages, limits, units.
+"""Parsers of output and files of the EFA stack and the system: fi_info, marker, packages, limits, units.
 
 Every parser takes any text at all and never raises: what is not understood is left out.
 """
@@ -14,17 +14,17 @@ import typing as t
 
 UNLIMITED = "unlimited"
 
-# What the EFA installer brings itself, by the names in its own list of installed packages (1.17, 1.22, 1.40) and by
+# Packages of the EFA installer, by the names in its own list of installed packages (1.17, 1.22, 1.40) and by
 # `dpkg -l` of a ParallelCluster image of 2025 (libnccl-ofi). rdma-core is left out: distributions ship it too.
 OWN_PACKAGE = re.compile(r"efa(?:-[a-z0-9-]+)?|libfabric1?-aws(?:-.+)?|openmpi\d*-aws|(?:libnccl-ofi|aws-ofi-nccl)")
 
-# The blanks of no two parts meet: a line that is none costs no more than one that is.
+# No two adjacent parts can match blanks, so the pattern cannot backtrack on a line that does not match.
 _FIELD = re.compile(r"\s*([a-z_]+(?: [a-z_]+)*)\s*:\s?(.*)")
 _PLUGIN_VERSION = re.compile(r"aws-ofi-nccl[ -]v?(git-[0-9a-f]{6,40}|\d+\.\d+(?:\.\d+)?(?:-aws)?)")
 
 
 def parse_fi_info(text: str) -> list[dict[str, str]]:
-    """The endpoints that ``fi_info`` lists: provider, fabric, domain, version, type, protocol, as text.
+    """Return the endpoints that ``fi_info`` lists: provider, fabric, domain, version, type, protocol, as text.
 
     libfabric 1.x and 2.x print the same fields; 2.x lists the fabric efa-direct beside efa over the same domain.
     """
@@ -42,7 +42,7 @@ def parse_fi_info(text: str) -> list[dict[str, str]]:
 
 
 def rdm_domains(endpoints: t.Iterable[t.Mapping[str, str]]) -> list[str]:
-    """The device names behind the reliable endpoints of the provider efa itself, each once, sorted.
+    """Return the device names behind the reliable endpoints of the provider efa itself, each once, sorted.
 
     A utility provider layered over the datagram endpoint (efa;ofi_rxd of distribution builds) is not counted.
     """
@@ -55,13 +55,13 @@ def rdm_domains(endpoints: t.Iterable[t.Mapping[str, str]]) -> list[str]:
 
 
 def parse_libfabric_version(text: str) -> str | None:
-    """The version in ``fi_info --version``: 1.22.0amzn5.0, 2.1.0amzn4."""
+    """Return the version in ``fi_info --version``: 1.22.0amzn5.0, 2.1.0amzn4."""
     matched = re.search(r"^libfabric:\s*(\S+)", text, re.MULTILINE)
     return matched.group(1) if matched else None
 
 
 def _split_package(word: str) -> dict[str, str] | None:
-    """A package of the marker: name_version_arch of a .deb, or name-version-release.arch of an .rpm."""
+    """Return a package of the marker: name_version_arch of a .deb, or name-version-release.arch of an .rpm."""
     if word.count("_") >= 2 and not word.endswith((".x86_64", ".noarch", ".aarch64")):
         name, version = word.split("_")[:2]
         return {"name": name, "version": version}
@@ -70,7 +70,7 @@ def _split_package(word: str) -> dict[str, str] | None:
 
 
 def parse_marker(text: str) -> dict[str, t.Any]:
-    """/opt/amazon/efa_installed_packages: version (None where the line is missing), packages [{name, version}]."""
+    """Parse /opt/amazon/efa_installed_packages: version (None: no such line), packages [{name, version}]."""
     version = re.search(r"^#\s*EFA installer version:\s*(\d\S*)\s*$", text, re.MULTILINE)
     words = [word for line in text.splitlines() if not line.startswith("#") for word in line.split()]
     packages = [package for package in map(_split_package, words) if package]
@@ -78,14 +78,14 @@ def parse_marker(text: str) -> dict[str, t.Any]:
 
 
 def parse_limit(word: str) -> int | str | None:
-    """A memlock value of limits.conf (KiB), or None for what is not a value; -1, infinity and unlimited are one."""
+    """Return a memlock value of limits.conf (KiB); None if invalid. -1, infinity and unlimited are valid."""
     if word in (UNLIMITED, "infinity", "-1", "18446744073709551615"):
         return UNLIMITED
     return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None
 
 
 def login_memlock(files: t.Mapping[str, str], user: str = "*") -> dict[str, t.Any]:
-    """What pam_limits gives a login: {"soft", "hard"} in KiB or "unlimited" (None: not set), and the file of each.
+    """Return the limits of a login by pam_limits: {"soft", "hard"} in KiB or "unlimited" (None: unset), and the files.
 
     files maps paths to texts in the order in which pam_limits reads them; the last line for a domain wins.
     """
@@ -103,7 +103,7 @@ def login_memlock(files: t.Mapping[str, str], user: str = "*") -> dict[str, t.An
 
 
 def own_memlock(files: t.Mapping[str, str]) -> dict[str, dict[str, t.Any]]:
-    """Users and groups (with @ or %) that have limits of their own, which go before those of everybody, and lower ones:
+    """Return users and groups (with @ or %) with limits of their own, which override the general ones, and lower:
     {name: as ``login_memlock``}.
     """
     lines = [line.split("#", 1)[0].split() for text in files.values() for line in text.splitlines()]
@@ -117,7 +117,7 @@ def own_memlock(files: t.Mapping[str, str]) -> dict[str, dict[str, t.Any]]:
 
 
 def process_memlock(text: str) -> dict[str, t.Any] | None:
-    """Max locked memory of /proc/PID/limits: {"soft", "hard"} in bytes or "unlimited"; None where it is not there."""
+    """Return max locked memory of /proc/PID/limits: {"soft", "hard"} in bytes or "unlimited"; None if missing."""
     matched = re.search(r"^Max locked memory\s+(unlimited|\d{1,20})\s+(unlimited|\d{1,20})\b", text, re.MULTILINE)
     if not matched:
         return None
@@ -126,7 +126,7 @@ def process_memlock(text: str) -> dict[str, t.Any] | None:
 
 
 def parse_modinfo(text: str) -> dict[str, str]:
-    """The first value of each field of ``modinfo``."""
+    """Return the first value of each field of ``modinfo``."""
     fields: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")
@@ -136,25 +136,25 @@ def parse_modinfo(text: str) -> dict[str, str]:
 
 
 def parse_fabric_manager_version(text: str) -> str | None:
-    """The version in ``nv-fabricmanager --version``: "Fabric Manager version is : 580.159.03"."""
+    """Return the version in ``nv-fabricmanager --version``: "Fabric Manager version is : 580.159.03"."""
     matched = re.search(r"Fabric Manager version is\s*:\s*(\d[\d.]*)", text)
     return matched.group(1) if matched else None
 
 
 def parse_mpi_version(text: str) -> str | None:
-    """The version in ``mpirun --version``: "mpirun (Open MPI) 4.1.7"."""
+    """Return the version in ``mpirun --version``: "mpirun (Open MPI) 4.1.7"."""
     matched = re.search(r"\(Open MPI\)\s+(\d\S*)", text)
     return matched.group(1) if matched else None
 
 
 def plugin_version(text: str) -> str | None:
-    """The version in the plugin's own text, which it logs as "NET/OFI Initializing aws-ofi-nccl 1.16.1"."""
+    """Return the version in the plugin's own text, which it logs as "NET/OFI Initializing aws-ofi-nccl 1.16.1"."""
     matched = _PLUGIN_VERSION.search(text)
     return matched.group(1) if matched else None
 
 
 def parse_meminfo_pages(text: str) -> dict[str, int | None]:
-    """Huge pages of /proc/meminfo: total, free (pages) and size_kib."""
+    """Return huge pages of /proc/meminfo: total, free (pages) and size_kib."""
     fields = dict(re.findall(r"^(HugePages_Total|HugePages_Free|Hugepagesize):\s+(\d{1,18})", text, re.MULTILINE))
     wanted = (("total", "HugePages_Total"), ("free", "HugePages_Free"), ("size_kib", "Hugepagesize"))
     return {name: int(fields[key]) if key in fields else None for name, key in wanted}

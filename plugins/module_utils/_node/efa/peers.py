@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether other nodes answer at all, so that a security group that drops EFA's traffic is named before a job hangs.
+"""Check that other nodes answer, so that a security group that drops EFA's traffic is reported before a job hangs.
 
-EFA needs a security group that allows all traffic from and to itself, so a TCP connection to a port on which nobody
-listens must be refused by the peer. One that gets no answer was dropped on the way.
+EFA needs a security group that allows all traffic from and to itself, so a TCP connection to a port on which no program
+listens must be refused by the peer. A connection without an answer was dropped on the way.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ sys.stdout.write(json.dumps(dict(answers)) + "\\n")
 
 
 def ask_peers(host: Host, peers: t.Sequence[str]) -> dict[str, str]:
-    """{peer: "answered", "silent: why", "name: why" (it has no address), or "unknown: why"}."""
+    """Return {peer: "answered", "silent: why", "name: why" (it has no address), or "unknown: why"}."""
     if not peers:
         return {}
-    # The empty name would be this node itself.
+    # An empty name is this node itself.
     asked = [peer for peer in peers if peer.strip()]
     python = sys.executable or "python3"
     argv = [python, "-I", "-c", _CHILD, str(PROBE_PORT), str(PEER_SECONDS), *asked]
@@ -64,7 +64,7 @@ def ask_peers(host: Host, peers: t.Sequence[str]) -> dict[str, str]:
 
 
 def verify_peers(answers: t.Mapping[str, str]) -> list[Result]:
-    """One verdict efa.peers for each peer; none where none was named."""
+    """Return one verdict efa.peers for each peer."""
     return [_peer(peer, answer) for peer, answer in answers.items()]
 
 

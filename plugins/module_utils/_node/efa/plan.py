@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role efa_nccl has to do on a node, from the facts of ``role.look`` and its options. Pure."""
+"""The plan of the role efa_nccl for a node, from the facts of ``role.look`` and the options. Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _OWN_HELD = re.compile(r"efa(?:-[a-z0-9-]+)?|libfabric1?-aws(?:-.+)?|openmpi[0-9
 
 
 def make_plan(facts: Facts, config: EfaConfig) -> Plan:
-    """The plan for a node."""
+    """Return the plan for a node."""
     unsupported = distribution_problems(facts["distribution"]) or _unsupported(facts, config)
     if unsupported:
         return refused(ROLE, unsupported)
@@ -65,7 +65,7 @@ def make_plan(facts: Facts, config: EfaConfig) -> Plan:
     notes = _notes(facts, config, step, rendered)
     steps = _software_steps(facts, config, step)
     refusals = [f"efa_nccl_environment: {problem}"] if problem else []
-    refusals += [*_unreadable(facts, config), *_unvouched(config, steps), *_lacks_driver(facts, config)]
+    refusals += [*_unreadable(facts, config), *_unverified(config, steps), *_lacks_driver(facts, config)]
     changes = [entry.shown for entry in steps if entry.name == "installer"]
     changes = (["packages"] if missing else []) + changes
     if changes and config.safe_mode:
@@ -97,7 +97,7 @@ def make_plan(facts: Facts, config: EfaConfig) -> Plan:
 
 
 def kind(facts: Facts, config: EfaConfig) -> str:
-    """What the machine computes with: gpu, neuron or none."""
+    """Return the accelerator of the machine: gpu, neuron or none."""
     if config.accelerator != "auto":
         return config.accelerator
     known = facts["family"]["accelerators"]
@@ -105,7 +105,7 @@ def kind(facts: Facts, config: EfaConfig) -> str:
 
 
 def reboot_reasons(facts: Facts, config: EfaConfig) -> list[str]:
-    """Why the node has to be booted again; an image never has."""
+    """Return why the node has to be rebooted; an image never has."""
     if config.image_build:
         return []
     asked = ["the system asks for it"] if facts["reboot_required"] else []
@@ -121,23 +121,23 @@ def _unsupported(facts: Facts, config: EfaConfig) -> list[str]:
 
 
 def _unreadable(facts: Facts, config: EfaConfig) -> t.Iterator[str]:
-    """What cannot be read and would have to be known."""
+    """Yield a refusal for each required fact that could not be read."""
     wants_packages = config.installer_enabled or config.hold or config.packages
     if facts["package_manager"] is None and wants_packages:
         yield (
-            "asked dpkg-query or rpm for the packages of this node and got no answer, so nothing was done: see that "
+            "asked dpkg-query or rpm for the packages of this node and got no answer, so nothing was done: check that "
             "'dpkg-query -W' or 'rpm -qa' ends, then run again"
         )
     total = facts["huge_pages"]["total"]
     if config.huge_pages is not None and total is None and not config.image_build:
         yield (
-            f"efa_nccl_huge_pages is {config.huge_pages} and /proc/meminfo does not say how many there are: leave it "
-            "out on a kernel without huge pages"
+            f"efa_nccl_huge_pages is {config.huge_pages} and /proc/meminfo does not report how many there are: leave "
+            "it out on a kernel without huge pages"
         )
 
 
-def _unvouched(config: EfaConfig, steps: t.Sequence[Step]) -> t.Iterator[str]:
-    """Downloads without a checksum."""
+def _unverified(config: EfaConfig, steps: t.Sequence[Step]) -> t.Iterator[str]:
+    """Yield a refusal for each download without a checksum."""
     due = {entry.name for entry in steps}
     if "installer" in due and not config.sha256:
         yield (
@@ -167,7 +167,7 @@ def _notes(facts: Facts, config: EfaConfig, step: str, rendered: t.Mapping[str, 
         notes.append(f"EFA {found} is newer than efa_nccl_installer_version {wanted} and is kept")
     elif step == KEEP_OLDER:
         notes.append(
-            f"EFA {found} is older than efa_nccl_installer_version {wanted} and is kept, as efa_nccl_existing says"
+            f"EFA {found} is older than efa_nccl_installer_version {wanted} and is kept, as efa_nccl_existing requires"
         )
     stale = stale_units(facts, config)
     if stale:
@@ -183,7 +183,7 @@ def _notes(facts: Facts, config: EfaConfig, step: str, rendered: t.Mapping[str, 
 
 
 def missing_packages(facts: Facts, config: EfaConfig) -> list[Package]:
-    """The pinned packages of this kind of machine that it lacks, or has in another version.
+    """Return the pinned packages of this kind of machine that are missing, or installed in another version.
 
     An epoch, as in 1:2.3-4, is not compared: the look gives versions without it.
     """
@@ -197,7 +197,7 @@ def missing_packages(facts: Facts, config: EfaConfig) -> list[Package]:
 
 
 def _tools(facts: Facts, config: EfaConfig, installs: bool, holds: bool) -> list[Package]:
-    """Packages that the role's own work needs: gpg to prove a signature, versionlock for dnf to hold packages."""
+    """Return packages that the role itself needs: gpg to prove a signature, versionlock for dnf to hold packages."""
     family = facts["distribution"]["family"]
     wanted = [gnupg_package(family)] if installs and config.check_signature else []
     wanted += [VERSIONLOCK] if holds and facts["package_manager"] == RPM else []
@@ -205,7 +205,7 @@ def _tools(facts: Facts, config: EfaConfig, installs: bool, holds: bool) -> list
 
 
 def _unheld(facts: Facts, config: EfaConfig, missing: t.Sequence[Package]) -> list[str]:
-    """What training stands on and is not held: of what is installed, and of what is about to be.
+    """Return the packages that training needs and that are not held, installed or about to be.
 
     A lock of dnf is taken off what is installed in another version, and has to be put on again.
     """
@@ -214,7 +214,7 @@ def _unheld(facts: Facts, config: EfaConfig, missing: t.Sequence[Package]) -> li
     family = facts["distribution"]["family"]
     patterns = hold_patterns(config, family)
     present = {name for name, version in facts["packages"].items() if version}
-    # The look asks for tools too, and those are no reason to hold them.
+    # The facts have tools too, which need no hold.
     tools = {gnupg_package(family), VERSIONLOCK}
     unasked = {name for name in tools if not any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)}
     return sorted((present - unasked - set(facts["held_packages"])) | {entry.name for entry in missing})
@@ -224,7 +224,7 @@ def _unheld(facts: Facts, config: EfaConfig, missing: t.Sequence[Package]) -> li
 
 
 def installer_step(facts: Facts, config: EfaConfig) -> str:
-    """What the installer has to do: install, repair, upgrade, keep newer, keep older, none."""
+    """Return the installer's step: install, repair, upgrade, keep newer, keep older, none."""
     found = facts["installer"]
     if not config.installer_enabled:
         return NOTHING
@@ -245,7 +245,7 @@ def installer_step(facts: Facts, config: EfaConfig) -> str:
 
 
 def installer_arguments(config: EfaConfig) -> list[str]:
-    """The command line of efa_installer.sh behind its name, each argument once."""
+    """Return the arguments of efa_installer.sh, each once."""
     checks = config.check_signature and at_least(version_key(config.installer_version), version_key(_CHECKS_PACKAGES))
     arguments = [
         "-y",
@@ -267,7 +267,7 @@ def _software_steps(facts: Facts, config: EfaConfig, step: str) -> list[Step]:
 
 
 def _installer(facts: Facts, config: EfaConfig, step: str) -> dict[str, t.Any]:
-    """The arguments of ``apply.install``, and downloads: what has to be fetched first."""
+    """Return the arguments of ``apply.install``, and ``downloads``: the files to fetch first."""
     sources = config.sources
     archive, key = f"{WORK}/{config.archive}", f"{WORK}/aws-efa-installer.key"
     downloads = [{"origin": sources["archive"], "path": archive}]
@@ -303,7 +303,7 @@ def _are_tests_due(facts: Facts, config: EfaConfig) -> bool:
 
 
 def _tests(config: EfaConfig) -> dict[str, t.Any]:
-    """The arguments of ``apply.build_tests``, and downloads."""
+    """Return the arguments of ``apply.build_tests``, and ``downloads``."""
     archive = f"{TESTS_WORK}/nccl-tests.tar.gz"
     return {
         "work": TESTS_WORK,
@@ -328,7 +328,7 @@ def _tests(config: EfaConfig) -> dict[str, t.Any]:
 
 
 def environment(facts: Facts, config: EfaConfig) -> dict[str, t.Any]:
-    """NCCL's environment for this type and these versions. Raises NodeError for a variable that does harm with them.
+    """Return NCCL's environment for this type and these versions. Raises NodeError for a harmful variable.
 
     An image is for machines of another type than the one that makes it; a type that the table lacks gets what all get.
     """
@@ -343,12 +343,12 @@ def environment(facts: Facts, config: EfaConfig) -> dict[str, t.Any]:
     )
     is_only_ofi = "libnccl-net-ofi.so" in names and "libnccl-net.so" not in names
     return nccl_env.render(
-        setting, nccl_env.Wishes(net_plugin="ofi" if is_only_ofi else None, extra=config.environment)
+        setting, nccl_env.Options(net_plugin="ofi" if is_only_ofi else None, extra=config.environment)
     )
 
 
 def kernel_settings(facts: Facts, config: EfaConfig) -> dict[str, int]:
-    """What sysctl has to set: nothing of Yama where the kernel has none, unless the machine makes an image."""
+    """Return the kernel settings: none of Yama if the kernel has none, unless the machine makes an image."""
     settings = {}
     if config.ptrace_scope >= 0 and (facts["yama"] is not False or config.image_build):
         settings["kernel.yama.ptrace_scope"] = config.ptrace_scope
@@ -358,7 +358,7 @@ def kernel_settings(facts: Facts, config: EfaConfig) -> dict[str, int]:
 
 
 def _are_settings_off(facts: Facts, config: EfaConfig) -> bool:
-    """Whether something else has changed a setting, or a run that died never applied it; unknown values are not off."""
+    """Return whether a setting was changed, or never applied by an interrupted run; unknown values do not differ."""
     scope, total = facts["ptrace_scope"], facts["huge_pages"]["total"]
     has_scope = "kernel.yama.ptrace_scope" in kernel_settings(facts, config)
     return (has_scope and scope is not None and scope != config.ptrace_scope) or (
@@ -376,7 +376,7 @@ def _files_due(facts: Facts, config: EfaConfig, rendered: t.Mapping[str, t.Any])
     sums, states = facts["files"], facts["paths"]
     plugin = facts["plugin"]
     linker = files.linker_text(plugin["place"]) if plugin else ""
-    # It stays as long as it is what puts the plugin onto the linker's path.
+    # It stays while the plugin is on the linker's path because of it.
     needs_linker = bool(plugin) and (plugin["on_linker_path"] is False or not _differs(sums[files.LINKER], linker))
     settings = kernel_settings(facts, config)
     patterns = [*hold_patterns(config, family), *OWN_PACKAGES]
@@ -403,19 +403,19 @@ def _files_due(facts: Facts, config: EfaConfig, rendered: t.Mapping[str, t.Any])
     due = []
     for name, path, is_wanted, text in wanted:
         entry = File(name, path, text) if is_wanted else File(name, path, state="absent")
-        # NCCL's own file may be somebody else's.
+        # The file of NCCL may not be the role's.
         due += file_due(entry, sums[path], states[path], kept=path == files.NCCL_CONF)
     return due
 
 
 def _is_reload_due(facts: Facts, config: EfaConfig) -> bool:
-    """Whether a drop-in is there that systemd has not read: the run that wrote it died."""
+    """Return whether systemd has not read a drop-in, as after an interrupted run."""
     limits = [unit["configured_memlock"] for unit in facts["units"].values() if unit["exists"]]
     return config.limits_enabled and any(limit not in (None, UNLIMITED) for limit in limits)
 
 
 def _setting_steps(facts: Facts, config: EfaConfig, changed: t.Collection[str]) -> list[Step]:
-    """Commands that make known what the files say, also where the run that wrote them died before."""
+    """Return the commands that apply the files, also after an interrupted run that wrote them."""
     plugin, steps = facts["plugin"], []
     is_unread = bool(plugin) and plugin["on_linker_path"] is False and plugin["loads"]
     if "linker path" in changed or is_unread:
@@ -438,7 +438,7 @@ def _units(facts: Facts, config: EfaConfig) -> list[Unit]:
 
 
 def _late_steps(facts: Facts, config: EfaConfig) -> list[Step]:
-    """What comes last: services that run with an older limit, and a reboot.
+    """Return the last steps: services that run with an older limit, and a reboot.
 
     A service that somebody started without its unit cannot be restarted by it; while jobs run nothing is restarted.
     """

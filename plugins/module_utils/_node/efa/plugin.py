@@ -29,7 +29,7 @@ PLUGIN_PLACES = (
     "/opt/aws-ofi-nccl/lib",
     "/usr/local/cuda/efa/lib",
 )
-# The first that is there is the plugin; all of one place are links to it or the same code under another name.
+# The first that exists is the plugin; all others of one place are links to it, or the same code.
 NET_NAMES = ("libnccl-net-ofi.so", "libnccl-net-aws-ofi.so", "libnccl-net.so")
 TUNER_NAMES = ("libnccl-tuner-ofi.so", "libnccl-tuner-aws-ofi.so", "libnccl-ofi-tuner.so")
 
@@ -54,7 +54,7 @@ TRANSPORT = (
     "FI_PROVIDER",
     "FI_EFA_USE_DEVICE_RDMA",
 )
-# An image may need its NCCL_NET_PLUGIN: it says how the plugin is called there.
+# An image may need its NCCL_NET_PLUGIN: it is the name of the plugin there.
 CLEARED = tuple(name for name in TRANSPORT if name != "NCCL_NET_PLUGIN")
 # NCCL always reads /etc/nccl.conf, and takes from it what its environment does not have: to clear a variable there is
 # of no use, only a value counts. These are the defaults; the other variables have none that could be written. The file
@@ -92,7 +92,7 @@ _KEYS: dict[str, child.Check] = {
 
 
 def try_load(host: Host, library: str) -> dict[str, t.Any]:
-    """dlopen a library, given by path or by name as the linker finds it, with everything bound at once.
+    """Open a library with dlopen, by path or by its name for the linker, with all symbols bound at once.
 
     {"loads": bool, or None where it could not be tried, "error": the loader's text or None, "symbols": the plugin
     interfaces it exports, "nccl": NCCL's version number or None}. LD_LIBRARY_PATH and LD_PRELOAD do not count: a job
@@ -106,7 +106,7 @@ def try_load(host: Host, library: str) -> dict[str, t.Any]:
 
 
 def nccl_version(number: int | None) -> str | None:
-    """NCCL's version number (22809, and 2708 before 2.9) as text; nccl.h, NCCL_VERSION()."""
+    """Return NCCL's version number (22809, and 2708 before 2.9) as text; nccl.h, NCCL_VERSION()."""
     if not isinstance(number, int) or number < 1000:
         return None
     base = 10000 if number >= 10000 else 1000
@@ -116,11 +116,11 @@ def nccl_version(number: int | None) -> str | None:
 def find_plugins(
     host: Host, extra_places: t.Sequence[str], libraries: t.Mapping[str, t.Sequence[str]]
 ) -> list[dict[str, t.Any]]:
-    """Every plugin there is, the newest place first; a library reached over several names is listed once.
+    """Return every plugin, the newest place first; a library with several names is listed once.
 
     Each: place, net and tuner (paths; tuner may be None), names (the file names that are there), version, loads,
     error, interfaces (net interfaces it exports), tuner_loads, tuner_error, on_linker_path (the linker knows it under
-    one of its names; ``opened_net`` says what NCCL opens).
+    one of its names; ``opened_net`` returns what NCCL opens).
     ``libraries`` is the result of ``parse_ldconfig``.
     """
     found: list[dict[str, t.Any]] = []
@@ -141,7 +141,7 @@ def find_plugins(
                 "net": f"{place}/{names[0]}",
                 "tuner": tuner,
                 "names": names,
-                # Only of what is a library: anything else may have no end.
+                # Libraries only: a file of another type may be endless.
                 "version": plugin_version(host.read_text(real) or "") if tried["loads"] else None,
                 "loads": tried["loads"],
                 "error": tried["error"],
@@ -155,7 +155,7 @@ def find_plugins(
 
 
 def choose_plugin(plugins: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any] | None:
-    """The first that loads and speaks to NCCL; where none does, the first that is there at all."""
+    """Return the first plugin that loads and speaks to NCCL; if none does, the first that exists."""
     working = [plugin for plugin in plugins if plugin["loads"] and plugin["interfaces"]]
     return dict((working or list(plugins))[0]) if plugins else None
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role efa_nccl on a node: its one look, its verdicts, and what it tells people."""
+"""The role efa_nccl on a node: its facts, its verdicts, and its messages to users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..system.plan import Told
 from ..verdict.result import UNDETERMINABLE, Result, failed, passed
 from . import files
 from .config import EfaConfig
-from .look import Wishes
+from .look import Options
 from .look import look as look_at_efa
 from .parse import UNLIMITED
 from .verify import verify as verify_efa
@@ -27,14 +27,14 @@ _PEER_SECONDS = 10.0
 # Options of a look that has to end in a second.
 READ_ONLY: dict[str, t.Any] = {"wait_seconds": 0, "peers": []}
 
-# What a new kernel or driver would pull from under a running node, as globs of package names.
+# Kernel and driver packages that must not change under a running node, as globs.
 HELD_DEBIAN = ("linux-image-*", "linux-headers-*", "linux-modules-*", "linux-aws", "nvidia-*", "libnvidia-*")
 HELD_REDHAT = ("kernel", "kernel-devel", "kernel-headers", "kernel-modules", "kmod-nvidia*", "nvidia-*")
 Facts = t.Mapping[str, t.Any]
 
-# What dnf needs to hold packages.
+# The package that dnf needs to hold packages.
 VERSIONLOCK = "python3-dnf-plugin-versionlock"
-# Of a machine that only makes an image, devices, modules, limits and its own driver say nothing.
+# Of a machine that only makes an image, devices, modules, limits and its own driver prove nothing.
 IMAGE_IDS = frozenset(
     {
         "efa.installer",
@@ -52,26 +52,26 @@ IMAGE_IDS = frozenset(
 
 
 def gnupg_package(family: str) -> str:
-    """The package that has gpg."""
+    """Return the package that has gpg."""
     return "gnupg" if family == DEBIAN else "gnupg2"
 
 
 def hold_patterns(config: EfaConfig, family: str) -> list[str]:
-    """Names and globs of the packages to hold, besides those that the look finds to be EFA's own."""
+    """Return names and globs of the packages to hold, besides EFA's own, which are found on the node."""
     default = HELD_DEBIAN if family == DEBIAN else HELD_REDHAT
     return [*(config.hold_packages or default), *(str(package["name"]) for package in config.packages)]
 
 
 def tests_programs(config: EfaConfig) -> tuple[str, str]:
-    """Where a program of nccl-tests may lie."""
+    """Return the possible paths of a program of nccl-tests."""
     return f"{config.tests_dir}/build/all_reduce_perf", f"{config.tests_dir}/all_reduce_perf"
 
 
-def wishes(config: EfaConfig, family: str) -> Wishes:
-    """What to look at."""
+def look_options(config: EfaConfig, family: str) -> Options:
+    """Return the options of ``look.look`` for this role."""
     own = files.own_paths(config, family)
     expected = config.expected_devices
-    return Wishes(
+    return Options(
         instance_type=config.instance_type,
         expected_devices=0 if expected is None and config.image_build else expected,
         wait_seconds=0 if config.image_build else config.wait_seconds,
@@ -86,29 +86,29 @@ def wishes(config: EfaConfig, family: str) -> Wishes:
 
 
 def seconds(config: EfaConfig) -> float:
-    """How long the look may take."""
+    """Return the time limit of the look."""
     return _LOOK_SECONDS + config.wait_seconds + _PEER_SECONDS * len(config.peers)
 
 
 def look(host: Host, config: EfaConfig) -> dict[str, t.Any]:
-    """The facts of ``look.look``, distribution, and job_steps: how many steps of Slurm jobs run, None if unknown."""
+    """Return the facts of ``look.look``, distribution, and job_steps (running steps of Slurm jobs, None: unknown)."""
     distribution = read_distribution(host)
-    facts = look_at_efa(host, wishes(config, distribution["family"]))
+    facts = look_at_efa(host, look_options(config, distribution["family"]))
     return {**facts, "distribution": distribution, "job_steps": running_steps(host)}
 
 
 def is_concerned(facts: Facts, config: EfaConfig) -> bool:
-    """Whether there is anything to do: without EFA only where the node is to become an image of nodes that have it."""
+    """Return whether there is anything to do: without EFA only if the node becomes an image for nodes with EFA."""
     return bool(config.image_build or facts["devices"] or facts["pci_devices"] or facts["expected_devices"])
 
 
 def may_have_efa(facts: Facts) -> bool:
-    """Whether the table of instance types lacks one that EC2 calls accelerated, which may well have EFA."""
+    """Return whether the table of instance types lacks one that EC2 calls accelerated, which may well have EFA."""
     return facts["expected_devices"] is None and bool(ACCELERATED.match(facts["instance_type"] or ""))
 
 
 def stale_units(facts: Facts, config: EfaConfig) -> list[str]:
-    """Services that run with a limit from before their drop-in."""
+    """Return the services that run with a limit from before their drop-in."""
     if not config.limits_enabled:
         return []
     return [
@@ -119,12 +119,12 @@ def stale_units(facts: Facts, config: EfaConfig) -> list[str]:
 
 
 def verify(facts: Facts, config: EfaConfig) -> list[Result]:
-    """The verdicts that count for this node and this kind of run; efa.tests where nccl-tests have to be there."""
+    """Return the verdicts for this node and this kind of run; efa.tests if nccl-tests are required."""
     return [result for result in _verdicts(facts, config) if not _is_unlimited(result)]
 
 
 def tell(facts: Facts, config: EfaConfig) -> Told:
-    """The versions of which no document says enough to judge them: that is shown and refuses nothing."""
+    """Return the versions without a documented limit: they are shown and are not a refusal."""
     return Told(shown=tuple(result.line() for result in _verdicts(facts, config) if _is_unlimited(result)))
 
 
@@ -136,7 +136,7 @@ def _verdicts(facts: Facts, config: EfaConfig) -> list[Result]:
         results.append(_tests(facts, config))
     if config.image_build:
         return [result for result in results if result.id in IMAGE_IDS]
-    # A service that waits for its restart is a note of the plan.
+    # A service that needs a restart is a note of the plan.
     stale = stale_units(facts, config)
     return [
         result

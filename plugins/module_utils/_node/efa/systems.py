@@ -62,6 +62,6 @@ def system_problem(distribution: t.Mapping[str, str], installer_version: str) ->
 
 
 def _reaches(version: str, bound: str) -> bool:
-    """Return whether ``version`` is ``bound`` or newer; a version that is none is not."""
+    """Return whether ``version`` is ``bound`` or newer; an invalid version is not."""
     found, wanted = version_key(version), version_key(bound)
     return found is not None and wanted is not None and at_least(found, wanted)

@@ -14,11 +14,11 @@ EFA_PREFIX = "/opt/amazon/efa"
 
 
 def fi_info_program(host: Host) -> str | None:
-    """fi_info of the EFA installer, or any other on the system path."""
+    """Return fi_info of the EFA installer, or any other on the system path."""
     own = f"{EFA_PREFIX}/bin/fi_info"
     return own if host.exists(own) else host.which("fi_info")
 
 
 def libfabric_version(host: Host, program: str) -> str | None:
-    """The version of the libfabric that this fi_info uses; None where it does not tell."""
+    """Return the version of the libfabric that this fi_info uses; None if it does not report it."""
     return parse_libfabric_version(ask(host, [program, "--version"])[0])

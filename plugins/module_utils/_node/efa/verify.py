@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Verdicts on what ``efa.look`` saw. Pure: facts in, mlcluster.result/1 out."""
+"""Verdicts on the facts of ``efa.look``. Pure: facts in, mlcluster.result/1 out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .parse import UNLIMITED
 from .peers import verify_peers
 
 NO_EFA = "this machine has no EFA device and none is expected"
-# What sysfs says of a port: drivers/infiniband/core/sysfs.c, state_show.
+# States of a port in sysfs: drivers/infiniband/core/sysfs.c, state_show.
 _ACTIVE = ("4: ACTIVE", "5: ACTIVE_DEFER")
 _DOWN = ("0: NOP", "1: DOWN", "2: INIT", "3: ARMED")
 _LIMIT_SOURCE = "the EFA installer's efa-config sets memlock to unlimited (/etc/security/limits.d/01_efa.conf)"
@@ -26,10 +26,11 @@ _PTRACE_SOURCE = "aws-parallelcluster-cookbook, resource efa: kernel.yama.ptrace
 
 
 def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
-    """Verdicts with the ids efa.installer, efa.devices, efa.driver, efa.provider, efa.plugin, efa.limits (one for a
-    login and one for each running unit), efa.ptrace and efa.fabric_manager; of what is installed besides, efa.nccl,
-    efa.gdrcopy and efa.nvshmem; those of ``verify_versions``; on Neuron machines those of ``verify_neuron``; efa.peers
-    for each peer named.
+    """Return the verdicts on EFA.
+
+    Ids: efa.installer, efa.devices, efa.driver, efa.provider, efa.plugin, efa.limits (one for a login and one for each
+    running unit), efa.ptrace and efa.fabric_manager; efa.nccl, efa.gdrcopy and efa.nvshmem if installed; those
+    of ``verify_versions``; on Neuron machines those of ``verify_neuron``; efa.peers for each peer named.
     """
     family, neuron = facts["family"], facts["neuron"]
     return [
@@ -51,7 +52,7 @@ def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
 
 
 def uses_efa(facts: t.Mapping[str, t.Any]) -> bool | None:
-    """Whether the machine has EFA or should have it; None where its type is unknown and it shows none."""
+    """Return whether the machine has EFA or should have it; None if its type is unknown and it shows none."""
     if facts["devices"] or facts["pci_devices"] or facts["expected_devices"]:
         return True
     return None if facts["expected_devices"] is None else False
@@ -130,7 +131,7 @@ def _devices(facts: t.Mapping[str, t.Any]) -> Result:
             check,
             "fewer EFA devices than the instance type allows",
             severity="isolate",
-            hint="launch the instance with an EFA interface on each network card, or say how many are wanted",
+            hint="launch the instance with an EFA interface on each network card, or set the expected number",
             **fields,
         )
     if count > expected:
@@ -171,7 +172,7 @@ def _driver(facts: t.Mapping[str, t.Any]) -> Result:
             hint="reboot the node",
         )
     evidence = (
-        Field("available", exactly(True), label="what modinfo says of the module efa"),
+        Field("available", exactly(True), label="the answer of modinfo for the module efa"),
         Field("loaded", exactly(True), label="whether the module efa is loaded"),
         # Without either it is that of the kernel tree, which has no version of its own.
         Field(
@@ -256,7 +257,7 @@ _PLUGIN = (
 
 
 def _opened(facts: t.Mapping[str, t.Any], plugin: t.Mapping[str, t.Any]) -> Result:
-    """Whether NCCL opens that plugin and its tuner: a plugin that is never opened proves nothing."""
+    """Check that NCCL opens that plugin and its tuner: a plugin that is never opened proves nothing."""
     check, scope, net = "efa.plugin", Scope(device=plugin["net"]), facts["nccl_net"]
     set_by = f"NCCL_NET_PLUGIN={net['value']} in {net['source']}" if net["value"] else ""
     leaving = facts["nccl_leaves_efa"]
@@ -329,13 +330,13 @@ def _login_limit(facts: t.Mapping[str, t.Any]) -> Result:
         )
     if not low:
         return passed("efa.limits", UNLIMITED, **fields)
-    told = " and ".join(
+    limits = " and ".join(
         f"{kind} {login[kind]} KiB in {login[kind + '_file']}" if login[kind] is not None else f"{kind} not set"
         for kind in low
     )
     return failed(
         "efa.limits",
-        f"a login may not lock all memory: {told}",
+        f"a login may not lock all memory: {limits}",
         hint="set memlock to unlimited in the last file of /etc/security/limits.d, then log in anew",
         **fields,
     )
@@ -445,7 +446,7 @@ def _library(facts: t.Mapping[str, t.Any], name: str) -> Result:
 
 
 def _gdrcopy(facts: t.Mapping[str, t.Any]) -> Result:
-    """GDRCopy is a library and a kernel module with a device node: one without the others does nothing."""
+    """Check GDRCopy: a library and a kernel module with a device node, which need each other."""
     check, module = "efa.gdrcopy", facts["modules"]["gdrdrv"]
     library = _library(facts, "gdrcopy")
     if library.status != "pass":

@@ -39,7 +39,7 @@ def running_only(host: Host, *programs: str) -> Host:
     return light
 
 
-def check_efa(host: Host, options: efa.Wishes) -> list[Result]:
+def check_efa(host: Host, options: efa.Options) -> list[Result]:
     """Return the verdict efa.devices, from sysfs alone."""
     verdicts = verify_efa(efa.look(running_only(host), options))
     return [verdict for verdict in verdicts if verdict.id == "efa.devices"]

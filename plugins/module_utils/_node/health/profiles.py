@@ -162,12 +162,12 @@ def blocking(results: t.Iterable[Result], fail_closed: bool, min_severity: str =
 Look = t.Callable[[Host], t.Sequence[Result]]
 
 
-def _device_options(options: Options, expect: Expected, **more: t.Any) -> tuple[accelerator.Wishes, efa.Wishes]:
+def _device_options(options: Options, expect: Expected, **more: t.Any) -> tuple[accelerator.Wishes, efa.Options]:
     """Return the options for looking at the accelerators and at EFA; ``more`` is passed to the latter."""
     chips = accelerator.Wishes(instance_type=options.instance_type, xid_since=options.xid_since)
     # The caller passes what EC2 reports as attached; a number that the site expects has precedence.
     devices = expect.efa if expect.efa is not None else options.expected_efa
-    return chips, efa.Wishes(instance_type=options.instance_type, expected_devices=devices, **more)
+    return chips, efa.Options(instance_type=options.instance_type, expected_devices=devices, **more)
 
 
 def _prolog(options: Options, expect: Expected) -> dict[str, Look]:
@@ -239,7 +239,7 @@ def _accelerators(host: Host, options: accelerator.Wishes, expect: Expected) -> 
     return [*health_checks.judge_accelerators(facts, expect.allowed_xids, expect.mig), *versions]
 
 
-def _fabric(host: Host, options: efa.Wishes, expect: Expected) -> list[Result]:
+def _fabric(host: Host, options: efa.Options, expect: Expected) -> list[Result]:
     """Return the verdicts on EFA and its requirements, and all versions, from one query to the package manager."""
     facts = efa.look(host, options)
     asked = facts["package_manager"] is not None

@@ -112,7 +112,7 @@ def _environment(settings: Mapping[str, Any], kind: Kind, container: bool) -> li
     setting = nccl_env.Setting(
         instance_type=settings.get("instance_type") or family, use="container" if container else kind.use, **versions
     )
-    nccl_options = nccl_env.Wishes(
+    nccl_options = nccl_env.Options(
         debug=kind.debug,
         # A test that silently falls back to sockets would measure sockets.
         pin_network=kind.debug == "INFO" and instance_types.has_efa(known),

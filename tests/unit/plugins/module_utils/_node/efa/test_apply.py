@@ -122,7 +122,7 @@ def test_installer_runs_quietly_where_it_was_unpacked(tmp_path, work):
     assert not work.exists()
 
 
-def test_repair_finishes_dpkg_first_and_holds_are_let_go(tmp_path, work):
+def test_repair_finishes_dpkg_first_and_removes_holds(tmp_path, work):
     host = RootHost(tmp_path)
     apply.install(host, arguments(work, step="repair", unhold=["efa", "libnccl-ofi"]))
     assert host.asked == [
@@ -133,14 +133,14 @@ def test_repair_finishes_dpkg_first_and_holds_are_let_go(tmp_path, work):
     ]
 
 
-def test_dnf_lets_its_locks_go(tmp_path, work):
+def test_dnf_locks_are_removed(tmp_path, work):
     host = RootHost(tmp_path)
     apply.install(host, arguments(work, step="repair", is_dpkg=False, unhold=["efa"]))
     assert host.asked == ["dnf -q versionlock"]
 
 
 @pytest.mark.parametrize("expected", ["1" * 64, ""])
-def test_another_file_is_not_unpacked(expected, tmp_path, work):
+def test_wrong_checksum_is_not_unpacked(expected, tmp_path, work):
     host, given = RootHost(tmp_path), arguments(work)
     real, given["sha256"] = given["sha256"], expected
     assert refused(host, given) == (
@@ -151,12 +151,12 @@ def test_another_file_is_not_unpacked(expected, tmp_path, work):
     assert not (work / "fresh").exists() and host.intents == []
 
 
-def test_missing_download_is_no_checksum(tmp_path, work):
+def test_missing_download_has_no_checksum(tmp_path, work):
     given = arguments(work, archive=str(work / "absent"))
     assert "its sha256 is not readable" in refused(RootHost(tmp_path), given)
 
 
-def test_archive_of_something_else_is_refused(tmp_path, work):
+def test_archive_without_installer_is_rejected(tmp_path, work):
     host = RootHost(tmp_path)
     assert "has no aws-efa-installer/efa_installer.sh in it, and nothing was installed" in refused(
         host, arguments(work, member="another/efa_installer.sh")
@@ -166,29 +166,29 @@ def test_archive_of_something_else_is_refused(tmp_path, work):
 
 def test_failed_installer_leaves_its_intent(tmp_path, work):
     host = RootHost(tmp_path)
-    said = refused(host, arguments(work, "echo 'Error: no headers' >&2; exit 3"))
-    assert said == (
+    message = refused(host, arguments(work, "echo 'Error: no headers' >&2; exit 3"))
+    assert message == (
         "EFA installer 1.51.0 ended with status 3: Error: no headers; mend that and run the role again, which repairs "
         "the installation"
     )
     assert host.intents == [files.intent_text("1.51.0", "install")]
 
 
-def test_killed_installer_is_reported_from_one_that_hangs(tmp_path, work):
+def test_killed_installer_differs_from_hanging_one(tmp_path, work):
     killed = refused(RootHost(tmp_path), arguments(work, "kill -9 $$"))
-    assert killed.startswith("EFA installer 1.51.0 ended with status -9: it said nothing; mend that")
+    assert killed.startswith("EFA installer 1.51.0 ended with status -9: no error output; mend that")
     late = refused(RootHost(tmp_path), arguments(work, "echo begun; exec sleep 60", timeout=1))
     assert late.startswith(
         "EFA installer 1.51.0 ended with status 124 after 1 seconds, which efa_nccl_installer_timeout allows: begun"
     )
 
 
-def test_last_words_have_bound_and_come_from_both_streams():
+def test_last_lines_are_cut_and_come_from_both_streams():
     ended = CommandResult(1, f"{'x' * 10_000}\nError: no\n", "warning\n" * 100)
-    words = apply.last_words(ended)
+    words = apply.last_lines(ended)
     assert words.startswith("warning / warning") and words.endswith("... / Error: no")
     assert len(words) < 600
-    assert apply.last_words(CommandError(["make"], None, "", "", "missing")) == "it said nothing"
+    assert apply.last_lines(CommandError(["make"], None, "", "", "missing")) == "no error output"
 
 
 # --- Signatures -------------------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def signed(tmp_path):
     return make
 
 
-def test_publishers_signature_is_taken(key, signed):
+def test_signature_of_publisher_is_accepted(key, signed):
     assert signed(key()).problem() == ""
 
 
@@ -250,7 +250,7 @@ def test_second_key_in_file_changes_nothing(key, signed):
     assert both.problem() == ""
 
 
-def test_second_key_in_file_vouches_for_nothing(key, signed):
+def test_second_key_in_file_proves_nothing(key, signed):
     publisher, stranger = key(), key("stranger")
     forged = signed(stranger)
     forged.fingerprint = publisher.fingerprint
@@ -258,20 +258,20 @@ def test_second_key_in_file_vouches_for_nothing(key, signed):
     assert forged.problem()
 
 
-def test_signature_of_another_file_is_refused(key, signed):
+def test_signature_of_another_file_is_rejected(key, signed):
     other = signed(key())
     other.archive.write_bytes(b"another")
-    assert other.problem().startswith("gpg says Signature made ")
+    assert other.problem().startswith("gpg reported Signature made ")
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 1000, b"<html>"])
-def test_signature_that_is_invalid_is_refused(content, key, signed):
+def test_invalid_signature_is_rejected(content, key, signed):
     bad = signed(key())
     (bad.folder / "archive.sig").write_bytes(content)
     assert bad.problem()
 
 
-def test_revoked_key_is_refused_although_gpg_ends_with_0(key, signed):
+def test_revoked_key_is_rejected_although_gpg_ends_with_0(key, signed):
     publisher = key()
     bad = signed(publisher)
     publisher.revoke()
@@ -279,7 +279,7 @@ def test_revoked_key_is_refused_although_gpg_ends_with_0(key, signed):
     assert bad.problem()
 
 
-def test_key_that_has_run_out_is_refused_although_gpg_ends_with_0(key, signed):
+def test_expired_key_is_rejected_although_gpg_ends_with_0(key, signed):
     publisher = key(expired=True)
     bad = signed(publisher)
     assert publisher.validity() == "e"
@@ -298,26 +298,26 @@ def test_key_that_has_run_out_is_refused_although_gpg_ends_with_0(key, signed):
 )
 def test_only_signature_by_published_key_is_valid(status, valid):
     published = "4E9091BCBB97A96B26B15E59A05480B1DD2D3CCC"
-    said = "[GNUPG:] NEWSIG\n" + status.format(published, "A" * 40) + "\n"
-    assert apply.is_signed_by(said, published) is valid
+    message = "[GNUPG:] NEWSIG\n" + status.format(published, "A" * 40) + "\n"
+    assert apply.is_signed_by(message, published) is valid
 
 
-def test_installer_that_somebody_else_signed_is_not_unpacked(tmp_path, work, key):
+def test_installer_with_foreign_signature_is_not_unpacked(tmp_path, work, key):
     publisher, stranger = key(), key("stranger")
     given = arguments(work, key=str(work / "key"), fingerprint=publisher.fingerprint)
     Path(f"{given['archive']}.sig").write_bytes(stranger.sign(Path(given["archive"])))
     (work / "key").write_bytes(publisher.public())
     host = RootHost(tmp_path)
-    said = refused(host, given)
-    assert said.startswith(
+    message = refused(host, given)
+    assert message.startswith(
         "EFA installer 1.51.0 was not installed, since https://mirror/x.sig is not a valid signature by the key "
-        f"{publisher.fingerprint} of https://mirror/x.key; gpg says "
+        f"{publisher.fingerprint} of https://mirror/x.key; gpg reported "
     )
-    assert said.endswith("do not use the file, and compare the fingerprint with the EC2 User Guide")
+    assert message.endswith("do not use the file, and compare the fingerprint with the EC2 User Guide")
     assert host.intents == [] and not (work / "fresh" / "aws-efa-installer").exists()
 
 
-def test_installer_that_publisher_signed_gets_key(tmp_path, work, key):
+def test_installer_signed_by_publisher_gets_key(tmp_path, work, key):
     publisher = key()
     given = arguments(work, key=str(work / "key"), fingerprint=publisher.fingerprint)
     Path(f"{given['archive']}.sig").write_bytes(publisher.sign(Path(given["archive"])))
@@ -368,18 +368,18 @@ def test_sources_with_another_checksum_are_not_built(tmp_path, work):
     assert not (tmp_path / "tests").exists()
 
 
-def test_failed_build_says_what_it_needs_and_notes_nothing(tmp_path, work):
+def test_failed_build_names_needs_and_writes_no_marker(tmp_path, work):
     with pytest.raises(NodeError) as caught:
         apply.build_tests(RootHost(tmp_path), building(work, "@echo nvcc: not found >&2; false"))
-    said = str(caught.value)
-    assert said.startswith("nccl-tests 2.19.6 were not built, make ended with status 2: nvcc: not found / make: ")
-    assert said.endswith(
+    message = str(caught.value)
+    assert message.startswith("nccl-tests 2.19.6 were not built, make ended with status 2: nvcc: not found / make: ")
+    assert message.endswith(
         "it needs make, a compiler, CUDA in efa_nccl_cuda_home, Open MPI in efa_nccl_mpi_home and the headers of NCCL"
     )
     assert not (tmp_path / "tests").exists()
 
 
-def test_node_without_make_is_reported_so(tmp_path, work, monkeypatch):
+def test_missing_make_is_reported(tmp_path, work, monkeypatch):
     host = RootHost(tmp_path)
     real = host.run
 
@@ -401,7 +401,7 @@ def test_check_mode_neither_installs_nor_builds(tmp_path, work):
 # --- Jobs, services, removal ------------------------------------------------------------------------------------------
 
 
-def test_step_is_refused_under_jobs_that_came_since_look():
+def test_step_is_refused_when_job_started_since_look():
     host, given = TrainingHost(), {"change": "install EFA", "option": "efa_nccl_safe_mode"}
     with pytest.raises(NodeError, match="it is not known whether Slurm jobs run"):
         apply.require_idle(host, given)
@@ -412,7 +412,7 @@ def test_step_is_refused_under_jobs_that_came_since_look():
         apply.require_idle(host, given)
 
 
-def test_services_are_restarted_until_job_runs():
+def test_services_are_restarted_until_job_starts():
     host = TrainingHost()
     host.files["/proc/1/comm"] = "systemd\n"
     host.commands["systemctl restart"] = ""
@@ -456,7 +456,7 @@ def configured():
     return host
 
 
-def test_removal_takes_off_what_role_wrote_and_held(configured):
+def test_removal_removes_files_and_holds_of_role(configured):
     wrote = [files.LINKER, files.LIMITS, files.NCCL_CONF]
     wrote += ["/etc/systemd/system/slurmd.service.d/mlcluster-limits.conf", "/etc/mlcluster/roles/efa_nccl.json"]
     expected = {"changed": True, "removed": wrote, "let_go": ["efa", "libnccl2", "linux-image-6.8"]}
@@ -473,7 +473,7 @@ def test_removal_takes_off_what_role_wrote_and_held(configured):
     assert apply.remove(configured, {}) == {"changed": False, "removed": [], "let_go": []}
 
 
-def test_removal_keeps_nccl_conf_of_somebody_else(configured):
+def test_removal_keeps_foreign_nccl_conf(configured):
     configured.files[files.NCCL_CONF] = "NCCL_DEBUG=WARN\n"
     assert files.NCCL_CONF not in apply.remove(configured, {})["removed"]
     assert files.NCCL_CONF in configured.files

@@ -113,7 +113,7 @@ def test_each_bad_setting_is_one_sentence(settings, words):
         ({"name": "lib nccl", "version": "2"}, "that is not a name of a package"),
         ({"name": "libnccl2", "version": "2/testing"}, "give one whole version"),
         ({"name": "libnccl2", "version": "-o"}, "give one whole version"),
-        ({"name": "libnccl2", "version": 2.5, "url": "", "sha256": "1" * 64}, "with a url that is none"),
+        ({"name": "libnccl2", "version": 2.5, "url": "", "sha256": "1" * 64}, "with a url that is not valid"),
         ({"name": "libnccl2", "version": "2", "url": "file:///x.deb", "sha256": "1" * 64}, "give http:// or https://"),
         ({"name": "libnccl2", "version": "2", "url": "https://me:pw@x/y", "sha256": "1" * 64}, "without a password"),
         ({"name": "libnccl2", "version": "2", "url": "https://x/y.deb"}, "with a url and no sha256"),
@@ -138,13 +138,13 @@ def test_harmful_variable_is_named_with_reason_and_source():
     assert sentence.endswith("); use ^docker,lo,veth")
 
 
-def test_misnamed_variable_is_reported_its_name():
+def test_misnamed_variable_gets_right_name():
     (sentence,) = found(environment={"NCCL_IB_GDR_LEVEL": "5"})
     assert sentence.startswith("efa_nccl_environment has NCCL_IB_GDR_LEVEL, which must be NCCL_NET_GDR_LEVEL: ")
     assert sentence.endswith(", since NCCL 2.4)")
 
 
-def test_variable_is_judged_for_type_that_is_named():
+def test_variable_is_judged_for_named_type():
     without_rdma = {"FI_EFA_USE_DEVICE_RDMA": "1"}
     assert found(environment=without_rdma) == found(environment=without_rdma, instance_type="p5.48xlarge") == []
     assert len(found(environment=without_rdma, instance_type="p3dn.24xlarge")) == 1
@@ -184,7 +184,7 @@ ARTIFACT = {
         ),
     ],
 )
-def test_where_installer_comes_from(options, sources):
+def test_sources_of_installer(options, sources):
     config = parse_config({"installer_version": "1.47.0", "artifact": ARTIFACT, **options})
     assert tuple(config.sources[name] for name in ("archive", "signature", "key")) == sources
 

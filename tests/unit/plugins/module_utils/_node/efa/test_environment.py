@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table of variables: what is set, what is said of a variable, and that no value escapes its file."""
+"""The table of variables: which are set, how a variable is judged, and that no value escapes its file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import subprocess
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import nccl_env as table
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.environment import (
+    Options,
     Setting,
-    Wishes,
     assignments,
     lint,
     problem,
@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 CURRENT = {"plugin": "1.21.1", "nccl": "2.29.3", "libfabric": "2.6.0amzn1"}
 P5 = Setting("p5.48xlarge", **CURRENT)
 
-# Every variable that the cluster documents of users export, as they write it, with what is to be said of it.
+# Every variable that the cluster documents of users export, as they write it, with the expected verdict.
 DOCUMENTED = [
     ("FI_PROVIDER=efa", "keep"),
     ("FI_EFA_USE_DEVICE_RDMA=1", "drop"),
@@ -203,7 +203,7 @@ def test_neuron_has_no_nccl_but_keeps_its_own():
     assert judged["FI_EFA_FORK_SAFE"] == "drop"
 
 
-def test_misnamed_variable_says_right_name_and_value():
+def test_misnamed_variable_gets_right_name_and_value():
     entry = verdict("NCCL_IFNAME=eth0")
     assert (entry["to"], entry["to_value"]) == ("NCCL_SOCKET_IFNAME", "^docker,lo,veth")
 
@@ -220,10 +220,10 @@ def test_missing_version_counts_as_current_one():
 
 def test_problem_is_one_sentence_on_what_does_harm():
     assert problem({"FI_PROVIDER": "efa", "NCCL_CROSS_NIC": 1}, P5) == ""
-    said = problem({"NCCL_IFNAME": "eth0", "NCCL_NET": "Socket"}, P5)
-    assert "NCCL_IFNAME must be NCCL_SOCKET_IFNAME" in said
-    assert "NCCL_NET=Socket is harmful" in said
-    assert "(use Libfabric)" in said
+    message = problem({"NCCL_IFNAME": "eth0", "NCCL_NET": "Socket"}, P5)
+    assert "NCCL_IFNAME must be NCCL_SOCKET_IFNAME" in message
+    assert "NCCL_NET=Socket is harmful" in message
+    assert "(use Libfabric)" in message
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_current_versions_need_nothing_but_interface(instance_type):
     assert made["notes"] == []
 
 
-def test_old_versions_need_what_their_documentation_says():
+def test_old_versions_need_documented_variables():
     preset = {"FI_PROVIDER": "efa", "NCCL_PROTO": "simple", "FI_EFA_USE_DEVICE_RDMA": "1"}
     old = render(Setting("p4d.24xlarge", plugin="1.5.0", nccl="2.17.1", libfabric="1.17.0"))["variables"]
     assert old == {"NCCL_SOCKET_IFNAME": "^docker,lo,veth", **preset}
@@ -251,63 +251,63 @@ def test_old_versions_need_what_their_documentation_says():
 @pytest.mark.parametrize("instance_type", ["trn1.32xlarge", "trn2.48xlarge", "inf2.48xlarge", "trn1.2xlarge"])
 @pytest.mark.parametrize("use", ["host", "mpi", "container"])
 def test_neuron_gets_no_nccl_variable(instance_type, use):
-    wishes = Wishes(debug="INFO", pin_network=True, net_plugin="ofi")
-    made = render(Setting(instance_type, use=use), wishes)["variables"]
+    options = Options(debug="INFO", pin_network=True, net_plugin="ofi")
+    made = render(Setting(instance_type, use=use), options)["variables"]
     with_efa = {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1"}
     assert made == (with_efa if traits(instance_type)["efa"] else {})
 
 
 def test_types_without_accelerator_get_nothing():
-    assert render(Setting("c6id.32xlarge"), Wishes(debug="INFO", huge_pages=False))["variables"] == {}
+    assert render(Setting("c6id.32xlarge"), Options(debug="INFO", huge_pages=False))["variables"] == {}
 
 
-def test_test_run_is_pinned_to_plugin_under_name_it_answers_to():
-    wishes = Wishes(debug="INFO", pin_network=True, net_plugin="ofi", huge_pages=False)
-    made = render(Setting("p5.48xlarge", use="mpi", **CURRENT), wishes)["variables"]
+def test_test_run_is_pinned_to_plugin_by_its_name():
+    options = Options(debug="INFO", pin_network=True, net_plugin="ofi", huge_pages=False)
+    made = render(Setting("p5.48xlarge", use="mpi", **CURRENT), options)["variables"]
     assert made["NCCL_NET"] == "Libfabric"
     assert made["NCCL_DEBUG"] == "INFO"
     assert made["NCCL_NET_PLUGIN"] == "ofi"
     assert made["FI_EFA_USE_HUGE_PAGE"] == "0"
     assert made["OMPI_MCA_pml"] == "^ucx"
-    assert render(Setting("p5.48xlarge", plugin="1.9.1-aws"), wishes)["variables"]["NCCL_NET"] == "AWS Libfabric"
-    assert "NCCL_NET" not in render(Setting("g5.xlarge"), wishes)["variables"]
+    assert render(Setting("p5.48xlarge", plugin="1.9.1-aws"), options)["variables"]["NCCL_NET"] == "AWS Libfabric"
+    assert "NCCL_NET" not in render(Setting("g5.xlarge"), options)["variables"]
 
 
 def test_containers_bring_their_own_open_mpi():
     assert not any(name.startswith("OMPI") for name in render(Setting("p5.48xlarge", use="container"))["variables"])
 
 
-def test_no_rendered_variable_is_one_linter_objects_to():
+def test_rendered_variables_pass_linter():
     for instance_type in ("p3dn.24xlarge", "p4d.24xlarge", "p5.4xlarge", "p5.48xlarge", "g5.48xlarge", "trn1.32xlarge"):
         for plugin in ("1.5.0", "1.6.0", "1.7.3", "1.11.0", "1.16.2", "1.21.1", None):
             for use in ("host", "mpi", "container"):
                 setting = Setting(instance_type, plugin=plugin, use=use)
-                made = render(setting, Wishes(debug="WARN", huge_pages=False, pin_network=True, net_plugin="ofi"))
+                made = render(setting, Options(debug="WARN", huge_pages=False, pin_network=True, net_plugin="ofi"))
                 assert {entry["verdict"] for entry in lint(made["variables"], setting)} <= {"keep"}, (setting, made)
 
 
-def test_what_family_needs_is_reported():
+def test_family_needs_are_reported():
     notes = render(Setting("p5.48xlarge", plugin="1.7.1", nccl="2.18.3"))["notes"]
     assert len(notes) == 2
     assert notes[0].startswith("NCCL 2.18.3 is older than 2.18.5")
 
 
-def test_variables_of_ones_own_are_judged_before_they_are_taken():
+def test_user_variables_are_judged_first():
     with pytest.raises(NodeError, match="NCCL_IFNAME must be"):
-        render(P5, Wishes(extra={"NCCL_IFNAME": "eth0"}))
+        render(P5, Options(extra={"NCCL_IFNAME": "eth0"}))
     with pytest.raises(NodeError, match="LD_PRELOAD=x is harmful"):
-        render(P5, Wishes(extra={"LD_PRELOAD": "x"}))
-    made = render(P5, Wishes(extra={"NCCL_CROSS_NIC": 1, "NCCL_CUMEM_ENABLE": "1", "FI_LOG_LEVEL": "warn"}))
+        render(P5, Options(extra={"LD_PRELOAD": "x"}))
+    made = render(P5, Options(extra={"NCCL_CROSS_NIC": 1, "NCCL_CUMEM_ENABLE": "1", "FI_LOG_LEVEL": "warn"}))
     assert made["variables"]["NCCL_CUMEM_ENABLE"] == "1"
     assert made["notes"] == [
         "NCCL_CROSS_NIC is better left out: the default (2) chooses by topology; AWS sets it nowhere"
     ]
     assert 'export FI_LOG_LEVEL="${FI_LOG_LEVEL-warn}"' in made["profile"]
-    assert render(P5, Wishes(extra={"NCCL_NET": "Socket"}, accept_harmful=True))["variables"]["NCCL_NET"] == "Socket"
+    assert render(P5, Options(extra={"NCCL_NET": "Socket"}, accept_harmful=True))["variables"]["NCCL_NET"] == "Socket"
 
 
 @pytest.mark.parametrize(
-    ("setting", "wishes", "sentence"),
+    ("setting", "options", "sentence"),
     [
         ({"instance_type": "p9.huge2"}, {}, None),
         ({"instance_type": "t9.micro"}, {}, "not in the table of types"),
@@ -322,15 +322,15 @@ def test_variables_of_ones_own_are_judged_before_they_are_taken():
         ({"instance_type": "p5.48xlarge"}, {"net_plugin": "ofi\nLD_PRELOAD=/x"}, "on one line"),
     ],
 )
-def test_bad_wishes_are_one_sentence(setting, wishes, sentence):
+def test_bad_options_are_one_sentence(setting, options, sentence):
     if sentence is None:
         assert render(Setting(**setting))["variables"]
         return
     with pytest.raises(NodeError, match=sentence):
-        render(Setting(**setting), Wishes(**wishes))
+        render(Setting(**setting), Options(**options))
 
 
-def test_new_type_of_known_family_is_taken():
+def test_new_type_of_known_family_is_accepted():
     known = traits("p6e-gb200.36xlarge")
     assert (known["kind"], known["nvlink"], known["rdma"], known["efa"]) == ("nvidia", True, True, True)
     assert traits("trn9.48xlarge")["kind"] == "neuron"
@@ -339,7 +339,7 @@ def test_new_type_of_known_family_is_taken():
 @given(st.dictionaries(st.text(max_size=12), st.text(max_size=40), max_size=4))
 def test_nothing_of_value_escapes_its_line(extra):
     try:
-        made = render(P5, Wishes(extra=extra, accept_harmful=True))
+        made = render(P5, Options(extra=extra, accept_harmful=True))
     except NodeError:
         return
     for key in ("nccl_conf", "environ", "profile", "modulefile"):
@@ -356,11 +356,11 @@ def test_any_text_can_be_judged(text):
         assert entry["verdict"] in ("keep", "drop", "rename", "harmful")
 
 
-def test_shell_reads_profile_as_it_was_meant():
-    made = render(Setting("p5.48xlarge", plugin="1.5.0", use="mpi"), Wishes(extra={"FI_LOG_LEVEL": "warn, two"}))
+def test_shell_reads_profile_as_intended():
+    made = render(Setting("p5.48xlarge", plugin="1.5.0", use="mpi"), Options(extra={"FI_LOG_LEVEL": "warn, two"}))
     script = made["profile"] + 'printf "%s|%s|%s" "$FI_PROVIDER" "$OMPI_MCA_btl_tcp_if_exclude" "$FI_LOG_LEVEL"'
-    said = subprocess.run(["sh", "-c", script], env={"FI_PROVIDER": "mine"}, capture_output=True, text=True, check=True)
-    assert said.stdout == "mine|lo,docker0,veth_def_agent|warn, two"
+    done = subprocess.run(["sh", "-c", script], env={"FI_PROVIDER": "mine"}, capture_output=True, text=True, check=True)
+    assert done.stdout == "mine|lo,docker0,veth_def_agent|warn, two"
 
 
 def test_rules_are_well_formed():
@@ -374,5 +374,5 @@ def test_rules_are_well_formed():
     assert all(any(re.fullmatch(rule["names"], name) for rule in table.RULES) for name in names)
 
 
-def test_line_with_open_quote_is_judged_all_same():
+def test_line_with_open_quote_is_judged():
     assert verdict("export NCCL_ALGO='Ring")["verdict"] == "drop"

@@ -43,7 +43,7 @@ def test_limits_reach_logins_and_services():
     assert files.UNIT_LIMITS_TEXT.endswith("[Service]\nLimitMEMLOCK=infinity\n")
 
 
-def test_every_file_says_who_wrote_it():
+def test_every_file_names_its_author():
     texts = [
         files.LIMITS_TEXT,
         files.UNIT_LIMITS_TEXT,

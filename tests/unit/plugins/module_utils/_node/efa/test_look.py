@@ -13,21 +13,21 @@ from tests.unit.fakes import fake_training_host as training_host
 from tests.unit.fakes.fake_training_host import MARKER, PLUGIN, TrainingHost, good_node, hanging
 
 
-def look(host, **wishes):
-    return efa.look(host, efa.Wishes(**wishes))
+def look(host, **options):
+    return efa.look(host, efa.Options(**options))
 
 
-def judge(host, **wishes):
+def judge(host, **options):
     """{id, or id and device where there are several: result}"""
     found = {}
-    for result in verify(look(host, **wishes)):
+    for result in verify(look(host, **options)):
         several = result.id in ("efa.limits", "efa.peers") and result.scope.device
         found[f"{result.id} {result.scope.device}" if several else result.id] = result
     return found
 
 
-def statuses(host, **wishes):
-    return {key: result.status for key, result in judge(host, **wishes).items()}
+def statuses(host, **options):
+    return {key: result.status for key, result in judge(host, **options).items()}
 
 
 def test_good_node_passes_everything():
@@ -65,13 +65,13 @@ def test_machine_without_efa_is_not_judged_by_it():
     assert set(statuses(host).values()) == {"not_applicable"}
 
 
-def test_head_node_may_have_software_all_same():
+def test_head_node_may_have_software():
     host = good_node(devices=0, instance_type="m5.8xlarge")
     found = judge(host, expected_devices=0)
     assert (found["efa.installer"].status, found["efa.devices"].status) == ("pass", "not_applicable")
 
 
-def test_of_unknown_machine_nothing_is_claimed():
+def test_unknown_machine_gets_no_claims():
     found = statuses(TrainingHost())
     assert {key for key, status in found.items() if status == "undeterminable"} == {
         "efa.devices",
@@ -83,7 +83,7 @@ def test_of_unknown_machine_nothing_is_claimed():
     assert "pass" not in found.values()
 
 
-def test_with_driver_and_of_unknown_type_fabric_manager_may_be_needed():
+def test_unknown_type_with_driver_may_need_fabric_manager():
     assert judge(good_node(instance_type="p9.48xlarge"))["efa.fabric_manager"].status == "undeterminable"
 
 
@@ -98,7 +98,7 @@ def test_more_devices_than_known_are_no_pass():
     assert judge(good_node(), expected_devices=16)["efa.devices"].status == "undeterminable"
 
 
-def test_devices_that_driver_did_not_take():
+def test_devices_without_driver():
     host = good_node(devices=31)
     training_host.efa_device(host, 40, bound=False)
     result = judge(host)["efa.devices"]
@@ -162,14 +162,14 @@ def test_counters_only_when_asked():
         (None, None, [], "absent", None),
     ],
 )
-def test_how_installation_stands(marker, packages, pieces, state, reason):
+def test_state_of_installation(marker, packages, pieces, state, reason):
     known = None
     if packages is not None:
         known = parse_dpkg(training_host.dpkg((name, *entry) for name, entry in packages.items()))
     found = efa.installation(marker, known, pieces)
     assert found["state"] == state
     if reason:
-        assert any(reason in told for told in found["reasons"])
+        assert any(reason in line for line in found["reasons"])
     else:
         assert found["reasons"] == []
 
@@ -197,7 +197,7 @@ def test_interrupted_installation_is_failure_with_way_out():
     assert "run the installer" in result.hint
 
 
-def test_software_that_is_missing_where_there_are_devices():
+def test_missing_software_beside_devices():
     host = TrainingHost()
     training_host.firmware(host, "p5.48xlarge")
     for number in range(32):

@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import pee
 from tests.unit.plugins.module_utils._node.efa.test_plugin import HOST
 
 
-def test_port_that_refuses_is_answer_and_name_without_address_is_none(monkeypatch):
+def test_refused_connection_is_answer(monkeypatch):
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         monkeypatch.setattr(efa_peers, "PROBE_PORT", listening.getsockname()[1])

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role efa_nccl decides on each kind of node: refusals, the installer, packages, files, services."""
+"""Plans of the role efa_nccl for each kind of node: refusals, the installer, packages, files, services."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ every_distribution = pytest.mark.parametrize("system", DISTRIBUTIONS.values(), i
 
 
 def step_of(node: Node, name: str) -> t.Mapping[str, t.Any]:
-    """The arguments of the one step of that name."""
+    """Return the arguments of the one step of that name."""
     (step,) = [entry for entry in node.plan().steps if entry.name == name]
     return step.arguments
 
@@ -95,7 +95,7 @@ def test_unknown_type_without_efa_is_left_unchanged():
 
 
 @pytest.mark.parametrize(("kind", "unknown"), [("p99.48xlarge", True), ("trn9.48xlarge", True), ("m99.large", False)])
-def test_accelerated_type_that_is_not_known_is_undeterminable(kind, unknown):
+def test_unknown_accelerated_type_is_undeterminable(kind, unknown):
     node = Node(scene.good_node(0, kind))
     assert node.plan().concerned is False
     words = "???? efa.devices: no EFA device is here, and how many there should be is not known"
@@ -188,7 +188,7 @@ def test_installed_version_decides(version, settings, step):
     assert any(entry.name == "installer" for entry in node.plan().steps) is (step == "upgrade")
 
 
-def test_interrupted_installation_is_repaired_whatever_its_version():
+def test_interrupted_installation_is_repaired():
     node = Node(scene.good_node(), installer_version="1.42.0")
     node.sums["/var/lib/mlcluster/efa_installer.json"] = "1" * 64
     assert "repair EFA" in node.differences()
@@ -228,7 +228,7 @@ def test_arguments_of_installer(settings, arguments):
     assert plan.installer_arguments(options(**settings)) == arguments
 
 
-def test_installer_step_has_all_that_it_needs():
+def test_installer_step_has_all_arguments():
     node = Node(bare(), installer_version="1.47.0")
     found = step_of(node, "installer")
     base = "https://efa-installer.amazonaws.com/aws-efa-installer"
@@ -251,7 +251,7 @@ def test_gnupg_is_added_where_signature_is_checked():
     assert (found.packages, found.hold) == ((), ())
 
 
-def test_own_packages_are_let_go_for_upgrade():
+def test_own_packages_are_unheld_for_upgrade():
     node = Node(scene.good_node(), installer_version="1.44.0", installer_sha256="1" * 64).settle()
     # Of installers that bring more than others: what is held as EFA's own is also let go.
     node.host.commands["dpkg-query -W"] += "efa-nv-peermem\t1.2.1\thi \nlinux-image-aws\t6.8\thi \n"
@@ -262,7 +262,7 @@ def test_own_packages_are_let_go_for_upgrade():
 # --- Packages ---------------------------------------------------------------------------------------------------------
 
 
-def test_pinned_package_is_installed_in_its_version_and_its_hold_given_up():
+def test_pinned_package_is_installed_and_unheld():
     wanted = {**NCCL, "version": "1:2.29.3-1+cuda13.0"}
     found = Node(scene.good_node(), nccl_packages=[wanted]).plan()
     assert [(entry.name, entry.version) for entry in found.packages] == [("libnccl2", "1:2.29.3-1+cuda13.0")]
@@ -287,7 +287,7 @@ def test_pinned_package_that_is_there_is_no_difference():
     assert "packages" not in Node(scene.good_node(), nccl_packages=[NCCL]).differences()
 
 
-def test_neuron_machine_gets_its_packages_and_no_variable_of_nccl():
+def test_neuron_machine_gets_packages_and_no_nccl_variable():
     node = Node(
         bare("trn1.32xlarge"),
         neuron_packages=[{"name": "aws-neuronx-tools", "version": "2.1"}],
@@ -300,7 +300,7 @@ def test_neuron_machine_gets_its_packages_and_no_variable_of_nccl():
     assert not [text for text in node.texts().values() if "NCCL_" in text]
 
 
-def test_packages_that_training_stands_on_are_held():
+def test_packages_that_training_needs_are_held():
     host = scene.good_node()
     host.commands["dpkg-query -W"] += "linux-image-6.8.0-1021-aws\t6.8.0-1021.23\tii \n"
     found = Node(host).plan()
@@ -310,7 +310,7 @@ def test_packages_that_training_stands_on_are_held():
     assert "/etc/apt/apt.conf.d/52mlcluster-held" not in free.texts()
 
 
-def test_hold_that_was_taken_off_since_is_difference():
+def test_removed_hold_is_difference():
     node = Node(scene.good_node()).settle()
     node.host.commands["dpkg-query -W"] = node.host.commands["dpkg-query -W"].replace(
         "efa\t2.17.2-1.amzn1\thi", "efa\t2.17.2-1.amzn1\tii"
@@ -318,7 +318,7 @@ def test_hold_that_was_taken_off_since_is_difference():
     assert (node.differences(), node.plan().hold) == (["held packages"], ("efa",))
 
 
-def test_dnf_gets_what_it_holds_with():
+def test_dnf_gets_versionlock():
     node = Node(scene.good_node(), AMAZON, installer_enabled=False)
     node.host.programs = {"rpm", "modinfo", "nvidia-smi"}
     node.host.commands["rpm -qa"] = "kernel\t6.1-1\n"
@@ -339,7 +339,7 @@ def test_each_missing_file_is_one_difference(path):
     assert node.plan().daemon_reload is path.startswith("/etc/systemd")
 
 
-def test_plugin_is_on_linkers_path_as_long_as_it_needs_to():
+def test_linker_file_stays_while_plugin_needs_it():
     path = "/etc/ld.so.conf.d/mlcluster-efa-nccl.conf"
     node = Node(scene.good_node()).settle()
     assert path not in node.sums
@@ -357,7 +357,7 @@ def test_plugin_is_on_linkers_path_as_long_as_it_needs_to():
 
 
 @pytest.mark.parametrize("state", [{"mode": "0666"}, {"uid": 1000}, {"is_link": True}])
-def test_file_of_another_mode_or_owner_is_put_right_and_nothing_is_reported_of_it(state):
+def test_wrong_mode_or_owner_is_fixed_without_notice(state):
     node = Node(scene.good_node()).settle()
     node.states = {
         "/etc/systemd/system/slurmd.service.d/mlcluster-limits.conf": state,
@@ -369,7 +369,7 @@ def test_file_of_another_mode_or_owner_is_put_right_and_nothing_is_reported_of_i
     assert {entry.mode for entry in found.files} == {"0644"}
 
 
-def test_nccl_gets_plugins_name_where_only_that_is_there():
+def test_nccl_gets_plugin_name_if_only_that_exists():
     assert Node(scene.good_node()).texts()["/etc/nccl.conf"].splitlines()[1:] == [
         "NCCL_SOCKET_IFNAME=^docker,lo,veth",
         "NCCL_NET_PLUGIN=ofi",
@@ -420,7 +420,7 @@ def test_kernel_without_yama_gets_no_setting_of_it():
     assert not [entry for entry in image.plan().steps if entry.shown == "kernel settings"]
 
 
-def test_setting_that_was_changed_since_is_applied_again():
+def test_changed_setting_is_applied_again():
     node = Node(scene.good_node()).settle()
     node.host.files["/proc/sys/kernel/yama/ptrace_scope"] = "1\n"
     (step,) = node.plan().steps
@@ -437,14 +437,14 @@ def test_unreadable_setting_is_no_reason_to_act():
     assert [line.split()[1].rstrip(":") for line in node.problems()] == ["efa.ptrace"]
 
 
-def test_kernel_that_does_not_tell_its_huge_pages_is_refused_where_they_are_wanted():
+def test_unreported_huge_pages_are_refused_if_wanted():
     host = scene.good_node()
     host.files["/proc/meminfo"] = "MemTotal: 1 kB\n"
-    assert "/proc/meminfo does not say how many" in refusal(Node(host, huge_pages=8))
+    assert "/proc/meminfo does not report how many" in refusal(Node(host, huge_pages=8))
     assert Node(host).plan().refusals == ()
 
 
-def test_files_that_dying_run_wrote_are_still_made_known():
+def test_files_of_interrupted_run_are_applied():
     node = Node(scene.good_node(), huge_pages=8)
     node.host.commands["ldconfig -p"] = scene.ldconfig("/lib/x86_64-linux-gnu/libnccl.so.2")
     facts = node.settle().facts()
@@ -464,7 +464,7 @@ def test_files_that_dying_run_wrote_are_still_made_known():
 # --- Services, nccl-tests, reboot -------------------------------------------------------------------------------------
 
 
-def test_service_with_older_limit_is_reported_and_only_restarted_when_asked():
+def test_service_with_older_limit_restarts_only_when_asked():
     host = scene.good_node()
     host.files["/proc/4711/limits"] = scene.limits("65536")
     node = Node(host)
@@ -494,7 +494,7 @@ def test_daemon_without_its_unit_is_not_restarted():
     assert any("slurmd.service" in note for note in found.notes)
 
 
-def test_fabric_manager_that_does_not_run_is_started():
+def test_stopped_fabric_manager_is_started():
     node = Node(scene.good_node()).settle()
     node.host.commands["systemctl show"] = scene.unit("nvidia-fabricmanager.service", ActiveState="inactive")
     found = node.plan()
@@ -516,7 +516,7 @@ def test_nccl_tests_are_built_once_and_by_builder():
     assert "nccl-tests" not in neuron.differences()
 
 
-def test_reboot_is_needed_when_another_module_is_loaded_than_installed():
+def test_reboot_is_needed_for_newer_installed_module():
     host = scene.good_node()
     assert plan.reboot_reasons(Node(host).facts(), options()) == []
     host.files["/sys/module/efa/version"] = "2.10.0g\n"
@@ -532,7 +532,7 @@ def test_reboot_is_needed_when_another_module_is_loaded_than_installed():
 
 
 def applied(facts: dict[str, t.Any], node: Node) -> dict[str, t.Any]:
-    """The facts of a node on which the plan was carried out: what each action is there for has come true."""
+    """Return the facts of a node on which the plan was carried out: what each action is there for has come true."""
     found, after = plan.make_plan(facts, node.config), copy.deepcopy(facts)
     for entry in found.files:
         there = entry.state == "present"
@@ -569,7 +569,7 @@ def applied(facts: dict[str, t.Any], node: Node) -> dict[str, t.Any]:
 
 
 def broken() -> scene.TrainingHost:
-    """A node on which everything else than the software is wrong."""
+    """Return a node on which everything else than the software is wrong."""
     host = scene.good_node()
     host.commands["ldconfig -p"] = scene.ldconfig("/lib/x86_64-linux-gnu/libnccl.so.2")
     host.files["/proc/4711/limits"] = scene.limits("65536")
@@ -597,7 +597,7 @@ def broken() -> scene.TrainingHost:
     ids=["defaults", "everything", "packages", "image", "little"],
 )
 @pytest.mark.parametrize("host", [scene.good_node, bare, broken])
-def test_plan_that_was_carried_out_leaves_empty_one(host, settings, system):
+def test_applied_plan_leaves_empty_plan(host, settings, system):
     common = {"installer_version": "1.51.0", "installer_sha256": "1" * 64, "safe_mode": False}
     node = Node(host(), system, **{**common, **settings})
     node.sums["/etc/profile.d/mlcluster-nccl.sh"] = "1" * 64

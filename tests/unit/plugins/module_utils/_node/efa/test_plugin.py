@@ -89,7 +89,7 @@ def test_constructor_that_prints_crashes_or_hangs(tmp_path, monkeypatch):
 
 @needs_compiler
 @pytest.mark.parametrize("function", ["constructor", "destructor"])
-def test_library_that_prints_answer_puts_none_in(tmp_path, function):
+def test_output_of_library_is_not_read_as_answer(tmp_path, function):
     words = '{\\"loads\\": true, \\"error\\": null, \\"symbols\\": [\\"ncclNetPlugin_v10\\"], \\"nccl\\": 22809}'
     library = build(
         tmp_path / "liar.so",
@@ -98,11 +98,11 @@ def test_library_that_prints_answer_puts_none_in(tmp_path, function):
     )
     found = efa_plugin.try_load(HOST, str(library))
     assert (found["symbols"], found["nccl"]) == ([], None)
-    # Nothing of a library runs after the answer, so that a destructor has no say.
+    # Nothing of a library runs after the answer, so that a destructor has no effect.
     assert found["loads"] is (function == "destructor")
 
 
-def test_file_that_is_no_library(tmp_path):
+def test_file_that_is_not_library(tmp_path):
     text = tmp_path / "libnccl-net-ofi.so"
     text.write_text("hello")
     assert "too short" in efa_plugin.try_load(HOST, str(text))["error"]
@@ -118,7 +118,7 @@ def test_version_of_nccl(tmp_path):
 @pytest.mark.parametrize(
     ("number", "version"), [(22809, "2.28.9"), (22307, "2.23.7"), (2708, "2.7.8"), (None, None), (0, None), (-1, None)]
 )
-def test_how_nccl_counts(number, version):
+def test_version_numbers_of_nccl(number, version):
     assert efa_plugin.nccl_version(number) == version
 
 
@@ -176,7 +176,7 @@ def test_directory_of_site_comes_first(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["fifo", "endless"])
-def test_what_is_no_library_is_not_read(tmp_path, monkeypatch, kind):
+def test_file_that_is_not_library_is_not_read(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(efa_plugin, "LOAD_SECONDS", 1)
     path = tmp_path / "site/libnccl-net-ofi.so"
     path.parent.mkdir()
@@ -330,7 +330,7 @@ def test_tuner_is_tried_by_both_of_its_names(monkeypatch, value, good, loads, tr
     assert found["error"] == (f"no {value}" if loads is False else None)
 
 
-def test_plugin_that_loads_is_chosen_before_one_that_does_not():
+def test_loading_plugin_is_preferred():
     def plugin(net, loads, interfaces):
         return {"net": net, "loads": loads, "interfaces": interfaces}
 

@@ -23,10 +23,10 @@ def test_look_has_system_and_jobs():
 
 
 def test_image_waits_for_no_device():
-    plain, image = (role.wishes(EfaConfig(image_build=is_image), "Debian") for is_image in (False, True))
+    plain, image = (role.look_options(EfaConfig(image_build=is_image), "Debian") for is_image in (False, True))
     assert (plain.wait_seconds, plain.expected_devices) == (30, None)
     assert (image.wait_seconds, image.expected_devices) == (0, 0)
-    assert role.wishes(EfaConfig(image_build=True, expected_devices=4), "Debian").expected_devices == 4
+    assert role.look_options(EfaConfig(image_build=True, expected_devices=4), "Debian").expected_devices == 4
 
 
 def test_look_has_time_to_wait_and_to_ask_peers():
@@ -71,7 +71,7 @@ def test_bad_version_fails_node():
     assert "(aws/aws-ofi-nccl doc/efa-env-var.md, sample presets" in problem
 
 
-def test_version_that_no_document_limits_is_shown_and_fails_nothing():
+def test_version_without_documented_limit_is_shown():
     node = Node(scene.good_node(16, "p5en.48xlarge")).settle()
     assert node.problems() == []
     (line,) = role.tell(node.facts(), node.config).shown

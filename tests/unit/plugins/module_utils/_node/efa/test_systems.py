@@ -46,10 +46,10 @@ def test_unknown_system_is_refused(system):
     assert "is not one that the EFA installer supports" in problem_of(system, "1.51.0")
 
 
-def test_version_that_is_invalid_is_refused():
+def test_invalid_version_is_rejected():
     assert problem_of(("debian", "13"), "latest")
 
 
-def test_present_installer_is_refused_only_where_support_was_dropped():
+def test_present_installer_is_refused_after_end_of_support():
     dropped = {system for system, (_first, last) in INSTALLERS.items() if last}
     assert {system for system in INSTALLERS if problem_of(system, "1.51.0")} == dropped

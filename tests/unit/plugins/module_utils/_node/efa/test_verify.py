@@ -217,7 +217,7 @@ def test_limits_of_single_users_go_before_those_of_everybody():
     assert "logins of ubuntu have lower limits of their own" in result.line()
 
 
-def test_limit_that_nobody_set_is_not_unlimited():
+def test_missing_limit_is_not_unlimited():
     host = good_node()
     del host.files["/etc/security/limits.d/01_efa.conf"]
     assert "soft not set and hard not set" in judge(host)["efa.limits login"].message
@@ -331,7 +331,7 @@ TUNER = "/opt/amazon/ofi-nccl/lib/libnccl-tuner-ofi.so"
 
 
 def opened(conf, *linker, variables=()):
-    """The verdict on the plugin with these lines of nccl.conf, libraries of the linker, and variables."""
+    """Return the verdict on the plugin with these lines of nccl.conf, libraries of the linker, and variables."""
     host = good_node()
     host.files["/etc/nccl.conf"] = conf
     host.files[FOREIGN] = ""
@@ -439,7 +439,7 @@ def judged(facts):
         (("installer", "state"), "fine", "efa.installer", "the state of the installation reads 'fine'"),
         (("installer", "version"), "N/A", "efa.installer", "the installer's version reads 'N/A'"),
         (("devices", 3, "state"), "0: ACTIVE", "efa.devices", "the state of its port reads '0: ACTIVE'"),
-        (("modules", "efa", "available"), None, "efa.driver", "what modinfo says of the module efa is missing"),
+        (("modules", "efa", "available"), None, "efa.driver", "the answer of modinfo for the module efa is missing"),
         (("modules", "efa", "loaded"), "yes", "efa.driver", "whether the module efa is loaded reads 'yes'"),
         (("modules", "efa", "version"), None, "efa.driver", "/sys/module/efa/version reads '2.17.2g'"),
         (("modules", "efa", "loaded_version"), None, "efa.driver", "/sys/module/efa/version is missing"),
@@ -493,7 +493,7 @@ def test_libfabric_that_offers_what_sysfs_does_not_show(facts):
 
 
 def changed(facts, *changes):
-    """The verdicts by id after changes: (dotted path, value) each."""
+    """Return the verdicts by id after changes: (dotted path, value) each."""
     for path, value in changes:
         *parents, last = path.split(".")
         place = facts
@@ -521,7 +521,7 @@ def test_module_whose_versions_read_same_nonsense_is_undeterminable(facts):
         ([("fabric_manager.version", "1.2")], "efa.fabric_manager", "reset", "is not of the driver's version"),
     ],
 )
-def test_what_failure_asks_for(facts, changes, check, severity, words):
+def test_severity_and_hint_of_failure(facts, changes, check, severity, words):
     found = changed(facts, *changes)[check]
     assert (found.status, found.severity) == ("fail", severity) and words in found.message
 

@@ -21,7 +21,7 @@ RECORD = "/var/lib/mlcluster/local_storage.json"
 CONFIG = "/etc/mlcluster/storage.json"
 BOOT = "/proc/sys/kernel/random/boot_id"
 CHIPS = accelerator.Wishes()
-FABRIC = efa.Wishes(units=())
+FABRIC = efa.Options(units=())
 
 
 def gpu_node(offered=8):
@@ -67,7 +67,7 @@ def test_light_checks_run_only_kernel_log_reader():
     [
         (32, FABRIC, ("efa.devices", "pass", "none")),
         (31, FABRIC, ("efa.devices", "fail", "isolate")),
-        (31, efa.Wishes(expected_devices=31, units=()), ("efa.devices", "pass", "none")),
+        (31, efa.Options(expected_devices=31, units=()), ("efa.devices", "pass", "none")),
     ],
 )
 def test_efa_devices_are_counted(devices, options, expected):
