@@ -48,7 +48,7 @@ def _valid(entry: object) -> bool:
 
 
 def load(host: Host, path: str, missing_ok: bool = False) -> list[Entry]:
-    """The entries of a baseline file. Raises ``NodeError`` where it is missing (unless missing_ok) or not one."""
+    """Return the entries of a baseline file. Raises ``NodeError`` if it is missing (unless missing_ok) or invalid."""
     text = host.read_text(path)
     if text is None:
         if missing_ok and not host.exists(path):
@@ -72,7 +72,7 @@ def figures(
     ranks: int | None,
     collective: str | None,
 ) -> dict[int, float]:
-    """Size to bus bandwidth of the entries for exactly this."""
+    """Return size to bus bandwidth of the entries for exactly this."""
     wanted = (tool, instance_type, nodes, ranks, collective)
     return {
         entry["size"]: float(entry["busbw"]) for entry in entries if tuple(entry[name] for name in _KEY[:5]) == wanted
@@ -80,7 +80,7 @@ def figures(
 
 
 def record(host: Host, path: str, fresh: t.Sequence[Entry], write: bool = True) -> bool:
-    """Put entries into a baseline file, in place of those for the same; True where that changes the file.
+    """Write entries into a baseline file, in place of those for the same; return whether the file changed.
 
     The same figures recorded again change nothing, and of several that record at once each adds to what the others
     did. Raises ``NodeError`` where the file is not a baseline.
@@ -89,7 +89,7 @@ def record(host: Host, path: str, fresh: t.Sequence[Entry], write: bool = True) 
     if not (changed and write):
         return changed
     real = host.realpath(path)
-    # Beside the file, for that is another one after each record, and a lock of it would go with it.
+    # Beside the file: each record replaces the file, and a lock on it would be lost.
     lock = posixpath.join(posixpath.dirname(real), f".{posixpath.basename(real)}.lock")
     try:
         with host.locked(lock, LOCK_SECONDS, LOCK_MODE):
@@ -106,7 +106,7 @@ def record(host: Host, path: str, fresh: t.Sequence[Entry], write: bool = True) 
 
 
 def _merged(host: Host, path: str, fresh: t.Sequence[Entry]) -> tuple[list[Entry], bool]:
-    """The entries of the file with the fresh ones among them, and whether these differ from what was there."""
+    """Return the entries of the file merged with the fresh ones, and whether that changes them."""
     merged = {tuple(entry[name] for name in _KEY): entry for entry in load(host, path, missing_ok=True)}
     changed = False
     for entry in fresh:

@@ -19,7 +19,7 @@ Snapshot = dict[str, dict[str, int]]
 
 
 def snapshot(host: Host) -> Snapshot:
-    """Device to counter to value, of the byte counters of every port of this host's EFA devices."""
+    """Return device to counter to value, for the byte counters of every port of this host's EFA devices."""
     found: Snapshot = {}
     for device in host.listdir(INFINIBAND):
         if (host.read_text(f"{INFINIBAND}/{device}/device/vendor") or "").strip() != AMAZON_VENDOR:
@@ -37,7 +37,7 @@ def snapshot(host: Host) -> Snapshot:
 
 
 def parse_snapshots(text: str, what: str) -> dict[str, Snapshot]:
-    """Host to snapshot, from lines of ``{"host": ..., "devices": {...}}``. Raises ``NodeError`` with the line."""
+    """Return host to snapshot from lines ``{"host": ..., "devices": {...}}``. Raises ``NodeError`` with the line."""
     found: dict[str, Snapshot] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -70,7 +70,7 @@ def _count(value: object) -> int:
 
 
 def grown(before: Snapshot, after: Snapshot) -> int | None:
-    """By how many bytes the counter that grew most did, over all devices; None where one went back or a device left.
+    """Return the growth in bytes of the counter that grew most; None if one went back or a device is missing.
 
     Whether the counters overlap is documented nowhere, so they are not added up.
     """

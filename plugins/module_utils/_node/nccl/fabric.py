@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether a run went over EFA: from the channels that every host logged, and from the devices' counters.
 
-That the plugin chose the provider efa proves nothing by itself: a run on one node says so too.
+That the plugin chose the provider efa proves nothing by itself: a run on one node logs it too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOG_HINT = "Run it with NCCL_DEBUG=INFO, and keep the output of all ranks"
 
 
 def took_part(run: Run, ranks: int | None, nodes: int | None) -> str | None:
-    """Why not all that was asked for took part in one communicator; None where nothing speaks against it."""
+    """Return why not everything requested took part in one communicator; None if it did."""
     if not run.where or damaged(run, ranks):
         return None
     if len(run.groups) > 1:
@@ -40,7 +40,7 @@ def took_part(run: Run, ranks: int | None, nodes: int | None) -> str | None:
 
 
 def damaged(run: Run, ranks: int | None) -> str | None:
-    """Why the list of ranks cannot be relied on; None where it can."""
+    """Return why the list of ranks is not reliable; None if it is."""
     if not run.where:
         return "the output does not list the ranks"
     if sorted(run.where) != list(range(len(run.where))):
@@ -65,7 +65,7 @@ def nvlink_groups(hosts: t.Iterable[str], between: t.Mapping[str, HostChannels])
 
 
 def posing(runs: t.Sequence[Run], ranks: int | None, nodes: int | None) -> str | None:
-    """Says that several outputs of fewer ranks were given for one of all; None where they may be something else."""
+    """Return the error for several outputs of fewer ranks in place of one of all; None if it does not apply."""
     if len(runs) < 2 or nodes is None or nodes < 2:
         return None
     most = max(number for run in runs for number in (len(run.hosts), *run.log.nodes))
@@ -78,7 +78,7 @@ def posing(runs: t.Sequence[Run], ranks: int | None, nodes: int | None) -> str |
 def verdict(
     check: str, run: Run, ranks: int | None, nodes: int | None, before: Counters, after: Counters
 ) -> result.Result:
-    """Judge the channels of a run of nccl-tests in which all that was asked for took part."""
+    """Judge the channels of a run of nccl-tests with all requested ranks and nodes."""
     between = run.log.between(run.where)
     wrong = _wrong_network(run, between)
     if wrong and (nodes or len(run.hosts)) > 1:
@@ -95,7 +95,7 @@ def verdict(
         return result.undeterminable(
             check,
             "not_asked",
-            message="it was not said how many ranks and nodes were to take part",
+            message="the requested number of ranks and nodes is unknown",
             hint="Give the number of ranks and nodes of the job",
         )
     unlisted = damaged(run, ranks)
@@ -125,16 +125,16 @@ def _wrong_network(run: Run, between: t.Mapping[str, HostChannels]) -> str | Non
 
 
 def _missing(run: Run, between: t.Mapping[str, HostChannels]) -> tuple[str, str] | None:
-    """Reason and sentence for what is not proved yet; None where every host has its proof."""
+    """Return reason and message for missing evidence; None if every host has its proof."""
     if not run.log.hosts:
-        return "no_log", "NCCL's log is not in the output, so that nothing tells which way the data went"
+        return "no_log", "NCCL's log is missing from the output, so the path of the data is unknown"
     if run.log.contradictions:
         return "contradictory", "channels were logged by other hosts than those their ranks are on"
     if run.log.unread:
         return "unread", f"{run.log.unread} lines of channels name a transport that is not known here"
     silent = _silent(run, between)
     if silent and (run.log.mnnvl or any(channels.direct for channels in between.values())):
-        return "not_the_network", "nodes talked to each other over NVLink (MNNVL), which says nothing of EFA"
+        return "not_the_network", "nodes talked to each other over NVLink (MNNVL), which proves nothing about EFA"
     if silent:
         return "no_channels", f"no channel to another node was logged by {_some(silent)}"
     unknown = sorted(host for host in run.hosts if not run.log.providers.get(host))
@@ -229,7 +229,7 @@ def _counted(
         )
     counted = {name: value for name, value in sums.items() if value is not None}
     idle = [name for name, value in counted.items() if value < max(least, 1)]
-    # Of an NVLink domain any host may carry what the others have for the network.
+    # Any host of an NVLink domain may carry the network traffic of the others.
     busy = {host for group in groups if len(group) > 1 and set(group) - set(idle) for host in group}
     idle = [name for name in idle if name not in busy]
     if idle:
@@ -240,7 +240,7 @@ def _counted(
             expected=max(least, 1),
             found={name: counted[name] for name in idle},
             unit="bytes",
-            hint="The data went another way, whatever the log says: look at NCCL_NET and at the plugin that is loaded",
+            hint="The data took another path, even if the log shows EFA: check NCCL_NET and the plugin that is loaded",
         )
     return counted
 
@@ -249,7 +249,7 @@ def neuron(check: str, run: Run, nodes: int | None, before: Counters, after: Cou
     """Judge a run of nccom-test, whose output names neither ranks nor hosts: only the counters can prove anything."""
     if nodes is None:
         return result.undeterminable(
-            check, "not_asked", message="it was not said how many nodes were to take part", hint="Give their number"
+            check, "not_asked", message="the requested number of nodes is unknown", hint="Give their number"
         )
     if nodes == 1:
         return _one_node(check)
@@ -257,7 +257,7 @@ def neuron(check: str, run: Run, nodes: int | None, before: Counters, after: Cou
         return result.undeterminable(
             check,
             "no_evidence",
-            message="nccom-test does not say which way the data went",
+            message="nccom-test does not report the path of the data",
             hint="Run mlcluster efa-counters on every node right before and right after the test",
         )
     hosts = {short_host(name) for name in before} | {short_host(name) for name in after}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What NCCL's own log says of a run: channels and their transport, providers, networks, warnings.
+"""Facts of a run in NCCL's own log: channels and their transport, providers, networks, warnings.
 
 A log is folded line by line into counts; no line is kept but a few warnings and failures. The shapes are those of
 NVIDIA/nccl src/debug.cc and src/transport (2.4 to 2.30) and of aws-ofi-nccl (1.1 to 1.21).
@@ -13,7 +13,7 @@ import dataclasses
 import re
 import typing as t
 
-# The OFI plugin calls itself so; up to 1.11 "AWS Libfabric", and whatever of these NCCL_NET asks for.
+# Names of the OFI plugin: up to 1.11 "AWS Libfabric", or any of these as NCCL_NET requests.
 EFA_NETWORKS = frozenset({"Libfabric", "AWS Libfabric", "OFI"})
 
 KEPT_TEXTS = 5
@@ -41,7 +41,7 @@ _PLUGIN = re.compile(r"NET/OFI (?:Initializing|Using) aws-ofi-nccl (\S+)")
 _NVLS = re.compile(r"\d+ coll channels, (?:\d+ collnet channels, )?(\d+) nvls channels,")
 _VERSION = re.compile(r"NCCL version (\S+)")
 
-# A run that says one of these did not go well, whatever its table looks like: a task ended, or was ended.
+# A run that prints one of these failed, even with a good table: a task ended, or was ended.
 _FAILURE = re.compile(
     r"Test (?:NCCL|CUDA) failure|Test failure |Test timeout|Invalid number of GPUs|Segmentation fault|\bcore dumped\b"
     r"|srun: error: .{0,300}(?:Exited with exit code|Killed|Aborted|Terminated|Segmentation|Bus error|Out Of Memory"
@@ -49,12 +49,12 @@ _FAILURE = re.compile(
     r"|mpirun noticed|prterun noticed|MPI_ABORT|MPI_Abort|CUDA error|Cuda failure|CANCELLED AT"
     r"|^Killed|^Aborted|^Bus error|Out of bounds values\s*:\s*\d+ FAILED"
 )
-# What a launcher or a library reports and gets over, or not: the test's own result decides.
+# Reports of a launcher or library that may be harmless: the test's own result decides.
 _NOTE = re.compile(r"(?:srun|slurmstepd): error: (?!couldn't chdir|.{0,200}(?:retrying|will retry))|[Oo]ut of memory")
 
 
 def short_host(name: str) -> str:
-    """A host name up to its first dot: how NCCL and nccl-tests shorten it."""
+    """Return a host name up to its first dot, as NCCL and nccl-tests shorten it."""
     return name.partition(".")[0]
 
 
@@ -74,12 +74,12 @@ class HostChannels:
 
     @property
     def efa(self) -> int:
-        """Channels over the OFI plugin."""
+        """Return the number of channels over the OFI plugin."""
         return sum(number for name, number in self.networks.items() if name in EFA_NETWORKS)
 
     @property
     def other(self) -> list[str]:
-        """Networks other than the OFI plugin that carry a channel."""
+        """Return the networks other than the OFI plugin that carry a channel."""
         return sorted(name for name in self.networks if name not in EFA_NETWORKS)
 
 
@@ -114,7 +114,7 @@ class NcclLog:
         self._dropped = False
 
     def plain(self, line: str) -> bool:
-        """Note a line without NCCL's prefix that says its version or a failure; False where it does neither."""
+        """Record a line without NCCL's prefix with its version or a failure; return whether it has either."""
         if found := _VERSION.match(line):
             self.version = found.group(1)
             return True
@@ -171,11 +171,11 @@ class NcclLog:
         net = _NET.match(via)
         if net:
             if net.end() < len(via) and net.group(1) in EFA_NETWORKS:
-                # Another process wrote into the line: what is left of it proves nothing.
+                # Another process wrote into the line: the rest of it proves nothing.
                 return
             transport, direct = f"NET/{net.group(1)}", "/GDRDMA" in net.group(2)
         elif intra := _INTRA.fullmatch(via):
-            # With MNNVL the channels inside a host are called so too.
+            # With MNNVL the channels inside a host have this name too.
             transport, direct = ("P2P/MNNVL" if via.startswith("P2P/MNNVL") else intra.group(1)), False
         else:
             self.unread += bool(_UNKNOWN.fullmatch(via))
@@ -212,7 +212,7 @@ class NcclLog:
         self._pending.clear()
 
     def between(self, where: t.Mapping[int, str]) -> dict[str, HostChannels]:
-        """The channels between hosts that each host logged. Call it when all lines are in."""
+        """Return the channels between hosts that each host logged. Call it after the last line."""
         self.settle(where)
         if self._dropped:
             self.contradictions += 1

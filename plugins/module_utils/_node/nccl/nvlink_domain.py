@@ -4,9 +4,9 @@
 
 """Whether the hosts of an NVLink domain talked over NVLink (MNNVL), or fell back to the network in silence.
 
-NCCL counts all hosts of one NVLink domain as one node, says ``MNNVL 1`` of its communicator, and logs the channels
-inside as ``via P2P/MNNVL`` (NVIDIA/nccl, init.cc and transport/p2p.cc). Without an IMEX domain or a channel it says
-``MNNVL 0``, goes over the network, and its tests pass all the same.
+NCCL counts all hosts of one NVLink domain as one node, logs ``MNNVL 1`` for its communicator, and the channels
+inside as ``via P2P/MNNVL`` (NVIDIA/nccl, init.cc and transport/p2p.cc). Without an IMEX domain or a channel it logs
+``MNNVL 0``, uses the network, and its tests pass.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _LOG_HINT = "Run it with NCCL_DEBUG=INFO, and keep the output of all ranks"
 def verdict(
     run: Run, ranks: int | None, nodes: int | None, instance_type: str | None, domains: int | None
 ) -> result.Result | None:
-    """Return the verdict on a run, None where no NVLink joins its hosts; ``domains``: of how many they are."""
+    """Return the verdict on a run, None if no NVLink joins its hosts; ``domains``: the number of their domains."""
     concerned = is_ultraserver(instance_type)
     if concerned is False and not run.log.mnnvl:
         return None
     if concerned is None:
-        # What Slurm's blocks are is not known either.
+        # The meaning of Slurm's blocks is unknown too.
         domains = None
     if len(run.hosts) == 1:
         return result.not_applicable(CHECK, "one_node", message="a run on one node does not use the domain")
@@ -45,14 +45,14 @@ def verdict(
     if domains is not None and domains >= len(run.hosts) == len(groups):
         return result.not_applicable(CHECK, "one_each", message="each node is of another UltraServer")
     evidence = {"asked": ranks is not None and nodes is not None, **_evidence(run, ranks, groups)}
-    # Without the number of UltraServers, hosts that say 0 may each be of another one.
+    # Without the number of UltraServers, hosts that log 0 may each be of another one.
     fallen = is_text if domains is not None else never
     fields = (
         Field(
             "asked",
             exactly(True),
             reason="not_asked",
-            unknown="it was not said how many ranks and nodes were to take part",
+            unknown="the requested number of ranks and nodes is unknown",
             hint="Give the number of ranks and nodes of the job",
         ),
         Field("ranks", exactly(""), reason="no_ranks", unknown="{}", hint="Keep the whole output of rank 0"),
@@ -153,7 +153,7 @@ def _left(groups: t.Sequence[t.Sequence[str]], domains: int | None) -> str:
     """Return the hosts outside of the largest groups, to end a sentence with: those that are not in their domain."""
     by_size = sorted(groups, key=len, reverse=True)
     left = [host for group in by_size[domains or 0 :] for host in group]
-    # Of groups of one size nobody knows which is right.
+    # Of groups of one size, the right one is unknown.
     apart = domains and left and len(by_size[domains]) < len(by_size[domains - 1])
     return f"; not in one of the largest: {_some(left)}" if apart else ""
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads an output of nccl-tests or nccom-test with NCCL's log in it, line by line, in bounded memory."""
+"""Read an output of nccl-tests or nccom-test with NCCL's log in it, line by line, in bounded memory."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from .table import Run, Tables
 MAX_LINE = 65536
 MAX_TABLE_LINE = 4096
 
-# What srun --label and mpirun --tag-output put before a line; Open MPI 5 begins it with [prterun-HOST-PID@1,0].
+# Prefixes of srun --label and mpirun --tag-output; Open MPI 5 begins it with [prterun-HOST-PID@1,0].
 _LABEL = re.compile(r"(?:\[(?:prterun-[\w.@-]{1,300}|\d{1,9}),\d{1,9}\]<std(?:out|err)>: ?|\s{0,6}\d{1,6}: )")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# The lines that begin an output, behind whatever a launcher, scheduler or log collector puts before each line.
+# The first lines of an output, behind any prefix of a launcher, scheduler or log collector.
 _ANCHOR = re.compile(r"# (?:nccl-tests version \S|Collective test starting: \w|nThread \d+ nGpus \d+ minBytes \d)")
 MAX_DECORATION = 200
 MAX_DECORATIONS = 8
 _PART = re.compile(r"\d+|[A-Za-z]+|\s+|.", re.DOTALL)
-# What must not reach a terminal or a report: controls, and what turns or hides text.
+# Characters that must not reach a terminal or a report: controls, and those that reverse or hide text.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 @dataclasses.dataclass
 class Output:
-    """All the runs of an output, in order; log is what NCCL said where there is no run."""
+    """All runs of an output, in order; log has NCCL's lines outside of a run."""
 
     runs: list[Run]
     log: NcclLog
 
 
 class _Decorations:
-    """What stands before each line of an output, read from the lines that begin it."""
+    """The prefix of each line of an output, read from the lines that begin it."""
 
     def __init__(self) -> None:
         self._shapes: dict[str, re.Pattern[str]] = {}
@@ -68,12 +68,12 @@ def _shape(prefix: str) -> str:
             parts.append(r"[A-Za-z]{1,60}")
         else:
             parts.append(r"\s{1,20}" if part.isspace() else re.escape(part))
-    # The last blanks may belong to what the test printed: of them only one is the decoration's.
+    # The last blanks may belong to the test's own line: only one of them is the decoration's.
     return "".join(parts[:-1]) + (r"\s?" if parts[-1].startswith(r"\s") else parts[-1])
 
 
 def parse(lines: t.Iterable[str]) -> Output:
-    """Read an output. Never raises: what cannot be read is not there, or makes a run broken or tangled."""
+    """Read an output. Never raises: an unreadable part is left out, or makes a run broken or tangled."""
     tables, decorations = Tables(), _Decorations()
     for raw in lines:
         line = raw.rstrip("\r\n")
@@ -86,7 +86,7 @@ def parse(lines: t.Iterable[str]) -> Output:
         found = NCCL_LINE.search(line, max(0, len(start) - PREFIX)) if mark else None
         if found is None:
             text = line.lstrip()
-            # A comment of the test ends no task, whatever it says.
+            # A comment of the test never means that a task ended.
             if text.startswith("#"):
                 line = text
             elif tables.log.plain(text):
@@ -98,14 +98,14 @@ def parse(lines: t.Iterable[str]) -> Output:
         if before.strip():
             before, host = _parted(before, host, tables)
             tables.fragment(before[-MAX_TABLE_LINE:])
-        # A text that was cut is none of those that prove anything.
+        # A cut line proves nothing.
         whole = found.end() == len(line) or found.group("level") == "WARN"
         tables.log.feed(host, found.group("level"), found.group("text") if whole else "", tables.where)
     return Output(tables.runs, tables.log)
 
 
 def _parted(before: str, host: str, tables: Tables) -> tuple[str, str]:
-    """Take the end of a row off the name of the host that wrote right behind it."""
+    """Remove the end of a row from the name of the host that wrote right behind it."""
     hosts, short = tables.hosts, host.partition(".")[0]
     if short not in hosts and (known := max(filter(short.endswith, hosts), key=len, default="")):
         cut = len(short) - len(known)
@@ -114,15 +114,15 @@ def _parted(before: str, host: str, tables: Tables) -> tuple[str, str]:
 
 
 def read_lines(stream: t.BinaryIO) -> t.Iterator[str]:
-    """The lines of a file, each at most ``MAX_LINE`` bytes; what is not UTF-8 is replaced."""
+    """Yield the lines of a file, each at most ``MAX_LINE`` bytes; invalid UTF-8 is replaced."""
     for block in iter(lambda: stream.readline(MAX_LINE), b""):
         yield block.decode("utf-8", "replace")
 
 
 def parse_file(path: str) -> Output:
-    """Read the output in a file. Raises ``NodeError`` where the file cannot be read, or is a pipe or device."""
+    """Read the output in a file. Raises ``NodeError`` if the file cannot be read, or is a pipe or device."""
     try:
-        # A pipe is opened without waiting for somebody to write into it.
+        # A pipe is opened without waiting for a writer.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)

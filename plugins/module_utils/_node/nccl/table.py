@@ -69,7 +69,7 @@ class Row:
     """One line of a table: size in bytes, bandwidths in GB/s, ``wrong`` elements (None: not checked).
 
     ``kind`` is type, redop and root. ``count`` are the elements of each rank, None where the table has none.
-    ``contradiction`` says which numbers of the row cannot belong together.
+    ``contradiction`` names numbers of the row that do not fit together.
     """
 
     size: int
@@ -86,12 +86,12 @@ class Row:
 
 @dataclasses.dataclass
 class Run:
-    """One run of a test: what it said it would do, who took part, and what it measured.
+    """One run of a test: its announced options, its ranks and hosts, and its results.
 
-    log: what NCCL said in the meantime. header: threads, min, max, step, step_kind (factor or bytes), iters,
+    log: NCCL's lines during the run. header: threads, min, max, step, step_kind (factor or bytes), iters,
     validation. where: rank to host; hosts: all of them; gpus: host and PCI address of each. too_slow: the test itself
-    compared its average with NCCL_TESTS_MIN_BW. tangled: lines of several runs lie between each other, so that nothing
-    here can be told to belong to this one.
+    compared its average with NCCL_TESTS_MIN_BW. tangled: lines of several runs are mixed, so that none can be
+    assigned to this one.
     """
 
     tool: str
@@ -117,14 +117,14 @@ class Run:
 
     @property
     def closed(self) -> bool:
-        """Whether the output goes on to the end that a finished test prints."""
+        """Return whether the output has the end that a finished test prints."""
         if self.tool == NCCOM_TEST:
             return self.average is not None
         started = self.program is not None
         return self.out_of_bounds is not None and self.average is not None and (self.concluded or not started)
 
     def sizes(self) -> list[int]:
-        """The sizes that the header announces, empty where it announces none or more than can be."""
+        """Return the sizes that the header announces; empty for none or impossibly many."""
         smallest, largest, step = (self.header.get(key, 0) for key in ("min", "max", "step"))
         factor = self.header.get("step_kind") == "factor"
         if step < (2 if factor else 1) or (factor and smallest < 1):
@@ -136,7 +136,7 @@ class Run:
         return found
 
     def completeness(self) -> str | None:
-        """Why the table is not known to be whole; None where every announced size is there."""
+        """Return why the table may be incomplete; None if every announced size is present."""
         if self.broken or self.fragment:
             return f"{self.broken + bool(self.fragment)} lines of the table are damaged"
         if not self.rows:
@@ -145,14 +145,14 @@ class Run:
             return self._miscounted() or self._unlike_average()
         sizes = self.sizes()
         if not sizes:
-            return "the header does not say which sizes were to be measured"
+            return "the header does not announce the sizes of the test"
         groups: dict[tuple[str, str, str], list[int]] = {}
         for row in self.rows:
             groups.setdefault(row.kind, []).append(row.size)
         lengths = {len(rows) for rows in groups.values()}
         if len(lengths) != 1 or lengths.pop() % len(sizes):
             return f"the header announces {len(sizes)} sizes, and the table has {len(self.rows)} rows"
-        # Sizes are rounded down to what divides by the number of ranks.
+        # Sizes are rounded down to a multiple of the number of ranks.
         slack = 64 * max(len(self.where), 1)
         for rows in groups.values():
             for index, size in enumerate(rows):
@@ -161,7 +161,7 @@ class Run:
         return self._miscounted() or self._unlike_average()
 
     def _miscounted(self) -> str | None:
-        """Say that a row has another number of elements than its size holds; None where every row fits."""
+        """Return the error for a row whose number of elements does not fit its size; None if every row fits."""
         for row in self.rows:
             width = (NCCOM_BYTES if self.tool == NCCOM_TEST else TYPE_BYTES).get(row.kind[0])
             if width is None:
@@ -176,7 +176,7 @@ class Run:
         return None
 
     def _unlike_average(self) -> str | None:
-        """The average that the test printed covers every bandwidth of the table, and so tells of a changed one."""
+        """Return the error for an average that does not fit the bandwidths of the table; None if it fits."""
         found = [bw for row in self.rows for bw in (row.busbw, row.in_place_busbw) if bw is not None]
         mean = sum(found) / len(found)
         # With several threads, each has bandwidths of its own; only those of the first are in the table.
@@ -189,7 +189,7 @@ class Run:
 
 
 class Tables:
-    """Splits an output into runs; feed it every line that is not NCCL's own."""
+    """Split an output into runs; feed it every line that is not NCCL's own."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
@@ -198,21 +198,21 @@ class Tables:
 
     @property
     def log(self) -> NcclLog:
-        """Where NCCL's lines go: to the run that is being read; those before the first run belong to that one."""
+        """Return the log for NCCL's lines: of the run that is being read; lines before the first run belong to it."""
         return self.runs[-1].log if self.runs else self._first
 
     @property
     def where(self) -> dict[int, str]:
-        """Rank to host of the run that is being read."""
+        """Return rank to host of the run that is being read."""
         return self.runs[-1].where if self.runs else {}
 
     @property
     def hosts(self) -> set[str]:
-        """The hosts of the run that is being read."""
+        """Return the hosts of the run that is being read."""
         return self.runs[-1].hosts if self.runs else set()
 
     def feed(self, line: str) -> None:
-        """Take one line, without its end."""
+        """Read one line, without its end."""
         if line.startswith("#"):
             self._comment(line)
         elif _NCCOM_HEADER.fullmatch(line):
@@ -223,14 +223,14 @@ class Tables:
             self._stray()
 
     def _stray(self) -> None:
-        """A part out of place: the other lines of its run are not here, or lie between those of this one."""
+        """Record a part out of place: the other lines of its run are missing, or mixed with those of this one."""
         if self.runs:
             self.runs[-1].tangled = True
         else:
             self._strays = True
 
     def fragment(self, line: str) -> None:
-        """Take the beginning of a line that another process wrote into."""
+        """Read the beginning of a line that another process wrote into."""
         if self.runs and self.runs[-1].columns and _ROW_LIKE.match(line):
             self._body(self.runs[-1], line)
 
@@ -322,7 +322,7 @@ class Tables:
 
 
 def parse_row(columns: list[str], words: list[str]) -> Row | None:
-    """A row of nccl-tests by the words of its header line, or None where the words do not fit them."""
+    """Return a row of nccl-tests by the words of its header line; None if the words do not fit them."""
     names = list(columns)
     if names[-1:] == ["timestamp"]:
         names = names[:-1]
@@ -356,14 +356,14 @@ def parse_row(columns: list[str], words: list[str]) -> Row | None:
 
 
 def _contradiction(size: int, names: list[str], words: list[str]) -> str | None:
-    """Say that an algorithm bandwidth is not the size divided by the time, as far as both are rounded."""
+    """Return the error for an algorithm bandwidth that is not size by time, within rounding; None if it is."""
     if names[0] != "time":
         return None
     return _unlike_time(1e3, size, words[0], dict(zip(names, words))["algbw"])
 
 
 def _unlike_time(unit: float, size: int, time_text: str, text: str) -> str | None:
-    """Say that a bandwidth, in so many bytes a microsecond, is not the size divided by the time in microseconds."""
+    """Return the error for a bandwidth, in ``unit`` bytes per microsecond, that is not size by time; None if it is."""
     time, algbw = (t.cast("float", _number(word)) for word in (time_text, text))
     half = _half_digit(time_text)
     if time <= half:
@@ -398,7 +398,7 @@ def _half(names: list[str], words: list[str]) -> tuple[float, float | None, floa
 
 
 def parse_nccom_row(columns: list[str], words: list[str]) -> Row | None:
-    """A row of nccom-test by the words of its header line, or None."""
+    """Return a row of nccom-test by the words of its header line, or None."""
     values = dict(zip(columns, words))
     time = next((text for name, text in values.items() if name.startswith("time")), "")
     size, count = _integer(values.get("size(B)", "")), _integer(values.get("count(elems)", ""))
@@ -415,12 +415,12 @@ def parse_nccom_row(columns: list[str], words: list[str]) -> Row | None:
 
 
 def _integer(text: str) -> int:
-    """A decimal number, or -1."""
+    """Return a decimal number, or -1."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
 
 
 def _number(text: str) -> float | None:
-    """A finite number as C prints it, or None."""
+    """Return a finite number as C prints it, or None."""
     if not re.fullmatch(r"-?\d{1,300}(\.\d*)?(e[-+]?\d{1,3})?", text):
         return None
     value = float(text)

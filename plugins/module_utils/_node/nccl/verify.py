@@ -20,19 +20,19 @@ from .counters import Snapshot
 from .parse import Output
 from .table import NCCL_TESTS, NCCOM_TEST, Run
 
-# What nccom-test calls its operations on the command line, and the names of the same in nccl-tests.
+# Operations of nccom-test on the command line, with their names in nccl-tests.
 _COLLECTIVES = {"allr": "all_reduce", "allg": "all_gather", "redsct": "reduce_scatter"}
 _ONE_DIRECTION = frozenset({"alltoall", "alltoallv", "sendrecv"})
 
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What was to be run, and what else is known.
+    """The requested run, and its known circumstances.
 
-    ranks, nodes, instance_type and collective are what was asked for (None: not said). rc is the exit status of the
+    ranks, nodes, instance_type and collective are the requested ones (None: unknown). rc is the exit status of the
     test. checked: nccom-test ran with --check. before and after: host to byte counters of its EFA devices. baseline:
-    entries of a site's own figures. tolerance_percent: by how much a bandwidth may stay below the figure. domains: of
-    how many UltraServers the nodes are.
+    entries of a site's own figures. tolerance_percent: by how much a bandwidth may stay below the figure. domains: the
+    number of UltraServers that the nodes belong to.
     """
 
     ranks: int | None = None
@@ -49,7 +49,7 @@ class Asked:
 
     @property
     def operation(self) -> str | None:
-        """The collective, under the name nccl-tests has for it."""
+        """Return the collective under its name in nccl-tests."""
         if self.collective is None:
             return None
         name = self.collective[:-5] if self.collective.endswith("_perf") else self.collective
@@ -66,7 +66,7 @@ class Judged:
 
 
 def judge(output: Output, asked: Asked, tool: str | None = None) -> Judged:
-    """Judge an output; tool (nccl-tests, nccom-test) is told from the output where it is None."""
+    """Judge an output; a tool (nccl-tests, nccom-test) of None is recognised by the output."""
     runs = [run for run in output.runs if tool is None or run.tool == tool]
     kind = tool or (runs[0].tool if runs else NCCL_TESTS)
     prefix = "nccom" if kind == NCCOM_TEST else "nccl"
@@ -87,7 +87,7 @@ def judge(output: Output, asked: Asked, tool: str | None = None) -> Judged:
 
 
 def select(runs: t.Sequence[Run], asked: Asked) -> tuple[Run | None, str | None]:
-    """The one run that is asked about, or why there is none."""
+    """Return the requested run, or why there is none."""
     if not runs:
         return None, "there is no output of nccl-tests or nccom-test in it"
     wanted = [run for run in runs if run.program is None or asked.operation in (None, run.program)]
@@ -102,7 +102,7 @@ def select(runs: t.Sequence[Run], asked: Asked) -> tuple[Run | None, str | None]
 
 
 def facts(run: Run | None, output: Output) -> dict[str, t.Any]:
-    """What is known of a run, for people and reports; empty lists and nulls where nothing is."""
+    """Return the facts of a run for users and reports; empty lists and nulls if unknown."""
     log = run.log if run else output.log
     between = log.between(run.where) if run else {}
     channels = sum(host.efa for host in between.values())
@@ -156,8 +156,8 @@ def _correct(
         return result.failed(check, f"the test failed: {failures[0]}", reason="test_failed")
     if asked.rc:
         notes = (run.log if run else output.log).notes
-        said = f": {notes[0]}" if notes else ""
-        return result.failed(check, f"the test ended with status {asked.rc}{said}", expected=0, found=asked.rc)
+        detail = f": {notes[0]}" if notes else ""
+        return result.failed(check, f"the test ended with status {asked.rc}{detail}", expected=0, found=asked.rc)
     if run is None:
         return result.undeterminable(check, "no_single_run", message=problem, hint="Keep one output in a file")
     if not run.closed:
@@ -217,7 +217,7 @@ _NCCOM_EVIDENCE = (
         "compared",
         exactly(True),
         reason="not_checked",
-        unknown="the output does not say whether the results were compared",
+        unknown="the output does not show whether the results were compared",
         hint="Run nccom-test with --check, and give its exit status",
     ),
     _NOTES,
@@ -261,7 +261,7 @@ _BUS_FACTORS: dict[str, t.Callable[[int], float]] = {
 
 
 def _other_collective(run: Run, asked: Asked) -> str | None:
-    """Say that the table is of another collective than its own header, or the caller, names; None where it fits."""
+    """Return the error for a table of another collective than the header or the caller names; None if it fits."""
     name = run.program or asked.operation
     if name is None:
         return None
@@ -286,7 +286,7 @@ def _other_collective(run: Run, asked: Asked) -> str | None:
 
 
 def _checked(run: Run, row: t.Any, asked: Asked) -> bool:
-    # With -c 0 nothing is compared, whatever stands in the column.
+    # With -c 0 nothing is compared, even if the column has values.
     if not is_number(run.header.get("validation")) or run.header["validation"] < 1:
         return False
     # nccl-tests never checks these in place.
@@ -306,7 +306,7 @@ def _fabric(
 ) -> result.Result:
     check = f"{prefix}.fabric"
     if run is None:
-        # An output of nccom-test names no ranks: of two it cannot be said that each is of fewer.
+        # An output of nccom-test names no ranks: two of them are not known to be of fewer each.
         tests = [one for one in runs if one.tool == NCCL_TESTS]
         posing = nccl_fabric.posing(tests, asked.ranks, asked.nodes)
         if posing:
@@ -352,9 +352,7 @@ def _bandwidth(
             source="NCCL_TESTS_MIN_BW",
         )
     if asked.nodes is None or (run.tool == NCCL_TESTS and asked.ranks is None):
-        return result.undeterminable(
-            check, "not_asked", message="it was not said how many ranks and nodes were to take part"
-        )
+        return result.undeterminable(check, "not_asked", message="the requested number of ranks and nodes is unknown")
     unlisted = nccl_fabric.damaged(run, asked.ranks) if run.tool == NCCL_TESTS else None
     if unlisted:
         return result.undeterminable(check, "no_ranks", message=unlisted)
@@ -398,7 +396,7 @@ _MEASURED = (
         unknown="the table's bandwidths are not in GB/s: its line of units reads {}",
         hint="Keep the whole output, with the lines above the table",
     ),
-    Field("iters", within(1), reason="not_measured", unknown="the header says that nothing was measured: iters {}"),
+    Field("iters", within(1), reason="not_measured", unknown="the header shows that nothing was measured: iters {}"),
     Field("contradiction", exactly(""), reason="contradictory", unknown="{}", hint="Keep the output as it was printed"),
     Field(
         "implausible",
@@ -437,7 +435,7 @@ def _most_busbw(run: Run, asked: Asked) -> float:
 
 
 def _strange(run: Run, instance_type: str | None) -> str | None:
-    """Say that the run was on other GPUs than this type has; None where the list of ranks names the right ones."""
+    """Return the error for a run on other GPUs than this type has; None if the list of ranks names the right ones."""
     table = instance_types.lookup(instance_type)
     chips = table["accelerators"] if table else None
     if not chips or chips["kind"] != "gpu":
@@ -458,9 +456,9 @@ def lowest(run: Run) -> dict[int, float]:
 
 
 def thresholds(tool: str, collective: str | None, asked: Asked) -> dict[int, dict[str, t.Any]]:
-    """Size to ``busbw`` (the least that passes, GB/s) and ``source``: the site's own figures before published ones."""
+    """Return size to ``busbw`` (the least that passes, GB/s) and ``source``: those of the site go first."""
     if not within(0, 100)(asked.tolerance_percent) or asked.tolerance_percent == 100:
-        # Nothing is less than what is not a number, or than nothing.
+        # No value is less than NaN or a missing one.
         return {}
     share = 1 - asked.tolerance_percent / 100
     where = (asked.instance_type, asked.nodes, asked.ranks, collective)
@@ -500,15 +498,15 @@ def _compared(
 
 
 def entries(judged: Judged, asked: Asked, now: str) -> tuple[list[Entry], str | None]:
-    """What a baseline records of a run, or none and the sentence why this run must not become one."""
+    """Return the baseline entries of a run, or none and the reason why it must not become a baseline."""
     run, (correct, fabric, bandwidth, *domain) = judged.run, judged.results
     missing = [name for name in ("instance_type", "nodes", "ranks") if getattr(asked, name) is None]
     collective = (run.program if run else None) or asked.operation
     if collective is None:
         missing.append("collective")
     if missing:
-        return [], f"a baseline needs to know {', '.join(missing)}: say what was run"
-    # A run that fell back to the network would let others pass that do.
+        return [], f"a baseline needs to know {', '.join(missing)}: set these options"
+    # A run that fell back to the network would let later ones with the same fault pass.
     proofs = (correct, fabric, *domain)
     doubts = [one.line() for one in proofs if one.status not in (result.PASS, result.NOT_APPLICABLE)]
     if run is None or correct.status != result.PASS or doubts:

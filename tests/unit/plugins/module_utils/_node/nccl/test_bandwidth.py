@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bandwidth is compared with figures of exactly the same; counters prove where data went; nccom-test says little."""
+"""Bandwidth is compared with figures of exactly the same; counters prove where data went; nccom-test reports little."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pair(busbw):
     return output(Plan(hosts=("a", "b"), gpus=8, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda size: busbw))
 
 
-def test_bandwidth_is_compared_with_published_figures_of_exactly_this():
+def test_bandwidth_is_compared_with_figures_of_same_setup():
     good = only(pair(480.0), "bandwidth", P5_PAIR)
     assert (good.status, good.expected["2147483648"], good.found["2147483648"]) == ("pass", 399.35, 480.0)
     assert "443.72 GB/s, less 10 percent" in good.source
@@ -39,23 +39,23 @@ def test_figures_of_other_gpus_are_not_compared():
     assert result.message == "the ranks were on NVIDIA H100 80GB HBM3, and p4de.24xlarge has A100"
 
 
-def test_figures_of_eight_ranks_node_are_not_for_one_rank_node():
+def test_figures_of_eight_ranks_are_not_for_one_rank():
     slow = output(hosts=("a", "b"), gpus=1, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda size: 90.0)
     asked = Asked(ranks=2, nodes=2, instance_type="p5.48xlarge")
     assert only(slow, "bandwidth", asked).reason == "no_threshold"
     recorded, problem = baseline(slow, asked)
     assert problem is None
     assert only(slow, "bandwidth", dataclasses.replace(asked, baseline=recorded)).status == "pass"
-    # What one rank a node reaches says nothing of eight.
+    # The bandwidth of one rank a node proves nothing about eight.
     assert only(pair(90.0), "bandwidth", dataclasses.replace(P5_PAIR, baseline=recorded)).status == "fail"
 
 
-def test_bandwidth_of_sizes_between_published_ones_is_not_made_up():
+def test_size_between_published_ones_has_no_figure():
     between = output(hosts=("a", "b"), gpus=8, smallest=3 << 29, largest=3 << 31, factor=2)
     assert only(between, "bandwidth", P5_PAIR).reason == "no_threshold"
 
 
-def test_tolerance_is_ones_own_choice():
+def test_tolerance_can_be_set():
     asked = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", tolerance_percent=20)
     assert only(pair(420.0), "bandwidth", asked).status == "pass"
 
@@ -88,7 +88,7 @@ def test_baseline_is_recorded_of_good_runs_only():
         assert any(part in problem for part in sentence.split("|"))
 
 
-def test_sites_own_figures_go_before_published_ones():
+def test_figures_of_site_go_before_published_ones():
     recorded, problem = baseline(pair(600.0), P5_PAIR)
     assert problem is None
     asked = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", baseline=recorded)
@@ -96,7 +96,7 @@ def test_sites_own_figures_go_before_published_ones():
     assert (result.status, result.source) == ("fail", "the site's baseline: 600 GB/s, less 10 percent")
 
 
-def test_test_that_missed_its_own_limit_is_too_slow():
+def test_test_below_its_own_limit_is_too_slow():
     lines = [line.rstrip() + " FAILED" if "Avg bus" in line else line for line in output()]
     assert only(lines, "bandwidth").status == "fail"
 
@@ -105,13 +105,13 @@ def with_counters(before, after, **fields):
     return only(output(**fields), "fabric", Asked(ranks=8, nodes=4, before=before, after=after))
 
 
-def test_counters_confirm_what_log_says():
+def test_counters_confirm_log():
     fabric = with_counters(snapshots(HOSTS, 0), snapshots(HOSTS, 4 << 30))
     assert (fabric.status, fabric.found["counted_bytes"]["node-1"]) == ("pass", 4 << 30)
     assert "counters of every host" in fabric.source
 
 
-def test_idle_counters_disprove_it():
+def test_idle_counters_disprove_log():
     after = {**snapshots(HOSTS, 4 << 30), **snapshots(["node-2"], 1000)}
     fabric = with_counters(snapshots(HOSTS, 0), after)
     assert (fabric.status, fabric.reason, fabric.found) == ("fail", "counters_idle", {"node-2": 1000})
@@ -148,14 +148,14 @@ def nccom(lines=None, **asked):
     return judge(parse(NCCOM if lines is None else lines), Asked(**{"collective": "allr", **asked}))
 
 
-def test_nccom_test_is_reported_by_its_header_and_says_little():
+def test_nccom_test_is_recognised_and_proves_little():
     judged = nccom(nodes=2, ranks=64, instance_type="trn1.32xlarge")
     assert [one.id for one in judged.results] == ["nccom.correct", "nccom.fabric", "nccom.bandwidth"]
     assert [one.reason for one in judged.results] == ["not_checked", "no_evidence", "no_threshold"]
     assert judge(parse(PLAIN), Asked(checked=True, rc=0)).results[0].status == "pass"
 
 
-def test_nccom_test_passes_with_evidence_it_needs():
+def test_nccom_test_passes_with_evidence():
     nodes = ("a", "b")
     judged = nccom(
         nodes=2,
@@ -175,14 +175,14 @@ def test_nccom_test_passes_with_evidence_it_needs():
     assert nccom().results[1].reason == "not_asked"
 
 
-def test_nccom_test_fails_where_it_did():
+def test_failed_nccom_test_fails():
     assert nccom(rc=1, checked=True).results[0].status == "fail"
     assert nccom(NCCOM[:-1], rc=0, checked=True).results[0].reason == "truncated"
     assert "average" in nccom(NCCOM[:1] + NCCOM[2:], rc=0, checked=True).results[0].message
     assert nccom(NCCOM + NCCOM, rc=0, checked=True).results[0].reason == "no_single_run"
 
 
-def test_nccom_bandwidth_is_compared_with_baseline_of_its_own():
+def test_nccom_bandwidth_is_compared_with_its_baseline():
     asked = {"nodes": 1, "ranks": 2, "instance_type": "trn1.32xlarge", "checked": True, "rc": 0}
     recorded, problem = entries(nccom(**asked), Asked(collective="allr", **asked), "2026-11-27T00:00:00Z")
     assert problem is None
@@ -191,7 +191,7 @@ def test_nccom_bandwidth_is_compared_with_baseline_of_its_own():
     assert only(output(), "bandwidth", Asked(ranks=8, nodes=4, baseline=recorded)).reason == "no_threshold"
 
 
-def test_ids_follow_tool_that_was_named():
+def test_ids_follow_named_tool():
     assert judge(parse([]), Asked(), "nccom-test").results[0].id == "nccom.correct"
     assert judge(parse([]), Asked()).results[0].id == "nccl.correct"
 
@@ -257,12 +257,12 @@ def test_ranks_without_name_of_their_gpu():
 
 
 @pytest.mark.parametrize("asked", [Asked(ranks=16), Asked(nodes=2), Asked(instance_type="p5.48xlarge")])
-def test_bandwidth_of_run_of_unknown_size_is_not_judged(asked):
+def test_bandwidth_of_unknown_run_size_is_not_judged(asked):
     assert only(pair(480.0), "bandwidth", asked).reason == "not_asked"
 
 
 @pytest.mark.parametrize(("given", "named"), [(None, "the instance type"), ("x9.large", "x9.large")])
-def test_figure_that_is_not_known_is_named_by_what_was_run(given, named):
+def test_unknown_figure_is_named_by_run(given, named):
     result = only(output(), "bandwidth", dataclasses.replace(FOUR, instance_type=given))
     wanted = f"no figure to compare with is known for {named}, 4 nodes, 8 ranks, all_reduce and the sizes measured"
     assert (result.reason, result.message) == ("no_threshold", wanted)
@@ -278,7 +278,7 @@ def test_least_bandwidth_by_tolerance(percent, least):
     assert (found[1 << 31]["busbw"] if found else None) == least
 
 
-def test_bus_bandwidth_that_other_ranks_would_have_is_of_another_run():
+def test_bus_bandwidth_of_other_ranks_is_of_another_run():
     lines = output(busbw=lambda size: 0.88)
     assert only(lines, "correct").status == "pass"
     changed = [line.replace("0.88", "1.60") for line in lines]
@@ -288,10 +288,10 @@ def test_bus_bandwidth_that_other_ranks_would_have_is_of_another_run():
     assert only(near, "correct").status == "pass"
 
 
-def test_baseline_of_unnamed_collective_is_refused():
+def test_baseline_of_unnamed_collective_is_rejected():
     lines = without(output(), "Collective test", "nccl-tests version")
     recorded, problem = baseline(lines, FOUR)
-    assert (recorded, problem) == ([], "a baseline needs to know collective: say what was run")
+    assert (recorded, problem) == ([], "a baseline needs to know collective: set these options")
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_baseline_of_unnamed_collective_is_refused():
         ("nccom-test", "nccom", None),
     ],
 )
-def test_run_of_tool_that_was_named_is_judged(tool, ids, message):
+def test_run_of_named_tool_is_judged(tool, ids, message):
     judged = judge(parse([*output(), *NCCOM]), Asked(ranks=8, nodes=4), tool)
     assert {one.id.partition(".")[0] for one in judged.results} == {ids}
     assert (judged.run.tool if judged.run else None) == tool
@@ -317,7 +317,7 @@ def test_output_without_run_reports_it():
     assert judged.results[0].message == "asked for broadcast, and found only all_reduce"
 
 
-def test_baseline_of_hosts_that_nvlink_joins_is_refused_without_efa():
+def test_baseline_of_nvlink_hosts_without_efa_is_rejected():
     lines = [
         line.replace("nNodes 2", "nNodes 1").replace("MNNVL 0", "MNNVL 1")
         for line in output(hosts=("gb200-1", "gb200-2"), gpus=4)

@@ -52,7 +52,7 @@ def test_recording_same_again_changes_nothing(tmp_path):
 
 
 class Between(Host):
-    """One that is about to write when another records, which ends or waits before this one goes on."""
+    """A host that is about to write when another one records, which ends or waits before this one continues."""
 
     def __init__(self, other):
         self.other, self.seen = other, threading.Event()
@@ -63,7 +63,7 @@ class Between(Host):
         super().write_text(path, text, mode)
 
 
-def test_of_two_that_record_at_once_neither_is_lost(tmp_path):
+def test_two_records_at_once_are_both_kept(tmp_path):
     path, results = str(tmp_path / "site" / "nccl.json"), []
     nccl_baseline.record(Host(), path, [ENTRY])
 
@@ -83,7 +83,7 @@ def test_of_two_that_record_at_once_neither_is_lost(tmp_path):
     assert [entry["nodes"] for entry in nccl_baseline.load(Host(), path)] == [2, 4, 8]
 
 
-def test_who_may_write_baseline_may_be_next_to_record(tmp_path, monkeypatch):
+def test_user_who_may_write_baseline_may_record_next(tmp_path, monkeypatch):
     """Whatever the umask of the user who came first, and where the name is relative or a link."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link.json").symlink_to("nccl.json")
@@ -95,7 +95,7 @@ def test_who_may_write_baseline_may_be_next_to_record(tmp_path, monkeypatch):
         os.umask(before)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".nccl.json.lock", "link.json", "nccl.json"]
     assert stat.S_IMODE((tmp_path / ".nccl.json.lock").stat().st_mode) == 0o666
-    # What changes nothing needs to write nothing, and no lock.
+    # A record that changes nothing needs no write and no lock.
     (tmp_path / ".nccl.json.lock").unlink()
     assert not nccl_baseline.record(Host(), "link.json", [ENTRY])
     assert not (tmp_path / ".nccl.json.lock").exists()
@@ -117,7 +117,7 @@ def test_who_may_write_baseline_may_be_next_to_record(tmp_path, monkeypatch):
         (json.dumps({"schema": nccl_baseline.SCHEMA, "entries": [{"size": 1}]}), "is not a baseline"),
     ],
 )
-def test_file_that_is_no_baseline_is_never_overwritten(tmp_path, text, sentence):
+def test_file_that_is_not_baseline_is_not_overwritten(tmp_path, text, sentence):
     path = tmp_path / "nccl.json"
     path.write_text(text)
     with pytest.raises(NodeError, match=sentence):

@@ -82,7 +82,7 @@ def shapes():
 
 
 def spoilt():
-    """A good output with one thing wrong in it."""
+    """Yield a good output with one thing wrong in it."""
     yield "sockets", good(network="Socket", gdr=""), P5, "pfp"
     yield "InfiniBand", good(network="IB"), P5, "pfp"
     yield "provider tcp", good(provider="tcp"), P5, "pfp"
@@ -108,7 +108,7 @@ def spoilt():
     yield "unknown type", good(), dataclasses.replace(P5, instance_type="p99.metal"), "ppu"
     yield "more ranks asked", good(), dataclasses.replace(P5, ranks=32), "pfu"
     yield "more nodes asked", good(), dataclasses.replace(P5, nodes=4), "pfu"
-    yield "nobody asked", good(), Asked(rc=0), "puu"
+    yield "nothing asked", good(), Asked(rc=0), "puu"
     yield "groups", replaced("Group  0", "Group  1", only="Rank 15"), P5, "pfu"
     yield "small communicators", replaced("nRanks 16 nNodes 2", "nRanks 8 nNodes 1"), P5, "pfu"
     yield (
@@ -134,7 +134,7 @@ def spoilt():
 
 
 def cut():
-    """A good output that ends early, or lacks a piece."""
+    """Yield a good output that ends early, or lacks a piece."""
     lines = good()
     rows = [number for number, line in enumerate(lines) if line.startswith(("  1", "  2147"))]
     for number in rows:

@@ -23,12 +23,12 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
         "[" * 200_000,
     ],
 )
-def test_lines_that_are_no_counters_are_named(line):
+def test_lines_that_are_not_counters_are_named(line):
     with pytest.raises(NodeError, match="line 2 of before is not a snapshot"):
         nccl_counters.parse_snapshots(f"\n{line}\n", "before")
 
 
-def test_host_that_is_there_twice_is_not_guessed_at():
+def test_host_that_occurs_twice_is_rejected():
     lines = '{"host": "a", "devices": {}}\n{"host": "a", "devices": {}}\n'
     with pytest.raises(NodeError, match="before has the host a twice: give one file"):
         nccl_counters.parse_snapshots(lines, "before")
@@ -48,5 +48,5 @@ def test_host_that_is_there_twice_is_not_guessed_at():
         ({}, {}, None),
     ],
 )
-def test_growth_is_that_of_counter_that_grew_most(before, after, bytes_):
+def test_growth_is_that_of_largest_counter(before, after, bytes_):
     assert nccl_counters.grown(before, after) == bytes_

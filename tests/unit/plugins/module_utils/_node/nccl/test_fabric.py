@@ -25,7 +25,7 @@ def run_of(lines):
 
 
 def counted(sent, hosts=HOSTS, first=None, **fields):
-    """The verdict with counters that grew by so many bytes in one device."""
+    """Return the verdict with counters that grew by so many bytes in one device."""
     before = {host: {"rdmap0s6": {"tx_bytes": 0}} for host in first or hosts}
     after = {host: {"rdmap0s6": {"tx_bytes": sent}} for host in hosts}
     return only(output(), "fabric", dataclasses.replace(FOUR, before=before, after=after, **fields))
@@ -63,7 +63,7 @@ NCCOM = [
         ("ab", "ab", 2, None),
         ("abc", "ab", 2, "counters_missing"),
         ("ab", "abc", 2, "counters_missing"),
-        # A node that is none of the job proves nothing of those that are.
+        # A node outside the job proves nothing about those of the job.
         ("abc", "abc", 2, "counters_missing"),
         ("ab", "ab", 3, "counters_missing"),
         ("ab", "ac", 3, "counters_missing"),
@@ -99,11 +99,11 @@ def one_node(host, **fields):
         (output() + output(), None, 4, False),
         (output() + output(), 9, 4, True),
         (output() + one_node("a"), 8, 4, False),
-        # NCCL's own log says how large the communicators were.
+        # NCCL's own log shows the size of the communicators.
         (without(output() + output(), "#  Rank"), 8, 4, False),
     ],
 )
-def test_which_outputs_pose_as_one(lines, ranks, nodes, posing):
+def test_separate_outputs_that_pose_as_one(lines, ranks, nodes, posing):
     assert bool(fabric.posing(parse(lines).runs, ranks, nodes)) == posing
 
 

@@ -45,11 +45,11 @@ def fed(*texts, host="a", level="INFO"):
         ("   1048576   262144   float", False, None),
     ],
 )
-def test_line_without_prefix_that_says_something_is_taken(line, taken, kept):
+def test_line_without_prefix_is_read_for_its_facts(line, taken, kept):
     found = nccl_log.NcclLog()
     assert found.plain(line) is taken
-    said = {name for name in ("version", "failures", "notes") if getattr(found, name)}
-    assert said == ({kept} if kept else set())
+    kept_in = {name for name in ("version", "failures", "notes") if getattr(found, name)}
+    assert kept_in == ({kept} if kept else set())
 
 
 def test_texts_are_kept_up_to_number_and_length():
@@ -71,7 +71,7 @@ def test_hosts_and_names_are_kept_up_to_number(monkeypatch):
     assert many.networks == {"a": {f"N{number}" for number in range(nccl_log.KEPT_TEXTS)}}
 
 
-def test_communicators_say_how_many_took_part():
+def test_communicators_show_number_of_ranks():
     found = fed("comm 0x5 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0", "comm 0x5 rank 1 nranks 8")
     assert (found.ranks, found.nodes, found.mnnvl) == ({16, 8}, {2}, False)
     assert fed("comm 0x5 rank 0 nRanks 16 nNodes 2 x MNNVL 1", "comm 0x5 rank 0 nRanks 16 nNodes 2 x MNNVL 0").mnnvl
@@ -100,7 +100,7 @@ def test_channel_between_hosts(text, networks, gpudirect, direct, nvlink):
     assert between == {"a": nccl_log.HostChannels(networks, gpudirect, direct, nvlink, peers)}
 
 
-def test_words_on_nvlink_are_kept_by_host():
+def test_lines_on_nvlink_are_kept_by_host():
     found = fed("comm 0x5 rank 0 nRanks 16 nNodes 2 x MNNVL 1", "comm 0x5 rank 0 nRanks 16 nNodes 2 x MNNVL 0")
     assert found.joined == {"a": {"0", "1"}} and fed("comm 0x5 rank 1 nranks 8").joined == {}
 
@@ -115,11 +115,11 @@ def test_channels_are_counted_each_time_they_are_logged():
     found = fed(text, text, "Channel 00/0 : 0[0] -> 1[0] via P2P/CUMEM", "Channel 01/0 : 0[0] -> 1[0] via P2P/CUMEM")
     assert found.between(WHERE)["a"] == nccl_log.HostChannels({"Libfabric": 2}, 2, 0, peers={"b"})
     assert (found.intra, found.contradictions) == ({"P2P": 2}, 0)
-    # What was counted is not counted again.
+    # A counted line is not counted again.
     assert found.between(WHERE)["a"].networks == {"Libfabric": 2}
 
 
-def test_channel_of_rank_that_is_elsewhere_or_nowhere_contradicts():
+def test_channel_of_misplaced_rank_contradicts():
     elsewhere = fed("Channel 00/0 : 2[0] -> 0[0] [send] via NET/Libfabric/0")
     assert (elsewhere.between(WHERE), elsewhere.contradictions) == ({}, 1)
     nowhere = fed("Channel 00/0 : 0[0] -> 9[0] [send] via NET/Libfabric/0")
@@ -127,7 +127,7 @@ def test_channel_of_rank_that_is_elsewhere_or_nowhere_contradicts():
 
 
 @pytest.mark.parametrize(("via", "unread"), [("XYZ/5/abc", 1), ("P2P", 0), ("lower/case", 0)])
-def test_transport_that_is_not_known_is_counted(via, unread):
+def test_unknown_transport_is_counted(via, unread):
     found = fed(f"Channel 00/0 : 0[0] -> 2[0] [send] via {via}")
     assert (found.unread, found.between(WHERE)) == (unread, {})
 
@@ -142,7 +142,7 @@ def test_networks_of_host_are_sorted_into_efa_and_others():
     ("via", "networks"),
     [("NET/Libfabric/0/GDRDMAnode-3:1:2", None), ("NET/Socket/0node-3:1:2", {"Socket": 1})],
 )
-def test_torn_line_proves_no_channel_over_efa_and_disproves_one(via, networks):
+def test_torn_line_proves_no_channel_over_efa(via, networks):
     between = fed(f"Channel 00/0 : 0[0] -> 2[0] [send] via {via}").between(WHERE)
     assert between == ({"a": nccl_log.HostChannels(networks, peers={"b"})} if networks else {})
 
@@ -156,6 +156,6 @@ def test_channels_that_wait_for_list_of_ranks_are_bounded(monkeypatch):
         blind.feed("a", "INFO", text, {})
         assert len(found._pending) <= 2 and len(blind._pending) <= 2
     assert found.between(dict.fromkeys(range(5), "b") | {0: "a"})["a"].networks == {"Libfabric": 4}
-    # What did not fit is missing, and that is known.
+    # A line over the limit is missing, and that is known.
     blind.between(dict.fromkeys(range(5), "b") | {0: "a"})
     assert blind.contradictions == 1

@@ -48,7 +48,7 @@ def test_domain_without_efa_is_reported_apart():
 
 
 def with_channel(lines, text):
-    """The lines with one more that the first host logs."""
+    """Return the lines with one more that the first host logs."""
     at = next(index for index, line in enumerate(lines) if "MNNVL 1" in line)
     start = lines[at].partition(" comm ")[0]
     return [*lines[:at], f"{start} {text}", *lines[at:]]
@@ -74,14 +74,14 @@ def test_channel_over_network_between_domains_is_its_way():
     assert judged(lines, domains=2)["nccl.nvlink_domain"].status == "pass"
 
 
-def test_transport_that_is_not_known_proves_no_domain():
+def test_unknown_transport_proves_no_domain():
     one = judged(with_channel(made(), "Channel 00/0 : 0[0] -> 4[0] via XYZ/0"))["nccl.nvlink_domain"]
     assert (one.status, one.reason) == ("undeterminable", "unread")
     assert one.message == "1 lines of channels name a transport that is not known here"
 
 
 @pytest.mark.parametrize("asked", [{"ranks": 16}, {"nodes": 4}, {}])
-def test_domain_of_which_nothing_was_asked_is_not_proved(asked):
+def test_domain_of_unknown_request_is_not_proved(asked):
     one = judge(parse(made()), Asked(instance_type=TYPE, **asked)).results[3]
     assert (one.id, one.status, one.reason) == ("nccl.nvlink_domain", "undeterminable", "not_asked")
 
@@ -125,7 +125,7 @@ def test_fall_back_to_network_is_found_where_domains_are_known():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "domains", "said"),
+    ("sizes", "domains", "ending"),
     [
         ((3, 1), 1, "to 2 groups; not in one of the largest: u2-2"),
         ((2, 1, 1), 1, "to 3 groups; not in one of the largest: u2-1, u2-2"),
@@ -133,9 +133,9 @@ def test_fall_back_to_network_is_found_where_domains_are_known():
         ((2, 2), 1, "to 2 groups"),
     ],
 )
-def test_hosts_that_are_not_in_their_domain_are_named(sizes, domains, said):
+def test_hosts_outside_their_domain_are_named(sizes, domains, ending):
     failed = judged(made(sizes), domains=domains)["nccl.nvlink_domain"]
-    assert failed.status == "fail" and failed.message.endswith(said)
+    assert failed.status == "fail" and failed.message.endswith(ending)
 
 
 def test_more_groups_than_ultraservers_is_failure():
@@ -155,7 +155,7 @@ def test_more_groups_than_ultraservers_is_failure():
         ([line.replace("MNNVL 1", "MNNVL 0") if line.startswith("u2-1:") else line for line in made()], "not_joined"),
     ],
 )
-def test_what_is_missing_proves_nothing(lines, reason):
+def test_missing_lines_prove_nothing(lines, reason):
     one = judged(lines)["nccl.nvlink_domain"]
     assert (one.status, one.reason) == ("undeterminable", reason)
 
@@ -175,7 +175,7 @@ def test_other_types_have_no_such_verdict():
 
 
 @pytest.mark.parametrize("domains", [None, 1])
-def test_type_that_is_not_known_as_one_proves_nothing(domains):
+def test_unknown_type_proves_nothing(domains):
     asked = Asked(ranks=16, nodes=4, instance_type="p6e-gb300r.36xlarge", domains=domains)
     found = {one.id: one for one in judge(parse(made(())), asked).results}
     assert found["nccl.nvlink_domain"].status == "undeterminable"

@@ -20,7 +20,7 @@ P5 = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", collective="all_reduc
 
 
 def good(**fields):
-    """A run on two p5 that passes all three verdicts."""
+    """Return a run on two p5 that passes all three verdicts."""
     plan = {
         "hosts": ("node-1", "node-2"),
         "gpus": 8,
@@ -81,7 +81,7 @@ def test_decorated_failures_stay_failures(decoration):
 
 
 @pytest.mark.parametrize("decoration", ["~~ ", "@@{0}@@ ", "a b c d "])
-def test_closing_line_that_failed_counts_in_decoration_of_its_own(decoration):
+def test_failed_closing_line_counts_in_its_own_decoration(decoration):
     lines = good()
     last = next(number for number, line in enumerate(lines) if "Out of bounds" in line)
     lines[last] = decoration.format(1) + "# Out of bounds values : 3 FAILED"
@@ -194,7 +194,7 @@ def test_line_longer_than_any_is_read_in_pieces():
 
 
 @pytest.mark.parametrize(("extra", "rows"), [(0, 5), (1, 4)])
-def test_row_of_more_than_tables_line_is_none(extra, rows):
+def test_row_longer_than_table_line_is_not_read(extra, rows):
     lines = good()
     first = next(number for number, line in enumerate(lines) if line.startswith("  1073741824"))
     lines[first] = lines[first].ljust(nccl_parse.MAX_TABLE_LINE + extra)
@@ -202,7 +202,7 @@ def test_row_of_more_than_tables_line_is_none(extra, rows):
 
 
 @pytest.mark.parametrize("kind", ["directory", "pipe", "gone"])
-def test_output_that_is_no_file_is_refused_by_name(tmp_path, kind):
+def test_output_that_is_not_file_is_rejected_by_name(tmp_path, kind):
     path = tmp_path / "output"
     if kind == "directory":
         path.mkdir()
@@ -229,7 +229,7 @@ def test_label_of_launcher_before_table_of_nccom(label):
     assert ([row.busbw for row in run.rows], run.average) == ([0.61], 0.61)
 
 
-def test_row_that_host_wrote_behind_is_whole_row():
+def test_row_with_host_name_behind_is_whole():
     lines = good()
     row = next(number for number, line in enumerate(lines) if line.startswith("  1073741824"))
     joined = lines[row] + "node-1.cluster.local:1000:1100 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"

@@ -28,7 +28,7 @@ def test_wrong_values_fail():
 def test_unchecked_table_is_not_correct_by_that():
     lines = [line.replace("       0  ", "     N/A  ").replace("       0", "     N/A") for line in output()]
     assert only(lines, "correct").reason == "not_checked"
-    # A column of zeros is not a check where the header says that there was none.
+    # A column of zeros is not a check where the header announces none.
     lines = [line.replace("validation: 1", "validation: 0") for line in output()]
     assert only(lines, "correct").reason == "not_checked"
 
@@ -48,7 +48,7 @@ def test_truncated_output_fails(cut):
     assert only(lines[:end], "bandwidth").status == "undeterminable"
 
 
-def test_missing_or_doubled_row_is_no_whole_table():
+def test_missing_or_doubled_row_makes_table_incomplete():
     lines = output()
     row = next(number for number, line in enumerate(lines) if line.startswith("    16777216"))
     for changed in (lines[:row] + lines[row + 1 :], lines[: row + 1] + lines[row:]):
@@ -81,9 +81,9 @@ def test_error_in_middle_fails(error):
     assert (correct.status, correct.reason) == ("fail", "test_failed")
 
 
-def test_what_slurm_says_of_directory_is_no_failure_of_test():
-    said = "slurmstepd: error: couldn't chdir to `/home/x': No such file or directory: going to /tmp instead"
-    assert verdicts([said, *output(), said])[:2] == ["pass", "pass"]
+def test_slurm_error_about_directory_is_not_test_failure():
+    error = "slurmstepd: error: couldn't chdir to `/home/x': No such file or directory: going to /tmp instead"
+    assert verdicts([error, *output(), error])[:2] == ["pass", "pass"]
 
 
 def test_longest_name_that_fits_is_host(tmp_path):
@@ -115,7 +115,7 @@ def glued(line, start, noise):
 
 
 @pytest.mark.parametrize("start", [47, 51, 52, 65, 84, 90])
-def test_row_that_log_was_written_into_is_put_together_again(start):
+def test_row_torn_by_log_is_put_together(start):
     noise = "node-2:1002:1102 [0] NCCL INFO Channel 03/1 : 2[0] -> 4[0] [send] via NET/Libfabric/1/GDRDMA"
     lines = [
         part for line in output() for part in (glued(line, start, noise) if line.startswith("    1677") else [line])
@@ -125,7 +125,7 @@ def test_row_that_log_was_written_into_is_put_together_again(start):
     assert judged.results[1].found["channels"]["node-2"] == 5
 
 
-def test_row_whose_rest_is_lost_is_no_whole_table():
+def test_row_with_lost_rest_makes_table_incomplete():
     lines = [line[:50] if line.startswith("    16777216") else line for line in output()]
     assert "damaged" in only(lines, "correct").message
 
@@ -148,7 +148,7 @@ def test_nothing_of_output_reaches_terminal():
     assert all(text.isprintable() for one in judged.results for text in (one.line(), repr(one.found)))
 
 
-def test_oldest_tables_are_read_and_judged_by_their_closing_line():
+def test_oldest_tables_are_judged_by_their_closing_line():
     judged = judge(parse(OLD), Asked(ranks=2, nodes=2, collective="all_reduce"))
     assert [one.status for one in judged.results] == ["pass", "undeterminable", "undeterminable"]
     assert judged.facts["hosts"] == ["ip-10-0-0-1", "ip-10-0-0-2"]
@@ -215,7 +215,7 @@ def test_several_types_each_have_all_sizes():
 
 
 @pytest.mark.parametrize("collective", ["all_reduce", "alltoall", "broadcast"])
-def test_recorded_tables_of_one_gpu_are_correct_and_say_nothing_of_fabric(collective):
+def test_recorded_tables_of_one_gpu_prove_no_fabric(collective):
     recorded = parse_file(str(FIXTURES / f"nccl-tests-{collective}-2.19.6.txt"))
     one = judge(recorded, Asked(ranks=1, nodes=1, collective=collective))
     assert [result.status for result in one.results] == ["pass", "not_applicable", "not_applicable"]
@@ -250,14 +250,14 @@ def test_many_outputs_are_read_in_bounded_memory(monkeypatch):
     assert (len(read.runs), read.runs[-1].tangled) == (2, True)
 
 
-def test_table_without_rows_or_with_rows_that_are_none_is_no_whole_table():
+def test_table_without_valid_rows_is_incomplete():
     without_rows = [line for line in output() if not line.startswith(" ")]
     assert only(without_rows, "correct").message == "the table has no rows"
     for old, new in (("   float", "   fl@at"), ("  80.00", "  8x.00"), ("       0", "       ?")):
         assert "damaged" in only([line.replace(old, new) for line in output()], "correct").message
 
 
-def test_operation_that_is_printed_as_nothing_is_read():
+def test_operation_printed_as_nothing_is_read():
     lines = [line.replace("    none      -1", "              -1") for line in output(collective="all_gather")]
     assert only(lines, "correct").status == "pass"
     # A collective that reduces has one.
@@ -283,7 +283,7 @@ def test_threads_have_averages_of_their_own():
     ],
     ids=["long word", "long path", "long blank", "long row", "many lines", "many labels"],
 )
-def test_no_line_takes_time_out_of_proportion(tmp_path, noise):
+def test_time_of_line_is_in_proportion(tmp_path, noise):
     lines = output()
     path = tmp_path / "test.out"
     path.write_text("\n".join([*lines[:-12], noise, *lines[-12:]]) + "\n")
@@ -344,7 +344,7 @@ def test_fragment_counts_only_inside_of_table():
     place = lines.index(COLUMNS)
     early = [*lines[: place - 1], f"     1048576  262144  float {noise}", *lines[place - 1 :]]
     assert only(early, "correct").status == "pass"
-    inside = [*lines[: place + 2], f"said by somebody {noise}", *lines[place + 2 :]]
+    inside = [*lines[: place + 2], f"text of a user {noise}", *lines[place + 2 :]]
     assert only(inside, "correct").status == "pass"
 
 
@@ -398,7 +398,7 @@ def test_more_runs_than_are_kept_tangle_last(monkeypatch):
     monkeypatch.setattr(nccl_table, "MAX_RUNS", 2)
     assert [run.tangled for run in parse(output() * 2).runs] == [False, False]
     assert [run.tangled for run in parse(output() * 3).runs] == [False, True]
-    # A run that did not end is not told from the next.
+    # A run that did not end is not separated from the next.
     cut = output()[:-5]
     assert [run.tangled for run in parse([*cut, *output()]).runs] == [True, True]
 
@@ -443,7 +443,7 @@ def test_maximum_that_was_reduced_never_grows(largest):
     assert run.header["max"] == min(largest, 1 << 30)
 
 
-def test_values_out_of_bounds_count_one_more_where_test_failed():
+def test_values_out_of_bounds_count_failed_test():
     lines = output()
     for line, found in (("0 OK", 0), ("2 OK", 2), ("2 FAILED", 3), ("0 FAILED", 1)):
         assert parse([old.replace("0 OK", line) for old in lines]).runs[0].out_of_bounds == found
@@ -474,7 +474,7 @@ def test_header_that_announces_nothing_has_no_sizes():
     assert nccl_table.Run("nccl-tests", None).sizes() == []
     lines = [line for line in output() if not line.startswith("# nThread")]
     message = only(lines, "correct").message
-    assert message.startswith("the header does not say which sizes were to be measured")
+    assert message.startswith("the header does not announce the sizes of the test")
 
 
 def test_type_of_unknown_width_is_named():

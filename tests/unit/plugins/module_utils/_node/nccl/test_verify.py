@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run earns its verdicts by what its output proves: who took part, and which way the data went."""
+"""A run earns its verdicts by what its output proves: who took part, and the path of the data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_provider_line_alone_proves_nothing():
     assert (fabric.status, fabric.reason) == ("undeterminable", "no_channels")
 
 
-def test_channels_alone_prove_nothing_either_for_libfabric_has_other_providers():
+def test_channels_without_provider_prove_nothing():
     assert only(without(output(), "Selected provider"), "fabric").reason == "no_provider"
     fabric = only(output(provider="tcp;ofi_rxm"), "fabric")
     assert (fabric.status, fabric.reason) == ("fail", "not_efa")
@@ -111,7 +111,7 @@ def test_no_log_proves_nothing():
     assert (fabric.status, fabric.reason) == ("undeterminable", "no_log")
 
 
-def test_channels_logged_by_another_host_than_ranks_prove_nothing():
+def test_channels_logged_by_other_host_prove_nothing():
     lines = [line.replace("node-2:", "node-9:") if "Channel" in line else line for line in output()]
     fabric = only(lines, "fabric")
     assert (fabric.status, fabric.reason) == ("undeterminable", "contradictory")
@@ -137,14 +137,14 @@ def test_gpudirect_rdma_is_reported_not_demanded():
 
 
 @pytest.mark.parametrize(("asked", "text"), [({"ranks": 16}, "16 ranks"), ({"nodes": 2}, "2 nodes")])
-def test_what_was_asked_for_has_to_take_part(asked, text):
+def test_requested_ranks_and_nodes_have_to_take_part(asked, text):
     judged = judge(parse(output()), Asked(**{"ranks": 8, "nodes": 4, **asked}))
     correct, fabric, bandwidth = judged.results
     assert (correct.status, fabric.status, bandwidth.status) == ("pass", "fail", "undeterminable")
     assert text in fabric.message
 
 
-def test_without_saying_what_was_asked_for_fabric_is_not_judged():
+def test_fabric_of_unknown_request_is_not_judged():
     assert [only(output(), which, Asked()).reason for which in ("fabric", "bandwidth")] == ["not_asked", "not_asked"]
 
 
@@ -159,14 +159,14 @@ def test_communicators_smaller_than_list_of_ranks_fail():
     assert (fabric.status, fabric.reason) == ("fail", "not_all_took_part")
 
 
-def test_damaged_list_of_ranks_is_no_proof_that_ranks_were_missing():
+def test_damaged_list_of_ranks_proves_no_missing_rank():
     fabric = only(without(output(), "#  Rank  7"), "fabric")
     assert (fabric.status, fabric.reason) == ("undeterminable", "no_ranks")
     assert only(without(output(), "#  Rank  3"), "fabric").reason == "no_ranks"
 
 
 def one_node_runs():
-    """What srun without an MPI plugin gives: each node runs the whole test alone."""
+    """Return the outputs of srun without an MPI plugin: each node runs the whole test alone."""
     return [output(hosts=(host,), gpus=8) for host in HOSTS]
 
 
@@ -215,7 +215,7 @@ def test_logs_of_ranks_can_be_appended_to_output():
     assert verdicts(header(plan) + table(plan) + log(Plan(network="Socket", gdr="")))[:2] == ["pass", "fail"]
 
 
-def test_node_that_nccl_takes_for_two_is_not_what_was_asked_for():
+def test_node_that_nccl_counts_as_two_is_not_two():
     lines = [line.replace("nNodes 4", "nNodes 5") for line in output()]
     assert "communicators over 5" in only(lines, "fabric").message
 
@@ -249,7 +249,7 @@ def test_run_of_2022_under_mpirun_is_judged_as_well():
 
 
 def anonymous(collective, **fields):
-    """An output of before the line "Collective test starting": the table has to say which collective it is of."""
+    """Return an output of before the line "Collective test starting": the table has to show its collective."""
     return without(output(collective=collective, **fields), "Collective test", "nccl-tests version")
 
 
@@ -287,7 +287,7 @@ def test_header_that_names_another_collective_than_its_table():
     assert only(lines, "correct").reason == "other_collective"
 
 
-def test_hosts_of_one_nvlink_domain_say_nothing_of_efa():
+def test_hosts_of_one_nvlink_domain_prove_nothing_about_efa():
     hosts = ("gb200-1", "gb200-2")
     lines = [
         line.replace("nNodes 2", "nNodes 1").replace("MNNVL 0", "MNNVL 1")
@@ -298,7 +298,7 @@ def test_hosts_of_one_nvlink_domain_say_nothing_of_efa():
     correct, fabric, _bandwidth, domain = judge(parse(lines), asked).results
     assert (domain.status, domain.reason) == ("undeterminable", "no_channels")
     assert (correct.status, fabric.status, fabric.reason) == ("pass", "undeterminable", "not_the_network")
-    assert "over NVLink (MNNVL), which says nothing of EFA" in fabric.message
+    assert "over NVLink (MNNVL), which proves nothing about EFA" in fabric.message
     # Without MNNVL the same numbers are a run that fell apart.
     apart = [line.replace("MNNVL 1", "MNNVL 0") for line in lines]
     assert only(apart, "fabric", asked).reason == "not_all_took_part"
