@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Makes the domain of a job in its Prolog, and takes it away in its Epilog."""
+"""Create the domain of a job in its Prolog, and remove it in its Epilog."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from . import config, parse, verify
 from .job import SECONDS, Job
 from .look import Facts, look, look_domain, look_slurm, look_status, look_unit
 
-# Between two questions to the daemon: at first as short as one takes, then longer, for a daemon that is slow.
+# Pauses between two questions to the daemon: short at first, then longer for a slow daemon.
 FIRST_POLL = 0.01
 LONGEST_POLL = 0.25
 _GROWTH = 1.5
@@ -40,11 +40,11 @@ _FINAL = ("!V!", "!M!")
 
 
 def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan) -> list[Result]:
-    """Carry out a plan and return the verdicts on the domain; the record says what became of it."""
+    """Carry out a plan and return the verdicts on the domain; the record has its state."""
     if not plan.concerned:
         return [not_applicable("imex.domain", plan.reason)]
     if plan.refusals:
-        # Nothing was begun, so that nothing is to be taken away.
+        # Nothing was started, so that nothing has to be removed.
         _record(host, job, "failed", "own", "; ".join(plan.refusals))
         return [failed("imex.service", "; ".join(plan.refusals), severity="reset")]
     started = host.monotonic()
@@ -63,9 +63,9 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
                 with _put(config.CHANNEL):
                     _make_channel(host, facts["major"])
     except CommandError as exc:
-        # A drain has room for 200 characters, and the log says more than systemctl.
-        said = _log_end(host, log, logged)
-        reason = f"the daemon did not start{said}" if said else str(exc)
+        # A drain has room for 200 characters, and the log has more than systemctl.
+        error = _log_end(host, log, logged)
+        reason = f"the daemon did not start{error}" if error else str(exc)
         return [_given_up(host, options, job, failed("imex.service", reason, severity="reset"))]
     except NodeError as exc:
         return [_given_up(host, options, job, failed("imex.service", str(exc), severity="reset"))]
@@ -81,7 +81,7 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
 
 @contextlib.contextmanager
 def _put(path: str) -> t.Iterator[None]:
-    """Raise ``NodeError`` with the path where what is done in it raises OSError."""
+    """Turn an OSError of the body into a ``NodeError`` with the path."""
     try:
         yield
     except OSError as exc:
@@ -146,7 +146,7 @@ def _make_channel(host: Host, major: int | None) -> None:
 
 
 def _record(host: Host, job: Job, state: str, blame: str = "", reason: str = "") -> None:
-    """Write what became of a job's domain. Raises ``NodeError``."""
+    """Write the state of a job's domain. Raises ``NodeError``."""
     document = {
         "schema": config.SCHEMA,
         "job_id": job.job_id,
@@ -164,7 +164,7 @@ def _record(host: Host, job: Job, state: str, blame: str = "", reason: str = "")
 def _log_end(host: Host, path: str, before: int) -> str:
     """Return the last error in a log behind what was there before, to end a sentence with; empty without one."""
     size = host.file_size(path)
-    # A smaller one was begun anew.
+    # A smaller log is a new one.
     start = before if size is not None and size >= before else 0
     try:
         text = host.run(["tail", "-c", f"+{start + 1}", path], timeout=_ASK_SECONDS, check=False).stdout
@@ -175,17 +175,17 @@ def _log_end(host: Host, path: str, before: int) -> str:
 
 
 def take_away(host: Host, options: config.Options, job_id: int) -> list[Result]:
-    """End the domain of a job that has ended here. A record of another job, or of nobody, leaves all as it is."""
+    """End the domain of a job that has ended here. Without a record of this job, nothing is changed."""
     record = host.read_json(config.RECORD)
     if not isinstance(record, dict) or record.get("schema") != config.SCHEMA or record.get("job_id") != job_id:
         return [not_applicable("imex.domain", f"job {job_id} has no domain on this node")]
     if record.get("state") == "failed" and record.get("blame") == "own":
-        # The next health check has to find why no domain came up here; the daemon goes all the same.
+        # The next health check has to find why no domain came up here; the daemon is stopped anyway.
         done = "taken away, and the record of its failure kept"
         problem = _stop(host, options)
     else:
         done = f"that of job {job_id} is taken away"
-        # A health check meanwhile must not take the daemon that ends for one that died.
+        # A concurrent health check must not report the stopping daemon as failed.
         write_json(host, config.RECORD, {**record, "state": "ending"})
         problem = _stop(host, options)
         host.remove(config.RECORD)
@@ -222,7 +222,7 @@ def status(host: Host, options: config.Options, slurm: Slurm) -> list[Result]:
     facts.update(look_slurm(host, slurm))
     record = facts["record"] or {}
     if record.get("state") in _HAS_A_JOB and has_ended(slurm, record):
-        # Its Epilog was lost, as where slurmd was killed: nothing on this node needs that domain any more.
+        # Its Epilog was lost, such as after a killed slurmd: nothing on this node needs that domain any more.
         facts["record"], record = None, {}
     if record.get("state") == "ready" and facts["unit"]["active"] == "active":
         return _weighed(verify.verify(facts, *look_domain(host, facts["config"]["path"])), options)
@@ -237,7 +237,7 @@ def _weighed(results: list[Result], options: config.Options) -> list[Result]:
 
 
 def has_ended(slurm: Slurm, record: t.Mapping[str, t.Any]) -> bool:
-    """Return whether Slurm says that the job of a record has left this node; False where it gives no clear answer."""
+    """Return whether the job of a record has left this node by Slurm's answer; False without a clear answer."""
     job_id = record.get("job_id")
     try:
         done = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id), timeout=SECONDS)

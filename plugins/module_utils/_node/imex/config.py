@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is asked of the IMEX domain of a job, its limits, and the ports of its daemons."""
+"""Options of the IMEX domain of a job, their limits, and the ports of its daemons."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ COMMAND_PORT = "50005"
 CHANNELS = "/dev/nvidia-caps-imex-channels"
 CHANNEL = f"{CHANNELS}/channel0"
 CHANNEL_MODE = 0o666
-# What Prolog wrote last; gone after a reboot, as the channel is.
+# The record that Prolog wrote last; a reboot removes it, like the channel.
 RECORD = "/run/mlcluster/imex.json"
 SCHEMA = "mlcluster.imex/1"
 STATES = ("starting", "ready", "ending", "failed")
-# Whose fault a failure was: this node's, or another's.
+# The node that caused a failure: this one, or another.
 BLAMED = ("own", "peer")
 # Ports of the daemons, one a job: below the 32768 from which Linux takes its own (ip_local_port_range).
 FIRST_PORT = 21000
@@ -38,7 +38,7 @@ LONGEST = 600
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What a caller wants. ``seconds`` bounds the wait for the domain; ``instance_type``: None asks the firmware."""
+    """Options of the caller. ``seconds`` bounds the wait for the domain; ``instance_type``: None asks the firmware."""
 
     mode: str = "required"
     seconds: float = SECONDS
@@ -47,7 +47,7 @@ class Options:
 
 
 def option_errors(options: Options) -> list[str]:
-    """Return what is wrong with the options, a sentence each."""
+    """Return the errors in options, a sentence each."""
     found = []
     if options.mode not in MODES:
         found.append(f"mode is {options.mode!r}: give one of {', '.join(MODES)}")

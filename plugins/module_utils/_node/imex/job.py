@@ -37,12 +37,12 @@ class Job:
 
     @property
     def address(self) -> str:
-        """The address of this node."""
+        """Return the address of this node."""
         return self.members[self.node]
 
 
 def look_job(host: Host, slurm: Slurm) -> Job:
-    """Return the job whose Prolog this is. Raises ``NodeError`` for what Slurm does not tell."""
+    """Return the job whose Prolog this is. Raises ``NodeError`` for a missing answer of Slurm."""
     job_id = slurm_parse.number(host.variable("SLURM_JOB_ID"))
     if not job_id:
         raise NodeError("no job is named: run this where Slurm sets SLURM_JOB_ID, such as in a Prolog")
@@ -112,7 +112,7 @@ def members(host: Host, slurm: Slurm, names: t.Sequence[str]) -> dict[str, str]:
     found = {one["name"]: one["address"] for one in shown}
     missing = [name for name in names if not found.get(name)]
     if missing:
-        raise NodeError(f"Slurm tells no address of {', '.join(missing[:4])}: see 'scontrol show node {missing[0]}'")
+        raise NodeError(f"Slurm reports no address of {', '.join(missing[:4])}: see 'scontrol show node {missing[0]}'")
     addressed = {name: _address(host, name, found[name]) for name in names}
     if len(set(addressed.values())) != len(addressed):
         raise NodeError("two nodes of the job have one address: set NodeAddr of each in slurm.conf")
@@ -122,7 +122,7 @@ def members(host: Host, slurm: Slurm, names: t.Sequence[str]) -> dict[str, str]:
 def _address(host: Host, name: str, address: str) -> str:
     if parse.is_address(address):
         return parse.canonical(address)
-    # NodeAddr is the node's name where nobody set it.
+    # NodeAddr is the node's name where it is not set.
     for found in host.addresses_of(address):
         if not ipaddress.ip_address(found).is_loopback:
             return found

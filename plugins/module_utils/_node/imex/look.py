@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One read-only look at what a node has of IMEX: unit, files, daemons, channel, record, and who else is at work."""
+"""Read-only facts of IMEX on a node: unit, files, daemons, channel, record, and other programs that manage it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def look(host: Host, options: config.Options) -> Facts:
 
 
 def _record(host: Host) -> tuple[Facts | None, str]:
-    """Return what Prolog wrote last, or None and what is wrong with it; None and nothing where there is none."""
+    """Return the record that Prolog wrote last, or None and its error; None and no error if it is missing."""
     text = host.read_text(config.RECORD)
     if text is None and not host.exists(config.RECORD):
         return None, ""
@@ -78,7 +78,7 @@ def _record(host: Host) -> tuple[Facts | None, str]:
     if found.get("state") not in config.STATES:
         return None, f"{config.RECORD} has an unknown state: '{str(found.get('state'))[:40]}'"
     if found["state"] == "failed" and found.get("blame") not in config.BLAMED:
-        return None, f"{config.RECORD} does not say whose fault a failure was: '{str(found.get('blame'))[:40]}'"
+        return None, f"{config.RECORD} does not name the cause of a failure: '{str(found.get('blame'))[:40]}'"
     return found, ""
 
 
@@ -96,7 +96,7 @@ def _by_the_driver(host: Host) -> bool | None:
 
 
 def look_unit(host: Host, service: str) -> Facts:
-    """Return what systemd says of the daemon's unit: ``problem``, ``load``, ``active``, ``enabled``, ``config``."""
+    """Return the state of the daemon's unit by systemd: ``problem``, ``load``, ``active``, ``enabled``, ``config``."""
     text, problem = ask(
         host, ["systemctl", "show", f"--property={_PROPERTIES}", f"{service}.service"], timeout=_UNIT_SECONDS
     )
@@ -150,21 +150,21 @@ def daemons(host: Host) -> list[Facts]:
 def look_slurm(host: Host, slurm: Slurm) -> Facts:
     """Return ``prologs``, the text of each file that Slurm runs as Prolog here, and ``switch``, its SwitchType.
 
-    Both are empty where Slurm does not tell, and ``slurm_problem`` says why.
+    Both are empty without an answer of Slurm; ``slurm_problem`` is the reason.
     """
     problem = ""
     try:
-        told = slurm_parse.settings(slurm.ask("scontrol", "show", "config", timeout=10))
+        settings = slurm_parse.settings(slurm.ask("scontrol", "show", "config", timeout=10))
     except NodeError as exc:
-        told, problem = {}, str(exc)
+        settings, problem = {}, str(exc)
     paths: list[str] = []
-    for pattern in filter(None, (part.strip() for part in (told.get("Prolog") or "").split(","))):
+    for pattern in filter(None, (part.strip() for part in (settings.get("Prolog") or "").split(","))):
         folder, name = posixpath.split(pattern)
         # Slurm takes any pattern of glob(7).
         matching = fnmatch.filter(host.listdir(folder), name) if set(name) & set("*?[") else [name]
         paths += [posixpath.join(folder, entry) for entry in matching]
     texts = {path: host.read_text(path) or "" for path in paths}
-    return {"prologs": texts, "switch": told.get("SwitchType"), "slurm_problem": problem}
+    return {"prologs": texts, "switch": settings.get("SwitchType"), "slurm_problem": problem}
 
 
 def _file(host: Host, path: str) -> Facts:

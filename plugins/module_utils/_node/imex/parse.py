@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Texts of NVIDIA IMEX, the kernel and Slurm's topology to data. Pure.
+"""Parsers of files and output of NVIDIA IMEX, the kernel and Slurm's topology. Pure.
 
 The table of ``nvidia-imex-ctl -N`` is read as the AWS PCS User Guide ("Validate the IMEX setup") and
 kubernetes-sigs/dra-driver-nvidia-gpu#722 show it; releases before 570.172 print no versions. Its JSON (``-j``) has
@@ -62,7 +62,7 @@ class Member:
 
 @dataclasses.dataclass(frozen=True)
 class Domain:
-    """What ``nvidia-imex-ctl -N`` prints."""
+    """The table that ``nvidia-imex-ctl -N`` prints."""
 
     state: str
     members: t.Mapping[str, Member]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What has to be done for the domain of a job, from facts and configuration. Pure."""
+"""The plan for the domain of a job, from facts and configuration. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .job import Job
 from .look import Facts
 
 DOMAIN = "imex"
-# What a program that configures IMEX for jobs names, other than this one.
+# Names in other programs that configure IMEX for jobs.
 _NAMES = ("nvidia-imex", "nodes_config")
-# The line of a Prolog that has it done here. Other verbs of the command may stand beside a script that is another hand.
+# The line of a Prolog that calls this command. Its other verbs may stand in a Prolog beside a foreign program.
 _OURS = re.compile(r"\bimex\s+up\b")
 SLURM_CHANNELS = "switch/nvidia_imex"
 
@@ -47,7 +47,7 @@ def make_plan(options: config.Options, job: Job, facts: Facts) -> Plan:
 
 
 def unconcerned_node(options: config.Options, facts: Facts) -> str:
-    """Return why nothing is done on this node, whatever the job; empty where something is."""
+    """Return why no job has its domain made on this node; empty if it is."""
     if options.mode == "none":
         return "slurm_jobs_imex is none: nothing is done for the domains of jobs"
     if facts["ultraserver"] is False:
@@ -56,7 +56,7 @@ def unconcerned_node(options: config.Options, facts: Facts) -> str:
 
 
 def unknown_machine(facts: Facts) -> str:
-    """Return why it is not known whether this machine is part of an UltraServer."""
+    """Return why it is unknown whether this machine is part of an UltraServer."""
     kind = facts["type"]
     known = f"{kind} is in no table of types" if kind else "its firmware names no instance type"
     return (
@@ -66,7 +66,7 @@ def unknown_machine(facts: Facts) -> str:
 
 
 def unconcerned(options: config.Options, job: Job, facts: Facts) -> str:
-    """Return why nothing is done for this job; empty where something is."""
+    """Return why this job gets no domain; empty if it gets one."""
     if not job.exclusive:
         shared = f"job {job.job_id} shares its nodes: only a job that has them for itself (--exclusive) gets a domain"
         return unconcerned_node(options, facts) or shared
@@ -74,7 +74,7 @@ def unconcerned(options: config.Options, job: Job, facts: Facts) -> str:
 
 
 def other_hands(facts: Facts) -> str:
-    """Return who else makes IMEX domains on this node, which is left alone; empty for nobody.
+    """Return the other program that creates IMEX domains on this node, which is kept unchanged; empty if there is none.
 
     The daemon of the DRA driver has a configuration of its own; a site's prolog names the service or its list of nodes.
     """
@@ -90,7 +90,7 @@ def other_hands(facts: Facts) -> str:
 
 
 def obstacles(job: Job, facts: Facts) -> t.Iterator[str]:
-    """Yield why no domain can be made, a sentence each."""
+    """Yield the reasons why no domain can be created, a sentence each."""
     unit, own, nodes = facts["unit"], facts["config"], facts["nodes"]
     if facts.get("slurm_problem"):
         yield f"whether another Prolog makes the domains of jobs here is not known: {facts['slurm_problem']}"
@@ -155,7 +155,7 @@ def _notes(job: Job, facts: Facts) -> tuple[str, ...]:
     if len(job.members) > MOST_INSTANCES:
         notes.append(
             f"{len(job.members)} nodes are more than an UltraServer has ({MOST_INSTANCES}), and Slurm has no blocks "
-            "that say which belong together (topology/block): the domain is over all of them, and NVLink is not"
+            "that group them (topology/block): the domain is over all of them, and NVLink is not"
         )
     if facts["switch"] == SLURM_CHANNELS:
         notes.append(f"Slurm makes the channels itself ({SLURM_CHANNELS})")

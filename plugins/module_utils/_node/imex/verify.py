@@ -26,7 +26,7 @@ _LOG_HINT = f"look at {config.LOG}, 'systemctl status {config.SERVICE}' and '{co
 
 
 def verify(facts: Facts, domain: parse.Domain | None = None, problem: str = "") -> list[Result]:
-    """Return the three verdicts; ``domain`` is what the daemon prints, None with ``problem`` where it is not known."""
+    """Return the three verdicts; ``domain`` is the daemon's table, None with ``problem`` if it is unknown."""
     if facts["ultraserver"] is False:
         known = f"{facts['type']} is not part of an UltraServer"
         alone = "the driver has no IMEX channels, or its GPUs are of no domain with others"
@@ -59,7 +59,7 @@ def verify_service(facts: Facts) -> Result:
         Field("load", exactly("loaded"), exactly("masked", "not-found"), "is {}", "reset", "LoadState"),
         active,
         Field("failure", exactly(""), is_text, "{}", "reset", "the last start"),
-        # Without it nobody knows whether a job needs the daemon.
+        # Without it, it is unknown whether a job needs the daemon.
         Field("record_problem", exactly(""), unknown="may be needed by a job: {}", hint=_FORGET),
     )
     own_fault = record.get("state") == "failed" and record.get("blame") == "own"

@@ -45,12 +45,12 @@ def test_domain_comes_up():
     assert (record(host)["state"], record(host)["members"]) == ("ready", sorted(ADDRESSES.values()))
 
 
-def test_what_domain_leaves_out_is_reported():
+def test_nodes_outside_domain_are_reported():
     result = make(FakeImexHost(), Job(7, 0, "n1", True, ADDRESSES, ("n4",)))
     assert result.line().endswith("1 nodes of the job are in other blocks, and not in this domain")
 
 
-def test_domain_is_waited_for_and_no_longer():
+def test_wait_for_domain_ends_at_deadline():
     host = FakeImexHost()
     host.tables = [table(["C N N", "I I I", "I I I"], ["INIT_GPU", "UNAVAILABLE", "UNAVAILABLE"]), "", WHOLE]
     assert make(host).status == "pass"
@@ -78,18 +78,18 @@ def test_running_domain_of_same_start_is_not_restarted():
 
 
 @pytest.mark.parametrize(
-    ("rows", "severity", "blame", "said"),
+    ("rows", "severity", "blame", "part"),
     [
         (["C N N", "C C C", "C C C"], "reset", "own", "10.0.0.2 is not joined (N)"),
         (["C C N", "C C N", "I I I"], "monitor", "peer", "10.0.0.3 is not joined (N)"),
         (["C C C", "N C C", "C C C"], "monitor", "peer", "10.0.0.2 does not see this node (N)"),
     ],
 )
-def test_who_is_to_blame_for_pair(rows, severity, blame, said):
+def test_blame_for_disconnected_pair(rows, severity, blame, part):
     host = FakeImexHost()
     host.tables = [table(rows)]
     result = make(host)
-    assert (result.status, result.severity) == ("fail", severity) and said in result.message
+    assert (result.status, result.severity) == ("fail", severity) and part in result.message
     assert (record(host)["state"], record(host)["blame"]) == ("failed", blame)
     assert host.clock == pytest.approx(5, abs=apply.LONGEST_POLL)
 
@@ -120,7 +120,7 @@ def test_error_of_earlier_start_is_no_reason(logs, before):
     assert "earlier" not in make(host).message
 
 
-def test_log_that_was_begun_anew_is_read_whole():
+def test_new_log_is_read_whole():
     host = FakeImexHost()
     host.after_restart, host.logs = None, "[ERROR] anew\n"
     host.files[config.LOG] = "[INFO] long\n" * 99
@@ -136,7 +136,7 @@ def test_log_that_was_begun_anew_is_read_whole():
 
 
 @pytest.mark.parametrize(("mode", "active"), [("required", "inactive"), ("best_effort", "active")])
-def test_daemon_of_job_that_does_not_start_is_ended(mode, active):
+def test_daemon_of_unstarted_job_is_ended(mode, active):
     host = FakeImexHost()
     host.tables = [table(["C N N", "C C C", "C C C"])]
     facts = {**look(host, OPTIONS), "prologs": {}, "switch": None}
@@ -146,7 +146,7 @@ def test_daemon_of_job_that_does_not_start_is_ended(mode, active):
 
 
 @pytest.mark.parametrize(("status", "severity", "blame"), [("READY", "monitor", "peer"), ("INIT_GPU", "reset", "own")])
-def test_table_that_never_comes_is_blamed_on_who_is_not_ready(status, severity, blame):
+def test_missing_table_is_blamed_on_node_not_ready(status, severity, blame):
     host = FakeImexHost()
     host.tables, host.status = [""], status
     result = make(host)
@@ -199,8 +199,8 @@ def test_file_that_cannot_be_written_is_failure(number, path):
         write(name, text, mode)
 
     host.write_text = refuse
-    said = f"could not write {path} ({os.strerror(number)}): look with 'df' and 'mount'"
-    assert make(host).message == said
+    message = f"could not write {path} ({os.strerror(number)}): look with 'df' and 'mount'"
+    assert make(host).message == message
     assert (record(host)["state"], record(host)["blame"], host.device) == ("failed", "own", None)
     assert not [line for line in host.ran if "restart" in line]
 
@@ -288,7 +288,7 @@ STAYS = {
 @pytest.mark.parametrize(
     ("text", "idle"), [*((text, True) for text in GONE.values()), *((text, False) for text in STAYS.values())]
 )
-def test_domain_whose_epilog_was_lost_is_none(text, idle):
+def test_domain_with_lost_epilog_is_ended(text, idle):
     host = FakeImexHost()
     make(host)
     # Its peers are gone, which would be this node's fault.
@@ -300,19 +300,19 @@ def test_domain_whose_epilog_was_lost_is_none(text, idle):
 
 
 @pytest.mark.parametrize(
-    ("said", "idle"), [("slurm_load_jobs error: Invalid job id specified", True), ("Unable to contact", False)]
+    ("part", "idle"), [("slurm_load_jobs error: Invalid job id specified", True), ("Unable to contact", False)]
 )
-def test_job_that_slurm_does_not_know_has_no_domain(said, idle):
+def test_job_unknown_to_slurm_has_no_domain(part, idle):
     host = FakeImexHost()
     make(host)
-    answer, refused = host._answer, CommandResult(1, "", said)
+    answer, refused = host._answer, CommandResult(1, "", part)
     host._answer = lambda line: refused if "show job" in line else answer(line)
     found = {one.id: one.status for one in apply.status(host, OPTIONS, Slurm(host))}
     assert (found["imex.domain"] == "not_applicable") is idle
 
 
 @pytest.mark.parametrize(("mode", "severity"), [("required", "reset"), ("best_effort", "monitor")])
-def test_severity_by_whether_jobs_need_their_domain(mode, severity):
+def test_severity_depends_on_need_for_domain(mode, severity):
     host = FakeImexHost()
     host.unit["LoadState"] = "masked"
     options = config.Options(mode, instance_type=TYPE)

@@ -20,15 +20,15 @@ def test_defaults_are_sound():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "part"),
     [
         (Options(mode="always"), "mode is 'always': give one of required, best_effort, none"),
         (Options(seconds=0), "seconds is 0: give 1 to 600"),
         (Options(service="a;b"), "service is 'a;b': give the name of a unit of systemd"),
     ],
 )
-def test_wrong_option_is_named(options, said):
-    assert option_errors(options) == [said]
+def test_wrong_option_is_named(options, part):
+    assert option_errors(options) == [part]
 
 
 def test_jobs_in_row_and_restarts_have_other_ports():

@@ -22,7 +22,7 @@ def look(host):
     return look_job(host, Slurm(host))
 
 
-def test_job_by_the_variables_of_its_prolog():
+def test_job_by_variables_of_its_prolog():
     host = FakeImexHost()
     job = look(host)
     assert (job.job_id, job.restarts, job.node, job.exclusive) == (7, 0, "n1", True)
@@ -108,11 +108,11 @@ def test_name_in_place_of_address_is_resolved():
 
 
 @pytest.mark.parametrize(
-    ("variables", "nodes", "said"),
+    ("variables", "nodes", "part"),
     [
         ({"SLURM_JOB_ID": ""}, None, "no job is named"),
         ({"SLURM_NODELIST": "n[2-3]"}, None, "Slurm has job 7 on n[2-3], and this node is n1"),
-        ({}, "NodeName=n1 NodeAddr=10.0.0.1 State=IDLE\n", "Slurm tells no address of n2, n3"),
+        ({}, "NodeName=n1 NodeAddr=10.0.0.1 State=IDLE\n", "Slurm reports no address of n2, n3"),
         ({"SLURM_NODELIST": "n1"}, "NodeName=n1 NodeAddr=host-1 State=IDLE\n", "resolves to none but loopback"),
         (
             {"SLURM_NODELIST": "n[1-2]"},
@@ -121,16 +121,16 @@ def test_name_in_place_of_address_is_resolved():
         ),
     ],
 )
-def test_job_that_cannot_be_told(variables, nodes, said):
+def test_job_that_cannot_be_read(variables, nodes, part):
     host = FakeImexHost(**variables)
     if nodes:
         host.slurm["show node"] = nodes
     with pytest.raises(NodeError) as raised:
         look(host)
-    assert said in str(raised.value)
+    assert part in str(raised.value)
 
 
-def test_job_whose_name_poses_as_slurms_words():
+def test_job_name_that_poses_as_slurm_output():
     host = FakeImexHost()
     del host.variables["SLURM_JOB_OVERSUBSCRIBE"]
     host.slurm["show job"] = (

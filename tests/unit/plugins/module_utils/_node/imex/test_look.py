@@ -49,9 +49,9 @@ def test_other_node_is_not_looked_at():
         ('{"schema": "mlcluster.imex/1", "state": "failed", "blame": "own"}', ""),
         (
             '{"schema": "mlcluster.imex/1", "state": "failed", "blame": "N/A"}',
-            "does not say whose fault a failure was: 'N/A'",
+            "does not name the cause of a failure: 'N/A'",
         ),
-        ('{"schema": "mlcluster.imex/1", "state": "failed"}', "does not say whose fault a failure was: 'None'"),
+        ('{"schema": "mlcluster.imex/1", "state": "failed"}', "does not name the cause of a failure: 'None'"),
     ],
 )
 def test_record_that_cannot_be_read_is_problem(text, problem):
@@ -63,7 +63,7 @@ def test_record_that_cannot_be_read_is_problem(text, problem):
     assert facts["record_problem"] == (f"{config.RECORD} {problem}" if problem else "")
 
 
-def test_record_that_nobody_may_read_is_problem():
+def test_record_without_permission_is_problem():
     host = FakeImexHost()
     host.exists = lambda path: path == config.RECORD
     assert look(host)["record_problem"] == f"{config.RECORD} cannot be read as mlcluster.imex/1"
@@ -143,8 +143,8 @@ def test_systemd_that_does_not_answer_is_problem():
 def test_domain_that_is_not_known_has_its_reason(text, problem):
     host = FakeImexHost()
     host.tables = [text]
-    domain, said = imex_look.look_domain(host, CONFIG)
-    assert domain is None and problem.replace("no table", "not print a table") in said
+    domain, reason = imex_look.look_domain(host, CONFIG)
+    assert domain is None and problem.replace("no table", "not print a table") in reason
 
 
 def test_programs_that_slurm_runs_as_prolog():
@@ -165,7 +165,7 @@ def test_prologs_by_any_pattern():
     assert imex_look.look_slurm(host, Slurm(host))["prologs"] == {"/opt/p.d/90_a.sh": "a"}
 
 
-def test_slurm_that_does_not_answer_tells_nothing():
+def test_slurm_without_answer_gives_nothing():
     host = FakeImexHost()
     del host.slurm["show config"]
     found = imex_look.look_slurm(host, Slurm(host))

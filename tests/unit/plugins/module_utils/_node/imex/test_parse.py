@@ -44,7 +44,7 @@ def test_own_node_in_asterisks_and_letters_of_legend():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "part"),
     [
         ("", "0 lines 'Domain State:' instead of 1"),
         (UP + UP, "is listed twice"),
@@ -60,8 +60,8 @@ def test_own_node_in_asterisks_and_letters_of_legend():
         (UP.replace(" Nodes From", f" Nodes From\\To {' '.join(map(str, range(18)))}\n Nodes From"), "two tables"),
     ],
 )
-def test_anything_but_one_whole_table_is_refused(text, said):
-    with pytest.raises(ValueError, match=said):
+def test_incomplete_table_is_rejected(text, part):
+    with pytest.raises(ValueError, match=part):
         parse.domain(text)
 
 

@@ -23,7 +23,7 @@ def facts(host=None, prologs=None, switch=None):
 
 
 def done(host, job=JOB):
-    """The node as a plan leaves it."""
+    """Return the node as a plan leaves it."""
     made = plan.make_plan(OPTIONS, job, facts(host))
     for file in made.files:
         host.files[file.path] = file.text
@@ -48,7 +48,7 @@ def test_same_job_again_is_only_waited_for():
     assert plan.make_plan(OPTIONS, JOB, facts(host)).differences() == ["the domain"]
 
 
-def test_daemon_that_does_not_run_is_started_with_what_there_is():
+def test_stopped_daemon_is_started_with_present_files():
     done(host := FakeImexHost())
     host.unit["ActiveState"] = "failed"
     assert plan.make_plan(OPTIONS, JOB, facts(host)).differences() == ["unit nvidia-imex.service", "the domain"]
@@ -92,7 +92,7 @@ def test_wrong_channel_is_made_again(major, mode):
     assert plan.make_plan(OPTIONS, JOB, facts(host)).differences() == [config.CHANNEL, "the domain"]
 
 
-def test_channels_that_slurm_makes_are_left_to_it():
+def test_channels_of_slurm_are_left_unchanged():
     made = plan.make_plan(OPTIONS, JOB, facts(switch="switch/nvidia_imex"))
     assert config.CHANNEL not in made.differences()
     assert made.notes == ("Slurm makes the channels itself (switch/nvidia_imex)",)
@@ -137,7 +137,7 @@ def test_daemon_of_dra_driver_is_left_unchanged():
     assert not made.concerned and "process 99 is an IMEX daemon with /imexd/imexd.cfg" in made.reason
 
 
-def test_own_daemon_is_no_other_hand():
+def test_own_daemon_is_not_foreign():
     host = FakeImexHost()
     host.files["/proc/99/cmdline"] = f"/usr/bin/nvidia-imex\0-c\0{CONFIG}\0"
     assert plan.make_plan(OPTIONS, JOB, facts(host)).concerned
@@ -170,7 +170,7 @@ def broken(**changes):
 
 
 @pytest.mark.parametrize(
-    ("host", "said"),
+    ("host", "part"),
     [
         (broken(program="nvidia-imex-ctl"), "looked for nvidia-imex-ctl and did not find them"),
         (broken(unit={"LoadState": "masked"}), "the unit of the IMEX daemon is masked"),
@@ -191,9 +191,9 @@ def broken(**changes):
         ),
     ],
 )
-def test_obstacle_is_refusal(host, said):
+def test_obstacle_is_refusal(host, part):
     made = plan.make_plan(OPTIONS, JOB, facts(host))
-    assert said in "; ".join(made.refusals) and made.differences() == []
+    assert part in "; ".join(made.refusals) and made.differences() == []
 
 
 def test_unknown_prologs_are_refusal():

@@ -46,10 +46,10 @@ def test_node_with_job_is_proved():
     assert found["imex.channel"].found == "234:0 mode 0666"
 
 
-@pytest.mark.parametrize(("kind", "said"), [("p5.48xlarge", "not part of an UltraServer"), (None, "has no IMEX")])
-def test_other_node_is_not_judged(kind, said):
+@pytest.mark.parametrize(("kind", "part"), [("p5.48xlarge", "not part of an UltraServer"), (None, "has no IMEX")])
+def test_other_node_is_not_judged(kind, part):
     (only,) = verify({"type": kind, "ultraserver": False})
-    assert (only.id, only.status) == ("imex.service", "not_applicable") and said in only.reason
+    assert (only.id, only.status) == ("imex.service", "not_applicable") and part in only.reason
 
 
 @pytest.mark.parametrize("kind", [None, "p6e-gb300r.36xlarge"])
@@ -69,7 +69,7 @@ def test_unreadable_record_proves_nothing():
     assert (found["imex.service"].status, found["imex.channel"].status) == ("fail", "fail")
 
 
-def test_other_hands_are_reported():
+def test_foreign_programs_are_reported():
     found = judged(facts(prologs={"/x/91": "nvidia-imex"}))
     assert {one.status for one in found.values()} == {"not_applicable"}
     assert "/x/91 configures IMEX for jobs" in found["imex.domain"].reason
@@ -80,7 +80,7 @@ def unit(**changes):
 
 
 @pytest.mark.parametrize(
-    ("record", "changes", "status", "said"),
+    ("record", "changes", "status", "part"),
     [
         (None, unit(load="masked"), "fail", "the IMEX daemon is masked"),
         (None, unit(load="not-found"), "fail", "the IMEX daemon is not-found"),
@@ -101,23 +101,23 @@ def unit(**changes):
         ({**RECORD, "state": "failed", "blame": "peer", "reason": "x"}, {}, "pass", "ready to start"),
     ],
 )
-def test_service(record, changes, status, said):
+def test_service(record, changes, status, part):
     one = judged(facts(record, **changes))["imex.service"]
-    assert one.status == status and said in (one.message or str(one.found))
+    assert one.status == status and part in (one.message or str(one.found))
     assert (one.severity == "reset") is (status == "fail")
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("record", "part"),
     [
         (None, "no job has a domain"),
         ({**RECORD, "state": "starting"}, "the domain of job 7 is being made"),
         ({**RECORD, "state": "failed", "blame": "own"}, "no job has a domain"),
     ],
 )
-def test_domain_without_job_is_not_judged(record, said):
+def test_domain_without_job_is_not_judged(record, part):
     one = judged(facts(record))["imex.domain"]
-    assert one.status == "not_applicable" and said in one.reason
+    assert one.status == "not_applicable" and part in one.reason
 
 
 def test_daemon_that_does_not_answer_proves_nothing():
@@ -135,13 +135,13 @@ def test_domain_of_one_node():
 
 
 @pytest.mark.parametrize("letter", sorted(parse.STATES))
-def test_each_letter_of_legend_but_one_is_failure(letter):
+def test_letters_of_legend_except_one_are_failures(letter):
     one = domain(table([f"C {letter} C", "C C C", "C C C"]))
     assert (one.status, one.severity) == ("fail", "monitor") and f"is not joined ({letter})" in one.message
 
 
 @pytest.mark.parametrize(
-    ("text", "status", "severity", "said"),
+    ("text", "status", "severity", "part"),
     [
         (table(["C ? C", "C C C", "C C C"]), "undeterminable", "none", "10.0.0.2 connection from this node reads '?'"),
         (table(["C C C", "C C C", "? C C"]), "undeterminable", "none", "10.0.0.3 connection back reads '?'"),
@@ -164,9 +164,9 @@ def test_each_letter_of_legend_but_one_is_failure(letter):
         ),
     ],
 )
-def test_domain_that_is_not_proved(text, status, severity, said):
+def test_unproved_domain(text, status, severity, part):
     one = domain(text)
-    assert (one.status, one.severity) == (status, severity) and said in one.message
+    assert (one.status, one.severity) == (status, severity) and part in one.message
 
 
 def test_other_list_of_nodes_is_no_domain_of_job():
@@ -185,7 +185,7 @@ def test_node_that_most_do_not_reach_is_cut_off(letters, own_fault):
 
 
 @pytest.mark.parametrize(
-    ("record", "changes", "status", "said"),
+    ("record", "changes", "status", "part"),
     [
         (RECORD, {"channel": None}, "fail", "is not there, and a job needs it"),
         (RECORD, {"channel": (235, 0, 0o666)}, "fail", "is 235:0 mode 0666, and has to be 234:0 mode 0666"),
@@ -195,6 +195,6 @@ def test_node_that_most_do_not_reach_is_cut_off(letters, own_fault):
         (RECORD, {"switch": "switch/nvidia_imex"}, "not_applicable", "Slurm makes the channels"),
     ],
 )
-def test_channel(record, changes, status, said):
+def test_channel(record, changes, status, part):
     one = judged(facts(record, **changes))["imex.channel"]
-    assert one.status == status and said in (one.message or one.reason)
+    assert one.status == status and part in (one.message or one.reason)
