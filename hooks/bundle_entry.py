@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Starts what is in a bundle: it is the file bin/run-node there.
+"""Start the runner of a bundle: this is the file bin/run-node there.
 
 PYTHON -I bin/run-node [OPTIONS]     hooks/mlcluster_boot/main.py of the bundle, with its options
 PYTHON -I bin/run-node --version     what is in the bundle, after loading it; changes nothing
@@ -19,7 +19,7 @@ FOREIGN = ("site-packages", "dist-packages")
 
 
 def manifest() -> dict:
-    """MANIFEST.json of the bundle."""
+    """Return MANIFEST.json of the bundle."""
     with open(os.path.join(BUNDLE, "MANIFEST.json"), encoding="utf-8") as handle:
         return json.load(handle)
 
@@ -42,17 +42,17 @@ def isolate() -> None:
 
 
 def version() -> str:
-    """One line; everything that it names has been loaded."""
+    """Return the versions as one line; each program that it names has been loaded."""
     import ansible.cli.playbook
     import ansible.release
     import ansible_runner
     import yaml
 
-    told = manifest()
-    versions = {entry["name"]: entry["version"] for entry in told["components"]}
+    contents = manifest()
+    versions = {entry["name"]: entry["version"] for entry in contents["components"]}
     parser = "libyaml" if yaml.__with_libyaml__ else "its own parser"
     return (
-        f"mlcluster.aws {told['version']} for {told['os_family']} and Python {told['python']}: "
+        f"mlcluster.aws {contents['version']} for {contents['os_family']} and Python {contents['python']}:  "
         f"ansible-core {ansible.release.__version__}, {ansible_runner.__name__} {versions['ansible-runner']}, "
         f"PyYAML with {parser}, on Python {sys.version_info[0]}.{sys.version_info[1]}"
     )

@@ -21,7 +21,7 @@ HOOK_VERSION=0.1.0 # that of galaxy.yml
 USAGE='usage: on_node_configured.sh --bundle SOURCE --sha256 HEX [OPTIONS]
        on_node_configured.sh --pointer SOURCE --public-key KEY [OPTIONS]'
 
-# Name of each option that takes a value: a pattern, and what the value is in words.
+# Name of each option with a value: a pattern, and a description of the value.
 numbers='[0-9]{1,9}(\.[0-9]{1,9})*'
 declare -A takes=(
     [bundle]='.*'
@@ -64,10 +64,10 @@ A SOURCE is s3://BUCKET/KEY, https://… or a file.
   --bundle SOURCE --sha256 HEX    the bundle and its SHA-256
   --pointer SOURCE                instead: a signed file that names the bundle
   --public-key FILE|BASE64        the key that must have signed the pointer
-  --version-floor N.N.N           refuse a pointer to an older version
+  --version-floor N.N.N           reject a pointer to an older version
   --vars SOURCE|{JSON}            variables of the roles; no secrets in {JSON}
   --roles a,b:best-effort         the roles, in this order; default: by hardware and node type
-  --required | --best-effort      what the failure of a role is: the node's, or a warning
+  --required | --best-effort      whether a failed role fails the node, or is a warning
   --on-failure POLICY             drain (default), continue, terminate
   --deadline SECONDS              end of the run; default: by the limit of the bootstrap
   --phase build|boot              build: only what an image can hold
@@ -77,7 +77,7 @@ A SOURCE is s3://BUCKET/KEY, https://… or a file.
   --bucket-owner ACCOUNT          the account that every bucket must belong to
   --log-prefix s3://BUCKET/PREFIX where log and status of a failure are copied
   --root DIR                      all paths below another directory, for images and tests
-  --dry-run                       say what would be fetched and run; change nothing
+  --dry-run                       show what would be fetched and run; change nothing
   --help, --version
 
 Exit status: 0 configured, or the policy keeps the node; with --on-failure terminate 1 a role
@@ -100,7 +100,7 @@ seconds_left() { # until the deadline, at least 1
     echo $((seconds > 1 ? seconds : 1))
 }
 
-say() { # a line in the logs and on the console, without control characters
+log_line() { # a line in the logs and on the console, without control characters
     echo "$(now) on_node_configured: ${*//[[:cntrl:]]/ }" | tee -pa "${log_files[@]}" 2>/dev/null
 }
 
@@ -131,10 +131,10 @@ write_marker() { # REASON: keep jobs away; the marker of a person stays
     [ ! -s "$marker" ] || marker_is_ours || return 0
     text+=", \"reason\": \"$1\", \"by\": \"mlcluster boot hook\", \"at\": \"$(now)\"}"
     write_file "$marker" "$text" ||
-        say "cannot write $marker: keep jobs away from this node by hand"
+        log_line "cannot write $marker: keep jobs away from this node by hand"
 }
 
-shown_words() { # the options as a person may type them again, without the secrets in them
+shown_words() { # the options for the next command line, without the secrets in them
     local word shown=''
     for word in "${words[@]}"; do
         case $word in
@@ -146,10 +146,10 @@ shown_words() { # the options as a person may type them again, without the secre
     echo "${shown//[[:cntrl:]]/ }"
 }
 
-say_what_to_do() { # after a run that has drained the node
-    say "to run it again, as root: bash ${BASH_SOURCE[0]:-on_node_configured.sh}$(shown_words)"
+log_next_steps() { # after a run that has drained the node
+    log_line "to run it again, as root: bash ${BASH_SOURCE[0]:-on_node_configured.sh}$(shown_words)"
     ! marker_is_ours ||
-        say "a run that succeeds lifts the drain marker; to lift it without one:" \
+        log_line "a run that succeeds lifts the drain marker; to lift it without one:" \
             "rm $root/var/lib/mlcluster/drain.json"
 }
 
@@ -157,20 +157,20 @@ copy_log_to_s3() {
     local prefix=${opt[log-prefix]:-}
     [ -n "$prefix" ] || return 0
     (s3 put "$log" "${prefix%/}/$(uname -n)/on_node_configured.log" 60) >/dev/null ||
-        say "the log could not be copied to $prefix"
+        log_line "the log could not be copied to $prefix"
 }
 
-fail() { # CODE SENTENCE…: the end of a run that the runner of the bundle could not report
+fail() { # CODE SENTENCE…: report the end of a run in place of the runner of the bundle
     local code=$1 text state=failed
     shift
     trap '' TERM INT HUP # nothing breaks into a report
     text=$(for_json "$*")
     [ -z "$work" ] || rm -rf "$work" # first: it may be what has filled the disk
-    say "ERROR: $text"
+    log_line "ERROR: $text"
     if [ "$policy" = drain ]; then
         state=drained
         write_marker "$text"
-        say_what_to_do
+        log_next_steps
     fi
     write_status "$state" "$stage" "\"message\": \"$text\", \"exit_code\": $code"
     copy_log_to_s3
@@ -187,11 +187,11 @@ attend() { # COMMAND…: in the background, since a trap waits for what is in th
     return "$status"
 }
 
-leave() { # with the status of the runner, which has reported
+leave() { # end with the status of the runner, which has reported
     wait "$!"
     local status=$?
     rm -rf "$work"
-    [[ $(<"$logs/status.json") != *'"state": "drained"'* ]] 2>/dev/null || say_what_to_do
+    [[ $(<"$logs/status.json") != *'"state": "drained"'* ]] 2>/dev/null || log_next_steps
     exit "$status"
 }
 
@@ -200,14 +200,14 @@ stop() {
     trap '' TERM INT HUP
     { kill %%; wait %%; } 2>/dev/null # the shell knows what runs; a variable would lag behind
     [ "$stage" != roles ] || [ -e "$work/options" ] || leave
-    fail 2 "the run was told to stop in stage $stage"
+    fail 2 "the run was asked to stop in stage $stage"
 }
 
 # --- Options -----------------------------------------------------------------------------------
 
 wrong() { problem=${problem:-$*}; } # the first one is reported
 
-parse_options() { # to the end: how a failure is reported may stand behind what is wrong
+parse_options() { # to the end: the failure policy may follow a wrong option
     local form
     while [ $# -gt 0 ]; do
         case $1 in
@@ -239,7 +239,7 @@ read_options() { # sets every global that follows from the options
     [ ! -d "$root/var/log/parallelcluster" ] ||
         log_files+=("$root/var/log/parallelcluster/mlcluster.log")
     runs=$root/run/mlcluster
-    said=$runs/said
+    output=$runs/output
     home=$root/opt/mlcluster/bundles
     local pyenv=$root/opt/parallelcluster/pyenv/versions
     pythons=(python3 python3.1{0..9} "$pyenv"/*/{,envs/*/}bin/python3)
@@ -292,7 +292,7 @@ called_by_boot() { # whether ParallelCluster, AWS PCS or cloud-init started this
     return 1
 }
 
-refuse_usage() { # by hand: one sentence, the usage, and nothing is touched
+refuse_usage() { # by hand: print one sentence and the usage, change nothing
     printf 'on_node_configured: %s\n%s\n' "${problem//[[:cntrl:]]/ }" "$USAGE" >&2
     exit 3
 }
@@ -319,7 +319,7 @@ print_plan() { # --dry-run
 
 # --- Places, lock ------------------------------------------------------------------------------
 
-open_to_others() { # PATH…: the first that another user owns or may write; empty where none is
+open_to_others() { # PATH…: the first that another user owns or may write; empty if there is none
     find -H "$@" -maxdepth 0 \( ! -uid "$(id -u)" -o -perm /022 \) \
         -printf '%p (owner %U, mode %m)\n' 2>&1 | head -n 1
 }
@@ -328,7 +328,7 @@ make_directories() {
     mkdir -p "$logs" "$home" "$runs" "$root/var/lib/mlcluster" 2>/dev/null
 }
 
-take_lock() { # for root alone: whoever could open it could hold it until the deadline
+take_lock() { # for root alone: any user who could open it could hold it until the deadline
     local open
     open=$(open_to_others "$runs" "$root/var/lib/mlcluster")
     [ -z "$open" ] ||
@@ -341,7 +341,7 @@ take_lock() { # for root alone: whoever could open it could hold it until the de
         fail 2 "another run has held $runs/hook.lock until the deadline: see $logs"
 }
 
-clean_up() { # what a killed run has left: nobody else is here
+clean_up() { # files of a killed run: no other run is active
     rm -rf "$home"/.work.* "$logs"/{,.}status.json.?* \
         "$root"/var/lib/mlcluster/{,.}{drain.json,version_floor}.?*
     work=$(mktemp -d "$home/.work.XXXXXX" 2>/dev/null) ||
@@ -390,10 +390,10 @@ fetch_once() { # SOURCE TARGET
     https://* | http://*) https_get "$2" "$1" "$(seconds_left)" ;;
     *) exec timeout "$(seconds_left)" cp -- "$1" "$2" ;; # of a mount that may hang
     esac
-} >"$said" 2>&1
+} >"$output" 2>&1
 
-last_words() { # of the program that ran last, without what follows a question mark
-    sed '/^$/d; s/?[^ ]*//g' "$said" | tail -n 1 | head -c 400
+last_line() { # of the program that ran last, without what follows a question mark
+    sed '/^$/d; s/?[^ ]*//g' "$output" | tail -n 1 | head -c 400
 }
 
 is_final() { # SOURCE REASON: whether another try would fail too
@@ -410,19 +410,19 @@ fetch() { # SOURCE TARGET: whole or not at all
     local attempt why='' before
     for attempt in 1 2 3 4 5 6 7 8; do
         attend fetch_once "$1" "$work/part" && mv "$work/part" "$2" && return
-        before=${why:-nothing was said}
-        why=$(last_words)
+        before=${why:-no error output}
+        why=$(last_line)
         rm -f "$work/part"
         if [ "$status" = 124 ] || [ "$(seconds_left)" = 1 ]; then
             why="no answer until the deadline (before: ${why:-$before})"
             break
         fi
         ! is_final "$1" "$why" || break
-        say "try $attempt for ${1%%\?*} failed: $why"
+        log_line "try $attempt for ${1%%\?*} failed: $why"
         pause "$attempt"
     done
     [[ $why != *RequestTimeTooSkewed* ]] ||
-        why="the clock of this node is wrong ($(now)): see that chrony runs. $why"
+        why="the clock of this node is wrong ($(now)): check that chrony runs. $why"
     fail 2 "could not get ${1%%\?*}: $why"
 }
 
@@ -442,9 +442,9 @@ fetch_pointer() { # FILE: its text, proved. Line 1 signs the others: one object,
     fetch "$pointer" "$work/pointer"
     tail -n +2 "$work/pointer" >"$1"
     head -n 1 "$work/pointer" | base64 -d >"$work/signature" 2>/dev/null
-    openssl dgst -sha256 -verify "$work/key" -signature "$work/signature" "$1" >"$said" 2>&1 ||
+    openssl dgst -sha256 -verify "$work/key" -signature "$work/signature" "$1" >"$output" 2>&1 ||
         fail 2 "the signature of ${pointer%%\?*} is not one of the pinned key" \
-            "($(head -n 1 "$said")): nothing of it was used"
+            "($(head -n 1 "$output")): nothing of it was used"
 }
 
 highest() { printf '%s\n' "$@" | sort -V | tail -n 1; }
@@ -492,7 +492,7 @@ follow_pointer() { # sets bundle and sha
     check_floor "$text"
     choose_bundle "$text"
     write_file "$seen" "$new_floor" ||
-        say "cannot write $seen: the floor $new_floor is not remembered"
+        log_line "cannot write $seen: the floor $new_floor is not remembered"
 }
 
 # --- Bundle ------------------------------------------------------------------------------------
@@ -514,7 +514,7 @@ record_tree() { # DIRECTORY: what describe_tree has to find in it later; the bun
     fi
 }
 
-changed_since() { # DIRECTORY: what differs from the record of its unpacking; empty where nothing
+changed_since() { # DIRECTORY: the first difference from its record; empty if unchanged
     local tree=$1 open
     if [ ! -f "$tree/record" ]; then
         echo "there is no record of its unpacking"
@@ -529,16 +529,16 @@ changed_since() { # DIRECTORY: what differs from the record of its unpacking; em
     describe_tree "$tree" 2>&1 | comm -3 - "$tree/record" 2>&1 | head -n 1 | tr -d '\t'
 }
 
-check_unpacked() { # removes an unpacked bundle that is not what was unpacked
+check_unpacked() { # removes an unpacked bundle that was changed
     local changed
     changed=$(changed_since "$tree")
     [ -n "$changed" ] || return 0
-    say "the bundle in $tree has changed since it was unpacked ($changed): it is removed" \
+    log_line "the bundle in $tree has changed since it was unpacked ($changed): it is removed" \
         "and unpacked again"
     rm -rf "$tree"
 }
 
-check_places() { # nothing that runs as root may lie where others write
+check_places() { # programs of root must not be in a directory that others may write
     local open
     open=$(open_to_others "$root/opt" "$root/opt/mlcluster" "$home")
     [ -z "$open" ] || fail 2 "others may write where bundles are unpacked, $open:" \
@@ -558,8 +558,8 @@ unpack() { # FILE: into $tree, whole or not at all
     local new=$work/tree
     { mkdir "$new" &&
         attend tar -xzf "$1" --no-same-owner --no-same-permissions -C "$new" &&
-        rm "$1"; } 2>"$said" ||
-        fail 2 "could not unpack the bundle into $home: $(head -c 300 "$said")"
+        rm "$1"; } 2>"$output" ||
+        fail 2 "could not unpack the bundle into $home: $(head -c 300 "$output")"
     [ -f "$new/mlcluster-bundle/bin/run-node" ] ||
         fail 2 "${bundle%%\?*} is not a bundle: it has no mlcluster-bundle/bin/run-node"
     { record_tree "$new" >"$work/record" && mv "$work/record" "$new/record"; } 2>/dev/null ||
@@ -616,7 +616,7 @@ set_region() { # that of the cluster, unless the environment has one
 main() {
     set -uo pipefail
     stopped_early=''
-    trap 'stopped_early=1' TERM INT HUP # heeded once it is known how a failure is reported
+    trap 'stopped_early=1' TERM INT HUP # handled once the failure policy is known
     umask 022
     export LC_ALL=C # what programs print is read
     [[ -e /dev/fd/1 && -e /dev/fd/2 ]] || exec >/dev/null 2>&1 # else a log would take their place

@@ -46,12 +46,12 @@ class Event:
 
     @property
     def changed(self) -> bool:
-        """Whether the host ended the task with a change."""
+        """Return whether the host ended the task with a change."""
         return self.outcome == "ok" and isinstance(self.result, Mapping) and bool(self.result.get("changed"))
 
     @property
     def title(self) -> str:
-        """The task as people see it."""
+        """Return the task as it is shown."""
         return f"{self.role} : {self.task}" if self.role else self.task
 
 
@@ -118,6 +118,6 @@ def failure_message(res: object) -> str:
 
 
 def failure_text(event: Event) -> str:
-    """Return a failure as people see it: host, task and message."""
+    """Return a failure as it is shown: host, task and message."""
     body = "".join(f"\n    {line}" for line in failure_message(event.result).splitlines())
     return f"{event.outcome.upper()} {event.host} | {event.title}{body}"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Configures the node that it runs on, from an unpacked bundle; on_node_configured.sh starts it.
+"""Configure the node from an unpacked bundle; on_node_configured.sh starts this program.
 
 Exit codes: 0 configured, or not and the policy (``--on-failure continue|drain``) keeps the node; with ``terminate``
 1 a required role failed, 2 the run gave no verdict (deadline, no Python, stopped), 3 options or variables are wrong.
@@ -53,7 +53,7 @@ PLAYBOOK = "ansible_collections/mlcluster/aws/playbooks/configure_node.yml"
 ROLES = "ansible_collections/mlcluster/aws/roles"
 REPORTS = "/var/log/mlcluster/runs"
 STATE = "/var/lib/mlcluster"
-# What the last run that configured the node was asked for.
+# The request of the last run that configured the node.
 RECORD = "configured.json"
 # Bound of the wait for DLAMI's unit, in seconds; the other waits have --wait-seconds.
 DLAMI_SECONDS = 120
@@ -64,7 +64,7 @@ GRACE_SECONDS = SHIP_SECONDS + 30
 
 
 class NoVerdictError(Exception):
-    """The run failed; the text is one sentence, ``code`` the exit code."""
+    """The run failed; the message is one sentence, ``code`` the exit code."""
 
     def __init__(self, text: str, code: int = 2) -> None:
         super().__init__(text)
@@ -90,7 +90,7 @@ def playbook_command(folder: Path) -> Path:
     program = folder / "ansible-playbook"
     if not program.is_file() or program.read_text(encoding="utf-8") != text:
         Host().write_text(str(program), text, 0o755)
-    # The node's own ansible.cfg is for people.
+    # The node's own ansible.cfg is for its users.
     (folder / "ansible.cfg").touch()
     return folder
 
@@ -154,16 +154,14 @@ def wait_for_node(report: Report, host: Host) -> None:
     for step in steps:
         _note(report, step())
     for private in options.path(REPORTS).glob("*/runner-*"):
-        # Of a run that was killed: variables and environment of the run, credentials included.
+        # Files of a killed run: its variables and environment, credentials included.
         shutil.rmtree(private, ignore_errors=True)
     problem = repair_dpkg(options.root, host, bound(options.wait_seconds))
     if problem:
         report.warn(problem)
     shared = wait_for_paths(options.root, options.wait_for, bound(options.wait_seconds))
     if shared is not None and shared.obstacle:
-        raise NoVerdictError(
-            f"{shared.obstacle} after {shared.seconds:.0f} s: see whether the head node has written it"
-        )
+        raise NoVerdictError(f"{shared.obstacle} after {shared.seconds:.0f} s: check that the head node has written it")
     _note(report, shared)
 
 
@@ -175,7 +173,7 @@ def _note(report: Report, wait: Wait | None) -> None:
     if wait.obstacle:
         report.warn(f"waited {wait.seconds:.0f} s for {wait.what} and go on without: {wait.obstacle}")
     else:
-        report.say(f"waited {wait.seconds:.1f} s for {wait.what}")
+        report.info(f"waited {wait.seconds:.1f} s for {wait.what}")
 
 
 def available_roles() -> list[str]:
@@ -199,14 +197,14 @@ def configure(report: Report) -> tuple[str, int]:
             "groups": list(node.groups),
         }
     )
-    report.say(f"a {node.kind} node ({node.source}); roles: {', '.join(role.name for role in roles) or 'none'}")
+    report.info(f"a {node.kind} node ({node.source}); roles: {', '.join(role.name for role in roles) or 'none'}")
     if not roles:
         return "configured: no role has anything to do on this node", 0
     state = options.path(STATE)
     state.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     key = unchanged.request_key(options.sha256, roles, extra_variables(roles, given, node))
-    # A killed run has left no record of the one before, so nothing of it is at work.
+    # A killed run leaves no record, so with a record none of its processes are left.
     found = unchanged.look(state / RECORD, key, roles) if _is_quick(options) else None
     if found is not None:
         report.update(roles=found)
@@ -219,7 +217,7 @@ def configure(report: Report) -> tuple[str, int]:
 
 
 def _is_quick(options: Options) -> bool:
-    """Whether a look may take the place of the play: of an image nothing is proved, and paths may have to come."""
+    """Return whether the facts may replace the play: not in an image, and not while paths are missing."""
     return options.phase == "boot" and all(path.exists() for path in options.wait_for)
 
 
@@ -247,24 +245,24 @@ def _play(report: Report, node: Node, roles: Sequence[Role], given: Mapping[str,
         raise NoVerdictError(str(exc)) from exc
     report.roles(roles, outcome.status)
     report.update(run=str(outcome.log_file))
-    told = verdict(report, outcome)
+    ended = verdict(report, outcome)
     failed = any(entry["state"] == "failed" for entry in report.document["roles"])
     if options.phase == "boot" and not failed:
         key = unchanged.request_key(options.sha256, roles, extra_variables(roles, given, node))
         unchanged.remember(options.path(STATE) / RECORD, key, roles, outcome.options)
-    return told
+    return ended
 
 
 def verdict(report: Report, outcome: Outcome) -> tuple[str, int]:
     """Return (message, 0) for a play that configured the node. Raises NoVerdictError for any other."""
     entries = report.document["roles"]
     failed = [entry for entry in entries if entry["state"] == "failed"]
-    told = "; ".join(f"{entry['role']}: {' '.join(entry['message'].split())[:300]}" for entry in failed)
+    reasons = "; ".join(f"{entry['role']}: {' '.join(entry['message'].split())[:300]}" for entry in failed)
     if outcome.state == "successful":
         if unknown := [entry["role"] for entry in entries if entry["state"] not in OVER]:
             raise NoVerdictError(f"the play ended without recording {', '.join(unknown)}: see {outcome.log_file}")
         if failed:
-            report.warn(f"best effort was not enough for {told}")
+            report.warn(f"best effort was not enough for {reasons}")
         changed = sum(entry["changed"] for entry in entries)
         return (
             f"configured: {len(entries) - len(failed)} roles, {changed} changes, {outcome.status['elapsed']:.0f} s",
@@ -274,17 +272,15 @@ def verdict(report: Report, outcome: Outcome) -> tuple[str, int]:
         running = ", ".join(entry["role"] for entry in entries if entry["state"] in ("running", "interrupted"))
         limit = report.document["deadline_seconds"]
         raise NoVerdictError(
-            f"the deadline of {limit} s came while {running or 'the play'} was at work: see {outcome.log_file}"
+            f"the deadline of {limit} s came while {running or 'the play'} was running: see {outcome.log_file}"
         )
     if outcome.state == "canceled":
-        raise NoVerdictError(
-            f"the run was told to stop; it goes on where it was when it is started again: {outcome.log_file}"
-        )
+        raise NoVerdictError(f"the run was asked to stop; the next run continues where it stopped: {outcome.log_file}")
     if not failed:
-        message = outcome.status["failures"][-1]["message"] if outcome.status["failures"] else "nothing was said"
+        message = outcome.status["failures"][-1]["message"] if outcome.status["failures"] else "no error output"
         last = " ".join(" ".join(message.splitlines()[-2:]).split())
-        told = f"the play ended as {outcome.state}: {last[:300]}"
-    raise NoVerdictError(told, 1 if outcome.exit_code == 1 else 2)
+        reasons = f"the play ended as {outcome.state}: {last[:300]}"
+    raise NoVerdictError(reasons, 1 if outcome.exit_code == 1 else 2)
 
 
 @contextlib.contextmanager
@@ -297,7 +293,7 @@ def _stop_on_signals() -> Iterator[None]:
 
     def stop(number: int, _frame: object) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)
-        raise StopError(f"the run was told to stop ({signal.Signals(number).name})")
+        raise StopError(f"the run was asked to stop ({signal.Signals(number).name})")
 
     signal.signal(signal.SIGTERM, stop)
     try:
@@ -371,7 +367,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Not SIG_IGN: child processes would inherit that.
     signal.signal(signal.SIGHUP, _ignore_hangup)
     code = run(read_words(args.options_file))
-    # Its absence tells the hook that the run has been reported.
+    # Its absence shows the hook that the run has been reported.
     args.options_file.unlink()
     _detach_stdio()
     return code

@@ -33,8 +33,8 @@ KEPT = (
 # Options without a value.
 ALONE = ("--required", "--best-effort")
 LEVELS = {"required": True, "best-effort": False}
-# Seconds from the launch: Head- and ComputeNodeBootstrapTimeout of ParallelCluster 3.16, unless its configuration says
-# otherwise; elsewhere the time that AWS PCS gives a node to join Slurm.
+# Seconds from the launch: Head- and ComputeNodeBootstrapTimeout of ParallelCluster 3.16, unless its configuration sets
+# another; elsewhere the time that AWS PCS gives a node to join Slurm.
 PARALLELCLUSTER_SECONDS = 2100
 PCS_SECONDS = 1800
 BOOTSTRAP_TIMEOUT = re.compile(rb"^ *(?:Compute|Head)NodeBootstrapTimeout: *0*([1-9][0-9]{0,5})\b", re.MULTILINE)
@@ -47,7 +47,7 @@ LEAST_SECONDS = 240
 
 
 class OptionsError(Exception):
-    """Options or variables are wrong; the text is one sentence."""
+    """Options or variables are wrong; the message is one sentence."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a playbook through ansible-runner and turns its events into progress, timings, a status file and a log.
+"""Run a playbook through ansible-runner and turn its events into progress, timings, a status file and a log.
 
 Each run has a private directory ``<report-dir>/<UTC time>-<pid>/`` with ``status.json`` (schema
 ``mlcluster.run/1``, replaced atomically while the run goes on) and ``ansible.log``; ``<report-dir>/latest``
@@ -47,7 +47,7 @@ Watch = Callable[[dict[str, Any]], None]
 
 
 class RunError(Exception):
-    """The run could not be started; the text says what was found and what to do."""
+    """The run could not be started; the message states what was found and what to do."""
 
 
 class Display:
@@ -171,7 +171,7 @@ class Run:
             self.log.flush()
 
     def event(self, event: dict[str, Any]) -> bool:
-        """The event handler; False keeps ansible-runner from storing the event. Never raises."""
+        """Handle an event; False keeps ansible-runner from storing it. Never raises."""
         try:
             self.note(event.get("stdout") or "")
             shown = self.tracker.handle(from_runner(event, self.tracker.latest))
@@ -184,7 +184,7 @@ class Run:
             if shown:
                 self.save()
         except Exception as exc:
-            # An exception here would leave ansible-playbook running with nobody listening.
+            # An exception here would leave ansible-playbook running without a reader.
             self.note(f"event {event.get('event')} was not understood: {type(exc).__name__}: {exc}")
         return False
 
@@ -249,7 +249,7 @@ def _arguments(
 @dataclasses.dataclass(frozen=True)
 class Outcome:
     """How a run ended: ``state`` successful, failed, unreachable, no_hosts, timeout, canceled or error;
-    ``status`` is the object of the status file, ``options`` what the looks of roles were asked with, by role."""
+    ``status`` is the object of the status file, ``options`` the options of the roles' looks, by role."""
 
     state: str
     status: dict[str, Any]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far a run is, a line for each role. Pure: from events to lines."""
+"""Progress of a run, a line for each role. Pure: from events to lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _count(number: int) -> str:
 
 @dataclasses.dataclass
 class Part:
-    """A role's turn: when it began (seconds), and which nodes did what in it."""
+    """A role's turn: its start (seconds), and its nodes by outcome."""
 
     role: str
     began: float
@@ -32,13 +32,13 @@ class Part:
     failed: set[str] = dataclasses.field(default_factory=set)
 
     def summary(self, now: float) -> str:
-        """The line that stays."""
-        told = [_count(len(self.hosts)), f"{len(self.changed)} changed"]
+        """Return the final line."""
+        parts = [_count(len(self.hosts)), f"{len(self.changed)} changed"]
         if self.failed:
             names = sorted(self.failed)
             more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-            told.append(f"{len(names)} FAILED ({', '.join(names[:NAMES])}{more})")
-        return f"{self.role:<16} {', '.join(told)}, {now - self.began:.1f} s"
+            parts.append(f"{len(names)} FAILED ({', '.join(names[:NAMES])}{more})")
+        return f"{self.role:<16} {', '.join(parts)}, {now - self.began:.1f} s"
 
 
 class Progress:
@@ -77,7 +77,7 @@ class Progress:
         return []
 
     def task(self, role: str, name: str, now: float) -> list[str]:
-        """A task begins, of a role ("": of none)."""
+        """Record the start of a task, of a role ("": of none)."""
         role = role or OUTSIDE
         if self.interleaved:
             self.name, self.part = name, self.parts.setdefault(role, Part(role, now))
@@ -90,25 +90,26 @@ class Progress:
         return lines
 
     def end_part(self, now: float) -> list[str]:
-        """The role's turn is over, or that of all that were interleaved."""
+        """End the role's turn, or that of all interleaved roles; return their lines."""
         parts, self.part, self.parts = self.parts, None, {}
         return [
             part.summary(now if part.last is None else part.last)
             for part in parts.values()
-            # What plays do around the roles is told where it did anything.
+            # Tasks outside of roles are shown if they changed or failed anything.
             if part.hosts and (part.role != OUTSIDE or part.changed or part.failed)
         ]
 
     def start(self, host: str) -> None:
-        """A node begins with the task."""
+        """Record that a node starts the task."""
         self.running.add(host)
         self.done.discard(host)
 
     def result(
         self, host: str, outcome: str, changed: bool = False, role: str | None = None, now: float | None = None
     ) -> None:
-        """A node ended a task, of ``role`` where that may be another than the last that began; outcome is ok, skipped,
-        failed or unreachable."""
+        """Record that a node ended a task; outcome is ok, skipped, failed or unreachable.
+
+        ``role`` is set if the task may be of another role than the last one that began."""
         self.running.add(host)
         self.done.add(host)
         part = self.part if role is None else self.parts.get(role or OUTSIDE, self.part)
@@ -124,12 +125,12 @@ class Progress:
             self.failed[host] = outcome
 
     def line(self) -> str:
-        """What goes on now."""
+        """Return the current activity."""
         if self.part is None:
             return ""
         bad = f", {len(self.failed)} FAILED" if self.failed else ""
         waiting = sorted(self.running - self.done)
-        # The last few are those that everybody waits for.
+        # All other nodes wait for the last few.
         names = f": {', '.join(waiting)}" if self.done and len(waiting) <= NAMES and waiting else ""
         return f"{self.part.role}: {self.name} ({len(self.done)} done{bad}, {len(waiting)} running{names})"
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reports of a boot run: status file, log, copy of the log in S3, drain marker."""
+"""Report of a boot run: status file, log, copy of the log in S3, drain marker."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Report:
                 handler = _ClusterLog(cluster / "mlcluster.log", encoding="utf-8")
                 handler.setFormatter(logging.Formatter("%(asctime)s on_node_configured: %(message)s"))
                 self.logger.addHandler(handler)
-        self.complained = False
+        self.write_failed = False
         self.document: dict[str, Any] = {
             "schema": SCHEMA,
             "state": "waiting",
@@ -95,11 +95,11 @@ class Report:
         try:
             write_json(self.status_file, self.document)
         except OSError as exc:
-            if not self.complained:
-                self.complained = True
+            if not self.write_failed:
+                self.write_failed = True
                 self.logger.warning("cannot write %s (%s): the run goes on without it", self.status_file, exc.strerror)
 
-    def say(self, text: str) -> None:
+    def info(self, text: str) -> None:
         """Log a line."""
         self.logger.info("%s", text)
 
@@ -109,17 +109,17 @@ class Report:
         self.update(warnings=[*self.document["warnings"], text])
 
     def roles(self, roles: Sequence[Role], snapshot: Mapping[str, Any]) -> None:
-        """Take in the progress of the play; a role that ended since the last call gets its line in the log."""
+        """Record the progress of the play; log a line for each role that ended since the last call."""
         over = {entry["role"] for entry in self.document["roles"] if entry["state"] in OVER}
         self.update(roles=role_states(roles, snapshot))
         for entry in self.document["roles"]:
             if entry["state"] in OVER and entry["role"] not in over:
-                self._say_outcome(entry)
+                self._log_outcome(entry)
 
-    def _say_outcome(self, entry: Mapping[str, Any]) -> None:
+    def _log_outcome(self, entry: Mapping[str, Any]) -> None:
         text = f"role {entry['role']} {entry['state']} after {entry['seconds']:.1f} s"
         if entry["state"] == "configured":
-            self.say(f"{text}, {entry['changed']} changed")
+            self.info(f"{text}, {entry['changed']} changed")
             return
         message = " ".join(entry["message"].split())
         text += f" at {entry['task']!r}: {message}"
@@ -134,7 +134,7 @@ class Report:
         code = exit_code if state == "configured" or policy == "terminate" else 0
         if state == "configured":
             self._clear_marker()
-            self.say(message)
+            self.info(message)
         else:
             self.logger.error("ERROR: %s", message)
             state = "drained" if policy == "drain" and self._leave_marker(message) else "failed"
@@ -182,7 +182,7 @@ class Report:
         except Exception as exc:
             self.logger.warning("the log could not be copied to %s: %s", prefix, " ".join(str(exc).split())[:300])
         else:
-            self.say(f"log and status were copied to {prefix}")
+            self.info(f"log and status were copied to {prefix}")
 
 
 # For a Python of the node that has boto3: the bundle has none.
@@ -218,15 +218,15 @@ def upload(path: Path, target: str, root: Path, owner: str = "") -> None:
         if done.returncode == 0:
             return
         if "No module named 'boto3'" not in done.stderr:
-            problem = subprocess.SubprocessError((done.stderr.strip().splitlines() or ["nothing was said"])[-1])
+            problem = subprocess.SubprocessError((done.stderr.strip().splitlines() or ["no error output"])[-1])
     raise problem
 
 
 def role_states(roles: Sequence[Role], snapshot: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One entry a role, with seconds and number of changes; of a failed one also its ``task`` and ``message``.
+    """Return an entry for each role: seconds and number of changes; for a failed one also ``task`` and ``message``.
 
     The state is ``configured`` or ``failed`` once the play has recorded that; until then ``pending`` or ``running``,
-    and ``interrupted`` where the play ended first.
+    and ``interrupted`` if the play ended first.
     """
     over = snapshot["state"] not in ("starting", "running")
     entries: list[dict[str, Any]] = []

@@ -13,27 +13,27 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-# The variable by which the processes of one run are known.
+# The variable that marks the processes of one run.
 MARKER = "MLCLUSTER_RUN"
 # Bound of the wait for killed processes; one that waits for a disk is left behind.
 KILL_SECONDS = 10
 
 
 class Stop:
-    """Return whether a run must stop: a signal came, or its time is over by the monotonic clock.
+    """Condition to stop a run: a signal came, or its time is over by the monotonic clock.
 
-    ansible-runner's own limit goes by the time of day, which a node may get to know only while it is configured.
+    ansible-runner's own limit goes by the time of day, which a node may set only while it is configured.
     """
 
     def __init__(self, seconds: int | None) -> None:
-        self.told = threading.Event()
+        self.requested = threading.Event()
         self.deadline = time.monotonic() + seconds if seconds else None
         self.late = False
 
     def __call__(self) -> bool:
-        if not self.told.is_set():
+        if not self.requested.is_set():
             self.late = self.late or (self.deadline is not None and time.monotonic() >= self.deadline)
-        return self.late or self.told.is_set()
+        return self.late or self.requested.is_set()
 
     @contextlib.contextmanager
     def by_signals(self) -> Iterator[None]:
@@ -42,7 +42,7 @@ class Stop:
             yield
             return
         handlers = {
-            number: signal.signal(number, lambda _number, _frame: self.told.set())
+            number: signal.signal(number, lambda _number, _frame: self.requested.set())
             for number in (signal.SIGINT, signal.SIGTERM)
         }
         try:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""State of a running playbook, from its events, and what of it people see; prints and writes nothing.
+"""State of a running playbook from its events, and its messages to users; prints and writes nothing.
 
 The hook and the callback ``cluster_progress`` show what it returns.
 """
@@ -62,7 +62,7 @@ class Tracker:
         self.outcomes: dict[str, dict[str, str]] = {}
         self.finished = False
         self.latest = started
-        # What the looks of roles were asked with, by role.
+        # The options of the roles' looks, by role.
         self.options: dict[str, dict[str, Any]] = {}
         self.progress = Progress(started)
         # The role whose turn it is, empty outside of roles.
@@ -151,7 +151,7 @@ class Tracker:
         self.finished = True
         self.hosts = {host: dict(counts) for host, counts in event.counts.items()}
         for host, counts in self.hosts.items():
-            # The events of a block do not say whether a rescue follows; the closing counts do.
+            # The events of a block do not show whether a rescue follows; the closing counts do.
             lasting = counts["failed"] + counts["unreachable"]
             failures = [failure for failure in self.failures if failure["host"] == host]
             for failure in failures[: len(failures) - lasting]:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a run that configured this node still holds, by the looks of its roles alone, without Ansible."""
+"""Check by the facts of the roles, without Ansible, that this node is still configured."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def forget(path: Path) -> None:
 
 
 def remember(path: Path, key: str, roles: Sequence[Role], options: Mapping[str, Mapping[str, Any]]) -> None:
-    """Keep what a run that configured the node has asked it, if every role of the run looks at the node that way."""
+    """Record the request of a run that configured the node, if every role of the run supports such a look."""
     names = [_plain(role) for role in roles]
     if all(name in options for name in names):
         document = {"schema": SCHEMA, "key": key, "options": {name: options[name] for name in names}}
@@ -42,7 +42,7 @@ def look(path: Path, key: str, roles: Sequence[Role]) -> list[dict[str, Any]] | 
     """Return the state of each role if the node still is as the last run has left it; None for any doubt.
 
     None without a record, with one of another request, and where a role refuses, differs, has a problem or gives no
-    answer: the play then tells the rest.
+    answer: the play then reports the rest.
     """
     host = Host()
     record = host.read_json(str(path))
@@ -64,7 +64,7 @@ def look(path: Path, key: str, roles: Sequence[Role]) -> list[dict[str, Any]] | 
 
 
 def _ask(host: Host, options: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """Return the answer of each role; None where one of them does not look at the node that way."""
+    """Return the answer of each role; None if one of them does not support such a look."""
     # Only a node with a record needs them: a fresh one does without these 140 files.
     from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS
     from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import look_all

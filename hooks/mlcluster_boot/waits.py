@@ -178,7 +178,7 @@ def pause_update_timers(host: Commands, record: Path, warn: Callable[[str], None
     finally:
         problem = ""
         if stopped and host.which("systemctl") is not None:
-            _said, problem = _systemctl(host, ["start", *stopped], 60)
+            _output, problem = _systemctl(host, ["start", *stopped], 60)
         if problem:
             warn(f"{problem}: see to it with 'systemctl start {' '.join(stopped)}', or the next run does")
         else:

@@ -37,7 +37,7 @@ QUICK_SITE = Path(__file__).resolve().parent / "quick_site"
 BUCKET = "mlcluster-test"
 # One of the variables that ParallelCluster gives its scripts: wrong options are then a failure of the node.
 BOOT = {"cfn_node_type": "ComputeFleet"}
-# What the hook needs of a node; what a test takes away is not on it.
+# The programs of a node that the hook needs, except those that a test removes.
 PROGRAMS = (
     "bash base64 cat chmod comm cp curl date env find flock gzip head id mkdir mktemp mv openssl rm rmdir sed sh "
     "sha256sum sleep sort sync tail tar tee timeout touch tr uname"
@@ -46,7 +46,7 @@ ENTRY = (ROOT / "hooks" / "bundle_entry.py").read_text(encoding="utf-8")
 
 
 def build_bundle(target: Path, quick: bool = True, version: str = "1.2.3", entry: str = ENTRY) -> str:
-    """A bundle with the hook's own programs, the real playbook, and roles that leave marks; its sha256.
+    """Write a bundle with the hook's programs, the real playbook, and marker roles; return its sha256.
 
     ``quick``: without Ansible, for what comes before it; else with the packages of this Python.
     """
@@ -107,25 +107,25 @@ class Ran:
 
 
 class Program(subprocess.Popen[bytes]):
-    """A program that runs in a session of its own. Its output goes into a file: what outlives it holds nobody up."""
+    """A program in a session of its own. Its output goes into a file, so that a surviving child blocks no reader."""
 
     def __init__(self, argv: list[str], environment: dict[str, str], cwd: Path | None = None) -> None:
         self.name = argv[0]
-        self.told: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+        self.file: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
         super().__init__(
             argv,
             env=environment,
             cwd=cwd,
             stdin=subprocess.DEVNULL,
-            stdout=self.told,
+            stdout=self.file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
 
-    def said(self) -> str:
-        """Its output so far."""
-        self.told.seek(0)
-        return self.told.read()
+    def output(self) -> str:
+        """Return its output so far."""
+        self.file.seek(0)
+        return self.file.read()
 
     def until(self, what: str, probe: Callable[[], Any]) -> None:
         """Wait until ``probe`` finds something true; a program that has ended before that fails the test at once."""
@@ -133,13 +133,13 @@ class Program(subprocess.Popen[bytes]):
         def look() -> bool:
             over = self.poll() is not None
             found = bool(probe())
-            assert found or not over, f"{self.name} ended with status {self.returncode} before {what}:\n{self.said()}"
+            assert found or not over, f"{self.name} ended with status {self.returncode} before {what}:\n{self.output()}"
             return found
 
         wait_for(what, look)
 
     def left(self) -> list[int]:
-        """The processes of its session that still run."""
+        """Return the processes of its session that still run."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -184,11 +184,11 @@ class Node:
         return self.root / "var/lib/mlcluster/drain.json"
 
     def reason(self) -> str:
-        """Why jobs are kept away."""
+        """Return why jobs are kept away."""
         return str(json.loads(self.marker.read_text())["reason"])
 
     def marks(self) -> list[str]:
-        """The lines that the marker roles wrote."""
+        """Return the lines that the marker roles wrote."""
         path = self.root / "marks"
         return path.read_text().splitlines() if path.exists() else []
 
@@ -205,7 +205,7 @@ class Node:
         log = self.root / "var/log/mlcluster/on_node_configured.log"
         return Ran(
             hook.returncode,
-            hook.said(),
+            hook.output(),
             json.loads(status.read_text()) if status.exists() else {},
             log.read_text() if log.exists() else "",
         )
@@ -215,7 +215,7 @@ class Node:
         return self.ended(self.start(*words, **environment))
 
     def clean(self) -> bool:
-        """Whether no run has left anything half made."""
+        """Return whether no run has left anything half made."""
         bundles = self.root / "opt/mlcluster/bundles"
         return not list(bundles.glob(".work*"))
 

@@ -20,7 +20,7 @@ ERROR = '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Mess
 
 @dataclass(frozen=True)
 class Request:
-    """What came in: ``path`` without its query, ``region`` of the signature, ``owner`` that is expected (or empty)."""
+    """One request: ``path`` without its query, ``region`` of the signature, ``owner`` that is expected (or empty)."""
 
     method: str
     path: str
@@ -31,10 +31,10 @@ class Request:
 
 @dataclass
 class Answer:
-    """What goes out; ``cut`` sends only half of the body, ``hang`` nothing at all until the proxy is closed.
+    """One answer; ``cut`` sends only half of the body, ``hang`` nothing at all until the proxy is closed.
 
-    ``slow``: the end of the body comes in as many pieces, one a second, so that whoever only waits for the next one
-    gets the whole.
+    ``slow``: the end of the body comes in as many pieces, one a second, so that a client that only waits for
+    the next one gets everything.
     """
 
     status: int
@@ -50,14 +50,14 @@ Fault = Callable[[Request], "Answer | None"]
 
 
 def error(status: int, code: str, message: str = "", **headers: str) -> Answer:
-    """An answer as S3 shapes its errors."""
+    """Return an answer as S3 shapes its errors."""
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     body = ERROR.format(code=code, message=message or code).encode()
     return Answer(status, body, {"Content-Type": "application/xml", **names})
 
 
 def times(count: int, answer: Answer, path: str = "") -> Fault:
-    """The answer to the first ``count`` requests whose path has ``path`` in it."""
+    """Return the answer to the first ``count`` requests whose path has ``path`` in it."""
     lock, left = threading.Lock(), [count]
 
     def fault(request: Request) -> Answer | None:
@@ -122,7 +122,7 @@ class Proxy:
         self.server.server_close()
 
     def paths(self) -> list[str]:
-        """The paths that were asked for, in their order."""
+        """Return the paths that were asked for, in their order."""
         return [request.path for request in self.requests]
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:

@@ -17,7 +17,7 @@ USAGE = "usage: on_node_configured.sh --bundle SOURCE --sha256 HEX [OPTIONS]"
 
 
 def typed(node: Node, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The hook as typed, its two outputs apart."""
+    """Run the hook as typed; return its two outputs apart."""
     return subprocess.run(
         ["bash", str(HOOK), "--root", str(node.root), *words],
         env={**node.environment, **environment},
@@ -29,7 +29,7 @@ def typed(node: Node, *words: str, **environment: str) -> subprocess.CompletedPr
 
 
 def untouched(node: Node, proxy) -> bool:
-    """Whether nothing was written and nothing was asked for."""
+    """Return whether nothing was written and nothing was asked for."""
     return not list(node.root.iterdir()) and proxy.requests == []
 
 
@@ -79,7 +79,7 @@ def test_wrong_options_of_boot_drain_node(node, parent):
 
 
 @pytest.mark.parametrize("words, environment", [([], BOOT), (["--on-failure", "drain"], {})], ids=["boot", "policy"])
-def test_wrong_options_are_reported_where_policy_or_boot_asks(node, words, environment):
+def test_wrong_options_are_reported_by_policy_or_boot(node, words, environment):
     failed(node, node.run("--bundel", "x", *words, **environment), "there is no option '--bundel'")
 
 
@@ -102,9 +102,9 @@ def test_dry_run_of_pointer_names_pointer(node, proxy):
     assert untouched(node, proxy)
 
 
-def test_log_of_drained_node_says_how_to_run_again_and_lift_marker(node, wanted):
+def test_log_of_drained_node_shows_next_steps(node, wanted):
     ran = node.run(*wanted[:3], "1" * 64, "--vars", "https://b.example/v?X-Amz-Signature=f00d")
-    # What the runner reports is followed by the same advice.
+    # A report of the runner is followed by the same advice.
     by_runner = node.run(*wanted, "--vars", '{"token": "f00d"}', "--roles", "nothing")
     for log in (ran.log, by_runner.log[len(ran.log) :]):
         assert f"to run it again, as root: bash {HOOK} --root {node.root} --bundle s3://" in log

@@ -19,7 +19,7 @@ from tests.unit.test_guide_of_a_cluster import EXAMPLE, hook_variables
 
 pytestmark = [pytest.mark.container, pytest.mark.slow]
 NAME = "mlcluster-hook-debian12"
-# There are neither disks nor accelerators here, and no mirror: the roles have to find that out and say so.
+# There are neither disks nor accelerators here, and no mirror: the roles have to find that out and report it.
 VARIABLES = {"efa_nccl_installer_enabled": False}
 
 
@@ -56,13 +56,13 @@ def test_node_configures_itself_with_roles_of_collection(container):
     status = json.loads(run("cat", "/var/log/mlcluster/status.json").stdout)
     assert (second.returncode, status["state"]) == (0, "configured"), second.stdout + second.stderr
     assert [role["changed"] for role in status["roles"]] == [0, 0]
-    # What starts updates was quiet during the run and is back.
+    # The timers of updates were stopped during the run and run again.
     assert run("systemctl", "list-units", "--plain", "--no-legend", "--state=active", "*.timer").stdout == timers
     # A person reads the same in the log.
     assert "configured: 2 roles, 0 changes" in run("cat", "/var/log/mlcluster/on_node_configured.log").stdout
 
 
-def test_what_image_holds_is_found_done_at_boot(container):
+def test_content_of_image_is_unchanged_at_boot(container):
     run, hook = container
     containers.demand(run("apt-get", "-q", "update"), "Refreshing the package lists")
     words = ["--roles", "nvme_raid0,efa_nccl", "--node-type", "standalone", "--vars"]
@@ -81,7 +81,7 @@ def test_what_image_holds_is_found_done_at_boot(container):
     assert configured(json.dumps(image), "--phase", "build") > 0
     baked = packages()
     assert "mdadm" in baked - bare
-    # What belongs to a node and not to an image is not there yet.
+    # Files of a node that an image must not have are missing.
     limits = ["test", "-e", "/etc/security/limits.d/95-mlcluster.conf"]
     assert run(*limits).returncode == 1
     assert configured(json.dumps(image), "--phase", "build") == 0
@@ -91,7 +91,7 @@ def test_what_image_holds_is_found_done_at_boot(container):
 
 
 LUSTRE = ROOT / "molecule" / "fsx_lustre" / "files"
-# What an image of ParallelCluster has and this container has not, and its small memory.
+# Differences from an image of ParallelCluster, such as the small memory of this container.
 CLIENT = {
     "fsx_lustre_packages": ["lustre-client-modules-test"],
     "fsx_lustre_repository": "Types: deb\nURIs: file:/run/lustre-client\nSuites: ./\nTrusted: yes\n",
@@ -101,7 +101,7 @@ INTO_PYTHON = "/usr/lib/python3/dist-packages"
 
 
 def mount_lustre(run, paths: list[str]) -> None:
-    """What counts as Lustre in the container (molecule/fsx_lustre), mounted on these paths."""
+    """Mount the stand-in for Lustre (molecule/fsx_lustre) in the container on these paths."""
     for name, folder in (("lustre_standin.py", "/run"), ("make_client.sh", "/run"), ("lustre_mounts.py", INTO_PYTHON)):
         containers.demand(containers.podman("cp", str(LUSTRE / name), f"{NAME}:{folder}/{name}"), f"Copying {name}")
     load = f"echo import lustre_mounts >{INTO_PYTHON}/lustre_mounts.pth"

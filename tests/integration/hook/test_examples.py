@@ -22,13 +22,13 @@ SHA = "3f" * 32
 
 
 def of_a_line(text: str) -> list[str]:
-    """The words behind the name of the script in the one command of a text that runs it."""
+    """Return the words behind the name of the script in the one command of a text that runs it."""
     (words,) = re.findall(r"bash \S+\.sh +(--.*)", text.replace("\\\n", " "))
     return shlex.split(words)
 
 
 def words_of(name: str) -> list[str]:
-    """The words that an example gives the hook, with a bundle in the place of its own placeholders."""
+    """Return the words that an example gives the hook, with a bundle in the place of its own placeholders."""
     text = (EXAMPLES / name).read_text(encoding="utf-8")
     if name == "parallelcluster.yaml":
         words = yaml.safe_load(text)["HeadNode"]["CustomActions"]["OnNodeConfigured"]["Args"]
@@ -46,13 +46,13 @@ def words_of(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir()))
-def test_hook_takes_words_of_example(node, name):
+def test_hook_accepts_options_of_example(node, name):
     words = words_of(name)
     # Nothing is there to be fetched: the words themselves were right, or it would be exit code 3.
     ran = node.run(*words, "--on-failure", "drain")
     assert (ran.status["state"], ran.status["exit_code"]) == ("drained", 2), ran.out
     assert ran.status["message"].startswith("could not get s3://my-bucket/"), ran.out
-    # The runner takes them too, and what it is told of variables is what roles know.
+    # The runner accepts them too, and its variables are ones that roles have.
     options = hook_options.parse_options([*words, "--started-at", "0"])
     given = next((value for option, value in zip(words, words[1:]) if option == "--vars"), "")
     for variable in json.loads(given) if given.startswith("{") else []:
@@ -62,7 +62,7 @@ def test_hook_takes_words_of_example(node, name):
 
 
 def readable(access: list[dict[str, str]], key: str) -> bool:
-    """Whether a node with these entries of S3Access may read a key of the bucket."""
+    """Return whether a node with these entries of S3Access may read a key of the bucket."""
     return any(fnmatch.fnmatchcase(key, entry["KeyName"]) for entry in access)
 
 
@@ -82,7 +82,7 @@ def test_node_of_wiring_reads_what_it_needs_and_no_logs(name):
     named = [action["Script"], *(word for word in action["Args"] if word.startswith("s3://"))]
     keys = [word.removeprefix("s3://my-bucket/") for word in named if not word.endswith("/logs")]
     assert keys[:2] == ["mlcluster/on_node_configured.sh", "mlcluster/pointer"]
-    # What a pointer names lies there (playbooks/tasks/bundle_target.yml).
+    # The bundle of a pointer is there (playbooks/tasks/bundle_target.yml).
     layout = yaml.safe_load((ROOT / "playbooks/tasks/bundle_target.yml").read_text(encoding="utf-8"))
     assert "bundles/{{ build_bundle_result.sha256 }}/{{ build_bundle_result.file }}" in str(layout)
     assert all(readable(access, key) for key in [*keys, f"mlcluster/bundles/{SHA}/mlcluster-bundle-1.tar.gz"])

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes wrong before the first role: each leaves one clear sentence, and a node that the next run finishes."""
+"""Failures before the first role: each leaves one clear sentence, and a node that the next run finishes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_overload_twice_and_cut_body_are_tried_again(node, wanted, proxy, tmp_pa
     assert "try 1 for s3://mlcluster-test/bundle.tar.gz failed:" in ran.log and "SlowDown" in ran.log
 
 
-def test_presigned_address_needs_curl_alone_and_its_secret_is_not_told(node, bundle, stored, proxy, moto):
+def test_presigned_address_needs_only_curl_and_stays_secret(node, bundle, stored, proxy, moto):
     url = stored.generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": "bundle.tar.gz"})
     proxy.faults = [times(1, error(503, "SlowDown")), times(1, Answer(200, b"", cut=True))]
     (node.root.parent / "bin").mkdir()
@@ -76,7 +76,7 @@ def test_presigned_address_needs_curl_alone_and_its_secret_is_not_told(node, bun
     assert "Signature" not in ran.log + json.dumps(ran.status) and len(proxy.requests) == 3
 
 
-def test_wrong_sum_is_refused_before_anything_is_unpacked(node, wanted, proxy):
+def test_wrong_checksum_is_rejected_before_unpacking(node, wanted, proxy):
     ran = node.run(*wanted[:3], "1" * 64, *wanted[4:])
     failed(node, ran, f"has sha256 {wanted[3]} and not {'1' * 64}", "nothing of it was unpacked")
     assert not list((node.root / "opt/mlcluster/bundles").iterdir())
@@ -85,7 +85,7 @@ def test_wrong_sum_is_refused_before_anything_is_unpacked(node, wanted, proxy):
 
 
 @pytest.mark.parametrize("answer", [Answer(200, b"", hang=True), Answer(200, b"", slow=60)], ids=["hangs", "is_slow"])
-def test_endpoint_that_does_not_come_to_end_is_left_at_deadline(node, wanted, proxy, answer):
+def test_endless_answer_is_ended_at_deadline(node, wanted, proxy, answer):
     proxy.faults = [times(99, answer)]
     ran = node.run(*wanted[:-1], "3")
     failed(node, ran, "could not get s3://mlcluster-test/bundle.tar.gz", "no answer until the deadline")
@@ -94,7 +94,7 @@ def test_endpoint_that_does_not_come_to_end_is_left_at_deadline(node, wanted, pr
 
 
 def restless(node: Node, folder: Path) -> str:
-    """A PATH with the programs of the node, whose pauses between two tries take no time: all tries are made."""
+    """Return a PATH with the programs of the node, whose pauses between two tries take no time: all tries are made."""
     folder.mkdir()
     for program in node.programs.iterdir():
         if program.name != "sleep":
@@ -135,7 +135,7 @@ def test_bucket_of_another_account_is_not_read_and_gets_no_log(node, wanted, pro
     assert [request.owner for request in proxy.requests if request.method == "PUT"][-2:] == ["111122223333"] * 2
 
 
-def test_what_is_missing_is_not_asked_for_again(node, wanted, proxy):
+def test_missing_object_is_not_requested_again(node, wanted, proxy):
     ran = node.run("--bundle", f"s3://{BUCKET}/no.tar.gz", *wanted[2:])
     failed(node, ran, "could not get s3://mlcluster-test/no.tar.gz", "NoSuchKey")
     assert len(proxy.requests) == 1
@@ -144,7 +144,7 @@ def test_what_is_missing_is_not_asked_for_again(node, wanted, proxy):
 SKEWED = "An error occurred (RequestTimeTooSkewed) when calling the GetObject operation: The difference is too large."
 
 
-def test_clock_that_stays_wrong_is_named(node, wanted, tmp_path):
+def test_wrong_clock_is_reported(node, wanted, tmp_path):
     programs = tmp_path / "bin"
     path = restless(node, programs)
     # As the AWS CLI words it.
@@ -155,7 +155,7 @@ def test_clock_that_stays_wrong_is_named(node, wanted, tmp_path):
     finished(node, node.run(*wanted))
 
 
-def test_clock_that_is_corrected_meanwhile_is_no_failure(node, wanted, proxy):
+def test_clock_corrected_meanwhile_is_not_failure(node, wanted, proxy):
     proxy.faults = [times(1, error(403, "RequestTimeTooSkewed", "The difference is too large."))]
     ran = node.run(*wanted)
     finished(node, ran)
@@ -215,7 +215,7 @@ def test_no_way_to_s3_is_reported(node, wanted, tmp_path):
 
 
 @pytest.mark.parametrize("where", ["path", "parallelcluster"])
-def test_python_that_is_too_old_is_named_and_parallelclusters_own_is_found(node, bundle, tmp_path, where):
+def test_old_python_is_named_and_newer_one_is_found(node, bundle, tmp_path, where):
     programs = tmp_path / "bin"
     programs.mkdir()
     for program in node.programs.iterdir():
@@ -236,7 +236,7 @@ def test_python_that_is_too_old_is_named_and_parallelclusters_own_is_found(node,
         finished(node, node.run(*words))
 
 
-def test_variables_that_are_malformed_are_placed(node, bundle, tmp_path):
+def test_malformed_variables_are_reported_with_place(node, bundle, tmp_path):
     local = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
     ran = node.run(*local, "--vars", '{"marker_word": "a",')
     failed(node, ran, "the text of --vars are no JSON", "line 2 column 1")
@@ -250,7 +250,7 @@ def test_variables_that_are_malformed_are_placed(node, bundle, tmp_path):
 
 
 @pytest.mark.parametrize("policy, code", [("continue", 0), ("terminate", 2)])
-def test_policy_decides_what_failure_is(node, wanted, policy, code):
+def test_policy_decides_on_failure(node, wanted, policy, code):
     ran = node.run(*wanted[:3], "1" * 64, "--on-failure", policy)
     assert (ran.rc, ran.status["state"], ran.status["exit_code"]) == (code, "failed", 2), ran.out
     assert not node.marker.exists()
@@ -274,48 +274,48 @@ def test_policy_decides_what_failure_is(node, wanted, policy, code):
         (["--bund\udcffel"], "there is no option '--bundel'"),
         (["--deadline", "soon"], "--deadline takes whole seconds, not 'soon'"),
         (["--deadline", "9" * 23], f"--deadline takes whole seconds, not '{'9' * 23}'"),
-        # What stands behind it is read all the same, and the first one is told.
+        # The options behind it are read too, and the first error is reported.
         (["bundle", "--on-failure"], "there is no option 'bundle'"),
         (["--on-failure", "panic"], "--on-failure takes continue, drain or terminate, not 'panic'"),
-        # The log would go into a bucket of that name, whoever has it.
+        # The log would go into a bucket of that name, in any account.
         (["--log-prefix", "logs/x"], "--log-prefix takes an address such as s3://BUCKET/PREFIX, not 'logs/x'"),
         (["--" + "x" * 9000], "there is no option '--xxx"),
-        # What stands behind a question mark is a key to the object.
+        # The part behind a question mark is a key to the object.
         (["https://b.example/k?X-Amz-Signature=f00d"], "there is no option 'https://b.example/k': see"),
         (["--sha256", "https://b.example/k?X-Amz-Signature=f00d"], "not 'https://b.example/k'"),
     ],
 )
-def test_options_that_are_wrong(node, words, sentence):
+def test_wrong_options(node, words, sentence):
     ran = node.run(*words, **BOOT)
     failed(node, ran, sentence)
     assert ran.status["exit_code"] == 3 and len(ran.status["message"]) < 2500 and "f00d" not in ran.out
 
 
-def test_seconds_with_zero_before_are_those_seconds(node, tmp_path):
+def test_seconds_with_leading_zero_are_decimal(node, tmp_path):
     ran = node.run("--bundle", str(tmp_path / "none"), "--sha256", "a" * 64, "--deadline", "0900")
     failed(node, ran, "No such file or directory")
     assert "base" not in ran.out and "unbound" not in ran.out
 
 
-def test_file_that_gives_nothing_is_left_at_deadline(node, tmp_path):
+def test_silent_file_is_ended_at_deadline(node, tmp_path):
     os.mkfifo(tmp_path / "bundle")
     ran = node.run("--bundle", str(tmp_path / "bundle"), "--sha256", "a" * 64, "--deadline", "1")
     failed(node, ran, "no answer until the deadline")
 
 
-def test_person_s_marker_stays(node, wanted):
+def test_marker_of_user_stays(node, wanted):
     node.marker.parent.mkdir(parents=True)
     node.marker.write_text('{"schema": "mlcluster.drain/1", "reason": "GPU 3 is slow", "by": "an operator"}')
     ran = node.run(*wanted[:3], "1" * 64)
     assert ran.status["state"] == "drained" and node.reason() == "GPU 3 is slow"
-    # It is not for a run to say how to lift it.
+    # The run does not explain how to lift it.
     assert "to run it again" in ran.log and "lift" not in ran.log
     ran = node.run(*wanted)
     assert ran.status["state"] == "configured" and node.reason() == "GPU 3 is slow"
     assert ran.status["warnings"] == ["jobs are still kept away, for another reason: GPU 3 is slow"]
 
 
-def test_log_of_failure_is_copied_to_s3_and_to_parallelclusters_logs(node, bundle, stored, proxy):
+def test_log_of_failure_is_copied_to_s3_and_cluster_logs(node, bundle, stored, proxy):
     (node.root / "var/log/parallelcluster").mkdir(parents=True)
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--log-prefix", f"s3://{BUCKET}/logs"]
     ran = node.run(*words, "--roles", "nothing")
@@ -349,7 +349,7 @@ def test_full_disk_leaves_nothing_behind_and_next_run_finishes(node, bundle):
 
 
 @pytest.mark.parametrize("stage", ["download", "unpack", "variables", "runner"])
-def test_hook_that_was_killed_is_finished_by_next(node, wanted, proxy, tmp_path, stage):
+def test_killed_run_is_finished_by_next(node, wanted, proxy, tmp_path, stage):
     bundles = node.root / "opt/mlcluster/bundles"
     log = node.root / "var/log/mlcluster/on_node_configured.log"
     lock = node.root / "var/lib/dpkg/lock-frontend"
@@ -387,19 +387,19 @@ def test_hook_that_was_killed_is_finished_by_next(node, wanted, proxy, tmp_path,
     finished(node, node.run(*wanted))
 
 
-def test_hook_that_is_reported_to_stop_reports_it(node, wanted, proxy):
+def test_signal_to_hook_is_reported(node, wanted, proxy):
     proxy.faults = [times(99, Answer(200, b"", hang=True))]
     process = node.start(*wanted)
     process.until("the request", lambda: proxy.requests)
     # All of its group, as the timeout around ParallelCluster's bootstrap does it.
     os.killpg(process.pid, signal.SIGTERM)
-    failed(node, node.ended(process), "the run was told to stop in stage bundle")
+    failed(node, node.ended(process), "the run was asked to stop in stage bundle")
     proxy.faults = []
     finished(node, node.run(*wanted))
 
 
 def test_two_runs_do_not_overlap(node, wanted, proxy, tmp_path):
-    # Nobody writes into it: the first run goes on for as long as the test needs it.
+    # No process writes into it: the first run goes on for as long as the test needs it.
     os.mkfifo(tmp_path / "bundle")
     first = node.start("--bundle", str(tmp_path / "bundle"), *wanted[2:])
     status = node.root / "var/log/mlcluster/status.json"
@@ -421,7 +421,7 @@ def test_runner_that_dies_is_reported_by_hook(node, tmp_path):
 
 
 @pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGHUP])
-def test_order_to_stop_that_comes_twice_while_it_waits_is_reported_once(node, bundle, order):
+def test_second_signal_during_wait_is_reported_once(node, bundle, order):
     log = node.root / "var/log/mlcluster/on_node_configured.log"
     lock = node.root / "var/lib/dpkg/lock-frontend"
     lock.parent.mkdir(parents=True)
@@ -433,7 +433,7 @@ def test_order_to_stop_that_comes_twice_while_it_waits_is_reported_once(node, bu
         for _time in range(2):
             os.killpg(process.pid, order)
         ran = node.ended(process)
-    # A terminal that is closed tells the runner too, which leaves it to the hook to end it in order.
-    failed(node, ran, "the run was told to stop (SIGTERM)")
+    # A closing terminal signals the runner too, which waits for the hook to end it in order.
+    failed(node, ran, "the run was asked to stop (SIGTERM)")
     assert ran.log.count("ERROR: ") == 1
     finished(node, node.run(*words))

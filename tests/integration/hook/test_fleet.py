@@ -29,12 +29,12 @@ def boot_all(nodes, words):
 
 
 def whole_bundle(target):
-    """The bundle as it is released, with its own packages, and the marker roles; its sha256."""
+    """Return the bundle as it is released, with its own packages, and the marker roles; its sha256."""
     aim = archive.parse_target(f"debian-py{bench_boot_hook.PYTHON}")
     files, components = build.gather(bench_boot_hook.request(), aim)
     release = build.add_compiled(bench_boot_hook.request(), aim, files)
-    told = manifest.manifest("1.2.3", "", aim, 1_700_000_000, components, release)
-    files["MANIFEST.json"] = archive.Member(manifest.to_json(told))
+    contents = manifest.manifest("1.2.3", "", aim, 1_700_000_000, components, release)
+    files["MANIFEST.json"] = archive.Member(manifest.to_json(contents))
     for path in MARKER_ROLES.rglob("*.yml"):
         place = f"collections/ansible_collections/mlcluster/aws/roles/{path.relative_to(MARKER_ROLES)}"
         files[place] = archive.Member(path.read_bytes())
@@ -56,7 +56,7 @@ def secure(tmp_path, moto, stored):
     server.close()
 
 
-# The collection's own roles write into /etc and /usr, whatever --root says: their place is test_container.py.
+# The collection's own roles write into /etc and /usr, even with --root: their place is test_container.py.
 @pytest.mark.parametrize("whole", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_fifty_nodes_at_once(tmp_path, programs, secure, stored, moto, whole, record_property):
     proxy, certificate = secure

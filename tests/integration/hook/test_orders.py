@@ -19,18 +19,18 @@ from tests.integration.hook.test_failures import failed, finished
 
 
 def local(bundle) -> list[str]:
-    """The options of a run with the bundle on the node's disk."""
+    """Return the options of a run with the bundle on the node's disk."""
     return ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
 
 
-def told(node) -> str:
-    """The log so far."""
+def log_of(node) -> str:
+    """Return the log so far."""
     log = node.root / "var/log/mlcluster/on_node_configured.log"
     return log.read_text() if log.exists() else ""
 
 
 def with_program(node: Node, folder: Path, name: str, text: str) -> str:
-    """A PATH with the programs of the node, and a script in the place of one of them."""
+    """Return a PATH with the programs of the node, and a script in the place of one of them."""
     folder.mkdir()
     for program in node.programs.iterdir():
         if program.name != name:
@@ -41,7 +41,7 @@ def with_program(node: Node, folder: Path, name: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_hook_that_waits_for_another_run_stops_at_once_and_reports_it(node, bundle, tmp_path, order):
+def test_signal_during_wait_for_lock_is_reported(node, bundle, tmp_path, order):
     path = with_program(node, tmp_path / "bin", "flock", f'touch {tmp_path}/waits; exec {node.programs}/flock "$@"')
     lock = node.root / "run/mlcluster/hook.lock"
     lock.parent.mkdir(parents=True)
@@ -50,28 +50,28 @@ def test_hook_that_waits_for_another_run_stops_at_once_and_reports_it(node, bund
         process = node.start(*local(bundle), "--deadline", "600", PATH=path)
         process.until("the wait", (tmp_path / "waits").exists)
         os.kill(process.pid, order)
-        failed(node, node.ended(process), "the run was told to stop in stage lock")
+        failed(node, node.ended(process), "the run was asked to stop in stage lock")
         assert process.left() == []
     finished(node, node.run(*local(bundle)))
 
 
 @pytest.mark.parametrize("order", ["TERM", "INT", "HUP"])
-def test_order_that_comes_before_options_are_read_is_heeded_once_they_are(node, bundle, tmp_path, order):
+def test_signal_before_options_is_handled_after_them(node, bundle, tmp_path, order):
     """A hook that dies of it has left no marker, and its status terminates the node whatever the policy is."""
     hook = "$(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)"
     text = f'[ "$1" != -d ] || kill -{order} {hook}\nexec {node.programs}/tr "$@"'
     path = with_program(node, tmp_path / "bin", "tr", text)
-    failed(node, node.run(*local(bundle), PATH=path), "the run was told to stop in stage arguments")
+    failed(node, node.run(*local(bundle), PATH=path), "the run was asked to stop in stage arguments")
     finished(node, node.run(*local(bundle)))
 
 
-def test_hook_between_two_tries_stops_at_once(node, bundle, tmp_path):
+def test_signal_between_two_tries_stops_at_once(node, bundle, tmp_path):
     # The pause lasts: how soon the order comes is the machine's business.
     path = with_program(node, tmp_path / "bin", "sleep", f"touch {tmp_path}/waits; exec {node.programs}/sleep 600")
     process = node.start("--bundle", "http://127.0.0.1:1/b", "--sha256", bundle[1], PATH=path)
     process.until("the pause", (tmp_path / "waits").exists)
     os.kill(process.pid, signal.SIGTERM)
-    failed(node, node.ended(process), "the run was told to stop in stage bundle")
+    failed(node, node.ended(process), "the run was asked to stop in stage bundle")
     assert process.left() == []
 
 
@@ -81,10 +81,10 @@ trap '[ "${stage:-}$BASHPID" != "roles$$" ] || { at=$((${at:-0} + 1)); [ $at != 
 """
 
 
-def test_order_at_any_moment_of_roles_gets_their_true_verdict_and_leaves_nothing_running(node, bundle, tmp_path):
+def test_signal_during_roles_gives_true_verdict(node, bundle, tmp_path):
     (tmp_path / "order").write_text(ORDER_AT)
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "nothing", "--on-failure", "terminate"]
-    stopped, reported = (2, "the run was told to stop"), (3, "the bundle has no role nothing")
+    stopped, reported = (2, "the run was asked to stop"), (3, "the bundle has no role nothing")
     seen = []
     # As many commands as the hook has there at least; later ones give no order.
     for moment in range(1, 24):
@@ -98,7 +98,7 @@ def test_order_at_any_moment_of_roles_gets_their_true_verdict_and_leaves_nothing
     assert seen[0] == 2 and seen[-1] == 3 and seen == sorted(seen)
 
 
-def test_order_to_stop_does_not_take_place_of_what_had_failed(node, tmp_path):
+def test_signal_does_not_replace_earlier_failure(node, tmp_path):
     slow = f"touch {tmp_path}/asked\nuntil [ -e {tmp_path}/go ]; do sleep 0.05; done"
     path = with_program(node, tmp_path / "bin", "aws", slow)
     process = node.start("--deadline", "soon", "--log-prefix", "s3://b/logs", "--on-failure", "drain", PATH=path)
@@ -129,7 +129,7 @@ def test_half_written_files_of_killed_run_are_removed(node, bundle):
 
 
 @pytest.mark.parametrize("reader", ["exec >&- 2>&-", "exec >/dev/full 2>&1", "exec > >(exit) 2>&1; wait $!"])
-def test_nobody_has_to_listen(node, bundle, reader):
+def test_closed_output_does_not_end_run(node, bundle, reader):
     def run(*words: str) -> tuple[int, str]:
         command = ["bash", "-c", f'{reader}; exec "$@"', "bash", "bash", str(HOOK), "--root", str(node.root), *words]
         done = subprocess.run(command, env=node.environment, stdin=subprocess.DEVNULL, check=False)
@@ -137,10 +137,10 @@ def test_nobody_has_to_listen(node, bundle, reader):
 
     assert run(*local(bundle), "--on-failure", "terminate") == (0, "configured")
     assert run("--bundle", "x", "--on-failure", "terminate") == (3, "failed")
-    assert "configured: 1 roles" in told(node) and "ERROR: give --bundle with its --sha256" in told(node)
+    assert "configured: 1 roles" in log_of(node) and "ERROR: give --bundle with its --sha256" in log_of(node)
 
 
-def test_name_that_is_no_utf_8_is_name(node, bundle, tmp_path):
+def test_name_that_is_not_utf_8_is_accepted(node, bundle, tmp_path):
     os.symlink(bundle[0], os.fsencode(tmp_path) + b"/b\xff.tar.gz")
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/b\xff.tar.gz")
     finished(node, node.run("--bundle", odd, *local(bundle)[2:], "--vars", " {}"))

@@ -17,7 +17,7 @@ from tests.rig.slurm.processes import wait_for
 def test_fresh_node_is_configured_and_second_run_changes_nothing(node: Node, real):
     first = node.run(*real, "--roles", "mark", "--vars", '{"marker_word": "hello", "mark_reboot_allowed": true}')
     assert (first.rc, first.status["state"], first.roles) == (0, "configured", {"mark": "configured"}), first.out
-    # The hook never lets a role reboot the node, whatever the variables say.
+    # The hook never lets a role reboot the node, whatever the variables set.
     assert node.marks() == ["hello False"]
     assert first.status["roles"][0]["changed"] == 1 and first.status["roles"][0]["seconds"] > 0
     assert first.status["bundle"]["sha256"] == real[3] and first.status["bundle"]["version"] == "1.2.3"
@@ -30,15 +30,15 @@ def test_fresh_node_is_configured_and_second_run_changes_nothing(node: Node, rea
     assert "has changed since" not in second.log
 
 
-def test_best_effort_goes_on_and_required_role_drains_node_until_it_is_mended(node: Node, real):
-    # What the role would wait for belongs to a boot and is left out of a build.
+def test_best_effort_continues_and_required_role_drains(node: Node, real):
+    # The wait of the role belongs to a boot and is left out of a build.
     never = json.dumps({"marker_wait": str(node.root / "never")})
     ran = node.run(*real, "--roles", "flop:best-effort,mark", "--phase", "build", "--vars", never)
     assert (ran.rc, ran.status["state"]) == (0, "configured"), ran.out
     assert ran.roles == {"flop": "failed", "mark": "configured"}
     assert ran.status["roles"][0]["message"] == "the flop was wanted"
     assert ran.status["roles"][0]["task"] == "Flop | Fail"
-    # Status, log and console say the same, and best effort is called that.
+    # Status, log and console agree, and best effort is called that.
     assert "role flop configured" not in ran.log and "role mark configured after" in ran.log
     for text in (ran.log, ran.out):
         assert re.search(r"role flop failed after \d+\.\d s at 'Flop \| Fail': the flop was wanted; it is best", text)
@@ -55,7 +55,7 @@ def test_best_effort_goes_on_and_required_role_drains_node_until_it_is_mended(no
     assert ran.status["state"] == "configured" and not node.marker.exists()
 
 
-# When a role begins is the machine's business: from then on the runner's clock says that an hour is over.
+# The start of a role depends on the machine: from then on the runner's clock shows that an hour is over.
 START = "    from mlcluster_boot import main as runner\n"
 LEAP = f"""    import time, types
     from mlcluster_boot import stop
@@ -70,7 +70,7 @@ def test_deadline_ends_play_and_next_run_finishes(node: Node, real, tmp_path):
     words = ["--deadline", "900", "--roles", "mark", "--vars", json.dumps({"marker_wait": str(node.root / "never")})]
     ran = node.run("--bundle", str(bundle), "--sha256", sha, *words, "--on-failure", "terminate")
     assert (ran.rc, ran.status["state"]) == (2, "failed"), ran.out
-    assert ran.status["message"].startswith("the deadline of 900 s came while mark was at work: see ")
+    assert ran.status["message"].startswith("the deadline of 900 s came while mark was running: see ")
     assert ran.roles == {"mark": "interrupted"} and not node.marker.exists()
     assert node.marks() and not playing(str(node.root / "var/log/mlcluster/runs"))
     (node.root / "never").touch()
@@ -78,13 +78,13 @@ def test_deadline_ends_play_and_next_run_finishes(node: Node, real, tmp_path):
     assert (ran.rc, ran.status["state"]) == (0, "configured"), ran.out
 
 
-def test_hook_killed_in_middle_of_role_is_taken_up_by_next(node: Node, real):
+def test_run_killed_in_role_is_continued_by_next(node: Node, real):
     wait = json.dumps({"marker_wait": str(node.root / "go")})
     words = [*real, "--roles", "mark", "--vars", wait]
     process = node.start(*words)
     process.until("the first mark", node.marks)
     process.crash()
-    # Ansible is in a session of its own and goes on: nobody is there to listen to it.
+    # Ansible is in a session of its own and goes on: nothing reads its output.
     runs = str(node.root / "var/log/mlcluster/runs")
     wait_for("the play that was left behind", lambda: playing(runs))
     # It holds the variables and the environment of the run.

@@ -31,10 +31,10 @@ class Releases:
     ) -> None:
         """Sign and put a pointer to a version."""
         path, sha = bundle or self.bundle
-        told = {"schema": pointer.SCHEMA, "version": version, "issued": "2026-11-28T00:00:00Z"}
-        told |= {"floor": floor} if floor else {}
-        told["bundles"] = {f"{family}-{PYTHON}": {"url": str(path), "sha256": sha}}
-        self.sign(pointer.to_text(told))
+        contents = {"schema": pointer.SCHEMA, "version": version, "issued": "2026-11-28T00:00:00Z"}
+        contents |= {"floor": floor} if floor else {}
+        contents["bundles"] = {f"{family}-{PYTHON}": {"url": str(path), "sha256": sha}}
+        self.sign(pointer.to_text(contents))
 
     def sign(self, text: str) -> None:
         """Put a text that the key has signed."""
@@ -66,7 +66,7 @@ def test_release_and_way_back_by_moving_pointer(node: Node, releases, bundle, tm
     assert kept == sorted([sha, bundle[1]])
 
 
-def test_floor_that_was_told_once_holds_and_one_may_be_pinned(node: Node, releases):
+def test_floor_is_remembered_and_may_be_pinned(node: Node, releases):
     releases.move("1.3.0", floor="1.3.0")
     assert state(node.run(*releases.words))[0] == "configured"
     releases.move("1.2.9")
@@ -80,7 +80,7 @@ def test_floor_that_was_told_once_holds_and_one_may_be_pinned(node: Node, releas
 
 
 @pytest.mark.parametrize("damage", [b"1.x\xff\n", b"", b"1\0.3\n", b"1" * 999, None])
-def test_floor_that_is_damaged_is_named_and_not_passed_over(node: Node, releases, damage):
+def test_damaged_floor_is_reported(node: Node, releases, damage):
     floor = node.root / "var/lib/mlcluster/version_floor"
     floor.parent.mkdir(parents=True)
     if damage is None:
@@ -95,7 +95,7 @@ def test_floor_that_is_damaged_is_named_and_not_passed_over(node: Node, releases
     )
 
 
-def test_what_key_has_not_signed_is_not_used(node: Node, releases, tmp_path):
+def test_unsigned_pointer_is_not_used(node: Node, releases, tmp_path):
     releases.move("1.2.3")
     signed = releases.path.read_bytes()
     releases.path.write_bytes(signed.replace(b"1.2.3", b"9.2.3"))
@@ -106,7 +106,7 @@ def test_what_key_has_not_signed_is_not_used(node: Node, releases, tmp_path):
     assert state(node.run(*releases.words))[0] == "configured"
 
 
-def test_pointer_that_names_no_sum_is_not_followed(node: Node, releases, bundle):
+def test_pointer_without_checksum_is_not_followed(node: Node, releases, bundle):
     # It would be a path below the bundles' directory, and one that is there.
     releases.move("1.2.3", bundle=(bundle[0], "../bundles"))
     ran = node.run(*releases.words)
@@ -125,25 +125,25 @@ def test_pointer_that_names_no_sum_is_not_followed(node: Node, releases, bundle)
         ("mlcluster.pointer/1\nversion 1.2.3\nfloor 1.2.2 b\n", "names version 1.2.3 and the floor is 1.2.2 b"),
     ],
 )
-def test_what_key_has_signed_for_something_else_is_not_followed(node: Node, releases, text, sentence):
+def test_signed_text_that_is_not_pointer_is_not_followed(node: Node, releases, text, sentence):
     releases.sign(text)
     ran = node.run(*releases.words)
     assert state(ran)[0] == "drained" and sentence in state(ran)[1]
 
 
-def test_node_of_another_family_is_reported_what_there_is(node: Node, releases):
+def test_node_of_other_family_gets_list_of_bundles(node: Node, releases):
     (node.root / "etc").mkdir()
     (node.root / "etc/os-release").write_text('ID="amzn"\nID_LIKE="fedora"\n')
     releases.move("1.2.3")
     ran = node.run(*releases.words)
-    told = f"has no bundle for amazon with this node's Python (3.{sys.version_info[1]}), but for debian-{PYTHON}"
-    assert told in state(ran)[1]
+    reason = f"has no bundle for amazon with this node's Python (3.{sys.version_info[1]}), but for debian-{PYTHON}"
+    assert reason in state(ran)[1]
     releases.move("1.2.3", family="amazon")
     assert state(node.run(*releases.words))[0] == "configured"
 
 
 def without(node: Node, folder: Path, **programs: str) -> str:
-    """A PATH with the programs of the node, and scripts in the place of some of them."""
+    """Return a PATH with the programs of the node, and scripts in the place of some of them."""
     folder.mkdir()
     for program in node.programs.iterdir():
         (folder / program.name).symlink_to(program)
@@ -154,14 +154,14 @@ def without(node: Node, folder: Path, **programs: str) -> str:
     return str(folder)
 
 
-def test_last_line_without_end_is_line(node: Node, releases, bundle, tmp_path):
+def test_last_line_without_newline_counts(node: Node, releases, bundle, tmp_path):
     # A Python that comes after the one that has a bundle.
     path = without(node, tmp_path / "bin", **{"python3.19": "echo 19"})
     releases.sign(f"{pointer.SCHEMA}\nversion 1.2.3\nbundle debian-{PYTHON} {bundle[0]} {bundle[1]}")
     assert state(node.run(*releases.words, PATH=path))[0] == "configured"
 
 
-def test_python_that_hangs_or_makes_noise_does_not_keep_others_from_being_found(node: Node, releases, tmp_path):
+def test_hanging_or_noisy_python_is_skipped(node: Node, releases, tmp_path):
     # The bound of the one that hangs, and of no other, is shorter than a node's.
     bound = f'[ "$2" != python3 ] || set -- 1 "$2"; exec {node.programs}/timeout "$@"'
     noisy = f'echo noise; printf more; exec "{sys.executable}" "$@"'
@@ -170,7 +170,7 @@ def test_python_that_hangs_or_makes_noise_does_not_keep_others_from_being_found(
     assert state(node.run(*releases.words, PATH=without(node, tmp_path / "bin", **programs)))[0] == "configured"
 
 
-def test_presigned_pointer_is_followed_and_its_secret_is_not_told(node: Node, releases, stored, proxy, moto):
+def test_presigned_pointer_is_followed_and_stays_secret(node: Node, releases, stored, proxy, moto):
     releases.move("1.2.3")
     stored.upload_file(str(releases.path), BUCKET, "pointer")
     url = stored.generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": "pointer"}).replace(moto, proxy.url)
@@ -179,5 +179,7 @@ def test_presigned_pointer_is_followed_and_its_secret_is_not_told(node: Node, re
     proxy.faults = [times(9, error(404, "NoSuchKey"))]
     wrong = node.run("--pointer", url, *releases.words[2:])
     assert state(wrong)[1].startswith(f"could not get {proxy.url}/{BUCKET}/pointer: curl: (22)")
-    told = ran.out + ran.log + json.dumps(ran.status) + wrong.out + wrong.log + json.dumps(wrong.status) + node.reason()
-    assert "Signature" not in told
+    reported = (
+        ran.out + ran.log + json.dumps(ran.status) + wrong.out + wrong.log + json.dumps(wrong.status) + node.reason()
+    )
+    assert "Signature" not in reported

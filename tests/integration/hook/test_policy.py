@@ -20,15 +20,15 @@ OPERATIONS = {"GET": "s3:GetObject", "HEAD": "s3:HeadObject", "PUT": "s3:PutObje
 
 
 def allows(action: str, path: str) -> bool:
-    """Whether the policy allows the action on /bucket/key; the example's bucket stands for any."""
-    told = json.loads((policies.FOLDER / "hook.json").read_text(encoding="utf-8"))["Statement"]
-    places = [entry["Resource"] for entry in told if action in entry["Action"]]
+    """Return whether the policy allows the action on /bucket/key; the example's bucket stands for any."""
+    statements = json.loads((policies.FOLDER / "hook.json").read_text(encoding="utf-8"))["Statement"]
+    places = [entry["Resource"] for entry in statements if action in entry["Action"]]
     each = [name for place in places for name in (place if isinstance(place, list) else [place])]
     keys = [name.partition("/")[2] for name in each]
     return any(fnmatch.fnmatchcase(path.removeprefix(f"/{BUCKET}/"), pattern) for pattern in keys)
 
 
-def test_policy_is_what_node_asks_for(node, stored, proxy, bundle, key, tmp_path):
+def test_policy_matches_requests_of_node(node, stored, proxy, bundle, key, tmp_path):
     def address(name: str) -> str:
         return f"s3://{BUCKET}/mlcluster/{name}"
 
@@ -51,6 +51,6 @@ def test_policy_is_what_node_asks_for(node, stored, proxy, bundle, key, tmp_path
     policies.check_policy("hook", {OPERATIONS[request.method] for request in proxy.requests})
     asked = {(policies.permission(OPERATIONS[request.method]), request.path) for request in proxy.requests}
     assert [item for item in sorted(asked) if not allows(*item)] == []
-    # Logs of other nodes tell what runs there: nothing that the hook does needs them.
+    # Logs of other nodes show what runs there: nothing that the hook does needs them.
     assert not allows("s3:GetObject", f"/{BUCKET}/mlcluster/logs/n2/status.json")
     assert not allows("s3:PutObject", f"/{BUCKET}/mlcluster/vars.json")

@@ -31,7 +31,7 @@ def test_lock_is_for_root_alone(node, wanted, before):
 
 @pytest.mark.parametrize("place", ["run/mlcluster", "var/lib/mlcluster", "opt/mlcluster", "opt/mlcluster/bundles"])
 @pytest.mark.parametrize("fault", ["mode", pytest.param("owner", marks=as_root)])
-def test_directory_that_others_may_write_is_refused(node, wanted, proxy, place, fault):
+def test_directory_writable_by_others_is_rejected(node, wanted, proxy, place, fault):
     folder = node.root / place
     folder.mkdir(parents=True)
     if fault == "mode":
@@ -99,7 +99,7 @@ CHANGES += [pytest.param(change, marks=as_root) for change in (given_away, file_
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_unpacked_bundle_that_has_changed_is_unpacked_again(node, wanted, proxy, bundle, change):
+def test_changed_bundle_is_unpacked_again(node, wanted, proxy, bundle, change):
     finished(node, node.run(*wanted))
     tree = node.root / "opt/mlcluster/bundles" / bundle[1]
     fresh = {path.relative_to(tree): path.lstat()[:6:4] for path in tree.rglob("*")}
@@ -114,7 +114,7 @@ def test_unpacked_bundle_that_has_changed_is_unpacked_again(node, wanted, proxy,
     assert len(proxy.requests) == 2
 
 
-def test_variables_by_http_are_refused(node, wanted, proxy):
+def test_variables_by_http_are_rejected(node, wanted, proxy):
     words = [*wanted, "--vars", "http://b.example/vars.json?X-Amz-Signature=f00d"]
     ran = node.run(*words, **BOOT)
     failed(node, ran, "--vars takes s3://..., https://..., a file or {JSON}", "nothing signs variables")

@@ -14,10 +14,10 @@ import tarfile
 from tests.integration.hook.test_failures import failed, finished
 
 
-def test_bundle_that_was_spoilt_on_disk_is_unpacked_anew(node, bundle):
+def test_bundle_damaged_on_disk_is_unpacked_again(node, bundle):
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
     finished(node, node.run(*words))
-    # What a power loss leaves of a file that was not yet on the disk.
+    # The state of a file after a power loss before it reached the disk.
     (node.root / "opt/mlcluster/bundles" / bundle[1] / "mlcluster-bundle/bin/run-node").write_text("")
     ran = node.run(*words)
     # It is found before any of it runs.
@@ -37,7 +37,7 @@ def respun(source, target, change):
     return ["--bundle", str(target), "--sha256", sha, "--roles", "mark"], sha
 
 
-def test_nobody_else_may_write_what_was_unpacked_and_nothing_of_it_gets_rights(node, bundle, tmp_path):
+def test_unpacked_files_are_writable_by_root_alone(node, bundle, tmp_path):
     def open_to_all(member, data):
         member.mode = 0o6777
         return data
@@ -50,7 +50,7 @@ def test_nobody_else_may_write_what_was_unpacked_and_nothing_of_it_gets_rights(n
 
 
 def leaving(source, target, *members):
-    """The bundle with these members behind its own; options of a run with it."""
+    """Return the bundle with these members behind its own; options of a run with it."""
     words, _sha = respun(source, target, lambda _member, data: data)
     with gzip.open(target) as packed:
         whole = io.BytesIO(packed.read())
@@ -64,13 +64,13 @@ def leaving(source, target, *members):
     return [*words[:3], hashlib.sha256(target.read_bytes()).hexdigest(), *words[4:]]
 
 
-def test_member_that_would_leave_bundle_does_not(node, bundle, tmp_path):
+def test_member_with_outside_path_stays_inside(node, bundle, tmp_path):
     words = leaving(bundle[0], tmp_path / "up.tar.gz", ("mlcluster-bundle/../../../../../../escaped", ""))
     failed(node, node.run(*words), "could not unpack the bundle into", "escaped: Member name contains '..'")
     assert not list(tmp_path.rglob("escaped"))
 
 
-def test_member_that_would_leave_bundle_through_link_does_not(node, bundle, tmp_path):
+def test_member_with_outside_link_stays_inside(node, bundle, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     way = [("mlcluster-bundle/way", str(outside)), ("mlcluster-bundle/way/escaped", "")]
@@ -83,7 +83,7 @@ def test_member_that_would_leave_bundle_through_link_does_not(node, bundle, tmp_
     assert not list(outside.iterdir())
 
 
-def test_manifest_that_lies_about_its_python_is_refused_in_words(node, bundle, tmp_path):
+def test_manifest_with_wrong_python_is_rejected(node, bundle, tmp_path):
     def lie(member, data):
         return data.replace(f'"3.{sys.version_info[1]}"'.encode(), b'"3.99"') if "MANIFEST" in member.name else data
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.rig import controller
 
 
-def test_name_of_several_nodes_is_refused_before_slurm_is_asked(tmp_path):
+def test_name_of_several_nodes_is_rejected_before_slurm(tmp_path):
     scontrol = tmp_path / "bin" / "scontrol"
     scontrol.parent.mkdir()
     scontrol.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\n')
@@ -37,7 +37,7 @@ def test_name_of_several_nodes_is_refused_before_slurm_is_asked(tmp_path):
         text=True,
         check=False,
     )
-    said = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode == 2, said
-    assert "n1 was not upgraded: 'n[1-99]' is not the name of one node in Slurm" in said
+    output = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == 2, output
+    assert "n1 was not upgraded: 'n[1-99]' is not the name of one node in Slurm" in output
     assert not (tmp_path / "asked").exists()

@@ -35,7 +35,7 @@ def states(cluster) -> dict[str, tuple[str, str]]:
 
 
 def scontrol(cluster, node: str, field: str) -> str:
-    """One field of what scontrol says of a node."""
+    """Return one field of scontrol's answer for a node."""
     return re.search(rf" {field}=(\S+)", cluster.run("scontrol", "--oneliner", "show", "node", node).stdout)[1]
 
 
@@ -50,14 +50,14 @@ def nodes_are_idle(slurm) -> None:
     wait_for("all nodes to be idle", lambda: len(slurm.nodes_in("idle")) == len(states(slurm)), 120, poll=0.2)
 
 
-# What changes a node: it asks that no job runs, fails where the test says so, and keeps a file a node.
+# The role that changes a node: it checks that no job runs, fails where the test asks for it, and keeps a file a node.
 ROLE = """---
 - name: See that no job runs
   ansible.builtin.command: squeue --noheader --nodelist {{ inventory_hostname }}
   register: site_own_jobs
   changed_when: false
   failed_when: site_own_jobs.stdout != ''
-- name: Fail where the test says so
+- name: Fail where the test asks for it
   ansible.builtin.stat:
     path: FOLDER/fail-{{ inventory_hostname }}
   register: site_own_fail
@@ -122,13 +122,13 @@ def roles(**settings):
     return {"upgrade_nodes_how": "roles", "upgrade_nodes_roles": ["site.own.driver"], **settings}
 
 
-def changed(said: str) -> dict[str, int]:
-    """How many tasks changed each node."""
-    found = re.findall(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)", said, re.M)
+def changed(output: str) -> dict[str, int]:
+    """Return how many tasks changed each node."""
+    found = re.findall(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)", output, re.M)
     return {name: int(count) for name, count in found if name != "localhost"}
 
 
-def test_nodes_are_upgraded_canary_first_and_persons_drain_stays(slurm, tmp_path):
+def test_canary_is_upgraded_first_and_drain_of_user_stays(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     slurm.run("scontrol", "update", f"NodeName={second}", "State=DRAIN", "Reason=GPU 3 is slow")
     done = upgrade(slurm, tmp_path, upgrade_nodes_proof=["true"])
@@ -138,7 +138,7 @@ def test_nodes_are_upgraded_canary_first_and_persons_drain_stays(slurm, tmp_path
     assert states(slurm)[second] == ("drained", "GPU 3 is slow")
 
 
-def test_canary_that_fails_stays_drained_and_stops_rest(slurm, tmp_path):
+def test_failed_canary_stays_drained_and_stops_rest(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     done = upgrade(slurm, tmp_path, upgrade_nodes_proof=["false"])
     assert done.returncode != 0
@@ -146,13 +146,13 @@ def test_canary_that_fails_stays_drained_and_stops_rest(slurm, tmp_path):
     assert states(slurm)[first] == ("drained", "mlcluster upgrade: reboot")
     assert states(slurm)[second][0] == "idle"
     assert (tmp_path / "changed").read_text().split() == [first]
-    # The next run knows that nobody else has drained it.
+    # The next run knows that no user has drained it.
     again = upgrade(slurm, tmp_path, upgrade_nodes_proof=["true"])
     assert again.returncode == 0, again.stdout
     assert [state for state, _reason in states(slurm).values()] == ["idle"] * len(states(slurm))
 
 
-def test_roles_wait_for_job_and_second_run_of_release_changes_nothing(slurm, tmp_path):
+def test_roles_wait_for_job_and_second_run_changes_nothing(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     # It ends only once the playbook waits for it.
     job = jobs.submit(slurm, f"while [ ! -e {tmp_path}/go ]; do sleep 0.2; done; echo whole", f"--nodelist={first}")
@@ -168,7 +168,7 @@ def test_roles_wait_for_job_and_second_run_of_release_changes_nothing(slurm, tmp
         # Neither the job nor the playbook would end by itself.
         (tmp_path / "go").touch()
         playing.wait()
-    assert playing.returncode == 0, playing.said()
+    assert playing.returncode == 0, playing.output()
     ended = jobs.wait(slurm, job)
     assert (ended.state, ended.output) == ("COMPLETED", "whole\n")
     assert [(tmp_path / f"driver-{name}").read_text() for name in (first, second)] == ["new", "new"]
@@ -179,18 +179,18 @@ def test_roles_wait_for_job_and_second_run_of_release_changes_nothing(slurm, tmp
     assert f"{first} has had 570.1" in again.stdout
 
 
-def test_node_that_fails_stops_next_batch_and_not_its_neighbours(slurm, tmp_path):
+def test_failed_node_stops_next_batch_only(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     (tmp_path / f"fail-{first}").touch()
     done = upgrade(slurm, tmp_path, **roles(upgrade_nodes_proof=["true"], upgrade_nodes_batches=[2]))
     assert done.returncode != 0
-    assert "Fail where the test says so' failed" in " ".join(done.stdout.split())
+    assert "Fail where the test asks for it' failed" in " ".join(done.stdout.split())
     assert states(slurm)[first] == ("drained", "mlcluster upgrade: roles")
     assert states(slurm)[second][0] == "idle"
     assert (tmp_path / f"driver-{second}").exists()
 
 
-def test_node_that_cannot_be_reached_stays_drained_and_its_neighbour_is_upgraded(slurm, tmp_path):
+def test_unreachable_node_stays_drained(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     done = upgrade(slurm, tmp_path, gone=[first], upgrade_nodes_proof=["true"], upgrade_nodes_batches=[2])
     assert done.returncode != 0
@@ -200,7 +200,7 @@ def test_node_that_cannot_be_reached_stays_drained_and_its_neighbour_is_upgraded
     assert (tmp_path / "changed").read_text().split() == [second]
 
 
-def test_job_that_does_not_end_is_let_be(slurm, tmp_path):
+def test_job_that_does_not_end_is_kept(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     job = jobs.submit(slurm, "sleep 600", f"--nodelist={first}")
     jobs.wait(slurm, job, "RUNNING")
@@ -222,7 +222,7 @@ def saving(tmp_path):
     name = f"pytest-power-{os.getpid()}"
     down, up, booted = (tmp_path / program for program in ("down", "up", "slurmd"))
     # Slurm gives them an environment of next to nothing, and takes no node for a new one that has not booted since:
-    # with -b slurmd says that it has.
+    # with -b slurmd reports that it has.
     rig = f"export PATH={tmp_path}:/usr/sbin:/usr/bin:/sbin:/bin; cd {ROOT} && {sys.executable} -m tests.rig.slurm"
     booted.write_text('#!/bin/sh\nexec /usr/sbin/slurmd -b "$@"\n')
     down.write_text(
@@ -251,6 +251,6 @@ def test_reimage_gives_each_node_another_instance(saving, tmp_path):
     assert set(changed(again.stdout).values()) == {0}
 
 
-def test_way_that_is_not_known_is_refused(slurm, tmp_path):
+def test_unknown_method_is_rejected(slurm, tmp_path):
     done = upgrade(slurm, tmp_path, upgrade_nodes_how="magic")
     assert done.returncode != 0 and "say -e upgrade_nodes_how=roles, reboot or reimage" in done.stdout

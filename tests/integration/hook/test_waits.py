@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the hook waits for before the first role, and what it says when that does not come."""
+"""Waits of the hook before the first role, and its messages when they end without success."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import os
 from tests.integration.hook.test_failures import failed, finished
 
 
-def test_lock_of_dpkg_is_waited_for_and_one_that_stays_is_named(node, bundle):
+def test_lock_of_dpkg_is_waited_for_and_reported(node, bundle):
     lock = node.root / "var/lib/dpkg/lock-frontend"
     lock.parent.mkdir(parents=True)
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
@@ -28,10 +28,10 @@ def test_lock_of_dpkg_is_waited_for_and_one_that_stays_is_named(node, bundle):
     assert ran.status["state"] == "configured" and ran.status["warnings"] == [], ran.out
 
 
-def test_what_head_node_writes_is_waited_for_and_named_where_it_does_not_come(node, bundle):
+def test_file_of_head_node_is_waited_for_and_reported(node, bundle):
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark", "--wait-for", "/fsx/ready"]
     ran = node.run(*words, "--wait-seconds", "1")
-    failed(node, ran, "/fsx/ready is not there after", "see whether the head node has written it")
+    failed(node, ran, "/fsx/ready is not there after", "check that the head node has written it")
     # It does not go on without.
     assert ran.status["warnings"] == [] and node.marks() == []
     process = node.start(*words, "--wait-seconds", "900")

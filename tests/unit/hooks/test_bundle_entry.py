@@ -32,7 +32,7 @@ def main(argv):
 
 @pytest.fixture
 def bundle(tmp_path):
-    """A bundle with a runner that tells how it was started."""
+    """A bundle with a runner that reports how it was started."""
     root = tmp_path / "mlcluster-bundle"
     for name in ("bin", "hooks/mlcluster_boot", "site"):
         (root / name).mkdir(parents=True)
@@ -44,40 +44,40 @@ def bundle(tmp_path):
 
 
 def manifest(root, python):
-    """Say which Python the bundle is for."""
+    """Write the manifest of a bundle for this Python."""
     (root / "MANIFEST.json").write_text(json.dumps({"python": python, "version": "1.0.0", "components": []}))
 
 
 def start(root, *words, **environment):
-    """The entry, isolated as the hook starts it."""
+    """Run the entry, isolated as the hook starts it."""
     command = [sys.executable, "-I", str(root / "bin" / "run-node"), *words]
     values = {"PATH": os.defpath, **environment}
     return subprocess.run(command, env=values, capture_output=True, text=True, check=False)
 
 
-def test_runner_gets_arguments_and_its_status_is_status(bundle):
+def test_runner_gets_arguments_and_sets_exit_status(bundle):
     done = start(bundle, "--options-file", "/x y")
     assert done.returncode == 7, done.stderr
-    told = json.loads(done.stdout)
-    assert told["argv"] == ["--options-file", "/x y"]
-    assert told["environ"]["MLCLUSTER_BUNDLE"] == str(bundle)
+    output = json.loads(done.stdout)
+    assert output["argv"] == ["--options-file", "/x y"]
+    assert output["environ"]["MLCLUSTER_BUNDLE"] == str(bundle)
 
 
-def test_only_packages_of_bundle_are_seen(bundle):
-    told = json.loads(start(bundle, PYTHONPATH="/elsewhere").stdout)
-    assert told["path"][:2] == [str(bundle / "site"), str(bundle / "hooks")]
-    assert not [path for path in told["path"] if path.endswith(("site-packages", "dist-packages"))]
+def test_only_packages_of_bundle_are_imported(bundle):
+    output = json.loads(start(bundle, PYTHONPATH="/elsewhere").stdout)
+    assert output["path"][:2] == [str(bundle / "site"), str(bundle / "hooks")]
+    assert not [path for path in output["path"] if path.endswith(("site-packages", "dist-packages"))]
     # Modules run on the node's own Python, which must not see them.
-    assert "PYTHONPATH" not in told["environ"]
+    assert "PYTHONPATH" not in output["environ"]
 
 
-def test_older_python_is_refused(bundle):
+def test_older_python_is_rejected(bundle):
     manifest(bundle, "3.99")
     done = start(bundle)
     assert (done.returncode, done.stdout) == (3, "")
     assert "made for Python 3.99 and was started with 3." in done.stderr
 
 
-def test_newer_python_is_taken(bundle):
+def test_newer_python_is_accepted(bundle):
     manifest(bundle, "3.6")
     assert start(bundle).returncode == 7

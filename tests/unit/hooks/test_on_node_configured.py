@@ -23,7 +23,7 @@ OPTIONS = re.findall(r"^    \[([a-z0-9-]+)\]=", TEXT, re.MULTILINE)
 
 
 def call(script: str, *words: str, **environment: str) -> str:
-    """What a script prints that may use the functions of the hook."""
+    """Return the output of a script that may use the functions of the hook."""
     done = subprocess.run(
         ["bash", "-c", f'source "{HOOK}"; set -uo pipefail; declare -A opt=(); {script}', "bash", *words],
         env={"PATH": os.environ["PATH"], "LC_ALL": "C", **environment},
@@ -39,7 +39,7 @@ def test_sourcing_runs_nothing():
     assert call(":") == ""
 
 
-def test_lines_are_ordinary():
+def test_lines_have_at_most_100_characters():
     assert [line for line in TEXT.splitlines() if len(line) > 100] == []
 
 
@@ -48,7 +48,7 @@ def test_version_is_that_of_collection():
     assert f"\nHOOK_VERSION={version} " in TEXT
 
 
-def test_s3_program_needs_no_newer_python_than_is_looked_for():
+def test_s3_program_runs_on_oldest_python_searched():
     (minor,) = re.findall(r"find_python (\d+) 'import boto3'", TEXT)
     ast.parse(call('echo "$S3_PROGRAM"'), feature_version=(3, int(minor)))
 
@@ -89,7 +89,7 @@ def test_highest_is_by_number(versions, highest):
         ("/fsx/bundle", "cp: cannot stat", "yes"),
     ],
 )
-def test_is_final_knows_what_another_try_would_not_mend(source, reason, final):
+def test_is_final_knows_permanent_errors(source, reason, final):
     assert call('is_final "$1" "$2" && echo yes || echo no', source, reason) == final
 
 
@@ -105,7 +105,7 @@ def test_open_to_others_names_first(tmp_path):
     bad.chmod(0o775)
     assert call('open_to_others "$1"', str(good)) == ""
     assert call('open_to_others "$1" "$2"', str(good), str(bad)) == f"{bad} (owner {os.getuid()}, mode 775)"
-    # What cannot be looked at is not good.
+    # An unreadable path is not safe.
     assert str(missing) in call('open_to_others "$1"', str(missing))
 
 

@@ -66,7 +66,7 @@ def named(shown, **more):
 
 
 def callback_events(callback):
-    """What the callback makes of a run with a role, a failure and an unreachable node."""
+    """Return the events of the callback for a run with a role, a failure and an unreachable node."""
     role = named("mlcluster.aws.nvme_raid0")
     task = named("mlcluster.aws.nvme_raid0 : Build", name="Build", action="command", _role=role)
 
@@ -86,7 +86,7 @@ def callback_events(callback):
 
 
 def runner_events():
-    """The same run as ansible-runner reports it."""
+    """Yield the same run as ansible-runner reports it."""
     where = {"task": "Build", "role": "nvme_raid0", "task_action": "command"}
     yield runner("playbook_on_play_start", name="Configure", strategy="linear")
     yield runner("playbook_on_task_start", **where)
@@ -121,7 +121,7 @@ def test_callback_and_runner_give_same_run(capsys):
 @pytest.mark.parametrize(
     "res, message",
     [
-        ({"msg": "mdadm said no"}, "mdadm said no"),
+        ({"msg": "mdadm failed"}, "mdadm failed"),
         ({"msg": "non-zero return code", "rc": 3, "stderr": "a\nb\n", "stdout": "c"}, "the command ended with 3\na\nb"),
         ({"msg": "non-zero return code", "rc": 3, "stderr": "", "stdout": "c"}, "the command ended with 3\nc"),
         (
@@ -143,5 +143,5 @@ def test_callback_and_runner_give_same_run(capsys):
         ({"censored": "hidden due to no_log"}, "the task failed and gave no message"),
     ],
 )
-def test_modules_own_words(res, message):
+def test_message_of_module(res, message):
     assert events.failure_message(res) == message

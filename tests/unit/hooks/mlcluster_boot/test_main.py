@@ -45,21 +45,21 @@ def outcome(state, failures=()):
 @pytest.mark.parametrize(
     "state, sentence, code",
     [
-        ("timeout", "the deadline of 100 s came while slurm_jobs was at work: see /log", 2),
-        ("canceled", "the run was told to stop; it goes on where it was when it is started again: /log", 2),
+        ("timeout", "the deadline of 100 s came while slurm_jobs was running: see /log", 2),
+        ("canceled", "the run was asked to stop; the next run continues where it stopped: /log", 2),
         ("failed", "nvme_raid0: no disks", 1),
         ("error", "nvme_raid0: no disks", 2),
     ],
 )
-def test_what_ended_play_means(report, state, sentence, code):
+def test_verdict_by_state_of_play(report, state, sentence, code):
     entry = {"role": "nvme_raid0", "required": True, "state": "failed", "changed": 0, "message": "no\n disks"}
     report.document["roles"] = [entry, {**entry, "role": "slurm_jobs", "state": "interrupted"}]
-    with pytest.raises(main.NoVerdictError) as told:
+    with pytest.raises(main.NoVerdictError) as raised:
         main.verdict(report, outcome(state))
-    assert (str(told.value), told.value.code) == (sentence, code)
+    assert (str(raised.value), raised.value.code) == (sentence, code)
 
 
-def test_play_that_said_nothing_of_role_is_reported_in_its_own_last_words(report):
+def test_play_without_role_is_reported_by_its_last_lines(report):
     report.document["roles"] = []
     with pytest.raises(main.NoVerdictError, match="the play ended as error: b c"):
         main.verdict(report, outcome("error", [("", "a\nb\nc")]))
@@ -81,13 +81,13 @@ def test_role_without_outcome_is_no_success(report):
         ("", ""),
     ],
 )
-def test_manifest_that_says_nothing_ends_no_run(tmp_path, monkeypatch, text, version):
+def test_manifest_without_version_ends_no_run(tmp_path, monkeypatch, text, version):
     (tmp_path / "MANIFEST.json").write_text(text)
     monkeypatch.setattr(main, "BUNDLE", tmp_path)
     assert main._version() == version
 
 
-def test_second_order_to_stop_does_not_break_into_what_puts_node_back():
+def test_second_signal_does_not_interrupt_cleanup():
     done = []
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -104,7 +104,7 @@ def test_second_order_to_stop_does_not_break_into_what_puts_node_back():
     assert done == ["the timers are started"]
 
 
-def test_order_to_stop_after_play_breaks_into_no_report():
+def test_signal_after_play_does_not_interrupt_report():
     before = signal.getsignal(signal.SIGTERM)
     try:
         with main._stop_on_signals():
@@ -141,13 +141,13 @@ main.run(["--root", sys.argv[1], "--started-at", "0", "--deadline", "0"])
 """
 
 
-def test_runner_that_hangs_after_deadline_ends_itself_and_says_where_it_was(tmp_path):
+def test_hanging_runner_ends_itself_with_traceback(tmp_path):
     command = [sys.executable, "-c", HANGING, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "Timeout" in done.stderr and "in run" in done.stderr
 
 
-def test_program_of_plays_runs_without_node_s_own_packages(tmp_path, monkeypatch):
+def test_program_of_plays_ignores_packages_of_node(tmp_path, monkeypatch):
     flags = "sys.flags.no_site, sys.flags.isolated, gc.get_threshold()[0]"
     program = tmp_path / "site" / "ansible" / "cli" / "playbook.py"
     program.parent.mkdir(parents=True)
@@ -156,6 +156,6 @@ def test_program_of_plays_runs_without_node_s_own_packages(tmp_path, monkeypatch
     program.write_text(f"import gc, sys\n\ndef main(words):\n    print(*words, {flags})\n", encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
     folder = main.playbook_command(tmp_path / "programs")
-    told = subprocess.run([folder / "ansible-playbook", "a.yml"], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == ["ansible-playbook", "a.yml", "1", "1", "100000"]
+    done = subprocess.run([folder / "ansible-playbook", "a.yml"], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["ansible-playbook", "a.yml", "1", "1", "100000"]
     assert not (program.parent / "__pycache__").exists()

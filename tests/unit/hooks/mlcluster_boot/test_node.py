@@ -44,7 +44,7 @@ def test_groups_by_what_kernel_lists(hardware):
     assert hook_node.hardware_groups(hardware / "nothing") == []
 
 
-def test_cfnconfig_is_read_however_it_is_quoted(tmp_path):
+def test_cfnconfig_is_read_with_any_quotes(tmp_path):
     write(
         tmp_path, "cfnconfig", "cfn_node_type=HeadNode\nexport cfn_region='eu-west-1'\n# x\nbad line\ncfn_x=\"a b\nq=\n"
     )
@@ -54,7 +54,7 @@ def test_cfnconfig_is_read_however_it_is_quoted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text, slurm, told, kind, source",
+    "text, slurm, given, kind, source",
     [
         ("cfn_node_type=HeadNode", True, None, "head", "cfnconfig"),
         ("cfn_node_type=LoginNode", True, None, "login", "cfnconfig"),
@@ -65,13 +65,13 @@ def test_cfnconfig_is_read_however_it_is_quoted(tmp_path):
         ("cfn_node_type=ComputeFleet", True, "head", "head", "--node-type"),
     ],
 )
-def test_kind_of_node(tmp_path, monkeypatch, text, slurm, told, kind, source):
+def test_kind_of_node(tmp_path, monkeypatch, text, slurm, given, kind, source):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     if text:
         write(tmp_path, "etc/parallelcluster/cfnconfig", f"{text}\ncfn_scheduler_queue_name=gpu\n")
     if slurm:
         (tmp_path / "opt/slurm").mkdir(parents=True)
-    node = hook_node.look(tmp_path, told)
+    node = hook_node.look(tmp_path, given)
     assert (node.kind, node.source, node.queue) == (kind, source, "gpu" if text else "")
     assert node.groups == (() if kind == "standalone" else (kind,))
 
@@ -146,6 +146,6 @@ def test_only_head_node_writes_what_is_shared():
     assert hook_node.choose_roles(a_node("head"), [RoleRequest("slurm_jobs", None)], None, ROLES, {})
 
 
-def test_role_that_bundle_has_not():
+def test_role_missing_from_bundle():
     with pytest.raises(OptionsError, match="the bundle has no role nfs; it has a, b"):
         hook_node.choose_roles(a_node(), [RoleRequest("nfs", None)], None, ["b", "a"], {})

@@ -15,7 +15,7 @@ from hooks.mlcluster_boot.options import OptionsError, RoleRequest
 TIMES = ["--started-at", "10", "--deadline", "100"]
 
 
-def test_what_hook_was_called_with_and_what_it_added():
+def test_options_of_caller_and_of_hook():
     options = hook_options.parse_options(
         [
             *("--bundle", "s3://b/k", "--sha256", "0" * 64, "--roles", "nvme_raid0, nvidia_gds:best-effort"),
@@ -26,13 +26,13 @@ def test_what_hook_was_called_with_and_what_it_added():
     assert options.roles == (RoleRequest("nvme_raid0", None), RoleRequest("nvidia_gds", False))
     assert (options.required, options.on_failure, options.phase, options.node_type) == (True, "terminate", "boot", None)
     assert options.wait_for == (Path("/fsx/a"), Path("/fsx/b"))
-    # The text of variables may hold secrets and is not told again.
+    # The text of variables may hold secrets and is not shown.
     assert (options.source, options.sha256, options.vars_source) == ("s3://b/k", "1" * 64, "the text of --vars")
     assert options.path("/var/log") == Path("/node/var/log")
     assert (options.started_at, options.deadline_at) == (10, 110)
 
 
-def test_key_in_presigned_address_is_not_told_again():
+def test_key_in_presigned_address_is_not_shown():
     words = ["--vars", "https://b.example/v.json?X-Amz-Signature=abc", "--bundle", "s3://b/k", *TIMES]
     assert hook_options.parse_options(words).vars_source == "https://b.example/v.json"
 
@@ -50,10 +50,10 @@ def test_key_in_presigned_address_is_not_told_again():
         (["--bundel", "x"], "unrecognized arguments"),
     ],
 )
-def test_options_that_are_wrong_are_named(words, part):
-    with pytest.raises(OptionsError) as told:
+def test_wrong_options_are_named(words, part):
+    with pytest.raises(OptionsError) as raised:
         hook_options.parse_options([*words, *TIMES])
-    assert part in str(told.value)
+    assert part in str(raised.value)
 
 
 @pytest.mark.parametrize("policy, kept", [("terminate", "terminate"), ("panic", "drain")])
@@ -105,7 +105,7 @@ def test_value_that_looks_like_option_is_value():
     assert hook_options.parse_options(["--vars", " {}", *TIMES]).vars_source == "the text of --vars"
 
 
-def test_seconds_with_zero_before_are_those_seconds():
+def test_seconds_with_leading_zero_are_decimal():
     assert hook_options.parse_options(["--started-at", "10", "--deadline", "08"]).deadline_at == 18
 
 
@@ -147,7 +147,7 @@ def test_no_variables(tmp_path, text):
         ('{"a-b": 1, "2": 2}', "the variables of s3://b/vars have names that Ansible does not take: '2', 'a-b'"),
     ],
 )
-def test_variables_that_are_malformed(tmp_path, text, sentence):
-    with pytest.raises(OptionsError) as told:
+def test_malformed_variables(tmp_path, text, sentence):
+    with pytest.raises(OptionsError) as raised:
         variables(tmp_path, text)
-    assert str(told.value).startswith(sentence)
+    assert str(raised.value).startswith(sentence)

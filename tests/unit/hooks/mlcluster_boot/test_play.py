@@ -56,7 +56,7 @@ def test_real_run_leaves_private_report_and_nothing_else(project, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
     before = signal.getsignal(signal.SIGTERM)
     tasks = """
-    - name: Say
+    - name: Show
       ansible.builtin.debug:
         msg: "{{ word }} {{ lookup('env', 'ANSIBLE_HOST_KEY_CHECKING') }}"
     - name: Change
@@ -68,8 +68,8 @@ def test_real_run_leaves_private_report_and_nothing_else(project, monkeypatch):
     assert (outcome.state, outcome.exit_code) == ("successful", 0)
     assert outcome.status["hosts"]["localhost"]["ok"] == 2
     assert outcome.status["hosts"]["localhost"]["changed"] == 1
-    assert [task["task"] for task in outcome.status["tasks"]] == ["Say", "Change"]
-    assert "s] Say\n" in text
+    assert [task["task"] for task in outcome.status["tasks"]] == ["Show", "Change"]
+    assert "s] Show\n" in text
     assert json.loads(outcome.status_file.read_text())["state"] == "successful"
     log = outcome.log_file.read_text()
     assert "from-a-file True" in log
@@ -92,20 +92,20 @@ def test_failing_task_is_reported_with_host_task_and_message(project):
 
 
 def test_no_host_is_not_success(project):
-    outcome, text = run(project, "    - name: Say\n      ansible.builtin.ping:\n", hosts="gpu")
+    outcome, text = run(project, "    - name: Show\n      ansible.builtin.ping:\n", hosts="gpu")
     assert (outcome.state, outcome.exit_code) == ("no_hosts", 2)
     assert "no host was configured" in text
 
 
-def test_playbook_that_cannot_be_read_shows_what_ansible_said(project):
-    outcome, text = run(project, "    - name: Say\n      nosuch.module:\n    nonsense\n")
+def test_unreadable_playbook_shows_output_of_ansible(project):
+    outcome, text = run(project, "    - name: Show\n      nosuch.module:\n    nonsense\n")
     assert (outcome.state, outcome.exit_code) == ("error", 2)
     assert "ansible-playbook stopped before it had a result" in text
     assert "play.yml" in text
 
 
 def left_behind(project):
-    """The command lines of processes that still work for a run in this project."""
+    """Return the command lines of processes that still work for a run in this project."""
     lines = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -139,7 +139,7 @@ def test_time_over_is_no_verdict(project, monkeypatch):
     assert left_behind(project) == []
 
 
-def test_clock_that_is_put_right_meanwhile_ends_no_run(project, monkeypatch):
+def test_clock_corrected_during_run_does_not_end_it(project, monkeypatch):
     begun = leaping(ansible_runner.runner, monkeypatch, "time")
 
     def watch(status):
@@ -191,7 +191,7 @@ def test_old_reports_are_pruned_and_other_files_left(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted(["20260104T000000Z-1", made.directory.name, "latest", "notes"])
 
 
-def test_clock_that_was_set_back_does_not_cost_run_its_own_report(tmp_path):
+def test_clock_set_back_keeps_report_of_run(tmp_path):
     later = [f"2999010{day}T000000Z-1" for day in range(1, 5)]
     for name in later:
         (tmp_path / name).mkdir()
@@ -239,7 +239,7 @@ def clock(monkeypatch):
     return clock
 
 
-def test_plain_output_speaks_at_each_task_and_after_silence(clock):
+def test_plain_output_has_line_at_each_task_and_after_silence(clock):
     stream = io.StringIO()
     display = play.Display(stream)
     clock.now = 101

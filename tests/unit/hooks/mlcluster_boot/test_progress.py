@@ -23,7 +23,7 @@ def test_each_role_has_one_line_when_it_is_over():
     assert progress.task("efa_nccl", "Look", 4.25) == ["nvme_raid0       2 nodes, 1 changed, 4.2 s"]
 
 
-def test_role_that_no_node_took_part_in_has_none():
+def test_role_without_nodes_has_no_line():
     progress = Progress(0.0)
     progress.task("nvme_raid0", "Look", 0.0)
     assert progress.task("", "Something", 1.0) == []
@@ -32,7 +32,7 @@ def test_role_that_no_node_took_part_in_has_none():
     assert progress.end_part(2.0) == []
 
 
-def test_tasks_outside_roles_that_change_nothing_have_none():
+def test_unchanged_tasks_outside_roles_have_no_line():
     progress = Progress(0.0)
     progress.task("", "Look", 0.0)
     run(progress, ["n1"])
@@ -49,7 +49,7 @@ def test_failures_are_named():
     ]
 
 
-def test_line_of_now_names_last_few():
+def test_current_line_names_last_few_nodes():
     progress = Progress(0.0)
     assert progress.line() == ""
     progress.task("efa_nccl", "Install", 0.0)
@@ -68,7 +68,7 @@ def test_end():
     assert Progress(0.0).verdict({}, 2.0) == "no node took part; 0 changed; 2.0 s"
 
 
-def test_roles_that_are_interleaved_have_one_line_each_when_play_is_over():
+def test_interleaved_roles_have_one_line_each_at_end():
     progress = Progress(0.0)
     progress.interleaved = True
     shown = []

@@ -26,7 +26,7 @@ def report(tmp_path):
 
 
 def snapshot(state, tasks, outcomes=()):
-    """A play's status; ``outcomes`` are (role, state)."""
+    """Return a play's status; ``outcomes`` are (role, state)."""
     words = {"failed": {"task": "Make | Make the array", "message": "no\n room"}}
     return {
         "state": state,
@@ -98,13 +98,13 @@ def test_status_that_cannot_be_written_is_reported_once(report, monkeypatch, cap
     assert caplog.text.count("No space left on device") == 1
 
 
-@pytest.mark.parametrize("state, code, told", [("configured", 0, 0), ("failed", 2, 0)])
-def test_exit_code_of_policy_drain(report, state, code, told):
-    assert report.finish(state, "x", code) == told
+@pytest.mark.parametrize("state, code, exit_code", [("configured", 0, 0), ("failed", 2, 0)])
+def test_exit_code_of_policy_drain(report, state, code, exit_code):
+    assert report.finish(state, "x", code) == exit_code
     assert report.document["exit_code"] == code
 
 
-def test_log_goes_with_aws_cli_else_with_python_that_has_boto3(tmp_path, monkeypatch):
+def test_log_is_uploaded_by_aws_cli_or_boto3(tmp_path, monkeypatch):
     calls = []
 
     def run(argv, **options):
@@ -140,13 +140,13 @@ def test_two_bundles_are_kept(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([names[0], names[3], "other"])
 
 
-def test_cluster_log_on_full_disk_is_passed_over(tmp_path, capfd):
+def test_cluster_log_on_full_disk_is_skipped(tmp_path, capfd):
     folder = tmp_path / "var/log/parallelcluster"
     folder.mkdir(parents=True)
     (folder / "mlcluster.log").symlink_to("/dev/full")
     words = ["--root", str(tmp_path), "--started-at", "0", "--deadline", "100"]
-    status.Report(options.parse_options(words)).say("hello")
-    told = capfd.readouterr().err
-    assert "hello" in told and "Traceback" not in told
+    status.Report(options.parse_options(words)).info("hello")
+    errors = capfd.readouterr().err
+    assert "hello" in errors and "Traceback" not in errors
     # The next one gives back the files of this one.
     log.setup("again", str(tmp_path))

@@ -43,7 +43,7 @@ def test_signal_stops_in_time_and_handler_is_restored(clock, number):
     with limit.by_signals():
         os.kill(os.getpid(), number)
         assert limit() is True
-    # What came first is the reason, however late it is by now.
+    # The first cause is the reason, even after the deadline.
     clock.now = 1000.0
     assert limit() is True and limit.late is False
     assert signal.getsignal(number) is before

@@ -69,7 +69,7 @@ def test_seconds_per_task_and_role_are_wall_clock_between_starts():
     ]
 
 
-def test_tasks_that_roles_share_count_for_role_whose_turn_it_is():
+def test_shared_tasks_count_for_current_role():
     tracker, shown = tracked(
         event("playbook_on_task_start", 1, task="Look", role="nvme_raid0"),
         event("runner_on_ok", 2, host="n1", task="Look", role="nvme_raid0"),
@@ -109,7 +109,7 @@ def outcome(after, role, state):
     return event("runner_on_ok", after, host="localhost", task="Record", res={"ansible_facts": fact})
 
 
-def test_outcome_of_role_has_task_and_message_of_its_last_failure():
+def test_outcome_of_role_has_its_last_failure():
     tracker, _shown = tracked(
         event("playbook_on_task_start", 1, task="Try", role="motd"),
         event("runner_on_failed", 2, host="localhost", task="Try", role="motd", res={"msg": "mended by the role"}),
@@ -119,7 +119,7 @@ def test_outcome_of_role_has_task_and_message_of_its_last_failure():
     assert tracker.snapshot(START + 3)["outcomes"] == {}
     assert tracker.handle(outcome(4, "site.own.motd", "failed")) == [("outcome", "role site.own.motd failed")]
     tracker.handle(outcome(5, "mark", "configured"))
-    # What is not a known word is not a success, and a failure without an event has no message.
+    # An unknown state is not a success, and a failure without an event has no message.
     other = run_tracker.Tracker("site.yml", START)
     other.handle(event("playbook_on_task_start", 1, task="Record", role=""))
     other.handle(outcome(2, "mark", "good"))
@@ -167,7 +167,7 @@ def test_ignored_and_rescued_failures_do_not_fail_run():
     assert [(f["task"], f["rescued"]) for f in tracker.failures] == [("Boom", True)]
 
 
-def test_only_last_failure_of_host_lasts_when_earlier_one_was_rescued():
+def test_last_failure_counts_if_earlier_one_was_rescued():
     tracker, _shown = tracked(
         event("playbook_on_task_start", 1, task="a"),
         event("runner_on_failed", 2, host="n1", task="a", res={"msg": "x"}),
@@ -212,5 +212,5 @@ def test_events_of_unknown_kinds_and_shapes_do_no_harm():
 
 
 def test_play_without_hosts_is_shown():
-    _tracker, shown = tracked(event("playbook_on_play_start", name="Nobody"), event("playbook_on_no_hosts_matched"))
-    assert shown == [("play", "Nobody"), ("no_hosts", "no node is in its groups")]
+    _tracker, shown = tracked(event("playbook_on_play_start", name="No nodes"), event("playbook_on_no_hosts_matched"))
+    assert shown == [("play", "No nodes"), ("no_hosts", "no node is in its groups")]

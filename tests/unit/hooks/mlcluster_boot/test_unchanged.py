@@ -35,7 +35,7 @@ def node(tmp_path, monkeypatch):
     return path, answers, asked
 
 
-def test_node_that_is_as_it_was_left_needs_no_play(node):
+def test_unchanged_node_needs_no_play(node):
     path, _answers, asked = node
     found = unchanged.look(path, KEY, ROLES)
     assert [(entry["role"], entry["required"], entry["state"], entry["changed"]) for entry in found] == [
@@ -54,7 +54,7 @@ def test_node_that_is_as_it_was_left_needs_no_play(node):
         {**GOOD, "plan": {"empty": True, "refusals": ["no driver"]}},
     ],
 )
-def test_any_doubt_is_for_play(node, answer):
+def test_doubt_starts_play(node, answer):
     path, answers, _asked = node
     answers["nvidia_gds"] = answer
     assert unchanged.look(path, KEY, ROLES) is None
@@ -72,7 +72,7 @@ def test_any_doubt_is_for_play(node, answer):
         json.dumps({"schema": unchanged.SCHEMA, "key": KEY, "options": []}),
     ],
 )
-def test_record_of_something_else_asks_nobody(node, text):
+def test_record_of_other_request_asks_no_role(node, text):
     path, _answers, asked = node
     if text is None:
         unchanged.forget(path)
@@ -82,7 +82,7 @@ def test_record_of_something_else_asks_nobody(node, text):
     assert asked == []
 
 
-def test_roles_that_do_not_look_so_leave_no_record(tmp_path):
+def test_roles_without_such_look_leave_no_record(tmp_path):
     path = tmp_path / "configured.json"
     unchanged.remember(path, KEY, [*ROLES, Role("my.own.role", True)], OPTIONS)
     assert not path.exists()
@@ -94,7 +94,7 @@ def test_record_is_for_root_alone(node):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_another_bundle_role_level_or_variable_is_another_request():
+def test_any_changed_input_is_another_request():
     others = [
         unchanged.request_key("6" * 64, ROLES, {"a": 1}),
         unchanged.request_key("5" * 64, ROLES[:1], {"a": 1}),
@@ -105,7 +105,7 @@ def test_another_bundle_role_level_or_variable_is_another_request():
     assert unchanged.request_key("5" * 64, [ROLES[0], Role("nvidia_gds", False)], {"a": 1}) == KEY
 
 
-def test_role_that_looks_no_more_is_for_play(node, monkeypatch):
+def test_role_that_lost_its_look_starts_play(node, monkeypatch):
     path, _answers, asked = node
     monkeypatch.delitem(look.DOMAINS, "nvidia_gds")
     assert unchanged.look(path, KEY, ROLES) is None

@@ -39,13 +39,13 @@ class Recorded:
         return CommandResult(0, found, "")
 
 
-def test_poll_asks_at_least_once_and_says_what_is_left():
+def test_poll_asks_at_least_once_and_reports_obstacle():
     assert waits.poll("x", lambda: "it", 0) == waits.Wait("x", 0.0, "it")
     assert waits.poll("x", lambda: "", 0).obstacle == ""
 
 
 def met_meanwhile(monkeypatch, change):
-    """What a wait waits for comes while it sleeps for the first time."""
+    """Let the awaited thing appear during the first pause."""
     pauses = []
 
     def sleep(seconds):
@@ -66,7 +66,7 @@ input()
 """
 
 
-def test_lock_that_another_process_has_is_waited_for_until_it_lets_go(tmp_path, monkeypatch):
+def test_lock_of_another_process_is_waited_for(tmp_path, monkeypatch):
     lock = tmp_path / "var/lib/dpkg/lock"
     lock.parent.mkdir(parents=True)
     command = [sys.executable, "-c", HOLDER, str(lock)]
@@ -79,7 +79,7 @@ def test_lock_that_another_process_has_is_waited_for_until_it_lets_go(tmp_path, 
     assert len(pauses) == 1 and holder.returncode == 0
 
 
-def test_shared_files_that_come_meanwhile_are_enough(tmp_path, monkeypatch):
+def test_shared_files_that_appear_end_wait(tmp_path, monkeypatch):
     pauses = met_meanwhile(monkeypatch, (tmp_path / "ready").touch)
     assert waits.wait_for_paths(tmp_path, [Path("/ready")], 600).obstacle == "" and len(pauses) == 1
 
@@ -102,7 +102,7 @@ def fake_proc(folder, *generations):
         (["/usr/sbin/sshd", "-bash", "bash hook"], False),
     ],
 )
-def test_who_was_started_by_cloud_init_does_not_wait_for_it(tmp_path, generations, under):
+def test_run_started_by_cloud_init_does_not_wait_for_it(tmp_path, generations, under):
     last = fake_proc(tmp_path, *generations)
     assert waits.under_cloud_init(tmp_path, last) is under
 
@@ -157,7 +157,7 @@ def test_updates_are_quiet_during_run_and_back_after_it(tmp_path):
     assert host.asked[2][2:] == stopped and not record.exists()
 
 
-def test_what_killed_run_had_stopped_is_started_by_next(tmp_path):
+def test_timers_stopped_by_killed_run_are_started_by_next(tmp_path):
     record = tmp_path / "quiet.json"
     record.write_text('["apt-daily.timer", "sshd.service"]')
     host = Recorded(systemctl="")
@@ -169,13 +169,13 @@ def test_what_killed_run_had_stopped_is_started_by_next(tmp_path):
 HANGS = CommandError(["systemctl"], None, "", "", "no answer within 20 seconds")
 
 
-def test_systemd_that_does_not_answer_fails_no_run_and_what_it_did_not_start_is_reported_and_kept(tmp_path):
+def test_hanging_systemd_fails_no_run_and_is_reported(tmp_path):
     record = tmp_path / "quiet.json"
     host = Recorded(systemctl=UNITS, systemctl_stop=HANGS, systemctl_start=HANGS)
-    told = []
-    with waits.pause_update_timers(host, record, told.append):
+    warnings = []
+    with waits.pause_update_timers(host, record, warnings.append):
         pass
-    (sentence,) = told
+    (sentence,) = warnings
     assert sentence.startswith(
         "systemctl: no answer within 20 seconds: see to it with 'systemctl start apt-daily.timer "
     )
@@ -188,7 +188,7 @@ def test_systemd_that_does_not_answer_fails_no_run_and_what_it_did_not_start_is_
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk that is full")
-def test_full_disk_does_not_cost_record_of_run_that_was_killed(tmp_path):
+def test_full_disk_keeps_record_of_killed_run(tmp_path):
     volume = tmp_path / "volume"
     volume.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", volume], check=True)
@@ -214,7 +214,7 @@ def test_node_without_systemd_has_nothing_to_quiet(tmp_path):
     assert host.asked == []
 
 
-def test_play_of_killed_run_is_ended_and_what_it_began_may_end(tmp_path):
+def test_play_of_killed_run_is_ended_but_not_its_commands(tmp_path):
     marker = f"MLCLUSTER_RUN={tmp_path}/"
     environment = {**os.environ, "MLCLUSTER_RUN": f"{tmp_path}/1/runner"}
     wait = "import sys; print(flush=True); sys.stdin.read()"

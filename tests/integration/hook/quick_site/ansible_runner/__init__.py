@@ -21,22 +21,22 @@ def run(*, cmdline, event_handler, **_options):
     with open(words[words.index("-e") + 1].lstrip("@"), encoding="utf-8") as handle:
         variables = json.load(handle)
 
-    def tell(kind, **data):
+    def send(kind, **data):
         created = datetime.datetime.now(datetime.timezone.utc).isoformat()
         event_handler({"event": kind, "created": created, "stdout": "", "event_data": data})
 
-    tell("playbook_on_play_start", name="Configure this node")
+    send("playbook_on_play_start", name="Configure this node")
     for role in variables["configure_node_roles"]:
-        tell("playbook_on_task_start", task="Mark", role=role["key"])
+        send("playbook_on_task_start", task="Mark", role=role["key"])
         line = f"{variables.get('marker_word', 'marked')} False\n"
         with open(os.environ["MARKS"], "a+", encoding="utf-8") as marks:
             marks.seek(0)
             changed = line not in marks.readlines()
             if changed:
                 marks.write(line)
-        tell("runner_on_ok", host="localhost", task="Mark", role=role["key"], res={"changed": changed})
+        send("runner_on_ok", host="localhost", task="Mark", role=role["key"], res={"changed": changed})
         outcome = {"configure_node_outcome": {"role": role["key"], "state": "configured"}}
-        tell("playbook_on_task_start", task="Record", role="")
-        tell("runner_on_ok", host="localhost", task="Record", role="", res={"ansible_facts": outcome})
-    tell("playbook_on_stats", ok={"localhost": 1}, processed={"localhost": 1})
+        send("playbook_on_task_start", task="Record", role="")
+        send("runner_on_ok", host="localhost", task="Record", role="", res={"ansible_facts": outcome})
+    send("playbook_on_stats", ok={"localhost": 1}, processed={"localhost": 1})
     return types.SimpleNamespace(status="successful", rc=0)
