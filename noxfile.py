@@ -107,7 +107,7 @@ def pcluster(session: nox.Session) -> None:
     try:
         # Node.js of any origin will do; only without one the distribution's is installed.
         if not shutil.which("node"):
-            packages.ensure(REQUIREMENTS / "apt-pcluster.txt", environments.say)
+            packages.ensure(REQUIREMENTS / "apt-pcluster.txt", environments.show)
         environments.install(CHECKOUT / ".venv-pcluster", REQUIREMENTS / "pcluster.txt")
     except packages.SetupError as error:
         session.error(str(error))

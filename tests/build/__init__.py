@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What sets up the suite and runs it; no part of the collection archive."""
+"""Set-up and run of the suite; no part of the collection archive."""

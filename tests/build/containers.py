@@ -46,7 +46,7 @@ IMPORT = ("--change", 'CMD ["/sbin/init"]', "--change", "STOPSIGNAL SIGRTMIN+3",
 
 
 class ContainerError(Exception):
-    """A test host cannot be had; the text is one sentence for the user."""
+    """A test host cannot be started; the message is one sentence for the user."""
 
 
 def podman(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -58,15 +58,15 @@ def podman(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def demand(result: subprocess.CompletedProcess[str], tried: str) -> str:
-    """The output of a command that had to succeed. Raises ContainerError when it did not."""
+    """Return the output of a command. Raises ContainerError if it failed."""
     if result.returncode:
-        words = (result.stderr or result.stdout).strip().splitlines() or ["no words"]
+        words = (result.stderr or result.stdout).strip().splitlines() or ["no output"]
         raise ContainerError(f"{tried} failed with status {result.returncode}: {words[-1]}")
     return result.stdout.strip()
 
 
 def release_of(name: str) -> str:
-    """The release that a host name ends in. Raises ContainerError for an unknown one."""
+    """Return the release at the end of a host name. Raises ContainerError for an unknown one."""
     release = name.rsplit("-", 1)[-1]
     if release not in SUITES:
         raise ContainerError(f"{name} does not end in one of {', '.join(SUITES)}: give it such a name.")
@@ -74,20 +74,20 @@ def release_of(name: str) -> str:
 
 
 def image_name(release: str) -> str:
-    """The image of a release; its tag changes whenever the recipe does."""
+    """Return the image of a release; its tag changes with the recipe."""
     recipe = "\0".join((*RECIPE, *IMPORT, SUITES[release]))
     return f"{IMAGE_PREFIX}{release}:{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
 
 
 def image_age(image: str) -> float | None:
-    """Seconds since the image was made, None when there is none."""
+    """Return the seconds since the image was made; None if it is missing."""
     result = podman("image", "inspect", "--format", "{{.Created.Unix}}", image)
     return None if result.returncode else time.time() - float(result.stdout)
 
 
 @contextmanager
 def locked(name: str) -> Iterator[int]:
-    """Hold the user's lock ``name``, waiting for whoever has it: images and host names are the machine's.
+    """Hold the user's lock ``name``, waiting until it is free: images and host names are shared on a machine.
 
     Gives the descriptor of the lock, which goes when the last process that has it ends.
     """
@@ -103,7 +103,7 @@ def locked(name: str) -> Iterator[int]:
 
 
 def ensure_image(release: str) -> str:
-    """The name of an image that is there and fresh, built now when it has to be."""
+    """Return the name of a fresh image; build it if necessary."""
     image = image_name(release)
     with locked(f"image-{release}"):
         age = image_age(image)
@@ -119,7 +119,7 @@ def ensure_image(release: str) -> str:
 
 
 def limits() -> list[str]:
-    """Resource limits that this host lets a container have.
+    """Return the resource limits that this host allows a container.
 
     podman's defaults are above the hard limits of a host without CAP_SYS_RESOURCE, where the
     container would not start at all.
@@ -134,7 +134,7 @@ def limits() -> list[str]:
 
 
 def boot(name: str) -> None:
-    """Wait until systemd in the container says that it is up."""
+    """Wait until systemd in the container reports that it is running."""
     state = ""
     deadline = time.monotonic() + BOOT_SECONDS
     while time.monotonic() < deadline:
@@ -147,15 +147,15 @@ def boot(name: str) -> None:
         found = demand(podman("inspect", "--format", "{{.State.Status}}", name), f"Looking at {name} while it boots")
         if found != "running":
             words = podman("logs", "--tail", "1", name)
-            raise ContainerError(f"{name} ended while booting: {(words.stdout or words.stderr).strip() or 'no words'}")
+            raise ContainerError(f"{name} ended while booting: {(words.stdout or words.stderr).strip() or 'no output'}")
         time.sleep(0.2)
     raise ContainerError(
-        f"{name} did not boot within {BOOT_SECONDS} s, it says {state or 'nothing'}: see podman logs {name}"
+        f"{name} did not boot within {BOOT_SECONDS} s, its state is {state or 'unknown'}: see podman logs {name}"
     )
 
 
 def up(name: str) -> None:
-    """Give a freshly booted host called ``name``, in place of any that was there."""
+    """Start a fresh host called ``name``, in place of an existing one."""
     image = ensure_image(release_of(name))
     hostname = name.replace("_", "-")
     # runc, because crun refuses a host whose cgroups are mounted in the hybrid way.
@@ -166,12 +166,12 @@ def up(name: str) -> None:
 
 
 def down(names: list[str]) -> None:
-    """Remove these hosts; those that are not there are no error."""
+    """Remove these hosts; a missing one is not an error."""
     demand(podman("rm", "--force", "--ignore", "--time", "0", *names), f"Removing {', '.join(names)}")
 
 
 def clean() -> None:
-    """Remove every host and image that this tool made, when nobody uses them any more."""
+    """Remove every host and image that this tool made, once they are not in use."""
     with ExitStack() as held:
         held.enter_context(locked("molecule"))
         listed = json.loads(demand(podman("ps", "--all", "--format", "json"), "Listing containers") or "[]")
@@ -189,7 +189,7 @@ def clean() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Entry point; returns the exit status."""
+    """Run the command line; return the exit status."""
     try:
         if len(arguments) == 2 and arguments[0] == "up":
             up(arguments[1])

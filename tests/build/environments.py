@@ -48,7 +48,7 @@ def require_python(version: tuple[int, int]) -> None:
 
 
 def find_python(version: str) -> str | None:
-    """An interpreter of this version that can make an environment, from the PATH or pyenv; None without one.
+    """Return an interpreter of this version that can make an environment, from the PATH or pyenv, or None.
 
     A found one need not run: version managers leave stand-ins for versions that are not chosen. The interpreter behind
     a stand-in or an environment is returned.
@@ -75,13 +75,13 @@ def locked(name: str) -> Iterator[None]:
         yield
 
 
-def say(text: str) -> None:
+def show(text: str) -> None:
     """Print a line of progress at once."""
     print(text, flush=True)
 
 
 def lock_without(lock: Path, package: str) -> str:
-    """The text of a lock without the pins of one package."""
+    """Return a lock without the pins of one package."""
     kept, wanted = [], True
     for line in lock.read_text(encoding="utf-8").splitlines(keepends=True):
         if not line.startswith((" ", "#")):
@@ -91,13 +91,13 @@ def lock_without(lock: Path, package: str) -> str:
 
 
 def environment_key(locks: Sequence[Path], where: Path, python: str) -> str:
-    """Everything that makes an environment stale: its locks, the interpreter, its own place."""
+    """Return a key of everything that an environment depends on: its locks, the interpreter, its own path."""
     facts = [*(lock.read_text(encoding="utf-8") for lock in locks), python, sys.version, sys.base_prefix, str(where)]
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()
 
 
 def is_complete(folder: Path, key: str) -> bool:
-    """Whether ``folder`` was finished with exactly this key."""
+    """Return whether ``folder`` was finished with exactly this key."""
     stamp = folder / STAMP
     return stamp.is_file() and stamp.read_text(encoding="utf-8") == key
 
@@ -138,14 +138,14 @@ def ensure_environment(
     partial: bool = False,
     python: str = sys._base_executable,
 ) -> Path:
-    """The Python of the venv ``where``, which is made from ``lock`` when it is stale or half made.
+    """Return the Python of the venv ``where``, which is made from ``lock`` if it is stale or incomplete.
 
     ``build`` pins one more package, whose build only the package index ``index`` offers. ``partial`` is that of
     ``install``. ``python`` makes the environment.
     """
     key = environment_key([lock, *([build] if build else [])], where, python)
     if not is_complete(where, key):
-        say(f"{where.name}: installing {lock.name}")
+        show(f"{where.name}: installing {lock.name}")
         shutil.rmtree(where, ignore_errors=True)
         _run([python, "-m", "venv", str(where)], f"Making the Python environment {where.name}")
         install(where, lock, partial)
@@ -165,17 +165,17 @@ def ensure_data(where: Path, retry: bool) -> None:
     python = sys._base_executable if sys.version_info[:2] == (3, 11) else find_python("3.11")
     left_out = f"{where.name}: left out, so the sessions slurm and data cannot run:"
     if python is None:
-        say(f"{left_out} there is no Python 3.11; install it and try again")
+        show(f"{left_out} there is no Python 3.11; install it and try again")
         return
     lock, build, mark = REQUIREMENTS / "data.txt", REQUIREMENTS / "torch-cpu.txt", where / MISSING
     key = environment_key([lock, build], where, python)
     if not retry and mark.is_file() and mark.read_text(encoding="utf-8") == key:
-        say(f"{left_out} the pinned build of torch was missing before; make setup RETRY=1 tries again")
+        show(f"{left_out} the pinned build of torch was missing before; make setup RETRY=1 tries again")
         return
     try:
         ensure_environment(where, lock, build=build, index=TORCH_INDEX, python=python)
     except SetupError as error:
-        say(f"{left_out} {error}")
+        show(f"{left_out} {error}")
         where.mkdir(exist_ok=True)
         mark.write_text(key, encoding="utf-8")
 
@@ -202,7 +202,7 @@ def ensure_collections(root: Path, lock: Path, python: Path) -> None:
     root.mkdir(parents=True, exist_ok=True)
     key = hashlib.sha256("\0".join([lock.read_text(encoding="utf-8"), *COLLECTIONS]).encode()).hexdigest()
     if not is_complete(root, key):
-        say(f"collections: fetching the wheel of {lock.name}")
+        show(f"collections: fetching the wheel of {lock.name}")
         (root / STAMP).unlink(missing_ok=True)
         with tempfile.TemporaryDirectory(dir=root) as download:
             options = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--dest", download, "-r", str(lock)]

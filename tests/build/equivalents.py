@@ -12,7 +12,7 @@ import typing as t
 NODE = "plugins/module_utils/_node"
 EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     (f"{NODE}/nccl/verify.py", "constant", '"iters": 1 if neuron else run.header.get("iters"),'): (
-        "any number from 1 on is good: nccom-test does not say its iterations"
+        "any number from 1 on is good: nccom-test does not report its iterations"
     ),
     (f"{NODE}/nccl/log.py", "constant", "KEPT_TEXTS = 5"): "how much of a long output is kept, for people",
     (f"{NODE}/nccl/log.py", "constant", "KEPT_NAMES = 10_000"): "a bound on memory, above what a cluster has",
@@ -43,7 +43,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
                 f"{NODE}/health/system.py",
                 "constant",
                 (
-                    'told, problem = ask(host, ["stat", "--file-system", "--format=%T %b", "--", mount["target"]], '
+                    'output, problem = ask(host, ["stat", "--file-system", "--format=%T %b", "--", mount["target"]], '
                     "timeout=20)"
                 ),
             ),

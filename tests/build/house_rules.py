@@ -4,7 +4,7 @@
 
 """Rules of this project that no general checker knows.
 
-Each rule is a function from (path inside the checkout, text) to the complaints it has about it.
+Each rule is a function from (path inside the checkout, text) to the problems that it finds.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Rule = Callable[[str, str], Iterator[str]]
 
 
 def foreign_names(path: str, text: str) -> Iterator[str]:
-    """Registry hosts and paths that exist on one machine only."""
+    """Yield registry hosts and paths that exist on one machine only."""
     for number, line in enumerate(text.splitlines(), 1):
         for what, pattern in FOREIGN.items():
             if found := pattern.search(line):
@@ -65,19 +65,19 @@ def foreign_names(path: str, text: str) -> Iterator[str]:
 
 
 def unfinished(path: str, text: str) -> Iterator[str]:
-    """Marks of work that is not done."""
+    """Yield marks of unfinished work."""
     for found in UNFINISHED.finditer(text):
         yield f"{path}:{text.count(chr(10), 0, found.start()) + 1}: unfinished work: {found.group().strip()}"
 
 
 def licence(path: str, text: str) -> Iterator[str]:
-    """Every Python file and every script says under which licence it is."""
+    """Yield Python files and scripts without a licence header."""
     if path.endswith(".py") and text and LICENCE_LINE not in text[:500]:
         yield f"{path}:1: the line '{LICENCE_LINE}' is missing at the top"
 
 
 def target_syntax(path: str, text: str) -> Iterator[str]:
-    """What runs on a node must be Python that the oldest supported node understands."""
+    """Yield errors in code for nodes that the oldest supported Python cannot parse."""
     if path.endswith(".py") and path.startswith(("plugins/modules/", "plugins/module_utils/")):
         try:
             ast.parse(text, feature_version=TARGET_PYTHON)
@@ -86,7 +86,7 @@ def target_syntax(path: str, text: str) -> Iterator[str]:
 
 
 def unordered(path: str, text: str) -> Iterator[str]:
-    """Ansible's set filters give their result in an order that changes from run to run."""
+    """Yield uses of Ansible's set filters, whose order changes from run to run."""
     if path.endswith((".yml", ".j2")):
         for found in SET_FILTER.finditer(text):
             line = text.count("\n", 0, found.start()) + 1
@@ -97,7 +97,7 @@ def unordered(path: str, text: str) -> Iterator[str]:
 
 
 def loose(pattern: str) -> bool:
-    """Whether a pattern takes a line feed that it does not name, by a $ for the end of the whole string."""
+    """Return whether a pattern accepts a line feed by a $ for the end of the whole string."""
     return "(?m)" not in pattern and "$" in NOT_ITSELF.sub("", pattern)
 
 
@@ -149,7 +149,7 @@ TEMPORARY = frozenset({"mkstemp", "NamedTemporaryFile", "mktemp"})
 
 
 def writes(node: ast.AST) -> bool:
-    """Whether code opens or makes a file to write to: a call, or the flag for it wherever it stands."""
+    """Return whether code opens or makes a file to write to: a call, or the flag for it."""
     if isinstance(node, ast.Attribute):
         return ast.unparse(node) in ("os.O_CREAT", "os.O_TMPFILE")
     return isinstance(node, ast.Call) and _call_writes(node)
@@ -185,7 +185,7 @@ MARKUP = re.compile(r"\b[LCVOIBMUEP]\{[^{}\n]+\}|\b[CVOIBMEP]\([^()\n]+\)")
 
 
 def markup(path: str, text: str) -> Iterator[str]:
-    """Docstrings mark names with double backquotes and with nothing else."""
+    """Yield docstrings that mark names with anything but double backquotes."""
     if path.endswith(".py") and MARKUP.search(text):
         for node in ast.walk(ast.parse(text)):
             if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -219,7 +219,7 @@ EXEMPT = {
 
 
 def tracked_files(checkout: Path) -> list[str]:
-    """Files of the checkout that git has or would take, deleted ones left out."""
+    """Return the files of the checkout that git tracks or would add, without deleted ones."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=checkout,
@@ -230,8 +230,8 @@ def tracked_files(checkout: Path) -> list[str]:
     return sorted(name for name in listed.split("\0") if name and (checkout / name).is_file())
 
 
-def complaints(checkout: Path, names: list[str], rules: Sequence[Rule] = RULES) -> Iterator[str]:
-    """All that the rules have against these files; files that are not text are passed over."""
+def problems(checkout: Path, names: list[str], rules: Sequence[Rule] = RULES) -> Iterator[str]:
+    """Yield all violations of the rules in these files; files that are not text are skipped."""
     for name in names:
         if name in EXEMPT:
             continue
@@ -244,7 +244,7 @@ def complaints(checkout: Path, names: list[str], rules: Sequence[Rule] = RULES) 
 
 
 def main(arguments: list[str]) -> int:
-    """Print every complaint about the named files, or about all; 1 when there is one.
+    """Print every problem of the named files, or of all; return 1 if there is one.
 
     ``--words GROUP`` first: only the hits of the word list in that group, enforced or not.
     """
@@ -253,8 +253,8 @@ def main(arguments: list[str]) -> int:
     options.add_argument("names", nargs="*", metavar="FILE")
     chosen = options.parse_args(arguments)
     rules = RULES if chosen.words is None else (partial(hits, chosen.words),)
-    found = list(complaints(CHECKOUT, chosen.names or tracked_files(CHECKOUT), rules))
-    print("\n".join(found) if found else "no complaints")
+    found = list(problems(CHECKOUT, chosen.names or tracked_files(CHECKOUT), rules))
+    print("\n".join(found) if found else "no problems")
     if chosen.words and found:
         print(f"{len(found)} hits in the group {chosen.words}")
     return 1 if found else 0

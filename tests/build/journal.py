@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""pytest plugin: a failed check of a test host is followed by what systemd there has to say."""
+"""pytest plugin: a failed check of a test host is followed by the report of its systemd."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
 COLLECTION = "ansible_collections.mlcluster.aws."
 IN_ROOMS = "plugins/module_utils/_node/"
 
-# Lowest layer first. What a node runs and what the controller reads of it:
+# Lowest layer first. Rooms that a node runs and the controller reads:
 ROOMS = (
     ("verdict",),
     ("system",),
@@ -73,7 +73,7 @@ def imported(path: str, tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def layers(path: str, text: str) -> Iterator[str]:
-    """Imports from a lower layer into a higher one, or between packages of one layer."""
+    """Yield imports from a lower layer into a higher one, or between packages of one layer."""
     if not path.startswith("plugins/") or not path.endswith(".py"):
         return
     own = package_of(path[: -len(".py")].replace("/", "."))

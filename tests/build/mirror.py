@@ -25,7 +25,7 @@ def tests_of(path: str) -> list[str]:
 
 
 def mirror(path: str, text: str) -> Iterator[str]:
-    """Source files of nodes, modules and plugin_utils without a unit test at the mirrored path."""
+    """Yield source files of nodes, modules and plugin_utils without a unit test at the mirrored path."""
     if not path.startswith(SOURCES) or not path.endswith(".py") or path.endswith("__init__.py") or not text.strip():
         return
     if not any((UNIT / test).is_file() for test in tests_of(path)):

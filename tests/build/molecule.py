@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def scenarios(folder: Path) -> list[str]:
-    """Names of all scenarios; those that need a virtual node end in _vm. Raises FileNotFoundError without any."""
+    """Return the names of all scenarios; those of virtual nodes end in _vm. Raises FileNotFoundError without any."""
     found = sorted(path.parent.name for path in folder.glob("*/molecule.yml"))
     if not found:
         raise FileNotFoundError(f"there is no scenario below {folder}")
@@ -29,14 +29,14 @@ EXTRA = ("monitor_cluster",)
 
 
 def in_containers(names: list[str]) -> list[str]:
-    """Those of ``names`` that need no virtual node and belong to every run."""
+    """Return those of ``names`` that need no virtual node and belong to every run."""
     return [name for name in names if not name.endswith("_vm") and name not in EXTRA]
 
 
 def become_molecule(arguments: list[str]) -> NoReturn:
-    """Be Molecule from here on, lock of its hosts and all.
+    """Replace this process by Molecule, which keeps the lock of its hosts.
 
-    So whoever ends this process has ended Molecule, and nobody else uses the hosts as long as Molecule lives.
+    To end this process is to end Molecule, and no other run uses the hosts while Molecule lives.
     """
     program = str(CHECKOUT / ".venv" / "bin" / "molecule")
     with containers.locked("molecule") as lock, open(os.devnull, encoding="utf-8") as nothing:

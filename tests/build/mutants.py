@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changes a module in small ways and runs its own unit tests against each: a change that no test notices is a hole.
+"""Change a module in small ways and run its own unit tests against each: a change that no test notices is a gap.
 
     make mutants MODULE=plugins/module_utils/_node/nccl/table.py ARGS='--number 40 --seed 7'
 
 Changes: a comparison, ``and``/``or``, ``not``, a constant, a returned value, a guard or statement that is deleted, a
 set operation. Each runs in a copy of the checkout. The tests are those of the module's folder in ``tests/unit``, or
-those named with ``--tests``: first the ones that run the changed line (``covering``), then the module's own file. What
-is left and listed in ``equivalents`` does not count. Not part of a suite: it takes minutes.
+those named with ``--tests``: first the ones that run the changed line (``covering``), then the module's own file. A
+remaining change that is listed in ``equivalents`` does not count. Not part of a suite: it takes minutes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SETS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Sub: ast.Add,
     ast.Add: ast.Sub,
 }
-# What the checkout's copy does without.
+# Files that the copy of the checkout leaves out.
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", ".build", "__pycache__", ".collections", "output", "node_modules")
 
 Change = Callable[[ast.AST], None]
@@ -258,7 +258,7 @@ class Trial:
             status = run(self.copied, files, self.seconds, covering.Chosen(names))
             if status not in (0, covering.NO_TESTS):
                 return False
-        # What a fixture keeps for many tests, or the module makes when it is imported, is of no test by itself.
+        # State of a shared fixture, or of the import of the module, belongs to no single test.
         return all(run(self.copied, part, self.seconds) == 0 for part in self.tests)
 
 

@@ -20,7 +20,7 @@ PINNED_RELEASE = ("debian", "12")
 
 
 class SetupError(Exception):
-    """Set-up cannot go on; the text is one sentence for the user."""
+    """Set-up cannot continue; the message is one sentence for the user."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def other_versions(packages: list[Package], have: dict[str, str]) -> list[str]:
 
 
 def apt_command(euid: int, has_sudo: bool, interactive: bool) -> list[str] | None:
-    """How apt-get is called here, or None when this user may not install packages."""
+    """Return how apt-get is called here, or None when this user may not install packages."""
     options = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "-q"]
     if euid == 0:
         return options
@@ -85,10 +85,10 @@ def apt_command(euid: int, has_sudo: bool, interactive: bool) -> list[str] | Non
     return ["sudo", *([] if interactive else ["-n"]), *options]
 
 
-def ensure(list_file: Path, say) -> None:
+def ensure(list_file: Path, show) -> None:
     """Install what is missing of the packages in ``list_file``.
 
-    ``say`` takes one progress line. Raises SetupError naming the missing packages when they
+    ``show`` prints one progress line. Raises SetupError naming the missing packages when they
     cannot be installed.
     """
     name, version, debian_like = release(Path("/etc/os-release").read_text(encoding="utf-8"))
@@ -102,9 +102,9 @@ def ensure(list_file: Path, say) -> None:
     have = installed([package.name for package in packages])
     missing = [package for package in packages if package.name not in have]
     if not pinned:
-        say(f"WARNING: tested on Debian 12, this is {name} {version}: package versions are taken as they come.")
+        show(f"WARNING: tested on Debian 12, this is {name} {version}: package versions are taken as they come.")
     elif strange := other_versions(packages, have):
-        say(f"WARNING: not the tested versions, kept as they are: {', '.join(strange)}.")
+        show(f"WARNING: not the tested versions, kept as they are: {', '.join(strange)}.")
     if not missing:
         return
     names = " ".join(package.name for package in missing)
@@ -114,7 +114,7 @@ def ensure(list_file: Path, say) -> None:
             f"These packages are missing and neither root nor sudo is at hand: "
             f"ask an administrator to run: apt-get install {names}"
         )
-    say(f"apt: installing {names}")
+    show(f"apt: installing {names}")
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     wanted = [f"{package.name}={package.glob}" if pinned else package.name for package in missing]
     # The option above is for installing alone: two that update the lists at once do not wait for each other.

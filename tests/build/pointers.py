@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rule that every place that docs/architecture.md points to is there."""
+"""The rule that every place named in docs/architecture.md exists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")
 
 
 def pointers(path: str, text: str) -> Iterator[str]:
-    """Files and names of the section "Where to look" that are not in the checkout."""
+    """Yield files and names of the section "Where to look" that are missing from the checkout."""
     if path != PAGE:
         return
     section = SECTION.search(text)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ``make quick`` runs: the files that differ from main, and the unit tests that they concern."""
+"""The selection of ``make quick``: the files that differ from main, and the unit tests that they concern."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ UNIT = Path("tests", "unit")
 
 
 def git(checkout: Path, *words: str) -> list[str]:
-    """The lines that git prints; none when it fails."""
+    """Return the lines that git prints; none if it fails."""
     done = subprocess.run(["git", *words], cwd=checkout, capture_output=True, text=True, check=False)
     return done.stdout.splitlines() if done.returncode == 0 else []
 
 
 def changed_files(checkout: Path) -> list[str]:
-    """Files that differ from where this branch left main, committed or not; deleted ones left out."""
+    """Return the files that differ from where this branch left main, committed or not; deleted ones left out."""
     bases = (git(checkout, "merge-base", "HEAD", branch) for branch in ("@{upstream}", "origin/main", "main", "HEAD"))
     (base,) = next(filter(None, bases))
     changed = git(checkout, "diff", "--name-only", "--diff-filter=d", "--no-renames", base)
@@ -31,7 +31,7 @@ def changed_files(checkout: Path) -> list[str]:
 
 
 def _names(path: str, tree: ast.AST) -> Iterator[str]:
-    """Dotted names that a file imports of the collection and of the tests."""
+    """Return the dotted names of the collection and the tests that a file imports."""
     yield from (name for _line, name in imported(path, tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "tests":
@@ -39,7 +39,7 @@ def _names(path: str, tree: ast.AST) -> Iterator[str]:
 
 
 def importers(checkout: Path) -> dict[str, set[str]]:
-    """Each file to the files that import it, by paths in the checkout. Raises SyntaxError."""
+    """Return each file with the files that import it, by paths in the checkout. Raises SyntaxError."""
     found: dict[str, set[str]] = {}
     paths = [path for place in ("plugins", UNIT) for path in sorted((checkout / place).rglob("*.py"))]
     known = {path.relative_to(checkout).as_posix() for path in paths}
@@ -54,7 +54,7 @@ def importers(checkout: Path) -> dict[str, set[str]]:
 
 
 def _dependents(changed: str, checkout: Path) -> Iterator[Path]:
-    """Test files that import a changed one, directly or by way of others."""
+    """Return the test files that import a changed one, directly or by way of others."""
     graph, seen, left = importers(checkout), {changed}, [changed]
     while left:
         fresh = graph.get(left.pop(), set()) - seen
@@ -90,6 +90,6 @@ def _concerned(name: str, checkout: Path) -> Iterator[Path]:
 
 
 def tests_of(changed: Sequence[str], checkout: Path) -> list[str]:
-    """The unit tests that changed files concern, none named twice or within another."""
+    """Return the unit tests for changed files, none named twice or within another."""
     found = {path for name in changed for path in _concerned(name, checkout) if (checkout / path).exists()}
     return sorted(str(path) for path in found if found.isdisjoint(path.parents))

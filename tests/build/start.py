@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ``make`` calls on a bare machine: install the system packages and nox, then become the suite.
+"""The start of ``make`` on a bare machine: install the system packages and nox, then become the suite.
 
     python -m tests.build.start SUITE|SESSION [ARGUMENT...]
 
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     try:
         environments.require_python(sys.version_info[:2])
         with environments.locked("start"):
-            packages.ensure(environments.REQUIREMENTS / "apt-debian.txt", environments.say)
+            packages.ensure(environments.REQUIREMENTS / "apt-debian.txt", environments.show)
             nox = environments.CHECKOUT / ".build" / "nox"
             python = str(environments.ensure_environment(nox, environments.REQUIREMENTS / "nox.txt"))
     except packages.SetupError as error:

@@ -113,7 +113,7 @@ class Run:
             )
 
     def look(self) -> bool:
-        """Whether the session has ended; prints a sign of life now and then."""
+        """Return whether the session has ended; print a sign of life now and then."""
         now = time.monotonic()
         if self.process.poll() is None:
             if now - self.printed >= HEARTBEAT_SECONDS:
@@ -132,7 +132,7 @@ class Run:
             os.killpg(self.process.pid, number)
 
     def lines(self) -> list[str]:
-        """The log without colours."""
+        """Return the log without colours."""
         return [plain(line) for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines()]
 
     def report(self) -> None:
@@ -147,7 +147,7 @@ class Run:
 
 
 def environment() -> dict[str, str]:
-    """The environment of every session: the programs of .venv first, as if it were activated."""
+    """Return the environment of every session: the programs of .venv first, as if it were activated."""
     result = surroundings.variables(os.environ)
     result["PATH"] = f"{CHECKOUT / '.venv' / 'bin'}{os.pathsep}{result.get('PATH', os.defpath)}"
     result["ANSIBLE_CONFIG"] = str(CHECKOUT / "ansible.cfg")
@@ -158,7 +158,7 @@ def environment() -> dict[str, str]:
 
 
 def plain(line: str) -> str:
-    """A line of output without colours and without what a carriage return overprinted."""
+    """Return a line of output without colours and overprinted text."""
     return TERMINAL_CODES.sub("", line).rstrip().rsplit("\r", 1)[-1].strip()
 
 
@@ -168,21 +168,21 @@ def shorten(line: str, width: int = LINE_WIDTH) -> str:
 
 
 def tail(log: Path) -> str:
-    """The last bytes of a log as text."""
+    """Return the last bytes of a log as text."""
     with log.open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
         return file.read().decode(errors="replace")
 
 
 def last_line(text: str) -> str:
-    """The last task or test that ``text`` names, else its last line."""
+    """Return the last task or test that ``text`` names, else its last line."""
     lines = [line for line in map(plain, text.splitlines()) if re.search(r"\w", line)]
     landmarks = [line for line in lines if LANDMARK.search(line)]
     return (landmarks or lines or [""])[-1].rstrip("* ")
 
 
 def next_name(waiting: list[str], running: list[str]) -> str | None:
-    """The longest waiting session that may run beside those that run; None when none may begin now."""
+    """Return the longest waiting session that may run beside the running ones; None if none may start now."""
     if len(running) >= WORKERS:
         return None
     free = [name for name in waiting if name not in APART or APART.isdisjoint(running)]
@@ -225,7 +225,7 @@ def stop(running: list[Run]) -> None:
 
 
 def summary(runs: list[Run], seconds: float) -> str:
-    """The slowest tests, the table of times and the runners' own closing lines."""
+    """Return the slowest tests, the table of times and the runners' own closing lines."""
     durations = [line for run in runs for line in run.lines() if DURATION.match(line)]
     durations.sort(key=lambda line: float(line.partition("s")[0]), reverse=True)
     rows = [f"slowest {min(SLOWEST, len(durations))} tests", *durations[:SLOWEST], ""] if durations else []

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What tests find around them: the same, whoever starts them and from where.
+"""The environment of tests: the same for every user and every place that starts them.
 
 A job of Slurm, a service, nohup and a terminal hand on variables, a umask and ignored signals, all of which programs
 heed. Tests get none of it but what names this machine's places, its package index and its processor.
@@ -17,15 +17,15 @@ import tempfile
 from collections.abc import Mapping
 
 KEPT = frozenset(
-    # Whose caches and programs these are.
+    # Owner of caches and programs.
     "HOME LD_LIBRARY_PATH LOGNAME PATH PYENV_ROOT PYENV_VERSION TMPDIR USER XDG_CACHE_HOME XDG_RUNTIME_DIR "
-    # Where packages come from, and who vouches for it.
+    # Sources of packages, and their certificates.
     "CURL_CA_BUNDLE HTTPS_PROXY HTTP_PROXY REQUESTS_CA_BUNDLE SSL_CERT_DIR SSL_CERT_FILE http_proxy https_proxy "
     "PIP_CACHE_DIR PIP_CERT PIP_CLIENT_CERT PIP_CONFIG_FILE PIP_CONSTRAINT PIP_DEFAULT_TIMEOUT PIP_EXTRA_INDEX_URL "
     "PIP_FIND_LINKS PIP_INDEX_URL PIP_NO_INDEX PIP_PROXY PIP_RETRIES PIP_TRUSTED_HOST "
     # Without these, some processors compute wrong results.
     "NVPL_BLAS_DEBUG_CPU_TYPE OPENBLAS_CORETYPE OPENBLAS_L2_SIZE "
-    # How tests are run, and not what they find.
+    # Settings of the run, not of the tests' environment.
     "PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED".split()
 )
 KEPT_PREFIXES = ("COVERAGE_", "COV_CORE_", "GIT_CONFIG_", "MLCLUSTER_TEST_", "PYTEST_")
@@ -36,7 +36,7 @@ UMASK = 0o022
 
 
 def variables(given: Mapping[str, str]) -> dict[str, str]:
-    """The environment of tests, made of that of whoever starts them."""
+    """Return the environment of tests, from that of the calling process."""
     result = {name: value for name, value in given.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
     # Slurm takes no path with a blank in it for its scripts, nor do the roles.
     if not re.fullmatch(r"[\w./-]+", result.get("TMPDIR", "")):

@@ -63,14 +63,14 @@ def test_limits_stay_below_those_of_host(monkeypatch, hard, expected):
 
 def test_boot_names_failed_unit(podman):
     answers, _asked = podman
-    said = iter(["degraded\n", "broken.service loaded failed failed A unit\n"])
-    answers["exec"] = lambda: (1, next(said))
+    outputs = iter(["degraded\n", "broken.service loaded failed failed A unit\n"])
+    answers["exec"] = lambda: (1, next(outputs))
     with pytest.raises(ContainerError, match=r"booted with a failed unit: broken\.service"):
         containers.boot("host")
 
 
 @pytest.mark.parametrize("state", ["exited", "stopped", "removing"])
-def test_boot_gives_up_on_container_that_ended(podman, state):
+def test_boot_stops_for_container_that_ended(podman, state):
     answers, _asked = podman
     answers.update(exec=(255, ""), inspect=(0, f"{state}\n"), logs=(0, "no init found\n"))
     with pytest.raises(ContainerError, match="ended while booting: no init found"):
@@ -90,15 +90,15 @@ def test_clean_removes_only_what_is_ours(podman, capsys):
 def when_refused(thread, capsys, name):
     """Start the thread, and come back when it waits for the lock."""
     thread.start()
-    said = ""
-    while f"waiting for another run that holds {name}" not in said:
-        assert thread.is_alive(), said
-        said += capsys.readouterr().out
+    output = ""
+    while f"waiting for another run that holds {name}" not in output:
+        assert thread.is_alive(), output
+        output += capsys.readouterr().out
         time.sleep(0.01)
 
 
 @pytest.mark.parametrize("name", ["molecule", "mlcluster-a-debian12", "image-debian13"])
-def test_clean_waits_for_whoever_uses_what_it_would_remove(podman, capsys, name):
+def test_clean_waits_for_user_of_host_or_image(podman, capsys, name):
     answers, asked = podman
     answers["ps"] = (0, json.dumps([{"Names": ["mlcluster-a-debian12"]}]))
     with containers.locked(name):

@@ -33,7 +33,7 @@ TREE = ast.parse(SOURCE)
 
 
 def place(text, line):
-    """The place of the first node that is written so, on this line."""
+    """Return the place of the first node that is written so, on this line."""
     return next(
         number
         for number, node in enumerate(ast.walk(TREE))
@@ -52,7 +52,7 @@ def place(text, line):
         ("b", 10, range(10, 11)),
     ],
 )
-def test_lines_that_run_with_node(text, line, lines):
+def test_lines_that_run_with_syntax_node(text, line, lines):
     assert covering.lines_of(TREE, place(text, line)) == lines
 
 

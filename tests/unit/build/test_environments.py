@@ -14,7 +14,7 @@ from tests.build import environments
 from tests.build.packages import SetupError
 
 
-def test_old_python_is_refused():
+def test_old_python_is_rejected():
     environments.require_python((3, 11))
     with pytest.raises(SetupError, match=r"3\.10: call make PYTHON="):
         environments.require_python((3, 10))
@@ -29,7 +29,7 @@ def test_key_follows_lock_place_and_interpreter(tmp_path):
     assert len(keys) == 4
 
 
-def test_interpreter_that_does_not_run_is_passed_over(tmp_path, monkeypatch):
+def test_interpreter_that_does_not_run_is_skipped(tmp_path, monkeypatch):
     own = "{}.{}".format(*sys.version_info[:2])
     monkeypatch.setenv("HOME", str(tmp_path))
     for name, text in (("shims", "#!/bin/sh\nexit 127\n"), ("real", f'#!/bin/sh\nexec {sys.executable} "$@"\n')):
@@ -69,7 +69,7 @@ def lock(tmp_path):
 
 
 @pytest.mark.parametrize("partial", [False, True])
-def test_half_made_environment_is_made_again_and_complete_one_kept(tmp_path, steps, lock, partial):
+def test_incomplete_environment_is_made_again(tmp_path, steps, lock, partial):
     half = tmp_path / "venv" / "lib"
     half.mkdir(parents=True)
     for _turn in range(2):
@@ -81,7 +81,7 @@ def test_half_made_environment_is_made_again_and_complete_one_kept(tmp_path, ste
 
 
 @pytest.mark.parametrize(("status", "tries"), [(0, 1), (1, 2)])
-def test_build_comes_from_its_own_index_where_pip_finds_none(tmp_path, monkeypatch, steps, lock, status, tries):
+def test_build_of_torch_falls_back_to_its_own_index(tmp_path, monkeypatch, steps, lock, status, tries):
     first = []
 
     def run(command, **_options):

@@ -40,7 +40,7 @@ def test_length_of_excerpt_in_message(source, found):
         ("run(argv, timeout=True)", []),
     ],
 )
-def test_time_that_program_has(source, found):
+def test_time_limit_of_program(source, found):
     tree = ast.parse(source)
     nodes = list(ast.walk(tree))
     assert [nodes[place].value for place in sorted(equivalents.timeouts(tree))] == found
@@ -48,7 +48,7 @@ def test_time_that_program_has(source, found):
 
 
 @pytest.mark.parametrize(("module", "name", "line"), sorted(equivalents.EQUIVALENT))
-def test_change_that_is_excused_can_be_made(module, name, line):
+def test_excused_change_exists(module, name, line):
     source = (CHECKOUT / module).read_text(encoding="utf-8")
     lines = source.splitlines()
     made = {(what, lines[number - 1].strip()) for _place, number, what, _change in mutants.spots(ast.parse(source))}

@@ -37,23 +37,23 @@ def test_foreign_names_are_seen(text):
 @pytest.mark.parametrize(
     "text", ["/data/work/x", "https://docs.ansible.com/", "${MOLECULE}/shared/x", "pypi", "homework/"]
 )
-def test_other_names_are_not(text):
+def test_other_names_pass(text):
     assert found(rules.foreign_names, text) == []
 
 
-def test_unfinished_work_is_placed():
+def test_unfinished_work_is_reported_with_line():
     assert found(rules.unfinished, "one\n# TODO later\n") == ["plugins/module_utils/x.py:2: unfinished work: TODO"]
     assert found(rules.unfinished, "<<<<<<< HEAD\n") != []
     assert found(rules.unfinished, "mastodon TODOS\n") == []
 
 
-def test_licence_is_asked_of_python_that_says_something():
+def test_licence_is_required_in_python_with_code():
     assert found(rules.licence, HEAD) == []
     assert found(rules.licence, "", "tests/__init__.py") == []
     assert len(found(rules.licence, "import os\n")) == 1
 
 
-def test_target_code_is_held_to_oldest_python():
+def test_target_code_has_to_parse_on_oldest_python():
     new = "match x:\n    case 1:\n        pass\n"
     assert len(found(rules.target_syntax, new)) == 1
     assert found(rules.target_syntax, new, "plugins/inventory/x.py") == []
@@ -63,16 +63,16 @@ def test_target_code_is_held_to_oldest_python():
     "expression",
     ["a | difference(b)", "a|union(b | map('f', (c)) | list) | list", "a | intersect([x] if y(z) else []) | first"],
 )
-def test_set_filter_whose_order_shows_is_found(expression):
-    (complaint,) = rules.unordered("roles/a/vars/main.yml", f"x: 1\ny: {{{{ {expression} }}}}\n")
-    assert complaint.startswith("roles/a/vars/main.yml:2: ")
-    assert "loses the order: use select('in', ...) or reject('in', ...)" in complaint
+def test_set_filter_with_visible_order_is_found(expression):
+    (problem,) = rules.unordered("roles/a/vars/main.yml", f"x: 1\ny: {{{{ {expression} }}}}\n")
+    assert problem.startswith("roles/a/vars/main.yml:2: ")
+    assert "loses the order: use select('in', ...) or reject('in', ...)" in problem
 
 
 @pytest.mark.parametrize(
     "expression", ["a | difference(b) | sort", "a | intersect(b | list)\n | length > 0", "a | reject('in', b)"]
 )
-def test_set_filter_whose_order_cannot_be_seen_is_let_be(expression):
+def test_set_filter_without_visible_order_passes(expression):
     assert not list(rules.unordered("roles/a/vars/main.yml", expression))
     assert not list(rules.unordered("plugins/a.py", "a | difference(b)"))
 
@@ -86,10 +86,10 @@ def test_set_filter_whose_order_cannot_be_seen_is_let_be(expression):
         'kept = re.sub(r"[.]sqsh$", "", name)',
     ],
 )
-def test_pattern_that_takes_line_feed_at_end_is_found(call):
-    (complaint,) = found(rules.loose_ends, f"import re\n{call}\n")
-    told = "$ lets a line feed stand at the end: use re.fullmatch, or \\Z"
-    assert complaint == f"plugins/module_utils/x.py:2: {told}"
+def test_pattern_that_accepts_final_line_feed_is_found(call):
+    (problem,) = found(rules.loose_ends, f"import re\n{call}\n")
+    reason = "$ lets a line feed stand at the end: use re.fullmatch, or \\Z"
+    assert problem == f"plugins/module_utils/x.py:2: {reason}"
     assert found(rules.loose_ends, f"import re\n{call}\n", "tests/unit/x.py") == []
 
 
@@ -106,7 +106,7 @@ def test_pattern_that_takes_line_feed_at_end_is_found(call):
         'path.endswith("$")',
     ],
 )
-def test_pattern_that_takes_none_is_let_be(call):
+def test_pattern_without_final_line_feed_passes(call):
     assert found(rules.loose_ends, f"import re\n{call}\n") == []
 
 
@@ -122,9 +122,9 @@ def test_pattern_that_takes_none_is_let_be(call):
         "x is match('(a|b$)')",
     ],
 )
-def test_condition_that_takes_line_feed_at_end_is_found(condition):
-    (complaint,) = rules.loose_ends("roles/a/vars/main.yml", f"x: 1\ny: {{{{ {condition} }}}}\n")
-    assert complaint == "roles/a/vars/main.yml:2: $ lets a line feed stand at the end: use \\Z"
+def test_condition_that_accepts_final_line_feed_is_found(condition):
+    (problem,) = rules.loose_ends("roles/a/vars/main.yml", f"x: 1\ny: {{{{ {condition} }}}}\n")
+    assert problem == "roles/a/vars/main.yml:2: $ lets a line feed stand at the end: use \\Z"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_condition_that_takes_line_feed_at_end_is_found(condition):
         "x | regex_search('^a$')",
     ],
 )
-def test_condition_that_takes_none_is_let_be(condition):
+def test_condition_without_final_line_feed_passes(condition):
     assert not list(rules.loose_ends("roles/a/vars/main.yml", condition))
 
 
@@ -159,8 +159,8 @@ def test_condition_that_takes_none_is_let_be(condition):
     ],
 )
 def test_writer_other_than_one_is_found(call):
-    (complaint,) = found(rules.writers, f"def f():\n    {call}\n")
-    assert complaint.startswith("plugins/module_utils/x.py:2: opens a file for writing")
+    (problem,) = found(rules.writers, f"def f():\n    {call}\n")
+    assert problem.startswith("plugins/module_utils/x.py:2: opens a file for writing")
     assert found(rules.writers, call, "tests/unit/x.py") == []
     for path, writer in (
         ("hooks/mlcluster_boot/x.py", "replace_file of system/files.py"),
@@ -170,7 +170,7 @@ def test_writer_other_than_one_is_found(call):
         assert found(rules.writers, call, path) == [f"{path}:1: opens a file for writing: use {writer}"]
 
 
-def test_files_that_write_by_themselves_exist_and_do():
+def test_files_excepted_from_writer_rule_write():
     for path in rules.WRITERS:
         tree = ast.parse((CHECKOUT / path).read_text(encoding="utf-8"))
         assert any(map(rules.writes, ast.walk(tree))), path
@@ -194,8 +194,8 @@ def test_reader_and_one_writer_pass(call):
 
 @pytest.mark.parametrize("word", ["L{parse}", "C(debug)", "M(slurm_job)", "O(packages)"])
 def test_other_markup_in_docstring_is_found(word):
-    (complaint,) = found(rules.markup, f'def f():\n    """Return what {word} gives."""\n')
-    assert complaint == f"plugins/module_utils/x.py:2: {word} in a docstring: use double backquotes"
+    (problem,) = found(rules.markup, f'def f():\n    """Return what {word} gives."""\n')
+    assert problem == f"plugins/module_utils/x.py:2: {word} in a docstring: use double backquotes"
 
 
 def test_markup_outside_docstrings_passes():
@@ -203,7 +203,7 @@ def test_markup_outside_docstrings_passes():
     assert found(rules.markup, '"""Return ``parse`` and f(x)."""\n') == []
 
 
-def test_files_are_those_that_git_would_take(tmp_path):
+def test_files_are_those_of_git(tmp_path):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / ".gitignore").write_text("ignored\n", encoding="utf-8")
     (tmp_path / "ignored").write_text("TODO", encoding="utf-8")
@@ -211,4 +211,4 @@ def test_files_are_those_that_git_would_take(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     names = rules.tracked_files(tmp_path)
     assert names == [".gitignore", "binary", "new.py"]
-    assert list(rules.complaints(tmp_path, names)) == ["new.py:3: unfinished work: TODO"]
+    assert list(rules.problems(tmp_path, names)) == ["new.py:3: unfinished work: TODO"]

@@ -26,16 +26,16 @@ COLLECTION = "ansible_collections.mlcluster.aws.plugins"
     ],
 )
 def test_import_from_higher_layer_fails(text):
-    (complaint,) = layers.layers(FILE, text)
-    assert complaint.startswith(f"{FILE}:")
-    assert complaint.endswith(
+    (problem,) = layers.layers(FILE, text)
+    assert problem.startswith(f"{FILE}:")
+    assert problem.endswith(
         " module_utils._node.storage may not import module_utils._node.efa: layer 3 is below layer 4"
     )
 
 
 def test_import_from_same_layer_fails():
-    (complaint,) = layers.layers(FILE, "from ..slurm import parse")
-    assert complaint.endswith("module_utils._node.slurm: layer 3 is the same layer")
+    (problem,) = layers.layers(FILE, "from ..slurm import parse")
+    assert problem.endswith("module_utils._node.slurm: layer 3 is the same layer")
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_import_across_packages_fails(path, text):
 
 
 def test_unknown_room_fails():
-    (complaint,) = layers.layers("plugins/module_utils/_node/new/x.py", "import os")
-    assert "in no layer" in complaint
-    (complaint,) = layers.layers(FILE, "from ..new import x")
-    assert "layer unknown" in complaint
+    (problem,) = layers.layers("plugins/module_utils/_node/new/x.py", "import os")
+    assert "in no layer" in problem
+    (problem,) = layers.layers(FILE, "from ..new import x")
+    assert "layer unknown" in problem
 
 
 def test_every_layer_names_room_that_exists():

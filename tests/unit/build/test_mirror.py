@@ -21,8 +21,8 @@ def found(path, text="import os\n"):
 
 
 def test_source_without_test_fails(unit):
-    (complaint,) = found("plugins/modules/new.py")
-    assert complaint == "plugins/modules/new.py:1: has no test: write tests/unit/plugins/modules/test_new.py"
+    (problem,) = found("plugins/modules/new.py")
+    assert problem == "plugins/modules/new.py:1: has no test: write tests/unit/plugins/modules/test_new.py"
     (unit / "test_new.py").touch()
     assert found("plugins/modules/new.py") == []
 

@@ -22,12 +22,12 @@ from tests.build import molecule
 molecule.CHECKOUT = Path(sys.argv[1])
 sys.exit(molecule.main(["demo"]))
 """
-# Says that it is there, and stays until something is written into the pipe, which nobody does.
-STAND_IN = '#!/bin/sh\necho "$$ $PWD $*" >said.new && mv said.new said && exec cat pipe\n'
+# Reports its start, and stays until something is written into the pipe, which never happens.
+STAND_IN = '#!/bin/sh\necho "$$ $PWD $*" >started.new && mv started.new started && exec cat pipe\n'
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
-def test_whoever_ends_run_ends_molecule_whose_hosts_are_locked_as_long_as_it_lives(tmp_path, signal_number):
+def test_signal_to_run_ends_molecule_and_its_lock(tmp_path, signal_number):
     stand_in = tmp_path / ".venv" / "bin" / "molecule"
     stand_in.parent.mkdir(parents=True)
     stand_in.write_text(STAND_IN)
@@ -35,7 +35,7 @@ def test_whoever_ends_run_ends_molecule_whose_hosts_are_locked_as_long_as_it_liv
     (tmp_path / "molecule" / "demo").mkdir(parents=True)
     (tmp_path / "molecule" / "demo" / "molecule.yml").touch()
     os.mkfifo(tmp_path / "pipe")
-    said = tmp_path / "said"
+    started = tmp_path / "started"
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(tmp_path)],
         cwd=molecule.CHECKOUT,
@@ -43,10 +43,10 @@ def test_whoever_ends_run_ends_molecule_whose_hosts_are_locked_as_long_as_it_liv
         stdout=subprocess.DEVNULL,
     ) as run:
         try:
-            while not said.exists():
+            while not started.exists():
                 assert run.poll() is None
                 time.sleep(0.01)
-            words = said.read_text().split()
+            words = started.read_text().split()
             assert words == [str(run.pid), str(tmp_path), "test", "--no-command-borders", "--scenario-name", "demo"]
             with (tmp_path / "cache" / "mlcluster" / "molecule.lock").open("w") as lock:
                 with pytest.raises(BlockingIOError):
@@ -56,7 +56,7 @@ def test_whoever_ends_run_ends_molecule_whose_hosts_are_locked_as_long_as_it_liv
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         finally:
             run.kill()
-            # Whoever still waits at the pipe comes to its end.
+            # A stand-in that still waits at the pipe ends.
             os.close(os.open(tmp_path / "pipe", os.O_RDWR))
 
 
@@ -71,6 +71,6 @@ def test_container_scenarios_are_those_without_virtual_node(tmp_path):
     assert molecule.in_containers(molecule.scenarios(tmp_path)) == ["default", "nvme_raid0"]
 
 
-def test_unknown_scenario_is_refused(capsys):
+def test_unknown_scenario_is_rejected(capsys):
     assert molecule.main(["no_such"]) == 2
     assert "no scenario no_such: there are default" in capsys.readouterr().err

@@ -62,7 +62,7 @@ def test_annotations_are_left_unchanged():
     assert [one for one in made if one.name == "operator"] == []
 
 
-def test_modules_own_tests_come_before_their_folder():
+def test_tests_of_module_come_before_its_folder():
     folder = Path("tests/unit/plugins/module_utils/_node/slurm")
     assert mutants.own_tests(Path("plugins/module_utils/_node/slurm/states.py")) == [folder / "test_states.py", folder]
     assert mutants.own_tests(Path("plugins/module_utils/_node/slurm/__init__.py")) == [folder]

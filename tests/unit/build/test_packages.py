@@ -40,7 +40,7 @@ def test_release(text, expected):
     assert packages.release(text) == expected
 
 
-def test_other_versions_names_only_what_was_not_tested():
+def test_other_versions_names_untested_packages():
     wanted = [Package("podman", "4.3.1*"), Package("qemu-utils", "1:7.2*"), Package("make", "4.3*")]
     have = {"podman": "5.4.2+ds1-1", "qemu-utils": "1:7.2+dfsg-7+deb12u18"}
     assert packages.other_versions(wanted, have) == ["podman 5.4.2+ds1-1"]
@@ -84,7 +84,7 @@ def machine(monkeypatch, tmp_path):
     return list_file, calls
 
 
-def test_only_what_is_missing_is_installed_and_by_its_pin(machine):
+def test_missing_packages_are_installed_by_their_pins(machine):
     list_file, calls = machine
     packages.ensure(list_file, lambda text: None)
     assert [call[-1] for call in calls] == ["update", "podman=4.3.1*"]
@@ -104,18 +104,18 @@ def test_two_set_ups_do_not_call_apt_at_once(machine, tmp_path, monkeypatch):
     assert len(calls) == 2
 
 
-def test_another_release_gets_names_without_versions_and_one_warning(machine, monkeypatch):
+def test_another_release_gets_names_and_one_warning(machine, monkeypatch):
     list_file, calls = machine
-    said = []
+    shown = []
     monkeypatch.setattr(packages, "release", lambda text: ("ubuntu", "24.04", True))
-    packages.ensure(list_file, said.append)
+    packages.ensure(list_file, shown.append)
     assert calls[-1][-1] == "podman"
-    assert [text for text in said if text.startswith("WARNING")] == [
+    assert [text for text in shown if text.startswith("WARNING")] == [
         "WARNING: tested on Debian 12, this is ubuntu 24.04: package versions are taken as they come."
     ]
 
 
-def test_without_rights_one_sentence_names_what_is_missing(machine, monkeypatch):
+def test_missing_packages_are_named_without_rights(machine, monkeypatch):
     list_file, calls = machine
     monkeypatch.setattr(packages, "apt_command", lambda *arguments: None)
     with pytest.raises(SetupError, match=r"apt-get install podman$"):
@@ -123,7 +123,7 @@ def test_without_rights_one_sentence_names_what_is_missing(machine, monkeypatch)
     assert calls == []
 
 
-def test_another_family_is_refused(machine, monkeypatch):
+def test_another_family_is_rejected(machine, monkeypatch):
     list_file, _calls = machine
     monkeypatch.setattr(packages, "release", lambda text: ("rocky", "9.4", False))
     with pytest.raises(SetupError, match=r"this is rocky 9\.4"):

@@ -29,7 +29,7 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-def complaints(cell, heading="## Where to look"):
+def problems(cell, heading="## Where to look"):
     table = f"| question | answer |\n|---|---|\n| Where? | {cell} |"
     text = f"# A\n\n`gone.py: x`\n\n{heading}\n\n{table}\n\n## B\n\n`gone.py`\n"
     return list(pointers.pointers("docs/architecture.md", text))
@@ -46,12 +46,12 @@ def complaints(cell, heading="## Where to look"):
         "`storage/plan.py: free`, for each `jobs/kinds/NAME.py`",
     ],
 )
-def test_pointer_to_what_is_there_is_no_complaint(checkout, cell):
-    assert complaints(cell) == []
+def test_pointer_to_existing_name_passes(checkout, cell):
+    assert problems(cell) == []
 
 
 @pytest.mark.parametrize(
-    ("cell", "complaint"),
+    ("cell", "problem"),
     [
         ("`storage/plan.py: choose`", "storage/plan.py defines no choose"),
         ("`storage/plan.py: stop`", "storage/plan.py defines no stop"),
@@ -59,10 +59,10 @@ def test_pointer_to_what_is_there_is_no_complaint(checkout, cell):
         ("`storage/gone.py: x`", "there is no file storage/gone.py, nor one of that name below " + pointers.ROOMS),
     ],
 )
-def test_pointer_to_nothing_is_named_with_its_line(checkout, cell, complaint):
-    assert complaints(cell) == [f"docs/architecture.md:9: {complaint}"]
+def test_pointer_to_nothing_is_named_with_its_line(checkout, cell, problem):
+    assert problems(cell) == [f"docs/architecture.md:9: {problem}"]
 
 
-def test_page_that_points_nowhere_is_complaint(checkout):
-    assert len(complaints("nowhere")) == len(complaints("`storage/plan.py: free`", heading="## Places")) == 1
+def test_page_without_pointers_is_problem(checkout):
+    assert len(problems("nowhere")) == len(problems("`storage/plan.py: free`", heading="## Places")) == 1
     assert list(pointers.pointers("docs/nccl.md", "")) == []

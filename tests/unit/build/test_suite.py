@@ -176,14 +176,14 @@ def expect_gone(pid: int) -> None:
             time.sleep(0.01)
 
 
-def test_session_is_not_waited_for_because_of_what_it_left(sessions, tmp_path):
+def test_session_is_over_despite_its_leftovers(sessions, tmp_path):
     sessions(unit="import subprocess; print(subprocess.Popen(['sleep', '600']).pid)")
     assert suite.main(["unit"]) == 0
     expect_gone(int((tmp_path / "logs" / "unit.log").read_text()))
 
 
 def decorated() -> dict[str, ast.FunctionDef]:
-    """The sessions of noxfile.py by name."""
+    """Return the sessions of noxfile.py by name."""
     functions = [node for node in NOXFILE.body if isinstance(node, ast.FunctionDef)]
     return {node.name: node for node in functions if any(ast.unparse(d) == "nox.session" for d in node.decorator_list)}
 

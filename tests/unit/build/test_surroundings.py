@@ -31,7 +31,7 @@ CALLER = {
     "TERM": "xterm",
     "TZ": "Asia/Kathmandu",
 }
-# It tells what a program that a test starts would find.
+# It prints the environment of a program that a test starts.
 CHILD = (
     "umask; trap 'echo heard' HUP INT; kill -HUP $$; kill -INT $$; read -r line || echo silence; "
     "command -p env | command -p sed 's/=.*//' | command -p sort | command -p tr '\\n' ' '"
@@ -52,7 +52,7 @@ def test_files_of_tests_have_plain_names():
     assert "TMPDIR" not in surroundings.variables({"TMPDIR": "/mnt/my files"})
 
 
-def test_where_files_of_tests_are_is_looked_up_again(tmp_path):
+def test_folder_of_temporary_files_is_looked_up_again(tmp_path):
     (tmp_path / "my files").mkdir()
     program = (
         "import tempfile\nbefore = tempfile.gettempdir()\nfrom tests.build import surroundings\n"
@@ -71,7 +71,7 @@ def test_proxy_is_for_other_machines():
 
 
 @pytest.mark.parametrize("how", ["the first conftest", "a session"])
-def test_whoever_starts_tests_they_find_same(tmp_path, how):
+def test_tests_find_same_environment_for_every_caller(tmp_path, how):
     """The caller's variables, umask, deaf ears and closed standard input reach no program that a test starts."""
     if how == "a session":
         settings = f"suite.COMMAND = 'sh', '-c', {CHILD!r}\nsuite.CHECKOUT = suite.LOGS = Path({str(tmp_path)!r})"
@@ -88,13 +88,13 @@ def test_whoever_starts_tests_they_find_same(tmp_path, how):
     names = set(words) - {"heard", "silence", "PWD", "OLDPWD", "SHLVL", "_"}
     assert umask == "0022" and words.count("silence") == 1
     if how == "a session":
-        # Whoever starts a suite with nohup means it: tests make up for it themselves.
+        # A suite under nohup ignores SIGHUP on purpose: tests restore it themselves.
         assert names == {"PATH", "HOME", "ANSIBLE_CONFIG", "PYTHONUNBUFFERED", "RETRY", *HERE}
     else:
         assert words.count("heard") == 2 and names == {"PATH", "HOME", *HERE}
 
 
-def test_signal_that_is_ignored_stays_ignored_here_and_is_heard_by_children():
+def test_ignored_signal_stays_ignored_here_only():
     program = (
         "import os, signal, subprocess\nfrom tests.build import surroundings\nsurroundings.settle()\n"
         "os.kill(os.getpid(), signal.SIGHUP)\nprint(subprocess.run(['sh', '-c', 'kill -HUP $$']).returncode)"

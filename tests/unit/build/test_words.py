@@ -57,11 +57,11 @@ def test_plain_text_quotes_and_questions_pass(text):
     assert page(text) == []
 
 
-def test_a_quote_spans_lines_but_no_paragraph():
+def test_quote_spans_lines_but_no_paragraph():
     assert page("`it says\nso` and it tells\n\nso` says") == [2, 4]
 
 
-def test_a_mark_without_a_program_does_not_count():
+def test_mark_without_program_does_not_count():
     assert page("It says <!-- words: quote of -->") == [1]
 
 
@@ -101,11 +101,11 @@ def test_yaml_hits_have_their_lines():
 
 
 @pytest.mark.parametrize("group", words.GROUPS)
-def test_a_file_outside_a_group_is_skipped(group):
+def test_file_outside_group_is_skipped(group):
     assert lines(group, "LICENSE", "says") == []
 
 
-def test_the_rule_checks_enforced_groups_only(monkeypatch):
+def test_rule_checks_enforced_groups_only(monkeypatch):
     monkeypatch.setattr(words, "ENFORCED", ("pages",))
     assert list(words.old_words("docs/x.md", "it\nsays")) == [
         "docs/x.md:2: 'says': use report, state, show or mean",
@@ -113,7 +113,7 @@ def test_the_rule_checks_enforced_groups_only(monkeypatch):
     assert list(words.old_words("plugins/x.py", PYTHON)) == []
 
 
-def test_the_option_prints_the_hits_of_a_group(monkeypatch, tmp_path, capsys):
+def test_option_prints_hits_of_group(monkeypatch, tmp_path, capsys):
     (tmp_path / "roles").mkdir()
     (tmp_path / "roles/a.yml").write_text("# it says $\n", encoding="utf-8")
     monkeypatch.setattr(house_rules, "CHECKOUT", tmp_path)
