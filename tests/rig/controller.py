@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whoever runs Ansible from the checkout: a home of the test's own, and nothing of the environment of the tests."""
+"""A user who runs Ansible from the checkout: with a separate home, and without the environment of the tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """The variables of that user; ``more`` wins over them."""
+    """Return the variables of that user; ``more`` overrides them."""
     return {
         "PATH": os.defpath,
         "HOME": str(home),
@@ -20,7 +20,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
         "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
         "ANSIBLE_NOCOLOR": "true",
-        # What tests read: every task, and not only what cluster_progress makes of them.
+        # Tests read every task, and not only the lines of cluster_progress.
         "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default",
         **more,
     }

@@ -55,11 +55,11 @@ class DnfRoot:
         self._keeper.communicate()
 
     def command(self, argv: Sequence[str]) -> list[str]:
-        """The command line that runs ``argv`` there."""
+        """Return the command line that runs ``argv`` there."""
         return ["nsenter", f"--target={self._keeper.pid}", "--mount", "--root", "--wd", "--", *argv]
 
     def run(self, *argv: str) -> str:
-        """The output of a command that has to succeed there."""
+        """Return the output of a command that has to succeed there."""
         done = subprocess.run(self.command(argv), capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
             raise RuntimeError(f"{' '.join(argv)} ended with {done.returncode}: {done.stdout}{done.stderr}")

@@ -24,10 +24,10 @@ else:
 
 
 def trusted(value: str) -> str:
-    """The text, marked as one that may be evaluated."""
+    """Return the text, marked as one that may be evaluated."""
     return _trust(value)
 
 
 def load(path: str | Path) -> Any:
-    """The data of a YAML file, its expressions marked as templates as Ansible does for playbook content."""
+    """Return the data of a YAML file, its expressions marked as templates as Ansible does for playbook content."""
     return DataLoader().load_from_file(str(path), **_MARK)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A moto server on the loopback interface, whose callers write down every operation they ask for.
+"""A moto server on the loopback interface, whose callers record every operation that they request.
 
 Otherwise than moto: file systems of FSx get identifiers of the length that AWS gives, and those of Lustre a mount name,
 and are there at once; policies of buckets are kept and not enforced, for moto would enforce them without their
@@ -26,7 +26,7 @@ KEY = "AKIARIGMAIN"
 
 
 class Aws:
-    """The server, and the record of what was asked of it by processes with its environment."""
+    """The server, and the record of the requests of processes with its environment."""
 
     def __init__(self, folder: Path, guest: str = "") -> None:
         """With the name of a guest, instances have it for a machine; ``ssh_config`` reaches it by their addresses."""
@@ -44,7 +44,7 @@ class Aws:
         assert self.url, f"moto's server ended with status {self._server.wait()}"
 
     def environment(self) -> dict[str, str]:
-        """What makes AWS SDKs, Ansible's modules among them, speak with the server and keep the record."""
+        """Return the variables that make AWS SDKs, also in Ansible's modules, use the server and keep the record."""
         return {
             "AWS_ENDPOINT_URL": self.url,
             "AWS_ACCESS_KEY_ID": KEY,
@@ -59,32 +59,32 @@ class Aws:
         }
 
     def client(self, service: str, region: str) -> Any:
-        """A client of one service, whose operations are not written down."""
+        """Return a client of one service, whose operations are not recorded."""
         return client.client(self.url, service, region, KEY)
 
     def operations(self) -> set[str]:
-        """Every operation that was asked for since the last reset, as ``ec2:DescribeVpcs``."""
+        """Return every operation that was requested since the last reset, as ``ec2:DescribeVpcs``."""
         return set(self.record.read_text(encoding="utf-8").split()) if self.record.exists() else set()
 
     def changes(self) -> list[dict[str, Any]]:
-        """What was to change something of EC2 or FSx: {operation, parameters, tags}, tags as DescribeTags had them."""
+        """Return the requests to change EC2 or FSx: {operation, parameters, tags}, tags as DescribeTags had them."""
         text = self._changes.read_text(encoding="utf-8") if self._changes.exists() else ""
         return [json.loads(line) for line in text.splitlines()]
 
     def forget(self) -> None:
-        """Begin the record anew."""
+        """Empty the record."""
         self.record.unlink(missing_ok=True)
         self._changes.unlink(missing_ok=True)
 
     def kill_at(self, operation: str) -> None:
-        """Let each process with the server's environment die when it comes to ask for ``operation``; "": no more.
+        """Let each process with the server's environment die when it requests ``operation``; "": no more.
 
         With ``controller `` before the operation, every program between the tests and that process dies too.
         """
         self._kill.write_text(operation, encoding="utf-8")
 
     def reset(self) -> None:
-        """An empty account and an empty record."""
+        """Empty the account and the record."""
         with urllib.request.urlopen(urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")):  # noqa: S310
             self.forget()
             self.more = {}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The server of an account: moto, except for what the package says of it.
+"""The server of an account: moto, with the changes that are described in this package.
 
 With the name of a guest and a path: instances have the guest for a machine, reached by an ssh configuration there.
 """
@@ -20,7 +20,7 @@ from tests.rig import local_s3
 
 
 def _as_aws(make: Any, show: Any) -> tuple[Any, Any]:
-    """FileSystem's own methods with an identifier of 17 digits, and the state and mount name that AWS tells."""
+    """FileSystem's own methods with an identifier of 17 digits, and the state and mount name that AWS reports."""
 
     def init(self: Any, *arguments: Any, **named: Any) -> None:
         make(self, *arguments, **named)
@@ -45,7 +45,7 @@ if __name__ == "__main__":
         FileSystem.__init__, FileSystem.to_dict
     )
     if sys.argv[1:]:
-        # What a server without machines need not import.
+        # A server without machines does not need these.
         from tests.rig.aws.machine import Machine
         from tests.rig.vm.guest import Guest
 

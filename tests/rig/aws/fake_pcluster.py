@@ -30,7 +30,7 @@ def summary(name, region, status):
 
 
 def described(state):
-    """The cluster as it is now, and one step further for the next time."""
+    """Return the cluster as it is now, and advance it by one step."""
     verb, left = state["verb"], state["left"]
     status = f"{verb}_COMPLETE" if left <= 0 else f"{verb}_IN_PROGRESS"
     STATE.write_text(json.dumps({**state, "left": left - 1}))
@@ -54,7 +54,7 @@ def described(state):
 def events(state):
     done = STEPS - state["left"]
     rows = [("HeadNode", "CREATE_IN_PROGRESS"), ("Queue", "CREATE_COMPLETE"), ("Roles", "CREATE_COMPLETE")]
-    return {"events": [{"logicalResourceId": name, "resourceStatus": said} for name, said in rows[-done or 3 :]]}
+    return {"events": [{"logicalResourceId": name, "resourceStatus": status} for name, status in rows[-done or 3 :]]}
 
 
 # Sections without which the schema of 3.16.1 takes no configuration.
@@ -62,7 +62,7 @@ SECTIONS = ("Image", "HeadNode", "Scheduling")
 
 
 def refusal(text):
-    """Why a configuration is none, by its sections (keys of JSON, or lines of YAML); empty for a good one."""
+    """Return why a configuration is invalid, by its sections (keys of JSON, or lines of YAML); else ""."""
     try:
         found = set(json.loads(text))
     except ValueError:
@@ -72,7 +72,7 @@ def refusal(text):
 
 
 def create(chosen, state):
-    """What is printed, and the exit status."""
+    """Return the output and the exit status."""
     text = Path(chosen.cluster_configuration).read_text()
     CONFIG.write_text(text)
     if state:
@@ -80,8 +80,8 @@ def create(chosen, state):
     if REFUSAL.exists():
         return json.loads(REFUSAL.read_text()), 1
     if problem := refusal(text):
-        said = [{"level": "ERROR", "type": "ConfigSchemaValidator", "message": problem}]
-        return {"message": "Invalid cluster configuration.", "configurationValidationErrors": said}, 1
+        errors = [{"level": "ERROR", "type": "ConfigSchemaValidator", "message": problem}]
+        return {"message": "Invalid cluster configuration.", "configurationValidationErrors": errors}, 1
     if chosen.dryrun == "true":
         return {"message": "Request would have succeeded, but DryRun flag is set."}, 1
     STATE.write_text(
@@ -91,7 +91,7 @@ def create(chosen, state):
 
 
 def answer(chosen):
-    """What is printed, and the exit status."""
+    """Return the output and the exit status."""
     state = json.loads(STATE.read_text()) if STATE.exists() else None
     if state and state["verb"] == "DELETE" and state["left"] <= 0:
         STATE.unlink()
@@ -144,8 +144,8 @@ def main():
     dry = " dryrun" if getattr(chosen, "dryrun", None) == "true" else ""
     with CALLS.open("a") as stream:
         stream.write(f"{chosen.verb}{dry}\n")
-    said, status = answer(chosen)
-    print(json.dumps(said, indent=2))
+    reply, status = answer(chosen)
+    print(json.dumps(reply, indent=2))
     return status
 
 

@@ -65,7 +65,7 @@ class Machine:
         self._guest, self._config, self._look_seconds = guest, config, look_seconds
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._instance: Instance | None = None
-        # What moto itself does where a machine has ended by its own will.
+        # The functions of moto itself for a machine that has ended on its own.
         self._ended: dict[str, Callable[[Instance], Any]] = {}
         self._on = False
         self._publish(None)

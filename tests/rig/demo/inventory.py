@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def inventory(status: dict) -> dict:
-    """The answer to ``--list`` for what the rig says of its guest."""
+    """Return the answer to ``--list`` from the rig's status of its guest."""
     name = status["name"]
     groups = {group: {"hosts": [name]} for group in ("instance_store", "head")}
     return {**groups, "_meta": {"hostvars": {name: status["ansible"]}}}

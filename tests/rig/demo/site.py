@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make site` shows: a local EC2-like node, configured by site.yml, judged by its own runtime and a job on it."""
+"""The demo of `make site`: a local EC2-like node, configured by site.yml, judged by its own runtime and a job on it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ cat "node_smoke-$number/report.json" """
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the text says what was tried, what was found and what to do."""
+    """The demo cannot continue; the message states what was tried, what was found and what to do."""
 
 
 def rig(*words: str, capture: bool = False, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -46,7 +46,7 @@ def rig(*words: str, capture: bool = False, check: bool = True) -> subprocess.Co
 
 
 def bring_up() -> tuple[dict[str, Any], bool]:
-    """The status of the running demo node, and whether it ran before."""
+    """Return the status of the running demo node, and whether it ran before."""
     status = json.loads(rig("status", capture=True).stdout)
     if status["running"] and rig("ssh", "true", check=False).returncode == 0:
         return status, True
@@ -55,7 +55,7 @@ def bring_up() -> tuple[dict[str, Any], bool]:
 
 
 class Proof(NamedTuple):
-    """What the node itself says after the run: each is None where it says nothing."""
+    """The node's own reports after the run: each is None if it is missing."""
 
     record: Optional[dict[str, Any]]
     mount: Optional[dict[str, Any]]
@@ -66,7 +66,9 @@ class Proof(NamedTuple):
 def start_slurm() -> None:
     """Make the node a Slurm cluster of one, as an AMI or ParallelCluster would have done."""
     if rig("ssh", SLURM.read_text(encoding="utf-8"), check=False).returncode:
-        raise DemoError("Slurm did not start on the node; its last words are above: `python3 -m tests.rig.vm ssh`")
+        raise DemoError(
+            "Slurm did not start on the node; its last output is above: `python3 -m tests.rig.vm ssh`"
+        )
 
 
 def _json(text: str) -> Any:
@@ -77,7 +79,7 @@ def _json(text: str) -> Any:
 
 
 def ask(ssh: Callable[[str], str]) -> Proof:
-    """The node's record, mount and verdict, and that of a job on it; ``ssh`` runs a line there and gives its output."""
+    """Return the node's record, mount and verdict, and that of a job on it; ``ssh`` runs a line there."""
     record = _json(ssh(f"cat {RECORD}"))
     record = record if isinstance(record, dict) else None
     path = record.get("path") if record else None
@@ -99,7 +101,7 @@ def _report(text: str) -> Optional[result.Report]:
 
 
 def judge(outcome: play.Outcome, proof: Proof) -> tuple[int, str]:
-    """The exit code (0 pass, 1 fail, 2 undeterminable) and why, from the run and from what the node proves."""
+    """Return the exit code (0 pass, 1 fail, 2 undeterminable) and the reason, from the run and the node's proof."""
     if outcome.exit_code:
         return outcome.exit_code, f"the playbook run ended as {outcome.state}"
     if proof.report is None:
@@ -119,7 +121,7 @@ def judge(outcome: play.Outcome, proof: Proof) -> tuple[int, str]:
 
 
 def size(number: Any) -> str:
-    """Bytes for people, in binary units."""
+    """Return bytes in binary units."""
     value = float(number or 0)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024:
@@ -141,7 +143,7 @@ def _job_line(job: Optional[result.Report]) -> str:
 
 
 def verdict(status: dict[str, Any], reused: bool, outcome: play.Outcome, proof: Proof) -> list[str]:
-    """The lines to print, without the closing hints."""
+    """Return the lines to print, without the closing hints."""
     code, why = judge(outcome, proof)
     record, mount = proof.record or {}, proof.mount or {}
     hosts = outcome.status["hosts"].values()

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # Runs on the demo node: makes it a Slurm cluster of one, of the packages that lie unpacked in the image, and waits until
-# it takes jobs. What is there already is left alone.
+# it takes jobs. Existing parts are kept.
 set -eu
 tree=/usr/local/lib/ec2-rig/slurm
 conf=/etc/slurm/slurm.conf

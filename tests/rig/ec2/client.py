@@ -20,6 +20,6 @@ def _session(key: str) -> botocore.session.Session:
 
 
 def client(url: str, service: str = "ec2", region: str = "us-east-1", key: str = "AKIARIGMAIN") -> Any:
-    """A client of ``service`` that talks to ``url`` and asks once."""
+    """Return a client of ``service`` that talks to ``url`` and asks once."""
     once = botocore.config.Config(retries={"total_max_attempts": 1, "mode": "standard"})
     return _session(key).create_client(service, region_name=region, endpoint_url=url, config=once)

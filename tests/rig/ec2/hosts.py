@@ -59,23 +59,23 @@ class Host:
 
     @property
     def node_name(self) -> str:
-        """The name that Slurm gives the node; it is in no tag."""
+        """Return the name that Slurm gives the node; it is in no tag."""
         kind = "st" if self.fleet.static else "dy"
         return f"{self.fleet.queue}-{kind}-{self.fleet.compute_resource}-{self.number + 1}"
 
     @property
     def network_nodes(self) -> list[str]:
-        """The three layers of the topology, the top one first."""
+        """Return the three layers of the topology, the top one first."""
         leaf = self.index // self.fleet.leaf
         layers = (("top", 16), ("middle", 4), ("leaf", 1))
         return [identifier("nn-", self.region, layer, leaf // size) for layer, size in layers]
 
     def tags_at(self, later: bool) -> dict[str, str]:
-        """The tags at the first look, or at a later one."""
+        """Return the tags at the first look, or at a later one."""
         return self.tags_later if later and self.tags_later is not None else self.tags
 
     def xml(self, later: bool = False) -> str:
-        """The item of the instance; made once."""
+        """Return the item of the instance; made once."""
         if later not in self._xml:
             self._xml[later] = f"<item>{xml(shape(self, later))}</item>"
         return self._xml[later]
@@ -102,7 +102,7 @@ def _tags(fleet: Fleet) -> dict[str, str]:
 
 
 def expand(region: Region) -> list[Host]:
-    """The instances of a region in the order of its fleets, with fixed ids and addresses."""
+    """Return the instances of a region in the order of its fleets, with fixed ids and addresses."""
     hosts: list[Host] = []
     for order, fleet in enumerate(region.fleets):
         tags = _tags(fleet)
@@ -167,18 +167,18 @@ def _interface(host: Host, number: int, kind: str) -> dict[str, Any]:
 
 
 def ipv6(host: Host) -> str:
-    """The global address of a host that has one."""
+    """Return the global address of a host that has one."""
     return f"2600:1f18::{host.index + 4:x}"
 
 
 def public_dns(host: Host) -> str:
-    """The public name that goes with the public address."""
+    """Return the public name that goes with the public address."""
     zone = "compute-1" if host.region == "us-east-1" else f"{host.region}.compute"
     return f"ec2-{host.public_ip.replace('.', '-')}.{zone}.amazonaws.com"
 
 
 def interfaces(host: Host) -> list[dict[str, Any]]:
-    """The attached network interfaces; one beyond the first on a card carries EFA traffic alone."""
+    """Return the attached network interfaces; one beyond the first on a card carries EFA traffic alone."""
     if not host.has_addresses:
         return []
     kind = types.KINDS[host.fleet.type]
@@ -201,7 +201,7 @@ def _placement(host: Host) -> dict[str, Any]:
 
 
 def capacity_block(fleet: Fleet) -> Optional[str]:
-    """The id of the capacity block that a fleet's reservation belongs to."""
+    """Return the id of the capacity block that a fleet's reservation belongs to."""
     return identifier("cb-0", fleet.reservation, digits=16) if fleet.block_days_left is not None else None
 
 
@@ -234,7 +234,7 @@ def _identity(host: Host) -> dict[str, Any]:
 
 
 def shape(host: Host, later: bool = False) -> dict[str, Any]:
-    """The instance by wire names, in the order of the real answer."""
+    """Return the instance by wire names, in the order of the real answer."""
     fleet, kind = host.fleet, types.KINDS[host.fleet.type]
     volume = {
         "volumeId": identifier("vol-0", host.id, digits=16),

@@ -19,7 +19,7 @@ DAY = "%Y-%m-%dT%H:%M:%S.000Z"
 
 
 class Regional:
-    """What one account sees of one region."""
+    """The view of one account on one region."""
 
     def __init__(self, scenario: Scenario, region: Region, hosts: list[Host]) -> None:
         self.scenario, self.region, self.hosts = scenario, region, hosts

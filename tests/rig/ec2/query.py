@@ -36,7 +36,7 @@ READERS: dict[str, Callable[[Host], Any]] = {
 
 
 def members(parameters: dict[str, str], name: str) -> list[str]:
-    """The values of ``Name.1``, ``Name.2`` … in order."""
+    """Return the values of ``Name.1``, ``Name.2`` … in order."""
     found = []
     for key, value in parameters.items():
         matched = re.fullmatch(rf"{re.escape(name)}\.(\d+)", key)
@@ -46,7 +46,7 @@ def members(parameters: dict[str, str], name: str) -> list[str]:
 
 
 def filters(parameters: dict[str, str]) -> dict[str, list[str]]:
-    """The filters of a request. Raises ApiError above 200 values, as EC2 does."""
+    """Return the filters of a request. Raises ApiError above 200 values, as EC2 does."""
     wanted: dict[str, list[str]] = {}
     for key, name in parameters.items():
         matched = re.fullmatch(r"Filter\.(\d+)\.Name", key)
@@ -64,7 +64,7 @@ def _like(value: str, patterns: list[str]) -> bool:
 
 
 def matches(host: Host, wanted: dict[str, list[str]], later: bool) -> bool:
-    """Whether a host passes all filters. Raises ApiError for a filter that EC2 does not know."""
+    """Return whether a host passes all filters. Raises ApiError for a filter that EC2 does not know."""
     tags = host.tags_at(later)
     for name, patterns in wanted.items():
         if name.startswith("tag:"):
@@ -81,7 +81,7 @@ def matches(host: Host, wanted: dict[str, list[str]], later: bool) -> bool:
 
 
 def by_id(hosts: Sequence[Host], wanted: list[str]) -> list[Host]:
-    """The hosts of these ids. Raises ApiError when one does not exist."""
+    """Return the hosts of these ids. Raises ApiError when one does not exist."""
     known = {host.id: host for host in hosts}
     missing = [name for name in wanted if name not in known]
     if missing:
@@ -93,7 +93,7 @@ def by_id(hosts: Sequence[Host], wanted: list[str]) -> list[Host]:
 
 
 def page_number(parameters: dict[str, str]) -> int:
-    """Which page a request asks for, from 0. Raises ApiError for a token that was never given out."""
+    """Return which page a request asks for, from 0. Raises ApiError for a token that was never given out."""
     token = parameters.get("NextToken", "")
     if not token:
         return 0
@@ -122,7 +122,7 @@ def page(
 
 
 def ids_or_pages(parameters: dict[str, str], most: int) -> list[str]:
-    """The instance ids of a request. Raises ApiError for ids with MaxResults, and above ``most`` of them."""
+    """Return the instance ids of a request. Raises ApiError for ids with MaxResults, and above ``most`` of them."""
     ids = members(parameters, "InstanceId")
     if ids and "MaxResults" in parameters:
         text = "The parameter instancesSet cannot be used with the parameter maxResults"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the fake endpoint plays: regions, fleets of instances, and what goes wrong where.
+"""The scenario of the fake endpoint: regions, fleets of instances, and what goes wrong where.
 
 A scenario file is YAML (or JSON) with the fields of these classes; regions are a mapping by name::
 
@@ -30,7 +30,7 @@ SCENARIOS = Path(__file__).with_name("scenarios")
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be played; the text says which field and what it may be."""
+    """A scenario that cannot be played; the message names the field and its allowed values."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Role:
-    """A role that sts:AssumeRole gives to whoever names it, with ``external_id`` if that is not empty."""
+    """A role that sts:AssumeRole gives to every caller, with ``external_id`` if that is not empty."""
 
     arn: str
     account: str
@@ -122,7 +122,7 @@ class Scenario:
     dynamodb_page: int = 400
 
     def region(self, name: str) -> Optional[Region]:
-        """The region of that name, if the scenario has it."""
+        """Return the region of that name, if the scenario has it."""
         return next((region for region in self.regions if region.name == name), None)
 
 
@@ -135,7 +135,7 @@ def _build(kind: type, values: dict[str, Any], where: str) -> Any:
 
 
 def from_dict(data: dict[str, Any]) -> Scenario:
-    """A scenario from the content of a file. Raises ScenarioError for a field that does not exist."""
+    """Return a scenario from the content of a file. Raises ScenarioError for a field that does not exist."""
     regions = []
     for name, content in (data.get("regions") or {}).items():
         values = dict(content or {})
@@ -147,7 +147,7 @@ def from_dict(data: dict[str, Any]) -> Scenario:
 
 
 def load(name: str) -> Scenario:
-    """The scenario of a file, or of one of the names in the folder scenarios/."""
+    """Return the scenario of a file, or of one of the names in the folder scenarios/."""
     path = Path(name)
     if not path.suffix:
         path = SCENARIOS / f"{name}.yml"

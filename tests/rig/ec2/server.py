@@ -54,7 +54,7 @@ class Call(NamedTuple):
 
 
 class DropError(Exception):
-    """Close the connection: with nothing said, or in the middle of ``answer``."""
+    """Close the connection: without an answer, or in the middle of ``answer``."""
 
     def __init__(self, answer: Optional[Answer] = None) -> None:
         super().__init__()
@@ -74,18 +74,18 @@ class State:
         self._regional: dict[tuple[str, str], Regional] = {}
 
     def hosts(self, region: str, account: str) -> list[Host]:
-        """The instances that an account sees in a region."""
+        """Return the instances that an account sees in a region."""
         return [host for host in self._hosts.get(region, ()) if host.fleet.account == account]
 
     def regional(self, region: Region, account: str) -> Regional:
-        """The EC2 of one region for one account."""
+        """Return the EC2 of one region for one account."""
         key = (region.name, account)
         if key not in self._regional:
             self._regional[key] = Regional(self.scenario, region, self.hosts(*key))
         return self._regional[key]
 
     def fault(self, call: Call) -> Optional[Fault]:
-        """The fault that strikes this call; one with ``times`` is used up by it."""
+        """Return the fault that strikes this call; one with ``times`` is used up by it."""
         region = self.scenario.region(call.region)
         for fault in region.faults if region else ():
             if fault.operation not in ("*", call.operation) or fault.account not in ("", call.account):
@@ -99,7 +99,7 @@ class State:
         return None
 
     def answer(self, call: Call, key: str) -> Answer:
-        """The answer to a call. Raises ApiError, or DropError for a connection that breaks."""
+        """Return the answer to a call. Raises ApiError, or DropError for a connection that breaks."""
         with self.lock:
             account = self.keys.get(key, "")
             self.calls.append(call._replace(account=account))
@@ -176,7 +176,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send(services.metadata(self.state.scenario, self.path, token))
 
     def read(self) -> tuple[Call, str]:
-        """The call in a request and the access key id that it is signed with."""
+        """Return the call in a request and the access key id that it is signed with."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         scope = SCOPE.search(self.headers.get("Authorization", ""))
         key, region, service = scope.groups() if scope else ("", "", "")
@@ -231,11 +231,11 @@ class Endpoint:
             return list(self.state.calls)
 
     def count(self, operation: str = "", region: str = "") -> int:
-        """How many calls there were, of one operation and in one region if they are given."""
+        """Return how many calls there were, of one operation and in one region if they are given."""
         return sum(operation in ("", c.operation) and region in ("", c.region) for c in self.calls)
 
     def hosts(self, region: str = "us-east-1") -> list[Host]:
-        """The instances of a region, for a test to compare with."""
+        """Return the instances of a region, for a test to compare with."""
         return self.state._hosts[region]
 
     def prepare(self) -> None:

@@ -116,18 +116,18 @@ def dynamodb_operation(scenario: Scenario, hosts: list[Host], action: str, asked
 
 
 def _condition(asked: dict[str, Any]) -> tuple[str, str]:
-    """The attribute and the value of a query's one condition. Raises ApiError for what DynamoDB refuses."""
+    """Return attribute and value of a query's one condition. Raises ApiError for a query that DynamoDB rejects."""
     index = asked.get("IndexName", "")
     if index not in ("", INDEX):
         raise ApiError("ValidationException", f"The table does not have the specified index: {index}")
-    said = CONDITION.fullmatch(asked.get("KeyConditionExpression", ""))
+    condition = CONDITION.fullmatch(asked.get("KeyConditionExpression", ""))
     values = asked.get("ExpressionAttributeValues", {})
-    if said is None or set(values) != {said["value"]}:
+    if condition is None or set(values) != {condition["value"]}:
         raise ApiError("ValidationException", "Invalid KeyConditionExpression, or values that are not those it names")
-    key = asked.get("ExpressionAttributeNames", {}).get(said["key"], said["key"])
+    key = asked.get("ExpressionAttributeNames", {}).get(condition["key"], condition["key"])
     if key != (index or "Id"):
         raise ApiError("ValidationException", f"Query condition missed key schema element: {index or 'Id'}")
-    return key, str(values[said["value"]].get("S"))
+    return key, str(values[condition["value"]].get("S"))
 
 
 def _item(host: Host, head: Any) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _item(host: Host, head: Any) -> dict[str, Any]:
 
 
 def metadata_token(path: str, ttl: Optional[str]) -> Answer:
-    """The answer to a PUT: the token of IMDSv2, for 1 to 21600 seconds."""
+    """Return the answer to a PUT: the token of IMDSv2, for 1 to 21600 seconds."""
     if path != "/latest/api/token":
         return Answer(b"not found", 404, "text/plain")
     if ttl is None or not ttl.isdecimal() or not 1 <= int(ttl) <= 21600:
@@ -148,7 +148,7 @@ def metadata_token(path: str, ttl: Optional[str]) -> Answer:
 
 
 def metadata(scenario: Scenario, path: str, token: Optional[str]) -> Answer:
-    """The instance metadata service of an instance in the home region, without a role; IMDSv2 only."""
+    """Return the metadata answer of an instance in the home region, without a role; IMDSv2 only."""
     if token != TOKEN:
         return Answer(b"unauthorized", 401, "text/plain")
     known = {

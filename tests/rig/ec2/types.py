@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the fake endpoint knows of instance types, in the shape of DescribeInstanceTypes.
+"""The instance types of the fake endpoint, in the shape of DescribeInstanceTypes.
 
 Kept apart from the collection's own table on purpose: a test of one against the other must be able to fail.
 """
@@ -120,7 +120,7 @@ def _accelerators(kind: Kind) -> dict[str, Any]:
 
 
 def describe(name: str) -> dict[str, Any]:
-    """The item of DescribeInstanceTypes for a type, by wire names."""
+    """Return the item of DescribeInstanceTypes for a type, by wire names."""
     kind = KINDS[name]
     answer: dict[str, Any] = {
         "instanceType": name,

@@ -18,13 +18,13 @@ CONTROL = {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
 
 
 def identifier(prefix: str, *parts: Any, digits: int = 17) -> str:
-    """An id like those of AWS, always the same for the same parts."""
+    """Return an id like those of AWS, the same for the same parts."""
     digest = hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:digits]
     return f"{prefix}{digest}"
 
 
 def xml(value: Any) -> str:
-    """The elements of a mapping, the items of a list, or the text of a scalar; None members are left out."""
+    """Return the elements of a mapping, the items of a list, or the text of a scalar; None members are left out."""
     if isinstance(value, dict):
         return "".join(_element(name, content) for name, content in value.items() if content is not None)
     if isinstance(value, (list, tuple)):
@@ -57,32 +57,32 @@ class ApiError(Exception):
 
 
 def ec2(action: str, members: str) -> Answer:
-    """An answer of EC2's query API; ``members`` is XML."""
+    """Return an answer of EC2's query API; ``members`` is XML."""
     request = identifier("", action, digits=32)
     text = f'<?xml version="1.0" encoding="UTF-8"?>\n<{action}Response xmlns="{NAMESPACE}">'
     return Answer(f"{text}<requestId>{request}</requestId>{members}</{action}Response>".encode())
 
 
 def sts(action: str, members: dict[str, Any]) -> Answer:
-    """An answer of STS."""
+    """Return an answer of STS."""
     body = {f"{action}Result": members, "ResponseMetadata": {"RequestId": identifier("", action, digits=32)}}
     return Answer(f'<{action}Response xmlns="{STS_NAMESPACE}">{xml(body)}</{action}Response>'.encode(), kind="text/xml")
 
 
 def as_json(members: dict[str, Any]) -> Answer:
-    """An answer of a JSON service."""
+    """Return an answer of a JSON service."""
     return Answer(json.dumps(members).encode(), kind="application/x-amz-json-1.1")
 
 
 def error(service: str, problem: ApiError) -> Answer:
-    """The answer that tells ``problem`` in the words of the service."""
+    """Return the answer that reports ``problem`` in the format of the service."""
     if service in ("ssm", "dynamodb"):
         body = json.dumps({"__type": f"com.amazonaws.{service}#{problem.code}", "message": problem.message})
         return Answer(body.encode(), problem.status, "application/x-amz-json-1.1")
-    told = {"Code": problem.code, "Message": problem.message}
+    members = {"Code": problem.code, "Message": problem.message}
     request = identifier("", problem.code, digits=32)
     if service == "sts":
-        text = xml({"Error": {"Type": "Sender", **told}, "RequestId": request})
+        text = xml({"Error": {"Type": "Sender", **members}, "RequestId": request})
         return Answer(f'<ErrorResponse xmlns="{STS_NAMESPACE}">{text}</ErrorResponse>'.encode(), problem.status)
-    text = xml({"Response": {"Errors": {"Error": told}, "RequestID": request}})
+    text = xml({"Response": {"Errors": {"Error": members}, "RequestID": request}})
     return Answer(f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'.encode(), problem.status)

@@ -4,7 +4,7 @@
 
 """Stands in for nvidia-imex, nvidia-imex-ctl and the part of systemctl that starts them: one process a node.
 
-Nodes are addresses of the loopback network. What the daemon is asked decides by the name that it is called by.
+Nodes are addresses of the loopback network. The program is chosen by the name of the call.
 
 Grammar: NVIDIA IMEX guide (configuration, quorum, command service), driver 570 and 580; the table as in the AWS PCS
 User Guide, "Validate the IMEX setup"; what -N prints without a daemon, its exit status 255 and a driver of another
@@ -59,7 +59,7 @@ USAGE = "Usage: nvidia-imex-ctl [-c <nvidia-imex config.cfg path>] <-N|-q> [-H]"
 
 
 class RefusedError(Exception):
-    """What the program says before it ends."""
+    """The last output of the program before it ends."""
 
 
 def settings(path):
@@ -90,7 +90,7 @@ def settings(path):
 
 
 def listed(path):
-    """The addresses in nodes_config.cfg; raises RefusedError for a file that cannot be used."""
+    """Return the addresses in nodes_config.cfg; raises RefusedError for a file that cannot be used."""
     try:
         lines = Path(path).read_text(encoding="utf-8").split()
     except OSError as exc:
@@ -106,13 +106,13 @@ def listed(path):
 
 
 def faults(path):
-    """What a test wants of this daemon."""
+    """Return the settings of a test for this daemon."""
     place = Path(path).with_name("stand_in.json")
     return json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}
 
 
 def own_address(have, nodes):
-    """The address of this node: the one it is bound to, or the first of the list that is local."""
+    """Return the address of this node: the one it is bound to, or the first of the list that is local."""
     for address in [have["BIND_INTERFACE_IP"]] if have.get("BIND_INTERFACE_IP") else nodes:
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind((address, 0))
@@ -122,7 +122,7 @@ def own_address(have, nodes):
 
 
 def process_start():
-    """Seconds of the boot clock at which this process was started."""
+    """Return the seconds of the boot clock at which this process was started."""
     fields = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(") ")[2].split()
     return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
@@ -158,7 +158,7 @@ class Daemon:
         return {"address": self.own, "version": self.version, "map": self.map}
 
     def judged(self, peer):
-        """The letter for a peer that said hello."""
+        """Return the letter for a peer that sent its hello."""
         if peer["address"] not in self.to or peer["map"] != self.map:
             return "!M!"
         return "C" if peer["version"] == self.version else "!V!"
@@ -257,7 +257,7 @@ class PeerHandler(socketserver.StreamRequestHandler):
         if peer["address"] in daemon.wanted.get("deaf", ()):
             return
         self.wfile.write(json.dumps(daemon.hello()).encode() + b"\n")
-        # Who finds the mismatch first ends the connection, and both know of it.
+        # The first side that finds the mismatch ends the connection, and both know of it.
         if peer["address"] in daemon.to and daemon.judged(peer) != "C":
             daemon.to[peer["address"]] = daemon.judged(peer)
             return
@@ -306,7 +306,7 @@ def imex(arguments):
 
 
 def asked(address, port):
-    """What the daemon at an address answers, None without an answer."""
+    """Return the answer of the daemon at an address, or None."""
     try:
         with socket.create_connection((address, int(port)), timeout=2) as link:
             return json.loads(link.makefile("rb").readline())
@@ -345,7 +345,7 @@ def ctl(arguments):
 
 
 def table(nodes, own, answers):
-    """The table of -N."""
+    """Return the table of -N."""
     numbers = range(len(nodes))
     lines = [LEGEND, time.strftime("%m/%d/%Y %H:%M:%S.000"), "Nodes:"]
     for number, address in enumerate(nodes):
@@ -432,7 +432,7 @@ def state(place):
 
 
 def alive(pid):
-    """Whether a process is there and no zombie."""
+    """Return whether a process exists and is not a zombie."""
     with contextlib.suppress(OSError):
         return re.search(r"\) (\w)", Path(f"/proc/{pid}/stat").read_text(encoding="ascii")).group(1) != "Z"
     return False

@@ -18,7 +18,7 @@ Files = Mapping[str, tuple[bytes, int]]
 
 
 def packed(files: Files) -> bytes:
-    """A gzip-compressed tar of these files with the directories above them, all of root and without times."""
+    """Return a gzip-compressed tar of these files with the directories above them, all of root and without times."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
         seen = set()
@@ -52,7 +52,7 @@ class Deb:
         return f"{self.name}_{self.version}_{self.architecture}.deb"
 
     def control(self) -> bytes:
-        """The control file."""
+        """Return the control file."""
         fields = {
             "Package": self.name,
             "Version": self.version,
@@ -64,7 +64,7 @@ class Deb:
         return "".join(f"{key}: {value}\n" for key, value in fields.items() if value).encode()
 
     def build(self) -> bytes:
-        """The package as a file."""
+        """Return the package as a file."""
         control: dict[str, tuple[bytes, int]] = {"control": (self.control(), 0o644)}
         control.update({name: (text.encode(), 0o755) for name, text in self.scripts.items()})
         configuration = [path for path in self.files if path.startswith("/etc/")]
@@ -79,6 +79,6 @@ class Deb:
 
 
 def _member(name: str, data: bytes) -> bytes:
-    """One member of an ar archive: a header of 60 bytes, then the data, padded to an even length."""
+    """Return one member of an ar archive: a header of 60 bytes, then the data, padded to an even length."""
     header = f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(data):<10}`\n"
     return header.encode() + data + (b"\n" if len(data) % 2 else b"")

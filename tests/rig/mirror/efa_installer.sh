@@ -50,7 +50,7 @@ fi
 
 echo "= EFA Installer Version: ${EFA_INSTALLER_VERSION} ="
 if [ "$YES" -ne 1 ]; then
-    echo "Error: nobody is there to be asked." >&2
+    echo "Error: no user can be asked." >&2
     exit 1
 fi
 if [ "$SIGNATURES" -eq 1 ] && [ ! -r "${EFA_INSTALLER_KEY:-}" ]; then

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-# What NCCL looks up in a network plugin (its documentation of net plugins); the version is in the plugin as text.
+# The symbols that NCCL looks up in a network plugin (its documentation of net plugins), and the version as text.
 SOURCE = """
 const char mlcluster_plugin_version[] = "NET/OFI Initializing aws-ofi-nccl {version}";
 const char *const ncclNetPlugin_v8 = mlcluster_plugin_version;
@@ -18,7 +18,7 @@ const char *const ncclNetPlugin_v8 = mlcluster_plugin_version;
 
 
 def compile_plugin(version: str, name: str = "libnccl-net-ofi.so", loadable: bool = True) -> bytes:
-    """A plugin of that version; one that is not loadable needs a library that no machine has."""
+    """Compile a plugin of that version; one that is not loadable needs a library that no machine has."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "plugin.c"), Path(folder, name)
         source.write_text(SOURCE.format(version=version), encoding="utf-8")

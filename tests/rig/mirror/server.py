@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plays a mirror: serves a folder over HTTP and notes who asked for what. It needs nothing but Python.
+"""Serve a folder over HTTP as a mirror and log the requests. Needs nothing but Python.
 
     python3 server.py FOLDER [PORT] [LOG]
 
@@ -52,13 +52,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(data[: len(data) // 2] if cut else data)
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Note the request, whatever came of it."""
+        """Log the request with its result."""
         if self.server.log:
             with self.server.log.open("a", encoding="utf-8") as handle:
                 handle.write(f"{self.command} {self.path} {int(code)}\n")
 
     def log_error(self, *args: object) -> None:
-        """What failed is in the log of requests."""
+        """Print nothing: errors are in the log of requests."""
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A signing key of the tests' own, in a home of its own."""
+"""A signing key of the tests, in a separate home."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class Key:
         return done.stdout
 
     def validity(self) -> str:
-        """How gpg judges the key now: e has run out, r is revoked, u is the owner's own (GnuPG, doc/DETAILS)."""
+        """Return the validity of the key: e expired, r revoked, u the owner's own (GnuPG, doc/DETAILS)."""
         listed = self._gpg("--with-colons", "--list-keys").decode()
         return re.findall(r"^pub:(.)", listed, re.MULTILINE)[0]
 
     def public(self) -> bytes:
-        """The public key in ASCII armour."""
+        """Return the public key in ASCII armour."""
         return self._gpg("--armor", "--export", self.fingerprint)
 
     def sign(self, path: Path) -> bytes:
-        """A detached signature of the file."""
+        """Return a detached signature of the file."""
         return self._gpg(*self._clock, "--passphrase", "", "--output", "-", "--detach-sign", str(path))
 
     def revoke(self) -> None:
-        """Revoke the key with the certificate that gpg made with it; what it exports from now on says so."""
+        """Revoke the key with the certificate that gpg made with it; later exports contain the revocation."""
         certificate = self.home / "openpgp-revocs.d" / f"{self.fingerprint}.rev"
         # A colon keeps it from being used by accident (GnuPG manual, --generate-revocation).
         certificate.write_text(certificate.read_text(encoding="utf-8").replace(":-----", "-----"), encoding="utf-8")

@@ -56,7 +56,7 @@ MAKEFILE = """all:
 
 
 def installer_packages(version: str) -> list[Deb]:
-    """The packages that an installer of this version carries."""
+    """Return the packages that an installer of this version carries."""
     folder = PLUGIN_FOLDERS[version]
     ofi: dict[str, tuple[bytes, int]] = {
         f"{folder}/libnccl-net-ofi.so": (plugin.compile_plugin(OFI_VERSIONS[version]), 0o755)
@@ -94,7 +94,7 @@ def packages() -> list[Deb]:
 
 
 def package_list(debs: list[Deb]) -> bytes:
-    """What makes the folder a repository of apt: the list of its packages (deb822, a flat repository)."""
+    """Return the index of a flat apt repository: the list of its packages (deb822)."""
     entries = []
     for package in debs:
         data = package.build()
@@ -104,7 +104,7 @@ def package_list(debs: list[Deb]) -> bytes:
 
 
 def nccl_tests() -> bytes:
-    """The source archive of nccl-tests, as GitHub packs it: below a folder of name and version."""
+    """Return the source archive of nccl-tests, as GitHub packs it: below a folder of name and version."""
     return packed({f"nccl-tests-{NCCL_TESTS}/Makefile": (MAKEFILE.encode(), 0o644)})
 
 

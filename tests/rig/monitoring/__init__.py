@@ -46,14 +46,14 @@ class _Answer(http.server.BaseHTTPRequestHandler):
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing uses now."""
+    """Return a free port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def wait_for(what: str, probe: Callable[[], t.Any], limit: float = LIMIT) -> t.Any:
-    """The first answer of a probe that is not empty; AssertionError where there is none in time."""
+    """Return the first answer of a probe that is not empty. Raises AssertionError at the time limit."""
     ends = time.monotonic() + limit
     while time.monotonic() < ends:
         with contextlib.suppress(OSError, ValueError):
@@ -121,13 +121,13 @@ receivers:
         self.webhook.server_close()
 
     def query(self, expr: str) -> list[dict[str, t.Any]]:
-        """The result of a query now; OSError where Prometheus rejects it."""
+        """Return the result of a query now. Raises OSError if Prometheus rejects it."""
         words = urllib.parse.urlencode({"query": expr})
         with urllib.request.urlopen(f"{self.address}/api/v1/query?{words}", timeout=10) as answer:  # noqa: S310
             return list(json.load(answer)["data"]["result"])
 
     def firing(self) -> set[str]:
-        """The names of the alerts that fire."""
+        """Return the names of the firing alerts."""
         return {one["metric"]["alertname"] for one in self.query('ALERTS{alertstate="firing"}')}
 
     def _launch(self, program: str, *words: str) -> None:

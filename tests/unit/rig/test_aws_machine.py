@@ -51,7 +51,7 @@ def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guest]:
     for name in ("__init__", "start", "stop", "terminate"):
         monkeypatch.setattr(Instance, name, getattr(Instance, name))
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "nobody")
+        monkeypatch.setenv(name, "none")
     found = Guest(tmp_path)
     with mock_aws():
         follower = machine.Machine(found, tmp_path / "config", look_seconds=0.01)  # type: ignore[arg-type]
@@ -105,7 +105,7 @@ def launched(guest: Guest, behaviour: str = "terminate") -> tuple[Any, str, str]
     return ec2, name, address
 
 
-def test_a_launched_instance_has_the_guest_with_its_disks(guest: Guest) -> None:
+def test_launched_instance_has_guest_with_its_disks(guest: Guest) -> None:
     ec2, name = launch()
     assert state(ec2, name) == "running"
     address = shown(ec2, name)["PublicIpAddress"]
@@ -121,7 +121,7 @@ def test_a_launched_instance_has_the_guest_with_its_disks(guest: Guest) -> None:
     assert reached(guest, "192.0.2.1")[1] == "false"
 
 
-def test_a_stop_lasts_until_the_guest_is_off(guest: Guest) -> None:
+def test_stop_lasts_until_guest_is_off(guest: Guest) -> None:
     ec2, name, address = launched(guest)
     ec2.stop_instances(InstanceIds=[name])
     ec2.stop_instances(InstanceIds=[name])
@@ -137,7 +137,7 @@ def test_a_stop_lasts_until_the_guest_is_off(guest: Guest) -> None:
     assert [step[0] for step in guest.done[4:]] == ["power_off", "start"]
 
 
-def test_a_terminated_instance_leaves_the_guest_to_the_next(guest: Guest) -> None:
+def test_terminated_instance_releases_guest(guest: Guest) -> None:
     ec2, name, _address = launched(guest)
     ec2.terminate_instances(InstanceIds=[name])
     assert state(ec2, name) == "shutting-down"
@@ -152,14 +152,14 @@ def test_a_terminated_instance_leaves_the_guest_to_the_next(guest: Guest) -> Non
 
 
 @pytest.mark.parametrize(("behaviour", "wanted"), [("terminate", "terminated"), ("stop", "stopped")])
-def test_a_guest_that_ends_itself_ends_its_instance(guest: Guest, behaviour: str, wanted: str) -> None:
+def test_guest_that_ends_itself_ends_its_instance(guest: Guest, behaviour: str, wanted: str) -> None:
     ec2, name, address = launched(guest, behaviour)
     guest.running = False
     wait_for(lambda: state(ec2, name) == wanted)
     assert reached(guest, address)[1] == "false"
 
 
-def test_a_guest_that_does_not_boot_is_no_running_instance(guest: Guest) -> None:
+def test_guest_that_does_not_boot_is_not_running_instance(guest: Guest) -> None:
     guest.fails = True
     ec2, name = launch()
     guest.let(2)

@@ -52,7 +52,7 @@ def outcome(tmp_path, state="successful", changed=7):
     return play.Outcome(state, status, tmp_path / "status.json", tmp_path / "ansible.log")
 
 
-def test_verdict_says_what_was_built_and_where_report_lies(tmp_path):
+def test_verdict_shows_layout_and_path_of_report(tmp_path):
     lines = demo.verdict(STATUS, False, outcome(tmp_path), demo.Proof(RECORD, MOUNT, GOOD, JOB))
     assert lines == [
         "mlcluster.aws demo: PASS (3 checks passed, on the node and in a job on it)",
@@ -101,7 +101,7 @@ def test_verdict_says_what_was_built_and_where_report_lies(tmp_path):
         ),
     ],
 )
-def test_only_run_that_node_confirms_passes(tmp_path, state, proof, code, words):
+def test_only_confirmed_run_passes(tmp_path, state, proof, code, words):
     found, why = demo.judge(outcome(tmp_path, state), proof)
     assert found == code
     assert words in why
@@ -127,13 +127,13 @@ def test_node_is_asked_for_record_mount_and_verdict():
 
 
 @pytest.mark.parametrize("answer", ["", "cat: no such file", "[]", "null", "{}"])
-def test_node_that_says_nothing_useful_proves_nothing(answer):
+def test_useless_answer_proves_nothing(answer):
     proof = demo.ask(lambda line: answer)
     assert (proof.mount, proof.report, proof.job) == (None, None, None)
 
 
 def fake_rig(monkeypatch, statuses, ssh=0):
-    """A rig whose `status` gives one answer after the other; returns the verbs that were run."""
+    """Replace the rig by one whose `status` gives one answer after the other; return the verbs that were run."""
     verbs = []
 
     def rig(*words, capture=False, check=True):
@@ -153,13 +153,13 @@ def fake_rig(monkeypatch, statuses, ssh=0):
         ([STATUS, STATUS], 255, ["status", "ssh", "up", "status"], False),
     ],
 )
-def test_node_that_answers_is_used_again(monkeypatch, statuses, ssh, verbs, reused):
+def test_answering_node_is_reused(monkeypatch, statuses, ssh, verbs, reused):
     run = fake_rig(monkeypatch, statuses, ssh)
     assert demo.bring_up() == (STATUS, reused)
     assert run == verbs
 
 
-def test_rig_that_fails_ends_demo_with_sentence(monkeypatch, capsys):
+def test_failed_rig_ends_demo_with_sentence(monkeypatch, capsys):
     monkeypatch.setattr(demo, "RIG", [sys.executable, "-c", "import sys; sys.exit(1)"])
     assert demo.main() == 2
     assert "python3 -m tests.rig.vm status` failed" in capsys.readouterr().err
@@ -200,7 +200,7 @@ def test_demo_inventory_has_running_node(monkeypatch, capsys):
     }
 
 
-def test_demo_inventory_says_when_nothing_runs(monkeypatch, capsys):
+def test_demo_inventory_reports_missing_node(monkeypatch, capsys):
     answer(monkeypatch, {"name": "demo", "running": False})
     assert demo_inventory.main() == 1
     assert "make site" in capsys.readouterr().err

@@ -101,7 +101,7 @@ def test_tags_may_change_between_two_looks():
     assert [tags[0]["Value"] for tags in looks] == ["worker", "excluded", "excluded"]
 
 
-def test_fault_strikes_as_often_as_it_says():
+def test_fault_strikes_given_number_of_times():
     with play(Fault("DescribeInstances", "RequestLimitExceeded", times=2)) as endpoint:
         api = client(endpoint.url)
         assert [refused(api.describe_instances) for _call in range(2)] == ["RequestLimitExceeded"] * 2
@@ -126,7 +126,7 @@ def test_connection_can_break(code, raises):
         assert len(ids(api.describe_instances())) == 14
 
 
-def test_region_that_is_not_enabled_is_hidden_and_refuses():
+def test_disabled_region_is_hidden_and_refuses():
     regions = (Region("us-east-1", FLEETS), Region("ap-east-1", FLEETS, opt_in="not-opted-in"))
     with Endpoint(Scenario(regions=regions)) as endpoint:
         api = client(endpoint.url)
@@ -135,7 +135,7 @@ def test_region_that_is_not_enabled_is_hidden_and_refuses():
         assert refused(client(endpoint.url, region="ap-east-1").describe_instances) == "AuthFailure"
 
 
-def test_accounts_see_their_own_and_role_other_one(endpoint):
+def test_account_sees_itself_and_role_its_own(endpoint):
     assert len(ids(client(endpoint.url, key="AKIARIGOTHER").describe_instances())) == 1
     assert refused(client(endpoint.url, key="AKIANOBODY").describe_instances) == "AuthFailure"
     assert refused(client(endpoint.url, "sts", key="AKIANOBODY").get_caller_identity) == "InvalidClientTokenId"
@@ -168,7 +168,7 @@ def test_dynamodb_pages_node_names_of_one_cluster(endpoint):
     assert refused(api.scan, TableName="parallelcluster-slurm-other") == "ResourceNotFoundException"
 
 
-def test_capacity_tells_when_block_ends():
+def test_capacity_shows_end_of_block():
     fleet = Fleet(count=2, reservation="cr-0123456789abcdef0", block_days_left=14)
     with Endpoint(Scenario(regions=(Region("us-east-1", (fleet,)),))) as endpoint:
         api = client(endpoint.url)

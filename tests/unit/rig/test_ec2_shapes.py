@@ -31,7 +31,7 @@ def endpoint():
 
 
 def unknown(element: ElementTree.Element, shape, path: str) -> list[str]:
-    """The paths of elements that the service model does not have, or has with another type."""
+    """Return the paths of elements that the service model does not have, or has with another type."""
     if shape.type_name == "list":
         wrong = [f"{path}/{child.tag}" for child in element if not child.tag.endswith("}item")]
         return wrong + [text for child in element for text in unknown(child, shape.member, path)]
@@ -92,7 +92,7 @@ def test_any_tag_text_survives_wire(text):
 
 
 def same_kind(mine, theirs, path: str) -> list[str]:
-    """Where the types of values that both have differ."""
+    """Return where the types of values that both have differ."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
         both = mine.keys() & theirs.keys()
         return [text for key in both for text in same_kind(mine[key], theirs[key], f"{path}.{key}")]
@@ -101,11 +101,11 @@ def same_kind(mine, theirs, path: str) -> list[str]:
     return [] if type(mine) is type(theirs) else [f"{path}: {type(mine).__name__}, moto has {type(theirs).__name__}"]
 
 
-# What moto still sends and EC2 does not, or only for older instances.
+# Fields that moto still sends and EC2 does not, or only for older instances.
 MOTO_ONLY = {"KernelId", "RamdiskId", "SriovNetSupport", "StateReason"}
 
 
-def test_instance_has_fields_that_moto_gives_one(endpoint, monkeypatch):
+def test_instance_has_fields_of_moto(endpoint, monkeypatch):
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)

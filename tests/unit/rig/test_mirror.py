@@ -37,7 +37,7 @@ def served(tmp_path):
     running.server_close()
 
 
-def test_plugin_whose_library_is_missing_cannot(tmp_path):
+def test_plugin_with_missing_library_does_not_load(tmp_path):
     path = tmp_path / "libnccl-net-ofi.so"
     path.write_bytes(plugin.compile_plugin("1.22.0", loadable=False))
     with pytest.raises(OSError, match=r"libmlcluster-nowhere\.so\.1"):
@@ -45,7 +45,7 @@ def test_plugin_whose_library_is_missing_cannot(tmp_path):
 
 
 def signed_by(mirror, name: str, tmp_path) -> str:
-    """What gpg says of the signature, with the key of the mirror alone in its keyring."""
+    """Return gpg's status lines for the signature, with the key of the mirror alone in its keyring."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     gpg = ["gpg", "--homedir", str(home), "--batch", "--no-autostart"]
@@ -54,10 +54,10 @@ def signed_by(mirror, name: str, tmp_path) -> str:
     return subprocess.run(verify, capture_output=True, text=True, check=False).stdout
 
 
-def test_stranger_signed_forged_one(mirror, tmp_path):
-    said = signed_by(mirror, "forged/aws-efa-installer-1.51.0.tar.gz", tmp_path)
-    assert "NO_PUBKEY" in said
-    assert "VALIDSIG" not in said
+def test_forged_archive_has_foreign_signature(mirror, tmp_path):
+    status = signed_by(mirror, "forged/aws-efa-installer-1.51.0.tar.gz", tmp_path)
+    assert "NO_PUBKEY" in status
+    assert "VALIDSIG" not in status
 
 
 def ask(served, path: str) -> http.client.HTTPResponse:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the rig writes and remembers; the clusters themselves are tested in tests/integration/slurm."""
+"""Records and files of the rig; the clusters themselves are tested in tests/integration/slurm."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def base(monkeypatch, tmp_path):
         ({"gpus": 17}, "17 GPUs a node were asked for: give 0 to 16"),
     ],
 )
-def test_what_cannot_be_made_is_refused(options, message):
+def test_impossible_cluster_is_rejected(options, message):
     with pytest.raises(RigError, match=message):
         Spec(**options)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="the rig needs root, and says that first")
-def test_directory_of_its_own_has_to_be_there_when_cluster_is_made_and_not_when_its_record_is_read(base):
+@pytest.mark.skipif(os.geteuid() != 0, reason="the rig needs root, and reports that first")
+def test_private_directory_has_to_exist_only_at_start(base):
     spec = Spec(private=("/none/such",))
     with pytest.raises(RigError, match="each node was to have its own /none/such, which is not a directory here"):
         Cluster("c1").up(spec)
@@ -79,7 +79,7 @@ def test_ports_of_other_clusters_are_left_unchanged(base, monkeypatch):
         record.choose_ports(3)
 
 
-def test_ports_are_chosen_by_one_cluster_after_other_until_they_are_written_down(base, monkeypatch):
+def test_ports_are_chosen_under_lock(base, monkeypatch):
     def choose(nodes):
         with open(base / ".-ports.lock", "w") as stream, pytest.raises(BlockingIOError):
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,7 +99,7 @@ def sleeper(mark: str, log: Path) -> Process:
     return process
 
 
-def test_recorded_process_is_ended_and_one_with_its_pid_but_another_start_is_not(tmp_path):
+def test_process_with_other_start_time_is_not_ended(tmp_path):
     ours = sleeper("mark-a", tmp_path / "log")
     processes.end([Process(ours.pid, ours.started - 1)])
     assert processes.alive(ours)
@@ -108,7 +108,7 @@ def test_recorded_process_is_ended_and_one_with_its_pid_but_another_start_is_not
     assert processes.identify(ours.pid) is None
 
 
-def test_removing_ends_what_was_started_and_not_written_down_any_more(base):
+def test_removal_ends_unrecorded_processes(base):
     root = base / "c1"
     root.mkdir()
     record.Record("mark-b", Spec(), PORTS).save(root)
@@ -121,7 +121,7 @@ def test_removing_ends_what_was_started_and_not_written_down_any_more(base):
         processes.end([foreign])
 
 
-def test_cluster_ends_when_its_owner_has_died(base):
+def test_cluster_ends_after_its_owner(base):
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     gone = Process(dead.pid, 1)
     dead.wait()

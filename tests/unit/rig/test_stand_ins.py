@@ -48,11 +48,11 @@ EC2 = "tests/rig/ec2/services.py"
 IMEX = "tests/rig/imex/imex_stand_in.py"
 GRAMMARS = "tests/unit/fakes/fake_grammars.py"
 SLURM = "tests/integration/slurm/programs/"
-# Files that say that they stand in for a program, and have no grammar to hold: what they stand in for reads no words.
+# Files that stand in for a program and have no grammar: the program reads no words.
 WITHOUT_WORDS = {
     "molecule/enroot_pyxis/plugin/spank_pyxis.c": "a plugin that Slurm loads",
     "tests/integration/slurm/programs/spank_container.c": "a plugin that Slurm loads; its options are tried in jobs",
-    "molecule/nvidia_gds/files/update-initramfs": "says that it was called",
+    "molecule/nvidia_gds/files/update-initramfs": "reports that it was called",
     "molecule/fsx_lustre/files/make_efa.py": "makes an archive",
     "molecule/fsx_lustre/files/make_client.sh": "makes packages",
     "molecule/fsx_lustre/files/make_rpms.sh": "makes packages",
@@ -98,7 +98,7 @@ def test_pcluster_makes_one_cluster_and_deletes_it(pcluster):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reported"),
     [
         ("describe-cluster --cluster-name b --region eu-west-2", "Cluster 'b' does not exist"),
         ("delete-cluster --cluster-name a --region eu-west-1", "Cluster 'a' does not exist"),
@@ -115,9 +115,9 @@ def test_pcluster_makes_one_cluster_and_deletes_it(pcluster):
         (CLUSTER.replace(" a ", " c ").replace("good", "bad"), "Invalid cluster configuration."),
     ],
 )
-def test_pcluster_refuses(pcluster, words, said):
+def test_pcluster_refuses(pcluster, words, reported):
     assert pcluster(CLUSTER).returncode == 0
-    refuses(pcluster(words), said)
+    refuses(pcluster(words), reported)
 
 
 @pytest.fixture
@@ -132,13 +132,13 @@ def lustre(tmp_path, monkeypatch, capsys):
 
     def call(words):
         monkeypatch.setattr(sys, "argv", words.split())
-        status, said = 0, ""
+        status, error = 0, ""
         try:
             module.main()
         except SystemExit as ended:
-            status, said = (ended.code, "") if isinstance(ended.code, int) else (1, str(ended.code))
+            status, error = (ended.code, "") if isinstance(ended.code, int) else (1, str(ended.code))
         shown = capsys.readouterr()
-        return status, shown.out + shown.err + said
+        return status, shown.out + shown.err + error
 
     return call
 
@@ -157,12 +157,12 @@ def lustre(tmp_path, monkeypatch, capsys):
     ],
 )
 def test_lustre_takes(lustre, words, shown):
-    status, said = lustre(words)
-    assert (status, shown in said) == (0, True), said
+    status, output = lustre(words)
+    assert (status, shown in output) == (0, True), output
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reported"),
     [
         ("lctl set_param osc.*.max_rpcs_in_flight=-5", "Invalid argument"),
         ("lctl set_param osc.*.max_rpcs_in_flight=abc", "Invalid argument"),
@@ -188,12 +188,12 @@ def test_lustre_takes(lustre, words, shown):
         ("modinfo -k 6.8 -F version lustre", "Module lustre not found"),
     ],
 )
-def test_lustre_refuses(lustre, words, said):
+def test_lustre_refuses(lustre, words, reported):
     status, shown = lustre(words)
-    assert (status != 0, said in shown) == (True, True), shown
+    assert (status != 0, reported in shown) == (True, True), shown
 
 
-def test_layout_and_copies_follow_from_what_was_asked(lustre):
+def test_layout_and_copies_follow_request(lustre):
     lustre("lfs setstripe -E 64M -c 1 -E -1 -c 8 -S 16M .")
     shown = lustre("lfs getstripe -d .")[1]
     assert "lcme_extent.e_end:   67108864" in shown and "stripe_count:  8       stripe_size:   16777216" in shown
@@ -223,7 +223,7 @@ def shell(tmp_path):
 BUILD = "build --tag a/b:1 --build-arg X=1 {}/context"
 
 
-def test_modprobe_loads_what_was_built_and_takes_it_away(shell, tmp_path):
+def test_modprobe_loads_and_removes_built_module(shell, tmp_path):
     refuses(shell(MODPROBE, "nvidia-fs"), "Module nvidia-fs not found")
     (tmp_path / "modules" / "nvidia-fs.ko.zst").touch()
     assert shell(MODPROBE, "nvidia-fs").returncode == 0
@@ -244,7 +244,7 @@ def test_docker_builds_tags_and_shows(shell):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reported"),
     [
         (BUILD.replace("--tag", "--tga"), "unknown flag: --tga"),
         (BUILD.replace("--tag", "--platform sparc --tag"), "unknown operating system or architecture"),
@@ -263,9 +263,9 @@ def test_docker_builds_tags_and_shows(shell):
         ("rmi a/b:1", "'rmi' is not a docker command."),
     ],
 )
-def test_docker_refuses(shell, words, said):
+def test_docker_refuses(shell, words, reported):
     assert shell(DOCKER, BUILD).returncode == 0
-    refuses(shell(DOCKER, words), said)
+    refuses(shell(DOCKER, words), reported)
 
 
 def test_aws_copies_from_mirror(shell, tmp_path):
@@ -351,19 +351,19 @@ def test_efa_installer_takes(installer, words):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reported"),
     [
         ("-y --mpi=nonsense", "Invalid MPI option: nonsense"),
         ("-y --mpi", "usage: "),
         ("-y --minimla", "usage: "),
         ("-y -z", "usage: "),
         ("-y more", "unknown argument: more"),
-        ("--minimal", "nobody is there to be asked"),
+        ("--minimal", "no user can be asked"),
         ("-y --check-signatures", "EFA_INSTALLER_KEY names no key"),
     ],
 )
-def test_efa_installer_refuses(installer, words, said):
-    refuses(installer(words), said)
+def test_efa_installer_refuses(installer, words, reported):
+    refuses(installer(words), reported)
 
 
 def test_metadata_needs_token_of_put():
@@ -425,7 +425,7 @@ def test_table_is_scanned_and_queried_by_key_and_index(table):
 
 
 @pytest.mark.parametrize(
-    ("action", "changes", "said"),
+    ("action", "changes", "reported"),
     [
         ("Query", {"IndexName": "Any"}, "does not have the specified index: Any"),
         ("Query", {"KeyConditionExpression": "Id = :v"}, "missed key schema element: InstanceId"),
@@ -438,11 +438,11 @@ def test_table_is_scanned_and_queried_by_key_and_index(table):
         ("Query", {"TableName": "other"}, "Requested resource not found"),
     ],
 )
-def test_table_refuses(table, action, changes, said):
+def test_table_refuses(table, action, changes, reported):
     hosts, ask = table
     with pytest.raises(ApiError) as refused:
         ask(action, **{**asked("InstanceId", hosts[0].id), **changes})
-    assert said in refused.value.message
+    assert reported in refused.value.message
 
 
 @pytest.fixture
@@ -481,12 +481,12 @@ def free_port():
 
 
 def seen(imex, number, until):
-    """The table of a node, once it has this in it."""
+    """Return the table of a node, once it has this in it."""
     wait_for(until, lambda: until in imex(number, "nvidia-imex-ctl {} -N")[1])
     return imex_parse.domain(imex(number, "nvidia-imex-ctl {} -N")[1])
 
 
-def test_imex_joins_all_nodes_and_tells_of_one_that_is_killed(imex):
+def test_imex_joins_all_nodes_and_shows_killed_one(imex):
     assert imex_parse.domain(imex(1, "nvidia-imex-ctl {} -N")[1]).state == "DOWN"
     assert imex(1, "nvidia-imex-ctl {} -q") == (0, "UNAVAILABLE\n")
     for number in (1, 2, 3):
@@ -510,7 +510,7 @@ def test_imex_never_joins_another_list_or_version(imex):
     assert [domain.members[imex.addresses[0]].to[one] for one in imex.addresses] == ["C", "!M!", "!V!"]
 
 
-def test_imex_that_was_killed_waits_for_nodes_of_its_last_instance(imex):
+def test_killed_imex_waits_for_nodes_of_its_last_instance(imex):
     for number in (1, 2, 3):
         imex(number, "nvidia-imex {}")
     seen(imex, 1, "Domain State: UP")
@@ -524,7 +524,7 @@ def test_imex_that_was_killed_waits_for_nodes_of_its_last_instance(imex):
 
 
 @pytest.mark.parametrize("way", ["ended", "other list", "no quorum"])
-def test_imex_waits_for_nobody_after_clean_end_or_with_another_list(imex, way):
+def test_imex_does_not_wait_after_clean_end(imex, way):
     for number in (1, 2, 3):
         imex(number, "nvidia-imex {}")
     seen(imex, 1, "Domain State: UP")
@@ -551,7 +551,7 @@ def test_imex_waits_for_all_where_quorum_is_full(imex):
     seen(imex, 1, "Domain State: UP")
 
 
-def test_imex_whose_port_is_taken_ends_with_error_in_its_log(imex):
+def test_imex_with_used_port_ends_with_error_in_log(imex):
     port = int((imex.folder / "1/config.cfg").read_text().split("SERVER_PORT=")[1].split()[0])
     with socket.socket() as taken:
         taken.bind((imex.addresses[0], port))
@@ -563,7 +563,7 @@ def test_imex_whose_port_is_taken_ends_with_error_in_its_log(imex):
 
 
 @pytest.mark.parametrize(
-    ("files", "words", "said"),
+    ("files", "words", "reported"),
     [
         ({}, "nvidia-imex --nogpu", "invalid option --nogpu"),
         ({}, "nvidia-imex -c", "invalid option -c"),
@@ -596,11 +596,11 @@ def test_imex_whose_port_is_taken_ends_with_error_in_its_log(imex):
         ({}, "systemctl restart other.service", "Unit other.service not found."),
     ],
 )
-def test_imex_refuses(imex, files, words, said):
+def test_imex_refuses(imex, files, words, reported):
     for name, text in files.items():
         (imex.folder / "1" / name).write_text(text)
     code, shown = imex(1, words)
-    assert code != 0 and said in shown, shown
+    assert code != 0 and reported in shown, shown
 
 
 FIELDS = "150,140,155,202,230,310,311,394,393,395,396"
@@ -624,14 +624,14 @@ FORMAT = "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"
         "uname --whatever",
     ],
 )
-def test_fakes_of_hosts_take_what_programs_take(line):
+def test_fakes_of_hosts_accept_calls_of_programs(line):
     argv = [word.replace("@", " ") for word in line.split()]
     assert fake_grammars.refusal(argv) is None
     fake_grammars.demand_recorded(argv)
 
 
 @pytest.mark.parametrize(
-    ("line", "rc", "said"),
+    ("line", "rc", "reported"),
     [
         ("nvidia-smi -q --xml", 2, "Invalid combination of input arguments"),
         ("nvidia-smi nvlink --stauts", 2, "Invalid combination"),
@@ -663,12 +663,12 @@ def test_fakes_of_hosts_take_what_programs_take(line):
         ("sinfo --format=%!", 1, "Invalid node format"),
     ],
 )
-def test_fakes_of_hosts_refuse(line, rc, said):
+def test_fakes_of_hosts_refuse(line, rc, reported):
     for host in (TrainingHost(), RootedHost("/none")):
         answers = host.commands if isinstance(host, TrainingHost) else host.answers
         answers[line.split()[0]] = "what was kept"
         done = host.run(line.split(), check=False)
-        assert done.rc == rc and said in done.stdout + done.stderr
+        assert done.rc == rc and reported in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -684,7 +684,7 @@ def test_fakes_of_hosts_refuse(line, rc, said):
         "sinfo --noheader --Node --format=%N",
     ],
 )
-def test_sound_line_without_answer_of_its_own_ends_test(line):
+def test_valid_line_without_answer_ends_test(line):
     host = TrainingHost()
     host.commands[line.split()[0]] = "the answer to another line"
     with pytest.raises(AssertionError):
@@ -692,7 +692,7 @@ def test_sound_line_without_answer_of_its_own_ends_test(line):
 
 
 def test_simulated_disks_refuse():
-    """An option that is misspelt, a level that is none of ours, and a wipefs that only lists."""
+    """Reject a misspelt option, an unsupported level, and a wipefs that only lists."""
     host = SimulatedHost(Machine())
     for line in ("wipefs --al /dev/x", "mdadm --craete /dev/md/a", "mkfs.ext4 -X /dev/x", "lsblk --jsn"):
         assert "unrecognized option" in host.run(line.split(), check=False).stderr
@@ -705,8 +705,8 @@ def test_simulated_disks_refuse():
     assert "0 devices where 2" in host.run(f"{create.format(0, 1.2)} --raid-devices=2".split(), check=False).stderr
 
 
-def test_every_stand_in_has_test_that_feeds_it_wrong_call():
-    """A file that says what it stands in for is named here, or by test_programs.py of the Slurm tests."""
+def test_every_stand_in_is_tested_with_wrong_call():
+    """A file that stands in for a program is named here, or by test_programs.py of the Slurm tests."""
     tested = {PCLUSTER, LUSTRE, MODPROBE, DOCKER, AWS, ENROOT, EFA, EC2, IMEX, GRAMMARS}
     programs = (CHECKOUT / "tests/integration/slurm/test_programs.py").read_text(encoding="utf-8")
     found = set()
@@ -717,7 +717,7 @@ def test_every_stand_in_has_test_that_feeds_it_wrong_call():
             (CHECKOUT / name).read_text(encoding="utf-8", errors="replace")[:2500]
         ):
             found.add(name)
-    assert tested <= found, "each says in its header what it stands in for"
+    assert tested <= found, "each names in its header what it stands in for"
     by_slurm = {name for name in found if name.startswith(SLURM) and f'("{Path(name).stem}", ' in programs}
     assert found - tested - by_slurm - set(WITHOUT_WORDS) == set(), "feed each a wrong call in this file"
     for name in tested:

@@ -14,7 +14,7 @@ def test_clock_behind_ours_is_kept(uptime: float, elapsed: float):
     assert base.clock_problem(uptime, elapsed) == ""
 
 
-def test_clock_that_runs_ahead_is_not_kept():
+def test_clock_ahead_is_not_kept():
     assert base.clock_problem(300.0, 60.0) == "the guest counted 300 s in 60 s"
 
 
@@ -49,7 +49,7 @@ def test_boot_with_wrong_clock_is_repeated(machine):
     assert len(boots) == 2
 
 
-def test_clocks_that_stay_wrong_are_error(machine):
+def test_repeatedly_wrong_clock_is_error(machine):
     problems, boots = machine
     problems += ["the guest counted 300 s in 60 s"] * base.BOOTS
     with pytest.raises(base.RigError, match=r"counted 300 s in 60 s, in 3 boots: try again when less runs"):

@@ -55,7 +55,7 @@ def test_failed_build_leaves_nothing() -> None:
     assert list((cache.root() / "images").iterdir()) == []
 
 
-def test_what_killed_builder_left_goes() -> None:
+def test_leftovers_of_killed_builder_are_removed() -> None:
     left = cache.root() / "images" / ".new-key-abc"
     other = cache.root() / "images" / ".new-other-abc"
     left.mkdir(parents=True)
@@ -65,7 +65,7 @@ def test_what_killed_builder_left_goes() -> None:
     assert other.exists()
 
 
-def test_entries_that_nobody_used_for_long_go_when_another_is_built() -> None:
+def test_unused_entries_are_removed_at_next_build() -> None:
     build = Builder()
     old, recent = (cache.ensure("images", key, build) for key in ("old", "recent"))
     os.utime(old / cache.MANIFEST, (1, 1))

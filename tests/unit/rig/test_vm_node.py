@@ -38,12 +38,12 @@ class WithoutMachine(guest.Guest):
 
 
 @pytest.mark.parametrize("name", ["", "../x", "A", "a_b", "-a", "x" * 40])
-def test_guest_names_that_are_no_host_names_are_refused(name: str) -> None:
+def test_guest_names_that_are_not_host_names_are_rejected(name: str) -> None:
     with pytest.raises(RigError, match="is not a guest name"):
         guest.folder_of(name)
 
 
-def test_every_case_has_script_that_shell_understands() -> None:
+def test_every_case_has_valid_script() -> None:
     assert {path.stem for path in prepare.SCRIPTS.glob("*.sh")} == set(prepare.CASES)
     for name in prepare.CASES:
         subprocess.run(["sh", "-n", "-c", prepare.script_of(name)], check=True)
@@ -56,13 +56,13 @@ def test_prepare_needs_disks_and_known_case() -> None:
         prepare.script_of("x")
 
 
-def test_verb_that_fails_says_one_sentence_and_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--name", "nobody", "lose-disk", "0"]) == 1
-    assert capsys.readouterr().err == ("rig: lose-disk: the guest nobody is not running: start it with `up`.\n")
+def test_failed_verb_prints_one_sentence_and_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--name", "absent", "lose-disk", "0"]) == 1
+    assert capsys.readouterr().err == ("rig: lose-disk: the guest absent is not running: start it with `up`.\n")
 
 
 @pytest.mark.parametrize("name", ["guest-unit", "images-key"])
-def test_clean_waits_for_whoever_uses_guest_or_builds_image(
+def test_clean_waits_for_user_of_guest_or_image(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "PROGRESS_EVERY", 0.0)
@@ -70,16 +70,16 @@ def test_clean_waits_for_whoever_uses_guest_or_builds_image(
     with cache.locked(name, "a test"):
         clean = threading.Thread(target=cli.main, args=(["clean"],))
         clean.start()
-        said = ""
-        while f"waiting for another process that holds the lock for {name}" not in said:
-            assert clean.is_alive(), said
-            said += capsys.readouterr().err
+        errors = ""
+        while f"waiting for another process that holds the lock for {name}" not in errors:
+            assert clean.is_alive(), errors
+            errors += capsys.readouterr().err
             time.sleep(0.01)
         assert folder.exists()
     clean.join()
     assert not folder.exists()
 
 
-def test_run_ends_what_takes_too_long() -> None:
+def test_run_ends_command_at_time_limit() -> None:
     with pytest.raises(RigError, match="waiting did not end within 0 s"):
         command.run(["sleep", "60"], "waiting", timeout=0.0)

@@ -16,12 +16,12 @@ MACHINE = qemu.Machine("tcg", "p5.48xlarge", 40022)
 
 
 @pytest.mark.parametrize("name", ["1", "", "a b", "a;b", "-x", "x" * 80])
-def test_snapshot_names_that_monitor_would_misread_are_refused(name: str) -> None:
+def test_ambiguous_snapshot_names_are_rejected(name: str) -> None:
     with pytest.raises(RigError, match="is not a snapshot name"):
         qemu.check_snapshot_name(name)
 
 
-def test_guest_is_found_by_folder_that_its_process_works_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guest_is_found_by_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(qemu, "PROGRAM", Path(sys.executable).resolve().name)
     folder = tmp_path / "guest"
     folder.mkdir()
@@ -38,7 +38,7 @@ def test_guest_is_found_by_folder_that_its_process_works_in(tmp_path: Path, monk
         assert process.wait() == -9
 
 
-def test_monitor_that_is_missing_is_error(tmp_path: Path) -> None:
+def test_missing_monitor_is_error(tmp_path: Path) -> None:
     with pytest.raises(RigError, match="does not answer"), qemu.monitor(tmp_path):
         pass
 

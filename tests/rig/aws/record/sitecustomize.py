@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Python imports this by itself when its folder is on the path: botocore then writes down what it is asked for."""
+"""Python imports this by itself when its folder is on the path: botocore then records its requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def recorded(call, path):
     """BaseClient's method, with one line for each call in the file ``path``.
 
     A process that comes to ask for the operation in the file ``path``.kill dies instead, and with ``controller ``
-    before it every program between it and the tests, too. What changes something of EC2 or FSx is a line of JSON in the
+    before it every program between it and the tests, too. A change of EC2 or FSx is a line of JSON in the
     file ``path``.changes, too: with its parameters and what is tagged how by then.
     """
 
