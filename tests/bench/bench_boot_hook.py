@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the boot hook costs before the first role begins, against installing Ansible on the node with pip.
+"""Cost of the boot hook before the first role begins, against installing Ansible on the node with pip.
 
 Both run the same playbook with a role of one task, from the same wheels and the same collections on the local disk; the
 time counts from the start of the hook, or of the first command, to the mark that the task leaves. With pip, a node gets
@@ -50,7 +50,7 @@ TIMES = 4
 
 
 def request() -> build.Request:
-    """How bundles of this checkout are built here: packages that were fetched once are kept."""
+    """Return the request for a bundle of this checkout: packages that were fetched once are kept."""
     return build.Request(
         collection=ROOT,
         requirements=ROOT / "requirements",
@@ -65,12 +65,12 @@ def request() -> build.Request:
 
 
 def make_bundle(target: Path) -> str:
-    """The real bundle and one more role; its sha256."""
+    """Write the real bundle with one more role; return its sha256."""
     aim = archive.parse_target(f"debian-py{PYTHON}")
     files, components = build.gather(request(), aim)
     release = build.add_compiled(request(), aim, files)
-    told = manifest.manifest("0.0.1", "", aim, 1_700_000_000, components, release)
-    files["MANIFEST.json"] = archive.Member(manifest.to_json(told))
+    contents = manifest.manifest("0.0.1", "", aim, 1_700_000_000, components, release)
+    files["MANIFEST.json"] = archive.Member(manifest.to_json(contents))
     files[ROLE] = archive.Member(TASKS)
     files["SUMS"] = archive.Member(archive.sums(files))
     target.write_bytes(archive.archive(files, 1_700_000_000))
@@ -78,9 +78,9 @@ def make_bundle(target: Path) -> str:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a node: what changes how Python runs is that of whoever measures.
+    """Return the environment of a node, without the Python settings of the calling user.
 
-    So is a python3 that is a script and looks for the Python to start, as that of pyenv: a node has Python itself.
+    A python3 that is a script, such as pyenv's, is replaced by the Python that it starts: a node has Python itself.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return {**kept, "PATH": f"{Path(sys._base_executable).parent}:{kept['PATH']}", **more}
@@ -96,7 +96,7 @@ def cpu(row: dict[str, Any]) -> Iterator[None]:
 
 
 def by_hook(folder: Path, bundle: Path, sha: str, title: str) -> dict[str, Any]:
-    """One run of the hook. Raises RigError."""
+    """Measure one run of the hook. Raises RigError."""
     mark = folder / "mark"
     row: dict[str, Any] = {"run": title}
     begun = time.time()
@@ -139,7 +139,7 @@ def by_roles(name: str, sha: str, title: str) -> dict[str, Any]:
 
 
 def measure_roles(bundle: Path, sha: str) -> list[dict[str, Any]]:
-    """A first run of the hook with all roles, and one with nothing to do. Raises ContainerError."""
+    """Measure a first run of the hook with all roles, and one with nothing to do. Raises ContainerError."""
     name = f"{containers.PREFIX}bench-hook-debian12"
     containers.up(name)
     try:
@@ -167,14 +167,14 @@ def local_index() -> Path:
 
 
 def galaxy_archives(folder: Path) -> list[str]:
-    """What Galaxy would give, made here: this collection and those that its roles need on a node."""
+    """Build what Galaxy would offer: this collection and those that its roles need on a node."""
     pack = [str(Path(sys.executable).with_name("ansible-galaxy")), "collection", "build", "--output-path", str(folder)]
     sources = [ROOT]
     for name in content.OTHERS:
         sources.append(folder / name)
         shutil.copytree(content.find(name, [ROOT / ".collections"]), sources[-1])
-        told = json.loads((sources[-1] / "MANIFEST.json").read_text(encoding="utf-8"))["collection_info"]
-        kept = {key: value for key, value in told.items() if value is not None}
+        info = json.loads((sources[-1] / "MANIFEST.json").read_text(encoding="utf-8"))["collection_info"]
+        kept = {key: value for key, value in info.items() if value is not None}
         (sources[-1] / "galaxy.yml").write_text(json.dumps(kept), encoding="utf-8")
     for source in sources:
         subprocess.run([*pack, str(source)], check=True, capture_output=True)
@@ -182,7 +182,7 @@ def galaxy_archives(folder: Path) -> list[str]:
 
 
 def by_pip(folder: Path) -> dict[str, Any]:
-    """A virtual environment, pip, ansible-galaxy, and the playbook. Raises RigError."""
+    """Measure a virtual environment, pip, ansible-galaxy, and the playbook. Raises RigError."""
     index = local_index()
     programs, mark, collections = folder / "venv" / "bin", folder / "mark", folder / "collections"
     (folder / "galaxy").mkdir()
@@ -227,7 +227,7 @@ def busy(processes: int) -> Iterator[None]:
 
 
 def at_load(folder: Path, bundle: Path, sha: str, load: int) -> list[dict[str, Any]]:
-    """A first run of the hook, one without changes, and the way with pip, beside so many busy processes."""
+    """Measure a first run of the hook, one without changes, and the way with pip, beside so many busy processes."""
     for name in ("node", "pip"):
         (folder / name).mkdir()
     with busy(load):
@@ -259,7 +259,7 @@ def measure() -> dict[str, Any]:
 
 
 def table(figures: Mapping[str, Any]) -> list[str]:
-    """The figures as lines for people."""
+    """Return the figures as lines of text."""
     lines = [
         f"boot hook on Python {figures['python']}",
         f"  {'run':<26}{'load':>6}{'first role':>12}{'whole':>9}{'CPU':>9}{'changed':>9}",

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What preparing and loading text costs: our programs beside the plain method on the same text, in one run.
+"""Cost of preparing and loading text: our programs beside the plain method on the same text, in one run.
 
 Figures are CPU seconds (user and system), since a busy machine hardly changes them: tokens per CPU second of the whole
 program with one process, samples per CPU second of a rank that reads by itself after a first epoch. Tokens and samples
@@ -34,13 +34,13 @@ LEAST = 5.0
 
 
 def environment() -> dict[str, str]:
-    """The data programs and the tests' own helpers can be imported; one thread each."""
+    """Return an environment in which the data programs and the tests' helpers can be imported; one thread each."""
     paths = (ROOT, ROOT / "roles" / "slurm_jobs" / "files")
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "OMP_NUM_THREADS": "1"}
 
 
 def call(*arguments: object) -> dict[str, Any]:
-    """What data_methods says. Raises AssertionError with its words when it fails."""
+    """Return the answer of data_methods. Raises AssertionError with its output if it fails."""
     result = subprocess.run(
         [PYTHON, METHODS, *map(str, arguments)], env=environment(), capture_output=True, text=True, check=False
     )
@@ -49,7 +49,7 @@ def call(*arguments: object) -> dict[str, Any]:
 
 
 def cost(folder: Path, *command: object) -> dict[str, float]:
-    """CPU seconds and peak MiB of a program. Raises AssertionError with its words when it fails."""
+    """CPU seconds and peak MiB of a program. Raises AssertionError with its output if it fails."""
     target = folder / "cost.json"
     words = [sys.executable, COST, target, PYTHON, *command]
     result = subprocess.run(
@@ -64,25 +64,25 @@ def cost(folder: Path, *command: object) -> dict[str, float]:
 
 
 def ours(folder: Path, processes: int = 1) -> dict[str, float]:
-    """What our preprocess costs on a prepared folder; the shards are in `ours` below it."""
+    """Return the cost of our preprocess on a prepared folder; the shards are in `ours` below it."""
     options = ("--length", 1 << 17, "--shard-tokens", 1 << 20, "--processes", processes)
     places = ("--input", folder / "raw", "--output", folder / "ours", "--tokenizer", folder / "tokenizer")
     return cost(folder, "-m", "mlcluster_data", "preprocess", *places, *options)
 
 
 def row(method: str, amount: float, spent: Mapping[str, float]) -> dict[str, Any]:
-    """A line of the table: how much a CPU second does."""
+    """Return a line of the table: how much a CPU second does."""
     return {"method": method, "rate": round(amount / spent["cpu_seconds"]), "peak_mib": round(spent.get("peak_mib", 0))}
 
 
 def judged(case: str, unit: str, plain: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """A case with its ratio."""
+    """Return a case with its ratio."""
     ratio = round(own["rate"] / plain["rate"], 2)
     return {"case": case, "unit": unit, "rows": [own, plain], "ratio": ratio, "met": ratio >= LEAST}
 
 
 def measure_both(folder: Path) -> list[dict[str, Any]]:
-    """Both steps by both methods. Raises AssertionError when they do not give the same tokens and samples."""
+    """Measure both steps by both methods. Raises AssertionError if their tokens and samples differ."""
     (folder / "plain").mkdir()
     plain = cost(
         folder, METHODS, "encode", folder / "raw" / "text.txt", folder / "plain" / "0.tar", folder / "tokenizer"
@@ -104,7 +104,7 @@ def measure_both(folder: Path) -> list[dict[str, Any]]:
 
 
 def measure(megabytes: int = MEGABYTES, scale: Sequence[int] = (), workers: Sequence[int] = ()) -> dict[str, Any]:
-    """All cases. Raises AssertionError when the methods do not agree."""
+    """Measure all cases. Raises AssertionError if the methods do not agree."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         call("prepare", folder, megabytes)
@@ -121,17 +121,17 @@ def measure(megabytes: int = MEGABYTES, scale: Sequence[int] = (), workers: Sequ
 
 
 def table(figures: Mapping[str, Any]) -> list[str]:
-    """The figures as lines for people."""
+    """Return the figures as lines of text."""
     lines = [
         f"text of {figures['megabytes']} MB, amounts per CPU second of one core",
         f"  {'case':<14}{'method':<10}{'per CPU s':>14}{'MiB':>7}{'ratio':>8}  wanted",
     ]
     for case in figures["cases"]:
         for number, one in enumerate(case["rows"]):
-            told = f"{case['ratio']:>8.2f}  >= {LEAST:g}{'' if case['met'] else ' MISSED'}" if number else ""
+            ratio = f"{case['ratio']:>8.2f}  >= {LEAST:g}{'' if case['met'] else ' MISSED'}" if number else ""
             amount = f"{one['rate']:,} {case['unit']}"
             peak = one["peak_mib"] or ""
-            lines.append(f"  {'' if number else case['case']:<14}{one['method']:<10}{amount:>14}{peak:>7}{told}")
+            lines.append(f"  {'' if number else case['case']:<14}{one['method']:<10}{amount:>14}{peak:>7}{ratio}")
     for one in figures["waits"]:
         after = f"{one['mean_ms']:.2f} ms for each after it, {one['p99_ms']:.2f} ms at the 99th percentile"
         lines.append(f"  {one['workers']} workers: {one['first_seconds']:.2f} s for the first batch, {after}")

@@ -64,7 +64,7 @@ def own_seconds(log: Path) -> float:
 
 
 def measure() -> dict[str, Any]:
-    """Each way in turn, ROUNDS times. Raises RigError."""
+    """Measure each way in turn, ROUNDS times. Raises RigError."""
     # The runtime is built of the checkout as the collection.
     finder.install()
     with ultra_cluster(f"bench-imex-{os.getpid()}", nodes=len(NODES)) as ultra:
@@ -97,7 +97,7 @@ def summary(values: list[float]) -> list[float]:
 
 
 def table(figures: Mapping[str, Any]) -> list[str]:
-    """Lines for people."""
+    """Return the figures as lines of text."""
     lines = [f"load {figures['load']:.1f}; least, median and most of {ROUNDS} jobs on {len(NODES)} nodes, seconds"]
     for name, row in figures["ways"].items():
         lines += [f"{name:<14} {key:<7} {values}" for key, values in row.items()]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an inventory of EC2 costs: ec2_nodes beside amazon.aws.aws_ec2 and beside a static file.
+"""Cost of an inventory of EC2: ec2_nodes beside amazon.aws.aws_ec2 and beside a static file.
 
 Both plugins ask the same fake endpoint in turn, and their answers are compared before a figure counts: same hosts,
 same groups, same connection variables. The figure is CPU seconds (user and system) of ansible-inventory and all it
@@ -64,17 +64,17 @@ SEVEN = [
 ]
 CHOSEN_LEAST = 1.6
 
-# What a ParallelCluster user writes for aws_ec2; ec2_nodes has all of it built in but the last two variables.
+# The settings of a ParallelCluster user for aws_ec2; ec2_nodes has all of it built in but the last two variables.
 TAG = "{}_tags['parallelcluster:{}']"
 
 
 def composed(prefix: str) -> dict[str, str]:
-    """The variables that both compose."""
+    """Return the variables that both compose."""
     return {"ansible_user": "'ec2-user'", "slurm_partition": TAG.format(prefix, "queue-name") + " | default('none')"}
 
 
 def config(plugin: str, case: Case, url: str, cache: str = "") -> dict[str, Any]:
-    """The inventory file of a plugin for a case."""
+    """Return the inventory file of a plugin for a case."""
     common: dict[str, Any] = {"plugin": plugin, "endpoint_url": url}
     if plugin == OURS:
         more = {"cache": True, "cache_plugin": "jsonfile", "cache_connection": cache} if cache else {}
@@ -125,7 +125,7 @@ class Cost(NamedTuple):
 
 
 def run(source: Path, verb: str, environment: Mapping[str, str]) -> Cost:
-    """One ansible-inventory. Raises AssertionError with its words when it fails."""
+    """Run one ansible-inventory; return its cost. Raises AssertionError with its output if it fails."""
     program = Path(sys.executable).parent / "ansible-inventory"
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         values = {
@@ -142,21 +142,21 @@ def run(source: Path, verb: str, environment: Mapping[str, str]) -> Cost:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=values, cwd=home, check=False)
         out.seek(0)
         err.seek(0)
-        said = err.read().decode(errors="replace")
-        assert done.returncode == 0, f"ansible-inventory -i {source.name} {verb} failed: {said[-2000:]}"
+        errors = err.read().decode(errors="replace")
+        assert done.returncode == 0, f"ansible-inventory -i {source.name} {verb} failed: {errors[-2000:]}"
         cost = json.loads(figures.read_text(encoding="utf-8"))
         return Cost(cost["cpu_seconds"], cost["peak_mib"], out.read())
 
 
 def write(folder: Path, name: str, content: Mapping[str, Any]) -> Path:
-    """An inventory file."""
+    """Write an inventory file; return its path."""
     path = folder / name
     path.write_text(yaml.safe_dump(dict(content), sort_keys=False), encoding="utf-8")
     return path
 
 
 def plain(value: Any) -> Any:
-    """A value of --list without its marks of untrusted text."""
+    """Return a value of --list without its marks of untrusted text."""
     if isinstance(value, dict):
         if value.keys() == {"__ansible_unsafe"}:
             return value["__ansible_unsafe"]
@@ -165,14 +165,14 @@ def plain(value: Any) -> Any:
 
 
 class Answer(NamedTuple):
-    """What a plugin said: hosts of each group, variables of each host."""
+    """The answer of a plugin: hosts of each group, variables of each host."""
 
     groups: dict[str, set[str]]
     variables: dict[str, dict[str, Any]]
 
 
 def listed(out: bytes) -> Answer:
-    """The output of --list."""
+    """Return the output of --list."""
     data = json.loads(out)
     variables = plain(data.pop("_meta")["hostvars"])
     return Answer({name: set(entry.get("hosts", ())) for name, entry in data.items()}, variables)
@@ -205,7 +205,7 @@ def _figures(label: str, costs: list[Cost]) -> dict[str, Any]:
 
 
 def against_aws_ec2(case: Case) -> dict[str, Any]:
-    """Both plugins in turn on one endpoint. Raises AssertionError when they differ."""
+    """Measure both plugins in turn on one endpoint. Raises AssertionError when they differ."""
     with endpoint(case.scenario) as server, tempfile.TemporaryDirectory() as folder:
         files = {
             OURS: write(Path(folder), "bench.ec2_nodes.yml", config(OURS, case, server["url"])),
@@ -233,7 +233,7 @@ def against_aws_ec2(case: Case) -> dict[str, Any]:
 
 
 def static(answer: Answer) -> dict[str, Any]:
-    """A YAML inventory with the same groups and variables."""
+    """Return a YAML inventory with the same groups and variables."""
     children = {
         name: {"hosts": dict.fromkeys(sorted(hosts))}
         for name, hosts in answer.groups.items()
@@ -294,12 +294,12 @@ def chosen_variables() -> dict[str, Any]:
 
 
 def measure(large: bool = False) -> dict[str, Any]:
-    """All cases; 10,000 hosts (several minutes) only if ``large``. Raises AssertionError when answers differ."""
+    """Measure all cases; 10,000 hosts (several minutes) only if ``large``. Raises AssertionError if answers differ."""
     results = []
     for case in (*CASES, *((LARGE,) if large else ())):
         results.append(against_aws_ec2(case))
-        told = (f"{row['inventory']} {row['cpu_seconds']} s {row['peak_mib']} MiB" for row in results[-1]["rows"])
-        print(f"  {case.title}: {', '.join(told)}", file=sys.stderr, flush=True)
+        figures = (f"{row['inventory']} {row['cpu_seconds']} s {row['peak_mib']} MiB" for row in results[-1]["rows"])
+        print(f"  {case.title}: {', '.join(figures)}", file=sys.stderr, flush=True)
     results.append(against_static())
     if large:
         results.append(chosen_variables())
@@ -307,7 +307,7 @@ def measure(large: bool = False) -> dict[str, Any]:
 
 
 def table(figures: Mapping[str, Any]) -> list[str]:
-    """The figures as lines for people."""
+    """Return the figures as lines of text."""
     lines = [
         "inventory of EC2, CPU seconds of ansible-inventory (median)",
         f"  {'case':<32}{'inventory':<26}{'CPU s':>8}{'MiB':>7}{'ratio':>8}  wanted",

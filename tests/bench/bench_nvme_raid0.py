@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role nvme_raid0 costs on a guest with four disks: module executions and seconds, run by run.
+"""Cost of the role nvme_raid0 on a guest with four disks: module executions and seconds, run by run.
 
 A module execution is one program that Ansible starts on the node; tasks that only run on the controller and the
 gathering of facts are not counted, loops count once an item. Seconds are wall-clock time of ansible-playbook.
@@ -21,7 +21,7 @@ DISKS = 4
 
 
 def figures_of(title: str, run: helpers.Run) -> dict[str, Any]:
-    """One row: what the run was, how much it changed, what it started on the node, how long it took."""
+    """Return one row: the run, its changes, the modules that it started on the node, and its time."""
     return {
         "run": title,
         "changed": run.changed,
@@ -49,7 +49,7 @@ def measure() -> dict[str, Any]:
 
 
 def table(figures: Mapping[str, Any]) -> list[str]:
-    """The figures as lines for people."""
+    """Return the figures as lines of text."""
     lines = [
         f"nvme_raid0 on {figures['disks']} disks, guest under {figures['accelerator']}",
         f"  {'run':<12}{'changed':>8}{'modules':>9}{'seconds':>9}",

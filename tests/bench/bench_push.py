@@ -63,7 +63,7 @@ SECONDS = 1800
 
 
 def executions(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(role, node) of every module execution of a run, of what ansible.posix.json tells of it."""
+    """Yield (role, node) of every module execution of a run, from the output of ansible.posix.json."""
     for play in document["plays"]:
         for task in play["tasks"]:
             path = Path(task["task"].get("path") or "")
@@ -171,7 +171,7 @@ def earlier(commit: str) -> Iterator[Path]:
 
 
 def compare(commit: str = BEFORE, counts: Sequence[int] = COMPARED) -> dict[str, Any]:
-    """The run without changes of an earlier checkout and of this one. Raises AssertionError, ContainerError."""
+    """Measure the run without changes of an earlier checkout and of this one. Raises AssertionError, ContainerError."""
     rows = []
     with earlier(commit) as tree:
         for count in counts:
@@ -186,7 +186,7 @@ def compare(commit: str = BEFORE, counts: Sequence[int] = COMPARED) -> dict[str,
 
 
 def table(figures: Mapping[str, Any]) -> list[str]:
-    """The figures as lines for people."""
+    """Return the figures as lines of text."""
     titles = f"  {'nodes':>5} {'strategy':<16}{'run':<8}{'changed':>8}{'seconds':>9}{'controller CPU s':>18}"
     titles += f"{'tasks a node':>14}{'skipped':>9}{'CPU s a node':>14}"
     lines = [

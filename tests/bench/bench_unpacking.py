@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an unpacked bundle costs a node, against a squashfs image of the same files, and what a zip could hold.
+"""Cost of an unpacked bundle on a node, against a squashfs image of the same files, and what a zip could hold.
 
 CPU seconds of all processes of a step, the median of several rounds in one run. Steps marked "boot" come at each start
 of the hook, the others once. Loading is ``bin/run-node --version``, which loads Ansible whole. A zip can hold only what
@@ -27,13 +27,13 @@ from tests.rig.vm.command import RigError
 
 ROUNDS = 5
 HOOK = ROOT / "hooks/on_node_configured.sh"
-# What a node imports beside Ansible, and can import from a zip.
+# Imports of a node beside Ansible that can come from a zip.
 IMPORT = "import sys; sys.path.insert(0, sys.argv[1])\nimport jinja2, packaging.version, pexpect, daemon, lockfile"
 IMPORT_ANSIBLE = "import sys; sys.path.insert(0, sys.argv[1])\nimport ansible.cli.playbook"
 
 
 def python() -> str:
-    """The Python that runs this, outside of its virtual environment."""
+    """Return the Python that runs this, outside of its virtual environment."""
     return str(getattr(sys, "_base_executable", sys.executable))
 
 
@@ -110,13 +110,13 @@ def make_zip(site: Path, target: Path) -> None:
 
 
 def refusal(archive: Path) -> str:
-    """What Ansible says when it is imported from a zip; empty if it is imported."""
+    """Return the error of Ansible when it is imported from a zip; empty if it is imported."""
     done = call(python(), "-I", "-B", "-c", IMPORT_ANSIBLE, str(archive), check=False)
     return (done.stderr.strip().splitlines() or [""])[-1] if done.returncode else ""
 
 
 def measure() -> dict[str, Any]:
-    """All ways in turn, ROUNDS times. Raises RigError."""
+    """Measure all ways in turn, ROUNDS times. Raises RigError."""
     images = os.getuid() == 0 and shutil.which("mksquashfs") is not None
     folder = Path(tempfile.mkdtemp(prefix="mlcluster-bench-"))
     try:
@@ -142,7 +142,7 @@ def measure() -> dict[str, Any]:
 
 
 def table(figures: Mapping[str, Any]) -> list[str]:
-    """The figures as lines for people."""
+    """Return the figures as lines of text."""
     lines = ["bundle on a node, CPU seconds"]
     lines += [f"  {name:<30}{seconds:>7.3f}" for name, seconds in figures["steps"].items()]
     for way in ("tar", "squashfs"):

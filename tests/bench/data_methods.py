@@ -42,7 +42,7 @@ def prepare(folder: Path, megabytes: int) -> None:
 
 
 def encode_plainly(source: Path, target: Path, tokenizer: Path) -> int:
-    """The tokens that were written to one shard."""
+    """Return the tokens that were written to one shard."""
     import webdataset
     from tokenizers import Tokenizer
 
@@ -100,7 +100,7 @@ def read_ours(shards: str, batch: int, workers: int) -> tuple[int, int]:
 
 
 def timed(kind: str, where: str, batch: int, workers: int) -> dict[str, float]:
-    """One epoch: samples, labels, seconds of this process and of the clock."""
+    """Return one epoch: samples, labels, seconds of this process and of the clock."""
     import torch
 
     torch.set_num_threads(1)
@@ -120,7 +120,7 @@ def timed(kind: str, where: str, batch: int, workers: int) -> dict[str, float]:
 
 
 def waits(where: str, batch: int, workers: int, step_ms: float, batches: int) -> dict[str, float]:
-    """How long a trainer whose steps take `step_ms` waits: seconds for its first batch, and for each of the next
+    """Return how long a trainer whose steps take `step_ms` waits: seconds for its first batch, and for each of the next
     milliseconds in the mean and at the 99th percentile."""
     from mlcluster_data.loading.loader import LoaderConfig, make_loader
 

@@ -21,8 +21,8 @@ RELEASE = "debian12"
 RECORDED = Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "gds"
 # With what the roles install from Debian, so that no run measures the mirror of Debian's packages.
 PACKAGES = ("openssh-server", "mdadm", "e2fsprogs", "xfsprogs", "fio", "munge", "slurmctld", "slurmd", "slurm-client")
-# Where the first node has Slurm: role slurm_jobs is told of it, and no other finds it, as enroot_pyxis, which would
-# install what has to be fetched. The others have none.
+# Directory of Slurm on the first node: only role slurm_jobs gets it. Others must not find it, such as enroot_pyxis,
+# which would download software. The other nodes have none.
 SLURM = "/srv/slurm"
 SLURM_CONF = """ClusterName=bench
 SlurmctldHost={name}
@@ -80,7 +80,7 @@ SSH_SECONDS = 120
 
 
 def image() -> str:
-    """The name of the containers' image with sshd in it, built when it is not there."""
+    """Return the name of the containers' image with sshd in it, built when it is not there."""
     base = containers.ensure_image(RELEASE)
     key = hashlib.sha256(" ".join((base, *PACKAGES, *MASKED, TAKE_SLURM_AWAY)).encode()).hexdigest()[:12]
     name = f"{containers.IMAGE_PREFIX}{RELEASE}:ssh-{key}"
@@ -135,9 +135,9 @@ def _start(name: str, kept: str, public_key: str) -> str:
 
 
 def _show_driver(name: str) -> None:
-    """Let a node have what the driver of an H100 shows below /proc, as it was recorded."""
-    told = json.loads(containers.demand(containers.podman("inspect", name), f"Looking at {name}"))[0]
-    enter = ["nsenter", "--target", str(told["State"]["Pid"]), "--mount"]
+    """Give a node the recorded files of an H100's driver below /proc."""
+    container = json.loads(containers.demand(containers.podman("inspect", name), f"Looking at {name}"))[0]
+    enter = ["nsenter", "--target", str(container["State"]["Pid"]), "--mount"]
     subprocess.run([*enter, "mount", "-t", "tmpfs", "tmpfs", "/proc/driver"], check=True)
     for file in ("version", "params"):
         text = (RECORDED / f"nvidia-{file}-h100.txt").read_text(encoding="utf-8")
@@ -154,7 +154,7 @@ def _start_slurm(name: str) -> None:
 
 
 def _known_host(address: str) -> str:
-    """The node's host keys as ssh wants them, once its sshd answers."""
+    """Return the node's host keys as ssh wants them, once its sshd answers."""
     deadline = time.monotonic() + SSH_SECONDS
     while time.monotonic() < deadline:
         scan = subprocess.run(["ssh-keyscan", "-T", "5", address], capture_output=True, text=True, check=False)
