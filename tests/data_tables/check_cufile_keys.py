@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Holds the names in plugins/module_utils/_data/cufile_keys.py against the string tables of libcufile itself.
+"""Compare the names in plugins/module_utils/_data/cufile_keys.py with the string tables of libcufile itself.
 
     pip download --no-deps nvidia-cufile==1.20.0.107 nvidia-cufile-cu12==1.11.1.6 ...
     python3 -m tests.data_tables.check_cufile_keys nvidia_cufile*.whl
 
 Each wheel is one release. A name of the table has to be in every release from its ``since`` to its ``until``, and in
-none before or after. Limits and defaults are not in string tables: the header of the table says where they were read.
+none before or after. Limits and defaults are not in string tables: the header of the table names their source.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME = re.compile(rb"(?<=\0)[a-z]+(?:\.[A-Za-z0-9_]+){1,2}")
 
 
 def release(name: str) -> str:
-    """1.15 of nvidia_cufile-1.15.1.6-py3-none-….whl; ValueError for another name."""
+    """Return 1.15 for nvidia_cufile-1.15.1.6-py3-none-….whl. Raises ValueError for another name."""
     matched = re.match(r"nvidia_cufile(?:_cu\d+)?-(\d+\.\d+)\.", name)
     if not matched:
         raise ValueError(f"{name} is not a wheel of nvidia-cufile: give files such as nvidia_cufile-1.15.1.6-….whl")
@@ -34,22 +34,22 @@ def release(name: str) -> str:
 
 
 def names(wheel: Path) -> set[str]:
-    """Every dotted name that a text begins with in the libraries of a wheel."""
+    """Return every dotted name at the start of a string in the libraries of a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         libraries = [name for name in archive.namelist() if re.search(r"/libcufile\.so[.\d]*$", name)]
         return {word.decode() for name in libraries for word in _NAME.findall(b"\0" + archive.read(name) + b"\0")}
 
 
 def order(version: str) -> tuple[int, ...]:
-    """A release as something that sorts."""
+    """Return a release as a key for sorting."""
     return tuple(int(part) for part in version.split("."))
 
 
 def differences(keys: Iterable[Mapping[str, object]], tables: Mapping[str, set[str]]) -> list[str]:
-    """A sentence for each name that a release has and should not, or lacks and should have."""
+    """Return a sentence for each name that a release has against the table, or lacks against it."""
     return [
         f"{key['name']} {'is' if _has(table, str(key['name'])) else 'is not'} in libcufile {version}, and the table "
-        f"says since {key['since']}, until {key['until'] or 'now'}"
+        f"has since {key['since']}, until {key['until'] or 'now'}"
         for version, table in sorted(tables.items(), key=lambda item: order(item[0]))
         for key in keys
         if _has(table, str(key["name"])) is not _is_due(key, version)

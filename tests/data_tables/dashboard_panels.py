@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What a query may name of the dashboard's variables, each with the values that it offers.
+# The dashboard's variables that a query may name, each with its values.
 VARIABLES = {"instance": "label_values(mlcluster_watch_uptime_seconds, instance)"}
 VARIABLES["hpc_job"] = "label_values(mlcluster_job_gpu, hpc_job)"
 
@@ -42,7 +42,7 @@ OF_JOB = "on (instance, gpu) group_left (hpc_job, user, job_name) mlcluster_job_
 
 
 def one(expr: str, legend: str = "") -> tuple[Query, ...]:
-    """The queries of a panel that has one."""
+    """Return the queries of a panel that has one."""
     return (Query(expr, legend),)
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Downloads what the roles install, checks it, and pins it in artifacts.lock.yml.
+"""Download the files that roles install, check them, and pin them in artifacts.lock.yml.
 
 All or nothing: unless every artifact was downloaded whole and passed its checks, the lock stays as it is.
 Exit codes: 0 locked or already locked, 1 an artifact failed a check, 2 one could not be downloaded, 3 usage.
@@ -39,7 +39,7 @@ HEADER = """\
 ---
 # Made by `make lock-artifacts`: what the roles may install, each with the checksum that was checked.
 # trust: pinned (the checksum came with the collection), signature (the publisher's key signed it),
-# first-download (nothing but the encrypted connection vouches for it: compare with another source).
+# first-download (verified by the encrypted connection alone: compare with another source).
 """
 
 
@@ -64,7 +64,7 @@ class Entry(NamedTuple):
 
 
 def label(artifact: dict[str, Any]) -> str:
-    """How an artifact is called in messages."""
+    """Return the name of an artifact in messages."""
     platform = "" if artifact["platform"] == "any" else f" ({artifact['platform']})"
     return f"{artifact['name']} {artifact['version']}{platform}"
 
@@ -76,7 +76,7 @@ def scheme(address: str) -> str:
 
 def download(address: str, target: Path, what: str) -> tuple[str, int]:
     """Fetch ``address`` into ``target``; returns sha256 and size. Raises UnreachableError unless all of it came."""
-    digest, size, told = hashlib.sha256(), 0, time.monotonic()
+    digest, size, shown = hashlib.sha256(), 0, time.monotonic()
     if scheme(address) not in ("http", "https"):
         raise CheckError(f"{what}: {address} is not an http or https address; correct the table")
     try:
@@ -92,8 +92,8 @@ def download(address: str, target: Path, what: str) -> tuple[str, int]:
                     raise UnreachableError(
                         f"{what}: {address} is larger than {MAX_BYTES} bytes; nothing was kept of it"
                     )
-                if time.monotonic() - told > PROGRESS_SECONDS:
-                    told = time.monotonic()
+                if time.monotonic() - shown > PROGRESS_SECONDS:
+                    shown = time.monotonic()
                     print(f"{what}: {size >> 20} MiB of {wanted >> 20 if wanted > 0 else '?'} so far", flush=True)
     except (urllib.error.URLError, http.client.HTTPException, OSError) as exc:
         reason = getattr(exc, "reason", None) or exc
@@ -106,7 +106,7 @@ def download(address: str, target: Path, what: str) -> tuple[str, int]:
 
 
 def dearmored(key: bytes) -> bytes:
-    """A public key as gpgv wants it: the bytes inside the ASCII armour, or the key as it is without any."""
+    """Return a public key as gpgv requires it: the bytes inside the ASCII armour, or the key as it is without any."""
     found = re.search(rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\s(.*?)-----END", key, re.DOTALL)
     if not found:
         return key
@@ -115,12 +115,12 @@ def dearmored(key: bytes) -> bytes:
     try:
         return base64.b64decode(b"".join(line for line in lines if not line.startswith(b"=")))
     except ValueError:
-        # gpgv then says that there is no key.
+        # gpgv then reports that there is no key.
         return b""
 
 
 def check_signature(artifact: dict[str, Any], file: Path, folder: Path) -> None:
-    """Prove that the key with the fingerprint of the table signed ``file``. Raises CheckError, UnreachableError."""
+    """Check that the key with the fingerprint of the table signed ``file``. Raises CheckError, UnreachableError."""
     what, signature = label(artifact), artifact["signature"]
     if shutil.which("gpgv") is None:
         raise CheckError(f"{what}: the signature cannot be checked without gpgv; install the package gpgv")
@@ -140,9 +140,9 @@ def check_signature(artifact: dict[str, Any], file: Path, folder: Path) -> None:
     valid = re.findall(r"^\[GNUPG:\] VALIDSIG (\S+) .*?(\S+)$", done.stdout, re.MULTILINE)
     # The last field of VALIDSIG is the primary key, the first the subkey that made the signature.
     if done.returncode or not any(signature["fingerprint"] in pair for pair in valid):
-        said = (done.stderr.strip().splitlines() or ["gpgv gave no reason"])[-1]
+        reason = (done.stderr.strip().splitlines() or ["gpgv gave no reason"])[-1]
         raise CheckError(
-            f"{what}: no valid signature by key {signature['fingerprint']} ({said}); do not use the file, "
+            f"{what}: no valid signature by key {signature['fingerprint']} ({reason}); do not use the file, "
             "compare the fingerprint with the publisher's page"
         )
 
@@ -159,7 +159,7 @@ def check(artifact: dict[str, Any], old: Optional[Entry], folder: Path) -> Entry
     for known, where in ((pinned, "the collection"), (old.sha256 if old else "", LOCK.name)):
         if known and sha256 != known:
             raise CheckError(
-                f"{what}: {address} has sha256 {sha256}, {where} says {known}; the file was changed or damaged: "
+                f"{what}: {address} has sha256 {sha256}, {where} has {known}; the file was changed or damaged: "
                 "ask the publisher before you accept it"
             )
     if signature:
@@ -169,7 +169,7 @@ def check(artifact: dict[str, Any], old: Optional[Entry], folder: Path) -> Entry
 
 
 def read_lock(path: Path) -> list[Entry]:
-    """The entries of a lock, none when there is no file. Raises CheckError when it cannot be read."""
+    """Return the entries of a lock; none if the file is missing. Raises CheckError if it cannot be read."""
     if not path.exists():
         return []
     try:
@@ -226,7 +226,7 @@ def lock(artifacts: Sequence[dict[str, Any]], path: Path) -> int:
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """The command line; returns the exit code."""
+    """Run the command line; return the exit code."""
     sys.path.insert(0, str(ROOT))
     from plugins.plugin_utils._data.artifacts import ARTIFACTS
 

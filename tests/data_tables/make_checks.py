@@ -6,8 +6,8 @@
     python -m tests.data_tables.make_checks [--severities FILE]
 
 Ids and causes are those of docs/guides/failure-catalogue.md, which a test holds against the code. Severities are those
-that the code gave while its unit tests ran; without a FILE of them those of the table are kept. Who asks is read from
-the files that name the id.
+that the code gave while its unit tests ran; without a FILE of them those of the table are kept. The callers are read
+from the files that name the id.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CATALOGUE = CHECKOUT / "docs" / "guides" / "failure-catalogue.md"
 TARGET = CHECKOUT / "plugins" / "module_utils" / "_data" / "checks.py"
 SEVERITIES = ("monitor", "reset", "reboot", "isolate")
 NODE = "plugins/module_utils/_node/"
-# Who asks, by the file that names an id; the longest beginning counts.
+# Callers, by the file that names an id; the longest prefix counts.
 WHO = {
     f"{NODE}health/": "full",
     f"{NODE}health/light.py": "prolog",
@@ -96,17 +96,17 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 
 class CatalogueError(Exception):
-    """The catalogue, or the code, has something that the table cannot hold; the text says what."""
+    """The catalogue, or the code, does not fit the table; the message states what."""
 
 
 def plain(text: str) -> str:
-    """A cell of Markdown as a terminal may have it."""
+    """Return a cell of Markdown as plain text."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text.strip())
     return text.replace("\\|", "|").replace("`", "").replace("**", "")
 
 
 def catalogued(text: str) -> dict[str, str]:
-    """Id to when it fails, in the order of the tables whose first heading is ``verdict``."""
+    """Return the cause of failure of each id, in the order of the tables whose first heading is ``verdict``."""
     found: dict[str, str] = {}
     inside = False
     for line in text.splitlines():
@@ -117,19 +117,19 @@ def catalogued(text: str) -> dict[str, str]:
             inside = True
         elif inside and not set(cells[0]) <= set("-: "):
             for name in re.findall(r"`([^`…]+)`", cells[0]):
-                # One that nodes and jobs give has a line in both tables.
+                # An id of both nodes and jobs has a line in both tables.
                 found[name] = f"{found[name]}; {plain(cells[1])}" if name in found else plain(cells[1])
     return found
 
 
 def asked_by(path: str) -> list[str]:
-    """Who asks for what a file judges."""
+    """Return the callers of the checks in a file."""
     known = [start for start in WHO if path.startswith(start)]
     return WHO[max(known, key=len)].split() if known else []
 
 
 def named_in(checkout: Path) -> Iterator[tuple[str, str]]:
-    """(text, path) of every text constant of the code that judges."""
+    """Yield (text, path) of every string constant in the code of checks."""
     for place in ("plugins/module_utils/_node", "plugins/plugin_utils", "plugins/action", "plugins/modules"):
         for path in sorted((checkout / place).rglob("*.py")):
             name = path.relative_to(checkout).as_posix()
@@ -142,7 +142,7 @@ def named_in(checkout: Path) -> Iterator[tuple[str, str]]:
 
 
 def who_asks(names: Mapping[str, str], checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
-    """Id to who asks. Raises CatalogueError for one of which nobody knows."""
+    """Return the callers of each id. Raises CatalogueError for an id without a caller."""
     found: dict[str, set[str]] = {name: set() for name in names}
     for text, path in named_in(checkout):
         if text in found:
@@ -154,12 +154,12 @@ def who_asks(names: Mapping[str, str], checkout: Path = CHECKOUT) -> dict[str, t
         if "prolog" in who:
             who.add("full")
         if not who:
-            raise CatalogueError(f"nobody asks for {name}: add who does to WHO or COMPOSED")
+            raise CatalogueError(f"no caller of {name} is known: add it to WHO or COMPOSED")
     return {name: tuple(word for word in ORDER if word in who) for name, who in found.items()}
 
 
 def rows(severities: Mapping[str, list[str]]) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
-    """The table, in the order of the catalogue."""
+    """Return the table, in the order of the catalogue."""
     names = catalogued(CATALOGUE.read_text(encoding="utf-8"))
     who = who_asks(names)
     return [
@@ -169,7 +169,7 @@ def rows(severities: Mapping[str, list[str]]) -> list[tuple[str, str, tuple[str,
 
 
 def kept() -> dict[str, list[str]]:
-    """The severities of the table as it is."""
+    """Return the severities of the present table."""
     spec = importlib.util.spec_from_file_location("kept_checks", TARGET)
     if spec is None or spec.loader is None or not TARGET.exists():
         return {}
@@ -179,12 +179,14 @@ def kept() -> dict[str, list[str]]:
 
 
 def written(severities: Mapping[str, list[str]]) -> str:
-    """The file."""
-    told = []
+    """Return the file's content."""
+    entries = []
     for name, text, found, who in rows(severities):
         head = json.dumps(name, ensure_ascii=False)
-        told.append(f"    (\n        {head},\n{_text(text)}        {_tuple(found)},\n        {_tuple(who)},\n    ),\n")
-    return HEADER + "".join(told) + ")\n"
+        entries.append(
+            f"    (\n        {head},\n{_text(text)}        {_tuple(found)},\n        {_tuple(who)},\n    ),\n"
+        )
+    return HEADER + "".join(entries) + ")\n"
 
 
 def _tuple(words: tuple[str, ...]) -> str:
@@ -192,7 +194,7 @@ def _tuple(words: tuple[str, ...]) -> str:
 
 
 def _text(text: str) -> str:
-    """A text as one constant or several, as the formatter of the project would have it."""
+    """Return a text as one constant or several, as the formatter of the project would have it."""
     if len(_quoted(text)) <= LONGEST:
         return f"        {_quoted(text)},\n"
     parts, rest = [], text
@@ -204,7 +206,7 @@ def _text(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A constant in the quotes that need fewer escapes."""
+    """Return a constant in the quotes that need fewer escapes."""
     if text.count('"') <= text.count("'"):
         return json.dumps(text, ensure_ascii=False)
     return "'" + text.replace("'", "\\'") + "'"

@@ -30,12 +30,12 @@ from tests.data_tables.dashboard_panels import ROWS, VARIABLES, Panel
 TARGET = CHECKOUT / "playbooks/files/monitoring/mlcluster.dashboard.json"
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 HEIGHT = {"stat": 4, "table": 9, "graph": 8}
-# Columns of a table that say nothing.
+# Columns of a table without information.
 HIDDEN = ("Time", "Value", "__name__", "job", "number")
 
 
 def build_panel(panel: Panel):
-    """The builder of one panel."""
+    """Return the builder of one panel."""
     builder = {"stat": stat.Panel, "table": table.Panel, "graph": timeseries.Panel}[panel.kind]()
     builder = builder.title(panel.title).description(panel.text).datasource(SOURCE).unit(panel.unit)
     builder = builder.span(panel.width).height(HEIGHT[panel.kind])
@@ -57,7 +57,7 @@ def build_panel(panel: Panel):
 
 
 def build() -> str:
-    """The JSON of the dashboard."""
+    """Return the JSON of the dashboard."""
     board = (
         boards.Dashboard("mlcluster.aws")
         .uid("mlcluster-aws")

@@ -17,7 +17,7 @@ from pathlib import Path
 TARGET = Path(__file__).resolve().parents[2] / "plugins" / "module_utils" / "_data" / "instance_types.py"
 BEGIN, END = "# begin generated\n", "# end generated\n"
 
-# What the API gets wrong or leaves out, by type: the right accelerators, and who says so.
+# Wrong or missing data of the API, by type: the right accelerators, and the source.
 _TRN2_SOURCE = "accelerators: AWS Neuron documentation of Trn2, 16 devices with 1536 GiB in all"
 CORRECTIONS = {
     "trn2.3xlarge": ("neuron:Trainium2:1:98304", _TRN2_SOURCE),
@@ -28,7 +28,7 @@ ARCHITECTURES = {("x86_64",): "x86_64", ("i386", "x86_64"): "x86_64", ("arm64",)
 
 
 class SourceError(Exception):
-    """The source lacks something the table needs, or says it in a way this script does not know."""
+    """The source lacks data for the table, or has it in an unknown form."""
 
 
 def accelerators(info):
@@ -36,11 +36,11 @@ def accelerators(info):
     gpus = info.get("GpuInfo", {}).get("Gpus", [])
     neuron = info.get("NeuronInfo", {}).get("NeuronDevices", [])
     if len(gpus) + len(neuron) > 1:
-        raise SourceError(f"{info['InstanceType']} has more than one kind of accelerator, which the table cannot say")
+        raise SourceError(f"{info['InstanceType']} has more than one kind of accelerator, which the table cannot hold")
     for kind, devices in (("gpu", gpus), ("neuron", neuron)):
         for device in devices:
             name = device["Name"]
-            # A type with a part of a GPU says zero GPUs and one logical GPU.
+            # A type with a part of a GPU has zero GPUs and one logical GPU.
             count = device["Count"] or device["LogicalGpuCount"]
             return f"{kind}:{name.replace(' ', '_')}:{count}:{device['MemoryInfo']['SizeInMiB']}"
     return "-"
@@ -52,7 +52,7 @@ def instance_store(info):
     if storage.get("NvmeSupport") not in ("required", "supported"):
         return "-"
     if len(storage["Disks"]) != 1:
-        raise SourceError(f"{info['InstanceType']} has disks of several sizes, which the table cannot say")
+        raise SourceError(f"{info['InstanceType']} has disks of several sizes, which the table cannot hold")
     disk = storage["Disks"][0]
     return f"{disk['Count']}x{disk['SizeInGB']}"
 
@@ -69,7 +69,7 @@ def network(info):
 
 
 def row(info):
-    """The table's line of one type, None for a type that does not belong in it."""
+    """Return the table's line of one type, None for a type that does not belong in it."""
     correction = CORRECTIONS.get(info["InstanceType"])
     parts = correction[0] if correction else accelerators(info), instance_store(info)
     architecture = ARCHITECTURES.get(tuple(sorted(info["ProcessorInfo"]["SupportedArchitectures"])))
@@ -95,7 +95,7 @@ def _order(name):
 
 
 def generated(types, version):
-    """The text between the marks, from the mapping of type to what DescribeInstanceTypes answers."""
+    """Return the text between the marks, from the mapping of type to what DescribeInstanceTypes answers."""
     rows = [line for line in (row(types[name]) for name in sorted(types, key=_order)) if line]
     fixes = "".join(
         f'    "{name}": "{source}",\n' for name, (_accelerators, source) in CORRECTIONS.items() if name in types
@@ -126,7 +126,7 @@ def read_moto():
 
 
 def main(argv=None):
-    """Write the table, or with ``--check`` say whether it is what moto gives. Returns the exit code."""
+    """Write the table, or with ``--check`` compare it with moto. Return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; end with 1 when the table is out of date")
     args = parser.parse_args(argv)

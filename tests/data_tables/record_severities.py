@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plugin of pytest that writes which severities the collection's own code gave each check while tests ran.
+"""A plugin of pytest that records which severities the collection's own code gave each check while tests ran.
 
 Results that tests themselves make, or read back, are left out. ``make_checks.py`` starts it.
 """
@@ -18,7 +18,7 @@ _seen: dict[str, set[str]] = {}
 
 
 def maker(frame):
-    """The file of the function that made a result, empty for one that was read back."""
+    """Return the file of the function that made a result, empty for one that was read back."""
     while frame is not None:
         code = frame.f_code
         if code.co_name == "from_dict":

@@ -39,15 +39,15 @@ def test_names_that_agree_are_no_difference(tmp_path):
     assert differences(tmp_path, keys, v1_11=old, v1_19=new) == []
 
 
-def test_name_that_is_there_too_early_or_not_at_all_is_reported(tmp_path):
+def test_early_or_missing_name_is_reported(tmp_path):
     keys = [key("logging.dir", "1.11"), key("profile.nvtx", "1.13")]
     assert differences(tmp_path, keys, v1_11=["profile.nvtx"]) == [
-        "logging.dir is not in libcufile 1.11, and the table says since 1.11, until now",
-        "profile.nvtx is in libcufile 1.11, and the table says since 1.13, until now",
+        "logging.dir is not in libcufile 1.11, and the table has since 1.11, until now",
+        "profile.nvtx is in libcufile 1.11, and the table has since 1.13, until now",
     ]
 
 
-def test_word_inside_another_text_is_no_name(tmp_path):
+def test_word_inside_string_is_not_name(tmp_path):
     assert "logging.dir" not in check_cufile_keys.names(wheel(tmp_path, "1.11", "no logging.dir was given"))
 
 
@@ -59,7 +59,7 @@ def test_word_inside_another_text_is_no_name(tmp_path):
         (["nvidia_cufile-1.2.3-x.whl"], "No such file"),
     ],
 )
-def test_files_that_cannot_be_read_are_reported(names, words, capsys):
+def test_unreadable_files_are_reported(names, words, capsys):
     assert check_cufile_keys.main(names) == 2
     assert words in capsys.readouterr().err
 

@@ -39,9 +39,9 @@ def test_causes_are_read_from_catalogue():
     assert make_checks.catalogued(PAGE) == {"gpu.a": f"{first}; more", "gpu.b": first}
 
 
-def test_id_that_nobody_asks_for_is_refused(tmp_path):
+def test_id_without_caller_is_rejected(tmp_path):
     (tmp_path / "plugins").mkdir()
-    with pytest.raises(make_checks.CatalogueError, match=r"nobody asks for new\.thing"):
+    with pytest.raises(make_checks.CatalogueError, match=r"no caller of new\.thing is known"):
         make_checks.who_asks({"new.thing": ""}, tmp_path)
 
 
@@ -54,12 +54,12 @@ def test_id_that_nobody_asks_for_is_refused(tmp_path):
         ("plugins/module_utils/_node/system/host.py", []),
     ],
 )
-def test_who_asks_follows_from_file(path, who):
+def test_callers_follow_from_file(path, who):
     assert make_checks.asked_by(path) == who
 
 
 @pytest.mark.parametrize("profile", ["prolog", "full"])
-def test_what_profile_says_is_listed_for_it(profile, tmp_path):
+def test_results_of_profile_are_listed_for_it(profile, tmp_path):
     options = profiles.Options(marker=str(tmp_path / "none"))
     found = {one.id for one in profiles.examine(good_node(), profile, options, 60, str(tmp_path))}
     assert len(found) > 5

@@ -67,7 +67,7 @@ def test_one_line_for_one_type(facts, line):
     assert make.row(facts) == line
 
 
-def test_correction_replaces_what_api_says_and_names_its_source():
+def test_correction_replaces_api_data_and_names_source():
     device = {"Name": "Trainium2", "Count": 16, "MemoryInfo": {"SizeInMiB": 524288}}
     types = {"trn2.48xlarge": described("trn2.48xlarge", NeuronInfo={"NeuronDevices": [device]})}
     text = make.generated(types, "1.0")
@@ -87,7 +87,7 @@ def test_correction_replaces_what_api_says_and_names_its_source():
         (described(GpuInfo={"Gpus": [{"Name": "A"}, {"Name": "B"}]}), "more than one kind"),
     ],
 )
-def test_what_table_cannot_say_is_error(facts, word):
+def test_data_that_table_cannot_hold_is_error(facts, word):
     with pytest.raises(make.SourceError, match=word):
         make.row(facts)
 
@@ -98,13 +98,13 @@ def test_types_are_in_natural_order():
     assert [line.split(" ")[0] for line in table.splitlines()[:3]] == ["i4i.2xlarge", "i4i.16xlarge", "i10.large"]
 
 
-def test_only_what_lies_between_marks_is_replaced():
+def test_only_text_between_marks_is_replaced():
     assert make.replaced(f"a\n{make.BEGIN}old\n{make.END}b\n", "new\n") == f"a\n{make.BEGIN}new\n{make.END}b\n"
     with pytest.raises(make.SourceError, match="marks"):
         make.replaced("a\n", "new\n")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("moto") is None, reason="moto is not installed")
-def test_table_in_tree_is_what_installed_moto_gives(capsys):
+def test_table_matches_installed_moto(capsys):
     assert make.main(["--check"]) == 0
     assert capsys.readouterr().out == "up to date\n"

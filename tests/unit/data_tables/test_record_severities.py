@@ -15,7 +15,7 @@ from tests.data_tables import record_severities
 from tests.unit.checkout import CHECKOUT
 
 
-def test_what_code_gave_is_written(tmp_path):
+def test_severities_of_code_are_written(tmp_path):
     """The test of the marker makes a failure by the code, and others by hand."""
     file = tmp_path / "severities.json"
     tested = "tests/unit/plugins/module_utils/_node/health/test_marker.py"
