@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What generates the documentation and checks it; no part of the collection archive."""
+"""Generators and checks of the documentation; no part of the collection archive."""

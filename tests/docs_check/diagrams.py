@@ -67,7 +67,7 @@ class Edge:
 
 
 def draw(text: str) -> str:
-    """The SVG of one diagram. Raises DiagramError."""
+    """Return the SVG of one diagram. Raises DiagramError."""
     head, *rest = [line.strip() for line in text.splitlines() if line.strip()]
     if head.startswith("flowchart "):
         return _flowchart(head.split()[1], rest)
@@ -124,7 +124,7 @@ def _flowchart(direction: str, lines: list[str]) -> str:
     for edge, way in zip(edges, ways):
         way[1].room = max(way[1].room, len(edge.label) * LETTER)
     ranks: dict[int, list[Box]] = {}
-    # What an arrow passes stands at the end of its rank.
+    # Points that an arrow passes are at the end of their rank.
     for box in [*boxes.values(), *(box for way in ways for box in way[1:-1])]:
         ranks.setdefault(box.rank, []).append(box)
     labels = max((len(edge.label) for edge in edges), default=0) * LETTER
@@ -139,7 +139,7 @@ def _flowchart(direction: str, lines: list[str]) -> str:
 
 
 def _way(boxes: dict[str, Box], edge: Edge) -> list[Box]:
-    """The boxes of an arrow's ends, and between them one without text in each rank that it passes."""
+    """Return the boxes of an arrow's ends, and between them one without text in each rank that it passes."""
     start, end = boxes[edge.start], boxes[edge.end]
     return [start, *(Box([], rank) for rank in range(start.rank + 1, end.rank)), end]
 
@@ -163,7 +163,7 @@ def _place(ranks: dict[int, list[Box]], across: bool, gap: float) -> tuple[float
 
 
 def _size(box: Box, across: bool) -> float:
-    """What a box takes of its rank."""
+    """Return the space of a box in its rank."""
     return (box.height if across else max(box.width, box.room)) + 2 * PAD
 
 
@@ -195,7 +195,7 @@ def _edge(way: list[Box], edge: Edge, across: bool) -> str:
 
 
 def _label(text: str, x: float, y: float, anchor: str = "middle") -> str:
-    """A text on a white ground."""
+    """Return a text on a white ground."""
     width = len(text) * 6.4
     left = {"middle": x - width / 2, "start": x - 2, "end": x - width + 2}[anchor]
     back = f'<rect class="h" x="{left:.0f}" y="{y - 9:.0f}" width="{width:.0f}" height="16"/>'

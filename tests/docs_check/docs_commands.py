@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every command of the documentation: where it runs, and what is wrong with it (CONTRIBUTING.md, Documentation).
+"""Every command of the documentation: where it runs, and its problems (CONTRIBUTING.md, Documentation).
 
-`.venv/bin/python -m tests.docs_check.docs_commands` lists all blocks of commands with their marks, then the complaints.
+`.venv/bin/python -m tests.docs_check.docs_commands` lists all blocks of commands with their marks, then the problems.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .docs_programs import JUDGES, Checkout, anything, is_own, spoken_of
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SHELLS = frozenset({"bash", "console"})
-# What needs something that no test has: only read, never run.
+# Places that no test has: such commands are read, never run.
 ELSEWHERE = frozenset({"aws", "net", "node", "slurm"})
 AROUND_MAKE = frozenset({"make", "git", "cd", "export"})
 ENDS = frozenset({"&&", "||", ";", "|", "&"})
@@ -43,12 +43,12 @@ class Commands:
 
 
 def pages(root: Path) -> list[str]:
-    """Names of the documentation's files."""
+    """Return the names of the documentation's files."""
     return [name for name in house_rules.tracked_files(root) if name.endswith(".md")]
 
 
 def command_lines(text: str) -> tuple[str, ...]:
-    """The commands of a console block: lines that begin with ``$ ``, with those that they go on over."""
+    """Return the commands of a console block: lines that begin with ``$ ``, with those that they go on over."""
     lines: list[str] = []
     goes_on = False
     for line in text.splitlines():
@@ -62,13 +62,13 @@ def command_lines(text: str) -> tuple[str, ...]:
 
 
 def script_lines(text: str) -> tuple[str, ...]:
-    """The lines of a script, without comments, with those that they go on over."""
+    """Return the lines of a script, without comments, with those that they go on over."""
     joined = re.sub(r"\\\n\s*", " ", text)
     return tuple(line for line in map(str.strip, joined.splitlines()) if line and not line.startswith("#"))
 
 
 def blocks(name: str, page: docs_markdown.Page) -> list[Commands]:
-    """The blocks of a page that hold commands."""
+    """Return the blocks of a page that hold commands."""
     lines = {"bash": script_lines, "console": command_lines}
     return [
         Commands(name, block.line, block.language, block.mark, lines[block.language](block.text))
@@ -78,7 +78,7 @@ def blocks(name: str, page: docs_markdown.Page) -> list[Commands]:
 
 
 def _without_prefix(words: list[str]) -> list[str]:
-    """A command without what stands before its program; what srun starts of ours is judged in its place."""
+    """Return a command without what stands before its program; what srun starts of ours is judged in its place."""
     while words and (words[0] in PREFIXES or re.match(r"[A-Za-z_]\w*=", words[0])):
         words = words[1:]
     if words[:1] == ["srun"]:
@@ -89,7 +89,7 @@ def _without_prefix(words: list[str]) -> list[str]:
 
 
 def simple_commands(line: str) -> list[list[str]]:
-    """The words of each simple command in a line, without comments, redirections, variables before it, and sudo.
+    """Return the words of each simple command in a line, without comments, redirections, variables before it, and sudo.
 
     Raises ValueError for a line that is not a shell.
     """
@@ -112,13 +112,13 @@ def simple_commands(line: str) -> list[list[str]]:
 
 
 def program(word: str) -> str:
-    """The name by which a program is known: those of this build's environments, and the hook, without their path."""
+    """Return the name of a program: those of this build's environments, and the hook, without their path."""
     ours = re.match(r"\.venv[a-z-]*/bin/|(?:.*/)?on_node_configured\.sh$", word)
     return word.rpartition("/")[2] if ours else word
 
 
 def judge(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
-    """Complaints about one simple command; of a program that is not ours only its paths are judged."""
+    """Yield the problems of one simple command; only paths are judged for a foreign program."""
     name = program(words[0])
     if is_own(words[0]):
         return
@@ -132,30 +132,30 @@ def judge(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
 
 
 def judge_script(line: str, checkout: Checkout) -> Iterator[str]:
-    """Complaints about a line of a script, as far as it can be understood alone: commands of ours, and Ansible's."""
+    """Yield the problems of a line of a script that is a command of ours or of Ansible."""
     try:
         commands = simple_commands(line)
     except ValueError:
         return
     for words in commands:
         if program(words[0]) in JUDGES:
-            yield from (f"{' '.join(words)}: {complaint}" for complaint in judge(words, checkout))
+            yield from (f"{' '.join(words)}: {problem}" for problem in judge(words, checkout))
 
 
 def judge_line(line: str, checkout: Checkout) -> Iterator[str]:
-    """Complaints about a command line."""
+    """Yield the problems of a command line."""
     try:
         commands = simple_commands(line)
     except ValueError as error:
         yield f"no shell understands {line!r}: {error}"
         return
     for words in commands:
-        for complaint in judge(words, checkout):
-            yield f"{' '.join(words)}: {complaint}"
+        for problem in judge(words, checkout):
+            yield f"{' '.join(words)}: {problem}"
 
 
 def judge_code(text: str, checkout: Checkout) -> Iterator[str]:
-    """Complaints about code within a sentence, where that is a command of ours or of Ansible."""
+    """Yield the problems of code within a sentence that is a command of ours or of Ansible."""
     name, space, _rest = text.removeprefix("sudo ").partition(" ")
     if not space or program(name) not in JUDGES:
         return
@@ -170,7 +170,7 @@ def judge_code(text: str, checkout: Checkout) -> Iterator[str]:
 
 
 def _tested(block: Commands, checkout: Checkout) -> Iterator[str]:
-    """Whether the test that a mark names is there."""
+    """Yield the problem of a mark whose test is missing."""
     path, _colons, name = block.mark.partition("::")
     if path not in checkout.files:
         yield f"there is no test {path}"
@@ -179,9 +179,9 @@ def _tested(block: Commands, checkout: Checkout) -> Iterator[str]:
 
 
 def judge_mark(block: Commands, checkout: Checkout) -> Iterator[str]:
-    """Complaints about where a block says that it runs."""
+    """Yield the problems of a block's mark."""
     if not block.mark:
-        yield "say where it runs with <!-- runs: here, make, aws, net, node, slurm, or a test --> on the line before"
+        yield "mark where it runs with <!-- runs: here, make, aws, net, node, slurm, or a test --> on the line before"
     elif block.mark.startswith(("tests/", "molecule/")):
         yield from _tested(block, checkout)
     elif block.mark == "make":
@@ -196,32 +196,32 @@ def judge_mark(block: Commands, checkout: Checkout) -> Iterator[str]:
         yield f"{block.mark} is not a mark"
 
 
-def complaints(name: str, page: docs_markdown.Page, checkout: Checkout) -> Iterator[str]:
-    """All that is wrong with the commands of a page."""
+def problems(name: str, page: docs_markdown.Page, checkout: Checkout) -> Iterator[str]:
+    """Yield all problems of the commands of a page."""
     checkout.shown = {file for block in page.blocks for file in SHOWN.findall(block.text)}
     for block in blocks(name, page):
         place = f"{name}:{block.line}"
         if block.language == "console" and not block.lines:
             yield f"{place}: a console block without a line that begins with '$ ': call it text"
-        yield from (f"{place}: {complaint}" for complaint in judge_mark(block, checkout))
+        yield from (f"{place}: {problem}" for problem in judge_mark(block, checkout))
         judge_one = judge_line if block.language == "console" else judge_script
         for line in block.lines:
-            yield from (f"{place}: {complaint}" for complaint in judge_one(line, checkout))
+            yield from (f"{place}: {problem}" for problem in judge_one(line, checkout))
     for code in page.codes:
-        for complaint in judge_code(code.text, checkout):
-            yield f"{name}:{code.line}: {complaint}"
+        for problem in judge_code(code.text, checkout):
+            yield f"{name}:{code.line}: {problem}"
 
 
 def main() -> int:
-    """List the blocks, then print the complaints; 1 when there is one."""
+    """List the blocks, then print the problems; return 1 if there is one."""
     checkout = Checkout(CHECKOUT)
     found: list[str] = []
     for name in pages(CHECKOUT):
         page = docs_markdown.read_file(CHECKOUT / name)
         for block in blocks(name, page):
             print(f"{block.mark or '-':<8} {name}:{block.line}: {' ; '.join(block.lines) or block.language}")
-        found += complaints(name, page, checkout)
-    print("\n".join(found) if found else "no complaints")
+        found += problems(name, page, checkout)
+    print("\n".join(found) if found else "no problems")
     return 1 if found else 0
 
 

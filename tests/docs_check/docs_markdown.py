@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the Markdown of this project holds: headings with their anchors, links, fenced blocks, code within lines."""
+"""The Markdown of this project: headings with their anchors, links, fenced blocks, code within lines."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Page:
 
 
 def anchor(title: str) -> str:
-    """The anchor that a code host, and MyST, give a heading with this text."""
+    """Return the anchor that a code host, and MyST, give a heading with this text."""
     return NOT_IN_ANCHOR.sub("", title.strip().lower()).replace(" ", "-")
 
 
 def _plain(inline: Token) -> str:
-    """The text of a line without markup."""
+    """Return the text of a line without markup."""
     return "".join(child.content for child in inline.children or [] if child.type in ("text", "code_inline"))
 
 

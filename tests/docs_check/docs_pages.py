@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is wrong with the project's Markdown besides its commands: links, anchors, titles, blocks that do not parse."""
+"""Problems of the project's Markdown besides its commands: links, anchors, titles, blocks that do not parse."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import yaml
 
 from . import docs_markdown, role_docs
 
-# Whose pages are linked. There is no network in the tests: these are judged by their form alone.
+# Hosts of linked pages. There is no network in the tests: these are judged by their form alone.
 HOSTS = re.compile(
     r"(?:[\w-]+\.)*(?:amazon\.com|ansible\.com|cisecurity\.org|debian\.org|github\.com|github\.io|jmespath\.org"
     r"|kernel\.org|lustre\.org|nvidia\.com|python\.org|pytorch\.org|redhat\.com|schedmd\.com|semver\.org|systemd\.io"
@@ -29,7 +29,7 @@ HOSTS = re.compile(
 )
 # Languages whose blocks are looked at no closer.
 PLAIN = frozenset({"console", "hcl", "ini", "mermaid", "text"})
-# What only the site understands, and where it may stand.
+# Directives of the site, and the page that may have them.
 DIRECTIVES = {"{toctree}": "docs/index.md"}
 
 
@@ -42,8 +42,8 @@ class Pages:
         self.read = {name: docs_markdown.read_file(root / name) for name in sorted(files) if name.endswith(".md")}
 
 
-def link_complaint(pages: Pages, name: str, target: str) -> str | None:
-    """What is wrong with a link from page ``name``; None when nothing is."""
+def link_problem(pages: Pages, name: str, target: str) -> str | None:
+    """Return the problem of a link from page ``name``, or None."""
     parts = urlsplit(unquote(target))
     if parts.scheme:
         if parts.scheme != "https" or not parts.hostname:
@@ -59,16 +59,16 @@ def link_complaint(pages: Pages, name: str, target: str) -> str | None:
     return None
 
 
-def link_complaints(pages: Pages) -> Iterator[str]:
-    """All that is wrong with links."""
+def link_problems(pages: Pages) -> Iterator[str]:
+    """Yield all problems of links."""
     for name, page in pages.read.items():
         for link in page.links:
-            if complaint := link_complaint(pages, name, link.target):
-                yield f"{name}:{link.line}: {complaint}"
+            if problem := link_problem(pages, name, link.target):
+                yield f"{name}:{link.line}: {problem}"
 
 
-def title_complaints(pages: Pages) -> Iterator[str]:
-    """A page begins with its only heading of the first level, and leaves out no level."""
+def title_problems(pages: Pages) -> Iterator[str]:
+    """Yield pages that do not begin with their only heading of the first level, or that leave out a level."""
     for name, page in pages.read.items():
         levels = [level for level, _title in page.titles]
         if levels[:1] != [1] or levels.count(1) != 1:
@@ -79,7 +79,7 @@ def title_complaints(pages: Pages) -> Iterator[str]:
 
 
 class _AnyTag(yaml.SafeLoader):
-    """YAML whose tags (!vault and CloudFormation's) are let be."""
+    """YAML loader that accepts tags (!vault and CloudFormation's)."""
 
 
 _AnyTag.add_multi_constructor("!", lambda loader, suffix, node: None)
@@ -100,11 +100,11 @@ class Variables:
 
     def __init__(self, root: Path, others: set[str]) -> None:
         self.known = {role.name: set(role_docs.read_options(role)) for role in role_docs.role_folders(root)}
-        # What is not a role's option and may begin like one: another plugin's option, a play's variable.
+        # Names that may begin like a role's option: another plugin's option, a play's variable.
         self.others = others
 
     def unknown(self, key: str) -> str | None:
-        """The role whose variable a key pretends to be."""
+        """Return the role whose variable a key pretends to be, or None."""
         for role, options in self.known.items():
             if key.startswith(f"{role}_") and key not in options and key not in self.others:
                 return role
@@ -141,8 +141,8 @@ PARSERS: dict[str, Callable[[str, Variables], str | None]] = {
 }
 
 
-def block_complaint(name: str, block: docs_markdown.Block, variables: Variables) -> str | None:
-    """What is wrong with a fenced block; None when nothing is."""
+def block_problem(name: str, block: docs_markdown.Block, variables: Variables) -> str | None:
+    """Return the problem of a fenced block, or None."""
     language = block.language
     if DIRECTIVES.get(language) == name or language in PLAIN:
         return None
@@ -154,9 +154,9 @@ def block_complaint(name: str, block: docs_markdown.Block, variables: Variables)
         return f"this is not {language}: {error}"
 
 
-def block_complaints(pages: Pages, variables: Variables) -> Iterator[str]:
-    """All that is wrong with fenced blocks."""
+def block_problems(pages: Pages, variables: Variables) -> Iterator[str]:
+    """Yield all problems of fenced blocks."""
     for name, page in pages.read.items():
         for block in page.blocks:
-            if complaint := block_complaint(name, block, variables):
-                yield f"{name}:{block.line}: {complaint}"
+            if problem := block_problem(name, block, variables):
+                yield f"{name}:{block.line}: {problem}"

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What can be said of a command in the documentation without running it, program by program.
+"""Checks of a command in the documentation without running it, program by program.
 
-Each judge takes the words of one command and a Checkout and gives the complaints it has. A word that is the reader's
-own (``NODE``, ``s3://BUCKET/x``, ``…``) is passed over.
+Each judge takes the words of one command and a Checkout and yields its problems. A word that is the reader's
+own (``NODE``, ``s3://BUCKET/x``, ``…``) is skipped.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ MAKE_VARIABLES = frozenset({"PYTHON", "V"})
 
 
 def is_own(word: str) -> bool:
-    """Whether a word stands for something that the reader puts in."""
+    """Return whether a word is a placeholder for the reader."""
     return bool(OWN.search(word))
 
 
 class Checkout:
-    """What a checkout offers to commands: files, playbooks, variables, tags, targets."""
+    """The parts of a checkout that commands use: files, playbooks, variables, tags, targets."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -48,12 +48,12 @@ class Checkout:
 
     @cached_property
     def files(self) -> set[str]:
-        """Every file that git has, and every folder above one."""
+        """Return every file that git has, and every folder above one."""
         names = house_rules.tracked_files(self.root)
         return {*names, *(str(folder) for name in names for folder in Path(name).parents)}
 
     def has(self, path: str) -> bool:
-        """Whether a reader of the page that is read has this file or folder."""
+        """Return whether a reader of the page that is read has this file or folder."""
         return path in self.files or path in self.shown
 
     @cached_property
@@ -70,7 +70,7 @@ class Checkout:
 
     @cached_property
     def tags(self) -> set[str]:
-        """Every tag of a task, play or role."""
+        """Return every tag of a task, play or role."""
         found: set[str] = {"all", "always", "never", "tagged", "untagged"}
 
         def look(value: Any) -> None:
@@ -90,7 +90,7 @@ class Checkout:
 
     @cached_property
     def makefile(self) -> str:
-        """The Makefile."""
+        """Return the Makefile."""
         return (self.root / "Makefile").read_text(encoding="utf-8")
 
     @cached_property
@@ -111,7 +111,7 @@ for _names in (("-i", "--inventory"), ("-e", "--extra-vars"), ("-t", "--tags"), 
 
 
 def extra_names(word: str) -> list[str]:
-    """The variables that one ``-e`` sets; of a file none. Raises ValueError for what is not a mapping."""
+    """Return the variables that one ``-e`` sets; of a file none. Raises ValueError for what is not a mapping."""
     if word.startswith("@"):
         return []
     if word.startswith(("{", "[")):
@@ -123,7 +123,7 @@ def extra_names(word: str) -> list[str]:
 
 
 def _common(options: argparse.Namespace, checkout: Checkout) -> Iterator[str]:
-    """Complaints about inventories, variables and tags."""
+    """Yield the problems of inventories, variables and tags."""
     for source in options.inventory:
         if not is_own(source) and "," not in source and not checkout.has(source.rstrip("/")):
             yield f"there is no inventory {source}"
@@ -159,22 +159,22 @@ def make(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
 
 
 def _filled(word: str) -> str:
-    """A word that is the reader's own as a number, which every option takes."""
+    """Return a word that is the reader's own as a number, which every option takes."""
     return "1" if is_own(word) else word
 
 
 def mlcluster(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
-    """The node runtime's command, by its own parser."""
-    said = io.StringIO()
+    """Yield the problems of the node runtime's command, by its own parser."""
+    output = io.StringIO()
     for attempt in (list(words[1:]), [_filled(word) for word in words[1:] if word not in ("…", "...")]):
         try:
-            with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
                 cli.build_parser("docs").parse_args(attempt)
             return
         except SystemExit as end:
             if not end.code:
                 return
-    yield said.getvalue().strip().splitlines()[-1]
+    yield output.getvalue().strip().splitlines()[-1]
 
 
 def spoken_of(words: Sequence[str]) -> Iterator[str]:
@@ -182,7 +182,7 @@ def spoken_of(words: Sequence[str]) -> Iterator[str]:
     (verbs,) = (
         action for action in cli.build_parser("docs")._actions if isinstance(action, argparse._SubParsersAction)
     )
-    # With a colon it is what the command says, not what is said to it.
+    # With a colon it is output of the command, not its arguments.
     if len(words) < 2 or words[1].startswith("-") or words[1].endswith(":") or is_own(words[1]):
         return
     if words[1] not in verbs.choices:
@@ -236,7 +236,7 @@ def python(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
 
 
 def _paths(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
-    """Complaints about words that look like paths of the checkout and are none."""
+    """Yield words that look like paths of the checkout and are not."""
     for word in words:
         path = word.partition("::")[0].rstrip("/")
         if "/" in path and not path.startswith(("-", "/", "s3:")) and not is_own(path) and not checkout.has(path):
@@ -244,7 +244,7 @@ def _paths(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
 
 
 def hook(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
-    """The boot hook's options."""
+    """Yield the problems of the boot hook's options."""
     source = (checkout.root / "hooks/mlcluster_boot/options.py").read_text(encoding="utf-8")
     yield from _options_in(source, words[1:])
 
@@ -257,7 +257,7 @@ def molecule(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
 
 
 def anything(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
-    """A program that is not ours: only paths of the checkout among its words can be judged."""
+    """Yield the problems of a foreign program: only paths of the checkout among its words can be judged."""
     yield from _paths([word for word in words[1:] if word.startswith(("tests/", "hooks/", "docs/"))], checkout)
 
 

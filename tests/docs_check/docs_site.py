@@ -44,7 +44,7 @@ BRANCH = "blob/main"
 
 
 def is_page(name: str) -> bool:
-    """Whether a file of the checkout is a page of the site."""
+    """Return whether a file of the checkout is a page of the site."""
     if not name.endswith(".md") or name == "CODE_OF_CONDUCT.md":
         return False
     return "/" not in name or name.startswith("docs/") or (name.endswith("/README.md") and "/fixtures/" not in name)
@@ -67,7 +67,7 @@ def rewritten(text: str, name: str, pages: set[str], sources: str) -> str:
 
 
 def stage(checkout: Path, target: Path) -> None:
-    """Put the pages of ``checkout`` into ``target``; docs/index.md becomes the page that everything hangs on."""
+    """Copy the pages of ``checkout`` into ``target``; docs/index.md becomes the root page."""
     sources = yaml.safe_load((checkout / "galaxy.yml").read_text(encoding="utf-8"))["repository"]
     files = house_rules.tracked_files(checkout)
     pages = {name for name in files if is_page(name)}
@@ -136,17 +136,17 @@ def main(arguments: list[str]) -> int:
     """Build or judge; returns the exit status."""
     begin = time.monotonic()
 
-    def say(text: str) -> None:
+    def show(text: str) -> None:
         print(f"[{time.monotonic() - begin:4.0f} s] {text}", flush=True)
 
     if arguments == ["lint"]:
         status = lint()
-        say(
-            "plugins and roles are documented as antsibull-docs asks" if not status else "antsibull-docs has complaints"
+        show(
+            "plugins and roles are documented as antsibull-docs asks" if not status else "antsibull-docs found problems"
         )
         return status
     status = build()
-    say("the site was not built" if status else f"{SITE.relative_to(CHECKOUT)}/index.html")
+    show("the site was not built" if status else f"{SITE.relative_to(CHECKOUT)}/index.html")
     return status
 
 

@@ -37,7 +37,7 @@ GIB = 1 << 30
 
 
 def data(name: str) -> ModuleType:
-    """A table of the collection, which needs nothing but Python."""
+    """Return a table of the collection, which needs nothing but Python."""
     spec = importlib.util.spec_from_file_location(f"guide_tables_{name}", DATA / f"{name}.py")
     if spec is None or spec.loader is None:
         raise FileNotFoundError(f"{DATA / name}.py cannot be loaded")
@@ -47,14 +47,14 @@ def data(name: str) -> ModuleType:
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     head = list(headings)
     lines = [head, ["---"] * len(head), *([str(cell) for cell in row] for row in rows)]
     return "\n".join("|" + "|".join(f" {cell} " if cell != "---" else cell for cell in line) + "|" for line in lines)
 
 
 def training_types() -> str:
-    """Every accelerated type with EFA: what each node has to show, and what is published of its fabric."""
+    """Return every accelerated type with EFA: what each node has to show, and what is published of its fabric."""
     types, thresholds = data("instance_types"), data("thresholds")
     published = {figure[0] for figure in thresholds._FIGURES}
     rows = []
@@ -81,7 +81,7 @@ def training_types() -> str:
 
 
 def published_bandwidths() -> str:
-    """The figures that nccl.bandwidth compares with, one line for each measurement."""
+    """Return the figures that nccl.bandwidth compares with, one line for each measurement."""
     thresholds = data("thresholds")
     rows = []
     for name, nodes, collective, figures, source in thresholds._FIGURES:
@@ -93,7 +93,7 @@ def published_bandwidths() -> str:
 
 
 def xids() -> str:
-    """The buckets of NVIDIA's catalog: codes, what is done about them, and what they mean for the node."""
+    """Return the buckets of NVIDIA's catalog: codes, what is done about them, and what they mean for the node."""
     catalog = data("xid_catalog")
     rows = [
         (", ".join(map(str, sorted(codes))), f"`{bucket}`", severity, action)
@@ -103,7 +103,7 @@ def xids() -> str:
 
 
 def kind_names(folder: Path = KINDS) -> list[str]:
-    """The names of the kinds of jobs: the files of their folder. Raises FileNotFoundError when there is none."""
+    """Return the names of the kinds of jobs: the files of their folder. Raises FileNotFoundError when there is none."""
     names = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
     if not names:
         raise FileNotFoundError(f"{folder} has no kind of job: correct KINDS")
@@ -121,7 +121,7 @@ def kind_imports(text: str, names: Iterable[str]) -> str:
 
 
 def job_kinds() -> str:
-    """Every kind of job with a verdict: what it proves and its options."""
+    """Return every kind of job with a verdict: what it proves and its options."""
     # By the folder, not by the registry: that of this process has no kind whose import was only now written.
     files = {name: importlib.import_module(f"plugins.module_utils._node.jobs.kinds.{name}") for name in kind_names()}
     rows = [
@@ -133,7 +133,7 @@ def job_kinds() -> str:
 
 
 def shown_option(item: tuple[str, Option]) -> str:
-    """An option with its default, or ``required``."""
+    """Return an option with its default, or ``required``."""
     name, option = item
     value = option.default
     if isinstance(value, list):
@@ -143,7 +143,7 @@ def shown_option(item: tuple[str, Option]) -> str:
 
 
 def checks() -> str:
-    """Every check, as ``mlcluster checks`` lists them."""
+    """Return every check, as ``mlcluster checks`` lists them."""
     rows = [
         (f"`{name}`", text.replace("|", "\\|"), ", ".join(severities) or "none", ", ".join(who))
         for name, text, severities, who in data("checks").CHECKS
@@ -157,7 +157,7 @@ def askers() -> str:
 
 
 def evidence(folder: Path = EVIDENCE) -> str:
-    """What runs in real accounts have proved. Raises ValueError for a file that is not of the schema."""
+    """Return the results of runs in real accounts. Raises ValueError for a file that is not of the schema."""
     documents = []
     for path in sorted(folder.glob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -182,12 +182,12 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def renewed(text: str) -> str:
-    """A guide with its tables up to date. Raises KeyError for a table that this script does not know."""
+    """Return a guide with its tables up to date. Raises KeyError for a table that this script does not know."""
     return BLOCK.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}\n{found[3]}", text)
 
 
 def pages() -> list[Path]:
-    """The pages with such tables. Raises FileNotFoundError when there is none."""
+    """Return the pages with such tables. Raises FileNotFoundError when there is none."""
     found = [
         path
         for path in (*sorted(GUIDES.glob("*.md")), CHECKS_PAGE, JOBS_README, README)

@@ -43,7 +43,7 @@ INVENTORY = "a p5.48xlarge with 32 EFA interfaces attached, and it shows 31"
 
 
 def page() -> str:
-    """The page of a report on the cluster."""
+    """Return the page of a report on the cluster."""
     lost = scene.verdict(
         "efa.devices",
         "fail",
@@ -59,13 +59,13 @@ def page() -> str:
     nodes[10] = {**scene.broken(NODES[10]), "queue": "gpu", "place": ["nn-1"]}
     nodes[12] = {**scene.silent(NODES[12]), "queue": "gpu", "place": ["nn-1"]}
     nodes += [scene.node(name, kind="login", place=["nn-1"]) for name in LOGIN]
-    # The page says how old it is.
+    # The page shows its age.
     now = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
     return report_html.page(document.build(nodes, now, cluster="train", version="0.1.0"))
 
 
 def terminal() -> list[str]:
-    """What verify_nodes says at its end."""
+    """Return the last output of verify_nodes."""
     passed = [result.passed("efa.devices", 32).to_dict()]
     entries = [
         Entry(name, role, final=True, results=passed)
@@ -87,7 +87,7 @@ def terminal() -> list[str]:
 
 
 def drawn(lines: list[str]) -> str:
-    """The lines as a terminal in SVG, longer ones folded at 128 characters."""
+    """Return the lines as a terminal in SVG, longer ones folded at 128 characters."""
     folded = [part for line in lines for part in _folded(line)]
     width, height = round(128 * LETTER + 2 * EDGE), len(folded) * LINE + 2 * EDGE
     rows = "".join(
@@ -103,7 +103,7 @@ def drawn(lines: list[str]) -> str:
 
 
 def _letters(line: str) -> str:
-    """The text with blanks that no program folds into one."""
+    """Return the text with blanks that no program folds into one."""
     return html.escape(line).replace(" ", "\u00a0")
 
 

@@ -26,7 +26,7 @@ SHARED = ("plan", "training_image")
 
 
 def role_folders(checkout: Path) -> list[Path]:
-    """The roles of the collection that plays apply, in order of their names."""
+    """Return the roles of the collection that plays apply, in order of their names."""
     found = sorted(path for path in checkout.glob("roles/*") if path.is_dir() and path.name not in SHARED)
     if not found:
         raise FileNotFoundError(f"there is no role below {checkout}/roles")
@@ -43,19 +43,19 @@ def read_options(role: Path) -> dict[str, dict[str, Any]]:
 
 
 def one_line(description: str | list[str]) -> str:
-    """A description as one table cell."""
+    """Return a description as one table cell."""
     text = description if isinstance(description, str) else " ".join(description)
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def kind(spec: dict[str, Any]) -> str:
-    """The type of an option, with the type of its elements."""
+    """Return the type of an option, with the type of its elements."""
     name = spec.get("type", "str")
     return f"{name} of {spec['elements']}" if "elements" in spec else name
 
 
 def shown_default(spec: dict[str, Any]) -> str:
-    """The default of an option as a table cell."""
+    """Return the default of an option as a table cell."""
     if spec.get("required"):
         return "required"
     if "default" not in spec:
@@ -80,7 +80,7 @@ def rows(options: dict[str, dict[str, Any]], prefix: str = "") -> Iterator[str]:
 
 
 def table(options: dict[str, dict[str, Any]]) -> str:
-    """The whole table."""
+    """Return the whole table."""
     return "\n".join(["| variable | type | default | meaning |", "|---|---|---|---|", *rows(options)])
 
 

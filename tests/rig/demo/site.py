@@ -66,9 +66,7 @@ class Proof(NamedTuple):
 def start_slurm() -> None:
     """Make the node a Slurm cluster of one, as an AMI or ParallelCluster would have done."""
     if rig("ssh", SLURM.read_text(encoding="utf-8"), check=False).returncode:
-        raise DemoError(
-            "Slurm did not start on the node; its last output is above: `python3 -m tests.rig.vm ssh`"
-        )
+        raise DemoError("Slurm did not start on the node; its last output is above: `python3 -m tests.rig.vm ssh`")
 
 
 def _json(text: str) -> Any:

@@ -55,10 +55,10 @@ def test_messages_between_participants_are_drawn():
         "flowchart TD\n A --> B --> A",
         "flowchart TD\n A ==> B",
         "flowchart TD\n A --> [x]",
-        "sequenceDiagram\n A->>B: nobody",
+        "sequenceDiagram\n A->>B: no one",
     ],
 )
-def test_what_would_be_drawn_wrong_is_refused(text):
+def test_unsupported_diagram_is_rejected(text):
     with pytest.raises(diagrams.DiagramError):
         diagrams.draw(text)
 

@@ -14,32 +14,32 @@ from tests.docs_check import docs_commands, docs_pages, docs_site
 ROOT = Path(__file__).parents[3]
 
 
-def assert_none(complaints):
-    found = list(complaints)
+def assert_none(problems):
+    found = list(problems)
     assert not found, "\n" + "\n".join(found)
 
 
 def test_every_link_and_anchor_leads_somewhere(pages):
     assert sum(len(page.links) for page in pages.read.values()) > 100
-    assert_none(docs_pages.link_complaints(pages))
+    assert_none(docs_pages.link_problems(pages))
 
 
 def test_every_page_has_one_title_and_leaves_out_no_level(pages):
-    assert_none(docs_pages.title_complaints(pages))
+    assert_none(docs_pages.title_problems(pages))
 
 
-def test_every_block_parses_and_sets_variables_that_there_are(pages, checkout):
+def test_every_block_parses_and_sets_known_variables(pages, checkout):
     variables = docs_pages.Variables(ROOT, checkout.variables)
-    assert_none(docs_pages.block_complaints(pages, variables))
+    assert_none(docs_pages.block_problems(pages, variables))
 
 
-def test_every_command_says_where_it_runs_and_could_run_there(pages, checkout):
+def test_every_command_has_mark_and_could_run_there(pages, checkout):
     names = docs_commands.pages(ROOT)
     assert sum(len(docs_commands.blocks(name, pages.read[name])) for name in names) > 30
-    assert_none(text for name in names for text in docs_commands.complaints(name, pages.read[name], checkout))
+    assert_none(text for name in names for text in docs_commands.problems(name, pages.read[name], checkout))
 
 
-def test_every_page_hangs_in_site(pages):
+def test_every_page_is_in_site(pages):
     entries = re.findall(
         r"^/(\S+)$", "\n".join(block.text for block in pages.read["docs/index.md"].blocks), re.MULTILINE
     )
@@ -59,8 +59,8 @@ def test_every_schema_is_in_notes_on_upgrades(pages, checkout):
         if name.startswith(places) and name.endswith((".py", ".sh"))
         for found in schema.findall((ROOT / name).read_text(encoding="utf-8"))
     }
-    told = {found for code in pages.read["docs/upgrading.md"].codes for found in schema.findall(code.text)}
-    assert written and written == told
+    listed = {found for code in pages.read["docs/upgrading.md"].codes for found in schema.findall(code.text)}
+    assert written and written == listed
 
 
 # People read a guide as a whole, and look things up in these.
@@ -68,7 +68,7 @@ REFERENCE = {"docs/guides/failure-catalogue.md", "docs/guides/faq.md"}
 LONGEST_GUIDE = 250
 
 
-def test_guides_are_short_enough_to_be_read(pages):
+def test_guides_are_short(pages):
     lengths = {
         name: len((ROOT / name).read_text(encoding="utf-8").splitlines())
         for name in pages.read
@@ -87,7 +87,7 @@ def test_guides_begin_with_their_readers(pages):
     assert {name: text[:40] for name, text in firsts.items() if not text.startswith("For ")} == {}
 
 
-def test_guides_end_with_how_to_see_that_they_worked(pages):
+def test_guides_end_with_check_of_success(pages):
     ends = {
         name: re.findall(r"^## (.+)$", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)[-2:]
         for name in pages.read

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the judges of commands in the documentation see, and what they let be."""
+"""Commands that the checks of the documentation reject, and those that pass."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tests.docs_check import docs_commands, docs_markdown
 BLOCK = "<!-- runs: {mark} -->\n```console\n$ {command}\n```\n"
 
 
-def told(checkout, text, name="docs/x.md"):
-    return [found.split(": ", 1)[1] for found in docs_commands.complaints(name, docs_markdown.read(text), checkout)]
+def found_in(checkout, text, name="docs/x.md"):
+    return [found.split(": ", 1)[1] for found in docs_commands.problems(name, docs_markdown.read(text), checkout)]
 
 
 def block(command, mark="aws"):
     return BLOCK.format(mark=mark, command=command)
 
 
-def test_lines_that_print_are_no_commands_and_command_goes_on():
+def test_output_lines_are_not_commands():
     text = "$ first --a \\\n    --b\nprinted \\\n$ second # why\n"
     assert docs_commands.command_lines(text) == ("first --a \\\n    --b", "second # why")
 
@@ -36,12 +36,12 @@ def test_lines_that_print_are_no_commands_and_command_goes_on():
         ("one \\\n  two", [["one", "two"]]),
     ],
 )
-def test_line_is_taken_apart_as_shell_does(line, commands):
+def test_line_is_split_like_in_shell(line, commands):
     assert docs_commands.simple_commands(line) == commands
 
 
 @pytest.mark.parametrize(
-    ("command", "complaint"),
+    ("command", "problem"),
     [
         ("ansible-playbook -i inventories/none site.yml", "there is no inventory inventories/none"),
         ("ansible-playbook -i INVENTORY playbooks/none.yml", "there is no playbook playbooks/none.yml"),
@@ -67,9 +67,9 @@ def test_line_is_taken_apart_as_shell_does(line, commands):
         ("echo 'a", "no shell understands"),
     ],
 )
-def test_command_that_cannot_be_right_is_named(checkout, command, complaint):
-    (found,) = told(checkout, block(command))
-    assert complaint in found
+def test_wrong_command_is_named(checkout, command, problem):
+    (found,) = found_in(checkout, block(command))
+    assert problem in found
 
 
 @pytest.mark.parametrize(
@@ -86,38 +86,38 @@ def test_command_that_cannot_be_right_is_named(checkout, command, complaint):
         "MY_PROGRAM --what",
     ],
 )
-def test_command_that_can_be_right_is_let_be(checkout, command):
-    assert told(checkout, block(command)) == []
+def test_possible_command_passes(checkout, command):
+    assert found_in(checkout, block(command)) == []
 
 
-def test_file_that_page_shows_is_there(checkout):
+def test_file_shown_by_page_exists(checkout):
     shown = "```yaml\n# mine.ec2_nodes.yml: your own\nplugin: mlcluster.aws.ec2_nodes\n```\n\n"
     command = block("ansible-playbook -i mine.ec2_nodes.yml site.yml")
-    assert told(checkout, shown + command) == []
-    assert told(checkout, command) != []
+    assert found_in(checkout, shown + command) == []
+    assert found_in(checkout, command) != []
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
-        ("```console\n$ make test\n```\n", "say where it runs"),
-        ("```bash\ntrue\n```\n", "say where it runs"),
+        ("```console\n$ make test\n```\n", "mark where it runs"),
+        ("```bash\ntrue\n```\n", "mark where it runs"),
         (block("make test", "nowhere"), "nowhere is not a mark"),
         (block("pip install x", "make"), "pip is not make"),
         (block("make SCENARIO=NAME", "here"), "cannot run here"),
         (block("make test", "tests/unit/none.py"), "there is no test tests/unit/none.py"),
         (block("make test", "tests/unit/docs_check/test_docs.py::test_none"), "has no test_none"),
         ("<!-- runs: aws -->\n```console\nonly printed\n```\n", "a console block without a line that begins with '$ '"),
-        ("<!-- runs: aws -->\n\ntext\n\n```console\n$ make test\n```\n", "say where it runs"),
+        ("<!-- runs: aws -->\n\ntext\n\n```console\n$ make test\n```\n", "mark where it runs"),
     ],
 )
-def test_block_says_where_it_runs(checkout, text, complaint):
-    (found,) = told(checkout, text)
-    assert complaint in found
+def test_block_needs_valid_mark(checkout, text, problem):
+    (found,) = found_in(checkout, text)
+    assert problem in found
 
 
 @pytest.mark.parametrize(
-    ("code", "complaint"),
+    ("code", "problem"),
     [
         ("make none", "the Makefile has no target none"),
         ("sudo mlcluster storage-inf", "mlcluster has no verb storage-inf"),
@@ -125,9 +125,9 @@ def test_block_says_where_it_runs(checkout, text, complaint):
         ("ansible-playbook site.yml -e no_such=1", "no_such is in no argument spec"),
     ],
 )
-def test_command_within_sentence_is_judged_too(checkout, code, complaint):
-    (found,) = told(checkout, f"Say `{code}` there.\n")
-    assert complaint in found
+def test_command_within_sentence_is_judged(checkout, code, problem):
+    (found,) = found_in(checkout, f"Run `{code}` there.\n")
+    assert problem in found
 
 
 @pytest.mark.parametrize(
@@ -136,17 +136,17 @@ def test_command_within_sentence_is_judged_too(checkout, code, complaint):
         "make",
         "mlcluster",
         "mlcluster nccl-verdict --ranks",
-        "mlcluster health: what it says",
+        "mlcluster health: its output",
         "mlcluster VERB",
         "ls none",
     ],
 )
-def test_names_and_parts_of_commands_within_sentence_are_let_be(checkout, code):
-    assert told(checkout, f"Say `{code}` there.\n") == []
+def test_names_and_parts_of_commands_in_sentence_pass(checkout, code):
+    assert found_in(checkout, f"Run `{code}` there.\n") == []
 
 
-def test_script_is_judged_where_its_lines_can_be_understood(checkout):
+def test_script_is_judged_by_its_known_commands(checkout):
     script = "<!-- runs: slurm -->\n```bash\n#!/bin/bash\n# make none\n{line}\nwhile true; do\n  odd 'a\ndone\n```\n"
-    assert told(checkout, script.format(line="srun python3 -m mlcluster_data train \\\n  --batch-size 8")) == []
-    (found,) = told(checkout, script.format(line="srun python3 -m mlcluster_data train \\\n  --batch-sizes 8"))
+    assert found_in(checkout, script.format(line="srun python3 -m mlcluster_data train \\\n  --batch-size 8")) == []
+    (found,) = found_in(checkout, script.format(line="srun python3 -m mlcluster_data train \\\n  --batch-sizes 8"))
     assert "there is no option --batch-sizes" in found

@@ -48,7 +48,7 @@ def test_anchor_is_that_of_code_host(title, anchor):
     assert docs_markdown.read(f"# {title}\n").anchors == {anchor}
 
 
-def test_heading_that_comes_again_is_numbered():
+def test_repeated_heading_is_numbered():
     assert docs_markdown.read("# A\n## B\n## B\n").anchors == {"a", "b", "b-1"}
 
 
@@ -64,13 +64,13 @@ def test_heading_that_comes_again_is_numbered():
         "other.md#%EC%95%88",
     ],
 )
-def test_link_that_leads_somewhere_is_let_be(small, target):
+def test_link_with_target_passes(small, target):
     pages = small(x=f"# Here\n\n[a]({target})\n", other="# Two words\n\n## 안\n")
-    assert list(docs_pages.link_complaints(pages)) == []
+    assert list(docs_pages.link_problems(pages)) == []
 
 
 @pytest.mark.parametrize(
-    ("target", "complaint"),
+    ("target", "problem"),
     [
         ("none.md", "none.md leads to docs/none.md, which is not there"),
         ("other.md#none", "docs/other.md has no heading with that anchor"),
@@ -81,19 +81,19 @@ def test_link_that_leads_somewhere_is_let_be(small, target):
         ("https://docs.aws.amazon.com.example.org/x", "is not a host that is linked to so far"),
     ],
 )
-def test_link_that_leads_nowhere_is_named(small, target, complaint):
+def test_link_without_target_is_named(small, target, problem):
     pages = small(x=f"# Here\n\n| a |\n|---|\n| [a]({target}) |\n", other="# Two words\n")
-    (found,) = docs_pages.link_complaints(pages)
-    assert found.startswith("docs/x.md:5: ") and complaint in found
+    (found,) = docs_pages.link_problems(pages)
+    assert found.startswith("docs/x.md:5: ") and problem in found
 
 
 @pytest.mark.parametrize("text", ["no title\n", "# a\n\n# b\n", "## a\n\n# b\n", "# a\n\n### b\n"])
 def test_titles_out_of_order_are_named(small, text):
-    assert len(list(docs_pages.title_complaints(small(x=text)))) == 1
+    assert len(list(docs_pages.title_problems(small(x=text)))) == 1
 
 
 @pytest.mark.parametrize(
-    ("language", "text", "complaint"),
+    ("language", "text", "problem"),
     [
         ("", "x", "the block's language is not named"),
         ("shell", "x", "the block's language is shell: use one of bash"),
@@ -106,9 +106,9 @@ def test_titles_out_of_order_are_named(small, text):
         ("bash", "if true", "syntax error"),
     ],
 )
-def test_block_that_does_not_parse_is_named(variables, language, text, complaint):
+def test_invalid_block_is_named(variables, language, text, problem):
     block = docs_markdown.Block(language, text, 1, "")
-    assert complaint in (docs_pages.block_complaint("docs/x.md", block, variables) or "")
+    assert problem in (docs_pages.block_problem("docs/x.md", block, variables) or "")
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,11 @@ def test_block_that_does_not_parse_is_named(variables, language, text, complaint
         ("bash", "for x in a; do echo $x; done"),
     ],
 )
-def test_block_that_parses_is_let_be(variables, language, text):
-    assert docs_pages.block_complaint("docs/x.md", docs_markdown.Block(language, text, 1, ""), variables) is None
+def test_valid_block_passes(variables, language, text):
+    assert docs_pages.block_problem("docs/x.md", docs_markdown.Block(language, text, 1, ""), variables) is None
 
 
-def test_links_to_what_is_no_page_lead_to_sources():
+def test_links_to_other_files_lead_to_sources():
     pages = {"docs/a.md", "docs/b.md"}
     text = "[b](b.md#x) [j](iam/a.json) [l](../LICENSE) [o](https://x)\n"
     assert docs_site.rewritten(text, "docs/a.md", pages, "https://p") == (
@@ -144,11 +144,11 @@ def test_links_to_what_is_no_page_lead_to_sources():
         ("docs/iam/a.json", False),
     ],
 )
-def test_which_files_are_pages_of_site(name, page):
+def test_pages_of_site(name, page):
     assert docs_site.is_page(name) is page
 
 
-def test_pages_come_as_they_lie_and_index_on_top(tmp_path):
+def test_pages_keep_their_paths_and_index_is_on_top(tmp_path):
     docs_site.stage(ROOT, tmp_path)
     index = (tmp_path / "index.md").read_text(encoding="utf-8")
     assert "](docs/guides/start.md)" in index and "](README.md)" in index and "](docs/pictures/run.svg)" in index
@@ -165,6 +165,6 @@ def test_pictures_and_drawn_diagrams_go_with_pages(tmp_path):
     assert (tmp_path / "docs/architecture-1.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
-def test_no_second_table_of_contents_is_left_in_page():
+def test_page_has_no_second_table_of_contents():
     text = "Title\n\n.. contents::\n   :local:\n   :depth: 1\n\nText\n"
     assert docs_site.CONTENTS.sub("", text) == "Title\n\n\nText\n"

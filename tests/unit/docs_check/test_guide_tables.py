@@ -37,7 +37,7 @@ def test_table_is_replaced_and_nothing_else():
     assert "old" not in new
 
 
-def test_table_that_nobody_knows_is_error():
+def test_unknown_table_is_error():
     with pytest.raises(KeyError):
         guide_tables.renewed("<!-- table: other -->\n<!-- /table -->")
 
@@ -48,7 +48,7 @@ def test_imports_of_kinds_are_up_to_date():
     assert new == text, "run: .venv/bin/python -m tests.docs_check.guide_tables"
 
 
-def test_new_file_is_kind_once_its_import_is_written(tmp_path):
+def test_new_file_becomes_kind_by_its_import(tmp_path):
     package = tmp_path / "plugins/module_utils"
     shutil.copytree(guide_tables.CHECKOUT / "plugins/module_utils", package)
     folder = package / guide_tables.KINDS.relative_to(guide_tables.CHECKOUT / "plugins/module_utils")
@@ -74,20 +74,20 @@ def test_folder_without_kind_is_error(tmp_path):
         guide_tables.kind_names(tmp_path)
 
 
-def test_what_type_has_is_reported():
+def test_data_of_type_are_shown():
     rows = {row.split("|")[1].strip(): row for row in guide_tables.training_types().splitlines()}
     assert "8 H200, 144384 MiB | 8 x 3800 | 32 | 3200 | 400 | no public figure" in rows["p5e.48xlarge"]
     assert rows["p5.48xlarge"].rstrip().endswith("| below |")
     assert "m7i.large" not in rows
 
 
-def test_least_that_passes_is_below_what_was_published():
+def test_least_passing_figure_is_below_published_one():
     row = next(line for line in guide_tables.published_bandwidths().splitlines() if "p5en.48xlarge | 1 |" in line)
     assert "16 GiB 482.05 | 16 GiB 433.8 |" in row
 
 
 def sent(**change):
-    """A file as prove_on_aws writes it, for this test alone."""
+    """Write a file as prove_on_aws writes it, for this test alone."""
     verdicts = [{"id": "a.b", "status": "pass"}]
     steps = [{"name": name, "state": "passed", "seconds": 9, "verdicts": verdicts} for name in proofs.NAMES]
     facts = {"kernel": "6.8.0", "system": "Ubuntu 24.04"}
@@ -96,7 +96,7 @@ def sent(**change):
     return json.dumps({**document, **moments, "steps": steps, **change})
 
 
-def test_without_evidence_nothing_is_called_proved(tmp_path):
+def test_without_evidence_nothing_is_proved(tmp_path):
     assert "is not proved" in guide_tables.evidence(tmp_path)
 
 

@@ -12,7 +12,7 @@ from tests.docs_check import pictures
 MOST_BYTES = 300_000
 
 
-def test_picture_of_run_is_what_code_says_today():
+def test_picture_of_run_is_up_to_date():
     assert pictures.RUN.read_text(encoding="utf-8") == pictures.drawn(pictures.terminal()), "run make pictures"
 
 
@@ -21,7 +21,7 @@ def test_long_lines_are_folded_and_blanks_kept():
     assert svg.count("<text") == 3 and "a\u00a0\u00a0b\u00a0&lt;c&gt;" in svg
 
 
-def test_page_has_what_its_picture_is_to_show():
+def test_page_has_content_of_its_picture():
     page = pictures.page()
     assert "gpu-dy-p5-7" in page and "32 EFA functions" in page and "login-2" in page
 

@@ -38,6 +38,6 @@ def test_only_table_of_readme_is_written():
 
 
 @pytest.mark.parametrize("readme", ["# x\n", "<!-- variables -->\n"])
-def test_readme_without_marks_is_refused(readme):
+def test_readme_without_marks_is_rejected(readme):
     with pytest.raises(ValueError, match="are missing"):
         role_docs.with_table(readme, "new")
