@@ -136,7 +136,7 @@ backup_file:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.cufile_apply import FileHost, Wish, change
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.cufile_apply import FileHost, Request, change
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.cufile_plan import DEFAULT_PATH
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
@@ -159,7 +159,7 @@ def main() -> None:
     )
     given = {name: value for name, value in module.params.items() if name != "state" and value is not None}
     try:
-        outcome = change(FileHost(), Wish(**given), module.check_mode)
+        outcome = change(FileHost(), Request(**given), module.check_mode)
     except NodeError as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(

@@ -172,8 +172,8 @@ def test_cufile_json_holds_what_was_set(name, tmp_path):
     file = tmp_path / "cufile.json"
     file.write_text(written.text(f"cufile/{name}.json"))
     settings = written.document("cufile/settings.json")
-    wish = cufile_apply.Wish(path=str(file), settings=settings)
-    outcome = cufile_apply.change(cufile_apply.FileHost(), wish, False, str(tmp_path / "lock"))
+    request = cufile_apply.Request(path=str(file), settings=settings)
+    outcome = cufile_apply.change(cufile_apply.FileHost(), request, False, str(tmp_path / "lock"))
     assert (list(outcome.changes), outcome.backup_file, outcome.before) == ([], None, outcome.after)
     assert {key: outcome.config[key] for key in settings} == settings
     assert file.read_text() == written.text(f"cufile/{name}.json")

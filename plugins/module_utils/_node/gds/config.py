@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a site wants of GPUDirect Storage on a node: the options of the role nvidia_gds, their defaults and limits."""
+"""Options of the role nvidia_gds: defaults, limits and option errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMPAT = "compat"
 DIRECT = (NVFS, P2PDMA)
 PREFIX = "nvidia_gds_"
 
-# The role's options, and example_text: the controller gives it where example_enabled asks for the example.
+# The role's options, and example_text, which the controller passes if example_enabled is true.
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "mode": {"type": "str", "choices": [COMPAT, NVFS, P2PDMA], "default": COMPAT},
     "required": {"type": "bool", "default": False},
@@ -82,12 +82,12 @@ class GdsConfig:
 
     @property
     def is_direct(self) -> bool:
-        """Whether a path without the CPU is asked for."""
+        """Whether the mode is a path without the CPU."""
         return self.mode in DIRECT
 
     @property
     def required_modes(self) -> tuple[str, ...]:
-        """The modes of which every mount has to have one; none where nothing is required, or of an image."""
+        """The modes of which every mount must have one; empty if nothing is required, or for an image."""
         if not self.required or self.image_build:
             return ()
         return (self.mode,) if self.is_direct else (NVFS, P2PDMA, COMPAT)
@@ -103,11 +103,11 @@ def parse_config(raw: t.Mapping[str, t.Any]) -> GdsConfig:
 
 
 def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
-    """Why no node could carry these options out, a sentence each; their types are those of ``ARGUMENT_SPEC``."""
+    """Return the option errors, one sentence each; the values have the types of ``ARGUMENT_SPEC``."""
     config = parse_config(raw)
     found = []
     if config.mode == COMPAT and not config.compat_allowed:
-        found.append("nvidia_gds_mode is compat and nvidia_gds_compat_allowed forbids just that: change one of them")
+        found.append("nvidia_gds_mode is compat and nvidia_gds_compat_allowed forbids it: change one of them")
     cuda = config.cuda_version
     if cuda and not _CUDA.fullmatch(cuda):
         found.append(f"nvidia_gds_cuda_version is {cuda!r}: give a release of CUDA in quotes, such as '13.0'")

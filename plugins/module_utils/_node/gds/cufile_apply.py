@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Changes a cufile.json on the node: follows its link, holds a lock, keeps a copy, replaces it in one step."""
+"""Change a cufile.json on the node: follow its link, hold a lock, keep a copy, replace it atomically."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from . import cufile_plan as cufile
 from .cufile_parse import MAX_BYTES, decode, parse
 
 LOCK_PATH = "/run/mlcluster/cufile.lock"
-# A change takes milliseconds; a minute is a run that hangs.
+# A change takes milliseconds; after a minute the other run hangs.
 LOCK_SECONDS = 60
 _NEW_MODE = 0o644
 
 
 class FileHost(Host):
-    """A host that also gives and takes files byte for byte."""
+    """A host that also reads and writes files as bytes."""
 
     def read_bytes(self, path: str, limit: int) -> bytes | None:
-        """At most limit + 1 bytes of a plain file; None where there is none. Raises NodeError for anything else."""
+        """Return at most limit + 1 bytes of a plain file; None if it is missing. Raises NodeError for anything else."""
         try:
             info = os.lstat(path)
             if not stat.S_ISREG(info.st_mode):
-                what = "a link that leads nowhere but in a circle" if stat.S_ISLNK(info.st_mode) else "no plain file"
-                raise NodeError(f"{path} is {what}: put the configuration of libcufile there, or give another path")
+                what = "a circular link" if stat.S_ISLNK(info.st_mode) else "not a plain file"
+                raise NodeError(f"{path} is {what}: put the configuration of libcufile there, or use another path")
             with open(path, "rb") as stream:
                 return stream.read(limit + 1)
         except FileNotFoundError:
@@ -42,20 +42,20 @@ class FileHost(Host):
             raise NodeError(f"{path} could not be read ({exc.strerror}): run as root (become: true)") from exc
 
     def copy_beside(self, path: str, data: bytes) -> str:
-        """Keep data in a new file beside path, which nobody may read who may not read path; returns its name."""
+        """Save data in a new file beside path, with the permissions of path. Returns its name."""
         base = f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
         info = os.stat(path)
         for number in range(100):
             name = f"{base}.{number}.bak" if number else f"{base}.bak"
             with contextlib.suppress(FileExistsError):
-                # Half a copy, as of a full filesystem, would pass for a whole one later.
+                # A partial copy (full filesystem) would later look like a complete one.
                 write_new(name, data, lambda handle: _take_over(handle, path, info))
                 sync_directory(os.path.dirname(name))
                 return name
         raise NodeError(f"{base}.bak and 99 more names of this second are taken: remove old copies and run again")
 
     def replace_bytes(self, path: str, data: bytes) -> None:
-        """Replace a file in one step, durably; owner, mode and extended attributes stay. A new file gets 0644."""
+        """Replace a file atomically and durably; owner, mode and extended attributes stay. A new file gets 0644."""
         try:
             info = os.stat(path)
         except FileNotFoundError:
@@ -65,7 +65,7 @@ class FileHost(Host):
 
 
 def _take_over(handle: int, path: str, info: os.stat_result) -> None:
-    """Give an open file the owner, mode and extended attributes (SELinux, access lists) of another."""
+    """Copy owner, mode and extended attributes (SELinux, access lists) of a file to an open file."""
     mine = os.fstat(handle)
     if (mine.st_uid, mine.st_gid) != (info.st_uid, info.st_gid):
         os.fchown(handle, info.st_uid, info.st_gid)
@@ -76,8 +76,8 @@ def _take_over(handle: int, path: str, info: os.stat_result) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wish:
-    """What a cufile.json has to be: settings for state present, keys for state absent; see the module's options."""
+class Request:
+    """The requested content of a cufile.json: settings for state present, keys for state absent."""
 
     path: str = cufile.DEFAULT_PATH
     settings: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
@@ -90,7 +90,7 @@ class Wish:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What was done, or would be: target is the file behind the link, config what it holds then, parsed."""
+    """The result of a change or a dry run: target is the file behind the link, config its parsed content afterwards."""
 
     target: str
     before: str
@@ -100,20 +100,20 @@ class Outcome:
     backup_file: str | None = None
 
 
-def change(host: FileHost, wish: Wish, dry_run: bool = False, lock: str = LOCK_PATH) -> Outcome:
-    """Bring a cufile.json to what is wished; raises NodeError with one sentence, and then nothing was written."""
-    cufile.check_settings(wish.settings, wish.allow_unknown, wish.gds_version)
-    outcome, data = _look(host, wish)
+def change(host: FileHost, request: Request, dry_run: bool = False, lock: str = LOCK_PATH) -> Outcome:
+    """Apply a request to a cufile.json. Raises NodeError with one sentence if nothing was written."""
+    cufile.check_settings(request.settings, request.allow_unknown, request.gds_version)
+    outcome, data = _look(host, request)
     if dry_run or not outcome.changes:
-        # What the settings name may be made by an earlier task that a dry run only foretold.
+        # In a dry run an earlier task may not have created the paths that the settings name.
         return outcome
-    problems = cufile.missing_paths(host, wish.settings)
+    problems = cufile.missing_paths(host, request.settings)
     if problems:
         raise NodeError("; ".join(problems))
     with contextlib.ExitStack() as stack:
-        _hold(host, stack, wish.path, lock)
-        outcome, data = _look(host, wish)
-        return _write(host, wish, outcome, data) if outcome.changes else outcome
+        _hold(host, stack, request.path, lock)
+        outcome, data = _look(host, request)
+        return _write(host, request, outcome, data) if outcome.changes else outcome
 
 
 def _hold(host: Host, stack: contextlib.ExitStack, path: str, lock: str) -> None:
@@ -128,51 +128,51 @@ def _hold(host: Host, stack: contextlib.ExitStack, path: str, lock: str) -> None
         ) from None
 
 
-def _look(host: FileHost, wish: Wish) -> tuple[Outcome, bytes | None]:
-    """What would be done, and the bytes that were found."""
-    target = host.realpath(wish.path)
+def _look(host: FileHost, request: Request) -> tuple[Outcome, bytes | None]:
+    """Return the outcome that a change would have, and the bytes of the file."""
+    target = host.realpath(request.path)
     data = host.read_bytes(target, MAX_BYTES)
     if data is None:
-        return _look_at_nothing(host, wish, target), None
-    before = decode(data, wish.path)
+        return _look_at_nothing(host, request, target), None
+    before = decode(data, request.path)
     after, changes = before, list[cufile.Change]()
-    if wish.settings:
-        after, changes = cufile.merge(before, wish.settings, wish.path)
-    after, gone = cufile.take_out(after, wish.keys, wish.path)
-    return Outcome(target, before, after, [*changes, *gone], parse(after, wish.path).value), data
+    if request.settings:
+        after, changes = cufile.merge(before, request.settings, request.path)
+    after, gone = cufile.take_out(after, request.keys, request.path)
+    return Outcome(target, before, after, [*changes, *gone], parse(after, request.path).value), data
 
 
-def _look_at_nothing(host: Host, wish: Wish, target: str) -> Outcome:
-    if wish.keys and not wish.settings:
+def _look_at_nothing(host: Host, request: Request, target: str) -> Outcome:
+    if request.keys and not request.settings:
         return Outcome(target, "", "", [], {})
-    behind = f" (it leads to {target})" if target != os.path.abspath(wish.path) else ""
-    if not wish.create:
+    behind = f" (it leads to {target})" if target != os.path.abspath(request.path) else ""
+    if not request.create:
         raise NodeError(
-            f"{wish.path} does not exist{behind}: install libcufile, which brings it, or set create to make one"
+            f"{request.path} does not exist{behind}: install libcufile, which contains it, or set create to true"
         )
     if not host.exists(os.path.dirname(target)):
-        raise NodeError(f"{wish.path} cannot be made, since {os.path.dirname(target)} does not exist: make it first")
-    after, changes = cufile.create(wish.settings)
-    return Outcome(target, "", after, changes, parse(after, wish.path).value)
+        raise NodeError(f"{request.path} cannot be made, since {os.path.dirname(target)} does not exist: make it first")
+    after, changes = cufile.create(request.settings)
+    return Outcome(target, "", after, changes, parse(after, request.path).value)
 
 
-def _write(host: FileHost, wish: Wish, outcome: Outcome, data: bytes | None) -> Outcome:
+def _write(host: FileHost, request: Request, outcome: Outcome, data: bytes | None) -> Outcome:
     target, copy = outcome.target, None
     try:
         with contextlib.ExitStack() as undo:
-            if data is not None and wish.backup:
+            if data is not None and request.backup:
                 copy = host.copy_beside(target, data)
-                # A copy of what was not changed would come with each try.
+                # Without a change each try would leave another copy.
                 undo.callback(host.remove, copy)
             if host.read_bytes(target, MAX_BYTES) != data:
                 raise NodeError(
-                    f"{wish.path} was changed by somebody else at the same time and was left alone: run again"
+                    f"{request.path} was changed by another program at the same time and was not written: run again"
                 )
             host.replace_bytes(target, outcome.after.encode("utf-8"))
             undo.pop_all()
     except OSError as exc:
         raise NodeError(
-            f"{target} could not be replaced ({exc.strerror}) and is as it was: run as root (become: true) and see "
+            f"{target} could not be replaced ({exc.strerror}) and is as it was: run as root (become: true) and check "
             "that its filesystem is writable and not full, and that the file itself is not a mount"
         ) from exc
     return dataclasses.replace(outcome, backup_file=copy)

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Changes single values in the text of a cufile.json and leaves every other byte as it is.
+"""Change single values in the text of a cufile.json and keep every other byte.
 
-Pure: text in, text out. A value that is there is replaced where it stands; a new name goes behind the last one of its
-object, below a comment on the same line; what is taken out takes its line along when nothing else is on it.
+Pure functions. An existing value is replaced in place; a new name is added after the last one of its object, below a
+comment on the same line; a removed member takes its line along if the line holds nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DEFAULT_UNIT = "    "
 
 
 def set_value(text: str, path: Path, value: t.Any, origin: str) -> str:
-    """The text with the value at path, which is not empty; an empty mapping asks for an object of whatever content.
+    """Return the text with the value at path (not empty); an empty mapping accepts an object with any content.
 
     Raises NodeError if a value on the path is not an object. ``origin`` is the file's name, for the message.
     """
@@ -36,7 +36,7 @@ def set_value(text: str, path: Path, value: t.Any, origin: str) -> str:
         if node.members is None:
             raise NodeError(
                 f"{origin} has a value that is not an object at {'.'.join(path[:depth])}, so {'.'.join(path)} cannot "
-                "be set below it: correct it by hand, or take it out with state absent first"
+                "be set below it: correct it by hand, or remove it with state absent first"
             )
         member = node.member(name)
         if member is None:
@@ -48,7 +48,7 @@ def set_value(text: str, path: Path, value: t.Any, origin: str) -> str:
 
 
 def remove_value(text: str, path: Path, origin: str) -> str:
-    """The text without the member at path; the same text where there is none. Comments stay."""
+    """Return the text without the member at path; unchanged if there is none. Comments stay."""
     node = parse(text, origin)
     for name in path[:-1]:
         member = node.member(name)
@@ -60,17 +60,17 @@ def remove_value(text: str, path: Path, origin: str) -> str:
 
 
 def new_text(settings: t.Mapping[str, t.Any]) -> str:
-    """A file of its own for the settings, in the indentation of NVIDIA's."""
+    """Return the text of a new file with the settings, indented as NVIDIA's file."""
     return json.dumps(settings, indent=len(_DEFAULT_UNIT), ensure_ascii=False) + "\n"
 
 
 def same(one: t.Any, other: t.Any) -> bool:
-    """Whether two JSON values are equal in type as well: true is not 1, and 1 is not 1.0."""
+    """Return whether two JSON values are equal in type as well: true is not 1, and 1 is not 1.0."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def leaves(settings: t.Mapping[str, t.Any], above: Path = ()) -> t.Iterator[tuple[Path, t.Any]]:
-    """Each (path, value) of nested mappings, in their order; an empty mapping is a leaf."""
+    """Yield each (path, value) of nested mappings, in their order; an empty mapping is a leaf."""
     for name, value in settings.items():
         if isinstance(value, dict) and value:
             yield from leaves(value, (*above, name))
@@ -79,7 +79,7 @@ def leaves(settings: t.Mapping[str, t.Any], above: Path = ()) -> t.Iterator[tupl
 
 
 def find_path(node: Node, dotted: str) -> Path | None:
-    """The path that a dotted name means in this document, whose names may hold dots themselves; None where it has none.
+    """Return the path of a dotted name in a document whose names may contain dots; None if it is missing.
 
     The longest name wins at each level: mount points such as /data/v1.2 are names in a mount_table.
     """
@@ -104,7 +104,7 @@ def _line_start(text: str, position: int) -> int:
 
 
 def _indent(text: str, position: int) -> str:
-    """The white space that begins the line of a position."""
+    """Return the white space that begins the line of a position."""
     found = _BLANK.match(text, _line_start(text, position), position)
     return found.group() if found else ""
 
@@ -115,7 +115,7 @@ def _newline(text: str) -> str:
 
 
 def _unit(text: str, root: Node) -> str:
-    """By how much the file indents: as its first name that begins a line."""
+    """Return the indentation of the file: that of its first name at the beginning of a line."""
     outer = _indent(text, root.start)
     for member in root.members or ():
         inner = _indent(text, member.start)
@@ -125,7 +125,7 @@ def _unit(text: str, root: Node) -> str:
 
 
 def _rest_of_line(text: str, position: int) -> tuple[int, bool]:
-    """Where what follows on the line, comments included, ends, and whether the line ends there."""
+    """Return the end of the rest of the line, comments included, and whether the line ends there."""
     found = _REST.match(text, position)
     end = found.end() if found else position
     if text[end : end + 1] in ("\r", "\n"):
@@ -134,7 +134,7 @@ def _rest_of_line(text: str, position: int) -> tuple[int, bool]:
 
 
 def _shown(name: str, value: t.Any, indent: str, unit: str, newline: str) -> str:
-    """A member as text: nested objects over several lines, everything else on one."""
+    """Return a member as text: nested objects over several lines, everything else on one."""
     if not isinstance(value, dict) or not value:
         return f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
     inner = indent + unit
@@ -161,7 +161,7 @@ def _insert(text: str, owner: Node, name: str, value: t.Any, unit: str) -> str:
 
 
 def _insert_first(text: str, owner: Node, name: str, value: t.Any, unit: str) -> str:
-    """Into an object that holds nothing, or nothing but comments."""
+    """Insert a member into an object that is empty or contains only comments."""
     newline = _newline(text)
     outer = _indent(text, owner.start)
     shown = _shown(name, value, outer + unit, unit, newline)

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads JSON with comments, as cufile.json is, and remembers where everything stands in the text.
+"""Parse JSON with comments (cufile.json) and keep the position of every value in the text.
 
-The grammar is strict JSON (RFC 8259) plus ``//`` and ``/* */`` comments wherever white space may stand. libcufile
-1.15.1.6 was seen to refuse a trailing comma and a byte order mark, and with either the whole file.
+The grammar is strict JSON (RFC 8259) plus ``//`` and ``/* */`` comments wherever white space is allowed. libcufile
+1.15.1.6 rejects the whole file if it has a trailing comma or a byte order mark (seen).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import typing as t
 
 from ..system.host import NodeError
 
-# cufile.json is about 11 KB with all its comments and three levels deep; whatever is far beyond is not one.
+# cufile.json is about 11 KB with all its comments and three levels deep; the limits are far above that.
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 64
 # The largest value that libcufile prints, 18014398509481980, has 17 digits.
@@ -33,7 +33,7 @@ _WORDS = {"true": True, "false": False, "null": None}
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """A name and its value in an object: start is where the name's quote stands, comma where the comma behind it."""
+    """A name and its value in an object; start is the position of the name's quote, comma that of its comma."""
 
     name: str
     start: int
@@ -51,12 +51,12 @@ class Node:
     members: tuple[Member, ...] | None = None
 
     def member(self, name: str) -> Member | None:
-        """The member of an object that has the name, or None."""
+        """Return the member with the name, or None."""
         return next((member for member in self.members or () if member.name == name), None)
 
 
 def decode(data: bytes, path: str) -> str:
-    """The text of a cufile.json; raises NodeError where it is too large or no plain UTF-8 text."""
+    """Return the text of a cufile.json. Raises NodeError if it is too large or not plain UTF-8."""
     if len(data) > MAX_BYTES:
         raise NodeError(_sentence(path, f"it has more than {MAX_BYTES // 1024} KiB, and a cufile.json has about 11"))
     if data.startswith(b"\xef\xbb\xbf"):
@@ -69,7 +69,7 @@ def decode(data: bytes, path: str) -> str:
 
 
 def parse(text: str, path: str) -> Node:
-    """The tree of a text whose outermost value is an object; raises NodeError with the line of the first fault."""
+    """Return the tree of a text whose outermost value is an object. Raises NodeError with the line of the error."""
     if text.startswith("\ufeff"):
         raise NodeError(_sentence(path, "it begins with a byte order mark, with which libcufile refuses it as a whole"))
     parser = _Parser(text, path)
@@ -95,7 +95,7 @@ class _Parser:
         return NodeError(_sentence(self.path, f"in line {line} {problem}"))
 
     def skip(self, position: int) -> int:
-        """Go over white space and comments."""
+        """Return the position after white space and comments."""
         found = _SKIP.match(self.text, position)
         end = found.end() if found else position
         if self.text.startswith("/*", end):

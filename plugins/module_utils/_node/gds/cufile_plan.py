@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Decides what becomes of a cufile.json: judges the settings, and merges them into the text or takes them out of it.
+"""Check the settings of a cufile.json, and merge them into its text or remove them from it.
 
-libcufile refuses a file with a single wrong value as a whole, and with it every program that uses cuFile, so nothing
-is written that it would refuse. Pure but for missing_paths, which looks at the node.
+libcufile rejects the whole file for a single wrong value, and then every program that uses cuFile fails, so nothing is
+written that it would reject. Pure, except missing_paths, which looks at the node.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _BY_NAME = {entry["name"]: entry for entry in KEYS}
 _SECTIONS = {name[:dot] for name in _BY_NAME for dot in range(len(name)) if name[dot] == "."}
 _HEX32 = re.compile(r"0[xX][0-9a-fA-F]{1,8}")
 _RELEASE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(\.[0-9.]{1,20})?")
-# libcufile 1.15 refuses the whole file where one of these does not exist.
+# libcufile 1.15 rejects the whole file if one of these does not exist.
 _MUST_EXIST = ("logging.dir", "denylist.mounts", "denylist.devices")
 # GDS 1.15 and older.
 _FEW_THREADS = 32
-# libcufile 1.15 has 1 MiB for both sizes where the file does not say otherwise.
+# The default of libcufile 1.15 for both sizes is 1 MiB.
 _BUILT_IN_KIB = 1024
 _MAX_SETTINGS = 200
 
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """One setting that differs: its dotted name and its value before and after, None where it does not exist."""
+    """One setting that differs: its dotted name and its value before and after, None if it does not exist."""
 
     key: str
     before: t.Any
@@ -49,9 +49,9 @@ class Change:
 def check_settings(
     settings: t.Mapping[str, t.Any], allow_unknown: bool = False, gds_version: str | None = None
 ) -> None:
-    """Raise NodeError, all problems in one sentence, where libcufile would refuse or ignore a setting.
+    """Raise NodeError with all problems in one sentence if libcufile would reject or ignore a setting.
 
-    gds_version is the release on the node, such as 1.15.1.6; None judges by every release that is known.
+    gds_version is the release on the node, such as 1.15.1.6; None checks against every known release.
     """
     release = _release(gds_version) if gds_version else None
     if not isinstance(settings, dict):
@@ -71,7 +71,7 @@ def check_settings(
 
 
 def merge(text: str, settings: t.Mapping[str, t.Any], origin: str) -> tuple[str, list[Change]]:
-    """The text with the settings in it and what that changed. Raises NodeError where the result contradicts itself."""
+    """Return the text with the settings, and the changes. Raises NodeError if the result contradicts itself."""
     changes = []
     for path, value in leaves(settings):
         before = parse(text, origin).value
@@ -85,13 +85,13 @@ def merge(text: str, settings: t.Mapping[str, t.Any], origin: str) -> tuple[str,
 
 
 def create(settings: t.Mapping[str, t.Any]) -> tuple[str, list[Change]]:
-    """The text of a new file that holds the settings alone, and what that changed."""
+    """Return the text of a new file that contains only the settings, and the changes."""
     _check_together(settings, "the new file")
     return new_text(settings), [Change(".".join(path), None, value) for path, value in leaves(settings)]
 
 
 def take_out(text: str, keys: t.Sequence[str], origin: str) -> tuple[str, list[Change]]:
-    """The text without the named settings, dotted names, and what that changed; those that are not there are fine."""
+    """Return the text without the settings of these dotted names, and the changes; missing ones are skipped."""
     changes = []
     for key in keys:
         root = parse(text, origin)
@@ -105,7 +105,7 @@ def take_out(text: str, keys: t.Sequence[str], origin: str) -> tuple[str, list[C
 
 
 def missing_paths(host: Host, settings: t.Mapping[str, t.Any]) -> list[str]:
-    """A problem for each directory, mount point or device among the settings that the node does not have."""
+    """Return a problem for each directory, mount point or device among the settings that the node does not have."""
     problems = []
     for path, value in leaves(settings):
         key = ".".join(path)
@@ -150,7 +150,7 @@ def _problem(path: Path, value: t.Any, allow_unknown: bool, release: tuple[int, 
 
 
 def _is_json(value: t.Any) -> bool:
-    """Whether it can be written as JSON in UTF-8 at all: not with nan, infinity or half of a surrogate pair."""
+    """Return whether it can be written as JSON in UTF-8 at all: not with nan, infinity or half of a surrogate pair."""
     if isinstance(value, dict):
         return all(_is_json(item) for item in value.items())
     if isinstance(value, (list, tuple)):
@@ -161,7 +161,7 @@ def _is_json(value: t.Any) -> bool:
 
 
 def _entry(path: Path) -> tuple[dict[str, t.Any] | None, Path]:
-    """The entry of a path, and for what lies in a mount_table the rest of the path."""
+    """Return the entry of a path, and the rest of the path for an entry below a mount_table."""
     for length in range(len(path), 0, -1):
         entry = _BY_NAME.get(".".join(path[:length]))
         if entry and (length == len(path) or entry["kind"] == "table"):
@@ -265,11 +265,11 @@ def _lookup(document: t.Any, path: Path) -> t.Any:
 
 
 def _check_together(document: t.Mapping[str, t.Any], origin: str) -> None:
-    """What libcufile demands of two settings of one file."""
+    """Raise NodeError if two settings of one file contradict each other for libcufile."""
     properties = document.get("properties")
     if not isinstance(properties, dict):
         return
-    # libcufile has three of each by itself.
+    # libcufile's default has three of each.
     sizes = properties.get("posix_pool_slab_size_kb", _BY_NAME["properties.posix_pool_slab_size_kb"]["default"])
     counts = properties.get("posix_pool_slab_count", _BY_NAME["properties.posix_pool_slab_count"]["default"])
     if isinstance(sizes, list) and isinstance(counts, list) and len(sizes) != len(counts):

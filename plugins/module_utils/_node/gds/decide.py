@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which path of GPUDirect Storage is active on a mount: nvfs, p2pdma, compat, none, or undeterminable.
+"""Decide the active path of GPUDirect Storage on a mount: nvfs, p2pdma, compat, none, or undeterminable.
 
-libcufile's table is about the driver, not about a mount. So a direct path is only ever said of a mount on which
-libcufile took a file while its compat mode was forbidden; all else is a reason, not a proof.
+libcufile's table describes the driver, not a mount. So a direct path is only reported for a mount on which libcufile
+accepted a file while compat mode was forbidden; everything else is a reason, not a proof.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NONE = "none"
 UNDETERMINABLE = "undeterminable"
 MODES = (NVFS, P2PDMA, COMPAT, NONE, UNDETERMINABLE)
 DIRECT = (NVFS, P2PDMA)
-# The setting itself is not an obstacle to what another setting would make possible.
+# Another setting would make the path possible, so this one is not an obstacle.
 SETTINGS = ("cufile_p2pdma",)
 # Programs go through the CPU with these, whatever the mount could do.
 FORCING = ("force_compat_mode", "posix_io_mode", "vanilla_posix_io_mode")
-# What lies below the mount decides, whatever libcufile's driver can do.
+# The storage below the mount decides, whatever libcufile's driver supports.
 NOT_FOR_P2PDMA = frozenset({"filesystem", "lvm", "raid_p2pdma"})
 
 Ask = t.Callable[..., dict[str, t.Any]]
@@ -43,7 +43,7 @@ def survey(
     asker: Ask = ask,
     checker: Check = gdscheck,
 ) -> dict[str, t.Any]:
-    """Look, ask libcufile, and judge every mount.
+    """Look, probe libcufile, and judge every mount.
 
     Returns the facts of ``look.gather`` with driver_probe (the outcome of opening libcufile's driver, or None
     without a library), gdscheck (likewise, or None), capability (the table of whichever answered, and its source), and
@@ -54,7 +54,7 @@ def survey(
     facts["driver_probe"] = facts["gdscheck"] = None
     found = facts["library"]["path"]
     node = facts["cufile_json"]["settings"]
-    # Of settings that cannot be read nobody knows what libcufile makes of them.
+    # libcufile's interpretation of unreadable settings is unknown.
     if found and facts["driver"]["loaded"] and facts["cufile_json"]["valid"] is not False:
         facts["driver_probe"] = asker(found, node, {}, seconds=seconds)
         facts["library"]["version"] = library_version(facts["driver_probe"], facts["library"]["version"])
@@ -65,7 +65,7 @@ def survey(
         facts["gdscheck"] = checker(tool, seconds)
         table, source = facts["gdscheck"]["table"], "gdscheck"
     facts["capability"] = {"source": source if table and table["drivers"] else None, **(table or {})}
-    # A driver that could not even be asked is not asked again for each mount.
+    # A driver that gave no answer is not asked again for each mount.
     possible = facts["driver_probe"] is not None and facts["driver_probe"]["state"] in ("ok", "refused")
     once = _once_for_the_driver(asker) if active and possible else None
     for mount in facts["mounts"]:
@@ -74,7 +74,7 @@ def survey(
 
 
 def _once_for_the_driver(asker: Ask) -> Ask:
-    """The same asker, but what failed when the driver was opened is not asked again for the next mount."""
+    """Return an asker that does not repeat a failed load or open of the driver for the next mount."""
     failed: dict[t.Any, dict[str, t.Any]] = {}
 
     def ask_once(library: str, node: dict[str, t.Any], changes: dict[str, bool], **more: t.Any) -> dict[str, t.Any]:
@@ -103,7 +103,7 @@ def _judge_mount(facts: dict[str, t.Any], mount: dict[str, t.Any], asker: Ask | 
     mount["proof"] = "active" if mount["probe"] else "passive"
     mount["mode"], mount["reason"] = judge(facts, mount)
     if mount["mode"] in DIRECT:
-        # The path works, so what seemed to be missing for it was not needed; that is still worth knowing.
+        # The path works, so an item that seemed to be missing was not needed; it is still reported.
         items = [
             {**item, "state": DOUBTFUL} if mount["mode"] in item["paths"] and item["state"] == MISSING else item
             for item in items
@@ -114,7 +114,7 @@ def _judge_mount(facts: dict[str, t.Any], mount: dict[str, t.Any], asker: Ask | 
 
 
 def probe_mount(facts: dict[str, t.Any], mount: dict[str, t.Any], asker: Ask, seconds: float) -> dict[str, t.Any]:
-    """Register a file on the mount under the settings that the verdict needs: {name: outcome}.
+    """Register a file on the mount under the settings that the verdict needs. Returns {name: outcome}.
 
     strict: the node's settings, compat mode forbidden. no_p2pdma: the same without P2PDMA, asked where both paths
     could have taken the file. own: the node's settings as they are, asked where strict was refused. with_p2pdma: compat
@@ -142,7 +142,7 @@ def probe_mount(facts: dict[str, t.Any], mount: dict[str, t.Any], asker: Ask, se
 
 
 def p2pdma_wanted(facts: dict[str, t.Any]) -> bool:
-    """Whether the node's cufile.json turns P2PDMA on, for all or for some."""
+    """Return whether the node's cufile.json turns P2PDMA on, for all storage or for some."""
     node = facts["cufile_json"]["settings"]
     switches = [section["use_pci_p2pdma"] for section in p2pdma_sections(node)]
     return any([setting(node, "properties.use_pci_p2pdma", False), *switches])
@@ -153,7 +153,7 @@ def _forcing(node: dict[str, t.Any]) -> list[str]:
 
 
 def judge(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str, str]:
-    """(mode, reason) of one mount, from its probe where there was one. Pure."""
+    """Return (mode, reason) of one mount, from its probe if there is one. Pure."""
     if mount["exists"] is False:
         return UNDETERMINABLE, f"{mount['path']} does not exist"
     if mount["mount_point"] is None:
@@ -170,7 +170,7 @@ def judge(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str, str]:
 
 
 def no_library(facts: dict[str, t.Any]) -> str:
-    """Why there is no libcufile."""
+    """Return the reason why there is no libcufile."""
     asked = facts["library"]["asked"]
     return f"{asked}, the libcufile asked for, does not exist" if asked else "libcufile is not installed"
 
@@ -208,7 +208,7 @@ def _which_direct(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str
     other = mount["probe"].get("no_p2pdma")
     table = strict["table"]
     if table["compatible"]:
-        return UNDETERMINABLE, f"{proof}, and yet its log says that it ran in compat mode"
+        return UNDETERMINABLE, f"{proof}, and yet its log reports compat mode"
     if other and other["state"] == "refused":
         return P2PDMA, f"{proof}, and not without P2PDMA"
     if other and other["state"] != "ok":
@@ -224,12 +224,12 @@ def _which_direct(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str
     elif table["drivers"]:
         supported = P2PDMA in table["drivers"].get("NVMe", [])
     else:
-        return UNDETERMINABLE, f"{proof}, but both paths would do and libcufile's log does not say which it took"
+        return UNDETERMINABLE, f"{proof}, but both paths are possible and libcufile's log does not report which it took"
     return (P2PDMA, f"{proof}, and P2PDMA comes first") if supported else (NVFS, f"{proof}; P2PDMA is not supported")
 
 
 def _unless_denied(facts: dict[str, t.Any], mount: dict[str, t.Any], mode: str, reason: str) -> tuple[str, str]:
-    """The verdict, unless what libcufile says of NVMe disks itself does not fit it."""
+    """Return the verdict, or undeterminable if libcufile's own row for NVMe disks contradicts it."""
     row = mount["probe"]["strict"]["table"]["drivers"].get("NVMe")
     if mode == NVFS and mount["layout"] in ("disk", "md") and row is not None and NVFS not in row:
         return UNDETERMINABLE, f"{reason}, and yet libcufile's table does not name nvfs for NVMe"
@@ -246,7 +246,7 @@ def _why_not_direct(mount: dict[str, t.Any], strict: dict[str, t.Any]) -> str:
 
 
 def _judge_passive(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str, str]:
-    """Without a file on the mount: a direct path can be ruled out, and is never affirmed."""
+    """Return (mode, reason) without a file on the mount: a direct path can be ruled out but not confirmed."""
     driver = facts["driver_probe"]
     open_paths = [path for path in DIRECT if not mount["missing"][path]]
     if driver and driver["state"] in ("hang", "crash", "unusable"):
@@ -256,7 +256,7 @@ def _judge_passive(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[st
     if open_paths:
         return (
             UNDETERMINABLE,
-            f"nothing is seen to be missing for {' or '.join(open_paths)}: only an active probe tells",
+            f"nothing is seen to be missing for {' or '.join(open_paths)}: only an active probe can prove it",
         )
     why = "; ".join(f"{path} lacks {', '.join(mount['missing'][path])}" for path in DIRECT)
     if not setting(facts["cufile_json"]["settings"], "properties.allow_compat_mode", True):
@@ -264,13 +264,13 @@ def _judge_passive(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[st
     if not facts["udev"]:
         return (
             UNDETERMINABLE,
-            f"{why}; without /run/udev/data libcufile may take no file at all: only an active probe tells",
+            f"{why}; without /run/udev/data libcufile may take no file at all: only an active probe can prove it",
         )
     return COMPAT, why
 
 
 def layout_advice(mount: dict[str, t.Any], machine: str | None, p2pdma: bool) -> str | None:
-    """What another layout would change for GPUDirect Storage on this mount; None where there is nothing to say. Pure.
+    """Return advice on a better layout of this mount for GPUDirect Storage; None if there is none. Pure.
 
     p2pdma: whether the node wants the path through P2PDMA.
     """
@@ -301,7 +301,7 @@ def layout_advice(mount: dict[str, t.Any], machine: str | None, p2pdma: bool) ->
 
 
 def advice(facts: dict[str, t.Any]) -> list[str]:
-    """Every advice on the mounts, one sentence each."""
+    """Return the advice on all mounts, one sentence each."""
     machine, wanted = facts["kernel"]["machine"], p2pdma_wanted(facts)
     found = [layout_advice(mount, machine, wanted) for mount in facts["mounts"]]
     for mount in facts["mounts"]:
@@ -312,7 +312,7 @@ def advice(facts: dict[str, t.Any]) -> list[str]:
 
 
 def hints(mount: dict[str, t.Any], paths: t.Sequence[str]) -> list[str]:
-    """What to do for the paths asked for, each once."""
+    """Return the hints for the requested paths, each once."""
     texts = [
         f"{item['id']}: {item['hint']}"
         for item in mount["prerequisites"]

@@ -18,23 +18,23 @@ _HEADER = "# Written by mlcluster.aws (role nvidia_gds). Changes here are lost w
 
 
 def modules_load() -> str:
-    """What systemd loads at boot."""
+    """Return the list of modules that systemd loads at boot."""
     return f"{_HEADER}nvidia-fs\n"
 
 
 def module_options(registry: t.Mapping[str, str], machine: str | None) -> str:
-    """Options of kernel modules for PCI peer-to-peer; only x86, and an unknown machine, needs the driver's."""
+    """Return kernel module options for PCI peer-to-peer; x86 and unknown machines also need the driver's options."""
     driver = f'options nvidia NVreg_RegistryDwords="{registry_text(registry)}"\n' if machine in ("x86_64", None) else ""
     return f"{driver}options nvme_core multipath=N\n"
 
 
 def registry_text(registry: t.Mapping[str, str]) -> str:
-    """RegistryDwords in the driver's spelling."""
+    """Return RegistryDwords in the driver's spelling."""
     return "".join(f"{name}={value};" for name, value in registry.items())
 
 
 def modprobe(options: str) -> str:
-    """The file that puts the options of kernel modules in place."""
+    """Return the text of the file that sets the kernel module options."""
     return (
         f"{_HEADER}# For GPUDirect Storage by PCI peer-to-peer; in force after the initramfs was rebuilt and the node "
         f"booted again.\n{options}"
@@ -42,7 +42,7 @@ def modprobe(options: str) -> str:
 
 
 def review(options: str, initramfs: t.Sequence[str], needs_iommu_off: bool) -> str:
-    """The settings that take effect at boot, for people; options is empty where the mode needs none."""
+    """Return the boot settings for review; options is empty if the mode needs none."""
     text = "# Written by mlcluster.aws (role nvidia_gds) for review. Nothing reads this file.\n"
     if options:
         text += (

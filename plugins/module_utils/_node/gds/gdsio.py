@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""gdsio, NVIDIA's benchmark: its output, and GPU-direct against the CPU's path, side by side.
+"""Run gdsio, NVIDIA's benchmark, parse its output, and compare the direct path with the CPU's path.
 
-gdsio prints the transfer type that was asked for, also where cuFile fell back to compat mode. So its figures say
-nothing of the path; only the mode that a probe proved does, and it is named beside them.
+gdsio prints the requested transfer type, also if cuFile fell back to compat mode. So its figures do not prove the
+path; only the mode that a probe proved does, and it is reported beside them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ TRANSFERS = {"GPUD": "0", "CPUONLY": "1", "CPU_GPU": "2"}
 IO_SIZE_KIB = 1024
 THREADS = 8
 SECONDS = 300
-# The threads end together, and what is under way then is not counted: published runs have 8167 of 8192 operations.
+# The threads end together, and unfinished operations are not counted: published runs have 8167 of 8192.
 LEAST_DONE = 0.99
-# How far the throughput may lie from what was moved in the time: published ones agree in all six digits.
+# Tolerance between throughput and data moved per time: published ones agree in all six digits.
 ROUNDING = 0.01
 
 _RESULT = re.compile(
@@ -42,7 +42,7 @@ Run = t.Callable[..., Ended]
 
 
 def parse_gdsio(text: str) -> list[dict[str, t.Any]]:
-    """Every result line of gdsio (shape: NVIDIA/gds-nvidia-fs issue 78), [] without one.
+    """Return every result line of gdsio (format: NVIDIA/gds-nvidia-fs issue 78), [] without one.
 
     [{io_type, transfer, threads, io_size_kib, done_kib, size_kib, throughput_gib_s, latency_us, ops, seconds}].
     """
@@ -64,7 +64,7 @@ def parse_gdsio(text: str) -> list[dict[str, t.Any]]:
 
 
 def _evidence(name: str, mib: int) -> tuple[Field, ...]:
-    """The fields of a result line that show that the run is the one asked for, and that its figures fit each other."""
+    """Return the fields of a result line that prove that the run is the requested one, with consistent figures."""
     kib = mib * 1024
     return (
         Field("lines", exactly(1), label="number of result lines"),
@@ -72,7 +72,7 @@ def _evidence(name: str, mib: int) -> tuple[Field, ...]:
         Field("io_type", exactly("READ"), label="IoType"),
         Field("threads", exactly(THREADS), label="Threads"),
         Field("io_size_kib", exactly(IO_SIZE_KIB), label="IOSize"),
-        # With a file for all threads; by NVIDIA's examples each thread of -D has one of that size.
+        # One file for all threads; in NVIDIA's examples each thread of -D has one of that size.
         Field("size_kib", exactly(kib, kib * THREADS), label="DataSetSize"),
         Field("share", within(LEAST_DONE, 1.0), label="share of DataSetSize that was moved"),
         Field("ops_kib", exactly(0), label="KiB by ops less KiB moved"),
@@ -101,11 +101,11 @@ def compare(
     baseline: float | None = None,
     mib: int = 1024,
 ) -> result.Result:
-    """The verdict gds.bandwidth of one mount. Pure.
+    """Return the verdict gds.bandwidth of one mount. Pure.
 
-    runs are parsed results by transfer type; mount carries path, mode, proof and reason; mib is the size that was asked
-    for; baseline is the least GiB/s that this site accepts for the GPU's path. Without one the figures are recorded and
-    the verdict is undeterminable: no threshold for GPUDirect Storage on EC2 has a public source.
+    runs are parsed results by transfer type; mount carries path, mode, proof and reason; mib is the requested
+    size; baseline is the least GiB/s that this site accepts for the GPU's path. Without one the figures are recorded
+    and the verdict is undeterminable: no threshold for GPUDirect Storage on EC2 has a public source.
     """
     scope = result.Scope(device=mount["path"])
     figures = {name: lines[-1]["throughput_gib_s"] for name, lines in runs.items() if lines}
@@ -142,7 +142,7 @@ def bandwidth(
     runner: Run = run_bounded,
     remover: t.Callable[[str], None] = remove_bounded,
 ) -> result.Result:
-    """Write a file with gdsio, read it by cuFile and through the CPU, and compare; the file is removed."""
+    """Write a file with gdsio, read it by cuFile and through the CPU, compare, and remove the file."""
     gdsio = facts["tools"].get("gdsio")
     if not gdsio:
         reason = "gdsio is not installed, so nothing was measured (it is in gds-tools)"
@@ -170,7 +170,7 @@ def bandwidth(
 
 
 def plan(gdsio: str, path: str, mib: int) -> list[tuple[str, list[str]]]:
-    """The commands, in order: one writes the file through the CPU, the others read it, each by another path."""
+    """Return the commands, in order: one writes the file through the CPU, the others read it, each by another path."""
     common = ["-d", "0", "-w", str(THREADS), "-s", f"{mib}M", "-i", f"{IO_SIZE_KIB}K", "-f", path]
     commands = [("write", [gdsio, "-x", TRANSFERS["CPU_GPU"], "-I", "1", *common])]
     commands += [(name, [gdsio, "-x", number, "-I", "0", *common]) for name, number in TRANSFERS.items()]

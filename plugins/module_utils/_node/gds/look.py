@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One read-only look at everything GPUDirect Storage depends on, besides what libcufile itself says."""
+"""Read-only facts that GPUDirect Storage depends on, except those from libcufile itself."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TOOLS_DIRECTORY = "/usr/local/cuda/gds/tools"
 # The soname has been libcufile.so.0 since the first release; the directories are those of CUDA's packages.
 LIBRARY = "libcufile.so.0"
 LIBRARY_DIRECTORIES = ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib", "/usr/lib/x86_64-linux-gnu")
-# How long a path may take to be looked up.
+# Time limit for the lookup of a path.
 ANSWER_SECONDS = 10
 TOOLS = ("modinfo", "dkms", "dpkg-query", "rpm", "ldconfig")
 
 
 def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str, t.Any]:
-    """Everything that a verdict on GPUDirect Storage needs, in plain JSON types.
+    """Return the facts that a verdict on GPUDirect Storage needs, in plain JSON types.
 
     Keys: mounts (one ``mount.resolve`` a path, which may be a link, with answers: bool, exists), kernel {release,
     machine, p2pdma, config, nvme_hooks}, driver {loaded, version, open_module, evidence}, registry_dwords (mapping or
@@ -50,7 +50,7 @@ def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str
         "nvidia_fs": _nvidia_fs(host),
         "nvme_multipath": _switch(host.read_text("/sys/module/nvme_core/parameters/multipath")),
         "iommu": bool(host.listdir("/sys/kernel/iommu_groups")) if host.exists("/sys/kernel/iommu_groups") else None,
-        # libcufile 1.15 takes no file at all where udev tells it nothing, as in a container without it (recorded).
+        # libcufile 1.15 accepts no file without udev's data, for example in a container (recorded).
         "udev": host.exists("/run/udev/data"),
         "library": _library(host, tools, library),
         "cufile_json": _cufile_json(host),
@@ -61,13 +61,13 @@ def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str
 def _mount(
     host: Host, path: str, mounts: list[dict[str, t.Any]], devices: dict[str, dict[str, t.Any]]
 ) -> dict[str, t.Any]:
-    """What a path lies on; a network filesystem whose server is gone would hold this process for ever."""
+    """Return the mount of a path, with a time limit: a network filesystem without its server hangs for ever."""
     try:
         done = host.run(["readlink", "-e", "--", path], timeout=ANSWER_SECONDS, check=False)
     except CommandError:
         return {**resolve(path, mounts, devices), "exists": None, "answers": False}
     if done.rc != 0:
-        # What lies above a path that is not there says nothing of it.
+        # The parent's mount proves nothing about a missing path.
         return {**resolve(path, [], devices), "exists": False, "answers": True}
     return {**resolve(done.stdout[:-1], mounts, devices), "path": path, "exists": True, "answers": True}
 
@@ -90,10 +90,10 @@ def _kernel(host: Host) -> dict[str, t.Any]:
     return {
         "release": release or None,
         "machine": (host.read_text("/proc/sys/kernel/arch") or "").strip() or _machine(host),
-        # NVIDIA's own test for a kernel with P2PDMA for userspace; a restricted kallsyms still shows names.
+        # NVIDIA's own test for P2PDMA for userspace; a restricted kallsyms still shows names.
         "p2pdma": (" p2pdma_pgmap_ops" in symbols) if symbols.strip() else None,
         "config": None if config is None else "CONFIG_PCI_P2PDMA=y" in config.split("\n"),
-        # nvidia-fs asks for these by name (nvfs-dma.c, modules_list); only a patched NVMe driver has them.
+        # nvidia-fs looks these up by name (nvfs-dma.c, modules_list); only a patched NVMe driver has them.
         "nvme_hooks": bool(re.search(r" nvme_v[12]_register_nvfs_dma_ops\b", symbols)) if symbols.strip() else None,
     }
 
@@ -111,7 +111,7 @@ def _driver(host: Host, tools: dict[str, str | None]) -> dict[str, t.Any]:
         return {**driver, "evidence": "/proc/driver/nvidia/version"}
     if not tools["modinfo"]:
         return {**driver, "evidence": None}
-    # Not loaded: the licence of the module on disk tells the open one (Dual MIT/GPL) from the other (NVIDIA).
+    # Not loaded: the module on disk is the open one if its licence is Dual MIT/GPL, otherwise NVIDIA's.
     licence = host.run(["modinfo", "-F", "license", "nvidia"], timeout=20, check=False)
     if licence.rc != 0 or not licence.stdout.strip():
         return {**driver, "evidence": None}

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which mount a path is on, and what stands below it: disks, md, LVM, a network filesystem. Pure functions.
+"""Find the mount of a path and the layers below it: disks, md, LVM, a network filesystem. Pure functions.
 
-``resolve`` takes the kernel's mount table and a description of the block devices; ``block_devices`` makes that
-description from sysfs through the host.
+``resolve`` needs the kernel's mount table and a description of the block devices; ``block_devices`` reads that
+description from sysfs.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ STACKED = ("overlay", "aufs", "ecryptfs", "fuse.fuse-overlayfs")
 
 
 def resolve(path: str, mounts: list[dict[str, t.Any]], devices: dict[str, dict[str, t.Any]]) -> dict[str, t.Any]:
-    """What a path is stored on.
+    """Return the storage of a path.
 
-    mounts as ``read_mounts`` gives them, devices as ``block_devices`` does. Keys: path, mount_point,
+    mounts is from ``read_mounts``, devices from ``block_devices``. Keys: path, mount_point,
     source, fstype, options (list), bind (whether the mount shows a directory below its filesystem's top), layout (one
     of disk, md, lvm, dm, network, memory, stacked, other, unknown), md_level (raid0, ..., or None), kname, disks (the
-    whole disks at the bottom: [{kname, model, transport, integrity}]). A layout of unknown means that there is no
-    such mount.
+    whole disks at the bottom: [{kname, model, transport, integrity}]). Layout unknown means that there is no such
+    mount.
     """
     mount = find_mount(path, mounts)
     answer: dict[str, t.Any] = {
@@ -83,7 +83,7 @@ def _kind(fstype: str, device: dict[str, t.Any] | None, devices: dict[str, dict[
 
 
 def _block_kind(device: dict[str, t.Any], devices: dict[str, dict[str, t.Any]]) -> str:
-    """The first of lvm, dm and md from the top; LVM over md is lvm, for that is what cuFile meets first."""
+    """Return the first of lvm, dm and md from the top; LVM over md is lvm, since cuFile sees that first."""
     for layer in _stack(device, devices):
         if layer["dm_uuid"]:
             return "lvm" if layer["dm_uuid"].startswith("LVM-") else "dm"
@@ -93,7 +93,7 @@ def _block_kind(device: dict[str, t.Any], devices: dict[str, dict[str, t.Any]]) 
 
 
 def _stack(device: dict[str, t.Any], devices: dict[str, dict[str, t.Any]]) -> list[dict[str, t.Any]]:
-    """The device and everything below it, from the top down, each once."""
+    """Return the device and everything below it, from the top down, each once."""
     found: list[dict[str, t.Any]] = []
     waiting = [device]
     while waiting:
@@ -107,10 +107,10 @@ def _stack(device: dict[str, t.Any], devices: dict[str, dict[str, t.Any]]) -> li
 
 
 def block_devices(host: Host) -> dict[str, dict[str, t.Any]]:
-    """Every block device of sysfs by its kernel name.
+    """Return all block devices of sysfs by kernel name.
 
-    Keys: kname, number ("major:minor"), slaves (kernel names of what it is made of), parent (the disk of a partition,
-    or None), md_level, dm_uuid (None where it is neither), model, transport, integrity (bool, None where unknown).
+    Keys: kname, number ("major:minor"), slaves (kernel names of its members), parent (the disk of a partition, or
+    None), md_level, dm_uuid (None if it is neither), model, transport, integrity (bool, None if unknown).
     """
     devices: dict[str, dict[str, t.Any]] = {}
     for kname in host.listdir("/sys/class/block"):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which release of GPUDirect Storage belongs to which CUDA, what its packages are called, and which driver they need.
+"""Releases of GPUDirect Storage by CUDA release, with package names and required drivers.
 
 RELEASES
     Up to CUDA 13.1 the labels of libcufile on anaconda.org/nvidia; 1.17 to 1.20 are the releases of the package
@@ -45,6 +45,6 @@ P2PDMA_SINCE = (12, 8)
 LIBRARY = "libcufile-{cuda}"
 TOOLS = "gds-tools-{cuda}"
 EVERYTHING = "nvidia-gds-{cuda}"
-# Its presence tells which CUDA a machine has, also where nothing of GDS is installed.
+# Shows the CUDA release of a machine, also if no part of GDS is installed.
 RUNTIME = "cuda-cudart-{cuda}"
 MODULE = "nvidia-fs-dkms"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Decides which packages of GPUDirect Storage a node lacks, from what a look found there. Pure."""
+"""Decide which packages of GPUDirect Storage a node lacks, from the facts of a look. Pure."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _TARGET = re.compile(r"/usr/local/cuda-([0-9]+\.[0-9]+)/")
 
 
 def named(pattern: str, cuda: str) -> str:
-    """The package of one CUDA release: ("libcufile-{cuda}", "13.0") gives "libcufile-13-0"."""
+    """Return the package of one CUDA release: ("libcufile-{cuda}", "13.0") gives "libcufile-13-0"."""
     return pattern.format(cuda=cuda.replace(".", "-"))
 
 
 def asked_names(extra: Sequence[str] = ()) -> list[str]:
-    """All packages that a look has to ask for, so that packages() can decide; extra may be name=version."""
+    """Return the names of all packages that a look must query for ``packages``; extra may be name=version."""
     patterns = (LIBRARY, TOOLS, EVERYTHING, RUNTIME)
     known = [named(pattern, cuda) for cuda in RELEASES for pattern in patterns]
     return [*known, MODULE, *(spec.partition("=")[0] for spec in extra)]
 
 
 def cuda_release(look: Mapping[str, t.Any], wanted: str = "") -> tuple[str, str]:
-    """(CUDA release, how it is known); both empty where nothing tells. Several installed ones: the newest."""
+    """Return (newest CUDA release on the node, its evidence); both empty if unknown."""
     if wanted:
         return wanted, "nvidia_gds_cuda_version"
     for pattern in (LIBRARY, RUNTIME):
@@ -47,7 +47,7 @@ def cuda_release(look: Mapping[str, t.Any], wanted: str = "") -> tuple[str, str]
 
 
 def _satisfied(look: Mapping[str, t.Any]) -> dict[str, bool]:
-    """What the node has by whatever way it came: library, tools, module."""
+    """Return whether the node has library, tools and module, from any source."""
     tools, modules = look["tools"], look["kernel_modules"]
     return {
         "library": bool(look["library"]["path"]),
@@ -57,11 +57,11 @@ def _satisfied(look: Mapping[str, t.Any]) -> dict[str, bool]:
 
 
 def _wanted(cuda: str, mode: str) -> dict[str, list[str]]:
-    """Packages by what they bring, in the order of their installation."""
+    """Return packages by the part they contain, in installation order."""
     if mode != NVFS:
         return {"library": [named(LIBRARY, cuda)], "tools": [named(TOOLS, cuda)]}
     separate = version_key(cuda) >= SEPARATE_SINCE
-    # Up to CUDA 13.3 the package of everything brings the module along.
+    # Up to CUDA 13.3 the package of everything contains the module.
     return {
         "library": [named(LIBRARY, cuda)],
         "tools": [named(TOOLS, cuda)],
@@ -70,11 +70,11 @@ def _wanted(cuda: str, mode: str) -> dict[str, list[str]]:
 
 
 def packages(look: Mapping[str, t.Any], mode: str, cuda: str = "", own: Sequence[str] = ()) -> dict[str, t.Any]:
-    """What to install: {cuda, evidence, gds, names, missing, problems}.
+    """Return the packages to install: {cuda, evidence, gds, names, missing, problems}.
 
-    look has the facts of ``look.look``. own replaces the packages of the table. names is what the node has to
-    have, missing what it lacks, problems why a direct path cannot be had (a sentence each). What the node has without a
-    package is adopted.
+    look has the facts of ``look.look``. own replaces the packages of the table. names are the required
+    packages, missing those that the node lacks, problems the reasons against a direct path (a sentence each). Software
+    that was installed without a package is adopted.
     """
     release, evidence = cuda_release(look, cuda)
     answer: dict[str, t.Any] = {"cuda": release, "evidence": evidence, "gds": RELEASES.get(release, "")}
@@ -84,7 +84,7 @@ def packages(look: Mapping[str, t.Any], mode: str, cuda: str = "", own: Sequence
         names = list(own)
         missing = [spec for spec in names if not _is_installed(spec, look["packages"])]
     else:
-        # A release that is not known yet is called the same: its packages are asked for all the same.
+        # A release that is not in the table yet has names of the same form.
         groups = _wanted(release, mode) if release else {}
         names = [name for group in groups.values() for name in group]
         missing = [
@@ -93,7 +93,7 @@ def packages(look: Mapping[str, t.Any], mode: str, cuda: str = "", own: Sequence
         lacking = [part for part in ("library", *(["module"] if mode == NVFS else [])) if not has[part]]
         if not release and lacking:
             problems.append(
-                "nothing on the node tells its CUDA release, so the packages of GPUDirect Storage cannot be named: set "
+                "the CUDA release of the node is unknown, so the packages of GPUDirect Storage cannot be named: set "
                 "nvidia_gds_cuda_version, such as 13.0, or nvidia_gds_packages"
             )
     return {**answer, "names": names, "missing": missing, "problems": problems}
@@ -101,7 +101,7 @@ def packages(look: Mapping[str, t.Any], mode: str, cuda: str = "", own: Sequence
 
 def _is_installed(spec: str, installed: Mapping[str, str | None]) -> bool:
     name, pinned, version = spec.partition("=")
-    # A look leaves the epoch out.
+    # The facts have no epoch.
     return installed.get(name) == re.sub(r"^[0-9]+:", "", version) if pinned else bool(installed.get(name))
 
 
@@ -110,17 +110,17 @@ def _driver_problems(look: Mapping[str, t.Any], mode: str, cuda: str) -> list[st
     if mode in DIRECT and driver["open_module"] is False:
         problems.append(
             f"the NVIDIA driver {driver['version'] or ''} is the proprietary kernel module, as {driver['evidence']} "
-            f"says, and {mode} needs the open one: install nvidia-open of the same branch, or use mode compat"
+            f"shows, and {mode} needs the open one: install nvidia-open of the same branch, or use mode compat"
         )
     if not cuda:
         return problems
     oldest = DRIVERS.get(version_key(cuda)[0])
     if oldest and version_key(driver["version"])[:1] and version_key(driver["version"])[0] < oldest:
         problems.append(
-            f"the NVIDIA driver {driver['version']} is too old for CUDA {cuda}, which needs {oldest} or newer: bring a "
-            "newer driver, or give nvidia_gds_cuda_version a release that it takes"
+            f"the NVIDIA driver {driver['version']} is too old for CUDA {cuda}, which needs {oldest} or newer: install "
+            "a newer driver, or set nvidia_gds_cuda_version to a release that it supports"
         )
     if mode == P2PDMA and version_key(cuda) < P2PDMA_SINCE:
         since = ".".join(map(str, P2PDMA_SINCE))
-        problems.append(f"CUDA {cuda} brings no P2PDMA, which needs {since} or newer: use another nvidia_gds_mode")
+        problems.append(f"CUDA {cuda} has no P2PDMA, which needs {since} or newer: use another nvidia_gds_mode")
     return problems

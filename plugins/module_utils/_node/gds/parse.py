@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What libcufile, gdscheck, nvidia-fs and cufile.json say, as plain JSON types. Pure functions.
+"""Parse the output of libcufile, gdscheck, nvidia-fs and cufile.json into plain JSON types. Pure functions.
 
-Shapes: libcufile's own log was recorded with the releases 1.11 to 1.19; gdscheck prints the same table without the
+Formats: libcufile's own log was recorded with the releases 1.11 to 1.19; gdscheck prints the same table without the
 prefix of a log line (outputs of the releases 1.0 to 1.16 in NVIDIA/gds-nvidia-fs issues 4, 31, 75, 77).
 """
 
@@ -55,7 +55,7 @@ ERROR_NAMES = {
     5036: "GPU memory pinning failed",
 }
 
-# What a line of the log means for a prerequisite; the texts are libcufile's own (recorded, and in the string tables of
+# Prerequisites by lines of the log; the texts are libcufile's own (recorded, and in the string tables of
 # the releases 1.11 to 1.19).
 LOG_SIGNS = (
     ("nvidia-fs.ko driver not loaded", "nvidia_fs_module"),
@@ -78,7 +78,7 @@ LOG_SIGNS = (
     ("Platform has been denied for GDS", "platform"),
 )
 
-# Up to 1.16, and from 1.17 on. The lines about P2PDMA that follow tell of the switch, not of the GPU or the kernel.
+# Up to 1.16, and from 1.17 on. Later lines about P2PDMA then describe the switch, not the GPU or the kernel.
 P2PDMA_OFF = ("Config doesn't support PCIP2PDMA", "PCIP2PDMA is not enabled in the configuration")
 
 _LOG_LINE = re.compile(
@@ -101,13 +101,13 @@ _VERSION_PAIR = re.compile(
 
 
 def parse_table(text: str) -> dict[str, t.Any]:
-    """libcufile's log at level INFO, or what "gdscheck -p" prints, as one mapping; no table gives empty parts.
+    """Parse libcufile's log at level INFO, or the output of "gdscheck -p"; without a table the parts are empty.
 
     Keys: versions {name: text}, drivers {row: list of p2pdma, nvfs, dmabuf, c2c, compat}, rdma {row: text}, settings
     {cufile.json key as printed: text}, gpus [{index, name, bar_mib, supported, iommu}], platform {row: text},
-    p2pdma (None, or {supported, kernel, cuda, gpus}: bool each), signs (prerequisites that lines complain about, in
-    order), errors (texts of level ERROR), compatible (libcufile says that it runs in compatible mode).
-    Where P2PDMA is switched off in the configuration, what the log says about it is not a finding, and is left out.
+    p2pdma (None, or {supported, kernel, cuda, gpus}: bool each), signs (prerequisites that lines report as missing, in
+    order), errors (texts of level ERROR), compatible (libcufile reports compatible mode).
+    If P2PDMA is switched off in the configuration, the log's lines about it are not a finding, and are left out.
     "Platform verification succeeded" is not kept: hosts that can only do compat print it too.
     """
     table: dict[str, t.Any] = {
@@ -193,7 +193,7 @@ _PLATFORM_ROWS = ("IOMMU", "Nvidia Driver Info Status", "Cuda Driver Version Ins
 
 
 def driver_modes(name: str, value: str) -> list[str] | None:
-    """The modes that a row of DRIVER CONFIGURATION names; None where the row is none.
+    """Return the modes that a row of DRIVER CONFIGURATION names; None for any other row.
 
     Up to 1.15 a row is Supported (by nvidia-fs; "NVMe P2PDMA" has a row of its own) or Unsupported, from 1.16 on it is
     a list such as "p2pdma, compat".
@@ -207,7 +207,7 @@ def driver_modes(name: str, value: str) -> list[str] | None:
 
 
 def parse_cufile_json(text: str | None, path: str) -> dict[str, t.Any] | None:
-    """The settings of a cufile.json, which is JSON with comments; None where it is missing or cannot be read."""
+    """Return the settings of a cufile.json, which is JSON with comments; None where it is missing or cannot be read."""
     try:
         return dict(parse(text or "", path).value)
     except NodeError:
@@ -215,7 +215,7 @@ def parse_cufile_json(text: str | None, path: str) -> dict[str, t.Any] | None:
 
 
 def setting(config: dict[str, t.Any] | None, path: str, default: t.Any) -> t.Any:
-    """One value of a parsed cufile.json by its dotted path, the default where it does not stand there."""
+    """Return a value of a parsed cufile.json by its dotted path, or the default if it is missing."""
     value: t.Any = config or {}
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -225,9 +225,9 @@ def setting(config: dict[str, t.Any] | None, path: str, default: t.Any) -> t.Any
 
 
 def parse_nvidia_version(text: str | None) -> dict[str, t.Any]:
-    """/proc/driver/nvidia/version as {loaded, version, open_module}; the first line names the kind of module.
+    """Parse /proc/driver/nvidia/version into {loaded, version, open_module}; the first line names the module.
 
-    open_module is None where that line names none.
+    open_module is None if that line names no module.
     """
     first = (text or "").split("\n", 1)[0]
     found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", first + " ")
@@ -239,7 +239,7 @@ def parse_nvidia_version(text: str | None) -> dict[str, t.Any]:
 
 
 def parse_registry_dwords(text: str | None) -> dict[str, str] | None:
-    """The RegistryDwords of /proc/driver/nvidia/params as a mapping; None where the file has no such line."""
+    """Return the RegistryDwords of /proc/driver/nvidia/params as a mapping; None where the file has no such line."""
     found = re.search(r'^RegistryDwords:\s*"(.*)"', text or "", re.MULTILINE)
     if not found:
         return None
@@ -248,7 +248,7 @@ def parse_registry_dwords(text: str | None) -> dict[str, str] | None:
 
 
 def parse_nvfs_modules(text: str | None) -> dict[str, str] | None:
-    """/proc/driver/nvidia-fs/modules, "name: version" a line: the storage drivers registered with nvidia-fs.
+    """Parse /proc/driver/nvidia-fs/modules, one "name: version" a line: storage drivers registered with nvidia-fs.
 
     None where the file cannot be read.
     """
@@ -259,5 +259,5 @@ def parse_nvfs_modules(text: str | None) -> dict[str, str] | None:
 
 
 def error_text(code: int) -> str:
-    """A status of libcufile for a person: "5008 (I/O not supported on this file)"."""
+    """Return a status of libcufile with its meaning: "5008 (I/O not supported on this file)"."""
     return f"{code} ({ERROR_NAMES.get(code, 'unknown to this version')})"

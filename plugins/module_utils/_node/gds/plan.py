@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role nvidia_gds has to do on a node, from the facts of ``role.look`` and its options. Pure."""
+"""Plan of the role nvidia_gds for a node, from the facts of ``role.look`` and the options. Pure."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Facts = t.Mapping[str, t.Any]
 
 
 def is_concerned(facts: Facts, config: GdsConfig) -> bool:
-    """A node whose NVIDIA driver is not loaded has nothing to do with GPUDirect Storage, unless it becomes an image."""
+    """Return whether the role applies: the NVIDIA driver is loaded, or the node becomes an image."""
     return bool(facts["driver"]["loaded"]) or config.image_build
 
 
 def package_plan(facts: Facts, config: GdsConfig) -> dict[str, t.Any]:
-    """Which packages belong to the node's CUDA and to the mode; see ``packages.packages``."""
+    """Return the packages for the node's CUDA and the mode; see ``packages.packages``."""
     return packages(facts, config.mode, config.cuda_version, config.packages)
 
 
 def make_plan(facts: Facts, config: GdsConfig) -> Plan:
-    """The plan for a node."""
+    """Return the plan for a node."""
     if not is_concerned(facts, config):
         return not_concerned(ROLE, NO_DRIVER)
     wanted = package_plan(facts, config)
@@ -53,12 +53,12 @@ def make_plan(facts: Facts, config: GdsConfig) -> Plan:
         if version:
             arguments["gds_version"] = version
         steps.append(Step("cufile", "cufile.json", arguments))
-    # A file of which only mode or owner differ has another name.
+    # A file of which only mode or owner differ has another entry name.
     has_new_options = any(entry.name == "modprobe options" for entry in due)
     if has_new_options:
         steps.append(command("initramfs", initramfs(facts)))
     if config.mode == NVFS and not facts["nvidia_fs"]["loaded"] and not config.image_build:
-        # What it lacks is told by the verdicts, with the end of the build log.
+        # The verdicts report the reason of a failure, with the end of the build log.
         steps.append(command("nvidia-fs", LOAD_MODULE, tolerant=True))
     if has_new_options and config.reboot_allowed and not config.image_build:
         steps.append(Step("reboot", "reboot"))
@@ -72,7 +72,7 @@ def make_plan(facts: Facts, config: GdsConfig) -> Plan:
 
 
 def _obstacles(facts: Facts, config: GdsConfig, missing: t.Sequence[Package]) -> list[str]:
-    """What could not be read and would have to be known."""
+    """Return a refusal for each required fact that could not be read."""
     found = []
     if config.cufile_enabled and facts["cufile_json"]["valid"] is False:
         found.append(
@@ -88,12 +88,12 @@ def _obstacles(facts: Facts, config: GdsConfig, missing: t.Sequence[Package]) ->
 
 
 def initramfs(facts: Facts) -> tuple[str, ...]:
-    """The command that rebuilds the initramfs."""
+    """Return the command that rebuilds the initramfs."""
     return ("update-initramfs", "-u") if facts["manager"] == "apt" else ("dracut", "--force")
 
 
 def headers_package(facts: Facts, config: GdsConfig) -> str:
-    """The package of kernel headers that DKMS needs; empty where none is wanted."""
+    """Return the package of kernel headers that DKMS needs; empty if none is needed."""
     if config.mode != NVFS or config.headers_package == "none":
         return ""
     prefix = "linux-headers" if facts["manager"] == "apt" else "kernel-devel"
@@ -101,13 +101,13 @@ def headers_package(facts: Facts, config: GdsConfig) -> str:
 
 
 def module_here(facts: Facts) -> bool:
-    """Whether the running kernel has nvidia-fs."""
+    """Return whether the running kernel has nvidia-fs."""
     modules = facts["kernel_modules"]
     return bool(facts["nvidia_fs"]["loaded"]) or modules["installed"].get(modules["running"]) is not None
 
 
 def missing_packages(facts: Facts, config: GdsConfig, wanted: t.Mapping[str, t.Any]) -> list[Package]:
-    """What is to be installed, the headers first, since DKMS builds with them."""
+    """Return the packages to install, the headers first, since DKMS builds with them."""
     if not config.install_enabled:
         return []
     headers = headers_package(facts, config)
@@ -123,7 +123,7 @@ def _package(spec: str) -> Package:
 def wanted_settings(
     config: GdsConfig, wanted: t.Mapping[str, t.Any], facts: Facts
 ) -> tuple[dict[str, t.Any], str | None]:
-    """What cufile.json has to have, and the release of libcufile that it is for, None where that is unknown."""
+    """Return the required settings of cufile.json, and the release of libcufile they are for (None if unknown)."""
     version = facts["library"]["version"] or wanted["gds"] or None
     release = version_key(version) if version else ()
     settings: dict[str, t.Any] = {"properties": {"allow_compat_mode": config.compat_allowed}}
@@ -135,7 +135,7 @@ def wanted_settings(
 
 
 def merged(below: t.Mapping[str, t.Any], above: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Both mappings in one, at every depth; ``above`` wins."""
+    """Return both mappings in one, at every depth; ``above`` wins."""
     both = dict(below)
     for key, value in above.items():
         inner = both.get(key)
@@ -144,7 +144,7 @@ def merged(below: t.Mapping[str, t.Any], above: t.Mapping[str, t.Any]) -> dict[s
 
 
 def boot_needs(facts: Facts, config: GdsConfig) -> list[str]:
-    """What P2PDMA needs and the running kernel does not have; an image has no driver to ask."""
+    """Return the requirements of P2PDMA that the running kernel does not meet; an image has no driver to ask."""
     if config.mode != P2PDMA:
         return []
     found = []
@@ -158,13 +158,13 @@ def boot_needs(facts: Facts, config: GdsConfig) -> list[str]:
 
 
 def kernel_needs(facts: Facts, config: GdsConfig) -> list[str]:
-    """What only a parameter of the kernel brings."""
+    """Return the requirements that only a kernel parameter can meet."""
     on_x86 = facts["kernel"]["machine"] == "x86_64"
     return ["an IOMMU that is off"] if config.is_direct and facts["iommu"] is True and on_x86 else []
 
 
 def _files_due(facts: Facts, config: GdsConfig) -> list[File]:
-    # Once the options are in place they stay, whatever the running kernel has by now.
+    # Options that are in place stay, whatever the running kernel has by now.
     has_options = config.mode == P2PDMA
     iommu = bool(kernel_needs(facts, config))
     options = files.module_options(registry_wanted(facts["gpus"]), facts["kernel"]["machine"]) if has_options else ""
@@ -177,7 +177,7 @@ def _files_due(facts: Facts, config: GdsConfig) -> list[File]:
             files.review(options, initramfs(facts), iommu),
             False,
         ),
-        # Options that were put in place on purpose are not taken away because the switch is back.
+        # Options that were set on purpose stay when the switch is reset.
         (
             "modprobe options",
             files.MODPROBE,

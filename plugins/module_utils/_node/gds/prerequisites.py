@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each path of GPUDirect Storage needs on one mount, and what of it is there. Pure functions.
+"""Prerequisites of each path of GPUDirect Storage on one mount, and their states. Pure functions.
 
 Sources: [TG] GPUDirect Storage Installation and Troubleshooting Guide, [RN] its release notes, [P2P] "GDS Support for
 NVME Drives Using Linux PCI P2PDMA Support", all docs.nvidia.com; [NVFS] the source of nvidia-fs.
@@ -17,7 +17,7 @@ from .parse import setting
 
 MET = "met"
 MISSING = "missing"
-# What NVIDIA advises against or does not guarantee: it may work all the same, so it decides nothing by itself.
+# NVIDIA advises against it or does not guarantee it: it may still work, so it decides nothing alone.
 DOUBTFUL = "doubtful"
 UNKNOWN = "unknown"
 
@@ -61,7 +61,7 @@ def _state(good: bool | None) -> str:
 
 
 def prerequisites(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-    """Every prerequisite of a direct path on this mount: [{id, paths, state, found, hint}].
+    """Return every prerequisite of a direct path on this mount: [{id, paths, state, found, hint}].
 
     facts are ``look.gather``'s; mount is one of its mounts. paths are those that need it: nvfs, p2pdma or both.
     """
@@ -98,7 +98,7 @@ def prerequisites(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict
 
 
 def _storage(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-    """What lies below the mount."""
+    """Return the prerequisites of the storage below the mount."""
     both = (NVFS, P2PDMA)
     fstype = mount["fstype"] or "nothing"
     if mount["layout"] in ("network", "memory", "stacked", "other", "unknown"):
@@ -193,7 +193,7 @@ def _raid(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.
 
 
 def _nvfs(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-    """What the path through nvidia-fs needs besides."""
+    """Return the other prerequisites of the path through nvidia-fs."""
     nvfs, kernel = facts["nvidia_fs"], facts["kernel"]
     network = REGISTERED_AS.get(mount["fstype"] or "")
     key = network or "nvme"
@@ -255,7 +255,7 @@ def _nvfs(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.
 
 
 def _p2pdma(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-    """What the path through the kernel's P2PDMA needs besides."""
+    """Return the other prerequisites of the path through the kernel's P2PDMA."""
     kernel, driver = facts["kernel"], facts["driver"]
     supported = kernel["p2pdma"] if kernel["p2pdma"] is not None else (False if kernel["config"] is False else None)
     version = version_key(driver["version"])
@@ -309,7 +309,7 @@ def _p2pdma(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, 
 
 
 def registry_wanted(gpus: list[str]) -> dict[str, str]:
-    """The RegistryDwords that P2PDMA needs with these GPU models on x86."""
+    """Return the RegistryDwords that P2PDMA needs with these GPU models on x86."""
     old = any(word in PRE_HOPPER for name in gpus for word in name.replace("-", " ").split())
     return {**REGISTRY, "ForceP2P": "0"} if old else dict(REGISTRY)
 
@@ -339,22 +339,22 @@ def _config(facts: dict[str, t.Any], path: str, default: t.Any) -> t.Any:
 def from_log(
     items: list[dict[str, t.Any]], table: dict[str, t.Any], err: int | None = None, cu_err: int | None = None
 ) -> list[dict[str, t.Any]]:
-    """The prerequisites with what libcufile itself found added: what it complains about is missing, whoever says else.
+    """Return the prerequisites with libcufile's own findings added: its errors override all other evidence.
 
-    table is one of ``parse.parse_table``; err and cu_err are the codes that libcufile answered with.
+    table is from ``parse.parse_table``; err and cu_err are the codes that libcufile returned.
     """
-    complaints = [_LOG_ITEMS[sign] for sign in table["signs"] if sign in _LOG_ITEMS]
+    reported = [_LOG_ITEMS[sign] for sign in table["signs"] if sign in _LOG_ITEMS]
     p2pdma = table["p2pdma"]
     if p2pdma and not p2pdma["kernel"]:
-        complaints.append(_LOG_ITEMS["kernel_p2pdma"])
+        reported.append(_LOG_ITEMS["kernel_p2pdma"])
     if p2pdma and not (p2pdma["cuda"] and p2pdma["gpus"]):
-        complaints.append(_LOG_ITEMS["gpu_p2pdma"])
+        reported.append(_LOG_ITEMS["gpu_p2pdma"])
     if err in VERSION_ERRORS:
-        complaints.append(_LOG_ITEMS["nvidia_fs_version"])
+        reported.append(_LOG_ITEMS["nvidia_fs_version"])
     if cu_err in DRIVER_TOO_OLD:
-        complaints.append(_LOG_ITEMS["cuda_driver_version"])
+        reported.append(_LOG_ITEMS["cuda_driver_version"])
     answer = [dict(item) for item in items]
-    for name, paths, found, hint in complaints:
+    for name, paths, found, hint in reported:
         known = [item for item in answer if item["id"] == name and set(item["paths"]) & set(paths)]
         for item in known:
             if item["state"] != MISSING:
@@ -413,6 +413,6 @@ _LOG_ITEMS: dict[str, tuple[str, tuple[str, ...], str, str]] = {
 
 
 def missing(items: list[dict[str, t.Any]], path: str, states: tuple[str, ...] = (MISSING,)) -> list[str]:
-    """The ids of what a path (nvfs or p2pdma) lacks; with other states those that are in doubt or unknown."""
+    """Return the ids of the items that a path (nvfs or p2pdma) lacks, or that have one of ``states``."""
     found = [item["id"] for item in items if path in item["paths"] and item["state"] in states]
     return list(dict.fromkeys(found))

@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask libcufile itself, in a process of its own that may hang or crash without harm.
+"""Ask libcufile itself, in a separate process that may hang or crash without harm.
 
-``ask`` answers with an outcome: {state, step, err, cu_err, reason, version, io, seconds, table}. state is ok (every
-step was taken), refused (libcufile gave an error), hang, crash, corrupt (what was read back differs), or unusable
-(nothing could be asked: no library, a symbol missing, no file could be made). table is what ``parse_table`` finds in
-the log that libcufile wrote.
+``ask`` returns an outcome: {state, step, err, cu_err, reason, version, io, seconds, table}. state is ok (all
+steps succeeded), refused (libcufile returned an error), hang, crash, corrupt (the data that was read differs), or
+unusable (nothing could be asked: no library, a missing symbol, no file could be made). table is the result of
+``parse_table`` for libcufile's log.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from . import probe_child as gds_child
 from .parse import error_text, parse_table
 from .probe_child import PREFIX
 
-# How long the kernel may take to end a killed process; one in an uninterruptible sleep is left behind.
+# Time limit for the end of a killed process; one in an uninterruptible sleep is left behind.
 KILL_SECONDS = 5
 LOG_LIMIT = 4 << 20
-# A full filesystem says nothing of the path.
+# A full filesystem proves nothing about the path.
 FULL = (errno.ENOSPC, errno.EDQUOT)
 CREATED = '{"step": "create", "err": 0}\n'
 ENDS = ('{"step": "done"}\n', '{"step": "stopped"}\n')
-# Up to 1.16 libcufile reads these, and they win over the file; from 1.17 on the first is no longer known to it, so the
-# file alone would not do for the one and the environment not for the other.
+# Up to 1.16 libcufile reads these, and they override the file; 1.17 and later ignore the first, so both the file and
+# the environment are needed.
 VARIABLES = {
     "allow_compat_mode": "CUFILE_ALLOW_COMPAT_MODE",
     "force_compat_mode": "CUFILE_FORCE_COMPAT_MODE",
     "use_pci_p2pdma": "CUFILE_USE_PCIP2PDMA",
 }
-# With these libcufile goes through the CPU also while compat mode is forbidden: the first two by NVIDIA's gds-diag
+# With these libcufile uses the CPU also while compat mode is forbidden: the first two by NVIDIA's gds-diag
 # (MagnumIO), posix_gds_min_kb for transfers up to that size by the cuFile API reference ("compatibility mode").
 POSIX_ANYWAY = ("gds_fallback_io", "posix_io_mode", "vanilla_posix_io_mode")
 POSIX_UP_TO = "posix_gds_min_kb"
 
 
 class Ended(t.NamedTuple):
-    """How a bounded process ended: its status (negative for a signal, None where it was stopped), and its output."""
+    """Result of a bounded process: its status (negative for a signal, None if it was stopped), and its output."""
 
     rc: int | None
     output: str
@@ -63,9 +63,9 @@ class Ended(t.NamedTuple):
 def run_bounded(
     argv: t.Sequence[str], seconds: float, environment: dict[str, str], keep: tuple[int, ...] = ()
 ) -> Ended:
-    """Run argv for at most so many seconds and never wait longer, not even for a process that cannot be killed.
+    """Run argv for at most ``seconds``; does not wait longer, not even for a process that cannot be killed.
 
-    Standard output and error go to a nameless file, so that a process that is left behind blocks nobody.
+    Standard output and error go to a nameless file, so that a process that is left behind blocks no reader.
     """
     begin = time.monotonic()
     with tempfile.TemporaryFile() as output:
@@ -101,16 +101,16 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def environment(extra: dict[str, str]) -> dict[str, str]:
-    """The environment of this process without any setting of cuFile, in the C locale, with some variables added."""
+    """Return this process's environment without any setting of cuFile, in the C locale, with ``extra`` added."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CUFILE_")}
     return {**kept, "LC_ALL": "C", "LANGUAGE": "C", **extra}
 
 
 def probe_config(settings: dict[str, t.Any], changes: dict[str, bool], directory: str) -> dict[str, t.Any]:
-    """The node's own settings with some of properties changed and the log, at level INFO, in a directory of ours.
+    """Return the node's settings with these properties changed and the log (level INFO) in ``directory``.
 
-    use_pci_p2pdma is also set where GDS 1.16 and newer have it besides. Where compat mode is
-    forbidden, so is every other setting that leads through the CPU.
+    use_pci_p2pdma is also set in the other sections that have it (GDS 1.16 and newer). If compat mode is
+    forbidden, so is every other setting that goes through the CPU.
     """
     config = json.loads(json.dumps(settings))
     for section in ("properties", "logging"):
@@ -129,7 +129,7 @@ def probe_config(settings: dict[str, t.Any], changes: dict[str, bool], directory
 
 
 def p2pdma_sections(config: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-    """The sections besides properties that have a switch of their own for P2PDMA."""
+    """Return the sections besides properties that have their own switch for P2PDMA."""
     return [section for above in ("block", "fs") for section in _sections(config, above) if "use_pci_p2pdma" in section]
 
 
@@ -146,10 +146,10 @@ def ask(
     seconds: float = 30,
     cuda: str | None = "libcuda.so.1",
 ) -> dict[str, t.Any]:
-    """Open libcufile's driver, and where a directory is given register a temporary file there and move a block.
+    """Open libcufile's driver; with a directory also register a temporary file there and move a block.
 
-    settings are the node's cufile.json, changes the properties to change (allow_compat_mode, ...). The file is gone
-    afterwards, also when the process hung, crashed, or this one was ended.
+    settings are the node's cufile.json, changes the properties to change (allow_compat_mode, ...). The file is
+    always removed, also if the process hung or crashed, or this one was ended.
     """
     private = ""
     try:
@@ -169,7 +169,7 @@ def remove_bounded(path: str) -> None:
 
 
 def child_source() -> str:
-    """The text of the program that meets libcufile, from a directory or out of a zip archive."""
+    """Return the source of the program that calls libcufile, from a directory or a zip archive."""
     return inspect.getsource(gds_child)
 
 
@@ -195,7 +195,7 @@ def _ask(
             "out": out,
             "private": private,
             "parent": os.getpid(),
-            # The child's own limit is for the case that nobody is left to stop it.
+            # The child's own limit is for the case that no process is left to stop it.
             "seconds": seconds + KILL_SECONDS,
         }
         argv = [sys.executable, "-I", "-c", child_source(), json.dumps(request)]
@@ -204,7 +204,7 @@ def _ask(
     finally:
         os.close(out)
         if file and CREATED in _read(steps) and not _read(steps).endswith(ENDS):
-            # The child removes it itself, unless it was stopped or crashed.
+            # The child removes it, unless it was stopped or crashed.
             remove_bounded(file)
     return read_outcome(ended, _read(steps), _read(log))
 
@@ -219,7 +219,7 @@ def _interruptible() -> t.Iterator[None]:
     try:
         before = signal.signal(signal.SIGTERM, stop)
     except ValueError:
-        # Not the main thread: somebody else is in charge of signals.
+        # Not the main thread: signals belong to other code.
         yield
         return
     try:
@@ -289,7 +289,7 @@ def _answered(done: dict[str, dict[str, t.Any]], step: str, common: dict[str, t.
         reason = f"no GPU memory could be had: {done['buffer']['problem']}"
         return _outcome("unusable", "buffer", reason=reason, **common)
     if done.get("compare", {}).get("same") is False:
-        reason = "what was read back through GPU memory differs from what was written"
+        reason = "the data read back through GPU memory differ from the data written"
         return _outcome("corrupt", "compare", reason=reason, **common)
     return _outcome("ok", step, err=0, cu_err=0, **common)
 
@@ -300,7 +300,7 @@ def _strerror(answer: dict[str, t.Any]) -> str:
 
 def _refusal(step: str, answer: dict[str, t.Any], table: dict[str, t.Any]) -> str:
     if step in ("write", "read") and answer["err"] == 1:
-        # As pwrite does it: -1, and the system's error; anything else is a transfer that stopped short.
+        # As pwrite: -1 and the system's error; anything else is an incomplete transfer.
         moved = answer["moved"]
         how = _strerror(answer) if moved == -1 else f"moved {moved} of {gds_child.BLOCK} bytes"
         return f"cuFile{step.capitalize()}: {how}"
@@ -310,12 +310,12 @@ def _refusal(step: str, answer: dict[str, t.Any], table: dict[str, t.Any]) -> st
         "write": "cuFileWrite",
         "read": "cuFileRead",
     }
-    said = f": {table['errors'][0]}" if table["errors"] else ""
-    return f"{what[step]} gave {error_text(answer['err'])}{said}"
+    error = f": {table['errors'][0]}" if table["errors"] else ""
+    return f"{what[step]} gave {error_text(answer['err'])}{error}"
 
 
 def gdscheck(path: str, seconds: float = 30) -> dict[str, t.Any]:
-    """The table that gdscheck prints: {state: ok, hang or crash, reason, table}."""
+    """Return the table that gdscheck prints: {state: ok, hang or crash, reason, table}."""
     try:
         ended = run_bounded([path, "-p"], seconds, environment({}))
     except OSError as exc:
@@ -330,7 +330,7 @@ def gdscheck(path: str, seconds: float = 30) -> dict[str, t.Any]:
 
 
 def library_version(outcome: dict[str, t.Any] | None, named: str | None) -> str | None:
-    """The most exact version known: from libcufile's log, else from its file name, else from its own answer."""
+    """Return the most exact version known: from libcufile's log, else from its file name, else from its own answer."""
     candidates = [named]
     if outcome:
         candidates = [outcome["table"]["versions"].get("GDS release version"), named, outcome["version"]]

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The program that meets libcufile: it may hang or crash, so it runs as a process of its own.
+"""Program that calls libcufile: it may hang or crash, so it runs as a separate process.
 
-Its source is handed to a Python interpreter as text (it imports nothing of this collection); the one argument is a
-JSON request. Every step is written as a line of JSON to the file descriptor "out" before and after it happens, so that
-the parent knows how far a process came that did not end.
+Its source is passed to a Python interpreter as text (it imports nothing of this collection); the only argument is a
+JSON request. Each step is written as a line of JSON to the file descriptor "out" before and after it happens, so that
+the parent knows the last step of a process that did not end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import typing as t
 OPAQUE_FD = 1
 BLOCK = 1 << 20
 PREFIX = ".mlcluster-gds-probe."
-# No probe takes that long: what is older was left by a machine that went down in the middle.
+# No probe takes that long: an older file was left when the machine went down during a probe.
 STALE_SECONDS = 3600
 DIRECT = getattr(os, "O_DIRECT", 0)
 REQUIRED = ("cuFileDriverOpen", "cuFileHandleRegister", "cuFileHandleDeregister", "cuFileRead", "cuFileWrite")
@@ -52,22 +52,22 @@ class StopError(Exception):
     """The step was answered, and the answer ends the run."""
 
 
-def say(out: int, **fields: t.Any) -> None:
-    """One line to the parent, at once."""
+def report(out: int, **fields: t.Any) -> None:
+    """Write one line to the parent, at once."""
     os.write(out, (json.dumps(fields) + "\n").encode())
 
 
 def watch(request: dict[str, t.Any]) -> None:
-    """End this process when its time is over or its parent is gone, and leave no file behind.
+    """End this process when its time is over or its parent is gone, and remove its files.
 
-    A thread of its own: a call that hangs inside libcufile does not hold Python's lock.
+    Runs as a thread: a call that hangs inside libcufile does not hold Python's lock.
     """
     deadline = time.monotonic() + request["seconds"]
     while time.monotonic() < deadline and os.getppid() == request["parent"]:
         time.sleep(0.2)
     shutil.rmtree(request["private"], ignore_errors=True)
     try:
-        # Last, for a filesystem that does not answer holds this thread too.
+        # Last, since a filesystem that does not answer blocks this thread too.
         if request.get("file"):
             os.unlink(request["file"])
     finally:
@@ -75,9 +75,9 @@ def watch(request: dict[str, t.Any]) -> None:
 
 
 def sweep(directory: str) -> None:
-    """Remove what a probe of this user left behind when the machine went down in the middle.
+    """Remove files that a probe of this user left when the machine went down.
 
-    What cannot be listed or removed is left: the files of other nodes' probes on a shared filesystem come and go.
+    Errors are ignored: files of other nodes' probes on a shared filesystem come and go.
     """
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
@@ -89,34 +89,34 @@ def sweep(directory: str) -> None:
 
 
 def create(path: str) -> int:
-    """A new file for direct I/O; it has a name, for cuFile refuses O_TMPFILE and looks the mount up by the name."""
+    """Create a file for direct I/O. It has a name, since cuFile rejects O_TMPFILE and finds the mount by name."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         return os.open(path, flags | DIRECT, 0o600)
     except FileExistsError:
         raise
     except OSError:
-        # Some filesystems make the file and then refuse direct I/O.
+        # Some filesystems create the file and then refuse direct I/O.
         with contextlib.suppress(OSError):
             os.unlink(path)
         return os.open(path, flags, 0o600)
 
 
 def load(request: dict[str, t.Any]) -> t.Any:
-    """libcufile with the types of its functions; StopError where it is not the library that we know."""
+    """Return libcufile with the types of its functions. Raises StopError for an unknown library."""
     out = request["out"]
-    say(out, begin="load")
+    report(out, begin="load")
     try:
         library = ctypes.CDLL(request["library"], use_errno=True)
     except OSError as error:
-        say(out, step="load", problem=str(error))
+        report(out, step="load", problem=str(error))
         raise StopError from None
     absent = [name for name in REQUIRED if not hasattr(library, name)]
     version = ctypes.c_int(0)
     if hasattr(library, "cuFileGetVersion"):
         library.cuFileGetVersion.restype = Status
         library.cuFileGetVersion(ctypes.byref(version))
-    say(out, step="load", absent=absent, version=version.value)
+    report(out, step="load", absent=absent, version=version.value)
     if absent:
         raise StopError
     for name in ("cuFileDriverOpen", "cuFileHandleRegister", "cuFileBufRegister"):
@@ -132,19 +132,19 @@ def load(request: dict[str, t.Any]) -> t.Any:
 
 
 def answered(out: int, step: str, status: Status) -> None:
-    """Report a status; StopError when it is an error."""
-    say(out, step=step, err=status.err, cu_err=status.cu_err)
+    """Report a status. Raises StopError if it is an error."""
+    report(out, step=step, err=status.err, cu_err=status.cu_err)
     if status.err != 0:
         raise StopError
 
 
 def gpu_buffer(out: int, name: str) -> tuple[t.Any, t.Any] | None:
-    """(libcuda, address of a buffer on the first GPU), or None with the reason reported."""
+    """Return (libcuda, address of a buffer on the first GPU), or None with the reason reported."""
     try:
         cuda = ctypes.CDLL(name)
         functions = [getattr(cuda, function) for function in ("cuInit", "cuDeviceGet", "cuMemAlloc_v2")]
     except (OSError, AttributeError) as error:
-        say(out, step="buffer", problem=str(error))
+        report(out, step="buffer", problem=str(error))
         return None
     device, context, address = ctypes.c_int(0), ctypes.c_void_p(), ctypes.c_ulonglong(0)
     calls = (
@@ -157,7 +157,7 @@ def gpu_buffer(out: int, name: str) -> tuple[t.Any, t.Any] | None:
     for label, call in calls:
         code = call()
         if code != 0:
-            say(out, step="buffer", problem="%s gave the CUDA error %d" % (label, code))
+            report(out, step="buffer", problem="%s gave the CUDA error %d" % (label, code))
             return None
     return cuda, address
 
@@ -165,44 +165,44 @@ def gpu_buffer(out: int, name: str) -> tuple[t.Any, t.Any] | None:
 def write_and_read(request: dict[str, t.Any], library: t.Any, handle: t.Any) -> None:
     """Write a block of random bytes from GPU memory into the file, read it back into GPU memory, and compare."""
     out = request["out"]
-    say(out, begin="buffer")
+    report(out, begin="buffer")
     found = gpu_buffer(out, request["cuda"])
     if found is None:
         raise StopError
     cuda, address = found
-    say(out, step="buffer", err=0)
+    report(out, step="buffer", err=0)
     sent = os.urandom(BLOCK)
     back = ctypes.create_string_buffer(BLOCK)
     size = ctypes.c_size_t(BLOCK)
     for step, function in (("write", library.cuFileWrite), ("read", library.cuFileRead)):
-        say(out, begin=step)
+        report(out, begin=step)
         source = sent if step == "write" else bytes(BLOCK)
         code = cuda.cuMemcpyHtoD_v2(address, source, size)
         ctypes.set_errno(0)
         moved = function(handle, ctypes.c_void_p(address.value), BLOCK, 0, 0) if code == 0 else -1
         error = ctypes.get_errno() if moved == -1 else 0
-        say(out, step=step, err=0 if moved == BLOCK else max(-moved, 1), cu_err=code, moved=moved, errno=error)
+        report(out, step=step, err=0 if moved == BLOCK else max(-moved, 1), cu_err=code, moved=moved, errno=error)
         if moved != BLOCK:
             raise StopError
     code = cuda.cuMemcpyDtoH_v2(back, address, size)
     if code != 0:
-        say(out, step="buffer", problem="cuMemcpyDtoH gave the CUDA error %d" % code)
+        report(out, step="buffer", problem="cuMemcpyDtoH gave the CUDA error %d" % code)
         raise StopError
-    say(out, step="compare", err=0, same=back.raw == sent)
+    report(out, step="compare", err=0, same=back.raw == sent)
 
 
 def make_file(request: dict[str, t.Any]) -> int | None:
-    """The file to register, where one is asked for."""
+    """Return a handle of the file to register, if one is requested."""
     if not request.get("file"):
         return None
-    say(request["out"], begin="create")
+    report(request["out"], begin="create")
     try:
         sweep(os.path.dirname(request["file"]))
         handle = create(request["file"])
     except OSError as error:
-        say(request["out"], step="create", problem=f"{error.filename}: {error.strerror}")
+        report(request["out"], step="create", problem=f"{error.filename}: {error.strerror}")
         raise StopError from None
-    say(request["out"], step="create", err=0)
+    report(request["out"], step="create", err=0)
     return handle
 
 
@@ -211,14 +211,14 @@ def run(request: dict[str, t.Any]) -> None:
     out = request["out"]
     handle_of_file = make_file(request)
     library = load(request)
-    say(out, begin="open")
+    report(out, begin="open")
     answered(out, "open", library.cuFileDriverOpen())
     if handle_of_file is None:
         return
     descriptor = Descriptor(type=OPAQUE_FD, fs_ops=None)
     descriptor.handle.fd = handle_of_file
     handle = ctypes.c_void_p()
-    say(out, begin="register")
+    report(out, begin="register")
     answered(out, "register", library.cuFileHandleRegister(ctypes.byref(handle), ctypes.byref(descriptor)))
     if request.get("cuda"):
         write_and_read(request, library, handle)
@@ -226,15 +226,15 @@ def run(request: dict[str, t.Any]) -> None:
 
 
 def main() -> None:
-    """The whole program; it ends without the library's own exit code running, which may hang too."""
+    """Run the program; end without the library's exit handlers, which may hang too."""
     request = json.loads(sys.argv[1])
     threading.Thread(target=watch, args=(request,), daemon=True).start()
     try:
         run(request)
     except StopError:
-        say(request["out"], step="stopped")
+        report(request["out"], step="stopped")
     else:
-        say(request["out"], step="done")
+        report(request["out"], step="done")
     if request.get("file"):
         with contextlib.suppress(OSError):
             os.unlink(request["file"])

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role nvidia_gds on a node: its one look, its verdicts, and what it tells people and other roles."""
+"""The role nvidia_gds on a node: facts, verdicts, and the report for users and other roles."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ LUSTRE = "/etc/mlcluster/lustre.json"
 # Options of a look that only reads.
 READ_ONLY: dict[str, t.Any] = {"probe": "passive", "bandwidth": False}
 _OTHER_SECONDS = 120
-# The driver, and what ``decide.probe_mount`` asks for a mount.
+# Probes of ``decide.probe_mount`` for a mount.
 _PROBES = 4
 
 Facts = t.Mapping[str, t.Any]
 
 
 def seconds(config: GdsConfig) -> float:
-    """How long the look may take."""
+    """Return the time limit of the look, in seconds."""
     mounts = max(len(config.mounts), 4)
     measured = mounts * GDSIO_SECONDS * len(TRANSFERS) if config.bandwidth else 0
     return _OTHER_SECONDS + config.probe_timeout * (1 + mounts * _PROBES) + measured
 
 
 def look(host: Host, config: GdsConfig) -> dict[str, t.Any]:
-    """The facts of ``decide.survey``, and manager, kernel_modules, packages, files, paths, fsx, dkms_log, measured."""
+    """Return ``decide.survey`` and manager, kernel_modules, packages, files, paths, fsx, dkms_log and measured."""
     fsx = lustre_mounts(host)
     asked = list(config.mounts) or list(dict.fromkeys([*local_paths(host), *(entry["path"] for entry in fsx)]))
     facts = survey(host, asked, config.probe == "active", config.library, config.probe_timeout)
@@ -66,7 +66,7 @@ def look(host: Host, config: GdsConfig) -> dict[str, t.Any]:
 
 
 def local_paths(host: Host) -> list[str]:
-    """Where the role nvme_raid0 has its volumes."""
+    """Return the paths of the volumes of the role nvme_raid0."""
     record = host.read_json(LOCAL_STORAGE)
     if not isinstance(record, dict) or record.get("state") in (None, "none"):
         return []
@@ -75,7 +75,7 @@ def local_paths(host: Host) -> list[str]:
 
 
 def lustre_mounts(host: Host) -> list[dict[str, t.Any]]:
-    """The file systems of the role fsx_lustre that are mounted: [{path, efa: bool, or None where that is not said}]."""
+    """Return the mounted file systems of the role fsx_lustre: [{path, efa: bool, or None if not recorded}]."""
     asked = host.read_json(LUSTRE)
     systems = asked.get("file_systems") if isinstance(asked, dict) else None
     here = {mount["target"] for mount in read_mounts(host) if mount["fstype"] == "lustre"}
@@ -87,7 +87,7 @@ def lustre_mounts(host: Host) -> list[dict[str, t.Any]]:
 
 
 def build_log(host: Host, lines: int) -> dict[str, str] | None:
-    """path and text: the end of the log of DKMS's last build that failed; of one that succeeded it is moved away."""
+    """Return path and text: the end of the log of DKMS's last failed build; DKMS moves the log of a successful one."""
     for version in sorted(host.listdir(DKMS_TREE), key=version_key, reverse=True):
         path = f"{DKMS_TREE}/{version}/build/make.log"
         text = host.read_text(path)
@@ -97,25 +97,25 @@ def build_log(host: Host, lines: int) -> dict[str, str] | None:
 
 
 def module_problems(facts: Facts, config: GdsConfig) -> list[str]:
-    """The kernels that lack nvidia-fs, a sentence each."""
+    """Return a sentence for each kernel that lacks nvidia-fs."""
     if config.mode != NVFS or not is_concerned(facts, config):
         return []
     modules, found = facts["kernel_modules"], []
     running, following = modules["running"], modules["next"]
     if not module_here(facts) and not config.image_build:
-        found.append(f"nvidia-fs is not there for the running kernel {running}")
+        found.append(f"nvidia-fs is missing for the running kernel {running}")
     is_other = following and (following != running or config.image_build)
     if is_other and not modules["installed"].get(following):
-        found.append(f"nvidia-fs is not there for kernel {following}, which the next boot takes")
+        found.append(f"nvidia-fs is missing for kernel {following}, which the next boot uses")
     return found
 
 
 def verify(facts: Facts, config: GdsConfig) -> list[result.Result]:
-    """The verdicts on the mounts, and on what the role alone asks for."""
+    """Return the verdicts on the mounts, and those of the role itself."""
     if not is_concerned(facts, config):
         text = f"nvidia_gds_required is true and {NO_DRIVER}: install one, or leave the node out"
         return [result.failed("gds.driver", text, "reset")] if config.required else []
-    # Of a machine that only makes an image the mounts say nothing.
+    # The mounts of a machine that only makes an image prove nothing.
     found = [] if config.image_build else verify_mounts(dict(facts), config.required_modes)
     return [*found, *_packages(facts, config), *_kernel_modules(facts, config), *_lustre(facts, config)]
 
@@ -139,7 +139,7 @@ def _lustre(facts: Facts, config: GdsConfig) -> list[result.Result]:
         path = entry["path"]
         scope = result.Scope(device=path)
         if entry["efa"] is None:
-            text = f"{path} is FSx for Lustre and {LUSTRE} does not say whether it goes over EFA"
+            text = f"{path} is FSx for Lustre and {LUSTRE} does not record whether it uses EFA"
             found.append(result.undeterminable("gds.fsx", text, scope=scope))
         elif not entry["efa"]:
             text = (
@@ -151,7 +151,7 @@ def _lustre(facts: Facts, config: GdsConfig) -> list[result.Result]:
 
 
 def tell(facts: Facts, config: GdsConfig) -> Told:
-    """What people read of a node besides verdicts, and the fact ``mlcluster_gds``."""
+    """Return the report for users besides verdicts, and the fact ``mlcluster_gds``."""
     if not is_concerned(facts, config):
         return Told(facts={"mlcluster_gds": {"mounts": {}, "reboot_needed": [], "bandwidth": []}})
     driver, wanted = facts["driver"], package_plan(facts, config)
@@ -170,9 +170,9 @@ def tell(facts: Facts, config: GdsConfig) -> Told:
     details, log = [], facts["dkms_log"]
     if log:
         details.append(f"DKMS could not build nvidia-fs; the last lines of {log['path']} are:\n{log['text']}")
-    told = {"mounts": {mount["path"]: mount["mode"] for mount in facts["mounts"]}}
+    modes = {"mounts": {mount["path"]: mount["mode"] for mount in facts["mounts"]}}
     return Told(
         shown=tuple(shown),
         details=tuple(details),
-        facts={"mlcluster_gds": {**told, "reboot_needed": reboot_for, "bandwidth": measured}},
+        facts={"mlcluster_gds": {**modes, "reboot_needed": reboot_for, "bandwidth": measured}},
     )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The verdicts on GPUDirect Storage, from what ``gds.survey`` found. Pure."""
+"""Verdicts on GPUDirect Storage, from the facts of ``decide.survey``. Pure."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SOURCE = "NVIDIA GPUDirect Storage Installation and Troubleshooting Guide"
 
 
 def verify(facts: dict[str, t.Any], required: t.Sequence[str] = ()) -> list[result.Result]:
-    """gds.driver, gds.library, gds.module, and per mount gds.mode, gds.prerequisites and gds.layout.
+    """Return gds.driver, gds.library, gds.module, and per mount gds.mode, gds.prerequisites and gds.layout.
 
-    required are the modes of which one must be active on every mount; without any the verdict is what was found.
+    required are the modes of which one must be active on every mount; without any the verdict reports the facts.
     """
     results = [_driver(facts, required), _library(facts), _module(facts, required)]
     for mount in facts["mounts"]:
@@ -81,7 +81,7 @@ def _library(facts: dict[str, t.Any]) -> result.Result:
         return result.not_applicable("gds.library", no_library(facts), hint="install nvidia-gds")
     found = f"libcufile {library['version'] or 'of unknown version'} ({library['path']})"
     if probe is None and not facts["driver"]["loaded"]:
-        return _told("gds.library", f"{found} was not opened: the NVIDIA driver is not loaded", found, result.Scope())
+        return _noted("gds.library", f"{found} was not opened: the NVIDIA driver is not loaded", found, result.Scope())
     if probe is None:
         reason = f"{facts['cufile_json']['path']} cannot be read as JSON with comments, so {found} was not opened"
         return result.undeterminable(
@@ -138,7 +138,7 @@ def _was_probed(mount: t.Mapping[str, t.Any]) -> bool:
     return mount.get("mode") == COMPAT and mount.get("proof") != "passive"
 
 
-# A direct path is proved by a file that libcufile took while compat mode was forbidden, and by nothing else.
+# Only a file that libcufile accepted while compat mode was forbidden proves a direct path.
 _PROOF = (
     Field("proof", exactly("active"), label="the proof of the path", when=_is_direct),
     Field("probe.strict.state", exactly("ok"), label="the answer with compat mode forbidden", when=_is_direct),
@@ -195,7 +195,7 @@ def _prerequisites(mount: dict[str, t.Any], required: t.Sequence[str]) -> result
                 source=SOURCE,
                 scope=scope,
             )
-        return _told("gds.prerequisites", f"missing for {text}", lacking, scope)
+        return _noted("gds.prerequisites", f"missing for {text}", lacking, scope)
     reason = f"nothing is seen to be missing for {' or '.join(ready)}, and that proves nothing"
     return result.undeterminable("gds.prerequisites", reason, found=lacking, scope=scope)
 
@@ -204,14 +204,14 @@ def _layout(mount: dict[str, t.Any], text: str, required: t.Sequence[str]) -> re
     scope = result.Scope(device=mount["path"])
     if mount["mode"] not in DIRECT and P2PDMA in required and NVFS not in required and mount["layout"] != "disk":
         return result.failed("gds.layout", text, found=mount["layout"], expected="disk", source=SOURCE, scope=scope)
-    return _told("gds.layout", text, mount["layout"], scope)
+    return _noted("gds.layout", text, mount["layout"], scope)
 
 
-def _told(check: str, text: str, found: object, scope: result.Scope) -> result.Result:
-    """What nobody asked for and is worth knowing."""
+def _noted(check: str, text: str, found: object, scope: result.Scope) -> result.Result:
+    """Return a verdict for a fact that no option requires."""
     return result.not_applicable(check, text, message=text, found=found, scope=scope)
 
 
 def problems(results: list[result.Result]) -> list[str]:
-    """The lines of what is neither a pass nor not applicable."""
+    """Return the lines of the results that are neither a pass nor not applicable."""
     return [entry.line() for entry in results if entry.status not in (result.PASS, result.NOT_APPLICABLE)]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of the role nvidia_gds: their defaults in one place, and what is refused."""
+"""Options of the role nvidia_gds: defaults and option errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_options_without_values_have_defaults_of_spec():
         ({"required": True, "mode": "p2pdma", "image_build": True}, ()),
     ],
 )
-def test_what_is_required_is_mode(options, modes):
+def test_required_modes_follow_mode_and_switch(options, modes):
     assert parse_config(options).required_modes == modes
 
 
@@ -47,7 +47,7 @@ def test_sound_options_have_no_problem():
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ({"compat_allowed": False}, "nvidia_gds_mode is compat and nvidia_gds_compat_allowed forbids just that"),
+        ({"compat_allowed": False}, "nvidia_gds_mode is compat and nvidia_gds_compat_allowed forbids it"),
         ({"cuda_version": "13"}, "nvidia_gds_cuda_version is '13': give a release of CUDA in quotes, such as '13.0'"),
         ({"mounts": ["/a\x1b[2J"]}, "nvidia_gds_mounts has '/a\\x1b[2J': give absolute paths without '..'"),
         (
@@ -68,10 +68,10 @@ def test_sound_options_have_no_problem():
         ({"cufile_settings": {"properties": {"io_batchsize": 0}}}, "cufile_settings: properties.io_batchsize"),
     ],
 )
-def test_option_that_no_node_could_carry_out(option, words):
+def test_impossible_option_is_rejected(option, words):
     (problem,) = problems(option)
     assert words in problem
 
 
-def test_all_problems_are_given():
+def test_all_option_errors_are_returned():
     assert len(problems({"cuda_version": "x", "mounts": ["a", "b"]})) == 3

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Real files, links, locks and killed processes: the old file or the new one, and nothing in between."""
+"""Changes with real files, links, locks and killed processes: either the old file or the new one remains."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import cufile_apply as cufile_file
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.cufile_apply import FileHost, Wish, change
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.cufile_apply import FileHost, Request, change
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 CHECKOUT = Path(__file__).parents[6]
@@ -46,16 +46,16 @@ def names(file):
     return sorted(path.name for path in target_of(file).parent.iterdir())
 
 
-def run(file, dry_run=False, **wish):
+def run(file, dry_run=False, **request):
     return change(
-        FileHost(), Wish(**{"path": str(file), "settings": ALLOW, **wish}), dry_run, str(file.parent / "lock")
+        FileHost(), Request(**{"path": str(file), "settings": ALLOW, **request}), dry_run, str(file.parent / "lock")
     )
 
 
-def refused(file, **wish):
-    with pytest.raises(NodeError) as said:
-        run(file, **wish)
-    return str(said.value)
+def refused(file, **request):
+    with pytest.raises(NodeError) as error:
+        run(file, **request)
+    return str(error.value)
 
 
 def test_link_is_followed_and_stays(file):
@@ -99,7 +99,7 @@ def test_one_copy_for_each_change_with_mode_of_original(file):
 
 
 def written(file):
-    """What changes where the file is written, and not where it is read."""
+    """The attributes of a file that change when it is written, not when it is read."""
     seen = target_of(file).stat()
     return seen.st_ino, seen.st_ctime_ns, seen.st_mtime_ns, seen.st_size
 
@@ -113,7 +113,7 @@ def test_second_run_writes_nothing_and_needs_no_lock(file):
     assert not (file.parent / "lock").exists()
 
 
-def test_dry_run_says_same_and_writes_nothing(file):
+def test_dry_run_reports_same_and_writes_nothing(file):
     outcome = run(file, dry_run=True)
     assert (outcome.after.encode(), len(outcome.changes), outcome.backup_file) == (NEW, 1, None)
     assert target_of(file).read_bytes() == OLD
@@ -131,8 +131,8 @@ def test_keys_are_taken_out(file):
 def test_missing_file_is_made_only_on_request(file):
     target_of(file).unlink()
     assert refused(file) == (
-        f"{file} does not exist (it leads to {target_of(file)}): install libcufile, which brings it, or set create to "
-        "make one"
+        f"{file} does not exist (it leads to {target_of(file)}): install libcufile, which contains it, or set create "
+        "to true"
     )
     outcome = run(file, create=True)
     assert (outcome.before, outcome.backup_file) == ("", None)
@@ -142,20 +142,20 @@ def test_missing_file_is_made_only_on_request(file):
     assert run(file, create=True).changes == []
 
 
-def test_nothing_has_to_be_taken_out_of_missing_file(file):
+def test_missing_file_needs_no_removal(file):
     target_of(file).unlink()
     assert run(file, settings={}, keys=["denylist"]).changes == []
     assert not target_of(file).exists()
 
 
-def test_file_is_not_made_in_directory_that_is_missing(file):
+def test_missing_directory_is_rejected(file):
     target_of(file).unlink()
     target_of(file).parent.rmdir()
     assert f"since {target_of(file).parent} does not exist: make it first" in refused(file, create=True)
 
 
 @pytest.mark.parametrize("what", ["directory", "pipe", "circle"])
-def test_what_is_no_plain_file_is_refused(file, what):
+def test_other_file_types_are_rejected(file, what):
     target = target_of(file)
     target.unlink()
     if what == "directory":
@@ -164,7 +164,7 @@ def test_what_is_no_plain_file_is_refused(file, what):
         os.mkfifo(target)
     else:
         target.symlink_to(file)
-    assert ("a link that leads nowhere but in a circle" if what == "circle" else "no plain file") in refused(file)
+    assert ("a circular link" if what == "circle" else "not a plain file") in refused(file)
 
 
 @pytest.mark.parametrize(
@@ -192,12 +192,12 @@ def test_hostile_file_is_left_unchanged(file, data):
     assert names(file) == ["cufile.json"]
 
 
-def test_setting_that_is_refused_is_refused_before_file_is_read(file):
+def test_invalid_setting_is_rejected_before_file_is_read(file):
     target_of(file).write_bytes(b"{")
     assert refused(file, settings={"x": {"y": 1}}).startswith("x.y is a setting that libcufile does not know")
 
 
-def test_directory_that_does_not_exist_is_refused_unless_it_is_dry_run(file):
+def test_missing_log_directory_is_rejected_except_in_dry_run(file):
     settings = {"logging": {"dir": str(file.parent / "log")}}
     assert "logging.dir names" in refused(file, settings=settings)
     assert names(file) == ["cufile.json"]
@@ -217,19 +217,21 @@ def test_full_filesystem_leaves_old_file(file, monkeypatch):
     assert (target_of(file).read_bytes(), names(file)) == (OLD, ["cufile.json"])
 
 
-def test_what_somebody_else_writes_meanwhile_is_not_overwritten(file):
+def test_concurrent_write_is_not_overwritten(file):
     class Racing(FileHost):
         def copy_beside(self, path, data):
             Path(path).write_bytes(b'{"theirs": 1}')
             return super().copy_beside(path, data)
 
-    wish = Wish(path=str(file), settings=ALLOW)
-    with pytest.raises(NodeError, match="was changed by somebody else at the same time and was left alone: run again"):
-        change(Racing(), wish, lock=str(file.parent / "lock"))
+    request = Request(path=str(file), settings=ALLOW)
+    with pytest.raises(
+        NodeError, match="was changed by another program at the same time and was not written: run again"
+    ):
+        change(Racing(), request, lock=str(file.parent / "lock"))
     assert target_of(file).read_bytes() == b'{"theirs": 1}'
 
 
-def test_run_waits_for_other_and_gives_up_with_sentence(file, monkeypatch):
+def test_lock_timeout_is_reported_in_one_sentence(file, monkeypatch):
     monkeypatch.setattr(cufile_file, "LOCK_SECONDS", 0.3)
     with (file.parent / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -241,7 +243,7 @@ def test_run_waits_for_other_and_gives_up_with_sentence(file, monkeypatch):
     assert len(run(file).changes) == 1
 
 
-def test_lock_that_cannot_be_opened_is_named(file):
+def test_unopenable_lock_is_named(file):
     (file.parent / "lock").mkdir()
     assert f"could not open the lock {file.parent}/lock" in refused(file)
 
@@ -281,7 +283,7 @@ def script(file, body, number=4):
         ("r = os.replace; os.replace = lambda *a, **b: (r(*a, **b), os.kill(os.getpid(), signal.SIGKILL))", True),
     ],
 )
-def test_killed_in_middle_leaves_old_file_or_new_one(file, moment, is_new):
+def test_killed_run_leaves_old_or_new_file(file, moment, is_new):
     assert script(file, moment).wait() == -signal.SIGKILL
     found = target_of(file).read_bytes()
     assert found.startswith(NEW[:60]) if is_new else found == OLD
@@ -305,11 +307,11 @@ def test_half_copy_on_full_filesystem_does_not_stay(file, monkeypatch):
 
     monkeypatch.setattr(cufile_file.os, "fsync", full)
     with pytest.raises(NodeError, match=r"No space left on device.*is as it was"):
-        change(FileHost(), Wish(path=str(file), settings=ALLOW), lock=str(file.parent / "lock"))
+        change(FileHost(), Request(path=str(file), settings=ALLOW), lock=str(file.parent / "lock"))
     assert ([path.name for path in target.parent.iterdir()], target.read_bytes()) == (["cufile.json"], OLD)
 
 
-def test_no_copy_stays_of_file_that_could_not_be_replaced(file, monkeypatch):
+def test_failed_replace_leaves_no_copy(file, monkeypatch):
     target = file.resolve()
 
     def busy(one, other, **_more):
@@ -317,7 +319,7 @@ def test_no_copy_stays_of_file_that_could_not_be_replaced(file, monkeypatch):
 
     monkeypatch.setattr(cufile_file.os, "replace", busy)
     with pytest.raises(NodeError, match=r"Device or resource busy.*the file itself is not a mount"):
-        change(FileHost(), Wish(path=str(file), settings=ALLOW), lock=str(file.parent / "lock"))
+        change(FileHost(), Request(path=str(file), settings=ALLOW), lock=str(file.parent / "lock"))
     assert ([path.name for path in target.parent.iterdir()], target.read_bytes()) == (["cufile.json"], OLD)
 
 

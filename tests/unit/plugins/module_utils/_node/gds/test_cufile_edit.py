@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Changing single values: what was not asked for does not change by a byte, the result parses, twice is once."""
+"""Changes of single values: all other bytes stay, the result parses, a second change does nothing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ scalars = st.sampled_from(
 
 @st.composite
 def objects(draw, depth=0):
-    """The text of an object with comments and white space of every kind between its parts; NL stands for a line end."""
+    """Return the text of an object with all kinds of comments and white space between its parts; NL is a line end."""
     names = draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=3))
     parts = []
     for name in names:
@@ -86,7 +86,7 @@ values = st.sampled_from([1, 0, True, False, "x", "", [1, 2], [], {}, "// no com
 
 
 def comments(text):
-    """All comments in their order, by a reader of its own."""
+    """Return all comments in order, by an independent parser."""
     pattern = r'"(?:[^"\\]|\\.)*"|(//[^\r\n]*|/\*.*?\*/)'
     return [found.group(1) for found in re.finditer(pattern, text, re.DOTALL) if found.group(1)]
 
@@ -103,7 +103,7 @@ def lookup(document, path):
 
 
 def without(document, path):
-    """The document as a list of (path, value) that leaves out one path and the empty objects on the way to it."""
+    """Return the document as a list of (path, value) without one path and the empty objects above it."""
     return [(key, value) for key, value in leaves(document) if key[: len(path)] != path and path[: len(key)] != key]
 
 
@@ -126,7 +126,7 @@ def test_only_value_asked_for_changes(text, path, value):
     is_new = not any(key[: len(path)] == path for key, below in leaves(before))
     if is_new:
         assert comments(merged) == comments(text)
-        # An empty object that holds white space alone is opened over several lines; else not one character goes.
+        # An empty object with only white space is opened over several lines; otherwise every character stays.
         assert is_subsequence("".join(text.split()), merged)
         if not re.search(r"\{[ \t\r\n]*\}", text):
             assert is_subsequence(text, merged)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reading JSON with comments: what libcufile takes is taken, everything else is one sentence with its line."""
+"""The parser for JSON with comments: accepts what libcufile accepts, else one sentence with the line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ json_values = st.recursive(
 )
 
 
-def said(text: str) -> str:
+def error(text: str) -> str:
     with pytest.raises(NodeError) as refused:
         parse(text, "cufile.json")
     return str(refused.value)
@@ -96,7 +96,7 @@ def test_every_value_knows_where_it_stands():
     ],
 )
 def test_what_is_no_such_json_is_refused_with_its_line(text, words):
-    sentence = said(text)
+    sentence = error(text)
     assert words in sentence
     assert re.fullmatch(r"cufile\.json cannot be read .*: correct it by hand and run again", sentence, re.DOTALL)
     assert "\n" not in sentence

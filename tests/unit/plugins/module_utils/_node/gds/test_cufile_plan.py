@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What settings are judged to be, and what becomes of the text with them."""
+"""Checks of settings, and the text after merging them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def nested(key, value):
     return value
 
 
-def said(settings, **options):
+def message(settings, **options):
     with pytest.raises(NodeError) as refused:
         check_settings(settings, **options)
     return str(refused.value)
@@ -61,7 +61,7 @@ def said(settings, **options):
         ("denylist.mounts", [["/mnt"]]),
     ],
 )
-def test_what_libcufile_takes_passes(key, good):
+def test_accepted_settings_pass(key, good):
     for value in good:
         check_settings(nested(key, value))
 
@@ -99,9 +99,9 @@ def test_what_libcufile_takes_passes(key, good):
         ("miscellaneous.rdma_token_reset_timeout_secs", [0, 86401], "from 1 to 86400"),
     ],
 )
-def test_what_libcufile_refuses_is_refused(key, bad, words):
+def test_settings_rejected_by_libcufile_are_rejected(key, bad, words):
     for value in bad:
-        sentence = said(nested(key, value))
+        sentence = message(nested(key, value))
         assert sentence.startswith(f"{key}")
         assert words in sentence
 
@@ -116,31 +116,31 @@ def test_what_libcufile_refuses_is_refused(key, bad, words):
         ("qqqqqqqqqq.zzzzzzzzzz", "look it up in NVIDIA's configuration guide"),
     ],
 )
-def test_setting_that_would_be_ignored_is_refused_with_what_may_be_meant(key, words):
-    assert words in said(nested(key, 1))
+def test_unknown_setting_is_rejected_with_suggestion(key, words):
+    assert words in message(nested(key, 1))
     check_settings(nested(key, 1), allow_unknown=True)
 
 
 @pytest.mark.parametrize("value", [None, {}, [], True, "x"])
 @pytest.mark.parametrize("key", ["properties", "fs.lustre", "properties.gpu_bounce_buffer_slab_config"])
-def test_whole_section_is_never_put_out_of_its_place(key, value):
-    assert said(nested(key, value), allow_unknown=True) == (
+def test_section_is_never_replaced_by_value(key, value):
+    assert message(nested(key, value), allow_unknown=True) == (
         f"{key} is {value!r}, and it is a section: give settings below it, or leave it out"
     )
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("-inf"), [float("inf")], "\udcff", ["a", "\ud800"]])
-def test_what_no_json_can_hold_is_refused_before_file_is_read(value):
-    assert "JSON has no such number or text" in said({"x": {"y": value}}, allow_unknown=True)
+def test_values_outside_json_are_rejected_before_reading(value):
+    assert "JSON has no such number or text" in message({"x": {"y": value}}, allow_unknown=True)
 
 
 @pytest.mark.parametrize("settings", ["a=b", [1], None, 3])
-def test_settings_that_are_no_mapping(settings):
-    assert said(settings).endswith("give a mapping, in the nesting of cufile.json")
+def test_settings_of_other_type_are_rejected(settings):
+    assert message(settings).endswith("give a mapping, in the nesting of cufile.json")
 
 
-def test_name_that_is_no_text_is_judged_as_text_it_becomes():
-    assert said({"properties": {1: 2}}).startswith("properties.1 is a setting that libcufile does not know")
+def test_name_of_other_type_is_judged_as_string():
+    assert message({"properties": {1: 2}}).startswith("properties.1 is a setting that libcufile does not know")
 
 
 @pytest.mark.parametrize(
@@ -150,17 +150,19 @@ def test_name_that_is_no_text_is_judged_as_text_it_becomes():
         ('"max_direct_io_size_kb": 4096, "per_buffer_cache_size_kb": 2048', "max_direct_io_size_kb"),
     ],
 )
-def test_taking_one_of_two_that_belong_together_is_refused(properties, gone):
+def test_removing_one_of_dependent_pair_is_rejected(properties, gone):
     with pytest.raises(NodeError, match="libcufile refuses the whole file"):
         take_out(f'{{"properties": {{{properties}}}}}', [f"properties.{gone}"], "f")
 
 
-def test_dots_in_name_are_no_nesting():
-    assert "nest it as the file does" in said({"properties.allow_compat_mode": True}, allow_unknown=True)
+def test_dots_in_name_are_rejected():
+    assert "nest it as the file does" in message({"properties.allow_compat_mode": True}, allow_unknown=True)
 
 
 def test_all_problems_are_reported_at_once():
-    sentence = said({"properties": {"io_batchsize": 0, "io_priority": "x", "allow_compat_mode": True}, "x": {"y": 1}})
+    sentence = message(
+        {"properties": {"io_batchsize": 0, "io_priority": "x", "allow_compat_mode": True}, "x": {"y": 1}}
+    )
     assert [part.split(" is ")[0] for part in sentence.split("; ")] == [
         "properties.io_batchsize",
         "properties.io_priority",
@@ -168,8 +170,8 @@ def test_all_problems_are_reported_at_once():
     ]
 
 
-def test_known_setting_is_judged_even_when_unknown_ones_are_allowed():
-    assert "give true or false" in said({"properties": {"allow_compat_mode": "yes"}}, allow_unknown=True)
+def test_known_setting_is_checked_with_allow_unknown():
+    assert "give true or false" in message({"properties": {"allow_compat_mode": "yes"}}, allow_unknown=True)
 
 
 @pytest.mark.parametrize(
@@ -188,8 +190,8 @@ def test_known_setting_is_judged_even_when_unknown_ones_are_allowed():
         ("properties.io_batchsize", 1, "new", "gds_version is 'new': give the version of libcufile, such as 1.15.1.6"),
     ],
 )
-def test_version_on_node_decides_too(key, value, version, words):
-    assert words in said(nested(key, value), gds_version=version)
+def test_setting_is_checked_against_version_on_node(key, value, version, words):
+    assert words in message(nested(key, value), gds_version=version)
 
 
 @pytest.mark.parametrize("version", ["1.9", "1.16.1.26", "1.20.0.107", "2.0"])
@@ -197,11 +199,11 @@ def test_other_versions_pass(version):
     check_settings({"properties": {"io_batchsize": 64}, "execution": {"max_io_threads": 32}}, gds_version=version)
 
 
-def test_too_many_settings_are_no_settings():
-    assert "settings has 201 values" in said({"x": {str(number): 1 for number in range(201)}}, allow_unknown=True)
+def test_too_many_settings_are_rejected():
+    assert "settings has 201 values" in message({"x": {str(number): 1 for number in range(201)}}, allow_unknown=True)
 
 
-def test_merging_says_what_changed():
+def test_merge_returns_changes():
     text = '{"properties": {"allow_compat_mode": false, "io_batchsize": 64}}'
     settings = {"properties": {"allow_compat_mode": True, "io_batchsize": 64, "use_poll_mode": False}, "fs": {}}
     merged, changes = merge(text, settings, "f")
@@ -231,26 +233,26 @@ def test_merging_says_what_changed():
         ("{}", {"per_buffer_cache_size_kb": 2048}, "2048 above properties.max_direct_io_size_kb 1024"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(text, settings, words):
+def test_contradicting_settings_are_rejected(text, settings, words):
     with pytest.raises(NodeError, match=re.escape(words)):
         merge(text, {"properties": settings}, "f")
     with pytest.raises(NodeError, match="would have"):
         create({"properties": {"posix_pool_slab_size_kb": [4], "posix_pool_slab_count": [1, 2]}})
 
 
-def test_contradiction_that_was_there_before_is_no_reason_to_refuse_what_is_there():
+def test_existing_contradiction_without_change_is_accepted():
     text = '{"properties": {"posix_pool_slab_count": [1, 2], "io_batchsize": 1}}'
     assert merge(text, {"properties": {"io_batchsize": 1}}, "f") == (text, [])
 
 
-def test_taking_out_says_what_was_there():
+def test_removal_returns_old_values():
     text = '{"properties": {"use_poll_mode": true}, "denylist": {"mounts": []}}'
     shorter, changes = take_out(text, ["properties.use_poll_mode", "denylist", "fs.lustre"], "f")
     assert changes == [Change("properties.use_poll_mode", True, None), Change("denylist", {"mounts": []}, None)]
     assert shorter == '{"properties": {}}'
 
 
-def test_directories_that_libcufile_would_look_for_have_to_exist(tmp_path):
+def test_missing_directories_of_settings_are_reported(tmp_path):
     (tmp_path / "mount").mkdir()
     settings = {
         "logging": {"dir": str(tmp_path / "log")},

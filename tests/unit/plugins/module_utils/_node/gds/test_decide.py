@@ -62,11 +62,11 @@ def test_recorded_machine_without_udev_takes_no_file_at_all():
     assert (found, reason.endswith("with compat mode allowed: 5027: no udev")) == ("none", True)
 
 
-def test_compat_is_not_inferred_where_udev_tells_libcufile_nothing():
+def test_compat_is_not_inferred_without_udev():
     host = node()
     del host.files["/run/udev/data/b259:1"]
     found, reason = mode(host, Asker(OPENED), active=False)
-    assert (found, reason.endswith("only an active probe tells")) == ("undeterminable", True)
+    assert (found, reason.endswith("only an active probe can prove it")) == ("undeterminable", True)
 
 
 def test_nvfs_is_reported_where_file_was_taken_and_p2pdma_is_off():
@@ -95,7 +95,7 @@ def test_p2pdma_is_reported_where_file_is_taken_only_with_it():
         ("", "undeterminable"),
     ],
 )
-def test_where_both_paths_would_do_log_tells(log, expected):
+def test_log_decides_between_two_possible_paths(log, expected):
     host = node()
     enable_p2pdma(host)
     load_nvidia_fs(host)
@@ -103,7 +103,7 @@ def test_where_both_paths_would_do_log_tells(log, expected):
     assert mode(host, asker)[0] == expected
 
 
-def test_what_works_lacks_nothing():
+def test_working_path_lacks_nothing():
     host = node()
     load_nvidia_fs(host)
     facts = survey(host, Asker(OPENED, strict=TAKEN))
@@ -115,14 +115,14 @@ def test_what_works_lacks_nothing():
     )
 
 
-def test_file_that_neither_path_can_have_taken_proves_nothing():
+def test_file_without_possible_path_proves_nothing():
     found, reason = mode(node(), Asker(OPENED, strict=TAKEN))
     assert (found, "by neither path: nvidia-fs is not loaded" in reason) == ("undeterminable", True)
     host = node()
     load_nvidia_fs(host)
     strict = outcome(log="NOTICE cufio-drv:851 running in compatible mode\n")
     found, reason = mode(host, Asker(OPENED, strict=strict))
-    assert (found, reason.endswith("its log says that it ran in compat mode")) == ("undeterminable", True)
+    assert (found, reason.endswith("its log reports compat mode")) == ("undeterminable", True)
 
 
 def test_raid_over_p2pdma_on_arm():
@@ -142,7 +142,7 @@ def test_c2c_of_grace_is_not_taken_for_p2pdma(row):
     assert (found, "by P2PDMA or by C2C" in reason) == ("undeterminable", True)
 
 
-def test_nvfs_is_not_said_against_table_of_libcufile():
+def test_nvfs_is_not_reported_against_libcufile_table():
     host = node()
     load_nvidia_fs(host)
     taken = outcome(log="DRIVER CONFIGURATION:\nNVMe : compat\n")
@@ -151,7 +151,7 @@ def test_nvfs_is_not_said_against_table_of_libcufile():
 
 
 @pytest.mark.parametrize("section", ["block", "fs"])
-def test_p2pdma_that_is_on_for_some_alone_is_not_taken_for_nvfs(section):
+def test_partial_p2pdma_is_not_taken_for_nvfs(section):
     host = node()
     load_nvidia_fs(host)
     host.files["/etc/cufile.json"] = f'{{"{section}": {{"nvme": {{"use_pci_p2pdma": true}}}}}}'
@@ -160,7 +160,7 @@ def test_p2pdma_that_is_on_for_some_alone_is_not_taken_for_nvfs(section):
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_path_that_does_not_exist_has_no_mode(active):
+def test_missing_path_has_no_mode(active):
     host = node()
     host.absent.add("/data")
     asker = Asker(OPENED)
@@ -168,13 +168,13 @@ def test_path_that_does_not_exist_has_no_mode(active):
     assert asker.questions == [("driver", None)]
 
 
-def test_library_that_was_asked_for_and_is_missing_is_named():
+def test_missing_requested_library_is_named():
     facts = gds.survey(node(), ["/data"], library="/opt/libcufile.so.0")
     assert facts["mounts"][0]["reason"] == "/opt/libcufile.so.0, the libcufile asked for, does not exist"
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_path_that_does_not_answer_is_left_unchanged(active):
+def test_hanging_path_is_skipped(active):
     host = node()
     host.dead.add("/data")
     asker = Asker(OPENED)
@@ -183,7 +183,7 @@ def test_path_that_does_not_answer_is_left_unchanged(active):
 
 
 @pytest.mark.parametrize("other", [HUNG, CRASHED, outcome("unusable", "start")])
-def test_direct_path_that_cannot_be_named(other):
+def test_unidentified_direct_path_is_undeterminable(other):
     host = node()
     enable_p2pdma(host)
     assert mode(host, Asker(OPENED, strict=TAKEN, no_p2pdma=other))[0] == "undeterminable"
@@ -221,7 +221,7 @@ def test_node_that_forbids_compat_mode_has_none():
 
 
 @pytest.mark.parametrize("name", ["force_compat_mode", "posix_io_mode", "vanilla_posix_io_mode"])
-def test_node_that_forces_compat_mode_is_not_asked_for_direct_path(name):
+def test_forced_compat_mode_skips_direct_probe(name):
     host = node()
     load_nvidia_fs(host)
     host.files["/etc/cufile.json"] = f'{{"properties": {{"{name}": true}}}}'
@@ -231,11 +231,11 @@ def test_node_that_forces_compat_mode_is_not_asked_for_direct_path(name):
     assert mode(host, Asker(OPENED, own=REFUSED))[0] == "none"
 
 
-def test_what_was_read_back_wrong_is_no_path():
+def test_corrupt_read_is_none():
     assert mode(node(), Asker(OPENED, strict=outcome("corrupt", "compare")))[0] == "none"
 
 
-def test_switch_that_would_make_difference_is_found():
+def test_helpful_p2pdma_switch_is_found():
     host = node()
     enable_p2pdma(host)
     del host.files["/etc/cufile.json"]
@@ -246,7 +246,7 @@ def test_switch_that_would_make_difference_is_found():
     assert gds.advice(refused) == []
 
 
-def test_driver_that_failed_is_not_asked_again_for_next_mount():
+def test_failed_driver_is_not_probed_for_next_mount():
     host = node()
     raid0(host)
     asker = Asker(OPENED, strict=NO_MODULE, own=TAKEN)
@@ -255,7 +255,7 @@ def test_driver_that_failed_is_not_asked_again_for_next_mount():
     assert [mount["mode"] for mount in facts["mounts"]] == ["compat", "compat"]
 
 
-def test_file_that_was_refused_says_nothing_of_next_mount():
+def test_refused_file_does_not_affect_next_mount():
     host = node()
     raid0(host)
     asker = Asker(OPENED, strict=REFUSED, own=TAKEN)
@@ -264,31 +264,31 @@ def test_file_that_was_refused_says_nothing_of_next_mount():
 
 
 @pytest.mark.parametrize("driver", [HUNG, CRASHED, outcome("unusable", "load")])
-def test_driver_that_gave_no_answer_is_not_asked_for_any_mount(driver):
+def test_hanging_driver_is_not_probed_for_any_mount(driver):
     asker = Asker(driver)
     found, reason = mode(node(), asker)
     assert (found, reason) == ("undeterminable", f"libcufile: {driver['reason']}")
     assert asker.questions == [("driver", None)]
 
 
-def test_passive_says_compat_where_every_direct_path_lacks_something():
+def test_passive_is_compat_if_every_direct_path_lacks_something():
     found, reason = mode(node(), Asker(OPENED), active=False)
     assert found == "compat"
     assert reason.startswith("nvfs lacks nvidia_fs_module, nvme_driver, udev; p2pdma lacks nvme_multipath")
 
 
-def test_passive_says_nothing_where_nothing_is_missing():
+def test_passive_is_undeterminable_if_nothing_is_missing():
     host = node()
     enable_p2pdma(host)
     load_nvidia_fs(host)
     found, reason = mode(host, Asker(outcome(step="open", log=BOTH_IN_LOG)), active=False)
     assert (found, reason) == (
         "undeterminable",
-        "nothing is seen to be missing for nvfs or p2pdma: only an active probe tells",
+        "nothing is seen to be missing for nvfs or p2pdma: only an active probe can prove it",
     )
 
 
-def test_passive_without_compat_mode_or_without_driver_that_opens():
+def test_passive_without_compat_mode_or_open_driver_is_none():
     host = node()
     assert mode(host, Asker(NO_MODULE), active=False)[0] == "none"
     host.files["/etc/cufile.json"] = '{"properties": {"allow_compat_mode": false}}'
@@ -296,7 +296,7 @@ def test_passive_without_compat_mode_or_without_driver_that_opens():
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_what_makes_every_question_pointless(active):
+def test_missing_driver_or_library_is_none(active):
     no_driver = node()
     del no_driver.files["/proc/driver/nvidia/version"]
     no_library = node()
@@ -320,7 +320,7 @@ def test_no_mount_and_no_valid_configuration_are_undeterminable():
     assert survey(host, asker)["capability"] == {"source": None}
 
 
-def test_gdscheck_is_asked_where_libcufile_gave_no_table():
+def test_gdscheck_runs_if_libcufile_gave_no_table():
     host = node()
     host.files["/usr/local/cuda/gds/tools/gdscheck.py"] = host.files["/usr/local/cuda/gds/tools/gdscheck"] = ""
     table = parse_table(fixture("gdscheck-1.16-unsupported.txt"))
@@ -337,7 +337,7 @@ def test_gdscheck_is_asked_where_libcufile_gave_no_table():
     assert (facts["capability"]["source"], facts["gdscheck"], len(asked)) == ("libcufile", None, 1)
 
 
-def test_path_that_is_link_is_named_as_it_was_asked_for():
+def test_link_keeps_its_requested_name():
     host = node()
     host.links["/scratch"] = "/data/scratch"
     (mount,) = survey(host, Asker(OPENED, strict=TAKEN), ["/scratch"])["mounts"]
@@ -365,7 +365,7 @@ def test_passive_never_affirms_direct_path():
             assert reason
 
 
-def test_direct_path_is_only_said_of_file_that_was_taken():
+def test_direct_path_requires_accepted_file():
     for host, path in every_host():
         for strict, other in itertools.product(STATES, repeat=2):
             answers = {name: outcome(other, log=BOTH_IN_LOG) for name in ("own", "no_p2pdma", "with_p2pdma")}
@@ -392,20 +392,20 @@ def test_direct_path_is_only_said_of_file_that_was_taken():
         ("ext4", {"layout": "dm"}, "is on device-mapper"),
     ],
 )
-def test_advice_by_what_lies_below(line, fields, words):
+def test_advice_depends_on_layout(line, fields, words):
     mount = {"path": "/x", "mount_point": "/x", "fstype": line, "layout": "network", "mode": "compat", **fields}
     text = gds.layout_advice(mount, "x86_64", False)
     assert (text is None) if words is None else (words in text)
 
 
-def test_raid0_with_p2pdma_is_reported_aloud_on_x86_and_not_on_arm():
+def test_raid0_with_p2pdma_gives_advice_on_x86_only():
     mount = {"path": "/r", "mount_point": "/r", "fstype": "xfs", "layout": "md", "md_level": "raid0", "mode": "compat"}
     assert "P2PDMA, asked for here, does not work over md on x86" in gds.layout_advice(mount, "x86_64", True)
     assert gds.layout_advice(mount, None, False) is not None
     assert gds.layout_advice(mount, "aarch64", True) is None
 
 
-def test_hints_are_of_what_is_missing_for_paths_asked_for():
+def test_hints_cover_missing_items_of_requested_paths():
     def item(name, state, *paths):
         return {"id": name, "hint": f"do {name}", "state": state, "paths": paths}
 

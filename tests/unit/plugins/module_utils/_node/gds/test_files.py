@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The texts of the files that the role nvidia_gds writes, whole."""
+"""The complete texts of the files that the role nvidia_gds writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_module_at_boot_is_last_line():
     assert files.modules_load().splitlines()[-1] == "nvidia-fs"
 
 
-def test_file_for_review_has_what_is_needed_and_no_more():
+def test_review_file_has_only_required_settings():
     command = ["update-initramfs", "-u"]
     both = files.review(OPTIONS, command, True)
     assert "rebuilds the initramfs (update-initramfs -u)" in both

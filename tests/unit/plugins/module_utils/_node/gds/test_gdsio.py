@@ -17,7 +17,7 @@ KIB = 1048576
 
 
 def line(name, gib, done=KIB, size=KIB, **changed):
-    """A line whose figures fit each other, but those that are changed."""
+    """Return a line with consistent figures, except the changed ones."""
     seconds = done / (1 << 20) / gib if gib else 0.0
     had = {"io": "READ", "threads": 8, "each": 1024, "rate": f"{gib:.6f}", "wait": 1200.5, "ops": done // 1024,
            "seconds": f"{seconds:.6f}", **changed}  # fmt: skip
@@ -142,7 +142,7 @@ def test_baseline_that_is_no_number_passes_nothing():
 
 
 def gdsio(answers):
-    """A runner that answers by transfer type and I/O type, writes the file on a write, and keeps the commands."""
+    """Return a runner that answers by transfer type and I/O type, writes the file on a write, and keeps commands."""
     calls = []
 
     def runner(argv, seconds, environment):

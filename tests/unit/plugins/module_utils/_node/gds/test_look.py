@@ -63,7 +63,7 @@ def test_driver_on_disk_is_reported_by_its_licence(licence, is_open):
     assert driver == {"loaded": False, "version": "580.95.05", "open_module": is_open, "evidence": "modinfo nvidia"}
 
 
-def test_driver_that_is_nowhere():
+def test_missing_driver_has_no_version():
     host = GdsHost()
     host.programs["modinfo"] = "/sbin/modinfo"
     assert gds_look.gather(host, [])["driver"]["evidence"] is None
@@ -81,7 +81,7 @@ def test_cufile_json_behind_its_links():
     assert (found["valid"], found["settings"]) == (False, {})
 
 
-def test_library_that_linker_finds_comes_first():
+def test_library_of_linker_comes_first():
     host = node()
     host.programs["ldconfig"] = "/sbin/ldconfig"
     host.commands["ldconfig -p"] = (
@@ -93,7 +93,7 @@ def test_library_that_linker_finds_comes_first():
     assert gds_look.gather(host, [], "/nowhere/libcufile.so.0")["library"]["path"] is None
 
 
-def test_tools_where_toolkit_puts_them():
+def test_tools_in_toolkit_directory_are_found():
     host = node()
     host.files["/usr/local/cuda/gds/tools/gdscheck"] = ""
     host.programs["gdsio"] = "/usr/bin/gdsio"
@@ -105,7 +105,7 @@ def test_tools_where_toolkit_puts_them():
     )
 
 
-def test_machine_type_from_uname_where_kernel_file_is_missing():
+def test_machine_type_falls_back_to_uname():
     host = node()
     del host.files["/proc/sys/kernel/arch"]
     assert gds_look.gather(host, [])["kernel"]["machine"] is None
@@ -132,7 +132,7 @@ def test_recorded_parameters_have_no_registry_settings():
 
 
 @pytest.mark.parametrize("path", ["/a\0b", "/\udcff"])
-def test_path_that_no_program_can_be_given(path):
+def test_path_with_nul_or_surrogate_is_rejected(path):
     with pytest.raises(NodeError, match="holds a NUL or is not UTF-8"):
         gds_look.gather(node(), [path])
 
@@ -149,7 +149,7 @@ def test_mount_with_spaces_and_line_ends(tmp_path):
     assert [(mount["fstype"], mount["exists"]) for mount in found] == [("xfs", True), (None, False)]
 
 
-def test_cufile_json_that_cannot_be_read_is_not_taken_for_none():
+def test_unreadable_cufile_json_is_not_taken_for_missing():
     host = node()
     host.files["/etc/cufile.json"] = "{}"
     host.read_text = lambda path: None if path == "/etc/cufile.json" else host.files.get(path)

@@ -81,7 +81,7 @@ def test_lvm_alone_and_over_md():
         ("0:54 / /x rw - zfs pool/x rw", "other"),
     ],
 )
-def test_what_is_no_disk(line, layout):
+def test_mounts_without_disk(line, layout):
     host = node()
     host.mount(line)
     found = answer(host, "/x/y")

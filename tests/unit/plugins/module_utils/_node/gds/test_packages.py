@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which packages of GPUDirect Storage a node lacks, and why a direct path cannot be had."""
+"""Packages of GPUDirect Storage that a node lacks, and obstacles of a direct path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.packages i
 
 
 def look(*installed: str, **facts: t.Any) -> dict[str, t.Any]:
-    """The facts of a node with driver 580 (open) and these packages, and nothing else of GDS."""
+    """Return the facts of a node with driver 580 (open), these packages, and nothing else of GDS."""
     answer: dict[str, t.Any] = {
         "packages": {name: ("1" if name in installed else None) for name in asked_names([])},
         "cufile_json": {"target": "/etc/cufile.json", "exists": False},
@@ -48,15 +48,15 @@ def test_release_of_cuda_is_newest_that_node_has(installed, facts, cuda, evidenc
     assert (plan["cuda"], plan["evidence"]) == (cuda, evidence)
 
 
-def test_unknown_cuda_is_refused_instead_of_guessed():
+def test_unknown_cuda_is_reported_and_not_guessed():
     plan = packages(look(), "compat")
     assert (plan["cuda"], plan["names"]) == ("", [])
-    assert plan["problems"][0].startswith("nothing on the node tells its CUDA release")
+    assert plan["problems"][0].startswith("the CUDA release of the node is unknown")
     broken_link = {"target": "/usr/local/cuda-13.0/gds/cufile.json", "exists": False}
     assert packages(look(cufile_json=broken_link), "compat")["cuda"] == ""
 
 
-def test_what_is_there_without_package_is_adopted():
+def test_software_without_package_is_adopted():
     here = look(library={"path": "/usr/local/cuda/lib64/libcufile.so.0"}, tools={"gdscheck": "/x", "gdscheck.py": None})
     assert packages(here, "compat", "13.0")["missing"] == []
     assert packages(here, "nvfs", "13.4")["missing"] == ["nvidia-fs-dkms"]
@@ -66,12 +66,12 @@ def test_what_is_there_without_package_is_adopted():
     assert packages(built, "nvfs", "13.0")["missing"] == []
 
 
-def test_nothing_is_missing_where_everything_is_there_and_cuda_is_unknown():
+def test_unknown_cuda_with_complete_software_lacks_nothing():
     here = look(library={"path": "/opt/libcufile.so.0"}, nvidia_fs={"loaded": True})
     assert packages(here, "nvfs")["problems"] == []
 
 
-def test_packages_of_ones_own_replace_table():
+def test_own_packages_replace_table():
     here = look("libcufile-13-0")
     here["packages"].update({"mine": "2.0-1", "yours": None})
     plan = packages(here, "compat", "", ["mine=2.0-1", "mine=2.1-1", "yours", "mine"])
@@ -82,14 +82,14 @@ def test_packages_of_ones_own_replace_table():
 @pytest.mark.parametrize(
     ("mode", "cuda", "driver", "words"),
     [
-        ("nvfs", "13.0", {"open_module": False}, "as /proc/driver/nvidia/version says, and nvfs needs the open one"),
+        ("nvfs", "13.0", {"open_module": False}, "as /proc/driver/nvidia/version shows, and nvfs needs the open one"),
         ("p2pdma", "13.0", {"open_module": False}, "and p2pdma needs the open one"),
         ("compat", "13.0", {"version": "570.86.15"}, "570.86.15 is too old for CUDA 13.0, which needs 580 or newer"),
         ("compat", "12.0", {"version": "470.1"}, "470.1 is too old for CUDA 12.0, which needs 525 or newer"),
-        ("p2pdma", "12.6", {}, "CUDA 12.6 brings no P2PDMA, which needs 12.8 or newer"),
+        ("p2pdma", "12.6", {}, "CUDA 12.6 has no P2PDMA, which needs 12.8 or newer"),
     ],
 )
-def test_what_stands_in_way_is_reported(mode, cuda, driver, words):
+def test_obstacles_of_direct_path_are_reported(mode, cuda, driver, words):
     here = look()
     here["driver"].update(driver)
     (problem,) = packages(here, mode, cuda)["problems"]
@@ -105,7 +105,7 @@ def test_what_stands_in_way_is_reported(mode, cuda, driver, words):
         ("compat", "14.0", {"version": "470.1"}),
     ],
 )
-def test_what_cannot_be_said_is_no_obstacle(mode, cuda, driver):
+def test_unknown_driver_or_cuda_is_no_obstacle(mode, cuda, driver):
     here = look()
     here["driver"].update(driver)
     assert packages(here, mode, cuda)["problems"] == []

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role nvidia_gds would do on a made-up GPU node, from its own look."""
+"""The plan of the role nvidia_gds on a simulated GPU node, from its own look."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PLAIN = {"mode": "0644", "uid": 0, "gid": 0, "is_dir": False, "is_link": False}
 
 
 def bare(manager: str = "apt-get", **more: t.Any) -> GdsHost:
-    """A node with the driver and without anything of GPUDirect Storage."""
+    """Return a node with the driver and without GPUDirect Storage."""
     host = node(**more)
     del host.files["/usr/local/cuda/lib64/libcufile.so.0"]
     host.programs[manager] = f"/usr/bin/{manager}"
@@ -42,7 +42,7 @@ def bare(manager: str = "apt-get", **more: t.Any) -> GdsHost:
 
 
 def kernels(host: GdsHost, **versions: str | None) -> GdsHost:
-    """Let the node have kernels, with or without nvidia-fs: running and next give its version."""
+    """Give the node kernels with or without nvidia-fs: running and next are its versions."""
     host.programs["modinfo"] = "/sbin/modinfo"
     for release, version in ((KERNEL, versions.get("running")), (NEXT, versions.get("next"))):
         host.files[f"/lib/modules/{release}/modules.dep"] = ""
@@ -64,7 +64,7 @@ def facts_of(
     states: t.Mapping[str, t.Any] | None = None,
     **options: t.Any,
 ) -> dict[str, t.Any]:
-    """The look of the role, on a node with these files of the role and what differs in their state."""
+    """Return the look of the role on a node with these files of the role and these differences in their state."""
     facts = role.look(host, parse_config(options))
     for path, text in (texts or {}).items():
         facts["files"][path] = hashlib.sha256(text.encode()).hexdigest()
@@ -118,7 +118,7 @@ def test_version_is_asked_for_as_it_was_given():
     assert names(plan_of(host, packages=["mine=2:1.0-1"])) == []
 
 
-def test_node_without_driver_is_left_unchanged_unless_it_becomes_image():
+def test_node_without_driver_is_skipped_unless_image():
     host = bare()
     del host.files["/proc/driver/nvidia/version"]
     plan = plan_of(host, mode="nvfs", **CUDA)
@@ -137,7 +137,7 @@ def test_refused_driver_stops_everything():
     host.files["/proc/driver/nvidia/version"] = text
     plan = plan_of(host, mode="nvfs", **CUDA)
     assert plan.differences() == []
-    assert "as /proc/driver/nvidia/version says, and nvfs needs the open one" in plan.refusals[0]
+    assert "as /proc/driver/nvidia/version shows, and nvfs needs the open one" in plan.refusals[0]
     assert plan_of(host, **CUDA).differences() == ["packages", "cufile.json"]
 
 
@@ -155,10 +155,10 @@ def test_settings_of_mode_follow_release():
         "block": {"nvme": {"use_pci_p2pdma": True}},
     }
     assert cufile(plan_of(bare(), **CUDA))["gds_version"] == "1.15"
-    assert "CUDA 12.6 brings no P2PDMA" in wanted["p2pdma", "12.6"][0]
+    assert "CUDA 12.6 has no P2PDMA" in wanted["p2pdma", "12.6"][0]
 
 
-def test_settings_of_ones_own_win():
+def test_own_settings_win():
     own = {"properties": {"allow_compat_mode": False, "io_batchsize": 64}}
     host = bare()
     host.files["/etc/cufile.json"] = json.dumps({"properties": {**own["properties"], "use_poll_mode": True}, "fs": {}})
@@ -167,7 +167,7 @@ def test_settings_of_ones_own_win():
     assert cufile(plan_of(bare(), cufile_settings=own, **CUDA))["settings"] == own
 
 
-def test_modprobe_options_are_for_review_and_in_place_only_on_request():
+def test_modprobe_options_are_written_only_on_request():
     options = ['options nvidia NVreg_RegistryDwords="RMForceStaticBar1=1;RmForceDisableIomapWC=1;"']
     options.append("options nvme_core multipath=N")
     plan = plan_of(bare(), mode="p2pdma", **CUDA)
@@ -219,7 +219,7 @@ def test_iommu_is_kernel_parameter_for_review():
     assert kernel_needs(facts, parse_config(CUDA)) == []
 
 
-def test_what_another_mode_wrote_goes_and_options_that_are_in_place_stay():
+def test_mode_change_removes_files_but_keeps_options():
     other = dict.fromkeys([MODULES_LOAD, MODPROBE, REVIEW, EXAMPLE], "something else")
 
     def gone(plan: Plan) -> list[str]:
@@ -229,7 +229,7 @@ def test_what_another_mode_wrote_goes_and_options_that_are_in_place_stay():
     assert gone(plan_of(bare(), other, **CUDA)) == [MODULES_LOAD, REVIEW, MODPROBE, EXAMPLE]
 
 
-def test_file_of_another_mode_is_put_right_without_initramfs_or_reboot():
+def test_file_mode_is_fixed_without_initramfs_or_reboot():
     options = {"mode": "p2pdma", "safe_mode": False, "reboot_allowed": True, **CUDA}
     written = texts(plan_of(bare(), **options))
     assert plan_of(bare(), written, **options).files == ()
@@ -257,7 +257,7 @@ def test_headers_come_only_where_module_is_to_be_built(headers, wanted):
         (lambda host: host.files.pop("/proc/sys/kernel/osrelease"), "release of the running kernel cannot be read"),
     ],
 )
-def test_what_cannot_be_read_is_refused_and_never_acted_on(change, words):
+def test_unreadable_facts_are_refused(change, words):
     host = bare()
     change(host)
     plan = plan_of(host, mode="nvfs", **CUDA)
@@ -276,7 +276,7 @@ EVERY = [
 @pytest.mark.parametrize("options", EVERY)
 @pytest.mark.parametrize("left", [{}, dict.fromkeys(PATHS, "left by another mode")])
 def test_facts_after_its_actions_give_empty_plan(options, left):
-    """Applied to its own facts with the actions done."""
+    """Apply the plan to its own facts."""
     plan = plan_of(kernels(bare()), left, **options)
     after = kernels(bare(), running="2.27.3", next="2.27.3")
     texts_after = {path: text for path, text in left.items() if path not in [entry.path for entry in plan.files]}
@@ -293,6 +293,6 @@ def test_facts_after_its_actions_give_empty_plan(options, left):
     assert (done.differences(), done.refusals) == ([], ())
 
 
-def test_files_say_who_wrote_them():
+def test_files_name_their_role():
     written = texts(plan_of(bare(), mode="p2pdma", safe_mode=False, **CUDA))
     assert all(re.match(r"# Written by mlcluster.aws \(role nvidia_gds\)", text) for text in written.values())

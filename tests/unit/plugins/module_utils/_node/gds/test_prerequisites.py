@@ -225,7 +225,7 @@ def test_nvidia_fs_older_than_libcufile_wants():
         assert state(found, "nvidia_fs_version", "nvfs") == expected
 
 
-def test_what_libcufile_complains_about_is_missing_whoever_says_else():
+def test_libcufile_errors_override_other_evidence():
     host = node()
     load_nvidia_fs(host)
     table = parse_table("ERROR cufio-fs:204 NVMe Driver not registered with nvidia-fs!!!\n")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The process that meets libcufile, with a real shared object in its place that answers, hangs or crashes."""
+"""The process that calls libcufile, with a real shared object in its place that answers, hangs or crashes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.unit.fakes.fake_gds_host import FIXTURES
 FORBIDDEN = {"allow_compat_mode": False, "force_compat_mode": False}
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 
-# That of the tests may lie where only its owner can go.
+# The folder of the tests may be accessible to its owner only.
 SYSTEM_PYTHON = "/usr/bin/python3"
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler to make the library that answers")
@@ -35,7 +35,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
-    """The stand-ins for libcufile (whole, and without cuFileRead) and libcuda, compiled."""
+    """Compile the stand-ins for libcufile (complete, and without cuFileRead) and libcuda."""
     place = tmp_path_factory.mktemp("cufile")
 
     def compiled(name, source, *flags):
@@ -75,7 +75,7 @@ def probe(built, tmp_path, monkeypatch):
 
 
 def begun(place, step):
-    """Whether the process that works in a folder below place has begun a step."""
+    """Return whether the process that works in a folder below place has begun a step."""
     return any(f'"begin": "{step}"' in path.read_text() for path in place.glob("mlcluster-gds-*/steps"))
 
 
@@ -115,7 +115,7 @@ def test_refusal_has_its_code(probe, step, code, words):
 
 
 @needs_compiler
-def test_refusal_brings_what_log_says(probe):
+def test_refusal_includes_error_of_log(probe):
     answer = probe(cufile_open=5001, cufile_log=FIXTURES / "libcufile-1.15-h200-compat-forbidden.log")
     assert answer["reason"] == ("cuFileDriverOpen gave 5001 (driver not initialized): nvidia-fs.ko driver not loaded")
     assert answer["table"]["signs"] == ["nvidia_fs_module"]
@@ -131,7 +131,7 @@ def test_table_of_log(probe):
 @pytest.mark.parametrize("step", ["open", "register", "write", "read"])
 def test_hang_is_reported_with_its_step(probe, tmp_path, monkeypatch, step):
     class Impatient(subprocess.Popen):
-        """Its time is over as soon as the step has begun, however slow this machine is."""
+        """End the time limit as soon as the step has begun, independent of the machine's speed."""
 
         def wait(self, timeout=None):
             if timeout == 77:
@@ -174,7 +174,7 @@ def test_library_that_lacks_function(probe, built):
 
 
 @needs_compiler
-def test_what_is_no_library(probe, tmp_path):
+def test_invalid_library_is_unusable(probe, tmp_path):
     text = tmp_path / "libcufile.so.0"
     text.write_text("not ELF")
     for library in (str(text), str(tmp_path / "missing.so")):
@@ -217,7 +217,7 @@ def test_p2pdma_is_switched_in_file(probe):
     assert probe(changes={**FORBIDDEN, "use_pci_p2pdma": False}, **steps)["state"] == "refused"
 
 
-def test_place_where_no_file_can_be_made(tmp_path):
+def test_unwritable_directory_is_unusable(tmp_path):
     answer = ask("/none", {}, FORBIDDEN, str(tmp_path / "missing"))
     assert (answer["state"], answer["step"]) == ("unusable", "create")
     assert answer["reason"].startswith(f"no temporary file could be made: {tmp_path}/missing/")
@@ -240,7 +240,7 @@ def test_process_that_cannot_be_started(tmp_path, monkeypatch):
         (1, "refused", "cuFileWrite: moved 4096 of 1048576 bytes"),
     ],
 )
-def test_write_that_fails_as_system_says_it(probe, status, state, words):
+def test_failed_write_reports_system_error(probe, status, state, words):
     answer = probe(cufile_write=status)
     assert (answer["state"], answer["step"], answer["reason"]) == (state, "write", words)
 
@@ -257,7 +257,7 @@ ask({library!r}, {{}}, {{}}, {mount!r}, seconds=600, cuda={cuda!r})
 
 @needs_compiler
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_when_probe_itself_is_killed(built, tmp_path, number):
+def test_killed_probe_leaves_nothing(built, tmp_path, number):
     mount = tmp_path / "mount"
     mount.mkdir()
     root = str(Path(__file__).resolve().parents[6])
@@ -291,7 +291,7 @@ def test_signal_without_name_is_reported():
     assert answer["reason"] == "start ended the process with signal 50"
 
 
-def test_what_leads_through_cpu_all_same_is_forbidden_too():
+def test_other_cpu_settings_are_forbidden_too():
     settings = {
         "properties": {"gds_fallback_io": True, "vanilla_posix_io_mode": True},
         "fs": {"lustre": {"posix_gds_min_kb": 1024, "use_pci_p2pdma": True}, "weka": {}, "odd": 3},
@@ -324,7 +324,7 @@ def test_node_settings_are_kept_and_only_ours_change():
     assert json.dumps(settings) == before
 
 
-def test_no_setting_of_caller_gets_through(monkeypatch):
+def test_environment_of_caller_is_filtered(monkeypatch):
     monkeypatch.setenv("CUFILE_ALLOW_COMPAT_MODE", "true")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     found = gds_probe.environment({"CUFILE_LOGGING_LEVEL": "INFO"})
@@ -362,15 +362,15 @@ def test_ordinary_user_gets_same_answer(built):
             "print(answer['state'], ask(sys.argv[2], {}, {}, '/root')['state'])\n"
         )
         argv = [SYSTEM_PYTHON, "-c", text, str(place), *libraries]
-        nobody = {"user": 65534, "group": 65534, "extra_groups": []}
-        done = subprocess.run(argv, **nobody, capture_output=True, text=True, cwd="/", check=False)
+        unprivileged = {"user": 65534, "group": 65534, "extra_groups": []}
+        done = subprocess.run(argv, **unprivileged, capture_output=True, text=True, cwd="/", check=False)
         assert (done.stdout, done.stderr) == ("ok unusable\n", "")
         assert not list(place.glob(".mlcluster*"))
     finally:
         shutil.rmtree(place)
 
 
-def test_process_that_leaves_child_with_its_output_blocks_nobody():
+def test_left_child_with_output_does_not_block():
     ended = gds_probe.run_bounded(["sh", "-c", "sleep 3600 & echo $!"], 600, dict(os.environ))
     os.kill(int(ended.output), signal.SIGKILL)
     assert ended.rc == 0

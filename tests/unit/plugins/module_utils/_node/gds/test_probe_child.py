@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The child process of the probe: its file, and what an earlier one left."""
+"""The child process of the probe: its file, and leftovers of an earlier one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import probe_child as gds_child
 
 
-def test_what_machine_that_went_down_left_is_swept(tmp_path):
+def test_files_of_crashed_machine_are_swept(tmp_path):
     old, new, other = (tmp_path / name for name in (gds_child.PREFIX + "1", gds_child.PREFIX + "2", "precious"))
     for path in (old, new, other):
         path.write_text("x")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the steps of the process that meets libcufile, and the output of gdscheck, are judged to be."""
+"""Outcomes of the process that calls libcufile, from its steps, and of gdscheck, from its output."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def steps(*lines):
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def test_child_that_never_spoke():
+def test_silent_child_is_crash_at_start():
     answer = read_outcome(Ended(1, "Traceback\nValueError: x\n", 0.1), "", "")
     assert (answer["state"], answer["step"]) == ("crash", "start")
     assert answer["reason"] == "start ended the process with status 1: ValueError: x"
 
 
-def test_child_that_was_stopped_in_middle_of_line():
+def test_truncated_line_of_child_is_ignored():
     text = steps({"begin": "load"}, {"step": "load", "version": 1190}, {"begin": "open"}) + '{"step": "op'
     answer = read_outcome(Ended(None, "", 30.0), text, "")
     assert (brief(answer), answer["version"]) == (("hang", "open", None), "1.19")
@@ -78,7 +78,7 @@ def test_gdscheck_that_gives_no_table(tmp_path, text, state, words):
     assert answer["table"]["drivers"] == {}
 
 
-def test_gdscheck_that_is_no_program(tmp_path):
+def test_unstartable_gdscheck_is_crash(tmp_path):
     assert gds_probe.gdscheck(str(tmp_path / "missing"))["reason"].endswith("No such file or directory")
 
 

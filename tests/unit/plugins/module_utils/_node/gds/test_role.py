@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The look of the role nvidia_gds, its verdicts and what it tells, on a made-up GPU node."""
+"""The look of the role nvidia_gds, its verdicts and its report, on a simulated GPU node."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def no_libcufile(monkeypatch):
 
 
 def bad(host, **options):
-    """The lines of the verdicts that are neither a pass nor not applicable."""
+    """Return the lines of the verdicts that are neither a pass nor not applicable."""
     config = parse_config(options)
     results = role.verify(role.look(host, config), config)
     return [entry.line() for entry in results if entry.status not in (PASS, NOT_APPLICABLE)]
 
 
-def test_mounts_are_volumes_of_other_roles_unless_they_are_given():
+def test_mounts_default_to_volumes_of_other_roles():
     host = bare()
     assert role.look(host, parse_config({}))["mounts"] == []
     volumes = {"state": "intact", "path": "/data", "volumes": [{"path": "/data"}]}
@@ -49,7 +49,7 @@ def test_mounts_are_volumes_of_other_roles_unless_they_are_given():
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"file_systems": [1], "state": "intact", "volumes": [2]}'])
-def test_files_of_other_roles_that_hold_something_else_name_no_mount(text):
+def test_invalid_files_of_other_roles_name_no_mount(text):
     host = bare()
     host.files[role.LOCAL_STORAGE] = host.files[role.LUSTRE] = text
     assert (role.local_paths(host), role.lustre_mounts(host)) == ([], [])
@@ -64,7 +64,7 @@ def test_fsx_for_lustre_has_to_go_over_efa():
     found = [line for line in bad(host, mode="nvfs", **CUDA) if "gds.fsx" in line]
     assert [line.split("(")[1][:2] for line in found] == ["/b", "/c"]
     assert "PERSISTENT_2" in found[0]
-    assert "does not say whether it goes over EFA" in found[1]
+    assert "does not record whether it uses EFA" in found[1]
     assert [line for line in bad(host, **CUDA) if "gds.fsx" in line] == []
 
 
@@ -73,38 +73,38 @@ def test_module_is_looked_for_in_running_and_next_kernel():
         config = parse_config({"mode": "nvfs", **CUDA, **options})
         return role.module_problems(role.look(host, config), config)
 
-    running = f"nvidia-fs is not there for the running kernel {KERNEL}"
-    following = f"nvidia-fs is not there for kernel {NEXT}, which the next boot takes"
+    running = f"nvidia-fs is missing for the running kernel {KERNEL}"
+    following = f"nvidia-fs is missing for kernel {NEXT}, which the next boot uses"
     assert found(kernels(node())) == [running, following]
     assert found(kernels(node(), running="2.27.3")) == [following]
     assert found(kernels(node(), running="2.27.3", next="2.27.3")) == []
     assert found(kernels(node()), mode="compat") == []
     host = kernels(node())
     del host.files[f"/lib/modules/{NEXT}/modules.dep"]
-    assert found(host, image_build=True) == [f"nvidia-fs is not there for kernel {KERNEL}, which the next boot takes"]
+    assert found(host, image_build=True) == [f"nvidia-fs is missing for kernel {KERNEL}, which the next boot uses"]
     assert any("gds.kernel_module" in line and running in line for line in bad(kernels(node()), mode="nvfs", **CUDA))
 
 
-def test_end_of_newest_build_log_is_reported_where_module_lacks():
+def test_missing_module_reports_end_of_newest_build_log():
     host = kernels(bare())
     host.files[MAKE_LOG.format("2.9.1")] = "old\n"
     host.files[MAKE_LOG.format("2.26.6")] = "first\nerror: no member\n"
     config = parse_config({"mode": "nvfs", "dkms_log_lines": 1, **CUDA})
-    told = role.tell(role.look(host, config), config)
+    report = role.tell(role.look(host, config), config)
     path = MAKE_LOG.format("2.26.6")
-    assert told.details == (f"DKMS could not build nvidia-fs; the last lines of {path} are:\nerror: no member",)
+    assert report.details == (f"DKMS could not build nvidia-fs; the last lines of {path} are:\nerror: no member",)
     built = kernels(bare(), running="2.27.3", next="2.27.3")
     built.files.update(host.files)
     assert role.tell(role.look(built, config), config).details == ()
 
 
-def test_packages_that_may_not_be_installed_are_problem():
+def test_uninstallable_packages_fail():
     (line,) = [line for line in bad(bare(), install_enabled=False, **CUDA) if "gds.packages" in line]
     assert "nvidia_gds_install_enabled is false: libcufile-13-0, gds-tools-13-0" in line
     assert not any("gds.packages" in line for line in bad(bare(), **CUDA))
 
 
-def test_node_without_driver_is_problem_only_where_one_is_required():
+def test_missing_driver_fails_only_if_required():
     host = bare()
     del host.files["/proc/driver/nvidia/version"]
     assert bad(host) == []
@@ -112,7 +112,7 @@ def test_node_without_driver_is_problem_only_where_one_is_required():
     assert "nvidia_gds_required is true and no NVIDIA driver is loaded on this node: install one" in line
 
 
-def test_mode_that_is_required_and_not_active_is_problem():
+def test_inactive_required_mode_fails():
     host = node()
     raid0(host)
     options = {"mode": "p2pdma", "required": True, "mounts": ["/raid"], **CUDA}
@@ -125,21 +125,21 @@ def test_mode_that_is_required_and_not_active_is_problem():
     assert not any(line.startswith("/raid") for line in role.tell(role.look(host, silent), silent).shown)
 
 
-def test_image_is_not_judged_by_machine_that_makes_it():
+def test_image_is_not_judged_by_its_builder():
     host = node()
     raid0(host)
     assert bad(host, mode="p2pdma", required=True, image_build=True, mounts=["/raid"], **CUDA) == []
 
 
-def test_other_roles_are_reported_modes_and_what_boot_would_bring():
+def test_report_has_modes_and_boot_settings():
     config = parse_config({"mode": "p2pdma", "mounts": ["/data"], **CUDA})
-    told = role.tell(role.look(node(), config), config)
-    assert told.facts["mlcluster_gds"]["mounts"] == {"/data": "compat"}
-    assert len(told.facts["mlcluster_gds"]["reboot_needed"]) == 2
-    assert any("reboot needed for RegistryDwords" in line for line in told.shown)
+    report = role.tell(role.look(node(), config), config)
+    assert report.facts["mlcluster_gds"]["mounts"] == {"/data": "compat"}
+    assert len(report.facts["mlcluster_gds"]["reboot_needed"]) == 2
+    assert any("reboot needed for RegistryDwords" in line for line in report.shown)
 
 
-def test_measurement_is_made_only_where_gdsio_is_there(monkeypatch):
+def test_measurement_needs_gdsio(monkeypatch):
     calls = []
     monkeypatch.setattr(role, "bandwidth", lambda facts, mount, mib: calls.append((mount["path"], mib)) or calls)
     config = parse_config({"bandwidth": True, "bandwidth_mib": 8, "mounts": ["/data"]})

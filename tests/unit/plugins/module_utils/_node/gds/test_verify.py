@@ -31,7 +31,7 @@ def verdicts(host, asker, required=(), path="/data", active=True):
     return {entry.id: entry for entry in results}
 
 
-def test_node_in_compat_mode_of_which_nothing_was_asked():
+def test_compat_mode_without_requirement_passes():
     found = verdicts(node(), Asker(OPENED, strict=NO_MODULE, own=TAKEN))
     assert {name: entry.status for name, entry in found.items()} == {
         "gds.driver": "pass",
@@ -45,7 +45,7 @@ def test_node_in_compat_mode_of_which_nothing_was_asked():
     assert found["gds.prerequisites"].found["p2pdma"][0] == "udev" or found["gds.prerequisites"].found["nvfs"]
 
 
-def test_compat_mode_fails_where_direct_path_is_required_and_says_what_to_do():
+def test_compat_mode_fails_with_hint_if_direct_is_required():
     found = verdicts(node(), Asker(OPENED, strict=NO_MODULE, own=TAKEN), ["nvfs", "p2pdma"])
     mode = found["gds.mode"]
     assert (mode.status, mode.expected, mode.found, mode.severity) == ("fail", ["nvfs", "p2pdma"], "compat", "monitor")
@@ -62,7 +62,7 @@ def test_kernel_module_of_unknown_kind_is_undeterminable(required):
     assert found["gds.driver"].status == "undeterminable"
 
 
-def test_compat_mode_will_do_where_it_is_required():
+def test_required_compat_mode_passes():
     found = verdicts(node(), Asker(OPENED, strict=NO_MODULE, own=TAKEN), ["compat"])
     assert (found["gds.mode"].status, found["gds.mode"].expected) == ("pass", "compat")
 
@@ -111,7 +111,7 @@ def test_proprietary_driver_matters_only_for_direct_path():
     assert (failed.status, failed.found) == ("fail", "550.54.15 (proprietary kernel module)")
 
 
-def test_configuration_that_is_no_json():
+def test_invalid_json_is_undeterminable():
     host = node()
     host.files["/etc/cufile.json"] = "{"
     found = verdicts(host, Asker(OPENED), ["compat"])
@@ -127,7 +127,7 @@ def test_library_that_does_not_open(state, status):
     assert found["gds.library"].status == status
 
 
-def test_no_answer_is_undeterminable_also_where_something_is_required():
+def test_no_answer_is_undeterminable_even_if_required():
     found = verdicts(node(), Asker(OPENED, strict=outcome("hang")), ["compat"])
     assert (found["gds.mode"].status, found["gds.mode"].reason) == ("undeterminable", "register was hang")
 
@@ -137,7 +137,7 @@ def test_wrong_block_isolates_node():
     assert (found["gds.mode"].status, found["gds.mode"].severity) == ("fail", "isolate")
 
 
-def test_cufile_that_takes_no_file_fails():
+def test_cufile_that_rejects_file_fails():
     refused = outcome("refused", err=5027, reason="5027")
     found = verdicts(node(), Asker(OPENED, strict=NO_MODULE, own=refused))
     assert (found["gds.mode"].status, found["gds.mode"].found) == ("fail", "none")
@@ -150,19 +150,19 @@ def test_nothing_missing_and_nothing_proved():
     assert found["gds.mode"].status == found["gds.prerequisites"].status == "undeterminable"
 
 
-def test_layout_is_reported_and_fails_only_where_it_is_in_way():
+def test_layout_fails_only_if_it_blocks_required_mode():
     host = node()
     raid0(host)
     enable_p2pdma(host)
     asker = Asker(OPENED, strict=NO_MODULE, own=TAKEN)
-    told = verdicts(host, asker, [], "/raid")["gds.layout"]
-    assert (told.status, "does not work over md on x86" in told.line()) == ("not_applicable", True)
+    verdict = verdicts(host, asker, [], "/raid")["gds.layout"]
+    assert (verdict.status, "does not work over md on x86" in verdict.line()) == ("not_applicable", True)
     assert verdicts(host, asker, ["nvfs", "p2pdma"], "/raid")["gds.layout"].status == "not_applicable"
     failed = verdicts(host, asker, ["p2pdma"], "/raid")["gds.layout"]
     assert (failed.status, failed.expected, failed.found) == ("fail", "disk", "md")
 
 
-def test_problems_are_what_is_not_well():
+def test_problems_skip_pass_and_not_applicable():
     facts = gds.survey(node(), ["/data"], True, asker=Asker(OPENED, strict=NO_MODULE, own=TAKEN))
     assert gds_verify.problems(gds_verify.verify(facts)) == []
     lines = gds_verify.problems(gds_verify.verify(facts, ["nvfs"]))
@@ -270,7 +270,7 @@ def test_library_is_named_with_its_version_and_place():
         ({"open_module": None}, "undeterminable", "none"),
     ],
 )
-def test_driver_that_nobody_needs_open(changes, status, severity):
+def test_driver_without_required_direct_mode(changes, status, severity):
     facts = facts_of_a_direct_path()
     facts["driver"].update(changes)
     found = {one.id: one for one in gds_verify.verify(facts)}["gds.driver"]
@@ -289,7 +289,7 @@ def test_driver_that_mode_needs():
 
 
 @pytest.mark.parametrize("required", [["nvfs"], ["nvfs", "compat"], ["p2pdma"], []])
-def test_module_is_missed_where_only_its_path_will_do(required):
+def test_missing_module_fails_if_nvfs_is_required(required):
     facts = facts_of_a_direct_path()
     facts["nvidia_fs"]["loaded"] = False
     found = {one.id: one for one in gds_verify.verify(facts, required)}["gds.module"]
@@ -311,13 +311,13 @@ def test_seconds_of_all_probes_of_mount_are_added():
 @pytest.mark.parametrize(
     ("required", "expected"), [(["nvfs"], "nvfs"), (["nvfs", "p2pdma"], ["nvfs", "p2pdma"]), ([], None)]
 )
-def test_mode_says_what_was_required(required, expected):
+def test_mode_reports_required_modes(required, expected):
     found = {one.id: one for one in gds_verify.verify(facts_of_a_direct_path(), required)}["gds.mode"]
     assert (found.status, found.expected, found.found) == ("pass", expected, "nvfs")
 
 
 @pytest.mark.parametrize(("library", "driver"), [(True, True), (True, False), (False, True)])
-def test_none_is_failure_where_library_and_driver_are_there(library, driver):
+def test_none_fails_with_library_and_driver(library, driver):
     facts = facts_of_a_direct_path()
     facts["mounts"][0].update(mode="none", reason="nothing took it", probe={})
     facts["library"]["path"] = facts["library"]["path"] if library else None
@@ -373,7 +373,7 @@ def test_library_whose_status_is_not_zero_is_no_pass(change):
     assert {one.id: one.status for one in gds_verify.verify(facts)}["gds.library"] == "undeterminable"
 
 
-def test_library_without_answer_says_why():
+def test_library_without_answer_reports_reason():
     facts = facts_of_a_direct_path()
     facts["driver_probe"].update(state="hang", reason="it hangs")
     found = {one.id: one for one in gds_verify.verify(facts)}["gds.library"]
@@ -395,7 +395,7 @@ def test_library_without_answer_says_why():
 
 
 @pytest.mark.parametrize("change", [{"cu_err": 1}, {"cu_err": None}, {"err": 5001}, {"state": "hang"}])
-def test_compat_mode_is_proved_by_file_with_nodes_settings(change):
+def test_compat_mode_needs_file_with_node_settings(change):
     facts = gds.survey(node(), ["/data"], True, asker=Asker(OPENED, strict=NO_MODULE, own=TAKEN))
     assert {one.id: one.status for one in gds_verify.verify(facts)}["gds.mode"] == "pass"
     facts["mounts"][0]["probe"]["own"] = {**facts["mounts"][0]["probe"]["own"], **change}
@@ -403,7 +403,7 @@ def test_compat_mode_is_proved_by_file_with_nodes_settings(change):
 
 
 @pytest.mark.parametrize("change", [{"cu_err": 1}, {"table": {"compatible": True}}, {"table": {}}])
-def test_direct_path_whose_probe_says_otherwise_is_no_pass(change):
+def test_direct_path_with_contrary_probe_is_no_pass(change):
     facts = facts_of_a_direct_path()
     facts["mounts"][0]["probe"]["strict"] = {**facts["mounts"][0]["probe"]["strict"], **change}
     found = {one.id: one.status for one in gds_verify.verify(facts)}
