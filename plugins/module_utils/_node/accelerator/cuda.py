@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the CUDA toolkit is, and its version."""
+"""Path and version of the CUDA toolkit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CUDA_HOME = "/usr/local/cuda"
 
 
 def cuda_version(host: Host, home: str) -> str | None:
-    """The version of the CUDA toolkit there, by its version.json; None where it has none."""
+    """Return the version of the CUDA toolkit there, from its version.json; None if it has none."""
     found = host.read_json(f"{home}/version.json")
     for key in ("cuda", "version"):
         found = found.get(key) if isinstance(found, dict) else None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the GPUs of a machine are joined by NVSwitches, which need NVIDIA's fabric manager."""
+"""Decide whether NVSwitches join the GPUs of a machine, which need NVIDIA's fabric manager."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from ..._data.nvlink import SWITCHED, SWITCHED_COUNT
 
 
 def joined_by_nvswitch(chips: t.Mapping[str, t.Any] | None) -> bool:
-    """Whether a type with these accelerators has its GPUs joined by NVSwitches."""
+    """Return whether a type with these accelerators has its GPUs joined by NVSwitches."""
     return bool(chips and chips["name"] in SWITCHED and chips["count"] >= SWITCHED_COUNT)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One read-only look at the GPUs or Neuron devices of a node, and at what the kernel log says of them."""
+"""Read-only facts of a node's GPUs or Neuron devices, and their events in the kernel log."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ LONGEST_TIMEOUT = 600
 NVIDIA_VENDOR = "0x10de"
 # PCI classes of a GPU: VGA controller and 3D controller; NVSwitches and audio functions have others.
 _GPU_CLASSES = ("0x0300", "0x0302")
-# A Host reads bytes that are no UTF-8 as the replacement character.
+# A Host reads bytes that are not UTF-8 as the replacement character.
 _ALL_ONES = "\ufffd" * 4
-# Kernel log lines looked at; a boot seldom has more, and a full log must not hold the look up. Of a longer one
-# journalctl picks the lines out itself.
+# Limit of kernel log lines, so that a full log does not delay the look; a boot seldom has more. In a longer log
+# journalctl searches for the lines itself.
 LOG_LINES = 20000
 LOG_PATTERN = "NVRM: Xid|SXid|Linux version"
-# No driver reports an Xid before; the kernel's first messages may be lost where a large machine has many of them.
+# No driver reports an Xid earlier; a large machine with many messages may lose the kernel's first ones.
 BOOT_SECONDS = 600
 
 
 @dataclasses.dataclass(frozen=True)
 class Wishes:
-    """What a caller wants to know: options of the module accelerator_info, under their names."""
+    """Options of a look, named as those of the module accelerator_info."""
 
     instance_type: str | None = None
     timeout: int = 60
@@ -42,7 +42,7 @@ class Wishes:
 
 
 def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
-    """Everything in one mapping; the RETURN section of the module accelerator_info says what is in it."""
+    """Return all facts in one mapping, described in the RETURN section of the module accelerator_info."""
     known = wishes.instance_type or instance_type(host)
     table = instance_types.lookup(known)
     expected = table["accelerators"] if table else None
@@ -53,7 +53,7 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     proc = host.read_text("/proc/driver/nvidia/version") or ""
     neuron = look_at_neuron(host, wishes.timeout) if neuron_wanted(host, table) else None
     smi = _smi(host, wishes) if gpus_expected else None
-    # Over a GPU that is lost nvidia-smi hangs each time it is asked: once is enough.
+    # With a lost GPU nvidia-smi hangs at each call: do not call it again.
     problem = smi["problem"] if smi else None
     more = bool(smi) and has_smi and not problem
     return {
@@ -77,7 +77,7 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
 
 
 def pci_gpus(host: Host) -> list[str] | None:
-    """PCI addresses of NVIDIA GPUs; None where the PCI bus cannot be seen at all."""
+    """Return the PCI addresses of NVIDIA GPUs; None if the PCI bus cannot be read."""
     top = "/sys/bus/pci/devices"
     addresses = host.listdir(top)
     if not addresses:
@@ -91,7 +91,7 @@ def pci_gpus(host: Host) -> list[str] | None:
 
 
 def lost_gpus(host: Host, addresses: t.Iterable[str]) -> list[str]:
-    """Those of these PCI addresses that answer every read with ones: the GPU fell off the bus."""
+    """Return the PCI addresses that answer every read with ones: the GPU fell off the bus."""
     return [
         address
         for address in addresses
@@ -100,7 +100,7 @@ def lost_gpus(host: Host, addresses: t.Iterable[str]) -> list[str]:
 
 
 def _smi(host: Host, wishes: Wishes) -> dict[str, t.Any]:
-    """What nvidia-smi tells, with problem None only where its whole document was read and it ended with 0."""
+    """Return nvidia-smi's document; problem is None only if the document is complete and the exit status 0."""
     argv = ["nvidia-smi", "-q", "-x"]
     started = host.monotonic()
     shown, problem = ask(host, argv, wishes.timeout)
@@ -125,17 +125,17 @@ def _topology(host: Host, wishes: Wishes) -> dict[str, t.Any]:
 
 
 def _kernel_log(host: Host, wishes: Wishes) -> dict[str, t.Any]:
-    """Xids of this boot from the journal, or from dmesg where there is none that can be read.
+    """Return the Xids of this boot from the journal, or from dmesg if the journal is unreadable.
 
-    problem says why neither could be read; an empty log of a running kernel counts as one that could not. partial:
-    only the end of a long log could be looked at, or its beginning is gone, or it is not a log of a kernel at all.
+    problem is the reason why neither could be read; an empty log of a running kernel counts as unreadable. partial:
+    only the end of a long log was read, or its beginning is gone, or it is not a kernel log at all.
     """
     since = ["--since", wishes.xid_since] if wishes.xid_since else []
     journal = ["journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LOG_LINES), *since]
     problems = []
     for source, argv in (("journal", journal), ("dmesg", ["dmesg", "--time-format", "iso", *since])):
         shown, problem = ask(host, argv, min(wishes.timeout, 30))
-        # With a date to begin at there may rightly be nothing, but the journal is also empty for whom it is closed.
+        # With a start time an empty log is possible, but the journal is also empty for users without access.
         if problem is None and (shown.strip() or (since and source == "dmesg")):
             picked: str | None = shown
             if source == "journal" and shown.count("\n") >= LOG_LINES:
@@ -148,9 +148,9 @@ def _kernel_log(host: Host, wishes: Wishes) -> dict[str, t.Any]:
 
 
 def _is_whole(host: Host, text: str, dated: bool) -> bool:
-    """Whether a log begins where it has to: with the boot, for one that grows too long loses its beginning.
+    """Return whether a log reaches back to the boot: a log that grows too long loses its beginning.
 
-    dated: somebody asked for a later beginning, and only lines that have a time can have been picked by it.
+    dated: a later start time was requested, and only lines that have a time can be selected by it.
     """
     first = parse.first_time(text)
     if dated:
@@ -162,11 +162,11 @@ def _is_whole(host: Host, text: str, dated: bool) -> bool:
 
 
 def _picked(host: Host, journal: t.Sequence[str], timeout: float) -> str | None:
-    """The lines that matter out of a whole journal; None where this journalctl cannot look for a pattern."""
+    """Return the relevant lines of a whole journal; None if this journalctl cannot search for a pattern."""
     try:
         done = host.run([*journal, "--grep", LOG_PATTERN], timeout=timeout, check=False)
     except CommandError:
         return None
-    # It ends with 1 and says nothing where no line fits.
+    # It ends with 1 and prints nothing if no line matches.
     nothing = done.rc == 1 and not (done.stdout + done.stderr).strip()
     return done.stdout if done.rc == 0 or nothing else None

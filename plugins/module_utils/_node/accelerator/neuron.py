@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Neuron devices: what the driver and neuron-ls tell, and verdicts on it."""
+"""Neuron devices: facts from the driver and neuron-ls, and verdicts on them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..system.host import Host
 from ..verdict.result import Result, failed, passed, undeterminable
 from .parse import parse_neuron_ls
 
-# A device shows less memory than its data sheet: 81559 of 81920 MiB on an H100. With ECC, GDDR memory loses another
-# 6.25 percent (CUDA C++ Best Practices Guide, ECC), which the table has of no T4: 15079 of 16384 MiB.
+# A device reports less memory than its data sheet: 81559 of 81920 MiB on an H100. With ECC, GDDR memory loses another
+# 6.25 percent (CUDA C++ Best Practices Guide, ECC), which the table does not subtract: 15079 of 16384 MiB on a T4.
 MEMORY_TOLERANCE_PERCENT = 8
 
 
@@ -23,13 +23,13 @@ _NEURON_LS = "/opt/aws/neuron/bin/neuron-ls"
 
 
 def neuron_wanted(host: Host, table: t.Mapping[str, t.Any] | None) -> bool:
-    """Whether anything speaks for Neuron devices: the instance type, or the loaded driver."""
+    """Return whether the node should have Neuron devices, by the instance type or the loaded driver."""
     chips = table["accelerators"] if table else None
     return bool(chips and chips["kind"] == "neuron") or host.exists("/sys/module/neuron")
 
 
 def look_at_neuron(host: Host, timeout: float = 60) -> dict[str, t.Any]:
-    """The Neuron driver and what neuron-ls tells, with problem None only where it gave a whole list.
+    """Return the Neuron driver and the devices of neuron-ls; problem is None only for a complete list.
 
     {loaded, driver (version or None), device_nodes (how many /dev/neuron*), devices (as ``parse_neuron_ls``), problem}.
     """
@@ -54,7 +54,7 @@ def look_at_neuron(host: Host, timeout: float = 60) -> dict[str, t.Any]:
 def verify_neuron(
     neuron: t.Mapping[str, t.Any], expected: t.Mapping[str, t.Any] | None, source: str | None
 ) -> list[Result]:
-    """Verdicts with the ids neuron.driver, neuron.count and neuron.memory; expected is what the type has, by source."""
+    """Return neuron.driver, neuron.count and neuron.memory; expected are the devices of the type, by source."""
     checks = ("neuron.driver", "neuron.count", "neuron.memory")
     driver = (
         passed("neuron.driver", neuron["driver"] or "loaded, without a version")
@@ -80,7 +80,7 @@ def verify_neuron(
     if found < expected["count"]:
         count = failed("neuron.count", "Neuron devices are missing", severity="isolate", **fields)
     elif found > expected["count"]:
-        count = undeterminable("neuron.count", "more devices than the table says: it is out of date", **fields)
+        count = undeterminable("neuron.count", "more devices than the table has: it is out of date", **fields)
     else:
         count = passed("neuron.count", **fields)
     return [driver, count, _memory(neuron["devices"], expected, source)]

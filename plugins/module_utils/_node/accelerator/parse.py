@@ -4,7 +4,7 @@
 
 """Parsers of nvidia-smi's XML, NVLink and topology tables, of Xid lines in the kernel log, and of neuron-ls.
 
-A field that is missing, "N/A", "[N/A]", deprecated or no number is None: it is never taken for a zero.
+A field that is missing, "N/A", "[N/A]", deprecated or not a number is None, never zero.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import re
 import typing as t
 import xml.etree.ElementTree as ET
 
-# Of each code no more events than this are kept, the last ones: a flood of one must not hide another.
+# Only the last events of each code are kept, so that a flood of one does not hide another.
 MAX_EVENTS = 20
-# Its text names what has to be done, and so two of them may mean two things.
+# Its text names the required action, so two of them may mean two things.
 XID_RECOVERY = 154
 _NOTHING = re.compile(
     r"\[?(?:n/?a|not supported|not available|unknown error|err!?|nan|none|requested functionality.*"
@@ -32,9 +32,9 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 _RESET = re.compile(r"\brequires reset\b", re.IGNORECASE)
-# What processes are called is not an answer of the GPU.
+# Names of processes are not values of the GPU.
 _FOREIGN = ("processes", "accounted_processes", "supported_clocks")
-# Nobody reads the list of clocks, and it is most of the document.
+# The list of clocks is not used, and it is most of the document.
 _SUPPORTED_CLOCKS = re.compile(
     r"<supported_clocks>.*?(?:</supported_clocks>|(?=<(?:processes|accounted_processes|capabilities)\b|</gpu>))",
     re.DOTALL,
@@ -60,7 +60,7 @@ def _text(node: ET.Element | None, path: str) -> str | None:
 
 
 def _number(node: ET.Element | None, path: str) -> float | None:
-    """The number that a field begins with, without its unit."""
+    """Return the number that a field begins with, without its unit."""
     matched = _NUMBER.match(_text(node, path) or "")
     return float(matched.group()) if matched else None
 
@@ -71,7 +71,7 @@ def _whole(node: ET.Element | None, path: str) -> int | None:
 
 
 def _switch(node: ET.Element | None, path: str) -> bool | None:
-    """Enabled, Active and Yes are true, their opposites false, anything else None."""
+    """Return True for Enabled, Active and Yes, False for their opposites, None for anything else."""
     word = (_text(node, path) or "").lower()
     if word in ("enabled", "active", "yes"):
         return True
@@ -79,13 +79,13 @@ def _switch(node: ET.Element | None, path: str) -> bool | None:
 
 
 def _action(node: ET.Element | None, path: str) -> str | None:
-    """Return a text of which "None" is an answer, and a good one."""
+    """Return the text of a field in which "None" is a valid value."""
     word = (node.findtext(path) or "").strip() if node is not None else ""
     return word if word.lower() == "none" else _text(node, path)
 
 
 def _raw(node: ET.Element | None, path: str) -> str | None:
-    """Return the text that stands in a field, None where the document does not have it."""
+    """Return the text of a field, None if the document does not have it."""
     found = node.find(path) if node is not None else None
     return None if found is None else " ".join((found.text or "").split())[:80]
 
@@ -106,7 +106,7 @@ _HEALTH = (
     "incorrect_configuration",
     "partition_assigned",
 )
-# Fact of a GPU: how it is read, and where it stands in the document.
+# Facts of a GPU: reader and path in the document.
 FIELDS: dict[str, tuple[_Reader, str]] = {
     "name": (_text, "product_name"),
     "architecture": (_text, "product_architecture"),
@@ -208,7 +208,7 @@ def _put(facts: dict[str, t.Any], name: str, value: object) -> None:
 
 
 def _counter_names(counts: ET.Element | None) -> tuple[str, ...]:
-    """Return the counters that have to be there: those of Ampere and newer where nothing says otherwise."""
+    """Return the required counters; those of Ampere and newer by default."""
     tags = {child.tag for child in counts} if counts is not None else set()
     if tags & {"single_bit", "double_bit"}:
         return _VOLTA
@@ -216,7 +216,7 @@ def _counter_names(counts: ET.Element | None) -> tuple[str, ...]:
 
 
 def _counts(gpu: ET.Element, scope: str, unreadable: dict[str, str]) -> dict[str, t.Any]:
-    """Return the counters of one scope, and their sums; a sum is None where one of its counters was not read."""
+    """Return the counters of one scope, and their sums; a sum is None if one of its counters was not read."""
     counts = gpu.find(f"ecc_errors/{scope}")
     found = {name: _whole(counts, name) for name in _counter_names(counts)}
     for name, value in found.items():
@@ -235,7 +235,7 @@ def _counts(gpu: ET.Element, scope: str, unreadable: dict[str, str]) -> dict[str
 
 
 def _clock_reasons(gpu: ET.Element, unreadable: dict[str, str]) -> dict[str, bool | None]:
-    """Return reason for reduced clocks: whether it is active; nvidia-smi renamed the group in release 535."""
+    """Return {reason for reduced clocks: whether it is active}; nvidia-smi renamed the group in release 535."""
     found: dict[str, bool | None] = {}
     for group in ("clocks_event_reasons", "clocks_throttle_reasons"):
         for reason in gpu.findall(f"{group}/*"):
@@ -260,8 +260,8 @@ def _leaves(node: ET.Element, path: str = "") -> t.Iterator[tuple[str, str]]:
 def _gpu(index: int, gpu: ET.Element) -> dict[str, t.Any]:
     """Return the facts of a GPU, those it does not report as None.
 
-    ``unreadable`` has what stood in such a field; ``errors`` the fields of the document that read an error;
-    ``requires_reset`` whether one of them says that the GPU has to be reset.
+    ``unreadable`` has the texts of such fields; ``errors`` the fields of the document that contain an error;
+    ``requires_reset`` whether one of them requires a reset of the GPU.
     """
     facts: dict[str, t.Any] = {"index": index, "bus_id": (gpu.get("id") or "")[:40] or None}
     unreadable: dict[str, str] = {}
@@ -289,10 +289,10 @@ def _gpu(index: int, gpu: ET.Element) -> dict[str, t.Any]:
 
 
 def parse_smi(text: str) -> dict[str, t.Any]:
-    """Return what ``nvidia-smi -q -x`` printed: driver, cuda, attached, gpus, warnings.
+    """Parse the output of ``nvidia-smi -q -x``: driver, cuda, attached, gpus, warnings.
 
-    ``attached`` is how many GPUs it says there are; ``warnings`` are the lines outside the document. Raises ValueError
-    with one sentence where the text is not a whole document of nvidia-smi, or declares entities. The list of supported
+    ``attached`` is the reported number of GPUs; ``warnings`` are the lines outside the document. Raises ValueError
+    with one sentence if the text is not a complete document of nvidia-smi, or declares entities. The list of supported
     clocks is left out.
     """
     start = text.find("<?xml")
@@ -319,10 +319,10 @@ def parse_smi(text: str) -> dict[str, t.Any]:
 
 
 def parse_nvlinks(text: str) -> dict[str, dict[str, t.Any]]:
-    """Return the links in ``nvidia-smi nvlink --status``: {GPU uuid: {active, inactive, gb_per_s}}.
+    """Parse ``nvidia-smi nvlink --status``: {GPU uuid: {active, inactive, gb_per_s}}.
 
-    ``gb_per_s`` maps the number of a link to its speed: 0 where it is inactive, None where the line reads anything
-    else. A link at 0 GB/s is not active; one that cannot be read counts as neither.
+    ``gb_per_s`` maps the number of a link to its speed: 0 if it is inactive, None if the line reads anything
+    else. A link at 0 GB/s is not active; an unreadable link counts as neither.
     """
     links: dict[str, dict[str, t.Any]] = {}
     current: dict[str, t.Any] | None = None
@@ -331,7 +331,7 @@ def parse_nvlinks(text: str) -> dict[str, dict[str, t.Any]]:
         if header:
             current = links.setdefault(header.group(1), {"active": 0, "inactive": 0, "gb_per_s": {}})
         elif re.match(r"\s*GPU\b", line):
-            # A GPU that is not named: its links belong to no other.
+            # An unnamed GPU: its links belong to no other GPU.
             current = None
         matched = re.match(r"\s*Link\s+(\d{1,4})\s*:(.*)", line)
         if matched and current is not None:
@@ -343,9 +343,9 @@ def parse_nvlinks(text: str) -> dict[str, dict[str, t.Any]]:
 
 
 def parse_nvlink_counters(text: str) -> dict[str, dict[str, int]]:
-    """Return what ``nvidia-smi nvlink -e`` or ``-gt d`` counts: {index of the GPU: {counter: sum over its links}}.
+    """Parse ``nvidia-smi nvlink -e`` or ``-gt d``: {index of the GPU: {counter: sum over its links}}.
 
-    Units are dropped: ``-gt d`` counts KiB. Lines that are no counter are skipped, a link that is inactive among them.
+    Units are dropped: ``-gt d`` counts KiB. Other lines are skipped, also those of inactive links.
     """
     counters: dict[str, dict[str, int]] = {}
     current: dict[str, int] | None = None
@@ -370,9 +370,9 @@ def _link_speed(word: str) -> float | None:
 
 
 def parse_topology(text: str) -> dict[str, dict[str, str]]:
-    """``nvidia-smi topo -m``: {device: {device: NV18, PIX, NODE, SYS ...}} of GPUs and NICs, without itself.
+    """Parse ``nvidia-smi topo -m``: {device: {device: NV18, PIX, NODE, SYS ...}} of GPUs and NICs, without itself.
 
-    Of two rows of one device that differ, neither says anything.
+    Two different rows of one device are both ignored.
     """
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     columns: list[str] = []
@@ -389,7 +389,7 @@ def parse_topology(text: str) -> dict[str, dict[str, str]]:
 
 
 def first_time(text: str) -> float | None:
-    """When the first line of a log that has a time was written, in seconds since 1970."""
+    """Return the time of the first line of a log that has one, in seconds since 1970."""
     for line in text.splitlines():
         matched = _ISO.match(line)
         if matched:
@@ -399,11 +399,11 @@ def first_time(text: str) -> float | None:
 
 
 def parse_xids(text: str) -> dict[str, t.Any]:
-    """Xid and SXid lines of a kernel log, the last ``MAX_EVENTS`` of each code, and how many there were.
+    """Parse the Xid and SXid lines of a kernel log: the last ``MAX_EVENTS`` of each code, and their counts.
 
     {"xids": [{time, bus, code, text}], "sxids": [{time, bus, switch, code, text, fatal}], "counts": {code: n},
-    "unread": lines of Xids in no known shape}. Of the Xids 154, whose text decides, and of fatal SXids those with
-    another text, or of another GPU, are another code.
+    "unread": lines of Xids in no known format}. Xids 154 (whose text decides) and fatal SXids with another text, or of
+    another GPU, count as another code.
     """
     xids: list[dict[str, t.Any]] = []
     sxids: list[dict[str, t.Any]] = []
@@ -427,7 +427,7 @@ def parse_xids(text: str) -> dict[str, t.Any]:
 
 
 def _last_of_each(events: t.Sequence[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
-    """The last ``MAX_EVENTS`` events of each kind, in their order."""
+    """Return the last ``MAX_EVENTS`` events of each kind, in order."""
     seen: dict[t.Any, int] = {}
     kept = []
     for event in reversed(events):
@@ -440,7 +440,7 @@ def _last_of_each(events: t.Sequence[dict[str, t.Any]]) -> list[dict[str, t.Any]
 
 
 def is_model(wanted: str, name: str) -> bool:
-    """Whether a device's name has the words of a GPU's in the table: A100 in NVIDIA A100-SXM4-40GB, and not in A10G."""
+    """Return whether a device's name has all words of a model: A100 is in NVIDIA A100-SXM4-40GB, not in A10G."""
     words = {word.lower() for word in re.split(r"[\s-]+", name)}
     return {word.lower() for word in wanted.split()} <= words
 
@@ -450,9 +450,9 @@ def _integer(value: object) -> int | None:
 
 
 def parse_neuron_ls(text: str) -> list[dict[str, t.Any]]:
-    """``neuron-ls --json-output``: devices with index, bdf, cores, memory_mib, connected_to, numa_node, processes.
+    """Parse ``neuron-ls --json-output``: index, bdf, cores, memory_mib, connected_to, numa_node, processes per device.
 
-    Raises ValueError with one sentence where it is not a list of devices.
+    Raises ValueError with one sentence if it is not a list of devices.
     """
     try:
         data = json.loads(text)
@@ -480,6 +480,6 @@ def parse_neuron_ls(text: str) -> list[dict[str, t.Any]]:
 
 
 def parse_driver_version(text: str) -> str | None:
-    """The version in /proc/driver/nvidia/version, of the open and of the closed kernel module."""
+    """Return the version in /proc/driver/nvidia/version, of the open or the closed kernel module."""
     matched = re.search(r"^NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", text, re.MULTILINE)
     return matched.group(1) if matched else None

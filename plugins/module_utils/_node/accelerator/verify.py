@@ -4,8 +4,7 @@
 
 """Verdicts on the facts of ``accelerator.look``. Pure: facts in, mlcluster.result/1 out.
 
-Each verdict lists its evidence as ``verdict.evidence`` fields; a field that is missing or reads anything unknown makes
-it undeterminable.
+Each verdict lists its evidence as ``verdict.evidence`` fields; a missing or unknown field makes it undeterminable.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ from .fabric_manager import joined_by_nvswitch
 from .neuron import MEMORY_TOLERANCE_PERCENT, verify_neuron
 from .parse import COUNTERS, FIELDS, XID_RECOVERY, is_model
 
-# Two GPUs can be joined.
+# The smallest number of GPUs that can be joined.
 _PAIR = 2
 MEMORY_SOURCE = "NVIDIA GPU Memory Error Management (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt)"
-# Reasons that mean too hot or too little power; sw_power_cap is what a GPU at full load shows.
+# Reasons that mean too hot or too little power; sw_power_cap is normal for a GPU at full load.
 BAD_CLOCKS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
-# Reasons that are no fault, active or not.
+# Reasons that are not a fault, active or not.
 HARMLESS_CLOCKS = (
     "gpu_idle",
     "applications_clocks_setting",
@@ -50,21 +49,21 @@ HARMLESS_CLOCKS = (
     "display_clocks_setting",
     "display_clock_setting",
 )
-# How many percent more memory than in the table is still the same GPU.
+# Tolerance above the memory in the table, for the same GPU.
 MEMORY_EXCESS_PERCENT = 10
-# Celsius. A GPU that reads more or less does not tell its temperature.
+# Celsius. A value outside the range is not a temperature.
 _TEMPERATURES = (1, 130)
 _PCIE_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 _PCIE_GENERATIONS = (1, 7)
 # GPUs that retire pages where newer ones remap rows (NVIDIA, Dynamic Page Retirement).
 _RETIRING = ("kepler", "maxwell", "pascal", "volta", "turing")
 _RETIRING_MODELS = ("K80", "M60", "P100", "V100", "T4", "T4G")
-# Releases of the driver of which a recorded document has the fields; an older one may lack them.
+# Driver releases with a recorded document that has the fields; an older driver may lack them.
 _SINCE_RESET = "555.42"
 _SINCE_RECOVERY = "575.51"
 _SINCE_REPAIR = "580.159"
 
-# How EC2 calls its accelerated types (EC2 User Guide, instance type naming conventions).
+# Names of EC2's accelerated types (EC2 User Guide, instance type naming conventions).
 ACCELERATED = re.compile(r"(?:p|g|gr|trn|inf|dl|vt)\d")
 
 GPU_CHECKS = (
@@ -89,7 +88,7 @@ GPU_CHECKS = (
 
 
 def verify(facts: Facts, mig: bool = False) -> list[Result]:
-    """Return verdicts with the ids ``GPU_CHECKS``, or those of Neuron devices; ``mig``: it is wanted."""
+    """Return verdicts with the ids ``GPU_CHECKS``, or those of Neuron devices; ``mig``: whether MIG is required."""
     expected = facts["expected"]
     if facts["neuron"] is not None:
         return verify_neuron(facts["neuron"], expected, facts["expected_source"])
@@ -97,7 +96,7 @@ def verify(facts: Facts, mig: bool = False) -> list[Result]:
         return [_without_gpu(facts)]
     results = [_count(facts)]
     if facts["smi"]["problem"]:
-        hint = "run 'nvidia-smi' on the node; 'dmesg | grep NVRM' says more"
+        hint = "run 'nvidia-smi' on the node; 'dmesg | grep NVRM' shows more"
         ids = [check for check in GPU_CHECKS if check not in ("gpu.count", "gpu.xid")]
         results += [undeterminable(check, facts["smi"]["problem"], hint=hint) for check in ids]
         return [*results, _xid(facts)]
@@ -131,21 +130,21 @@ def _field(
     severity: str = "monitor",
     when: t.Callable[[Facts], bool] | None = None,
 ) -> Field:
-    """Return a field whose label in messages is its place in nvidia-smi's document."""
+    """Return a field whose label in messages is its path in nvidia-smi's document."""
     return Field(name, good, bad, text, severity, FIELDS[name][1], when)
 
 
 def _values(gpus: t.Sequence[Subject], name: str) -> list[t.Any]:
-    """Return the values of a fact (of two parts, or one) that can be compared between GPUs."""
+    """Return the values of a fact (path of one or two parts) that can be compared between GPUs."""
     parts = name.split(".")
     found = [gpu.facts[parts[0]] if len(parts) == 1 else gpu.facts[parts[0]][parts[1]] for gpu in gpus]
     return [value for value in found if value is not None]
 
 
 def _printed(name: str, driver: str | None, since: str) -> t.Callable[[Facts], bool]:
-    """Return a test whether a field is evidence: it is there, or this driver has to print it."""
+    """Return a test whether a field is evidence: it exists, or this driver must print it."""
     have = version_key(driver)
-    # A driver of unknown version has to print all that the newest does.
+    # A driver of unknown version must print all fields of the newest.
     newer = not have or at_least(have, version_key(since))
 
     def there(facts: Facts) -> bool:
@@ -162,7 +161,7 @@ def _is_na(facts: Facts, name: str) -> bool:
 
 
 def _retires_pages(facts: Facts) -> bool:
-    """Return whether a GPU retires pages of its memory; a GPU of unknown architecture is taken for a newer one."""
+    """Return whether a GPU retires pages of its memory; a GPU of unknown architecture counts as a newer one."""
     if facts["architecture"]:
         return facts["architecture"].lower() in _RETIRING
     return any(is_model(model, facts["name"] or "") for model in _RETIRING_MODELS)
@@ -224,12 +223,12 @@ def _count(facts: Facts) -> Result:
     if wanted is None:
         return undeterminable("gpu.count", "how many GPUs there should be is not known", **fields)
     if found > wanted:
-        return undeterminable("gpu.count", "more GPUs than the table says: it is out of date", **fields)
+        return undeterminable("gpu.count", "more GPUs than the table has: it is out of date", **fields)
     return decide("gpu.count", (_field("uuid", is_text),), _subjects(facts), **fields)
 
 
 def _answers(gpus: t.Sequence[Subject]) -> Result:
-    """Return whether no field of a GPU reads an error of the driver where a value should stand."""
+    """Return the verdict that no field of a GPU contains a driver error instead of a value."""
     wrong = [f"{gpu.name} {path} reads '{text}'" for gpu in gpus for path, text in gpu.facts["errors"].items()]
     if wrong or not gpus:
         rest = f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
@@ -237,13 +236,13 @@ def _answers(gpus: t.Sequence[Subject]) -> Result:
             "gpu.answers",
             "unread",
             message="; ".join(wrong[:8]) + rest or "there is nothing to judge",
-            hint="run 'nvidia-smi -q'; where it stays, reset the GPU, or replace the instance",
+            hint="run 'nvidia-smi -q'; if it stays, reset the GPU, or replace the instance",
         )
     return passed("gpu.answers", f"{len(gpus)} GPUs without an error in any field")
 
 
 def _inforom(facts: Facts, gpus: t.Sequence[Subject]) -> Result:
-    """Return whether the InfoROM of each GPU can be read; nvidia-smi warns outside of its document where it cannot."""
+    """Return the verdict on the InfoROM of each GPU; nvidia-smi warns about it outside of its document."""
     warnings = [line for line in facts["smi"]["warnings"] if re.search(r"inforom is corrupt", line, re.IGNORECASE)]
     hint = "ask AWS for another instance if it stays after a stop and start: the GPU's own log is gone with it"
     if warnings:
@@ -310,17 +309,17 @@ def _driver(facts: Facts) -> Result:
 
 
 def _no(name: str, text: str, severity: str, when: t.Callable[[Facts], bool] | None = None) -> Field:
-    """Return a field in which ``No`` is good and ``Yes`` is bad."""
+    """Return a field whose good value is ``No`` and whose bad value is ``Yes``."""
     return _field(name, exactly(False), exactly(True), text, severity, when=when)
 
 
 def _counted(name: str, when: t.Callable[[Facts], bool] | None = None) -> Field:
-    """Return a field that has to hold a number, whichever."""
+    """Return a field that must hold a number, of any value."""
     return _field(name, within(0), when=when)
 
 
 def _has(path: str) -> t.Callable[[Facts], bool]:
-    """Return a test whether a counter of this dotted path is among those that the GPU has to have."""
+    """Return a test whether the counter of this dotted path is required for the GPU."""
     _ecc_part, scope, _counters, name = path.split(".", 3)
     return lambda facts: name in facts["ecc"][scope]["counters"]
 
@@ -329,7 +328,7 @@ def _counters() -> t.Iterator[Field]:
     for scope in ("volatile", "aggregate"):
         for name in COUNTERS:
             path = f"ecc.{scope}.counters.{name}"
-            # Of errors before the driver was loaded NVIDIA judges what is left of them, by the fields below.
+            # NVIDIA judges errors before the driver was loaded by their remains, in the fields below.
             harmless = scope == "aggregate" or ("uncorrectable" not in name and "double_bit" not in name)
             yield Field(
                 path,
@@ -350,7 +349,7 @@ def _ecc_evidence(driver: str | None) -> list[Field]:
         there = _printed(name, driver, since)
 
         def evidence(facts: Facts) -> bool:
-            # Repairs of channels and TPCs are of Hopper and newer: an older GPU may say that it has none.
+            # Hopper and newer repair channels and TPCs: an older GPU may report N/A.
             if not all_gpus and _is_na(facts, name) and facts["architecture"] in ("Ampere", "Ada Lovelace"):
                 return False
             return remaps(facts) and there(facts)
@@ -403,7 +402,7 @@ def _ecc_evidence(driver: str | None) -> list[Field]:
             for name in ("channel_repair_pending", "tpc_repair_pending")
         ),
         *_counters(),
-        # A page that was retired does no more harm (NVIDIA, Dynamic Page Retirement).
+        # A retired page does no more harm (NVIDIA, Dynamic Page Retirement).
         _field(
             "retired_pages.double_bit",
             exactly(0),
@@ -427,8 +426,8 @@ def _ecc_evidence(driver: str | None) -> list[Field]:
 
 
 def _ecc(gpus: t.Sequence[Subject], driver: str | None) -> Result:
-    """Return what NVIDIA says of the memory: it calls for a replacement, for a reset, or for nothing."""
-    # What the document has as one block may be missing as one.
+    """Return the verdict on the memory by NVIDIA's rules: replace, reset, or no action."""
+    # A block of the document may be missing as a whole.
     return decide(
         "gpu.ecc",
         _ecc_evidence(driver),
@@ -439,7 +438,7 @@ def _ecc(gpus: t.Sequence[Subject], driver: str | None) -> Result:
 
 
 def _recovery(gpus: t.Sequence[Subject], driver: str | None) -> Result:
-    """Return what the driver asks for; older drivers have no such field, and some of them a status of the reset."""
+    """Return the verdict on the driver's recovery action; older drivers have a reset status instead, or neither."""
     action = _printed("recovery_action", driver, _SINCE_RECOVERY)
     source = "nvidia-smi, gpu_recovery_action"
 
@@ -447,7 +446,7 @@ def _recovery(gpus: t.Sequence[Subject], driver: str | None) -> Result:
         there = _printed(name, "0", "1")
         return lambda facts: not action(facts) and there(facts) and not _is_na(facts, name)
 
-    reset = Field("requires_reset", exactly(False), exactly(True), "requires a reset: its fields say so", "reset")
+    reset = Field("requires_reset", exactly(False), exactly(True), "requires a reset, according to its fields", "reset")
     evidence = [
         reset,
         *(
@@ -465,7 +464,7 @@ def _recovery(gpus: t.Sequence[Subject], driver: str | None) -> Result:
         _no("reset_status.recommended", "asks for: drain and reset", "reset", old("reset_status.recommended")),
     ]
     result = decide("gpu.recovery", evidence, gpus, "None", source=source)
-    # A GPU that reports none of these is not a pass: that nothing asks for a reset proves nothing.
+    # Without any of these fields the verdict is not a pass: their absence proves nothing.
     there = [field.when(gpu.facts) for gpu in gpus for field in evidence if field.when is not None]
     if result.status != FAIL and gpus and not any(there):
         return not_applicable("gpu.recovery", "this driver does not name a recovery action")
@@ -479,12 +478,12 @@ def _asks_for(severity: str) -> Test:
 
 def _recovery_severity(action: str) -> str:
     found = xid_catalog.recovery_severity(action)
-    # None is the whole word and nothing else.
+    # "None" must be the whole text.
     return "monitor" if found == "none" else found
 
 
 def _xid(facts: Facts) -> Result:
-    """Return the Xids by NVIDIA's catalog. An Xid that only says that an application failed condemns no node."""
+    """Return the verdict on the Xids by NVIDIA's catalog. An Xid of a failed application does not fail the node."""
     log = facts["kernel_log"]
     if log["problem"]:
         hint = "run as root"
@@ -494,25 +493,25 @@ def _xid(facts: Facts) -> Result:
     found = ", ".join(f"Xid {code} {count} times" for code, count in sorted(log["counts"].items(), key=_by_code))
     fields: dict[str, t.Any] = {"found": found or "no Xid", "source": xid_catalog.SOURCE}
     worst = max(classes, key=lambda event: SEVERITIES.index(event["severity"]), default=None)
-    # A fatal error of a switch brings Xid 74 to its GPUs, and takes the same reset (Fabric Manager user guide).
+    # A fatal error of a switch causes Xid 74 on its GPUs, and needs the same reset (Fabric Manager user guide).
     if fatal and (worst is None or SEVERITIES.index(worst["severity"]) < SEVERITIES.index("reset")):
         event = fatal[-1]
-        told = f"NVSwitch {event['switch']} reported SXid {event['code']}: {event['text']}"
-        return failed("gpu.xid", told, severity="reset", hint="reset all GPUs and NVSwitches", **fields)
+        message = f"NVSwitch {event['switch']} reported SXid {event['code']}: {event['text']}"
+        return failed("gpu.xid", message, severity="reset", hint="reset all GPUs and NVSwitches", **fields)
     if worst is None or worst["severity"] == "none":
         return _no_xid(log, fields)
-    told = f"Xid {worst['code']} on {worst['bus']} since the last boot: {worst['text'] or worst['bucket']}"
+    message = f"Xid {worst['code']} on {worst['bus']} since the last boot: {worst['text'] or worst['bucket']}"
     scope = Scope(device=worst["bus"])
-    return failed("gpu.xid", told, severity=worst["severity"], hint=worst["action"], scope=scope, **fields)
+    return failed("gpu.xid", message, severity=worst["severity"], hint=worst["action"], scope=scope, **fields)
 
 
 def _no_xid(log: Facts, fields: t.Mapping[str, t.Any]) -> Result:
-    """Return the verdict where no Xid that was read condemns the node: a pass only for a whole and readable log."""
+    """Return the verdict without an Xid that fails the node: a pass only for a complete and readable log."""
     if log["partial"]:
-        hint = "look with 'journalctl -k -b | grep Xid', and give the time from which on Xids count"
+        hint = "look with 'journalctl -k -b | grep Xid', and set the time from which on Xids count"
         return undeterminable(
             "gpu.xid",
-            "the kernel log does not reach back to the boot, or is so long that only its end was looked at",
+            "the kernel log does not reach back to the boot, or is so long that only its end was read",
             hint=hint,
             **fields,
         )
@@ -520,7 +519,7 @@ def _no_xid(log: Facts, fields: t.Mapping[str, t.Any]) -> Result:
         return undeterminable(
             "gpu.xid",
             "unread",
-            message=f"{log['unread']} lines of Xids in the kernel log have no known shape",
+            message=f"{log['unread']} lines of Xids in the kernel log have no known format",
             hint="look with 'journalctl -k -b | grep Xid'",
             **fields,
         )
@@ -530,7 +529,7 @@ def _no_xid(log: Facts, fields: t.Mapping[str, t.Any]) -> Result:
 def _classified(xids: t.Sequence[Facts]) -> list[dict[str, t.Any]]:
     """Return the Xids with their bucket, severity and action.
 
-    The last Xid 154 of a GPU is its state: an earlier one does not count, and neither does an Xid that refers to it.
+    The last Xid 154 of a GPU is its state: an earlier one does not count, nor does an Xid that refers to it.
     """
     last = {event["bus"]: number for number, event in enumerate(xids) if event["code"] == XID_RECOVERY}
     found = []
@@ -557,18 +556,18 @@ def _reasons(gpus: t.Sequence[Subject]) -> t.Iterator[Field]:
         if name in BAD_CLOCKS:
             yield Field(path, exactly(False), exactly(True), f"has its clocks lowered by {name}", label=label)
         else:
-            # A reason that is not known here may be there, and must not be the one that counts.
+            # An unknown reason may exist, but must not be active.
             good = exactly(True, False) if name in HARMLESS_CLOCKS else exactly(False)
             yield Field(path, good, label=label)
 
 
-# Clocks that have a maximum, and clocks that an administrator can set for applications.
+# Clocks with a maximum, and clocks that an administrator can set for applications.
 _RUNNING = ("sm", "memory", "graphics", "video")
 _SETTABLE = ("application", "application_memory")
 
 
 def _clocks(gpus: t.Sequence[Subject], driver: str | None) -> Result:
-    """Return whether heat, power or a setting keeps a GPU below the speed it is made for."""
+    """Return the verdict that neither heat, power nor a setting lowers the clocks of a GPU."""
     state = _is_performance_state
     evidence = [
         *_reasons(gpus),
@@ -596,12 +595,12 @@ def _is_performance_state(word: object) -> bool:
 
 
 def _highest(gpus: t.Sequence[Subject], name: str) -> t.Any:
-    """Return the highest value of a fact among the GPUs, 0 where none reports it."""
+    """Return the highest value of a fact among the GPUs, 0 if none reports it."""
     return max(_values(gpus, name), default=0)
 
 
 def _running(gpus: t.Sequence[Subject], name: str) -> t.Iterator[Field]:
-    """Return the evidence on a clock: it has the maximum that the neighbours have, and does not run above it."""
+    """Yield the evidence on a clock: its maximum is the neighbours', and it does not run above it."""
     maximum = f"clocks_mhz.{name}_max"
     most = _highest(gpus, maximum)
     slower = f"has a maximum of {{}} MHz, and its neighbours of {most} MHz"
@@ -611,7 +610,7 @@ def _running(gpus: t.Sequence[Subject], name: str) -> t.Iterator[Field]:
 
 
 def _boosted(gpus: t.Sequence[Subject]) -> t.Iterator[Field]:
-    """Return the evidence on the highest clock that a customer may set; some GPUs have none."""
+    """Yield the evidence on the highest clock that a customer may set; some GPUs have none."""
     name = "clocks_mhz.boost_max"
     most = _highest(gpus, name)
     if most:
@@ -620,7 +619,7 @@ def _boosted(gpus: t.Sequence[Subject]) -> t.Iterator[Field]:
 
 
 def _settable(gpus: t.Sequence[Subject], name: str) -> t.Iterator[Field]:
-    """Return the evidence on an application clock: not below its default. Newer GPUs have none of it."""
+    """Yield the evidence on an application clock: not below its default. Newer GPUs have none."""
     setting, default = f"clocks_mhz.{name}", f"clocks_mhz.{name}_default"
     least = _highest(gpus, default)
     most = _highest(gpus, "clocks_mhz.memory_max" if name.endswith("memory") else "clocks_mhz.sm_max")
@@ -637,7 +636,7 @@ def _settable(gpus: t.Sequence[Subject], name: str) -> t.Iterator[Field]:
 
 
 def _power_limits(gpus: t.Sequence[Subject], driver: str | None) -> t.Iterator[Field]:
-    """Return the evidence on the power limits: none is below the default, and the GPUs have the same default."""
+    """Yield the evidence on the power limits: none is below the default, and the GPUs have the same default."""
     least, most = _highest(gpus, "power_watts.limit_default"), _highest(gpus, "power_watts.limit_max")
     for name in ("limit", "limit_requested", "limit_default", "limit_max"):
         path = f"power_watts.{name}"
@@ -653,10 +652,10 @@ def _unless_na(name: str, driver: str | None, since: str) -> t.Callable[[Facts],
 
 
 def _pcie(gpus: t.Sequence[Subject], driver: str | None) -> Result:
-    """Return whether each GPU has as many lanes as its neighbours.
+    """Return the verdict that each GPU has as many lanes as its neighbours.
 
-    How many lanes a type has in all, no source says: some have fewer than the GPU could use. The current generation is
-    only compared with the GPU's own maximum, for it falls when a GPU idles.
+    No source gives the number of lanes of a type: some have fewer than the GPU supports. The current generation is
+    only compared with the GPU's own maximum, since it falls when a GPU idles.
     """
     widest = max(_values(gpus, "pcie.width"), default=0)
     width_max = max(_values(gpus, "pcie.width_max"), default=0)
@@ -718,7 +717,7 @@ def _mig(gpus: t.Sequence[Subject], wanted: bool) -> Result:
 
 
 def _switched(facts: Facts) -> bool | None:
-    """Return whether the GPUs are joined by NVSwitches; None where the instance type is not known."""
+    """Return whether NVSwitches join the GPUs; None if the instance type is unknown."""
     if facts["ultraserver"]:
         return True
     return joined_by_nvswitch(facts["expected"]) if facts["type_known"] else None
@@ -736,7 +735,7 @@ def _unless_mig(check: str, mig: bool) -> Result | None:
 
 
 def _nvlink(facts: Facts, gpus: t.Sequence[Subject], mig: bool) -> Result:
-    """Return whether all NVLinks of all GPUs are up, at one speed."""
+    """Return the verdict that all NVLinks of all GPUs are up, at one speed."""
     check, links = "gpu.nvlink", facts["nvlinks"]
     if not facts["type_known"]:
         return undeterminable(check, "whether the GPUs are joined by NVLinks is not known")
@@ -754,7 +753,7 @@ def _nvlink(facts: Facts, gpus: t.Sequence[Subject], mig: bool) -> Result:
         return undeterminable(check, links["problem"], hint=hint)
     speeds = [speed for gpu in links["gpus"].values() for speed in gpu["gb_per_s"].values() if speed]
     fastest = max(speeds, default=0)
-    # All may be slow alike.
+    # All links may be equally slow.
     standard = max(fastest, GB_PER_S[expected["name"]])
     linked = [_linked(gpu, links["gpus"], standard) for gpu in gpus]
     evidence = (
@@ -769,12 +768,12 @@ def _nvlink(facts: Facts, gpus: t.Sequence[Subject], mig: bool) -> Result:
 
 
 def _links_read(facts: Facts) -> bool:
-    # A link that cannot be read is neither up nor down, and named by its own field.
+    # An unreadable link is neither up nor down, and has its own field.
     return not facts["unread"]
 
 
 def _linked(gpu: Subject, links: Facts, fastest: float) -> Subject:
-    """Return a GPU with the counts of its links; those in no known shape and the slow ones as a text."""
+    """Return a GPU with the counts of its links; the unreadable and the slow ones as strings."""
     found = links.get(gpu.facts["uuid"]) or {"active": None, "inactive": None, "gb_per_s": {}}
     unread = ", ".join(f"link {number}" for number, speed in found["gb_per_s"].items() if speed is None)
     slow = [f"link {number} {speed:g} GB/s" for number, speed in found["gb_per_s"].items() if speed and speed < fastest]
@@ -782,7 +781,7 @@ def _linked(gpu: Subject, links: Facts, fastest: float) -> Subject:
 
 
 def _fabric(facts: Facts, gpus: t.Sequence[Subject], driver: str | None) -> Result:
-    """Return whether each GPU has joined the NVLink fabric; GPUs before Hopper do not report it."""
+    """Return the verdict that each GPU has joined the NVLink fabric; GPUs before Hopper do not report it."""
     check = "gpu.fabric"
     outside = _unless_switched(facts, check)
     if outside:
@@ -800,7 +799,7 @@ _CLIQUE = re.compile(r"[0-9]{1,10}")
 
 
 def _rack_fabric(check: str, gpus: t.Sequence[Subject], driver: str | None) -> Result:
-    """Return whether all GPUs of a node are of one NVLink domain: cluster and clique, which a report compares."""
+    """Return the verdict that all GPUs of a node are in one NVLink domain: cluster and clique."""
     first = gpus[0].facts["fabric"] if gpus else {}
     cluster, clique = first.get("cluster_uuid"), first.get("clique")
     same = (
@@ -821,15 +820,15 @@ def _rack_fabric(check: str, gpus: t.Sequence[Subject], driver: str | None) -> R
     )
     found = {"state": "Completed", "cluster_uuid": cluster, "clique": clique}
     hint = "the switches of an UltraServer are AWS's: reboot, then replace the instance"
-    return decide(check, [*_fabric_evidence(driver, _tells_health(driver)), *same], gpus, found, hint=hint)
+    return decide(check, [*_fabric_evidence(driver, _reports_health(driver)), *same], gpus, found, hint=hint)
 
 
 def _is_shaped(shape: re.Pattern[str], value: object) -> bool:
     return isinstance(value, str) and shape.fullmatch(value) is not None
 
 
-def _tells_health(driver: str | None) -> bool:
-    """Return whether a driver has the health of a GPU in a rack: 580.173 does (NVIDIA/k8s-test-infra#677).
+def _reports_health(driver: str | None) -> bool:
+    """Return whether a driver reports the health of a GPU in a rack: 580.173 does (NVIDIA/k8s-test-infra#677).
 
     Older ones print N/A beside a fabric that is complete (leptonai/gpud#1106).
     """
@@ -837,8 +836,8 @@ def _tells_health(driver: str | None) -> bool:
     return not have or at_least(have, version_key(_SINCE_REPAIR))
 
 
-# Fields of the fabric's health, what is good in them besides N/A where a GPU need not tell it, and the driver that has
-# to print them.
+# Fields of the fabric's health, their good value (besides N/A for a GPU that need not report it), and the first driver
+# that must print them.
 _FABRIC_HEALTH = (
     ("summary", "Healthy", _SINCE_REPAIR),
     ("bandwidth", "Full", _SINCE_RESET),
@@ -855,7 +854,7 @@ def _other_than(good: str) -> Test:
     return lambda word: word != good and _BAD_HEALTH(word)
 
 
-def _fabric_evidence(driver: str | None, tells_health: bool = False) -> list[Field]:
+def _fabric_evidence(driver: str | None, reports_health: bool = False) -> list[Field]:
     return [
         _field(
             "fabric.state",
@@ -874,7 +873,7 @@ def _fabric_evidence(driver: str | None, tells_health: bool = False) -> list[Fie
         *(
             _field(
                 f"fabric.health.{name}",
-                exactly(good) if tells_health else exactly(good, "N/A"),
+                exactly(good) if reports_health else exactly(good, "N/A"),
                 _other_than(good),
                 f"has fabric {name} {{}}",
                 "reset",
@@ -886,7 +885,7 @@ def _fabric_evidence(driver: str | None, tells_health: bool = False) -> list[Fie
 
 
 def _topology(facts: Facts, mig: bool) -> Result:
-    """Return whether every pair of GPUs is joined by all the NVLinks of a GPU."""
+    """Return the verdict that all NVLinks of a GPU join every pair of GPUs."""
     check, topology = "gpu.topology", facts["topology"]
     outside = _unless_switched(facts, check) or _unless_mig(check, mig)
     if outside:

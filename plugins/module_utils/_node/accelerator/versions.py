@@ -18,7 +18,7 @@ Rule = t.Mapping[str, t.Any]
 
 
 def rules_for(component: str, versions: Versions, instance_type: str | None, gpu: str | None) -> list[Rule]:
-    """The rules of the matrix that count for a component beside these versions, on that type with that GPU."""
+    """Return the rules of the matrix for a component with these versions, instance type and GPU."""
     return [
         rule
         for rule in table.RULES
@@ -34,26 +34,26 @@ def _there_since(found: str | None, since: str) -> bool:
     return bool(want) and at_least(version_key(found), want)
 
 
-def complaint(rule: Rule, version: str) -> str | None:
-    """What is wrong with a version by one rule, with why and the source; None where it will do or cannot be compared.
+def violation(rule: Rule, version: str) -> str | None:
+    """Return the violation of one rule by a version, with reason and source; None if it fits or cannot be compared.
 
-    A limit ``last`` takes the later releases of that version: 580 takes 580.159.04.
+    A limit ``last`` includes the later releases of that version: 580 includes 580.159.04.
     """
     have, name = version_key(version), table.NAMES[rule["component"]]
     if not have:
         return None
-    told = f"{rule['why']} ({table.SOURCES[rule['source']]})"
+    reason = f"{rule['why']} ({table.SOURCES[rule['source']]})"
     if "least" in rule and not at_least(have, version_key(rule["least"])):
-        return f"{name} {version} is older than {rule['least']}, the oldest that will do: {told}"
+        return f"{name} {version} is older than {rule['least']}, the oldest that will do: {reason}"
     if "last" in rule:
         last = version_key(rule["last"])
         if have[: len(last)] > last:
-            return f"{name} {version} is newer than {rule['last']}, the last that will do: {told}"
+            return f"{name} {version} is newer than {rule['last']}, the last that will do: {reason}"
     return None
 
 
 def minima_problems(minima: t.Mapping[str, t.Any]) -> list[str]:
-    """What is wrong with a caller's own minima, a sentence each."""
+    """Return the errors in a caller's own minima, a sentence each."""
     known = ", ".join(table.COMPONENTS)
     return [f"minima has {name!r}: give some of {known}" for name in minima if name not in table.COMPONENTS] + [
         f"the minimum of {name} is {value!r}: give a version in quotes, such as '580.95.05'"
@@ -63,7 +63,7 @@ def minima_problems(minima: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def verify_versions(facts: t.Mapping[str, t.Any], used: bool) -> list[Result]:
-    """Verdicts versions.driver, .cuda, .installer, .libfabric, .plugin and .nccl on what ``efa.look`` saw.
+    """Return versions.driver, .cuda, .installer, .libfabric, .plugin and .nccl from the facts of ``efa.look``.
 
     used: whether the machine has EFA or accelerators. facts["minima"] are the caller's own, {component: version}.
     """
@@ -72,7 +72,7 @@ def verify_versions(facts: t.Mapping[str, t.Any], used: bool) -> list[Result]:
 
 
 def found_versions(facts: t.Mapping[str, t.Any]) -> dict[str, str | None]:
-    """{component: version}; empty for what is there and does not tell its version, None for what is not there."""
+    """Return {component: version}; empty for an unreadable version, None for a missing component."""
     installer, plugin = facts["installer"], facts["plugin"]
     there = {
         "driver": (facts["nvidia_driver"], facts["nvidia_driver"]),
@@ -91,7 +91,7 @@ def _verify(component: str, facts: t.Mapping[str, t.Any], versions: Versions, us
         return not_applicable(check, "this machine has neither EFA nor accelerators")
     chips = facts["family"]["accelerators"] or {}
     if found is None:
-        # On a machine without EFA, or that an image is made of, the driver is somebody else's business.
+        # Without EFA, or on a machine that becomes an image, the driver is not judged here.
         if component == "driver" and chips.get("kind") == "gpu" and (facts["expected_devices"] or facts["devices"]):
             return _without_driver(facts)
         return not_applicable(check, f"{name} is not on this machine")
@@ -101,14 +101,14 @@ def _verify(component: str, facts: t.Mapping[str, t.Any], versions: Versions, us
         where = facts["instance_type"] or "a machine of unknown type"
         return undeterminable(
             check,
-            f"{name}: no document known here says which version {where} needs",
+            f"{name}: no known document gives the version that {where} needs",
             found=found or None,
             hint="name the oldest that you want (efa_nccl_minima, or mlcluster efa --minimum)",
         )
     fields: dict[str, t.Any] = {"expected": _expected(rules), "found": found or None, "source": _sources(rules)}
     if not version_key(found):
         return undeterminable(check, f"{name}: its version {repr(found) if found else ''} cannot be compared", **fields)
-    wrong = [text for text in (complaint(rule, found) for rule in rules) if text]
+    wrong = [text for text in (violation(rule, found) for rule in rules) if text]
     if wrong:
         return failed(check, "; ".join(wrong), hint="use an image with another, or pin the one you want", **fields)
     return passed(check, **fields)
@@ -131,7 +131,7 @@ def _own(component: str, minima: t.Mapping[str, str]) -> list[Rule]:
 
 
 def _expected(rules: t.Sequence[Rule]) -> str:
-    """The strictest of the limits in words."""
+    """Return the strictest limits in words."""
     leasts = [rule["least"] for rule in rules if "least" in rule]
     lasts = [rule["last"] for rule in rules if "last" in rule]
     parts = [f"{max(leasts, key=version_key)} or newer"] if leasts else []

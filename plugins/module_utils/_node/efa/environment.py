@@ -15,7 +15,7 @@ import typing as t
 
 from ..._data import instance_types
 from ..._data import nccl_env as table
-from ..accelerator.versions import complaint, rules_for
+from ..accelerator.versions import rules_for, violation
 from ..system.host import NodeError
 from ..system.versions import version_key
 
@@ -264,7 +264,7 @@ def _notes(setting: Setting) -> list[str]:
     facts = instance_types.lookup(setting.instance_type) or {}
     versions = {"nccl": setting.nccl, "plugin": setting.plugin, "libfabric": setting.libfabric}
     told = [
-        complaint(rule, version)
+        violation(rule, version)
         for name, version in versions.items()
         if version is not None
         for rule in rules_for(name, versions, setting.instance_type, (facts.get("accelerators") or {}).get("name"))

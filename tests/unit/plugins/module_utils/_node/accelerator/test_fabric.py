@@ -15,7 +15,7 @@ UUID = "814d0000-0000-4000-8000-00000000b5b7"
 
 
 def fabric(state, cluster):
-    """The recorded document with another state and cluster UUID of the fabric."""
+    """Return the recorded document with another state and cluster UUID of the fabric."""
     found = H100.replace("<state>N/A</state>", f"<state>{state}</state>")
     return parse_smi(found.replace("<clusterUuid>N/A<", f"<clusterUuid>{cluster}<"))
 
@@ -35,11 +35,11 @@ def fabric(state, cluster):
         ("", "", False),
     ],
 )
-def test_gpu_of_no_domain_with_others(state, cluster, alone):
+def test_gpu_without_shared_domain_is_alone(state, cluster, alone):
     assert is_alone(fabric(state, cluster)) is alone
 
 
-def test_gpus_that_are_not_shown_prove_nothing():
+def test_hidden_gpus_prove_nothing():
     shown = parse_smi(H100)
     assert not is_alone({**shown, "attached": 2})
     assert not is_alone({**shown, "gpus": [], "attached": 0})

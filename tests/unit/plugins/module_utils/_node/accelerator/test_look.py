@@ -26,12 +26,12 @@ from tests.unit.fakes.fake_training_host import (
 )
 
 
-def look(host, **wishes):
-    return accelerator.look(host, accelerator.Wishes(**wishes))
+def look(host, **options):
+    return accelerator.look(host, accelerator.Wishes(**options))
 
 
-def judge(host, mig=False, **wishes):
-    results = verify(look(host, **wishes), mig)
+def judge(host, mig=False, **options):
+    results = verify(look(host, **options), mig)
     found = {result.id: result for result in results}
     assert len(found) == len(results)
     return found
@@ -41,7 +41,7 @@ FIRST = "2026-01-31T11:00:00+0000 node kernel: Linux version 6.8.0-1030-aws (bui
 
 
 def changed(**fields):
-    """A good node whose last GPU tells something else."""
+    """Return a good node whose last GPU reports other values."""
     host = good_node()
     host.commands["nvidia-smi -q -x"] = eight_gpus(**fields)
     return host
@@ -93,7 +93,7 @@ def test_one_recorded_gpu_on_type_with_one():
         ("", "no XML but: nothing"),
     ],
 )
-def test_nvidia_smi_that_does_not_answer_well_proves_nothing(answer, reason):
+def test_bad_nvidia_smi_answer_proves_nothing(answer, reason):
     host = good_node()
     host.commands["nvidia-smi -q -x"] = answer
     found = judge(host)
@@ -102,7 +102,7 @@ def test_nvidia_smi_that_does_not_answer_well_proves_nothing(answer, reason):
     assert all(reason in found[key].reason for key in GPU_CHECKS if key != "gpu.xid")
 
 
-def test_nvidia_smi_that_hangs_is_asked_once():
+def test_hanging_nvidia_smi_is_called_once():
     host = good_node()
     host.commands["nvidia-smi -q -x"] = hanging("nvidia-smi -q -x", 60)
     facts = look(host)
@@ -110,7 +110,7 @@ def test_nvidia_smi_that_hangs_is_asked_once():
     assert facts["nvlinks"]["problem"] == facts["topology"]["problem"] == facts["smi"]["problem"]
 
 
-def test_gpus_that_are_gone_from_bus_are_missed_whatever_nvidia_smi_says():
+def test_gpus_missing_from_bus_fail_despite_nvidia_smi():
     host = good_node()
     host.commands["nvidia-smi -q -x"] = hanging("nvidia-smi -q -x", 60)
     del host.files["/sys/bus/pci/devices/0000:50:00.0/vendor"]
@@ -119,14 +119,14 @@ def test_gpus_that_are_gone_from_bus_are_missed_whatever_nvidia_smi_says():
     assert (result.status, result.severity, result.expected, result.found) == ("fail", "isolate", 8, 7)
 
 
-def test_gpu_that_driver_lost():
+def test_gpu_lost_by_driver_fails():
     host = good_node()
     host.commands["nvidia-smi -q -x"] = eight_gpus(7)
     result = judge(host)["gpu.count"]
     assert (result.status, result.severity, result.found) == ("fail", "isolate", 7)
 
 
-def test_counts_that_contradict_each_other_or_table():
+def test_contradicting_counts_are_undeterminable():
     host = good_node()
     host.commands["nvidia-smi -q -x"] = eight_gpus().replace("<attached_gpus>8<", "<attached_gpus>9<")
     assert judge(host)["gpu.count"].status == "undeterminable"
@@ -145,14 +145,14 @@ def test_machine_without_gpus():
 
 
 @pytest.mark.parametrize(("kind", "status"), [("p7.48xlarge", "undeterminable"), ("m9.large", "not_applicable")])
-def test_new_type_whose_gpus_are_all_gone_is_not_one_without_gpus(kind, status):
+def test_unknown_accelerated_type_without_gpus_is_undeterminable(kind, status):
     host = TrainingHost()
     firmware(host, kind)
     host.files["/sys/bus/pci/devices/0000:00:00.0/vendor"] = "0x8086\n"
     assert judge(host)["gpu.count"].status == status
 
 
-def test_gpu_without_any_driver_is_no_machine_without_gpus():
+def test_gpu_without_driver_is_not_taken_for_missing():
     host = TrainingHost()
     host.files["/sys/bus/pci/devices/0000:00:1e.0/vendor"] = "0x10de\n"
     host.files["/sys/bus/pci/devices/0000:00:1e.0/class"] = "0x030200\n"
@@ -185,7 +185,7 @@ def test_gpu_without_any_driver_is_no_machine_without_gpus():
         ({"status": "Failure"}, "gpu.fabric", "reset", "status Failure"),
     ],
 )
-def test_what_one_gpu_has_wrong_is_reported_of_that_gpu(fields, check, severity, word):
+def test_fault_of_one_gpu_names_that_gpu(fields, check, severity, word):
     found = judge(changed(**fields))
     result = found[check]
     assert (result.status, result.severity, result.scope.device) == ("fail", severity, "gpu7")
@@ -212,13 +212,13 @@ CLOCKS_UNTOLD = dict.fromkeys(re.findall(r"<(clocks_event_reason_\w+)>", RECORDE
         ({"gpu_recovery_action": "N/A"}, "gpu.recovery", "gpu7 gpu_recovery_action reads 'N/A'"),
     ],
 )
-def test_what_one_gpu_does_not_tell_is_no_pass(fields, check, words):
+def test_missing_value_of_one_gpu_is_no_pass(fields, check, words):
     result = judge(changed(**fields))[check]
     assert (result.status, result.reason) == ("undeterminable", "unread")
     assert words in result.message
 
 
-def test_pages_that_were_retired_take_no_node_away():
+def test_retired_pages_are_monitored_only():
     text = eight_gpus()
     start = text.rindex("<double_bit_retirement>")
     host = good_node()
@@ -227,14 +227,14 @@ def test_pages_that_were_retired_take_no_node_away():
     assert (result.status, result.severity, "2 pages retired" in result.message) == ("fail", "monitor", True)
 
 
-def test_memory_that_is_missing():
+def test_missing_memory_isolates():
     host = good_node()
     host.commands["nvidia-smi -q -x"] = eight_gpus().replace("81559 MiB", "40000 MiB", 1)
     result = judge(host)["gpu.memory"]
     assert (result.status, result.severity, result.message) == ("fail", "isolate", "gpu0 shows 40000 MiB")
 
 
-def test_memory_that_ecc_takes_is_not_missing():
+def test_memory_used_by_ecc_is_not_missing():
     # What nvidia-smi 418 shows of a healthy T4, whose 16384 MiB are GDDR memory with ECC.
     text = RECORDED_XML.replace("NVIDIA H100 80GB HBM3", "Tesla T4").replace("81559 MiB", "15079 MiB")
     host = TrainingHost()
@@ -260,7 +260,7 @@ def test_worst_of_several_gpus_decides():
     assert result.message == "gpu0 could not remap a row of its memory; gpu7 had 1 uncorrectable errors"
 
 
-def test_drivers_that_differ():
+def test_different_driver_versions_need_reboot():
     host = good_node()
     host.files["/proc/driver/nvidia/version"] = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.1.2  Tue\n"
     facts = look(host)
@@ -269,7 +269,7 @@ def test_drivers_that_differ():
     assert (result.status, result.severity) == ("fail", "reboot")
 
 
-def test_mig_that_is_wanted():
+def test_required_mig():
     text = eight_gpus().replace("<current_mig>Disabled", "<current_mig>Enabled")
     host = good_node()
     host.commands["nvidia-smi -q -x"] = text.replace("<pending_mig>Disabled", "<pending_mig>Enabled")
@@ -289,7 +289,7 @@ def test_driver_without_recovery_actions():
     assert judge(host)["gpu.recovery"].status == "not_applicable"
 
 
-def test_links_that_are_down():
+def test_links_down():
     host = good_node()
     host.commands["nvidia-smi nvlink --status"] = training_host.nvlinks(down=2)
     result = judge(host)["gpu.nvlink"]
@@ -309,7 +309,7 @@ def test_pair_without_nvlink():
     assert judge(host)["gpu.topology"].reason.endswith("of 56 connections")
 
 
-def test_gpus_before_hopper_do_not_tell_their_fabric():
+def test_gpus_before_hopper_do_not_report_fabric():
     host = good_node()
     host.commands["nvidia-smi -q -x"] = eight_gpus().replace("H100 80GB HBM3", "A100-SXM4-80GB")
     found = judge(host, instance_type="p4de.24xlarge")
@@ -350,7 +350,7 @@ def test_xids_by_nvidias_catalog(messages, status, severity, word):
     assert "docs.nvidia.com" in result.source
 
 
-def test_kernel_log_comes_from_dmesg_where_journal_is_closed():
+def test_kernel_log_falls_back_to_dmesg():
     host = good_node()
     host.commands["journalctl -k"] = ""
     host.commands["dmesg --time-format iso"] = f"2026-01-31T11:00:00,1+00:00 {BUS}79, x\n"
@@ -383,7 +383,7 @@ PICK = "journalctl -k -b -o short-iso --no-pager -q -n 20000 --grep"
         (hanging(PICK, 30), "undeterminable", "only its end"),
     ],
 )
-def test_kernel_log_too_long_to_be_read_whole(picked, status, word):
+def test_too_long_kernel_log_is_partial(picked, status, word):
     host = good_node()
     host.commands["journalctl -k"] = "2026-01-31T11:00:00+0000 node kernel: noise\n" * accelerator.LOG_LINES
     host.commands[PICK] = picked
@@ -405,7 +405,7 @@ def test_kernel_log_too_long_to_be_read_whole(picked, status, word):
         ("\ufffd\x00\x07\n", "undeterminable"),
     ],
 )
-def test_log_that_does_not_begin_with_boot_proves_no_absence(first, status):
+def test_log_without_boot_proves_no_absence(first, status):
     host = good_node()
     host.files["/proc/stat"] = "cpu  1 2 3\nbtime 1769857200\n"
     host.commands["journalctl -k"] = first
@@ -414,14 +414,17 @@ def test_log_that_does_not_begin_with_boot_proves_no_absence(first, status):
     assert judge(host)["gpu.xid"].status == "fail"
 
 
-def test_what_was_picked_by_time_has_times():
+def test_dated_log_needs_times():
     host = good_node()
-    for said, status in (("2026-02-14T09:00:00+0000 n kernel: noise\n", "pass"), ("Hint: nothing\n", "undeterminable")):
-        host.commands["journalctl -k"] = said
+    for log, status in (
+        ("2026-02-14T09:00:00+0000 n kernel: noise\n", "pass"),
+        ("Hint: nothing\n", "undeterminable"),
+    ):
+        host.commands["journalctl -k"] = log
         assert judge(host, xid_since="2026-02-01 12:00:00")["gpu.xid"].status == status
 
 
-def test_look_only_runs_what_reads():
+def test_look_runs_only_read_commands():
     host = good_node()
     look(host)
     assert [call.split()[:3] for call in host.calls] == [

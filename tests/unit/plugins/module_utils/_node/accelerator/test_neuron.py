@@ -50,7 +50,7 @@ def test_good_neuron_node():
         (neuron_node("m5.8xlarge"), ["pass", "undeterminable", "undeterminable"]),
     ],
 )
-def test_neuron_nodes_that_are_not_as_they_should_be(host, statuses):
+def test_faulty_neuron_nodes(host, statuses):
     assert [result.status for result in verify(look(host))] == statuses
 
 
@@ -58,14 +58,14 @@ def test_neuron_nodes_that_are_not_as_they_should_be(host, statuses):
     "answer",
     [missing("neuron-ls"), hanging("neuron-ls", 60), CommandResult(1, "", "no driver"), "[", "[3]", "[" * 200_000],
 )
-def test_neuron_ls_that_does_not_answer_well_proves_nothing(answer):
+def test_bad_neuron_ls_answer_proves_nothing(answer):
     host = neuron_node()
     host.commands["/opt/aws/neuron/bin/neuron-ls"] = answer
     assert [result.status for result in verify(look(host))] == ["pass", "undeterminable", "undeterminable"]
 
 
 @pytest.mark.parametrize("number", [0, None])
-def test_neuron_devices_without_numbers_of_their_own_prove_nothing(number):
+def test_neuron_devices_without_unique_numbers_prove_nothing(number):
     host = neuron_node()
     host.commands["/opt/aws/neuron/bin/neuron-ls"] = json.dumps(
         [{"neuron_device": number, "memory_size": 1 << 40}] * 16

@@ -141,7 +141,7 @@ def test_recorded_gpu():
     }
 
 
-def test_gpu_of_before_row_remapping():
+def test_gpu_without_row_remapping():
     (gpu,) = parse.parse_smi(OLD_GPU)["gpus"]
     counters = {"single_bit/total": 3, "double_bit/total": 2}
     assert gpu["ecc"]["volatile"] == {"correctable": 3, "uncorrectable": 2, "counters": counters}
@@ -169,12 +169,12 @@ def test_gpu_of_before_row_remapping():
         ('<?xml version="1.0" encoding="nonsense"?><nvidia_smi_log', "breaks off"),
     ],
 )
-def test_what_is_no_whole_document(text, problem):
+def test_incomplete_document_is_rejected(text, problem):
     with pytest.raises(ValueError, match=re.escape(problem)):
         parse.parse_smi(text)
 
 
-def test_text_before_document_is_passed_over():
+def test_text_before_document_is_skipped():
     assert parse.parse_smi("WARNING: infoROM is corrupted\n" + RECORDED_XML)["attached"] == 1
 
 
@@ -194,7 +194,7 @@ def test_text_before_document_is_passed_over():
         "NaN",
     ],
 )
-def test_what_is_no_number_is_nothing_and_no_zero(word):
+def test_invalid_number_is_none_and_not_zero(word):
     changed = re.sub(r"<total>81559 MiB</total>", f"<total>{word}</total>", RECORDED_XML)
     changed = changed.replace("<sram_uncorrectable_parity>0<", f"<sram_uncorrectable_parity>{word}<")
     changed = changed.replace("<dram_uncorrectable>0<", f"<dram_uncorrectable>{word}<")
@@ -255,7 +255,7 @@ def test_nvlinks():
 @pytest.mark.parametrize(
     "word", ["", "<unknown>", "ERR!", "N/A", "26.562", "26.562 MB/s", "-1 GB/s", "nan GB/s", "26 GB/s?"]
 )
-def test_link_that_cannot_be_read_is_neither_up_nor_down(word):
+def test_unreadable_link_is_neither_up_nor_down(word):
     found = parse.parse_nvlinks(f"GPU 0: X (UUID: GPU-1)\n\t Link 0: {word}\n")
     assert found == {"GPU-1": {"active": 0, "inactive": 0, "gb_per_s": {"0": None}}}
 
@@ -341,7 +341,7 @@ def test_flood_hides_no_other_event():
         ("NVRM: Xid (PCI:0000:01:00): 79", 79),
     ],
 )
-def test_every_shape_of_xid_is_read(line, code):
+def test_every_format_of_xid_is_parsed(line, code):
     assert parse.parse_xids(f"2026-01-31T11:00:00+0000 node kernel: {line}\n")["counts"] == {str(code): 1}
 
 
@@ -408,7 +408,7 @@ def test_neuron_devices_without_their_fields():
         ("[1]", "not a list of devices"),
     ],
 )
-def test_neuron_ls_that_is_no_list(text, problem):
+def test_neuron_ls_without_list_is_rejected(text, problem):
     with pytest.raises(ValueError, match=problem):
         parse.parse_neuron_ls(text)
 
@@ -425,7 +425,7 @@ def test_driver_version(text, version):
     assert parse_driver_version(text) == version
 
 
-# The shapes are those of nvidia-smi's documentation; no machine with NVLink was at hand.
+# The formats are from nvidia-smi's documentation; no machine with NVLink was available.
 NVLINK_ERRORS = """\
 GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)
 \t Link 0: Replay Errors: 1
@@ -471,7 +471,7 @@ def test_texts_are_cut_to_length():
     assert [len(text) for text in gpu["errors"].values()] == [80]
 
 
-def test_errors_of_gpu_are_named_by_their_path_and_what_runs_is_none():
+def test_errors_of_gpu_are_named_by_path_without_processes():
     gpu = gpu_of(
         "<a><b>Unknown Error</b></a><c>GPU requires reset</c><d>N/A</d><processes><name>an error</name></processes>"
     )
@@ -513,7 +513,7 @@ AMPERE = ("sram_correctable", "sram_uncorrectable_parity", "sram_uncorrectable_s
 
 
 def counted(names, values):
-    """The elements of counters; of a path with two parts the second lies in the first."""
+    """Return the elements of counters; in a path of two parts the second is inside the first."""
     rows = []
     for name, value in zip(names, values):
         outer, _slash, inner = name.partition("/")
@@ -592,7 +592,7 @@ def test_columns_of_topology_are_gpus_and_cards_alone():
     assert parse.parse_topology(text) == {"GPU0": {"NIC0": "PIX"}, "NIC0": {"GPU0": "PIX"}}
 
 
-def test_rows_of_topology_that_contradict_each_other_say_nothing():
+def test_contradicting_topology_rows_are_ignored():
     head, good, bad = "\tGPU0\tGPU1\n", "GPU0\t X \tNV18\n", "GPU0\t X \tSYS\n"
     assert parse.parse_topology(head + good + good) == {"GPU0": {"GPU1": "NV18"}}
     assert parse.parse_topology(head + bad + good) == parse.parse_topology(head + good + bad) == {"GPU0": {}}
@@ -614,7 +614,7 @@ def test_event_of_switch_has_its_place_and_text():
     ("text", "unread"),
     [("NVRM: Xid (garbled): what\nSXid (x): y\n", 2), ("NVRM: Xid (PCI:0000:53:00): 31\n", 0), ("NVRM: loaded\n", 0)],
 )
-def test_lines_of_xids_in_no_known_shape_are_counted(text, unread):
+def test_unknown_xid_lines_are_counted(text, unread):
     assert parse.parse_xids(text)["unread"] == unread
 
 
@@ -648,13 +648,13 @@ def test_place_and_processes_of_neuron_device():
 
 
 @pytest.mark.parametrize("text", ["", "   ", "a  b"])
-def test_text_that_is_no_document_is_shown(text):
+def test_text_without_document_is_quoted(text):
     for read in (parse.parse_smi, parse.parse_neuron_ls):
         with pytest.raises(ValueError, match=r"but: (nothing|a b)"):
             read(text)
 
 
-def test_what_runs_is_left_out_at_top_alone():
+def test_processes_are_skipped_at_top_level_only():
     gpu = gpu_of("<processes><name>an error</name></processes><a><processes>an error</processes></a>")
     assert gpu["errors"] == {"a/processes": "an error"}
 
@@ -675,7 +675,7 @@ def test_gpu_without_address_has_none():
         ((), AMPERE),
     ],
 )
-def test_counters_that_generation_has_to_have(tags, names):
+def test_required_counters_of_generation(tags, names):
     rows = "".join(f"<{tag}>0</{tag}>" for tag in tags)
     gpu = gpu_of(f"<ecc_errors><volatile>{rows}</volatile></ecc_errors>")
     assert tuple(gpu["ecc"]["volatile"]["counters"]) == names

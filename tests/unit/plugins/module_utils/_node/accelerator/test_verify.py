@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the GPUs report and what that proves: each verdict names the field that it could not read."""
+"""Verdicts on the reports of GPUs: each verdict names the field that it could not read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def judge(host, mig=False, **options):
 
 
 def without(*tags, document=None):
-    """The document of eight GPUs, of which the last lacks the first of each of these elements."""
+    """Return the document of eight GPUs whose last lacks the first of each of these elements."""
     text = eight_gpus() if document is None else document
     for tag in tags:
         start = text.index(f"<{tag}>", text.rindex("<gpu id="))
@@ -48,7 +48,7 @@ def without(*tags, document=None):
 
 
 def old_driver(release, *tags, text=None):
-    """The document as an older driver prints it, without these elements in any GPU."""
+    """Return the document of an older driver, without these elements in any GPU."""
     text = eight_gpus() if text is None else text
     for tag in tags:
         text, number = re.subn(rf"\s*<{tag}>.*?</{tag}>", "", text, flags=re.DOTALL)
@@ -96,7 +96,7 @@ def test_missing_block_of_remapped_rows():
     assert "gpu7 remapped_rows/remapped_row_failure is missing" in result.message
 
 
-def test_ecc_that_goes_off_at_next_reset():
+def test_ecc_off_after_next_reset():
     result = judge(node(eight_gpus(pending_ecc="Disabled")))["gpu.ecc"]
     assert (result.status, result.message) == ("fail", "gpu7 has ECC off after the next reset")
 
@@ -124,7 +124,7 @@ def test_older_gpus_have_no_repair_of_channels(architecture, status):
 
 
 def turing(retired="0", pending="No", architecture="Turing"):
-    """Eight GPUs that retire pages: nvidia-smi reads N/A for their remapped rows."""
+    """Return eight GPUs that retire pages: nvidia-smi prints N/A for their remapped rows."""
     text = re.sub(r"<remapped_rows>.*?</remapped_rows>", "<remapped_rows>N/A</remapped_rows>", eight_gpus(), flags=re.S)
     text = text.replace("<product_architecture>Hopper<", f"<product_architecture>{architecture}<")
     text = text.replace("<retired_count>N/A", f"<retired_count>{retired}")
@@ -132,7 +132,7 @@ def turing(retired="0", pending="No", architecture="Turing"):
     return text.replace("<pending_retirement>N/A", f"<pending_retirement>{pending}")
 
 
-def test_gpus_that_retire_pages():
+def test_gpus_with_page_retirement():
     assert judge(node(turing()))["gpu.ecc"].status == "pass"
     for words in ({"retired": "N/A"}, {"pending": "N/A"}, {"retired": "Unknown Error"}, {"architecture": "Hopper"}):
         assert judge(node(turing(**words)))["gpu.ecc"].status == "undeterminable", words
@@ -172,7 +172,7 @@ def test_missing_and_new_clock_reasons():
 
 
 @pytest.mark.parametrize("reason", ["sw_power_cap", "sync_boost", "applications_clocks_setting"])
-def test_reasons_that_are_no_fault(reason):
+def test_harmless_clock_reasons(reason):
     assert judge(node(eight_gpus(**{f"clocks_event_reason_{reason}": "Active"})))["gpu.clocks"].status == "pass"
 
 
@@ -219,7 +219,7 @@ def test_application_clocks_below_their_default():
     assert judge(node(gone))["gpu.clocks"].status == "pass"
 
 
-def test_fields_that_read_that_reset_is_required():
+def test_fields_with_required_reset():
     text = old_driver("535.183.01", "gpu_recovery_action")
     for tag in ("gpu_temp", "dram_correctable", "performance_state"):
         text = last(text, f"<{tag}>", f"<{tag}>GPU requires reset</{tag}><x{tag}>").replace(
@@ -253,12 +253,12 @@ def test_reset_status_of_drivers_without_recovery_action(required, recommended, 
     assert judge(node(text))["gpu.recovery"].status == status
 
 
-def test_recovery_words_that_only_begin_like_none():
+def test_recovery_action_that_only_begins_with_none():
     result = judge(node(eight_gpus(gpu_recovery_action="None of these")))["gpu.recovery"]
     assert (result.status, result.severity) == ("fail", "monitor")
 
 
-def test_gpu_that_does_not_answer_is_not_counted():
+def test_silent_gpu_is_not_counted():
     text = eight_gpus()
     start, end = text.rindex("<gpu id="), text.rindex("</gpu>")
     silent = text[:start] + '<gpu id="00000000:57:00.0"><product_name>Unknown Error</product_name>' + text[end:]
@@ -269,7 +269,7 @@ def test_gpu_that_does_not_answer_is_not_counted():
 
 
 @pytest.mark.parametrize("word", ["", "N/A", "Unknown Error", "80", "4"])
-def test_number_of_attached_gpus_has_to_be_read(word):
+def test_unreadable_number_of_attached_gpus(word):
     text = eight_gpus().replace("<attached_gpus>8<", f"<attached_gpus>{word}<")
     assert judge(node(text))["gpu.count"].status == "undeterminable"
 
@@ -298,7 +298,7 @@ def test_lines_outside_of_document_change_nothing(line):
 
 
 @pytest.mark.parametrize("place", ["{0}{1}", "{1}\n{0}"])
-def test_corrupted_inforom_is_finding_of_its_own(place):
+def test_corrupted_inforom_has_its_own_verdict(place):
     text = place.format(eight_gpus(), "WARNING: infoROM is corrupted at gpu 0000:57:00.0")
     found = judge(node(text))
     result = found["gpu.inforom"]
@@ -320,7 +320,7 @@ def test_link_slower_than_its_neighbours(speed):
 @pytest.mark.parametrize(
     ("speed", "status"), [("25", "pass"), ("24.999", "fail"), ("13.281", "fail"), ("53.125", "pass")]
 )
-def test_links_that_are_slow_alike(speed, status):
+def test_equally_slow_links(speed, status):
     result = judge(node(links=nvlinks(speed=speed)))["gpu.nvlink"]
     assert result.status == status
     if status == "fail":
@@ -328,12 +328,12 @@ def test_links_that_are_slow_alike(speed, status):
 
 
 @pytest.mark.parametrize("word", ["<unknown>", "N/A", "Unknown Error", "", "26.562"])
-def test_link_that_cannot_be_read(word):
+def test_unreadable_link(word):
     result = judge(node(links=last(nvlinks(), "\t Link 7: 26.562 GB/s", f"\t Link 7: {word}")))["gpu.nvlink"]
     assert (result.status, result.message) == ("undeterminable", "gpu7 nvlink reads 'link 7'")
 
 
-def test_links_that_are_too_many_or_not_listed():
+def test_excess_or_unlisted_links():
     assert judge(node(links=nvlinks(links=19)))["gpu.nvlink"].status == "undeterminable"
     assert (
         judge(node(links=nvlinks(count=7)))["gpu.nvlink"].message == "gpu7 active is missing; gpu7 inactive is missing"
@@ -359,7 +359,7 @@ def test_nvlinks_of_types_without_switches(kind, links, status, words):
     assert (result.status, words in result.line()) == (status, True), result.line()
 
 
-def test_mig_that_is_wanted_takes_nvlink_out_of_use():
+def test_required_mig_excludes_nvlink():
     text = eight_gpus().replace("_mig>Disabled<", "_mig>Enabled<")
     found = judge(node(text, nvlinks(links=18, down=18), topology(kind="SYS")), mig=True)
     assert statuses(found, "not_applicable") == {"gpu.nvlink", "gpu.topology"}
@@ -368,7 +368,7 @@ def test_mig_that_is_wanted_takes_nvlink_out_of_use():
 
 
 @pytest.mark.parametrize("word", UNKNOWN_WORDS)
-def test_mig_mode_that_cannot_be_read(word):
+def test_unreadable_mig_mode(word):
     for tag in ("current_mig", "pending_mig"):
         assert judge(node(eight_gpus(**{tag: word})))["gpu.mig"].status == "undeterminable"
 
@@ -385,7 +385,7 @@ def test_mig_mode_that_cannot_be_read(word):
         ("PIX", "fail", "without NVLink"),
     ],
 )
-def test_what_stands_between_pair(kind, status, words):
+def test_connection_types_of_pair(kind, status, words):
     text = topology()
     row = text.index("GPU3\t")
     start = text.index("NV18", row)
@@ -430,7 +430,7 @@ def test_compute_mode(mode, status):
 
 @pytest.mark.parametrize("path", ["fan_speed", "egm", "replay_counter", "gsp_firmware_version"])
 @pytest.mark.parametrize("word", ["Unknown Error", "ERR!", "GPU is lost", "Insufficient Permissions"])
-def test_error_in_any_field_is_no_answer(path, word):
+def test_error_in_any_field_is_undeterminable(path, word):
     found = judge(node(eight_gpus(**{path: word})))
     assert found["gpu.answers"].status == "undeterminable"
     assert word in found["gpu.answers"].message
@@ -498,7 +498,7 @@ def test_xids_of_nvlink_and_of_recovery(lines, status, severity):
     assert (result.status, result.severity) == (status, severity), result.line()
 
 
-def test_xid_154_is_only_named_where_there_is_one():
+def test_xid_154_is_named_only_if_present():
     assert "154" not in judge(node(log=[BUS + FATAL]))["gpu.xid"].line()
     assert "154" not in judge(node(log=[BUS + NONFATAL]))["gpu.xid"].line()
     assert "Xid 154 on 0000:b3:00" in judge(node(log=[BUS + FATAL, BUS + TO_RESET]))["gpu.xid"].line()
@@ -512,7 +512,7 @@ def test_verify_leaves_facts_as_they_are():
     assert training_host.uuid(7) in facts["nvlinks"]["gpus"]
 
 
-def test_gpu_that_reads_all_ones_fell_off_bus():
+def test_gpu_reading_all_ones_fell_off_bus():
     host = node()
     host.files["/sys/bus/pci/devices/0000:57:00.0/config"] = "\ufffd" * 64
     result = judge(host)["gpu.count"]
@@ -531,14 +531,14 @@ def test_memory_within_its_bounds(mib, status):
 
 
 @pytest.mark.parametrize("pages", ["1", "2"])
-def test_page_that_was_retired_after_double_bit_errors_is_worth_watching(pages):
+def test_page_retired_after_double_bit_error_is_monitored(pages):
     text = turing().replace("<retired_count>0", f"<retired_count>{pages}")
     result = judge(node(text))["gpu.ecc"]
     assert (result.status, result.severity) == ("fail", "monitor")
 
 
 @pytest.mark.parametrize(("one", "other"), [("current_mig", "pending_mig"), ("pending_mig", "current_mig")])
-def test_mig_of_which_one_mode_reads_na_is_not_left_out(one, other):
+def test_one_na_mig_mode_is_not_skipped(one, other):
     text = eight_gpus().replace(f"<{one}>Disabled<", f"<{one}>N/A<")
     assert judge(node(text))["gpu.mig"].status == "undeterminable"
     both = text.replace(f"<{other}>Disabled<", f"<{other}>N/A<")
@@ -546,14 +546,14 @@ def test_mig_of_which_one_mode_reads_na_is_not_left_out(one, other):
     assert judge(node(both), mig=True)["gpu.mig"].status == "fail"
 
 
-def test_topology_that_cannot_be_asked_is_not_known():
+def test_failed_topology_command_is_undeterminable():
     facts = accelerator.look(node(), accelerator.Wishes())
     facts["topology"]["problem"] = "nvidia-smi topo -m: no answer"
     found = {one.id: one for one in verify(facts)}["gpu.topology"]
     assert (found.status, found.reason) == ("undeterminable", "nvidia-smi topo -m: no answer")
 
 
-def test_gpus_whose_number_of_nvlinks_nobody_knows():
+def test_unknown_number_of_nvlinks_is_undeterminable():
     facts = accelerator.look(node(), accelerator.Wishes())
     facts["expected"] = {**facts["expected"], "name": "H900"}
     found = {one.id: one for one in verify(facts)}["gpu.nvlink"]
@@ -564,7 +564,7 @@ def test_gpus_whose_number_of_nvlinks_nobody_knows():
     ("expected", "on_bus", "status"),
     [(None, None, "undeterminable"), (None, 0, "undeterminable"), (None, 1, "fail"), (1, None, "fail")],
 )
-def test_no_gpu_at_all_is_judged_by_what_is_known(expected, on_bus, status):
+def test_missing_gpus_are_judged_by_known_facts(expected, on_bus, status):
     facts = accelerator.look(node(), accelerator.Wishes())
     facts["smi"].update(gpus=[], attached=0)
     facts["expected"] = {**facts["expected"], "count": expected} if expected else None
@@ -588,7 +588,7 @@ HEALTHY = {
 
 
 def rack(cluster=UUID, clique="32766", last=None, **health):
-    """A document whose GPUs are of an NVLink cluster; last: (cluster, clique) of the last of them."""
+    """Return a document whose GPUs are in an NVLink cluster; last: (cluster, clique) of the last GPU."""
     text = re.sub("<cliqueId>[^<]*<", f"<cliqueId>{clique}<", health.pop("text", eight_gpus()))
     for tag, word in {**HEALTHY, **health}.items():
         text = re.sub(f"<{tag}>[^<]*</{tag}>", f"<{tag}>{word}</{tag}>", text)
@@ -600,13 +600,13 @@ def rack(cluster=UUID, clique="32766", last=None, **health):
     return judge(node(text), instance_type=ULTRA)
 
 
-def test_gpus_of_ultraserver_are_of_one_cluster_and_clique():
+def test_gpus_of_ultraserver_share_cluster_and_clique():
     fabric = rack()["gpu.fabric"]
     assert (fabric.status, fabric.found) == ("pass", {"state": "Completed", "cluster_uuid": UUID, "clique": "32766"})
 
 
 @pytest.mark.parametrize(
-    ("given", "status", "said"),
+    ("given", "status", "expected"),
     [
         ({"last": ("other", "32766")}, "fail", "gpu7 is of NVLink cluster other"),
         # The same on each GPU, and no value of the field.
@@ -623,12 +623,12 @@ def test_gpus_of_ultraserver_are_of_one_cluster_and_clique():
         ({"clique": "N/A"}, "undeterminable", "cliqueId reads 'N/A'"),
     ],
 )
-def test_gpu_outside_of_cluster(given, status, said):
+def test_gpu_outside_of_cluster(given, status, expected):
     fabric = rack(**given)["gpu.fabric"]
-    assert fabric.status == status and said in (fabric.message or "")
+    assert fabric.status == status and expected in (fabric.message or "")
 
 
-def test_older_driver_of_ultraserver_tells_no_health():
+def test_older_driver_of_ultraserver_reports_no_health():
     unknown = dict.fromkeys(HEALTHY, "N/A")
     assert rack(text=old_driver("570.172.08"), **unknown)["gpu.fabric"].status == "pass"
     assert rack(text=old_driver("580.159.04"), **unknown)["gpu.fabric"].status == "undeterminable"
@@ -639,7 +639,7 @@ def test_older_driver_of_ultraserver_tells_no_health():
     ("word", "status"),
     [("5", "pass"), ("1", "pass"), ("7", "pass"), ("0", "undeterminable"), ("8", "undeterminable")],
 )
-def test_generation_of_device_that_all_gpus_read(word, status):
+def test_pcie_generation_of_all_devices(word, status):
     text = re.sub("<max_device_link_gen>[^<]*<", f"<max_device_link_gen>{word}<", eight_gpus())
     assert judge(node(text))["gpu.pcie"].status == status
 
@@ -649,12 +649,12 @@ def test_memory_of_ultraserver_is_that_of_its_source():
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 12, 16, 32, 3, 5, 9, 13, 17, 33])
-def test_widths_that_pcie_has(width):
+def test_valid_pcie_widths(width):
     text = re.sub("<(current|max)_link_width>[^<]*<", rf"<\1_link_width>{width}x<", eight_gpus())
     status = "pass" if width in (1, 2, 4, 8, 12, 16, 32) else "undeterminable"
     assert judge(node(text))["gpu.pcie"].status == status
 
 
-def test_what_no_source_says_of_ultraserver_is_undeterminable():
+def test_undocumented_ultraserver_facts_are_undeterminable():
     assert judge(node(), instance_type="p6e-gb300.36xlarge")["gpu.count"].status == "undeterminable"
     assert judge(node(), instance_type="p6e-gb300.36xlarge")["gpu.topology"].status == "undeterminable"

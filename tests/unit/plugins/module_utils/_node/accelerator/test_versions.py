@@ -20,7 +20,7 @@ from tests.unit.plugins.module_utils._node.efa.test_look import judge
 def node(
     instance_type="p5.48xlarge", driver="580.159.04", cuda=None, plugin="1.16.1", libfabric="2.1.0amzn4", nccl=22809
 ):
-    """A good node with these versions; None is not there, an empty text tells no version."""
+    """Return a good node with these versions; None is a missing component, an empty string an unreadable version."""
     host = good_node(instance_type=instance_type)
     version = f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {driver}  Release Build  (x@y)\n"
     host.files["/proc/driver/nvidia/version"] = version
@@ -32,8 +32,8 @@ def node(
     return host
 
 
-def versions(host, **wishes):
-    found = judge(host, **wishes)
+def versions(host, **options):
+    found = judge(host, **options)
     return {name: found[f"versions.{name}"] for name in table.COMPONENTS}
 
 
@@ -99,7 +99,7 @@ def test_last_version_takes_its_later_releases():
     assert found["cuda"].status == "pass"
 
 
-def test_strictest_limit_is_what_is_expected():
+def test_strictest_limit_is_expected():
     found = versions(node(cuda="13.0.2"))
     assert {result.status for result in found.values()} == {"pass"}
     assert (found["driver"].expected, found["driver"].found) == ("580 or newer", "580.159.04")
@@ -107,14 +107,14 @@ def test_strictest_limit_is_what_is_expected():
     assert found["driver"].source == f"{table.SOURCES['shipped']}; {table.SOURCES['major']}"
 
 
-def test_what_no_document_limits_is_not_passed():
+def test_undocumented_version_is_no_pass():
     result = versions(node("p5en.48xlarge"))["plugin"]
     assert (result.status, result.found) == ("undeterminable", "1.16.1")
-    assert "no document known here says which version p5en.48xlarge needs" in result.reason
+    assert "no known document gives the version that p5en.48xlarge needs" in result.reason
     assert "--minimum" in result.hint
 
 
-def test_minimum_of_ones_own_settles_it():
+def test_own_minimum_decides():
     wanted = {"plugin": "1.16", "driver": "590"}
     found = versions(node("p5en.48xlarge"), minima=wanted)
     assert (found["plugin"].status, found["plugin"].expected) == ("pass", "1.16 or newer")
@@ -123,11 +123,11 @@ def test_minimum_of_ones_own_settles_it():
 
 
 @pytest.mark.parametrize(("component", "host"), [("cuda", node(cuda="")), ("plugin", node(plugin="git-0123456"))])
-def test_version_that_is_not_told_is_not_passed(component, host):
+def test_unreadable_version_is_no_pass(component, host):
     assert versions(host, minima={component: "1.0"})[component].status == "undeterminable"
 
 
-def test_what_is_missing_is_not_judged():
+def test_missing_component_is_not_judged():
     host = node()
     host.commands["ldconfig -p"] = ""
     found = versions(host)
@@ -135,26 +135,26 @@ def test_what_is_missing_is_not_judged():
     assert found["cuda"].reason == "the CUDA toolkit is not on this machine"
 
 
-def test_without_driver_gpu_machine_fails_and_is_reported_what_to_do():
+def test_gpu_machine_without_driver_fails_with_hint():
     host = good_node()
     del host.files["/proc/driver/nvidia/version"]
     result = versions(host)["driver"]
     assert (result.status, result.severity, result.message) == ("fail", "isolate", "no NVIDIA driver is loaded")
     host.commands["modinfo nvidia"] = "version: 580.159.04\n"
     assert (versions(host)["driver"].severity, "reboot the node" in versions(host)["driver"].hint) == ("reboot", True)
-    # A machine that an image is made of has neither.
+    # A machine that becomes an image has neither.
     assert versions(host, expected_devices=0)["driver"].status == "fail"
     image = TrainingHost()
     firmware(image, "p5.48xlarge")
     assert versions(image, expected_devices=0)["driver"].status == "not_applicable"
 
 
-def test_machine_that_does_not_train_is_not_judged():
+def test_machine_without_efa_or_accelerators_is_not_judged():
     found = versions(good_node(0, "m5.8xlarge"), expected_devices=0)
     assert {result.status for result in found.values()} == {"not_applicable"}
 
 
-def test_trainium_is_judged_by_what_it_has():
+def test_trainium_is_judged_by_its_components():
     host = good_node(8, "trn1.32xlarge")
     del host.files["/proc/driver/nvidia/version"]
     found = versions(host)
@@ -168,5 +168,5 @@ def test_trainium_is_judged_by_what_it_has():
         ({"driver": 580.95}, "the minimum of driver is 580.95"),
     ],
 )
-def test_minima_that_cannot_be_are_reported(minima, words):
+def test_invalid_minima_are_reported(minima, words):
     assert words in minima_problems(minima)[0]

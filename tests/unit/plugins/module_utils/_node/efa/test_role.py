@@ -75,7 +75,7 @@ def test_version_without_documented_limit_is_shown():
     node = Node(scene.good_node(16, "p5en.48xlarge")).settle()
     assert node.problems() == []
     (line,) = role.tell(node.facts(), node.config).shown
-    assert line.startswith("???? versions.plugin: the OFI plugin of NCCL: no document known here says which version")
+    assert line.startswith("???? versions.plugin: the OFI plugin of NCCL: no known document gives the version")
     wanted = Node(scene.good_node(16, "p5en.48xlarge"), minima={"plugin": "1.20"}).settle()
     (problem,) = wanted.problems()
     assert problem.startswith("FAIL versions.plugin: the OFI plugin of NCCL 1.16.1 is older than 1.20")
