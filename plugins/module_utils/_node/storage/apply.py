@@ -4,9 +4,9 @@
 
 """Carry out the actions of a storage plan, one function an action.
 
-Right before it changes a disk, an action looks at it again, under an exclusive open: the plan is from an earlier look.
-What appeared in between is a refusal, never something to be removed. mdadm, wipefs and mkfs open their devices
-exclusively themselves and fail where another program has them open so; therefore the hold ends as the tool begins.
+Right before it changes a disk, an action looks at it again, under an exclusive open: the plan is older.
+Content that appeared in between is a refusal and is never removed. mdadm, wipefs and mkfs open their devices
+exclusively themselves and fail if another program has them open so; therefore the hold ends as the tool begins.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ Action = t.Mapping[str, t.Any]
 MKFS_TIMEOUT = 900
 # dlami-nvme.service allows itself 300 seconds.
 UNIT_TIMEOUT = 320
-# How long an array may take to appear, with its device node and its size, once mdadm has ended.
+# Time limit for an array to appear, with its device node and its size, after mdadm has ended.
 DEVICE_TIMEOUT = 30
 # Halves of one array that were started apart; a node has no more arrays than this.
 MAX_REMAINDERS = 64
-# How often a device is tried that something has open and no holder is seen of.
+# Number of tries for a device that is open without a visible holder.
 BUSY_ATTEMPTS = 5
-# How often a new array is freed from what udev makes of its old content; activation can come a moment late.
+# Number of tries to free a new array from what udev makes of its old content; activation can be delayed.
 GHOST_ATTEMPTS = 3
-# What the actions run, besides the mkfs of the filesystem.
+# Programs of the actions, besides the mkfs of the filesystem.
 PROGRAMS = {
     "create_array": "mdadm",
     "assemble_array": "mdadm",
@@ -64,7 +64,7 @@ PROGRAMS = {
 
 @dataclasses.dataclass
 class Applied:
-    """What was done: the last plan, and the actions of all rounds that ended well, in order."""
+    """Result: the last plan, and the actions of all successful rounds, in order."""
 
     plan: t.Any = None
     done: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
@@ -86,7 +86,7 @@ def apply_actions(
 
 
 def require_programs(host: Host, actions: t.Sequence[Action]) -> None:
-    """Raise ``NodeError`` where a program is missing: nothing may be taken apart that cannot be made again."""
+    """Raise ``NodeError`` if a program is missing: nothing may be taken apart that cannot be made again."""
     needed = {PROGRAMS[action["action"]] for action in actions if action["action"] in PROGRAMS}
     needed |= {f"mkfs.{action['fstype']}" for action in actions if action["action"] == "make_filesystem"}
     missing = sorted(program for program in needed if not host.which(program))
@@ -106,7 +106,7 @@ def run_action(host: Host, action: Action, table: t.Mapping[str, t.Callable[[Hos
 
 
 def describe(action: Action) -> str:
-    """An action as a person would say it, with what it acts on."""
+    """Return an action in words, with its device or path."""
     name = action["action"].replace("_", " ")
     for key in ("target", "path", "device", "vg", "unit", "name", "stage"):
         if action.get(key):
@@ -115,7 +115,7 @@ def describe(action: Action) -> str:
 
 
 def array_device(host: Host, wanted: str) -> str | None:
-    """The device of the array with this UUID: neither the name nor udev's link can be relied on."""
+    """Return the device of the array with this UUID: neither its name nor udev's link is reliable."""
     if not wanted:
         return None
     for kname in host.listdir("/sys/class/block"):
@@ -142,7 +142,7 @@ def _resolve_devices(host: Host, plan: Plan) -> None:
 
 
 def _settle(host: Host) -> None:
-    """Let udev finish with what just changed; a slow udev is not a failure, since nothing here depends on its links."""
+    """Wait until udev has handled the change; a slow udev is not a failure, since nothing here depends on its links."""
     if host.which("udevadm"):
         host.run(["udevadm", "settle", "--timeout=30"], timeout=40, check=False)
 
@@ -156,15 +156,15 @@ def _clear_intent(host: Host, action: Action) -> None:
 
 
 def _sysfs(device: str) -> str:
-    """The directory of a device in sysfs, from its path or its kernel name."""
+    """Return the directory of a device in sysfs, from its path or its kernel name."""
     return f"/sys/class/block/{posixpath.basename(device)}"
 
 
 def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
-    """Raise ``NodeError`` unless every device is still what the plan is about; all are held exclusively meanwhile.
+    """Raise ``NodeError`` unless every device is unchanged since the plan; all are held exclusively meanwhile.
 
-    disks: {path, serial (None: not asked), signatures (those that the plan knows), blank (whether the device has to be
-    proved blank once more), written (``written_at_look``)}. Raises OSError with EBUSY where something took a device.
+    disks: {path, serial (None: not asked), signatures (those in the plan), blank (whether the device must be
+    proved blank once more), written (``written_at_look``)}. Raises OSError with EBUSY if a device is in use.
     """
     with contextlib.ExitStack() as held:
         readers = [held.enter_context(host.opened_device(disk["path"], exclusive=True)) for disk in disks]
@@ -174,7 +174,7 @@ def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
             serial = (host.read_text(f"{_sysfs(kname)}/device/serial") or "").strip()
             if disk["serial"] is not None and serial != disk["serial"]:
                 raise NodeError(f"{path} is another disk now ({serial or 'no serial number'}): run again")
-            # The one user that an exclusive open does not keep out.
+            # The only user that an exclusive open does not exclude.
             if loop_devices(host).get(kname):
                 raise _refuse_holder(host, path)
             known = [(entry["type"], entry["uuid"]) for entry in disk["signatures"]]
@@ -199,7 +199,7 @@ def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
 
 
 def _much_written(before: int | None, proof: t.Mapping[str, t.Any]) -> bool:
-    """Whether zeros prove nothing any more, for what the kernel has written since the look."""
+    """Return whether zeros no longer prove anything, because the kernel has written too much since the look."""
     if before is None or proof["proof"] != blank.ZEROS:
         return False
     return proof["written"] is None or proof["written"] - before > blank.WRITTEN_LIMIT
@@ -219,7 +219,7 @@ def _refuse_holder(host: Host, path: str) -> NodeError:
 
 
 def _still_free(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
-    """Look again, and raise ``NodeError`` where something holds a device; udev's own looks end within moments."""
+    """Look again, and raise ``NodeError`` if something holds a device; udev's own probes end within moments."""
     for attempt in range(BUSY_ATTEMPTS):
         try:
             look_again(host, disks)
@@ -244,7 +244,7 @@ def _is_busy(host: Host, path: str) -> bool:
 
 
 def _load_raid0(host: Host) -> None:
-    """Load the kernel's RAID 0, without which mdadm reports no more than an invalid argument."""
+    """Load the kernel's RAID 0 module; without it mdadm reports only an invalid argument."""
     if "[raid0]" in (host.read_text("/proc/mdstat") or ""):
         return
     done = host.run(["modprobe", "raid0"], timeout=60, check=False)
@@ -256,7 +256,7 @@ def _load_raid0(host: Host) -> None:
 
 
 def _await_array(host: Host, array_uuid: str) -> None:
-    """Wait until the array runs, has a size and has its device node: mdadm can end before any of them is there."""
+    """Wait until the array runs and has a size and a device node: mdadm can end earlier."""
     deadline = host.monotonic() + DEVICE_TIMEOUT
     while not _is_ready(host, array_device(host, array_uuid)):
         if host.monotonic() >= deadline:
@@ -318,7 +318,7 @@ def _assemble_array(host: Host, action: Action) -> None:
     _load_raid0(host)
     spelled = mdadm_uuid(action["uuid"])
     _stop_remainders(host, action["uuid"])
-    # The members by name: with the UUID alone mdadm would take a copied superblock on any other disk as well.
+    # The members by name: with the UUID alone mdadm would also accept a copied superblock on another disk.
     argv = ["mdadm", "--assemble", f"/dev/md/{action['name']}", f"--uuid={spelled}", *action["devices"]]
     host.run(argv, timeout=120)
     _await_array(host, action["uuid"])
@@ -352,7 +352,7 @@ def _wipe(host: Host, action: Action) -> None:
     # Never --force: without it wipefs refuses a device that something still holds.
     argv = ["wipefs", "--all", device]
     if _is_busy(host, device) or not _wiped(host, disk, argv):
-        # udev may have put the array that was just stopped together again.
+        # udev may have assembled the stopped array again.
         for array_uuid in action["members_of"]:
             again = array_device(host, array_uuid)
             if again:
@@ -375,12 +375,12 @@ def _make_filesystem(host: Host, action: Action) -> None:
     disk["blank"] = action["prove"]
     _still_free(host, [disk])
     if action["fstype"] == "ext4":
-        # -m 0: the 5 % that ext4 keeps for root would be 1.4 TB of a p5; nodiscard: the disks come trimmed.
+        # -m 0: the 5 % that ext4 keeps for root would be 1.4 TB of a p5; nodiscard: the disks are already trimmed.
         argv = ["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1"]
         argv += ["-U", action["fs_uuid"], "-L", action["label"], device]
     else:
         argv = ["mkfs.xfs", "-q", "-f", "-K", "-m", f"uuid={action['fs_uuid']}", "-L", action["label"]]
-        # XFS caps the log stripe at 256 KiB and warns where it would follow a larger chunk.
+        # XFS limits the log stripe to 256 KiB and warns about a larger chunk.
         argv += ["-l", "su=32k"] if action["chunk_kib"] and action["chunk_kib"] >= 512 else []
         argv.append(device)
     host.run(argv, timeout=MKFS_TIMEOUT)
@@ -388,10 +388,10 @@ def _make_filesystem(host: Host, action: Action) -> None:
 
 
 def _wipe_old_content(host: Host, device: str) -> None:
-    """Wipe what shines through an array that was just made over disks whose content may go.
+    """Wipe old content that is visible through a new array over disks whose content may be erased.
 
-    A filesystem would be mounted by its old label. LVM or md in it is put to work by udev as soon as the array
-    appears: what stands on this array alone is stopped again, anything else ends the run.
+    A filesystem would be mounted by its old label. udev activates LVM or md in it as soon as the array
+    appears: whatever uses only this array is stopped again, anything else ends the run.
     """
     argv = ["wipefs", "--all", device]
     for _attempt in range(GHOST_ATTEMPTS):
@@ -436,7 +436,7 @@ def _bind_mount(host: Host, action: Action) -> None:
 
 
 def _expect_mounted(host: Host, target: str) -> None:
-    """Ask the kernel's table: a mount that timed out at boot leaves systemd content and the directory empty."""
+    """Check the kernel's mount table: after a timeout at boot systemd can be satisfied and the directory empty."""
     if not _is_mounted(host, target):
         raise NodeError(f"mount reported success, but findmnt shows nothing on {target}: look with 'dmesg'")
 
@@ -449,7 +449,7 @@ def _unmount(host: Host, action: Action) -> None:
     try:
         host.run(["umount", action["target"]], timeout=120)
     except CommandError as exc:
-        # The mounts of a shared tree go together.
+        # The mounts of a shared tree are removed together.
         if not _is_mounted(host, action["target"]):
             return
         users = host.run(["fuser", "-m", action["target"]], check=False).stdout.split() if host.which("fuser") else []
@@ -486,12 +486,12 @@ def _activate_volume(host: Host, action: Action) -> None:
 
 
 def _mask_unit(host: Host, action: Action) -> None:
-    # A unit file in /etc cannot be masked while it stands there: disabling it is what its owner would do.
+    # A unit file in /etc cannot be masked while it exists, so it is disabled.
     host.run(["systemctl", "disable", "--now", action["unit"]], timeout=60)
     path = f"/etc/systemd/system/{action['unit']}"
     if host.exists(path) and host.realpath(path) != "/dev/null":
         aside = f"{path}.replaced-by-mlcluster"
-        # An earlier one may be what somebody had changed, and the image has brought its own again since.
+        # An earlier backup may hold a user's changes from before the image brought its own file again.
         names = itertools.chain([aside], (f"{aside}.{number}" for number in itertools.count(2)))
         host.rename(path, next(name for name in names if not host.exists(name)))
     host.run(["systemctl", "mask", action["unit"]], timeout=60)
@@ -499,7 +499,7 @@ def _mask_unit(host: Host, action: Action) -> None:
 
 def _start_unit(host: Host, action: Action) -> None:
     unit = action["unit"]
-    # A restart would stop a script that is at work already.
+    # A restart would stop a script that is running already.
     if _has_ended(_state(host, unit)):
         host.run(["systemctl", "restart", unit], timeout=UNIT_TIMEOUT)
     deadline = host.monotonic() + UNIT_TIMEOUT
@@ -518,7 +518,7 @@ def _state(host: Host, unit: str) -> dict[str, str]:
 
 
 def _has_ended(state: t.Mapping[str, str]) -> bool:
-    """Whether a service has done its work: a simple one counts as started as soon as its script has begun."""
+    """Return whether a service has done its work: a simple one counts as started once its script has begun."""
     return state.get("ActiveState") in ("inactive", "failed") or state.get("SubState") == "exited"
 
 
@@ -540,7 +540,7 @@ def _write_marker(host: Host, action: Action) -> None:
 
 
 def mdadm_fragment_path(host: Host, name: str) -> str:
-    """Where this distribution's mdadm reads fragments: Debian and Ubuntu keep them in /etc/mdadm, others in /etc."""
+    """Return the directory of this distribution's mdadm fragments: /etc/mdadm on Debian and Ubuntu, else /etc."""
     return ("/etc/mdadm" if host.exists("/etc/mdadm") else "/etc") + f"/mdadm.conf.d/{name}.conf"
 
 

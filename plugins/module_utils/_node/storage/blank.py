@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Prove that a disk is blank: sampled reads are zero, or nothing was written since the instance started.
+"""Prove that a disk is blank: sampled blocks are zero, or nothing was written since the instance started.
 
 A missing signature proves nothing: raw data has none, and a filesystem without its first superblock has none either.
 """
@@ -22,19 +22,19 @@ from .first_boot import is_first_boot
 ZEROS = "zeros"
 NEVER_WRITTEN = "never_written"
 
-# EC2's statistics of an instance-store disk, a log page of its own: the magic number, then from byte 8 on the counters
+# EC2's statistics of an instance-store disk, a separate log page: the magic number, then from byte 8 on the counters
 # of reads, writes, bytes read and bytes written. They last as long as the instance runs, over reboots, and begin anew
 # with a stop and start (EC2 User Guide, "detailed performance statistics for instance store volumes"; page and layout
 # as in the amazon-cloudwatch-agent).
 STATISTICS_PAGE, STATISTICS_BYTES, STATISTICS_MAGIC = 0xD0, 4096, 0xEC2C0D7E
-# Sectors that erasing signatures and partition tables writes, and not more. Beyond that, what was written in this boot
-# can lie between the samples.
+# Number of sectors that erasing signatures and partition tables writes. Beyond that, data of this boot can lie between
+# the samples.
 WRITTEN_LIMIT = (16 << 20) // 512
 
-# By then the kernel has shown every disk that was there at the boot.
+# By then the kernel has shown every disk that existed at boot.
 APPEARED_SECONDS = 120
 
-# Bounds of one disk's samples; a test holds them.
+# Bounds of one disk's samples; a test checks them.
 MAX_READS = 64
 MAX_BYTES = 2 << 20
 
@@ -71,7 +71,7 @@ def places(size: int, seed: str) -> list[tuple[int, int]]:
     # XFS has four allocation groups up to 4 TiB, and beyond that some of almost 1 TiB each.
     wanted += [(size * part // 4 // BLOCK * BLOCK - BLOCK, 6 * BLOCK) for part in (1, 2, 3)]
     wanted += [(part * (TIB - 2 * BLOCK), 3 * BLOCK) for part in (1, 2, 3)]
-    spread = random.Random(seed)  # noqa: S311 - no secret: the places only have to differ
+    spread = random.Random(seed)  # noqa: S311 - not a secret: the places only have to differ
     step = size // _SPREAD
     wanted += [
         ((part * step + spread.randrange(max(step, 1))) // BLOCK * BLOCK, _SPREAD_BYTES) for part in range(_SPREAD)
@@ -89,10 +89,10 @@ def prove(
 ) -> dict[str, t.Any]:
     """Return {proof, offset, reads, bytes, written}; proof is ZEROS, NEVER_WRITTEN or None.
 
-    offset is that of the first sampled byte that is not zero, written how many sectors the kernel has written to the
-    disk in this boot (None: it does not count them). disk is the {kname, serial} of a whole disk; with None,
-    as for an array, only ZEROS is a proof. skip leaves out the bytes before it. Raises OSError where the device cannot
-    be read.
+    offset is that of the first sampled byte that is not zero, written the number of sectors that the kernel has written
+    to the disk in this boot (None: not counted). disk is the {kname, serial} of a whole disk; with None,
+    as for an array, only ZEROS is a proof. skip leaves out the bytes before it. Raises OSError if the device cannot be
+    read.
     """
     written = written_sectors(host, disk["kname"]) if disk else None
     result: dict[str, t.Any] = {"proof": None, "offset": None, "reads": 0, "bytes": 0, "written": written}
@@ -113,7 +113,7 @@ def prove(
 
 
 def counts_no_write(reader: DeviceReader) -> bool:
-    """Return whether the disk's own statistics count no write; False where it keeps none."""
+    """Return whether the disk's own statistics count no write; False if it has none."""
     page = reader.nvme_log(STATISTICS_PAGE, STATISTICS_BYTES) or bytes(STATISTICS_BYTES)
     (magic,) = struct.unpack_from("<I", page)
     _reads, writes, _bytes_read, bytes_written = struct.unpack_from("<4Q", page, 8)
@@ -121,10 +121,10 @@ def counts_no_write(reader: DeviceReader) -> bool:
 
 
 def written_sectors(host: Host, kname: str) -> int | None:
-    """Return how many sectors the kernel has written to a disk since the boot; None where it does not count them.
+    """Return the number of sectors that the kernel has written to a disk since boot; None if they are not counted.
 
-    A disk of which no read is counted either is one whose counters are off: the kernel itself reads every new disk.
-    One that appeared long after the boot may have been here before, with counters of its own: SPDK takes disks from
+    A disk without a counted read has its counters off: the kernel itself reads every new disk.
+    A disk that appeared long after boot may have been here before, with other counters: SPDK takes disks from
     the kernel and gives them back.
     """
     if not _appeared_at_boot(host, kname):
@@ -138,7 +138,7 @@ def written_sectors(host: Host, kname: str) -> int | None:
 
 
 def _appeared_at_boot(host: Host, kname: str) -> bool:
-    """Return whether udev saw a disk first in the first moments of this boot."""
+    """Return whether udev first saw a disk in the first moments of this boot."""
     number = (host.read_text(f"/sys/class/block/{kname}/dev") or "").strip()
     seen = re.search(r"^I:([0-9]+)$", host.read_text(f"/run/udev/data/b{number}") or "", re.MULTILINE)
     return seen is not None and int(seen.group(1)) <= APPEARED_SECONDS * 1_000_000

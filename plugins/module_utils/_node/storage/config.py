@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a site wants of a node's instance-store disks: the options, their defaults and their limits.
+"""Options for a node's instance-store disks: defaults, limits and option errors.
 
 The same mapping is the argument spec of the modules, the body of /etc/mlcluster/storage.json and the input of the
-boot unit, so a value refused by one is refused by all.
+boot unit, so that all reject the same values.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ DEFAULT_MOUNT_OPTIONS = {
     "xfs": ["noatime", "nofail", "x-systemd.device-timeout=15s"],
 }
 
-# Says on the volume itself that it does not last.
+# Warns on the volume itself that its data are not permanent.
 MARKER_NAME = "EPHEMERAL.txt"
 
-# What the collection keeps on the root filesystem: a volume over it would take the memory of a volume away.
+# The collection's state on the root filesystem: a volume mounted over it would hide its own record.
 OWN_DIRECTORIES = ("/etc/mlcluster", "/var/lib/mlcluster", "/var/log/mlcluster", "/usr/local/lib/mlcluster")
 
-# Options with which mount(8) does not mount the whole volume anew, for writing.
+# Options with which mount(8) does not mount the whole volume for writing.
 FOREIGN_MOUNT_OPTIONS = frozenset("bind rbind move remount ro loop offset sizelimit noauto".split())
 
-# Mount points of the operating system: a volume there would hide it, and a disk that carries one is never ours to take.
+# Mount points of the operating system: a volume there would hide it, and a disk that has one is never used.
 SYSTEM_MOUNTS = frozenset(
     "/ /bin /boot /boot/efi /dev /efi /etc /home /lib /lib64 /opt /proc /root /run /sbin /srv /sys /tmp /usr "
     "/usr/local /var /var/lib /var/log /var/tmp".split()
 )
 
-# The types of the argument spec, as Python knows them and as a person would say them.
+# The types of the argument spec, as Python types and in words.
 TYPES: dict[str, tuple[t.Any, str]] = {
     "str": (str, "text"),
     "int": (int, "a whole number"),
@@ -103,9 +103,9 @@ class Directory:
 
 @dataclasses.dataclass(frozen=True)
 class StorageConfig:
-    """The wanted storage. Sizes: chunk_kib in KiB. devices None means every instance-store disk.
+    """The requested storage. chunk_kib is in KiB. devices None means every instance-store disk.
 
-    expected_disks None means what the instance type has, where the type is known.
+    expected_disks None means the number of the instance type, if it is known.
     """
 
     layout: str = "raid0"
@@ -129,11 +129,11 @@ class StorageConfig:
 
     @property
     def may_destroy(self) -> bool:
-        """Whether data of others may be destroyed: both switches have to say so."""
+        """Whether data of others may be destroyed: both switches must allow it."""
         return self.existing == "replace" and not self.safe_mode
 
     def as_dict(self) -> dict[str, t.Any]:
-        """The configuration as plain JSON types."""
+        """Return the configuration as plain JSON types."""
         plain = dataclasses.asdict(self)
         return {key: list(value) if isinstance(value, tuple) else value for key, value in plain.items()}
 
@@ -158,12 +158,12 @@ def parse_config(raw: t.Mapping[str, t.Any]) -> StorageConfig:
 
 
 def config_text(config: StorageConfig) -> str:
-    """The text of storage.json for a configuration; equal configurations give equal texts."""
+    """Return the text of storage.json for a configuration; equal configurations give equal texts."""
     return json.dumps({"schema": CONFIG_SCHEMA, **config.as_dict()}, indent=2, sort_keys=True) + "\n"
 
 
 def mount_points(config: StorageConfig, disks: int) -> list[str]:
-    """Where volumes go on a node with so many disks."""
+    """Return the mount points of the volumes for a number of disks."""
     if config.layout == "none":
         return []
     if config.layout == "per_disk":
@@ -172,7 +172,7 @@ def mount_points(config: StorageConfig, disks: int) -> list[str]:
 
 
 def _typed(where: str, raw: t.Mapping[str, t.Any], spec: dict[str, dict[str, t.Any]]) -> dict[str, t.Any]:
-    """The given values that are no nulls, each of the type that its spec names: JSON has no coercion to offer."""
+    """Return the given values without nulls. Raises NodeError for a type that differs from the spec."""
     values = {key: raw[key] for key in spec if raw.get(key) is not None}
     for key, value in values.items():
         _check_type(f"{where}{key}", value, spec[key]["type"])
@@ -201,7 +201,7 @@ def _one_of(name: str, value: str, allowed: t.Sequence[str]) -> None:
 
 
 def check_mode(name: str, mode: str) -> None:
-    """Refuse a mode that is not octal, or that lets everybody write without the sticky bit."""
+    """Reject a mode that is not octal, or that is writable for all users without the sticky bit."""
     if not re.fullmatch(r"[0-7]{3,4}", mode):
         raise NodeError(f"{name} is {mode!r}: give an octal mode in quotes, such as '0755'")
     bits = int(mode, 8)
@@ -212,7 +212,7 @@ def check_mode(name: str, mode: str) -> None:
 
 
 def check_chunk(chunk_kib: int) -> None:
-    """Refuse a chunk size that md cannot use: it must be a power of two of at least 4 KiB (one page)."""
+    """Reject a chunk size that md cannot use: it must be a power of two of at least 4 KiB (one page)."""
     if not 4 <= chunk_kib <= 65536 or chunk_kib & (chunk_kib - 1):
         raise NodeError(
             f"chunk_kib is {chunk_kib}: md needs a power of two from 4 to 65536, in KiB, such as 256, 512 or 1024"
@@ -220,7 +220,7 @@ def check_chunk(chunk_kib: int) -> None:
 
 
 def check_array_name(name: str) -> None:
-    """Refuse an array name that udev and mdadm.conf could not carry."""
+    """Reject an array name that udev and mdadm.conf do not support."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}", name):
         raise NodeError(
             f"array_name is {name!r}: use 1 to 32 letters, digits, '_', '.' or '-', without spaces or ':', because "
@@ -307,7 +307,7 @@ def _check_directories(directories: t.Sequence[Directory]) -> None:
 
 
 def load_config(host: Host, path: str) -> StorageConfig:
-    """Read storage.json; raise ``NodeError`` with one sentence where it is missing or wrong."""
+    """Read storage.json; raise ``NodeError`` with one sentence if it is missing or invalid."""
     raw = read_config(host, path, "nvme_raid0")
     if not isinstance(raw, dict):
         raise NodeError(f"{path} holds no JSON object: run the role nvme_raid0 again to write it")

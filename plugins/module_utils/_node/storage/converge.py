@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look at a node's local storage, plan, and make it so: the one entry for the modules, the boot unit and the CLI."""
+"""Look at a node's local storage, plan and apply: the common entry for the modules, the boot unit and the CLI."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .volume import wanted_directories
 
 
 class RefusedError(NodeError):
-    """A plan that ended in refusals; the plan and the facts go along for whoever reports it."""
+    """A plan that ended in refusals, with the plan and the facts for the report."""
 
     def __init__(self, plan: Plan, facts: dict[str, t.Any]) -> None:
         self.plan = plan
@@ -34,14 +34,14 @@ class RefusedError(NodeError):
         super().__init__("; ".join(plan.refusals))
 
 
-# A service that sets the disks up is started and looked at again once; more rounds would hide a failing service.
+# A service that sets up the disks is started once, followed by one more look; more rounds would hide a failing service.
 MAX_ROUNDS = 2
 
 
 def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
-    """What ``block.gather`` sees plus what the configuration needs to be compared with; nothing is written.
+    """Return the facts of ``devices.gather`` and those that are compared with the configuration; nothing is written.
 
-    Adds record and intent (as ``record.sound`` lets them pass, or None), named_devices {given: kernel name},
+    Adds record and intent (if ``record.sound`` accepts them, else None), named_devices {given: kernel name},
     mount_points {path: {is_dir, real, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups
     {name: id or None}, array_config (text or None), fstab (parsed lines), machine_id.
     """
@@ -56,7 +56,7 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
         given: block.device_name(host, given) if host.exists(given) else None for given in config.devices or ()
     }
     stores = sum(1 for disk in facts["disks"] if disk["kind"] == "instance_store")
-    # An adopted volume is bound to the mount point itself, whatever the layout.
+    # An adopted volume is bound to the mount point itself, with any layout.
     tops = [] if config.layout == "none" else list(dict.fromkeys([config.mount_point, *mount_points(config, stores)]))
     facts["mount_points"] = {}
     for top in tops:
@@ -79,7 +79,7 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
 
 
 def _entries(host: Host, path: str, mounts: t.Sequence[t.Mapping[str, t.Any]]) -> int:
-    """How many entries a mount over a directory would hide; empty directories and mount points hold nothing there."""
+    """Return the number of entries that a mount over a directory would hide; none for empty directories and mounts."""
     mounted = {mount["target"] for mount in mounts}
     if path in mounted:
         return 0
@@ -93,10 +93,10 @@ def _is_empty_directory(host: Host, path: str) -> bool:
 
 
 def context_for(facts: t.Mapping[str, t.Any], at_boot: bool = False) -> Context:
-    """The part of a plan that is not looked up on the disks.
+    """Return the part of a plan that does not depend on the disks.
 
-    A fresh array gets a UUID of its own each time, so that an array is never mistaken for an older one; it depends on
-    what was there before, so that two looks at the same state (check mode, then the run) name the same one.
+    A fresh array gets a new UUID each time, so that it is never mistaken for an older one; the UUID depends on the
+    earlier state, so that two looks at the same state (check mode, then the run) give the same one.
     """
     before = facts["record"] or {}
     serials = sorted(disk["serial"] for disk in facts["disks"] if disk["kind"] == "instance_store")
@@ -110,7 +110,7 @@ def context_for(facts: t.Mapping[str, t.Any], at_boot: bool = False) -> Context:
 
 
 def dry_run(host: Host, config: StorageConfig) -> Plan:
-    """The plan that ``converge`` would carry out; raises ``RefusedError``."""
+    """Return the plan that ``converge`` would carry out; raises ``RefusedError``."""
     facts, plan = survey(host, config)
     if plan.refusals:
         raise RefusedError(plan, facts)
@@ -126,13 +126,13 @@ def survey(host: Host, config: StorageConfig, at_boot: bool = False) -> tuple[di
 def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_timeout: float = 300) -> Applied:
     """Look, plan, act, and look again until nothing is left to do.
 
-    Raises ``RefusedError``, or ``NodeError`` for a failed action; at boot the record tells of either first.
+    Raises ``RefusedError``, or ``NodeError`` for a failed action; at boot either is recorded first.
     """
     with host.locked(LOCK_PATH, lock_timeout):
         try:
             return _converge(host, config, at_boot)
         except RefusedError as exc:
-            # On a full or read-only root the refusal itself is what has to be told.
+            # On a full or read-only root the refusal itself must still be reported.
             with contextlib.suppress(NodeError):
                 if at_boot:
                     write_record(host, build_record(host, exc.facts, config, exc.plan))
@@ -145,7 +145,7 @@ def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_time
 
 
 def note_stores(host: Host, at_boot: bool) -> None:
-    """Remember the instance-store disks of this boot. A failure is none of this run: less can be proved later."""
+    """Record the instance-store disks of this boot. A failure does not fail the run: less can be proved later."""
     with contextlib.suppress(NodeError):
         stores, volumes = (
             [serial for _kname, serial in block.serials_of(host, kind)] for kind in ("instance_store", "ebs")

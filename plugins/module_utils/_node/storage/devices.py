@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One read-only look at a node's block devices: disks, what is on them, what holds them, what is mounted.
+"""Read-only facts of a node's block devices: disks, their content, holders and mounts.
 
-``gather`` returns plain JSON types; every decision is made on them elsewhere.
+``gather`` returns plain JSON types; decisions are made elsewhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import blank
 from .first_boot import current_boot
 from .parse import SHARED_SIGNATURES, normal_uuid, parse_export, parse_lsblk, parse_lvm, parse_wipefs
 
-# The controller model strings of EC2's two kinds of NVMe disks; nothing else tells them apart reliably.
+# The controller model strings of EC2's two kinds of NVMe disks; no other property distinguishes them reliably.
 INSTANCE_STORE_MODEL = "Amazon EC2 NVMe Instance Storage"
 EBS_MODEL = "Amazon Elastic Block Store"
 
@@ -53,13 +53,13 @@ UNIT_DIRECTORIES = (
 
 
 def gather(host: Host) -> dict[str, t.Any]:
-    """Everything a storage decision needs, in plain JSON types.
+    """Return the facts that a storage decision needs, in plain JSON types.
 
-    Keys: disks[], arrays[], logical_volumes[], physical_volumes[] (kernel names of what pvs shows), lvm_options[]
-    (what LVM's tools need to see the disks), outside_members[]
-    (members of arrays and of filesystems over several disks that are no instance-store disks), mounts[] (each with
+    Keys: disks[], arrays[], logical_volumes[], physical_volumes[] (kernel names in pvs), lvm_options[]
+    (options with which LVM's tools see the disks), outside_members[]
+    (members of arrays and of filesystems over several disks that are not instance-store disks), mounts[] (each with
     the kernel name of its device or None), units{}, tools{}, instance_type (str or None), boot_id.
-    Sizes are in bytes. Raises ``NodeError`` where the tools that could show a disk in use are missing.
+    Sizes are in bytes. Raises ``NodeError`` if the tools that could show a disk in use are missing.
     """
     tools = {name: host.which(name) for name in TOOLS}
     for name in ("lsblk", "wipefs"):
@@ -100,22 +100,22 @@ def _lsblk(host: Host) -> str:
     argv = ["lsblk", "--json", "--bytes", "--output", LSBLK_COLUMNS]
     done = host.run(argv, timeout=60, check=False)
     if done.rc != 0 and "unknown column" in done.stderr:
-        # util-linux before 2.37 knows one mount point a device only.
+        # util-linux before 2.37 reports only one mount point a device.
         argv[-1] = LSBLK_COLUMNS.replace("MOUNTPOINTS", "MOUNTPOINT")
         done = host.run(argv, timeout=60, check=False)
-    # Status 32 and 64 say that no or only some of the named devices were found; none is named here.
+    # Status 32 and 64 mean that no or only some of the named devices were found; none is named here.
     if done.rc != 0 and not done.stdout.strip():
         raise CommandError(argv, done.rc, done.stdout, done.stderr, f"failed with status {done.rc}")
     return done.stdout
 
 
 def is_hidden(host: Host, kname: str) -> bool:
-    """Whether this is one path of a multipath NVMe disk, which has no device node: the disk itself is listed too."""
+    """Return whether this is one path of a multipath NVMe disk: it has no device node, and the disk is listed too."""
     return (host.read_text(f"/sys/class/block/{kname}/hidden") or "").strip() == "1"
 
 
 def serials_of(host: Host, kind: str) -> list[tuple[str, str]]:
-    """The (kernel name, serial number) of every disk of a kind that the kernel shows now."""
+    """Return the (kernel name, serial number) of every current disk of a kind."""
     found = []
     for kname in host.listdir("/sys/class/block"):
         model = host.read_text(f"/sys/class/block/{kname}/device/model")
@@ -125,14 +125,14 @@ def serials_of(host: Host, kind: str) -> list[tuple[str, str]]:
 
 
 def device_name(host: Host, path: str) -> str | None:
-    """The kernel name of the device node that a path leads to; None where it leads out of /dev."""
+    """Return the kernel name of the device node that a path leads to; None if it leads out of /dev."""
     real = host.realpath(path)
     name = posixpath.basename(real)
     return name if real == f"/dev/{name}" else None
 
 
 def _attach_mounts(host: Host, devices: dict[str, dict[str, t.Any]], mounts: list[dict[str, t.Any]]) -> None:
-    """Add the mounts that the kernel knows: lsblk of older releases shows only one a device."""
+    """Add the mounts of the kernel's table: lsblk of older releases shows only one a device."""
     numbers = {_number(host, kname): kname for kname in devices}
     for mount in mounts:
         kname = numbers.get(mount["device"])
@@ -169,9 +169,9 @@ def _attach_sysfs(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
 
 
 def loop_devices(host: Host) -> dict[str, list[str]]:
-    """The loop devices by the device they show: the kernel lists them as no holder, and lets others open the disk.
+    """Return the loop devices by their backing device: the kernel does not list them as holders.
 
-    The device's number tells which one: its node may lie anywhere. Without an answer of the loop device, the path does.
+    The device's number identifies it: its node may lie anywhere. Without an answer of the loop device, the path does.
     """
     names = host.listdir("/sys/class/block")
     backings = {name: host.read_text(f"/sys/class/block/{name}/loop/backing_file") for name in names}
@@ -188,12 +188,12 @@ def loop_devices(host: Host) -> dict[str, list[str]]:
 
 
 def disk_kind(model: str) -> str:
-    """instance_store, ebs or other, from the controller's model string."""
+    """Return instance_store, ebs or other, from the controller's model string."""
     return {INSTANCE_STORE_MODEL: "instance_store", EBS_MODEL: "ebs"}.get(model.strip(), "other")
 
 
 def _stack_of_instance_store(devices: dict[str, dict[str, t.Any]]) -> list[str]:
-    """The instance-store disks and everything that is built on them, by kernel name."""
+    """Return the instance-store disks and everything that is built on them, by kernel name."""
     queue = [k for k, d in devices.items() if d["type"] == "disk" and disk_kind(d["model"]) == "instance_store"]
     found: list[str] = []
     while queue:
@@ -205,7 +205,7 @@ def _stack_of_instance_store(devices: dict[str, dict[str, t.Any]]) -> list[str]:
 
 
 def _attach_signatures(host: Host, devices: dict[str, dict[str, t.Any]], knames: list[str]) -> None:
-    """Ask wipefs for every signature on the devices themselves: udev's memory, which lsblk shows, can be stale."""
+    """Add every signature that wipefs finds on the devices: udev's database, which lsblk shows, can be stale."""
     for device in devices.values():
         device["signatures"], device["readable"] = [], True
     if not knames:
@@ -226,7 +226,7 @@ def _attach_signatures(host: Host, devices: dict[str, dict[str, t.Any]], knames:
             if owner:
                 devices[owner]["signatures"].append(signature)
             else:
-                # A signature that cannot be told where it is may be on any of them.
+                # A signature without a known device may be on any of them.
                 for kname in group:
                     devices[kname]["readable"] = False
 
@@ -247,13 +247,13 @@ def _disk(
     proof = None
     if claimed is not None and not device["signatures"] and device["readable"]:
         proof = prove_blank(host, device)
-        # wipefs calls a disk that answers with read errors blank, and ends with status 0 (util-linux 2.38 and 2.41).
+        # wipefs reports a disk with read errors as blank, and ends with status 0 (util-linux 2.38 and 2.41).
         device["readable"] = proof is not None
     return {
         **{key: device[key] for key in ("kname", "path", "model", "serial", "size", "read_only", "pttype", "readable")},
         "kind": kind,
         "partitions": [d["kname"] for d in below if d["type"] == "part"],
-        # What holds an array or a volume further up is in the stack, except for loop devices.
+        # Holders of an array or a volume further up are in the stack, except loop devices.
         "holders": sorted(
             set(device["holders"]).union(*(d["holders"] if d["type"] == "part" else d["loops"] for d in below))
         ),
@@ -276,14 +276,14 @@ def _disk(
 
 
 def _taken(host: Host, device: t.Mapping[str, t.Any]) -> bool:
-    """Whether a program that shows nowhere has a device open: one in another mount namespace, or a virtual machine."""
+    """Return whether an unlisted program has a device open: in another mount namespace, or a virtual machine."""
     if device["children"] or device["holders"] or device["mounts"] or device["swap"]:
         return False
     return host.claimed(device["path"], _number(host, device["kname"])) is True
 
 
 def prove_blank(host: Host, device: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
-    """Return what ``blank.prove`` says of a whole disk; None where the disk cannot be read."""
+    """Return the result of ``blank.prove`` for a whole disk; None if the disk cannot be read."""
     try:
         with host.opened_device(device["path"]) as reader:
             return blank.prove(host, reader, device, f"{current_boot(host)} {device['serial']} look")
@@ -292,10 +292,10 @@ def prove_blank(host: Host, device: t.Mapping[str, t.Any]) -> dict[str, t.Any] |
 
 
 def look_at_rest(host: Host, facts: dict[str, t.Any], filesystem_uuids: t.Collection[str]) -> None:
-    """Add to the facts what tells how far an interrupted run came: blank and use of its arrays and disks.
+    """Add facts about the progress of an interrupted run: blank and use of its arrays and disks.
 
     blank of an array, and of a member beyond its superblock; use of a filesystem with one of these UUIDs (32 hex
-    digits), as ``filesystem_use`` returns it. None where nothing was read.
+    digits), as ``filesystem_use`` returns it. None if nothing was read.
     """
     for disk in facts["disks"]:
         types = {signature["type"] for signature in disk["signatures"]}
@@ -322,8 +322,8 @@ def _prove_zeros(host: Host, path: str, skip: int) -> dict[str, t.Any] | None:
 def filesystem_use(host: Host, path: str, fstype: str) -> dict[str, bool]:
     """Return {finished, pristine} of a filesystem, from its superblock.
 
-    finished: mkfs came to its end. pristine: it was never mounted and holds no file. Only ext4 counts its mounts: of
-    an XFS nothing proves that it was never mounted. What cannot be read counts as finished and used.
+    finished: mkfs has ended. pristine: it was never mounted and holds no file. Only ext4 counts its mounts: nothing
+    proves that an XFS was never mounted. An unreadable filesystem counts as finished and used.
     """
     unknown = {"finished": True, "pristine": False}
     try:
@@ -358,7 +358,7 @@ def _descendants(device: dict[str, t.Any], devices: dict[str, dict[str, t.Any]])
 
 
 def _examine(host: Host, path: str, tools: dict[str, t.Any]) -> dict[str, t.Any] | None:
-    """{uuid, name, level, raid_devices, device_uuid} of a member's superblock; None without mdadm or superblock."""
+    """Return {uuid, name, level, raid_devices, device_uuid} of a member's superblock; None if unreadable."""
     if not tools["mdadm"]:
         return None
     done = host.run(["mdadm", "--examine", "--export", path], timeout=30, check=False)
@@ -379,20 +379,20 @@ NOT_RUNNING = ("inactive", "clear")
 
 
 def shown_uuid(host: Host, kname: str) -> str | None:
-    """The UUID of an array in sysfs as 32 hex digits; None where the kernel shows none, or zeros (inactive array)."""
+    """Return the UUID of an array in sysfs as 32 hex digits; None if it is missing, or zeros (inactive array)."""
     digits = normal_uuid((host.read_text(f"/sys/class/block/{kname}/md/uuid") or "").strip())
     return digits if digits and digits.strip("0") else None
 
 
 def uuid_of_array(host: Host, kname: str, detail: t.Mapping[str, str] | None = None) -> str | None:
-    """The UUID of an array as 32 hex digits: the kernel's, mdadm's, or while it does not run that of its members.
+    """Return the UUID of an array as 32 hex digits: the kernel's, mdadm's, or its members' while it does not run.
 
-    detail: what mdadm told of it, if it was asked already.
+    detail: the output of mdadm for it, if it was read already.
     """
     found = shown_uuid(host, kname) or normal_uuid((_detail(host, kname) if detail is None else detail).get("MD_UUID"))
     if found or (host.read_text(f"/sys/class/block/{kname}/md/array_state") or "").strip() not in NOT_RUNNING:
         return found
-    # mdadm takes it from a map of those that it put together itself, and loses that map with /run.
+    # mdadm reads it from its map of the arrays that it assembled, and loses that map with /run.
     members = host.listdir(f"/sys/class/block/{kname}/slaves")
     known = {(_examine(host, f"/dev/{member}", {"mdadm": True}) or {}).get("uuid") for member in members}
     return known.pop() if len(known) == 1 else None
@@ -407,7 +407,7 @@ def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t
     for kname in host.listdir("/sys/class/block"):
         members = host.listdir(f"/sys/class/block/{kname}/slaves")
         state = (host.read_text(f"/sys/class/block/{kname}/md/array_state") or "").strip()
-        # After mdadm --stop a node without members can stay behind: it is not an array.
+        # After mdadm --stop a device node without members can remain: it is not an array.
         if not re.fullmatch(r"md[0-9_a-zA-Z]*", kname) or not state or not members:
             continue
         fields = _detail(host, kname) if tools["mdadm"] else {}
@@ -438,7 +438,7 @@ def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t
 def _lvm(
     host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t.Any], knames: list[str]
 ) -> tuple[list[str], list[dict[str, t.Any]], list[str]]:
-    """What pvs shows, the logical volumes of every volume group that uses an instance-store disk, and the options
+    """Return the physical volumes, the logical volumes of every volume group on an instance-store disk, and the options
     with which LVM's tools see them.
     """
     marked = {k for k in knames for s in devices[k]["signatures"] if s["type"] == "LVM2_member"}
@@ -482,7 +482,7 @@ def _lvm(
 
 
 def owner_units(host: Host) -> dict[str, dict[str, t.Any]]:
-    """For each service known to take the disks: {owner, exists, enabled, masked}."""
+    """Return {owner, exists, enabled, masked} for each service known to take the disks."""
     units = {}
     for unit, owner in OWNER_UNITS.items():
         files = [f"{directory}/{unit}" for directory in UNIT_DIRECTORIES]

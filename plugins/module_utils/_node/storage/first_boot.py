@@ -4,8 +4,8 @@
 
 """Prove that this boot is the first since the instance started, at which EC2 gives out blank instance-store disks.
 
-The node itself has to prove it. The time in the instance identity document does not: AWS makes the document again at
-restarts. disks_seen.json remembers in which boot each disk was seen first.
+The node itself must prove it. The time in the instance identity document does not: AWS renews the document at
+restarts. disks_seen.json records the boot in which each disk was first seen.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..system.state import STATE_DIRECTORY, write_json
 
 SEEN_PATH = f"{STATE_DIRECTORY}/disks_seen.json"
 SEEN_SCHEMA = "mlcluster.disks_seen/1"
-# cloud-init makes the directory of a new instance within the first minutes of a boot. A later time of birth is that of
-# a clock that was wrong.
+# cloud-init makes the directory of a new instance within the first minutes of a boot. A later time of birth means that
+# the clock was wrong.
 CLOUD_INIT_SECONDS = 900
 
 
@@ -29,8 +29,8 @@ def is_first_boot(host: Host, serial: str, unwritten: bool) -> bool:
     unwritten: the disk itself has counted no write since the start. Without that, cloud-init's sign proves nothing: EC2
     replaces the root volume of an instance and keeps the local disks, and cloud-init then begins anew.
 
-    False where nothing proves it, and where disks_seen.json says otherwise or cannot be read: cloud-init makes its
-    directory again after "cloud-init clean" too, and a reboot keeps what is on the disks.
+    False without a proof, and if disks_seen.json contradicts it or cannot be read: cloud-init also makes its directory
+    again after "cloud-init clean", and a reboot keeps the content of the disks.
     """
     boot_id, seen = current_boot(host), _seen_document(host)
     if not boot_id or (seen is None and host.exists(SEEN_PATH)):
@@ -41,9 +41,9 @@ def is_first_boot(host: Host, serial: str, unwritten: bool) -> bool:
 
 
 def note_disks(host: Host, serials: t.Collection[str], volumes: t.Collection[str], by_boot_unit: bool) -> None:
-    """Record in which boot each disk was seen first, and the disks that the boot unit saw in its last two boots.
+    """Record the boot in which each disk was first seen, and the disks that the boot unit saw in its last two boots.
 
-    volumes: the serial numbers of the EBS volumes. A serial number of a disk is never forgotten.
+    volumes: the serial numbers of the EBS volumes. The serial number of a disk is never removed.
     """
     boot_id, before = current_boot(host), _seen_document(host) or {}
     unit, earlier = before.get("unit"), before.get("earlier_unit")
@@ -77,19 +77,19 @@ def _cloud_init_began(host: Host) -> bool:
         return False
     done = host.run(["stat", "--format=%W", f"/var/lib/cloud/instances/{tag}"], timeout=10, check=False)
     born = done.stdout.strip()
-    # 0 and - stand for a filesystem that keeps no time of birth.
+    # 0 and - mean that the filesystem has no time of birth.
     if done.rc != 0 or not born.isdigit() or int(born) == 0:
         return False
     return 0 <= int(born) - int(boot.group(1)) <= CLOUD_INIT_SECONDS
 
 
 def _is_new_serial(host: Host, serial: str) -> bool:
-    """Return whether the boot unit saw only other disks in the boot before and only new ones, this one too, in this.
+    """Return whether the boot unit saw only other disks in the previous boot and only new ones, with this one, in this.
 
-    Serial numbers change with a stop and start, all of them. In a boot that the unit has not recorded anything can
-    have been written to a disk; and a new disk beside an old one appeared late, or was not looked at. EC2 puts a
-    snapshot in place of the root volume and keeps the local disks: record and journal are of an earlier time then, and
-    the volume that they were written on is gone.
+    All serial numbers change with a stop and start. In a boot that the unit has not recorded, anything can have
+    been written to a disk; and a new disk beside an old one appeared late, or was not looked at. EC2 can replace the
+    root volume by a snapshot and keep the local disks: then record and journal are older, and the volume on which they
+    were written is gone.
     """
     boot_id, seen = current_boot(host), _seen_document(host) or {}
     unit, earlier = seen.get("unit"), seen.get("earlier_unit")
@@ -103,7 +103,7 @@ def _is_new_serial(host: Host, serial: str) -> bool:
 
 
 def _previous_boot(host: Host) -> str:
-    """Return the id of the boot before this one, as the journal has it; empty where the journal does not keep it."""
+    """Return the id of the previous boot from the journal; empty if the journal does not have it."""
     try:
         done = host.run(["journalctl", "--list-boots", "--quiet", "--no-pager"], timeout=60, check=False)
     except NodeError:
@@ -122,12 +122,12 @@ def _seen_document(host: Host) -> dict[str, t.Any] | None:
 
 
 def _is_sound(unit: t.Any) -> bool:
-    """Return whether this is what the boot unit saw in a boot, or None."""
+    """Return whether this is a valid entry of the boot unit for a boot, or None."""
     if unit is None:
         return True
     if not isinstance(unit, dict):
         return False
-    # Before there were volumes in it, it proves nothing.
+    # An entry from before volumes were recorded proves nothing.
     lists = [unit.get("serials"), unit.get("volumes", [])]
     names = all(isinstance(serials, list) and all(isinstance(one, str) for one in serials) for serials in lists)
     return names and isinstance(unit.get("boot_id"), str) and bool(unit["boot_id"])

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What on the node itself, apart from the disks, stands in the way of a volume. Pure functions."""
+"""Obstacles of a volume on the node itself, apart from the disks. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def mount_obstacles(
     at_boot: bool,
     leaving: t.AbstractSet[str] = frozenset(),
 ) -> list[str]:
-    """Why a volume may not be mounted on its path: another filesystem is there, a link, or files it would hide.
+    """Return the reasons not to mount a volume on its path: another filesystem, a link, or files that it would hide.
 
-    leaving: mount points that the plan itself frees before.
+    leaving: mount points that the plan frees first.
     """
     obstacles = []
     for volume in volumes:
@@ -43,7 +43,7 @@ def mount_obstacles(
                 "nvme_raid0_mount_point"
             )
         elif target.get("real", path) != path:
-            # The kernel's table would show the real path, and the volume be mounted once more by each run.
+            # The kernel's table would show the real path, so each run would mount the volume once more.
             obstacles.append(
                 f"{path} is a link, or leads through one, to {target['real']}: remove the link, or give the real path "
                 "as nvme_raid0_mount_point"
@@ -59,7 +59,7 @@ def mount_obstacles(
 
 
 def _foreign_fstab(volume: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> str:
-    """What a line of fstab that is not ours would mount on the volume's path."""
+    """Return the source that a foreign line of fstab would mount on the volume's path."""
     known = {f"UUID={uuid}" for uuid in (facts["record"] or {}).get("filesystem_uuids") or ()}
     known.add(f"UUID={volume['fs_uuid']}")
     lines = [line for line in facts["fstab"] if line["path"] == volume["path"] and line["src"] not in known]
@@ -67,10 +67,10 @@ def _foreign_fstab(volume: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) 
 
 
 def unknown_accounts(facts: t.Mapping[str, t.Any], at_boot: bool) -> list[str]:
-    """Why directories cannot be given to their owners: the node does not know a user or a group."""
+    """Return why directories cannot be given to their owners: a user or a group is missing on the node."""
     unknown = [f"user {name}" for name, uid in facts["users"].items() if uid is None]
     unknown += [f"group {name}" for name, gid in facts["groups"].items() if gid is None]
-    # At boot a directory service may still be starting; the directories of unknown users are made by the next run.
+    # At boot a directory service may still be starting; the next run makes the directories of unknown users.
     if not unknown or at_boot:
         return []
     return [f"there is no {', no '.join(unknown)} on the node: create it first, or leave it out of the settings"]

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who owns an instance-store disk: nobody, this collection, ParallelCluster, a DLAMI, EKS, or somebody unknown.
+"""Find the owner of an instance-store disk: none, this collection, ParallelCluster, a DLAMI, EKS, or unknown.
 
-Pure functions over what ``block.gather`` saw. A disk is usable only when there is no finding at all against it.
+Pure functions of the facts of ``devices.gather``. A disk is usable only without any finding against it.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ OWNER_EKS = "eks"
 OWNER_FOREIGN = "foreign"
 ADOPTABLE = (OWNER_PARALLELCLUSTER, OWNER_DLAMI)
 
-# The names that ParallelCluster's and the DLAMI's set-up scripts give to what they make of the disks.
+# Names that the set-up scripts of ParallelCluster and the DLAMI give to their volumes.
 EPHEMERAL_VG = "vg.01"
 EPHEMERAL_LV = "lv_ephemeral"
 DLAMI_MOUNT = "/opt/dlami/nvme"
 EKS_ARRAY = "kubernetes"
 EKS_MOUNT = "/mnt/k8s-disks"
 
-# Content that is whole on its own device. Everything else may be a part of something that lies on other devices too: a
+# Content that is complete on its own device. Everything else may be a part of something on other devices too: a
 # cache or a journal of a filesystem elsewhere (bcache, jbd, xfs_external_log), firmware or replicated arrays (isw, ddf,
-# drbd), pools (stratis), containers whose content cannot be seen (crypto_LUKS), and what is not known.
+# drbd), pools (stratis), containers with hidden content (crypto_LUKS), and unknown types.
 STANDALONE = frozenset(
     ("dos", "exfat", "ext2", "ext3", "ext4", "gpt", "iso9660", "ntfs", "PMBR", "squashfs", "swap", "vfat", "xfs")
 )
-# Content of which the look tells where its other parts are.
+# Content whose other parts are in the facts.
 TRACED = frozenset(("LVM2_member", *SHARED_SIGNATURES))
-# Device types that a teardown knows how to take apart; anything else on a disk is left to a person.
+# Device types that a teardown can take apart; anything else on a disk is left to the user.
 KNOWN_STACK_TYPES = ("part", "lvm", "md", "raid0", "raid1", "raid4", "raid5", "raid6", "raid10", "linear")
 
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """What this collection made before: from the record of a finished run, or the intent of an unfinished one.
+    """The collection's own earlier volumes, from the record of a finished run or the intent of an unfinished one.
 
     UUIDs are 32 hex digits; serials are those of the disks used.
     """
@@ -57,7 +57,7 @@ class Known:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """The owner of one disk and every finding that led there, as sentences."""
+    """The owner of one disk and all findings that prove it, as sentences."""
 
     disk: t.Mapping[str, t.Any]
     owner: str
@@ -69,7 +69,7 @@ class Claim:
         return self.owner == OWNER_NONE
 
     def as_dict(self) -> dict[str, t.Any]:
-        """The claim in plain JSON types, as instance_store_info returns it."""
+        """Return the claim in plain JSON types, as instance_store_info returns it."""
         keys = ("kname", "path", "model", "serial", "size", "kind", "mounts", "signatures")
         return {
             **{key: self.disk[key] for key in keys},
@@ -81,7 +81,7 @@ class Claim:
 
 
 def known_from(document: t.Mapping[str, t.Any] | None) -> Known:
-    """Read ``Known`` from what ``record.sound`` let pass of local_storage.json or intent.json, or from None."""
+    """Return ``Known`` from local_storage.json or intent.json after ``record.sound``, or from None."""
     if document is None:
         return Known()
     return Known(
@@ -92,7 +92,7 @@ def known_from(document: t.Mapping[str, t.Any] | None) -> Known:
 
 
 def findings(disk: t.Mapping[str, t.Any], explained: bool = False) -> tuple[str, ...]:
-    """Every reason why a disk is not free, most telling first; none for a blank disk.
+    """Return every reason why a disk is not free, the strongest first; none for a blank disk.
 
     explained: an interrupted run of ours has written to it.
     """
@@ -134,12 +134,12 @@ def findings(disk: t.Mapping[str, t.Any], explained: bool = False) -> tuple[str,
 
 
 def escaped(text: str) -> str:
-    """Return ``text`` with escapes in place of control characters: labels are anybody's to write."""
+    """Return ``text`` with escapes in place of control characters: any user can write labels."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def describe_signature(signature: t.Mapping[str, t.Any]) -> str:
-    """A signature as a person names it, with its label and UUID."""
+    """Return a signature in words, with its label and UUID."""
     extra = ", ".join(f"{key} {signature[key]}" for key in ("label", "uuid") if signature.get(key))
     article = "an" if str(signature["type"])[:1] in "aeiouxAEIOULMX" else "a"
     return f"{article} {signature['type']} signature" + (f" ({extra})" if extra else "")
@@ -158,7 +158,7 @@ def claim(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], known: Know
 
 
 def is_member_of(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], known: Known) -> bool:
-    """Whether the disk is a whole-disk member of the known array and carries nothing else."""
+    """Return whether the disk is a whole-disk member of the known array and carries nothing else."""
     if not known.array_uuid or disk["partitions"] or disk["swap"] or not disk["signatures"]:
         return False
     if any(s["type"] != "linux_raid_member" or normal_uuid(s["uuid"]) != known.array_uuid for s in disk["signatures"]):
@@ -168,7 +168,7 @@ def is_member_of(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], know
 
 
 def carries_filesystem_of(disk: t.Mapping[str, t.Any], known: Known) -> bool:
-    """Whether the disk carries a known filesystem directly and nothing else."""
+    """Return whether the disk carries a known filesystem directly and nothing else."""
     if disk["partitions"] or disk["holders"] or disk["stack"] or disk["swap"] or not disk["signatures"]:
         return False
     return all(normal_uuid(s["uuid"]) in known.filesystem_uuids for s in disk["signatures"])
@@ -197,14 +197,14 @@ def _eks_owner(disk: t.Mapping[str, t.Any]) -> str | None:
 
 
 def pending_units(facts: t.Mapping[str, t.Any]) -> list[str]:
-    """The services that are enabled and would take blank disks at the next boot."""
+    """Return the services that are enabled and would take blank disks at the next boot."""
     return sorted(unit for unit, state in facts["units"].items() if state["enabled"])
 
 
 def teardown_obstacles(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[str]:
-    """Why the given disks may not be taken apart, whatever the switches say; empty when they may.
+    """Return why the given disks may not be taken apart, with any value of the switches; empty if they may.
 
-    A volume group, array or filesystem that reaches beyond the given disks would take somebody else's data with it.
+    A teardown of a volume group, array or filesystem that extends beyond the given disks would destroy foreign data.
     """
     obstacles = _mounts_in_the_way(disks, facts)
     inside = stack_names(disks)
@@ -249,9 +249,9 @@ def teardown_obstacles(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mappin
 
 
 def losses(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[str]:
-    """What goes when the disks are taken apart, a sentence each.
+    """Return the losses when the disks are taken apart, a sentence each.
 
-    What does not run could not be looked into, and is named as such.
+    An inactive array or volume could not be inspected, and is named as such.
     """
     signatures = [signature for disk in disks for signature in all_signatures(disk)]
     lost = [f"{disk['path']} ({disk['serial']}) {', '.join(findings(disk))}" for disk in disks if findings(disk)]
@@ -274,17 +274,17 @@ def losses(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any
 
 
 def stack_names(disks: t.Sequence[t.Mapping[str, t.Any]]) -> set[str]:
-    """The kernel names of the disks and of everything that is built on them."""
+    """Return the kernel names of the disks and of everything that is built on them."""
     return {disk["kname"] for disk in disks}.union(*({entry["kname"] for entry in disk["stack"]} for disk in disks))
 
 
 def all_signatures(disk: t.Mapping[str, t.Any]) -> list[t.Mapping[str, t.Any]]:
-    """The signatures on a disk and on everything that is built on it, each with its kernel name."""
+    """Return the signatures on a disk and on everything that is built on it, each with its kernel name."""
     return [*({"kname": disk["kname"], **signature} for signature in disk["signatures"]), *disk["stack_signatures"]]
 
 
 def _parts_of_more(disk: t.Mapping[str, t.Any]) -> list[str]:
-    """Content of a disk that is not known to be whole there."""
+    """Return the content of a disk that is not known to be complete there."""
     return [
         f"{signature['kname']} carries {escaped(describe_signature(signature))}, which may belong to something on "
         "other devices"
@@ -303,7 +303,7 @@ def _shared_elsewhere(inside: set[str], facts: t.Mapping[str, t.Any]) -> t.Itera
 
 
 def _mounts_in_the_way(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[str]:
-    """What is mounted over or below the disks' own mounts: umount would take the wrong one, or fail half-way."""
+    """Return the mounts over or below the disks' own mounts: umount would take the wrong one, or fail half-way."""
     inside = stack_names(disks)
     own = {point for disk in disks for point in disk["mounts"]}
     return [
@@ -315,9 +315,9 @@ def _mounts_in_the_way(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mappin
 
 
 def unseen_lvm(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[str]:
-    """LVM of which nobody can tell what it spans: the tools are missing, or their devices file leaves the disk out."""
+    """Return LVM of unknown extent: the tools are missing, or their devices file leaves the disk out."""
     members = {s["kname"] for disk in disks for s in all_signatures(disk) if s["type"] == "LVM2_member"}
     if members and not (facts["tools"]["pvs"] and facts["tools"]["lvs"]):
-        return ["there is LVM on the disks and the lvm2 tools, which could tell what it spans, are not installed"]
+        return ["there is LVM on the disks and the lvm2 tools, which show its extent, are not installed"]
     unseen = sorted(members - set(facts["physical_volumes"]))
     return [f"{', '.join(unseen)} carries LVM that 'pvs' does not show"] if unseen else []

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What lsblk, wipefs, mdadm, LVM and the kernel's mount table print, as plain JSON types. Pure functions."""
+"""Parse the output of lsblk, wipefs, mdadm and LVM into plain JSON types. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import typing as t
 
 from ..system.host import NodeError
 
-# Signatures whose UUID names the whole that several disks make together.
+# Signatures whose UUID names an object over several disks.
 SHARED_SIGNATURES = ("linux_raid_member", "btrfs", "zfs_member", "bcachefs")
 
 
 def normal_uuid(uuid: str | None) -> str | None:
-    """A UUID in mdadm's, blkid's or sysfs' spelling as 32 hex digits; other identifiers are kept as they are."""
+    """Return a UUID in mdadm's, blkid's or sysfs' spelling as 32 hex digits; other identifiers are kept as they are."""
     if not uuid:
         return None
     digits = re.sub(r"[:-]", "", uuid).lower()
@@ -25,15 +25,15 @@ def normal_uuid(uuid: str | None) -> str | None:
 
 
 def parse_lsblk(text: str) -> dict[str, dict[str, t.Any]]:
-    """lsblk's JSON tree as a flat mapping by kernel name; each device lists its parents, children and mounts.
+    """Parse lsblk's JSON tree into a flat mapping by kernel name; each device has its parents, children and mounts.
 
-    Takes the shapes with MOUNTPOINTS (a list, util-linux 2.37 and newer) and MOUNTPOINT (a string or null), and sizes
-    as numbers or as strings.
+    Accepts MOUNTPOINTS (a list, util-linux 2.37 and newer) and MOUNTPOINT (a string or null), and sizes as numbers or
+    as strings.
     """
     try:
         tree = json.loads(text or "{}").get("blockdevices", [])
     except ValueError:
-        raise NodeError("lsblk printed no valid JSON: run 'lsblk --json' to see what it says") from None
+        raise NodeError("lsblk printed no valid JSON: run 'lsblk --json' to see its output") from None
     devices: dict[str, dict[str, t.Any]] = {}
 
     def walk(node: dict[str, t.Any], parent: str | None) -> None:
@@ -74,26 +74,26 @@ def parse_lsblk(text: str) -> dict[str, dict[str, t.Any]]:
 
 
 def parse_wipefs(text: str) -> list[dict[str, t.Any]]:
-    """wipefs' JSON as a list of {device, offset, type, uuid, label}; no output means no signature."""
+    """Parse wipefs' JSON into a list of {device, offset, type, uuid, label}; no output means no signature."""
     if not text.strip():
         return []
     try:
         found = json.loads(text).get("signatures") or []
     except ValueError:
-        raise NodeError("wipefs printed no valid JSON: run 'wipefs --no-act --json DISK' to see what it says") from None
+        raise NodeError("wipefs printed no valid JSON: run 'wipefs --no-act --json DISK' to see its output") from None
     keys = ("device", "offset", "type", "uuid", "label")
     return [{key: entry.get(key) for key in keys} for entry in found]
 
 
 def parse_export(text: str) -> dict[str, str]:
-    """The lines of mdadm --export or systemctl show, NAME=VALUE each, as a mapping."""
+    """Return the lines of mdadm --export or systemctl show, NAME=VALUE each, as a mapping."""
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
 def parse_lvm(text: str, kind: str) -> list[dict[str, str]]:
-    """The rows of an LVM JSON report; kind is pv or lv."""
+    """Return the rows of an LVM JSON report; kind is pv or lv."""
     try:
         report = json.loads(text)["report"]
     except (ValueError, KeyError):
-        raise NodeError("LVM printed no valid JSON report: run 'pvs' and 'lvs' to see what they say") from None
+        raise NodeError("LVM printed no valid JSON report: run 'pvs' and 'lvs' to see their output") from None
     return [row for part in report for row in part.get(kind, [])]

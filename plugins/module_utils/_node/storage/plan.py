@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What to do about a node's instance-store disks: a pure function from what was seen and what is wanted to a plan.
+"""Plan for a node's instance-store disks: a pure function of facts and configuration.
 
 ``choose`` picks the situation, ``volume.actions_for`` turns it into actions, ``make_plan`` puts both together. With any
-refusal there is no action. The modules, check mode and the boot unit all use this one function.
+refusal there is no action. The modules, check mode and the boot unit all use this function.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .volume import actions_for, adopted_volume, ephemeral_volume, volumes_for
 
 Action = dict[str, t.Any]
 
-# The stages of an interrupted run, and those in which mkfs has not made all filesystems.
+# The stages of an interrupted run, and those with unfinished filesystems.
 STAGES = ("create", "mkfs", "mount")
 UNFINISHED = ("create", "mkfs")
 
@@ -67,11 +67,11 @@ class Plan:
 
     @property
     def pending(self) -> bool:
-        """Whether the actions only lead to another look, which tells more."""
+        """Whether the actions only lead to another look with more facts."""
         return self.situation == "owner_pending" or (self.situation == "half_finished" and not self.volumes)
 
     def as_dict(self) -> dict[str, t.Any]:
-        """The plan in plain JSON types."""
+        """Return the plan in plain JSON types."""
         return {
             "situation": self.situation,
             "state": self.state,
@@ -84,7 +84,7 @@ class Plan:
 
 
 def make_plan(facts: Facts, config: StorageConfig, context: Context) -> Plan:
-    """Decide. facts is what ``converge.look`` returns. The order in which devices were listed does not matter."""
+    """Return the plan for the facts of ``converge.look``. The order of the devices does not matter."""
     claims, decision = choose(facts, config, context)
     actions, volumes = actions_for(decision, facts, config, context)
     refusals = [*decision.refusals, *_node_obstacles(decision, volumes, facts, context)]
@@ -104,10 +104,10 @@ def make_plan(facts: Facts, config: StorageConfig, context: Context) -> Plan:
         plan.actions, plan.losses = [], []
         plan.situation = "refused"
         if plan.state != "lost":
-            # Whoever reads the record takes any other state for a volume that is in place.
+            # Readers of the record take any other state for a volume that is in place.
             plan.state = "foreign"
     elif not plan.pending and (plan.actions or _record_differs(plan, facts["record"])):
-        # The record comes before the intent goes: between the two, nothing would know the volume as ours.
+        # The record is written before the intent is removed: otherwise the volume would briefly be unknown.
         last = len(plan.actions) - (plan.actions[-1:] == [{"action": "clear_intent"}])
         plan.actions.insert(last, {"action": "write_record"})
     return plan
@@ -116,7 +116,7 @@ def make_plan(facts: Facts, config: StorageConfig, context: Context) -> Plan:
 def _node_obstacles(
     decision: Decision, volumes: t.Sequence[dict[str, t.Any]], facts: Facts, context: Context
 ) -> list[str]:
-    """What on the node itself, apart from the disks, stands in the way of the volumes."""
+    """Return the obstacles of the volumes on the node itself, apart from the disks."""
     leaving = {point for disk in decision.erase for point in disk["mounts"]}
     obstacles = mount_obstacles(volumes, facts, context.at_boot, leaving)
     if decision.makes_filesystems or decision.situation is Situation.ADOPTED:
@@ -125,9 +125,9 @@ def _node_obstacles(
 
 
 def _record_differs(plan: Plan, record: t.Mapping[str, t.Any] | None) -> bool:
-    """Whether local_storage.json says something else than the plan; that a volume is new is history, no difference."""
+    """Return whether local_storage.json differs from the plan; a volume that is new is not a difference."""
     if plan.state == "none":
-        # A node without a volume needs no file that says so; one that had a volume needs it corrected.
+        # A node that never had a volume needs no record; a record of an earlier volume is corrected.
         return bool(record) and t.cast("dict[str, t.Any]", record).get("state") != "none"
     if not record:
         return True
@@ -161,7 +161,7 @@ def choose(facts: Facts, config: StorageConfig, context: Context) -> tuple[list[
         return claims, _refuse(missing, state="lost")
     if owners == {OWNER_NONE}:
         return claims, _all_blank(node)
-    # A filesystem carries the UUID of the one before, so the intent knows better than the record what it is.
+    # A new filesystem has the UUID of the one before, so the intent describes it better than the record.
     if _is_half_finished(node, intent):
         return claims, _interrupted(node)
     if OWNER_OURS in owners:
@@ -180,7 +180,7 @@ def _refuse(*refusals: str, state: str = "foreign", owner: str = OWNER_NONE) -> 
 
 
 def select(facts: Facts, config: StorageConfig) -> tuple[list[Disk], list[str]]:
-    """The instance-store disks to work with, in the order of their serials, and what is wrong with named devices."""
+    """Return the instance-store disks to use, in the order of their serials, and the errors in named devices."""
     stores = {disk["kname"]: disk for disk in facts["disks"] if disk["kind"] == "instance_store"}
     problems: list[str] = []
     if config.devices is not None:
@@ -202,7 +202,7 @@ def select(facts: Facts, config: StorageConfig) -> tuple[list[Disk], list[str]]:
 
 
 def _unrecognisable(disks: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
-    """Disks that could not be told apart after a reboot, when kernel names may have moved."""
+    """Return disks that cannot be identified after a reboot, since kernel names may change."""
     problems = [
         f"{disk['path']} has no serial number: stop and start the instance" for disk in disks if not disk["serial"]
     ]
@@ -218,9 +218,9 @@ def _unrecognisable(disks: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
 def expected_disks(
     facts: t.Mapping[str, t.Any], config: StorageConfig, table_disks: int | None
 ) -> tuple[int | None, str]:
-    """How many disks there must be, and who says so; None where nobody knows.
+    """Return the required number of disks, and its source; None if unknown.
 
-    facts needs only instance_type and record; table_disks is what the instance type has.
+    facts needs only instance_type and record; table_disks is the number of the instance type.
     """
     if config.devices is not None:
         return None, ""
@@ -248,7 +248,7 @@ def _missing(
 
 
 def _all_blank(node: Node) -> Decision:
-    """Every disk is proved blank: the volume is made, unless a service of the image would take the disks."""
+    """Return the decision for disks proved blank: create the volume, unless an image's service would take them."""
     facts, config, at_boot = node.facts, node.config, node.context.at_boot
     units = pending_units(facts)
     if units and config.existing == "adopt" and not at_boot:
@@ -262,7 +262,7 @@ def _all_blank(node: Node) -> Decision:
 
 
 def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situation.INTACT) -> Decision:
-    """Disks of the volume that a record (or the intent of a run that made all of it) describes; whole: all is there."""
+    """Return the decision for disks of a recorded (or completely made) volume; whole: no part is missing."""
     facts, config, known = node.facts, node.config, known_from(record)
     mine = [item.disk for item in node.claims if item.owner == OWNER_OURS]
     lost = sorted(known.serials - {disk["serial"] for disk in mine})
@@ -299,7 +299,7 @@ def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situatio
 
 
 def _other_settings(found: t.Mapping[str, t.Any], config: StorageConfig) -> list[str]:
-    """What a record or an intent has otherwise than it is wanted, of what only a new volume can change."""
+    """Return the settings of a record or an intent that differ and that only a new volume can change."""
     layout = "single" if config.layout == "raid0" and len(found["serials"]) == 1 else config.layout
     return [
         f"{name} is {found.get(key)} and {wanted} is wanted"
@@ -313,14 +313,14 @@ def _other_settings(found: t.Mapping[str, t.Any], config: StorageConfig) -> list
 
 
 def _strangers(mine: t.Sequence[Disk], facts: Facts, known: Known) -> list[str]:
-    """Members of our running array that are not our disks: a copied superblock can stand in for one."""
+    """Return members of our running array that are not our disks: copied superblocks."""
     arrays = [array for array in facts["arrays"] if array["uuid"] == known.array_uuid and array["active"]]
     ours = {disk["kname"] for disk in mine}
     return sorted({member for array in arrays for member in array["members"]} - ours) if known.array_uuid else []
 
 
 def _is_half_finished(node: Node, intent: Known) -> bool:
-    """Whether these are exactly the disks of an interrupted run, and carry nothing but what that run wrote."""
+    """Return whether these are exactly the disks of an interrupted run, with only that run's content."""
     if not intent.serials or {disk["serial"] for disk in node.disks} != intent.serials:
         return False
     if node.facts["intent"].get("stage") not in STAGES:
@@ -330,7 +330,7 @@ def _is_half_finished(node: Node, intent: Known) -> bool:
 
 
 def _interrupted(node: Node) -> Decision:
-    """Continue an interrupted run: a finished filesystem is kept, a missing one is made where no data can be."""
+    """Return how to continue an interrupted run: keep finished filesystems, make missing ones where no data can be."""
     facts, config, disks = node.facts, node.config, node.disks
     intent = t.cast("dict[str, t.Any]", facts["intent"])
     if intent["stage"] not in UNFINISHED:
@@ -370,14 +370,14 @@ def _interrupted(node: Node) -> Decision:
 
 
 def _all_made(node: Node, intent: t.Mapping[str, t.Any]) -> Decision:
-    """An interrupted run all of whose filesystems are finished: the intent is as good as a record."""
+    """Return the decision for an interrupted run with all filesystems finished: its intent counts as a record."""
     known = known_from(intent)
     claims = tuple(claim(disk, node.facts, known) for disk in node.disks)
     return _ours(dataclasses.replace(node, claims=claims), intent, Situation.ALL_MADE)
 
 
 def _some_made(node: Node, intent: t.Mapping[str, t.Any], made: t.Sequence[bool]) -> Decision:
-    """An interrupted run some of whose filesystems are finished: those are kept, the others are made."""
+    """Return the decision for an interrupted run with some filesystems finished: keep those, make the others."""
     missing = [disk for disk, finished in zip(node.disks, made) if not finished]
     serials = {disk["serial"] for disk in missing}
     volumes = volumes_for(node.disks, intent, node.config, node.facts)
@@ -392,8 +392,8 @@ def _some_made(node: Node, intent: t.Mapping[str, t.Any], made: t.Sequence[bool]
 
 
 def _may_start_over(uses: t.Sequence[t.Mapping[str, bool] | None], intent: t.Mapping[str, t.Any], node: Node) -> bool:
-    """Whether finished filesystems may be made again, with other settings: no boot does, and only what holds no file
-    goes without consent.
+    """Return whether finished filesystems may be made again, with other settings: never at boot, and only empty ones
+    without consent.
     """
     if node.context.at_boot or not _other_settings(intent, node.config):
         return False
@@ -403,7 +403,7 @@ def _may_start_over(uses: t.Sequence[t.Mapping[str, bool] | None], intent: t.Map
 def _data_found(
     disks: t.Sequence[t.Mapping[str, t.Any]], array: t.Mapping[str, t.Any] | None, intent: t.Mapping[str, t.Any]
 ) -> list[str]:
-    """What may hold a file where the interrupted run has made no filesystem yet."""
+    """Return devices that may hold a file where the interrupted run has made no filesystem yet."""
     if array:
         filesystem = array["filesystem"]
         if filesystem and normal_uuid(filesystem["uuid"]) not in known_from(intent).filesystem_uuids:
@@ -425,7 +425,7 @@ def _not_blank(proof: t.Mapping[str, t.Any] | None) -> str:
 
 
 def _adopt(node: Node, owner: str) -> Decision:
-    """Use the volume that ParallelCluster or the DLAMI made: its mount stays, our path and directories are added."""
+    """Return the decision to use the volume of ParallelCluster or the DLAMI: add our path and directories to it."""
     facts, lv = node.facts, ephemeral_volume(node.disks, node.facts)
     units = [unit for unit, seen in facts["units"].items() if seen["owner"] == owner and seen["exists"]]
     mounted = lv is not None and bool(lv["mounts"])
@@ -444,7 +444,7 @@ def _adopt(node: Node, owner: str) -> Decision:
 
 
 def _replace(node: Node, owner: str) -> Decision:
-    """Disks that somebody else uses: replaced with consent, refused otherwise."""
+    """Return the decision for disks of another owner: replace with consent, otherwise refuse."""
     hidden = unseen_lvm(node.disks, node.facts)
     found = "; ".join(
         f"{item.disk['path']} ({item.disk['serial']}) {', '.join(item.findings)}"
@@ -452,7 +452,7 @@ def _replace(node: Node, owner: str) -> Decision:
         if item.findings
     )
     if hidden:
-        # It may be the image's own volume: no advice to destroy it.
+        # It may be the image's own volume: do not advise to destroy it.
         refusal = f"{found}: the owner cannot be determined, since {'; '.join(hidden)}; nothing was touched"
         return _refuse(refusal, owner=OWNER_FOREIGN)
     whose = {
@@ -470,7 +470,7 @@ def _rebuild(
     state: str = "foreign",
     owner: str = OWNER_OURS,
 ) -> Decision:
-    """Tear down and create, if both switches say so and nothing outside these disks is touched; else refuse."""
+    """Return the decision to tear down and create, if both switches allow it and only these disks are affected."""
     if not node.may_destroy:
         return _refuse(refusal, state=state, owner=owner)
     obstacles = teardown_obstacles(node.disks, node.facts)

@@ -17,7 +17,7 @@ from .volume import array_config, create_array_action, teardown_actions
 
 @dataclasses.dataclass
 class ArrayPlan:
-    """What to do, why not (sentences), the array found over the disks (None: there is none), and what is destroyed."""
+    """Actions, refusals (sentences), the existing array over the disks (None: there is none), and the losses."""
 
     actions: list[Action] = dataclasses.field(default_factory=list)
     refusals: list[str] = dataclasses.field(default_factory=list)
@@ -26,7 +26,7 @@ class ArrayPlan:
 
 
 def plan_array(facts: t.Mapping[str, t.Any], config: StorageConfig, state: str, array_uuid: str) -> ArrayPlan:
-    """The plan for state present or absent; config gives devices, array_name, chunk_kib and safe_mode."""
+    """Return the plan for state present or absent; config gives devices, array_name, chunk_kib and safe_mode."""
     disks, problems = select(facts, config)
     if problems:
         return ArrayPlan(refusals=problems)
@@ -75,7 +75,7 @@ def _present(
 def _existing_uuid(
     found: t.Mapping[str, t.Any] | None, disks: list[t.Mapping[str, t.Any]], config: StorageConfig
 ) -> str | None:
-    """The UUID of an array that is what is wanted already, running or not."""
+    """Return the UUID of an array that already is as requested, running or not."""
     members = {disk["md"]["uuid"] for disk in disks if disk["md"]}
     whole = all(
         disk["md"]
@@ -94,7 +94,7 @@ def _existing_uuid(
 def _absent(
     plan: ArrayPlan, disks: list[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any], config: StorageConfig
 ) -> None:
-    """Take apart the array that has the name asked for, and no other that is on the disks."""
+    """Return the plan to take apart the array with the requested name, and no other one on the disks."""
     unread = [disk["path"] for disk in disks if not disk["md"] and _is_member(disk)]
     if unread:
         plan.refusals.append(f"{', '.join(unread)}: the name of their array cannot be read; install mdadm, run again")
@@ -118,7 +118,7 @@ def _is_member(disk: t.Mapping[str, t.Any]) -> bool:
 
 
 def _array_name(disk: t.Mapping[str, t.Any]) -> str:
-    """The name in a member's superblock, without the host that it was made for."""
+    """Return the name in a member's superblock, without the host that it was made for."""
     return t.cast(str, disk["md"]["name"].rsplit(":", 1)[-1])
 
 

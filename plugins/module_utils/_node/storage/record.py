@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The two files that remember: local_storage.json (what this node has) and intent.json (what was being done)."""
+"""The two state files: local_storage.json (the record) and intent.json (an unfinished run)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ LOCK_PATH = "/run/mlcluster/storage.lock"
 RECORD_SCHEMA = "mlcluster.local_storage/1"
 INTENT_SCHEMA = "mlcluster.storage_intent/1"
 
-# What identifies the volume; kept when a boot finds a disk lost or foreign, so that a repair can be recognised, and
-# while the layout is none.
+# The volume's identity; kept when a boot finds a disk lost or foreign, so that a repair can be recognised, and while
+# the layout is none.
 IDENTITY = (
     "layout",
     "path",
@@ -47,14 +47,14 @@ IDENTITY = (
 
 
 def read_document(host: Host, path: str) -> dict[str, t.Any] | None:
-    """local_storage.json or intent.json; None where it is missing, cut short, or not whole (see ``sound``)."""
+    """Return local_storage.json or intent.json; None if it is missing, truncated or incomplete (see ``sound``)."""
     return sound(host.read_json(path))
 
 
 def sound(document: t.Any) -> dict[str, t.Any] | None:
-    """A record or intent as it is when it either names no volume or names one wholly and without contradiction.
+    """Return a record or intent unchanged if it names no volume, or one completely and without contradiction.
 
-    Anything else gives None: half an identity could vouch for the wrong disks, none at all vouches for nothing.
+    Anything else gives None: a partial identity could match the wrong disks.
     """
     if not isinstance(document, dict):
         return None
@@ -95,7 +95,7 @@ def _sound_layout(document: dict[str, t.Any], volumes: list[dict[str, t.Any]]) -
 
 
 def _names(value: t.Any) -> bool:
-    """Whether this is a list of texts, none of them empty, none twice."""
+    """Return whether this is a list of unique, non-empty strings."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -110,19 +110,19 @@ def write_record(host: Host, record: t.Mapping[str, t.Any]) -> None:
 
 
 def write_intent(host: Host, stage: str, intent: t.Mapping[str, t.Any]) -> None:
-    """Record what is about to be done to the disks, on disk before it is begun."""
+    """Write the intent for the disks to disk before the first action."""
     write_json(host, INTENT_PATH, {"schema": INTENT_SCHEMA, "stage": stage, "at": host.now(), **intent})
 
 
 def write_failure(host: Host, reason: str) -> None:
-    """Say in local_storage.json that this boot could not bring the volume up; its identity stays for the next run."""
+    """Record in local_storage.json that this boot could not set up the volume; its identity stays for the next run."""
     known = read_document(host, RECORD_PATH) or {}
     failure = {"state": "failed", "reason": reason, "boot_id": current_boot(host), "updated_at": host.now()}
     write_record(host, {"schema": RECORD_SCHEMA, **known, **failure})
 
 
 def build_record(host: Host, facts: t.Mapping[str, t.Any], config: StorageConfig, plan: Plan) -> dict[str, t.Any]:
-    """local_storage.json for a plan that was carried out or refused.
+    """Return local_storage.json for a plan that was carried out or refused.
 
     size_bytes is the size of the mounted filesystem (all of them together with per_disk), None while not mounted.
     """
@@ -136,7 +136,7 @@ def build_record(host: Host, facts: t.Mapping[str, t.Any], config: StorageConfig
         "reason": "; ".join(plan.refusals),
         "updated_at": host.now(),
     }
-    # With the layout none the disks are left alone, and what is known of them is not forgotten.
+    # With the layout none the disks are not changed, and their record is kept.
     if plan.refusals or (plan.situation == "disabled" and before.get("volumes")):
         return {**base, **{key: before.get(key) for key in IDENTITY}}
     if not plan.volumes:
@@ -177,6 +177,6 @@ def _identity(
 
 
 def _blank_proofs(facts: t.Mapping[str, t.Any], serials: t.Sequence[str]) -> dict[str, str]:
-    """By serial number, how each disk was proved blank before the volume was made; nothing of one that was not."""
+    """Return the blank proof of each disk by serial number, from before the volume was made."""
     disks = [disk for disk in facts["disks"] if disk["serial"] in serials]
     return {disk["serial"]: disk["blank"]["proof"] for disk in disks if disk["blank"] and disk["blank"]["proof"]}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role nvme_raid0 on a node: its one look, its verdicts, and what it tells people and other roles."""
+"""The role nvme_raid0 on a node: facts, verdicts, and the report for users and other roles."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Facts = t.Mapping[str, t.Any]
 
 
 def seconds(config: RoleConfig) -> float:
-    """How long the look may take."""
+    """Return the time limit of the look, in seconds."""
     return _SECONDS
 
 
 def look(host: Host, config: RoleConfig) -> dict[str, t.Any]:
-    """storage and storage_plan (as ``converge.survey`` gives them), results, mount_units, manager, files, paths and
+    """Return storage and storage_plan (of ``converge.survey``), results, mount_units, manager, files, paths and
     boot_unit_enabled.
     """
     facts, plan = survey(host, config.storage)
@@ -51,12 +51,12 @@ def look(host: Host, config: RoleConfig) -> dict[str, t.Any]:
 
 
 def verify(facts: Facts, config: RoleConfig) -> list[Result]:
-    """The verdicts on the volume. A refused plan is one already."""
+    """Return the verdicts on the volume. A refused plan is already one of them."""
     return [] if facts["storage_plan"].refusals else list(facts["results"])
 
 
 def tell(facts: Facts, config: RoleConfig) -> Told:
-    """The situation of the disks, and the fact ``mlcluster_local_storage``."""
+    """Return the situation of the disks in words, and the fact ``mlcluster_local_storage``."""
     plan = facts["storage_plan"]
     record = facts["storage"]["record"] or {"state": "none", "path": None, "owner": "none"}
     shown = [f"{plan.situation}: {plan.reason}"] if not plan.refusals else []

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of the role nvme_raid0: those of the storage, and what the role brings to the node besides."""
+"""Options of the role nvme_raid0: those of the storage, and those of the other parts of the role."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .config import ARGUMENT_SPEC, StorageConfig
 from .config import parse_config as parse_storage
 
 ROLE = "nvme_raid0"
-# The directories of a volume by default, made again whenever the volume is made again.
+# Default directories of a volume, made again with each new volume.
 DIRECTORIES: list[dict[str, t.Any]] = [
     {"path": "scratch", "mode": "1777", "purpose": "temporary files of jobs"},
     {"path": "cache", "per_user": True, "purpose": "what can be fetched again"},
@@ -22,8 +22,8 @@ DIRECTORIES: list[dict[str, t.Any]] = [
     {"path": "hf", "per_user": True, "purpose": "Hugging Face cache (HF_HOME)"},
     {"path": "checkpoints", "per_user": True, "purpose": "checkpoints on their way to durable storage"},
 ]
-# runtime_sha256 is of the runtime that the controller would install, empty where it installs none; without probe
-# nothing is written to the volume.
+# runtime_sha256 is the checksum of the runtime that the controller would install, empty if it installs none; without
+# probe nothing is written to the volume.
 ROLE_SPEC: dict[str, dict[str, t.Any]] = {
     **ARGUMENT_SPEC,
     "mount_options": {"type": "list", "elements": "str", "default": []},
@@ -38,7 +38,7 @@ ROLE_SPEC: dict[str, dict[str, t.Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class RoleConfig:
-    """What the role wants of a node: ``storage``, and the options of ``ROLE_SPEC`` that are not of it."""
+    """The role's options: ``storage``, and the other options of ``ROLE_SPEC``."""
 
     storage: StorageConfig = dataclasses.field(default_factory=StorageConfig)
     required: bool = True
@@ -55,7 +55,7 @@ def parse_config(raw: t.Mapping[str, t.Any]) -> RoleConfig:
 
 
 def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
-    """Why no node could carry these options out: the first reason, with the name of the role's variable."""
+    """Return the first option error, with the name of the role's variable."""
     try:
         parse_storage(_storage_options(raw))
     except NodeError as exc:

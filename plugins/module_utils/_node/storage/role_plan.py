@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role nvme_raid0 has to do on a node, from the facts of ``role.look`` and its options. Pure.
+"""Plan of the role nvme_raid0 for a node, from the facts of ``role.look`` and the options. Pure.
 
-What becomes of the disks is decided in ``plan.py``; here it is one step of several.
+``plan.py`` decides about the disks; here that is one step of several.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import files
 from .config import CONFIG_PATH, config_text
 from .role_config import ROLE, RoleConfig
 
-# Which package brings a program.
+# Packages by program.
 PACKAGES = {"mdadm": "mdadm", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "pvs": "lvm2"}
 
 Facts = t.Mapping[str, t.Any]
@@ -24,7 +24,7 @@ Line = t.Mapping[str, str]
 
 
 def make_plan(facts: Facts, config: RoleConfig) -> Plan:
-    """The plan for a node."""
+    """Return the plan for a node."""
     disks = facts["storage_plan"]
     if disks.refusals:
         return refused(ROLE, disks.refusals)
@@ -55,7 +55,7 @@ def _no_volume(config: RoleConfig) -> str:
 
 
 def missing_packages(facts: Facts, config: RoleConfig) -> list[str]:
-    """The packages of the programs that the volume needs and the node lacks."""
+    """Return the packages of the programs that the volume needs and the node lacks."""
     signatures = {found["type"] for item in facts["storage_plan"].claims for found in item.disk["signatures"]}
     needed = [f"mkfs.{config.storage.fstype}"]
     needed += ["mdadm"] if config.storage.layout == "raid0" else []
@@ -86,7 +86,7 @@ def _steps(facts: Facts, config: RoleConfig) -> list[Step]:
 
 
 def fstab_changes(facts: Facts) -> tuple[list[Line], list[Line]]:
-    """The lines of fstab that the volumes lack, and those that mount one of them on a path that it has left."""
+    """Return the missing lines of fstab, and those that mount a volume on a path that it no longer uses."""
     volumes, fstab = facts["storage_plan"].volumes, facts["storage"]["fstab"]
     wanted = [volume["fstab"] for volume in volumes if volume["fstab"]]
     sources = {line["src"] for line in wanted}
@@ -96,7 +96,7 @@ def fstab_changes(facts: Facts) -> tuple[list[Line], list[Line]]:
 
 
 def own_fstab(record: t.Mapping[str, t.Any] | None, fstab: t.Sequence[Line]) -> list[Line]:
-    """The lines of fstab that this role wrote, by its record: an adopted volume has its line from its owner."""
+    """Return the lines of fstab that this role wrote, by its record: an adopted volume's line is its owner's."""
     if not record or record.get("layout") == "adopted":
         return []
     sources = {f"UUID={volume['fs_uuid']}" for volume in record.get("volumes") or ()}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The situations a node's disks can be in. ``plan.choose`` picks one; ``volume.actions_for`` turns it into actions."""
+"""Situations of a node's disks. ``plan.choose`` picks one; ``volume.actions_for`` turns it into actions."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Situation(enum.Enum):
     NO_DISKS = ("no_disks", "the node has no instance-store disks, and none are expected")
     REFUSED = ("refused", "a refusal stands against every action")
     FRESH = ("fresh", "every disk is proved blank")
-    # The image's own set-up has not run yet, or has not mounted its volume: one more look follows its service.
+    # The image's own set-up has not run yet, or has not mounted its volume: start its service and look again.
     SERVICE_SETS_UP = ("owner_pending", "the disks are blank, and a service of the image sets them up")
     SERVICE_MOUNTS = ("owner_pending", "the disks carry the image's volume, and a service of the image mounts it")
     VOLUME_INACTIVE = ("owner_pending", "the image's volume is inactive, so its content is not visible yet")
     ADOPTED = ("adopted", "the disks carry the image's volume")
     INTACT = ("intact", "the disks carry the volume of the record")
-    # An interrupted run, told by its intent.
+    # An interrupted run, known by its intent.
     ARRAY_STOPPED = ("half_finished", "the last run was interrupted; what it made shows once its array runs")
     ALL_MADE = ("half_finished", "the last run was interrupted after it made every filesystem")
     SOME_MADE = ("half_finished", "the last run was interrupted before it made every filesystem")
@@ -45,17 +45,17 @@ class Situation(enum.Enum):
 
     @property
     def reason(self) -> str:
-        """Why the plan does what it does."""
+        """The reason for the plan's actions."""
         return self.value[1]
 
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What a plan needs besides the facts.
+    """The input of a plan besides the facts.
 
     array_uuid is the UUID that a new array would get; namespace seeds the filesystem UUIDs, so that the same node
-    gets the same ones again after a stop and start and its fstab stays true; table_disks is how many instance-store
-    disks the instance type has (None: type unknown); at_boot forbids every destruction.
+    gets the same ones after a stop and start and its fstab stays valid; table_disks is the number of instance-store
+    disks of the instance type (None: type unknown); at_boot forbids every destruction.
     """
 
     array_uuid: str
@@ -66,7 +66,7 @@ class Context:
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """What a situation is chosen from: the facts, what is wanted, and who owns each of the selected disks."""
+    """The input for the choice of a situation: facts, configuration, and the owner of each selected disk."""
 
     facts: Facts
     config: StorageConfig
@@ -91,11 +91,11 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """A situation and all that its actions need besides the facts.
+    """A situation and the input of its actions besides the facts.
 
-    state and owner are those of the plan. refusals: sentences, with REFUSED only. disks: those to work on; erase: those
-    of them whose content goes first. volumes: those that the disks carry already, or of which only the filesystem is
-    missing. units: the image's services to start, or to mask where the disks are taken. blank_array: the array of an
+    state and owner are those of the plan. refusals: sentences, with REFUSED only. disks: those to use; erase: those
+    of them to erase first. volumes: those that exist on the disks, or of which only the filesystem is
+    missing. units: the image's services to start, or to mask if the disks are taken. blank_array: the array of an
     interrupted run is proved blank, though its members are not.
     """
 

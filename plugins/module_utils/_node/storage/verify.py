@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Prove the local storage: what is mounted, how large it is, what it is made of, and that it takes and gives bytes."""
+"""Verify the local storage: mounts, size, members, and a write and read test."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def verify(
     context: Context,
     probe: bool = True,
 ) -> list[Result]:
-    """Verdicts with the ids storage.plan, storage.disks, storage.blank, storage.mounted, storage.size, storage.members,
-    storage.write_read and storage.boot_unit; with probe false the write and read test is left undone and unsaid.
+    """Return the verdicts storage.plan, storage.disks, storage.blank, storage.mounted, storage.size, storage.members,
+    storage.write_read and storage.boot_unit; with probe false the write and read test is skipped and not reported.
     """
     if plan.refusals:
         return [failed("storage.plan", text, severity="isolate") for text in plan.refusals]
@@ -59,7 +59,7 @@ def _disks(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context
     if expected is None:
         return undeterminable(
             "storage.disks",
-            "the instance type is not known, so nothing tells how many disks there should be",
+            "the instance type is not known, so the expected number of disks is unknown",
             found=found,
             unit="disks",
             hint="set nvme_raid0_expected_disks",
@@ -89,7 +89,7 @@ def _disks(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context
 
 
 def _blank(facts: t.Mapping[str, t.Any], plan: Plan) -> list[Result]:
-    """How the disks are proved blank, or were before the volume was made; nothing where no proof was needed."""
+    """Return the verdict on the blank proof of the disks, now or before the volume was made; empty without a need."""
     proofs = {claim.disk["serial"]: claim.disk["blank"]["proof"] for claim in plan.claims if claim.disk["blank"]}
     proofs = proofs or (facts["record"] or {}).get("blank_proofs") or {}
     if not proofs:
@@ -191,7 +191,7 @@ def _write_read(host: Host, volume: t.Mapping[str, t.Any]) -> Result:
 
 
 def boot_unit_enabled(host: Host) -> bool:
-    """Whether systemd starts the boot unit by itself."""
+    """Return whether systemd starts the boot unit by itself."""
     return BOOT_UNIT in host.listdir("/etc/systemd/system/multi-user.target.wants")
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The volumes that a plan ends in, and the actions that make, mount, adopt or take apart a volume. Pure functions."""
+"""Volumes of a plan, and the actions that make, mount, adopt or take apart a volume. Pure functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Action = dict[str, t.Any]
 def actions_for(
     decision: Decision, facts: Facts, config: StorageConfig, context: Context
 ) -> tuple[list[Action], list[dict[str, t.Any]]]:
-    """Return the actions that a situation calls for, and the volumes that they end in."""
+    """Return the actions of a situation, and the resulting volumes."""
     situation, at_boot = decision.situation, context.at_boot
     if situation in (Situation.DISABLED, Situation.NO_DISKS, Situation.REFUSED):
         return [], []
@@ -35,7 +35,7 @@ def actions_for(
         return [_assemble(normal_uuid(facts["intent"]["array_uuid"]), config, devices)], []
     if situation in (Situation.INTACT, Situation.ALL_MADE, Situation.ADOPTED):
         return finish_actions(decision.volumes, facts, config, at_boot), list(decision.volumes)
-    # From here on filesystems are made: what may go goes first, from the top down.
+    # From here on filesystems are made: erase first what may be erased, from the top down.
     actions = teardown_actions(decision.erase, facts, decision.units)
     if situation is Situation.SOME_MADE:
         volumes = list(decision.volumes)
@@ -64,7 +64,7 @@ def _assemble(array_uuid: str | None, config: StorageConfig, devices: t.Sequence
 
 
 def _missing_filesystems(decision: Decision, facts: Facts, config: StorageConfig) -> list[Action]:
-    """Make the filesystems that an interrupted run has not finished; its intent stays until all are mounted."""
+    """Return actions for the unfinished filesystems of an interrupted run; its intent stays until all are mounted."""
     missing = {disk["serial"]: disk for disk in decision.erase}
     kept = {key: value for key, value in facts["intent"].items() if key not in ("schema", "stage", "at")}
     made = [
@@ -85,13 +85,13 @@ def _missing_filesystems(decision: Decision, facts: Facts, config: StorageConfig
 
 
 def ephemeral_volume(disks: t.Sequence[Disk], facts: Facts) -> t.Mapping[str, t.Any] | None:
-    """The logical volume that ParallelCluster or the DLAMI made of the disks."""
+    """Return the logical volume that ParallelCluster or the DLAMI made of the disks."""
     names = {disk["kname"] for disk in disks}
     return next((v for v in facts["logical_volumes"] if v["lv"] == EPHEMERAL_LV and set(v["members"]) & names), None)
 
 
 def dashed(value: str | None) -> str | None:
-    """A UUID in the spelling of mkfs, blkid and fstab; other identifiers are kept as they are."""
+    """Return a UUID in the spelling of mkfs, blkid and fstab; other identifiers are kept as they are."""
     digits = normal_uuid(value)
     try:
         return str(uuid.UUID(digits or ""))
@@ -100,25 +100,25 @@ def dashed(value: str | None) -> str | None:
 
 
 def filesystem_uuid(namespace: uuid.UUID, path: str) -> str:
-    """The UUID that a node's filesystem on path always gets, so that its fstab outlives a stop and start."""
+    """Return the constant UUID of a node's filesystem on path, so that its fstab stays valid after a stop and start."""
     return str(uuid.uuid5(namespace, path))
 
 
 def volume_label(label: str, fstype: str, index: int | None) -> str:
-    """The label of the index-th filesystem (None: the only one), cut to what the filesystem can carry."""
+    """Return the label of the index-th filesystem (None: the only one), cut to the filesystem's limit."""
     suffix = "" if index is None else f"-{index}"
     return label[: (12 if fstype == "xfs" else 16) - len(suffix)] + suffix
 
 
 def mount_options(config: StorageConfig) -> list[str]:
-    """The options for mount(8) itself: those meant for systemd alone are left to fstab."""
+    """Return the options for mount(8) itself: options for systemd stay in fstab."""
     return [option for option in config.mount_options if option != "nofail" and not option.startswith("x-")]
 
 
 def fstab_line(volume: t.Mapping[str, t.Any], config: StorageConfig) -> dict[str, t.Any]:
-    """The fstab fields of a volume, named as ansible.posix.mount names them; empty for an adopted volume.
+    """Return the fstab fields of a volume, named as ansible.posix.mount names them; empty for an adopted volume.
 
-    passno is 0: the data does not outlive the instance, and a check of 30 TB would hold up the boot.
+    passno is 0: the data do not outlive the instance, and a check of 30 TB would delay the boot.
     """
     if volume["owner"] != "ours":
         return {}
@@ -156,7 +156,7 @@ def _volume(path: str, fs_uuid: str | None, config: StorageConfig, disks: t.Sequ
 
 
 def create_array_action(disks: t.Sequence[t.Mapping[str, t.Any]], config: StorageConfig, array_uuid: str) -> Action:
-    """The action that makes an array; blank has the disks that have to be proved blank once more before it, each with
+    """Return the action that makes an array; blank has the disks that must be proved blank again before it, each with
     ``written_at_look``.
     """
     return {
@@ -177,9 +177,9 @@ def create_actions(
     namespace: uuid.UUID,
     blank_array: bool = False,
 ) -> tuple[list[Action], list[dict[str, t.Any]]]:
-    """The actions that turn free disks (in serial order) into filesystems, and the volumes they give.
+    """Return the actions that turn free disks (in serial order) into filesystems, and the volumes they give.
 
-    A disk that is proved blank has to be proved so again before each step; the content of others may go. blank_array:
+    A blank disk must be proved blank again before each step; the content of others may be erased. blank_array:
     no content may be on the new array, though its members are not blank.
     """
     blank = {disk["serial"]: written_at_look(disk) for disk in disks if is_blank(disk)}
@@ -219,7 +219,7 @@ def create_actions(
     if layout == "raid0":
         actions.append(create_array_action(disks, config, array_uuid))
     actions.append({"action": "write_intent", "stage": "mkfs", "intent": intent})
-    # Where nobody wrote, an array may read as anything; where everything read is zero, it has to read as zero too.
+    # Unwritten disks, and so the array, may read as anything; if all samples of the disks are zero, so is the array.
     zeros = blank_array or all(is_blank(disk) and disk["blank"]["proof"] == ZEROS for disk in disks)
     for volume in volumes:
         if layout == "raid0":
@@ -232,12 +232,12 @@ def create_actions(
 
 
 def is_blank(disk: t.Mapping[str, t.Any]) -> bool:
-    """Whether a whole disk is proved blank."""
+    """Return whether a whole disk is proved blank."""
     return not disk["signatures"] and bool(disk["blank"] and disk["blank"]["proof"])
 
 
 def written_at_look(disk: t.Mapping[str, t.Any]) -> int | None:
-    """The sectors that the kernel had written to a disk in this boot when it was proved blank; None: not counted."""
+    """Return the sectors written to a disk in this boot when it was proved blank; None: not counted."""
     return t.cast("int | None", disk["blank"]["written"]) if is_blank(disk) else None
 
 
@@ -248,9 +248,9 @@ def mkfs_action(
     prove: bool | None = None,
     written: int | None = None,
 ) -> Action:
-    """The action that makes a volume's filesystem; blank: nothing may be on the device, and nothing is wiped.
+    """Return the action that makes a volume's filesystem; blank: nothing may be on the device, and nothing is wiped.
 
-    prove: the device has to be proved blank once more (None: where it is blank). written: ``written_at_look``.
+    prove: the device must be proved blank again (None: if it is blank). written: ``written_at_look``.
     """
     return {
         "action": "make_filesystem",
@@ -270,7 +270,7 @@ def mkfs_action(
 def volumes_for(
     disks: t.Sequence[Disk], record: t.Mapping[str, t.Any], config: StorageConfig, facts: Facts
 ) -> list[dict[str, t.Any]]:
-    """The volumes of a record, as they stand now on its disks, with the paths that the configuration wants."""
+    """Return the volumes of a record, as they stand now on its disks, with the paths that the configuration wants."""
     volumes = []
     for index, known in enumerate(record["volumes"]):
         mine = [disk for disk in disks if disk["serial"] in known["serials"]]
@@ -297,7 +297,7 @@ def volumes_for(
 
 
 def visible_mounts(facts: Facts, kname: str) -> list[str]:
-    """Where the whole filesystem on a device is mounted and nothing is mounted over it."""
+    """Return where the whole filesystem on a device is mounted and nothing is mounted over it."""
     top = {mount["target"]: mount for mount in facts["mounts"]}
     return [point for point, mount in top.items() if mount["kname"] == kname and mount["root"] == "/"]
 
@@ -307,15 +307,15 @@ def _has_filesystem(signatures: t.Sequence[t.Mapping[str, t.Any]], fs_uuid: str)
 
 
 def wanted_directories(config: StorageConfig) -> list[dict[str, t.Any]]:
-    """Every directory below the mount point, parents first: {path, owner, group (None: the owner's own), mode}.
+    """Return every directory below the mount point, parents first: {path, owner, group (None: the owner's own), mode}.
 
-    A parent that the configuration does not name has keep: it is left as it is where it exists.
+    A parent that is not in the configuration has keep: it is not changed if it exists.
     """
     entries: dict[str, dict[str, t.Any]] = {}
     for directory in sorted(config.directories, key=lambda entry: entry.path):
         parent = posixpath.dirname(directory.path)
         while parent and parent not in entries:
-            # Somebody's choice where it exists; made where it does not.
+            # An existing directory keeps its settings; a missing one is made.
             entries[parent] = {"path": parent, "owner": "root", "group": "root", "mode": "0755", "keep": True}
             parent = posixpath.dirname(parent)
         entries[directory.path] = {
@@ -333,7 +333,7 @@ def wanted_directories(config: StorageConfig) -> list[dict[str, t.Any]]:
 def finish_actions(
     volumes: t.Sequence[dict[str, t.Any]], facts: Facts, config: StorageConfig, at_boot: bool, new: bool = False
 ) -> list[Action]:
-    """Assemble, mount and furnish the volumes; empty when everything is as wanted."""
+    """Return the actions that assemble, mount and furnish the volumes; empty if everything is as wanted."""
     actions: list[Action] = []
     for volume in volumes:
         if volume["array_uuid"] and not volume["device"] and not new:
@@ -353,7 +353,7 @@ def finish_actions(
 
 
 def array_config(name: str, array_uuid: str) -> str:
-    """The mdadm configuration fragment that gives the array its name; mounts do not depend on it."""
+    """Return the mdadm configuration fragment that gives the array its name; mounts do not depend on it."""
     spelled = mdadm_uuid(array_uuid)
     return (
         f"# Written by mlcluster.aws for the instance-store array.\nARRAY /dev/md/{name} metadata=1.2 UUID={spelled}\n"
@@ -361,7 +361,7 @@ def array_config(name: str, array_uuid: str) -> str:
 
 
 def mdadm_uuid(array_uuid: str) -> str:
-    """An array's UUID in mdadm's own spelling."""
+    """Return an array's UUID in mdadm's own spelling."""
     digits = normal_uuid(array_uuid) or ""
     return ":".join(digits[start : start + 8] for start in range(0, 32, 8))
 
@@ -382,7 +382,7 @@ def _mount(volume: t.Mapping[str, t.Any], config: StorageConfig) -> Action:
 
 
 def _furnish(volume: t.Mapping[str, t.Any], facts: Facts, config: StorageConfig, at_boot: bool) -> list[Action]:
-    """The directories and the marker that are not as wanted; all of them when the volume is not mounted yet."""
+    """Return the directories and the marker that are not as wanted; all of them if the volume is not mounted yet."""
     wanted = [{**entry, "path": f"{volume['path']}/{entry['path']}"} for entry in wanted_directories(config)]
     if volume["owner"] == "ours":
         root = {"path": volume["path"], "owner": config.owner, "group": config.group, "mode": config.mode}
@@ -404,7 +404,7 @@ def _furnish(volume: t.Mapping[str, t.Any], facts: Facts, config: StorageConfig,
 
 
 def account_ids(entry: t.Mapping[str, t.Any], facts: Facts) -> tuple[int | None, int | None]:
-    """The numeric owner and group of a wanted directory, as the node knows them."""
+    """Return the numeric owner and group of a wanted directory on the node."""
     uid = facts["users"].get(entry["owner"])
     gid = facts["user_groups"].get(entry["owner"]) if entry["group"] is None else facts["groups"].get(entry["group"])
     return uid, gid
@@ -413,7 +413,7 @@ def account_ids(entry: t.Mapping[str, t.Any], facts: Facts) -> tuple[int | None,
 def adopted_volume(
     owner: str, lv: t.Mapping[str, t.Any], disks: t.Sequence[Disk], facts: Facts, config: StorageConfig
 ) -> dict[str, t.Any]:
-    """The image's own volume as ours: it stays where its owner mounts it, and is bound to the mount point."""
+    """Return the image's own volume as ours: its owner's mount stays, and it is bound to the mount point."""
     mounts = visible_mounts(facts, lv["kname"])
     bases = sorted((point for point in mounts if point != config.mount_point), key=lambda point: (len(point), point))
     base = bases[0] if bases else None
@@ -436,7 +436,7 @@ def adopted_volume(
 
 
 def teardown_actions(disks: t.Sequence[Disk], facts: Facts, units: t.Sequence[str]) -> list[Action]:
-    """Take apart what is on the disks, from the top down. Only called where nothing reaches beyond the disks."""
+    """Return actions that take apart the disks' content, from the top down; only if nothing extends beyond them."""
     names = stack_names(disks)
     actions: list[Action] = [
         {"action": "mask_unit", "unit": unit, "why": "it would take the disks back"} for unit in units
@@ -463,10 +463,10 @@ def teardown_actions(disks: t.Sequence[Disk], facts: Facts, units: t.Sequence[st
 
 
 def _wipe_actions(disks: t.Sequence[Disk]) -> list[Action]:
-    """Wipe the partitions, then the disks, each of the signatures that the look found on it."""
+    """Return actions that wipe the partitions, then the disks, of the signatures in the facts."""
     uuids = {normal_uuid(s["uuid"]) for d in disks for s in all_signatures(d) if s["type"] == "linux_raid_member"}
     members = sorted(filter(None, uuids))
-    # A partition of an array goes with the array; what was in it is wiped from the new one before mkfs.
+    # A partition of an array goes with the array; its content is wiped from the new array before mkfs.
     wiped = [
         (entry["path"], None, [s for s in disk["stack_signatures"] if s["kname"] == entry["kname"]])
         for disk in disks
@@ -489,7 +489,7 @@ def _wipe_actions(disks: t.Sequence[Disk]) -> list[Action]:
 
 
 def _top_down(arrays: list[t.Mapping[str, t.Any]]) -> list[t.Mapping[str, t.Any]]:
-    """Arrays in an order in which each can be stopped: those that use other arrays before these."""
+    """Return arrays in an order in which each can be stopped: users of other arrays first."""
     waiting = sorted(arrays, key=lambda array: (array["uuid"] or "", array["kname"]))
     ordered: list[t.Mapping[str, t.Any]] = []
     while waiting:

@@ -33,7 +33,7 @@ def act(host, action, **fields):
 
 
 def changes(host):
-    """The calls that change something, and what the tests of single actions ask for."""
+    """Return the calls that change something, except the probes of single actions."""
     looks = (["hold"], ["wipefs", "--no-act"], SETTLE[:2], ["pvs"], ["lvs"])
     return [call for call in host.calls if not any(call[: len(look)] == look for look in looks)]
 
@@ -102,7 +102,7 @@ def test_stop_array():
     assert act(with_array(), "stop_array", device="/dev/md127", uuid=UUID) == [["mdadm", "--stop", "/dev/md127"]]
 
 
-def test_array_that_showed_no_uuid_at_look_is_stopped():
+def test_array_without_uuid_at_look_is_stopped():
     assert act(with_array(), "stop_array", device="/dev/md127", uuid=None) == [["mdadm", "--stop", "/dev/md127"]]
 
 
@@ -152,12 +152,12 @@ MKFS = {
 def test_make_filesystem_on_disk(fstype, chunk):
     host = scene.node(1)
     fields = {**MAKE, "fstype": fstype, "label": "scratch", "chunk_kib": chunk}
-    # Nothing is wiped: what has appeared on a blank disk is not ours to remove.
+    # Nothing is wiped: content that appeared on a blank disk is foreign.
     assert act(host, "make_filesystem", **fields) == [[*MKFS[fstype, chunk], "/dev/nvme1n1"]]
 
 
 @pytest.mark.parametrize("blank", [True, False])
-def test_make_filesystem_wipes_only_array_over_content_that_may_go(blank):
+def test_make_filesystem_wipes_array_only_over_erasable_content(blank):
     host = with_array()
     commands = [call[0] for call in act(host, "make_filesystem", **ON_ARRAY, blank=blank)]
     assert commands == ["mkfs.ext4"] if blank else ["wipefs", "mkfs.ext4"]
@@ -224,7 +224,7 @@ def test_activate_volume():
     ]
 
 
-def test_mask_unit_moves_unit_file_of_its_own_away():
+def test_mask_unit_moves_existing_unit_file_away():
     host = scene.node(1)
     host.machine.unit(scene.PCLUSTER_UNIT)
     calls = act(host, "mask_unit", unit=scene.PCLUSTER_UNIT)
@@ -237,7 +237,7 @@ def test_mask_unit_moves_unit_file_of_its_own_away():
     act(host, "mask_unit", unit=scene.DLAMI_UNIT)
 
 
-def test_no_unit_file_that_was_moved_away_before_is_replaced():
+def test_earlier_backup_of_unit_file_is_not_replaced():
     host = scene.node(1)
     path = f"/etc/systemd/system/{scene.PCLUSTER_UNIT}"
     for text in ("first", "second", "third"):
@@ -257,7 +257,7 @@ def test_directory_with_owner_and_mode():
         act(host, "directory", uid=5, gid=None, **fields)
 
 
-def test_marker_says_what_it_is():
+def test_marker_describes_volume():
     host = scene.node(0)
     act(host, "write_marker", path="/data/EPHEMERAL.txt")
     text = host.machine.files["/data/EPHEMERAL.txt"]
@@ -266,7 +266,7 @@ def test_marker_says_what_it_is():
 
 
 @pytest.mark.parametrize(("debian", "path"), [(True, "/etc/mdadm/mdadm.conf.d"), (False, "/etc/mdadm.conf.d")])
-def test_array_line_goes_where_distribution_reads_it(debian, path):
+def test_array_line_is_written_to_path_of_distribution(debian, path):
     host = scene.node(0)
     if not debian:
         del host.machine.directories["/etc/mdadm"]
@@ -307,7 +307,7 @@ FAILING = {
 
 
 @pytest.mark.parametrize("name", FAILING)
-def test_failing_action_is_named_with_tools_own_words(name):
+def test_failing_action_quotes_error_of_tool(name):
     command, expected = FAILING[name]
     host = scene.node(2)
     host.failures[command] = (1, "the tool's own words")
@@ -328,7 +328,7 @@ TEARDOWN = {
 
 
 @pytest.mark.parametrize("command", TEARDOWN)
-def test_failing_teardown_goes_no_further(command):
+def test_failing_teardown_stops(command):
     host = scene.node(2)
     scene.foreign_array(host)
     host.failures[command] = (1, "busy")
@@ -339,7 +339,7 @@ def test_failing_teardown_goes_no_further(command):
     assert INTENT_PATH not in host.machine.files
 
 
-def test_what_keeps_mount_busy_is_named():
+def test_users_of_busy_mount_are_named():
     host = scene.node(1)
     host.programs.add("fuser")
     host._do_fuser = lambda args: " 12 345" if args == ["-m", "/mnt"] else pytest.fail(f"fuser {args}")
@@ -356,7 +356,7 @@ def test_mount_that_went_with_its_peer_is_gone():
 
 
 def ghost(kind, name, beside=()):
-    """What udev puts on a new array at once, from the content of an older one."""
+    """Simulate what udev activates on a new array from the content of an older one."""
 
     def appear(machine, array):
         machine.add(name, kind, parents=[array, *beside], name=f"old-{name}", md={"uuid": "b" * 32})
@@ -365,7 +365,7 @@ def ghost(kind, name, beside=()):
 
 
 def consented(disks=2):
-    """Disks with somebody's array, which the run may destroy."""
+    """Return disks with a foreign array that the run may destroy."""
     host = scene.node(disks)
     scene.foreign_array(host)
     return host
@@ -375,7 +375,7 @@ GHOSTS = [("lvm", "dm-5", ["dmsetup", "remove", "old-dm-5"]), ("raid1", "md5", [
 
 
 @pytest.mark.parametrize(("kind", "name", "command"), GHOSTS)
-def test_what_udev_finds_in_new_array_is_stopped_and_wiped(kind, name, command):
+def test_udev_ghost_in_new_array_is_stopped_and_wiped(kind, name, command):
     host = consented()
     host.on_create = ghost(kind, name)
     scene.run(host, **scene.CONSENT)
@@ -405,7 +405,7 @@ def test_ghost_that_is_busy_at_first_is_stopped_at_next_try(kind, name, command)
 
 
 @pytest.mark.parametrize(("kind", "name", "command"), GHOSTS)
-def test_what_appears_on_array_of_blank_disks_is_not_stopped(kind, name, command):
+def test_new_content_on_array_of_blank_disks_is_not_stopped(kind, name, command):
     host = scene.node(2)
     host.on_create = ghost(kind, name)
     with pytest.raises(NodeError, match=f"/dev/md127 has been taken by another program \\({name}\\) since the look"):
@@ -439,7 +439,7 @@ def test_data_on_array_of_blank_disks_is_kept():
     assert not [call for call in host.calls if call[0].startswith("mkfs")]
 
 
-def test_array_of_disks_that_nobody_wrote_may_read_as_anything():
+def test_array_of_unwritten_disks_may_read_as_anything():
     host = scene.node(2)
     for device in host.machine.devices.values():
         if device.kname in scene.store_names(host):
@@ -460,7 +460,7 @@ def test_ghost_that_reaches_beyond_array_ends_run():
     assert not [call for call in host.calls if call[0] == "dmsetup"]
 
 
-def test_ghost_that_does_not_go_ends_run_with_wipefs_own_words():
+def test_persistent_ghost_ends_run_with_error_of_wipefs():
     host = consented()
     host.on_create = ghost("lvm", "dm-5")
     host.failures["dmsetup"] = (1, "Device or resource busy")
@@ -514,7 +514,7 @@ APPEARED = {
 
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
 @pytest.mark.parametrize("name", APPEARED)
-def test_what_appears_after_look_is_refused_and_kept(name, layout):
+def test_content_that_appears_after_look_is_refused_and_kept(name, layout):
     host = scene.node(2)
     appear, expected = APPEARED[name]
     write = host.write_text
@@ -533,7 +533,7 @@ def test_what_appears_after_look_is_refused_and_kept(name, layout):
 
 
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
-def test_as_much_as_erasing_signatures_writes_is_no_data(layout):
+def test_writes_of_signature_erasure_are_no_data(layout):
     host = scene.node(2)
     write = host.write_text
 
@@ -546,7 +546,7 @@ def test_as_much_as_erasing_signatures_writes_is_no_data(layout):
 
 
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
-def test_what_interrupted_run_wrote_counts_from_look(layout):
+def test_writes_of_interrupted_run_count_from_look(layout):
     host = scene.node(2)
     host.killed_before = "mdadm --create" if layout == "raid0" else "mkfs"
     with pytest.raises(KeyboardInterrupt):
@@ -556,7 +556,7 @@ def test_what_interrupted_run_wrote_counts_from_look(layout):
     assert "make_filesystem" in scene.run(host, layout=layout)
 
 
-def test_blank_disk_beside_content_that_may_go_is_proved_again():
+def test_blank_disk_beside_erasable_content_is_proved_again():
     host = scene.node(2)
     host.machine.sign("nvme2n1", "ext4", FS)
     write = host.write_text
@@ -593,7 +593,7 @@ def test_disk_that_stays_open_ends_run():
     assert host.clock == 2.0
 
 
-def test_every_disk_is_held_while_last_is_looked_at(monkeypatch):
+def test_all_disks_are_held_during_last_look(monkeypatch):
     host = scene.node(4)
     held = []
     monkeypatch.setattr(blank, "prove", lambda *args: held.append(list(host.held)) or {"proof": "zeros"})
@@ -652,7 +652,7 @@ def test_udev_is_waited_for_after_step(action):
     assert SETTLE not in host.calls
 
 
-def test_wipe_stops_array_that_udev_puts_together_as_it_wipes():
+def test_wipe_stops_array_that_udev_assembles_meanwhile():
     host = with_array()
     known = [{key: s[key] for key in ("type", "uuid")} for s in host.machine.devices["nvme1n1"].signatures]
     host.run(["mdadm", "--stop", "/dev/md127"])
@@ -675,7 +675,7 @@ def test_wipe_stops_array_that_udev_puts_together_as_it_wipes():
     assert host.machine.devices["nvme1n1"].signatures == []
 
 
-def test_wipe_refuses_signature_that_it_does_not_know():
+def test_wipe_refuses_unknown_signature():
     host = scene.node(1)
     host.machine.sign("nvme1n1", "ext4", FS)
     host.machine.sign("nvme1n1", "crypto_LUKS", fs_uuid("new"))
@@ -685,7 +685,7 @@ def test_wipe_refuses_signature_that_it_does_not_know():
     assert len(host.machine.devices["nvme1n1"].signatures) == 2
 
 
-def test_wipe_refuses_disk_that_was_taken():
+def test_wipe_refuses_disk_in_use():
     host = scene.node(1)
     luks(host.machine)
     known = [{"type": "crypto_LUKS", "uuid": FS}]
@@ -711,7 +711,7 @@ def test_volume_group_that_has_changed_is_not_removed(change):
 
 @pytest.mark.parametrize("mapped", [True, False])
 def test_both_inactive_halves_are_stopped_before_assembly(mapped):
-    """Also where mdadm's map, which went with /run, does not have them."""
+    """Also if mdadm's map, which was lost with /run, does not have them."""
     host = scene.node(2)
     host.machine.stopped_array(scene.store_names(host), UUID)
     for number, name in enumerate(scene.store_names(host)):
@@ -731,7 +731,7 @@ def test_array_that_was_started_meanwhile_is_not_stopped():
 
 
 def late(host, seconds, attribute, before=None):
-    """The array shows up only some time after mdadm has ended; before: what the attribute is until then."""
+    """Let the array appear only some time after mdadm has ended; before: the attribute's value until then."""
     real = host.machine.sysfs
 
     def sysfs(kname, end):
@@ -797,7 +797,7 @@ def test_kernel_without_raid0_is_named():
 
 
 @pytest.mark.parametrize("state", ["activating/start", "active/running", "reloading/reload"])
-def test_unit_at_work_is_waited_for_and_not_restarted(state):
+def test_running_unit_is_awaited_and_not_restarted(state):
     host = scene.node(1)
     host.states[scene.PCLUSTER_UNIT] = [state, state, "active/exited"]
     calls = act(host, "start_unit", unit=scene.PCLUSTER_UNIT)
@@ -829,7 +829,7 @@ def test_file_that_cannot_be_written_is_reported():
         scene.run(host)
 
 
-def test_array_is_found_by_uuid_whatever_its_name_and_never_by_nothing():
+def test_array_is_found_only_by_uuid():
     host = with_array()
     assert array_device(host, SPELLED) == array_device(host, UUID) == "/dev/md127"
     assert array_device(host, "f" * 32) is None
@@ -837,7 +837,7 @@ def test_array_is_found_by_uuid_whatever_its_name_and_never_by_nothing():
     assert array_device(host, "") is None
 
 
-def test_every_action_that_plan_can_have_can_be_carried_out():
+def test_every_action_of_plan_has_function():
     assert set(PROGRAMS) <= set(ACTIONS)
     planned = set()
     for prepare in (scene.foreign_array, lambda host: scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")):
@@ -848,7 +848,7 @@ def test_every_action_that_plan_can_have_can_be_carried_out():
 
 
 @pytest.mark.parametrize("missing", ["mdadm", "mkfs.ext4", "umount"])
-def test_nothing_is_taken_apart_that_cannot_be_made_again(missing):
+def test_missing_program_stops_before_teardown(missing):
     host = scene.node(2)
     scene.foreign_array(host)
     host.programs.discard(missing)
@@ -857,7 +857,7 @@ def test_nothing_is_taken_apart_that_cannot_be_made_again(missing):
     assert host.changes() == []
 
 
-def test_only_what_actions_need_is_asked_for():
+def test_only_programs_of_actions_are_required():
     host = scene.node(1)
     host.programs = {"mount"}
     require_programs(host, [{"action": "mount"}, {"action": "directory"}])
@@ -872,7 +872,7 @@ def test_only_what_actions_need_is_asked_for():
         ({"action": "write_record"}, "write record"),
     ],
 )
-def test_action_as_person_would_say_it(action, text):
+def test_action_is_described_in_words(action, text):
     assert describe(action) == text
 
 

@@ -20,7 +20,7 @@ BOOT = 1767322800
 
 
 def covered(size, offset, length=1, seed="s"):
-    """Whether a sample reads any of these bytes."""
+    """Return whether a sample reads any of these bytes."""
     return any(start < offset + length and offset < start + read for start, read in blank.places(size, seed))
 
 
@@ -104,14 +104,14 @@ def test_first_byte_that_is_not_zero_is_named():
 
 
 def dirty(host):
-    """Content that the kernel has not written since the boot, as trimmed blocks may have on some type."""
+    """Add content that the kernel has not written since boot, as trimmed blocks may have on some types."""
     for device in host.machine.devices.values():
         device.content = [(0, device.size)]
     return host
 
 
 def launched(host, born=BOOT + 5):
-    """cloud-init has made the directory of this instance, and the disks count no write since its start."""
+    """Let cloud-init have made the directory of this instance, and the disks count no write since its start."""
     for device in host.machine.devices.values():
         device.counted = 0
     host.machine.files["/sys/class/dmi/id/board_asset_tag"] = f"{INSTANCE}\n"
@@ -192,7 +192,7 @@ def written(host, sectors):
     return host
 
 
-def test_zeros_prove_nothing_of_what_was_written_between_samples():
+def test_zeros_prove_nothing_after_large_writes():
     host = written(scene.node(2), blank.WRITTEN_LIMIT + 1)
     text = scene.refusal(host)
     assert "sampled reads are zero, but 32769 sectors were written to it in this boot" in text
@@ -200,11 +200,11 @@ def test_zeros_prove_nothing_of_what_was_written_between_samples():
     assert scene.plan_of(host, **scene.CONSENT).situation == "rebuild"
 
 
-def test_what_erases_signatures_leaves_disk_blank():
+def test_erased_signatures_leave_disk_blank():
     assert scene.plan_of(written(scene.node(2), blank.WRITTEN_LIMIT)).situation == "fresh"
 
 
-def test_what_interrupted_run_wrote_is_its_own():
+def test_writes_of_interrupted_run_are_accepted():
     host = scene.node(2)
     host.killed_before = "mkfs.ext4 .* /dev/nvme2n1"
     with pytest.raises(KeyboardInterrupt):

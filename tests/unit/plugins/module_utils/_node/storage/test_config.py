@@ -133,7 +133,7 @@ def test_null_means_default(null):
 
 
 @pytest.mark.parametrize("mode", ["0755", "755", "2775", "1777", "0700"])
-def test_modes_that_let_nobody_delete_others_files(mode):
+def test_sticky_and_private_modes_are_accepted(mode):
     assert parse_config({"mode": mode}).mode == mode
 
 
@@ -161,5 +161,5 @@ def test_text_for_boot_unit_reads_back_as_same_configuration():
     ("layout", "expected"),
     [("raid0", ["/data"]), ("none", []), ("per_disk", ["/data/disk0", "/data/disk1"])],
 )
-def test_where_volumes_go(layout, expected):
+def test_mount_points_of_volumes(layout, expected):
     assert mount_points(parse_config({"layout": layout}), 2) == expected

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""No run changes what is somebody else's. Whose it is, only the maker of the node knows: the engine is not asked."""
+"""No run changes foreign content. The simulated node knows the owners: the engine is not asked."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ OPTIONS = (
 
 @dataclasses.dataclass
 class Node:
-    """A node, what is wanted of it, and on which disks there is somebody's content (the name of it)."""
+    """A node, its options, and the disks with foreign content (by name)."""
 
     host: SimulatedHost
     options: dict[str, t.Any]
     at_boot: bool
     theirs: dict[str, str]
-    # Nothing was ever done with its disks.
+    # Its disks were never used.
     fresh: bool = False
-    # Content that comes after the look, and what was on its disk then.
+    # Content that appears after the look, and the earlier content of its disk.
     late: dict[str, str] = dataclasses.field(default_factory=dict)
     after_look: dict[str, t.Any] = dataclasses.field(default_factory=dict)
 
@@ -77,7 +77,7 @@ def make_node(rng: random.Random) -> Node:
 
 
 def history(rng: random.Random, host: SimulatedHost, options: dict[str, t.Any]) -> str:
-    """Nothing, a volume with files, or a run that was killed; then perhaps a reboot or a stop and start."""
+    """Apply no history, a volume with files, or a killed run; then perhaps a reboot or a stop and start."""
     what = rng.choice(("nothing", "nothing", "volume", "killed"))
     if what == "nothing":
         return what
@@ -103,7 +103,7 @@ def put(rng: random.Random, node: Node, where: dict[str, str], kname: str) -> No
 
 
 def appear_later(rng: random.Random, node: Node, stores: list[str]) -> None:
-    """Somebody puts content on a free disk after the look, before a step."""
+    """Put content on a free disk after the look, before a step."""
     host, seed = node.host, rng.random()
     write = host.write_text
 
@@ -127,7 +127,7 @@ def disks_below(machine: Machine, kname: str) -> set[str]:
 
 
 def everything(node: Node) -> dict[str, t.Any]:
-    """What is on each disk and on what is built on it, with what is mounted, mapped and swapped on."""
+    """Return the content of each disk and its stack, with mounts, mappings and swap."""
     machine = node.host.machine
     found: dict[str, t.Any] = collections.defaultdict(list)
     for device in machine.devices.values():
@@ -143,7 +143,7 @@ def everything(node: Node) -> dict[str, t.Any]:
 
 
 def mounted_volumes(machine: Machine) -> dict[str, str]:
-    """Our filesystems that are mounted, by UUID: each may hold a file."""
+    """Return our mounted filesystems by UUID: each may hold a file."""
     mounted = {mount["kname"] for mount in machine.mounts}
     return {
         signature["uuid"]: signature["type"]
@@ -154,7 +154,7 @@ def mounted_volumes(machine: Machine) -> dict[str, str]:
 
 
 def protected(node: Node) -> set[str]:
-    """The disks that may not change. One that cannot be replaced protects all: nothing is done by halves."""
+    """Return the disks that may not change. One irreplaceable disk protects all: a run does all or nothing."""
     machine = node.host.machine
     outside = {k for k, d in machine.devices.items() if not d.parents and "Instance Storage" not in d.model}
     chosen = node.options.get("devices")
@@ -165,7 +165,7 @@ def protected(node: Node) -> set[str]:
 
 
 def check(seed: int) -> str:
-    """Make a node, run, and compare; return what became of the run."""
+    """Make a node, run, and compare; return the outcome of the run."""
     node = make_node(random.Random(seed))
     machine, before, files, outcome = node.host.machine, everything(node), {}, "done"
     files.update(mounted_volumes(machine))
@@ -174,10 +174,10 @@ def check(seed: int) -> str:
     except NodeError:
         outcome = "refused"
     after = everything(node)
-    # A volume of EBS can come with what came after the look.
+    # Content that appears after the look can bring an EBS volume.
     before = {**node.after_look, **before}
     changed = {kname for kname in protected(node) if before.get(kname) != after.get(kname)}
-    # Nobody consented to what came after the look.
+    # The consent does not cover content that appears after the look.
     changed |= {kname for kname in node.late if node.after_look[kname] != after.get(kname)}
     case = (seed, node.options, node.at_boot, node.theirs, node.late)
     assert not changed, f"{sorted(changed)} were changed by a run that {outcome}: {case}"
@@ -212,15 +212,15 @@ def test_each_kind_of_content_is_kept(name, layout):
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_no_run_changes_what_is_somebody_elses(part):
+def test_no_run_changes_foreign_content(part):
     outcomes = collections.Counter(check(seed) for seed in range(part * 400, (part + 1) * 400))
-    # A run that refuses everything would change nothing either.
+    # A run that refuses everything would also change nothing.
     assert outcomes["done"] >= 100, outcomes
     assert outcomes["refused"] >= 100, outcomes
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(100))
-def test_no_run_of_hundred_thousand_changes_what_is_somebody_elses(part):
+def test_hundred_thousand_runs_change_no_foreign_content(part):
     for seed in range(10_000 + part * 1000, 10_000 + (part + 1) * 1000):
         check(seed)

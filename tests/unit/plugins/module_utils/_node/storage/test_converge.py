@@ -22,7 +22,7 @@ def record_of(host):
     return json.loads(host.machine.files[RECORD_PATH])
 
 
-def test_recorded_node_that_is_as_wanted_needs_nothing():
+def test_recorded_intact_node_needs_nothing():
     host = RecordedHost("debian-13-raid0")
     facts, plan = storage.survey(host, scene.config())
     assert (plan.situation, plan.state, plan.owner, plan.actions) == ("intact", "intact", "ours", [])
@@ -30,7 +30,7 @@ def test_recorded_node_that_is_as_wanted_needs_nothing():
     assert facts["record"]["serials"] == [claim.disk["serial"] for claim in plan.claims]
 
 
-def test_without_its_record_recorded_array_is_somebody_elses():
+def test_array_without_record_is_foreign():
     host = RecordedHost("debian-13-raid0")
     del host.files[RECORD_PATH]
     plan = storage.survey(host, scene.config())[1]
@@ -61,7 +61,7 @@ def test_look_writes_nothing():
     assert RECORD_PATH not in host.machine.files
 
 
-def test_dry_run_raises_what_run_would():
+def test_dry_run_raises_same_errors():
     host = scene.node(2)
     scene.foreign_array(host)
     with pytest.raises(storage.RefusedError) as refused:
@@ -81,7 +81,7 @@ def test_disk_that_comes_back_makes_volume_whole_again():
     assert (record_of(host)["state"], record_of(host)["reason"]) == ("intact", "")
 
 
-def test_foreign_node_says_so_at_boot_without_knowing_more():
+def test_foreign_state_is_recorded_at_boot():
     host = scene.node(2)
     scene.foreign_array(host)
     with pytest.raises(storage.RefusedError):
@@ -91,7 +91,7 @@ def test_foreign_node_says_so_at_boot_without_knowing_more():
     scene.refusal(host)
 
 
-def test_service_of_image_is_asked_once_and_its_volume_used():
+def test_service_of_image_starts_once_and_volume_is_used():
     host = scene.node(2)
     host.machine.unit(scene.PCLUSTER_UNIT)
     host.on_start[scene.PCLUSTER_UNIT] = lambda machine: (
@@ -120,7 +120,7 @@ def test_array_gets_another_uuid_each_time_and_filesystem_same():
 @pytest.mark.parametrize("path", [RECORD_PATH, INTENT_PATH])
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '"x"', '{"volumes": 3}', '{"serials": [{}]}', "\x00\xff"])
 @pytest.mark.parametrize("disks", ["blank", "foreign"])
-def test_no_text_in_papers_leads_to_destruction_or_traceback(path, text, disks):
+def test_damaged_state_files_never_destroy_or_crash(path, text, disks):
     host = scene.node(2)
     host.machine.files[path] = text
     if disks == "foreign":
@@ -132,7 +132,7 @@ def test_no_text_in_papers_leads_to_destruction_or_traceback(path, text, disks):
         assert scene.run(host) == []
 
 
-def test_look_without_root_says_so_instead_of_calling_disks_foreign():
+def test_look_without_root_is_reported_as_such():
     host = scene.converged(2)
     host.is_root = lambda: False
     with pytest.raises(storage.NodeError, match="only root can look at the disks"):

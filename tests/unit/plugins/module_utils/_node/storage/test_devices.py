@@ -63,7 +63,7 @@ def test_look_is_same_whatever_lsblk(shape):
     assert looks[0]["disks"][1]["mounts"] == ["/mnt/again", "/mnt/theirs"]
 
 
-def test_kind_comes_from_controllers_model_in_sysfs_and_from_nothing_else():
+def test_kind_comes_only_from_controller_model_in_sysfs():
     host = scene.node(0)
     host.machine.add("nvme1n1", "disk", model=f"{INSTANCE_STORE} v2", serial="AWS1")
     host.machine.add("xvdb", "disk")
@@ -137,7 +137,7 @@ def test_mounts_of_network_filesystems_are_kept_without_device():
     assert [(m["target"], m["kname"]) for m in block.gather(host)["mounts"]] == [("/", "nvme0n1p1"), ("/data", None)]
 
 
-def test_partitions_and_what_holds_them():
+def test_partitions_and_their_holders():
     host = scene.node(1)
     host.machine.sign("nvme1n1", "gpt")
     host.machine.part("nvme1n1", 1)
@@ -195,8 +195,8 @@ def test_inactive_array_is_seen_though_lsblk_leaves_it_out():
     ("others", "state", "known"),
     [(0, "inactive", True), (1, "inactive", False), (2, "inactive", False), (0, "clean", False)],
 )
-def test_array_that_mdadm_has_no_map_of_is_known_by_members(others, state, known):
-    """Of none, one and both members the superblock is another array's."""
+def test_array_without_mdadm_map_is_known_by_members(others, state, known):
+    """None, one or both members have the superblock of another array."""
     host = scene.node(2)
     scene.foreign_array(host, state=state, shows_uuid=False)
     for name, identity in zip(scene.store_names(host)[:others], ("a" * 32, "b" * 32)):
@@ -212,7 +212,7 @@ def test_array_over_member_without_superblock_is_unknown():
     assert [array["uuid"] for array in block.gather(host)["arrays"]] == [None]
 
 
-def test_node_that_stopped_array_left_behind_is_no_array():
+def test_device_node_of_stopped_array_is_no_array():
     host = scene.node(2)
     host.machine.add(
         "md5", "raid0", number="9:5", md={"uuid": "b" * 32, "level": "raid0", "chunk_kib": 0, "raid_devices": 0}
@@ -266,7 +266,7 @@ def test_volume_group_without_volumes_and_one_with_missing_disk():
     assert (volume["lv"], volume["members"]) == ("", ["[unknown]", "nvme1n1", "nvme2n1"])
 
 
-def test_lvm_elsewhere_is_nobodys_business():
+def test_lvm_on_other_disks_is_ignored():
     host = scene.node(2)
     host.machine.ebs("nvme9n1")
     host.machine.volume("data", "all", ["nvme9n1"])
@@ -318,8 +318,8 @@ def test_array_that_is_being_reshaped_does_not_end_look():
     assert array["raid_devices"] == 3
 
 
-def test_what_lsblk_listed_counts_whatever_its_status():
-    """Statuses 32 and 64 are of devices that were named and not found; none is named."""
+def test_lsblk_output_counts_with_any_status():
+    """Statuses 32 and 64 mean named devices that were not found; none is named."""
     host = scene.node(2)
     real = host.run
 
@@ -349,7 +349,7 @@ class Head:
 
 
 def superblock(**fields):
-    """The first 4 KiB of an ext4 that was just made: 1,000 inodes, 11 of them used."""
+    """Return the first 4 KiB of a new ext4: 1,000 inodes, 11 of them used."""
     places = {"inodes": (0, 4), "free": (16, 4), "mounted": (44, 4), "mounts": (52, 2), "magic": (56, 2)}
     values = {"inodes": 1000, "free": 989, "magic": 0xEF53, **fields}
     head = bytearray(b"\xff" * 4096)
@@ -382,7 +382,7 @@ def test_ext4_is_pristine_only_as_mkfs_left_it(fields, pristine):
 
 
 @pytest.mark.parametrize(("inprogress", "finished"), [(0, True), (1, False), (255, False)])
-def test_xfs_that_mkfs_did_not_finish_says_so_and_is_never_pristine(inprogress, finished):
+def test_xfs_of_killed_mkfs_is_unfinished_and_never_pristine(inprogress, finished):
     head = bytearray(b"XFSB" + bytes(4092))
     head[125] = head[127] = 7
     head[126] = inprogress

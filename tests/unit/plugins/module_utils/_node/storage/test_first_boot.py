@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The first boot since the start of the instance, and what proves it."""
+"""Proofs of the first boot since the start of the instance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.plugins.module_utils._node.storage.test_blank import BOOT, KIB, 
 VOLUMES = ["vol0root"]
 
 
-def test_disk_is_blank_that_nobody_wrote_since_launch():
+def test_disk_unwritten_since_launch_is_blank():
     assert proof_of(launched(dirty(scene.node(1)))) == {
         "proof": "never_written",
         "offset": 0,
@@ -29,7 +29,7 @@ def test_disk_is_blank_that_nobody_wrote_since_launch():
 
 
 def seen_before(host):
-    """A reboot after "cloud-init clean": its directory is of this boot, and the disk is not."""
+    """Simulate a reboot after "cloud-init clean": its directory is of this boot, and the disk is not."""
     note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=False)
     host.machine.reboot()
 
@@ -80,7 +80,7 @@ def test_nothing_proves_that_disk_was_never_written(name):
 
 
 def stopped_and_started(host):
-    """The boot unit saw the disks of two boots, and they came back under other serial numbers."""
+    """Simulate two boots seen by the boot unit, after which the disks returned with other serial numbers."""
     note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
     host.machine.stop_start()
     note_disks(host, ["AWS0001b"], VOLUMES, by_boot_unit=True)
@@ -110,7 +110,7 @@ SEEN = {
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_record_of_disks_that_is_not_whole_proves_nothing(name):
+def test_incomplete_record_of_disks_proves_nothing(name):
     host = stopped_and_started(scene.node(1))
     SEEN[name](host)
     assert proof_of(host)["proof"] is None
@@ -125,8 +125,8 @@ OTHER_VOLUMES = {
 
 
 @pytest.mark.parametrize("name", OTHER_VOLUMES)
-def test_record_on_volume_in_place_of_another_proves_nothing(name):
-    """Record and journal of a snapshot know only the disks of before; the disks were used since."""
+def test_record_on_replaced_root_volume_proves_nothing(name):
+    """Record and journal of a snapshot have only the earlier disks; the disks were used since."""
     before, now = OTHER_VOLUMES[name]
     host = scene.node(1)
     note_disks(host, ["AWS0001"], before, by_boot_unit=True)
@@ -135,7 +135,7 @@ def test_record_on_volume_in_place_of_another_proves_nothing(name):
     assert proof_of(dirty(host))["proof"] is None
 
 
-def test_volume_that_came_since_takes_no_proof_away():
+def test_volume_attached_later_keeps_proof():
     host = scene.node(1)
     note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
     host.machine.stop_start()
@@ -143,7 +143,7 @@ def test_volume_that_came_since_takes_no_proof_away():
     assert proof_of(dirty(host))["proof"] == "never_written"
 
 
-def test_record_of_before_there_were_volumes_in_it_proves_nothing():
+def test_record_without_volumes_proves_nothing():
     host = stopped_and_started(scene.node(1))
     document = json.loads(host.machine.files[SEEN_PATH])
     del document["earlier_unit"]["volumes"]
@@ -152,7 +152,7 @@ def test_record_of_before_there_were_volumes_in_it_proves_nothing():
 
 
 def boots_of(host, *boots):
-    """Boots after the first, each with the serial numbers that the boot unit saw in it; None: it did not run."""
+    """Simulate boots after the first, each with the serial numbers seen by the boot unit; None: it did not run."""
     for number, serials in enumerate(boots):
         if number:
             host.machine.reboot()
@@ -225,7 +225,7 @@ def test_record_without_earlier_boot_proves_nothing():
     assert proof_of(dirty(host))["proof"] is None
 
 
-def test_run_that_is_no_boot_unit_does_not_vouch_for_boot():
+def test_run_outside_boot_unit_does_not_prove_boot():
     host = scene.node(1)
     note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
     host.machine.stop_start()

@@ -100,7 +100,7 @@ def test_record_is_written_before_intent_goes():
 
 
 def half_array():
-    """A run that was killed with its array made and no filesystem on it."""
+    """Return a node of a killed run with an array and no filesystem on it."""
     return killed("mkfs.ext4")
 
 
@@ -145,7 +145,7 @@ def test_half_made_array_without_its_matching_intent_is_foreign(name, at_boot):
     assert "was not made by this role" in scene.refusal(host, at_boot)
 
 
-def test_what_was_mounted_meanwhile_is_not_taken_apart():
+def test_device_mounted_meanwhile_is_not_taken_apart():
     host = half_array()
     host.machine.sign("md127", "ext4", fs_uuid("by hand"))
     host.machine.mount("md127", "/mnt/hand")
@@ -160,7 +160,7 @@ def test_member_that_was_added_meanwhile_is_not_taken_apart():
     assert "yet array /dev/md127 also uses nvme9n1" in scene.refusal(host)
 
 
-def test_half_finished_run_is_planned_as_such_with_settings_of_today():
+def test_unfinished_run_is_planned_with_current_settings():
     host = half_array()
     plan = scene.plan_of(host, fstype="xfs")
     assert (plan.situation, plan.owner) == ("half_finished", "ours")
@@ -169,23 +169,23 @@ def test_half_finished_run_is_planned_as_such_with_settings_of_today():
     assert scene.run(host, fstype="xfs") == []
 
 
-def test_after_last_mkfs_other_settings_are_refused_like_those_of_finished_volume():
+def test_other_settings_after_last_mkfs_are_refused():
     host = killed("mount")
     assert "this node's volume exists with other settings (fstype is ext4 and xfs is wanted)" in scene.refusal(
         host, fstype="xfs"
     )
 
 
-def test_rebuild_with_consent_that_was_killed_needs_it_again():
+def test_killed_rebuild_needs_consent_again():
     host = scene.converged(4)
     killed("mkfs.ext4", host=host, chunk_kib=256, **scene.CONSENT)
-    # What was to be destroyed still shines through the new array: nothing tells it from what came since.
+    # The content to destroy is still visible in the new array and cannot be distinguished from newer content.
     assert "yet /dev/md127 is not proved blank (the byte at offset 0x8000000" in scene.refusal(host, chunk_kib=256)
     scene.run(host, chunk_kib=256, **scene.CONSENT)
     assert scene.run(host, chunk_kib=256) == []
 
 
-def test_rebuild_of_one_disk_that_was_killed_is_what_intent_says():
+def test_killed_rebuild_of_one_disk_follows_intent():
     host = scene.converged(1)
     killed("mount", host=host, fstype="xfs", **scene.CONSENT)
     assert scene.kinds(scene.plan_of(host, fstype="xfs"))[0] == "mount"
@@ -194,7 +194,7 @@ def test_rebuild_of_one_disk_that_was_killed_is_what_intent_says():
 
 
 @pytest.mark.parametrize("point", ["umount", "mdadm --stop", "wipefs --all /dev/nvme3n1"])
-def test_teardown_that_was_killed_needs_its_consent_again(point):
+def test_killed_teardown_needs_consent_again(point):
     host = scene.node(4)
     scene.foreign_array(host)
     killed(point, host=host, **scene.CONSENT)
@@ -204,7 +204,7 @@ def test_teardown_that_was_killed_needs_its_consent_again(point):
 
 
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_filesystem_that_was_made_by_hand_meanwhile_is_not_destroyed_without_consent(at_boot):
+def test_filesystem_made_by_hand_meanwhile_needs_consent(at_boot):
     host = half_array()
     host.machine.sign("md127", "ext4", fs_uuid("by hand"))
     assert "yet /dev/md127 carries an ext4 signature" in scene.refusal(host, at_boot)
@@ -212,7 +212,7 @@ def test_filesystem_that_was_made_by_hand_meanwhile_is_not_destroyed_without_con
 
 
 def before_mount(host):
-    """The host is killed at the next write of an intent of the stage mount, and at no other."""
+    """Kill the host at the next write of an intent of the stage mount, and at no other."""
     write = host.write_text
 
     def write_text(path, text, mode=0o644):
@@ -273,7 +273,7 @@ USED = {
 
 @pytest.mark.parametrize("name", USED)
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
-def test_other_settings_do_not_destroy_what_may_hold_file(name, layout):
+def test_other_settings_do_not_destroy_possible_files(name, layout):
     host = finished(2, layout)
     for device in host.machine.devices.values():
         if 1024 in device.blocks:
@@ -295,7 +295,7 @@ def test_other_settings_do_not_start_over_on_xfs():
 
 
 def finished(disks, layout, **options):
-    """Every filesystem is made, and the intent still says that they are being made."""
+    """Return a node with every filesystem made, whose intent still has the stage of mkfs."""
     return killed(f"write {INTENT_PATH}", host=before_mount(scene.node(disks)), layout=layout, **options)
 
 
@@ -342,7 +342,7 @@ def test_array_that_does_not_run_is_started_and_looked_at_first(at_boot):
 
 @pytest.mark.parametrize(("layout", "disks"), [("raid0", 1), ("per_disk", 3)])
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_record_of_before_stop_does_not_hide_what_intent_explains(layout, disks, at_boot):
+def test_older_record_does_not_hide_intent(layout, disks, at_boot):
     host = scene.converged(disks, layout=layout)
     host.machine.stop_start()
     # The serial numbers are new, and the filesystem gets the UUID of the one before.
@@ -370,7 +370,7 @@ def test_no_intent_makes_nothing_half_finished():
 
 @pytest.mark.parametrize("point", ["mkfs.ext4 .* /dev/nvme3n1", "write_intent mount"])
 @pytest.mark.parametrize("options", [{}, scene.CONSENT])
-def test_filesystem_that_somebody_mounted_meanwhile_is_not_worked_beside(point, options):
+def test_filesystem_mounted_meanwhile_is_refused(point, options):
     host = scene.node(4)
     if point == "write_intent mount":
         killed("mount", host=host, layout="per_disk")

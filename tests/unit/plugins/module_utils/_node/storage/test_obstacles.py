@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is on the mount point, below it or over it."""
+"""Content on the mount point, below it or over it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ IN_THE_WAY = {
 
 
 @pytest.mark.parametrize("name", IN_THE_WAY)
-def test_what_is_on_mount_point_is_not_hidden(name):
+def test_content_of_mount_point_is_not_hidden(name):
     prepare, expected = IN_THE_WAY[name]
     host = scene.node(2)
     host.machine.ebs("nvme9n1")
@@ -82,7 +82,7 @@ def test_at_boot_files_on_empty_mount_point_do_not_keep_volume_away():
     assert scene.plan_of(host, True).situation == "fresh"
 
 
-def test_volume_that_something_is_mounted_over_is_not_mounted():
+def test_overmounted_volume_is_not_mounted():
     host = scene.converged(2)
     host.machine.ebs("nvme9n1")
     host.machine.mount("nvme9n1", "/data")

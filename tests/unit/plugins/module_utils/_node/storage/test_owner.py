@@ -94,12 +94,12 @@ def test_one_finding_is_enough_to_make_disk_unusable(name):
     assert (decided.owner, decided.usable) == ("foreign", False)
 
 
-def test_table_that_only_lsblk_remembers_counts():
+def test_partition_table_only_in_lsblk_counts():
     disk = {**look(scene.node(1))[0], "pttype": "gpt"}
     assert findings(disk) == ("has a gpt partition table",)
 
 
-def test_blank_disk_is_usable_and_says_nothing():
+def test_blank_disk_is_usable_without_findings():
     disk, _facts, decided = look(scene.node(1))
     assert (findings(disk), decided.owner, decided.usable) == ((), "none", True)
     shown = decided.as_dict()
@@ -108,7 +108,7 @@ def test_blank_disk_is_usable_and_says_nothing():
 
 
 @pytest.mark.parametrize("mount", ["/", "/usr", "/home", "/var/lib", "/boot/efi"])
-def test_disk_that_carries_system_is_foreign_even_with_our_marks(mount):
+def test_system_disk_is_foreign_even_with_our_marks(mount):
     host = scene.node(1)
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))
     host.machine.mount("nvme1n1", mount)
@@ -180,7 +180,7 @@ def test_images_own_volume_is_known_by_its_names(unit, mount):
     assert look(host)[2].owner == {"setup-ephemeral.service": "parallelcluster"}.get(unit, "dlami")
 
 
-def test_masked_unit_says_nothing_of_owner():
+def test_masked_unit_does_not_prove_owner():
     host = scene.node(2)
     scene.owned_by_image(host, scene.DLAMI_UNIT, "/scratch")
     host.machine.unit(scene.PCLUSTER_UNIT)
@@ -189,7 +189,7 @@ def test_masked_unit_says_nothing_of_owner():
     assert look(host)[2].owner == "dlami"
 
 
-def test_disk_of_ours_that_became_read_only_is_not_worked_with():
+def test_own_disk_that_became_read_only_is_refused():
     host = scene.converged(2)
     host.machine.devices["nvme2n1"].read_only = True
     plan = scene.plan_of(host)
@@ -249,7 +249,7 @@ def test_a_device_on_a_disk_counts_without_a_holder_in_sysfs():
     assert findings({**disk, "stack": above}) == ("has devices on top: dm-9",)
 
 
-def test_losses_name_what_is_there_and_what_no_look_could_see():
+def test_losses_name_known_and_uninspected_content():
     host = scene.node(7)
     machine = host.machine
     machine.volume("live", "all", ["nvme1n1"], "dm-1")
@@ -278,7 +278,7 @@ def test_losses_name_what_is_there_and_what_no_look_could_see():
     ]
 
 
-def test_what_is_wholly_on_disks_may_be_taken_apart():
+def test_content_only_on_disks_may_be_taken_apart():
     image = scene.PCLUSTER_UNIT
     for prepare in (scene.foreign_array, orphaned_lvm, lambda host: scene.owned_by_image(host, image, "/scratch")):
         host = scene.node(3)
@@ -359,7 +359,7 @@ OBSTACLES = {
     "mount over": (mount_over, "/dev/nvme9n1 is mounted on /mnt/theirs, over or below what is on the disks"),
     "mount below": (mount_below, "10.0.0.1@tcp:/abc is mounted on /mnt/theirs/fsx, over or below"),
     "LVM that pvs leaves out": (unlisted_lvm, "nvme1n1 carries LVM that 'pvs' does not show"),
-    "LVM without its tools": (lvm_without_tools, "the lvm2 tools, which could tell what it spans, are not installed"),
+    "LVM without its tools": (lvm_without_tools, "the lvm2 tools, which show its extent, are not installed"),
     "dm-crypt": (crypt, "is used by dm-0 (crypt), which only its owner can take apart"),
     "loop device": (FINDINGS["loop device"][0], "/dev/nvme1n1 is held by loop0, which only its owner"),
     "unseen opener": (flag(held=True), "is opened exclusively by a program that cannot be seen from here"),
@@ -375,7 +375,7 @@ OBSTACLES = {
 
 
 @pytest.mark.parametrize("name", OBSTACLES)
-def test_what_reaches_beyond_disks_is_never_taken_apart(name):
+def test_content_beyond_disks_is_never_taken_apart(name):
     prepare, expected = OBSTACLES[name]
     host = scene.node(2)
     prepare(host)
@@ -406,7 +406,7 @@ PER_DISK = json.loads(scene.converged(2, layout="per_disk").machine.files[RECORD
 SINGLE = json.loads(scene.converged(1).machine.files[RECORD_PATH])
 
 
-def test_what_engine_wrote_is_sound():
+def test_own_records_are_sound():
     for record in (RECORD, PER_DISK, SINGLE):
         assert sound(record) is record
         assert known_from(record).serials == frozenset(record["serials"])
@@ -414,20 +414,20 @@ def test_what_engine_wrote_is_sound():
 
 
 @pytest.mark.parametrize("empty", [{}, {"state": "none", "serials": [], "volumes": None}])
-def test_record_without_volume_vouches_for_nothing(empty):
+def test_record_without_volume_proves_nothing(empty):
     assert sound(empty) is empty
     assert known_from(empty) == Known()
 
 
 @pytest.mark.parametrize("document", [None, [], "text", 3, True])
-def test_what_is_no_mapping_is_no_record(document):
+def test_record_of_other_type_is_ignored(document):
     assert sound(document) is None
 
 
 @pytest.mark.parametrize("base", [RECORD, PER_DISK, SINGLE])
 @pytest.mark.parametrize("key", ["serials", "volumes", "filesystem_uuids", "layout", "array_uuid"])
 @pytest.mark.parametrize("value", [None, "", "text", 7, {}, [], [None], [{}], [7], ["x", "x"], [["x"]]])
-def test_half_identity_is_none(base, key, value):
+def test_partial_identity_is_ignored(base, key, value):
     document = {**base, key: value}
     allowed = key == "array_uuid" and base is not RECORD and not value
     assert (sound(document) is not None) == allowed
@@ -440,7 +440,7 @@ def test_volume_is_checked_too(key):
 
 
 @pytest.mark.parametrize("key", ["path", "fs_uuid", "serials"])
-def test_volume_must_say_where_what_and_on_which_disks(key):
+def test_volume_needs_path_identity_and_disks(key):
     volume = {name: value for name, value in RECORD["volumes"][0].items() if name != key}
     assert sound({**RECORD, "volumes": [volume]}) is None
 
@@ -457,7 +457,7 @@ def test_volume_must_say_where_what_and_on_which_disks(key):
         {"array_uuid": "abc"},
     ],
 )
-def test_identity_that_contradicts_itself_is_none(change):
+def test_contradicting_identity_is_ignored(change):
     assert sound({**RECORD, **change}) is None
 
 
@@ -531,7 +531,7 @@ def test_hidden_volume_is_removed_with_consent():
         assert [call[1:3] for call in host.calls if call[0] == command] == [["--devicesfile", ""]]
 
 
-def test_lvm_that_nothing_shows_is_refused_without_advice_to_destroy_it():
+def test_invisible_lvm_is_refused_without_advice_to_destroy():
     host = scene.node(2)
     unlisted_lvm(host)
     text = scene.refusal(host)

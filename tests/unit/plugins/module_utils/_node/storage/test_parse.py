@@ -27,7 +27,7 @@ from tests.unit.fakes.recorded_host import FIXTURES
         (None, None),
     ],
 )
-def test_uuid_has_one_spelling_whoever_printed_it(given, normal):
+def test_uuids_of_all_tools_get_one_spelling(given, normal):
     assert block_parse.normal_uuid(given) == normal
 
 
@@ -130,7 +130,7 @@ def nodes(text):
 
 
 @pytest.mark.parametrize(("recording", "shape"), [("debian-13-raid0", "2.41"), ("lsblk-2.38-container", "2.38")])
-def test_made_up_lsblk_has_shape_of_recorded_one(recording, shape):
+def test_simulated_lsblk_matches_recorded_format(recording, shape):
     document = json.loads((FIXTURES / f"{recording}.json").read_text())
     text = document["commands"][0]["stdout"] if "commands" in document else json.dumps(document)
     machine = Machine(shape)
@@ -143,7 +143,7 @@ def test_made_up_lsblk_has_shape_of_recorded_one(recording, shape):
     assert made_up["mountpoints"] in free
 
 
-def test_made_up_wipefs_has_shape_of_recorded_one():
+def test_simulated_wipefs_matches_recorded_format():
     recorded = json.loads((FIXTURES / "wipefs-2.38-ext4-swap.json").read_text())["signatures"]
     host = scene.node(1)
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"), "keep")

@@ -31,14 +31,14 @@ def test_no_disks_is_clean_no_op_without_file():
     assert RECORD_PATH not in host.machine.files
 
 
-def test_layout_none_leaves_disks_alone():
+def test_layout_none_changes_no_disk():
     host = scene.node(4)
     scene.foreign_array(host)
     plan = scene.plan_of(host, layout="none", **scene.CONSENT)
     assert (plan.situation, plan.state, plan.actions) == ("disabled", "none", [])
 
 
-def test_layout_none_forgets_nothing():
+def test_layout_none_keeps_record():
     host = scene.converged(2)
     assert scene.run(host, layout="none") == ["write_record"]
     assert (record_of(host)["state"], len(record_of(host)["serials"])) == ("none", 2)
@@ -107,7 +107,7 @@ def test_array_that_runs_with_copy_of_member_is_refused():
     assert "this node's array runs with nvme0n1, no instance-store disk of its record" in plan.refusals[0]
 
 
-def test_array_of_others_beside_ours_is_no_stranger():
+def test_foreign_array_beside_ours_is_accepted():
     host = scene.converged(2)
     host.machine.ebs("nvme9n1")
     host.machine.array("md5", ["nvme9n1"], scene.FOREIGN_ARRAY)
@@ -148,7 +148,7 @@ def test_lost_disk_is_reported_and_nothing_is_touched(at_boot):
     assert "was made of 4 disks and 1 of them (AWS0002) do not carry it any more" in text
 
 
-def test_disk_that_came_back_blank_is_lost_too():
+def test_disk_that_returned_blank_is_lost_too():
     host = scene.converged(4)
     host.machine.unmount("/data")
     del host.machine.devices["md127"]
@@ -166,7 +166,7 @@ def test_fewer_blank_disks_than_before_are_refused_at_boot():
     assert scene.plan_of(host, True, expected_disks=3).situation == "fresh"
 
 
-def test_fewer_disks_than_type_has_are_refused_even_when_there_is_none():
+def test_fewer_disks_than_instance_type_are_refused():
     host = scene.node(3)
     host.machine.files["/sys/class/dmi/id/product_name"] = "p4d.24xlarge\n"
     assert "found 3 of the 8 instance-store disks that the instance type p4d.24xlarge" in scene.refusal(host)
@@ -186,7 +186,7 @@ def test_fewer_disks_than_type_has_are_refused_even_when_there_is_none():
         ({"devices": ("/dev/nvme1n1",), "expected_disks": 3}, 8, None, None),
     ],
 )
-def test_who_says_how_many_disks_there_must_be(options, table, record, expected):
+def test_source_of_expected_disks(options, table, record, expected):
     facts = {"instance_type": "p5.48xlarge", "record": record}
     assert expected_disks(facts, StorageConfig(**options), table)[0] == expected
 
@@ -199,7 +199,7 @@ def test_who_says_how_many_disks_there_must_be(options, table, record, expected)
         ({"layout": "per_disk"}, "layout is raid0 and per_disk is wanted"),
     ],
 )
-def test_other_settings_for_existing_volume_are_refused_and_carried_out_with_consent(options, word):
+def test_other_settings_of_existing_volume_need_consent(options, word):
     host = scene.converged(4)
     assert word in scene.refusal(host, **options)
     assert word in scene.refusal(host, at_boot=True, **options, **scene.CONSENT)
@@ -210,7 +210,7 @@ def test_other_settings_for_existing_volume_are_refused_and_carried_out_with_con
     assert scene.run(host, **options) == []
 
 
-def test_chunk_of_single_disk_is_nobodys_business():
+def test_chunk_size_of_single_disk_is_ignored():
     assert scene.plan_of(scene.converged(1), chunk_kib=64).actions == []
 
 
@@ -224,7 +224,7 @@ def test_changed_mount_point_moves_mount_and_nothing_else():
     assert "/data" not in [mount["target"] for mount in host.machine.mounts]
 
 
-def test_filesystem_that_is_not_one_we_made_is_refused():
+def test_foreign_filesystem_is_refused():
     host = scene.converged(4)
     host.machine.unmount("/data")
     host.machine.devices["md127"].signatures[0]["uuid"] = fs_uuid("somebody's")
@@ -265,7 +265,7 @@ def test_no_name_makes_another_disk_instance_store_disk(device, options):
     assert NAMED[device] in scene.refusal(host, devices=["/dev/nvme2n1", device], **options)
 
 
-def test_disks_that_could_not_be_told_apart_are_refused():
+def test_unidentifiable_disks_are_refused():
     host = scene.node(3)
     for device in host.machine.devices.values():
         device.serial = {"nvme1n1": "", "nvme2n1": "AWS7", "nvme3n1": "AWS7"}.get(device.kname, device.serial)
@@ -286,7 +286,7 @@ def test_root_disk_on_instance_store_is_never_taken():
     assert "nvme0n1" not in json.dumps(allowed.actions)
 
 
-def test_parent_of_mount_point_that_is_link_is_refused_before_anything_is_made():
+def test_link_above_mount_point_is_refused_first():
     host = scene.node(2)
     host.machine.links["/scratch/data"] = "/mnt/big/data"
     text = scene.refusal(host, mount_point="/scratch/data")
@@ -294,7 +294,7 @@ def test_parent_of_mount_point_that_is_link_is_refused_before_anything_is_made()
 
 
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_refused_plan_never_says_that_volume_is_in_place(at_boot):
+def test_refused_plan_never_reports_volume_in_place(at_boot):
     host = scene.converged(2)
     host.machine.mounts = [mount for mount in host.machine.mounts if mount["target"] != "/data"]
     host.machine.ebs("nvme9n1")
@@ -304,14 +304,14 @@ def test_refused_plan_never_says_that_volume_is_in_place(at_boot):
 
 
 @pytest.mark.parametrize("at_boot", [False, True])
-def test_disk_with_read_errors_is_not_blank_though_wipefs_finds_nothing_on_it(at_boot):
+def test_disk_with_read_errors_is_not_blank(at_boot):
     host = scene.node(4)
     host.machine.devices["nvme2n1"].bad = True
     assert "/dev/nvme2n1 (AWS0002) cannot be read for signatures" in scene.refusal(host, at_boot)
     assert "cannot be read for signatures" in scene.refusal(host, at_boot, **scene.CONSENT)
 
 
-def test_disks_of_ours_that_all_fail_are_not_made_anew():
+def test_own_disks_that_all_fail_are_not_recreated():
     host = scene.converged(4)
     host.machine.mounts = [mount for mount in host.machine.mounts if mount["target"] != "/data"]
     del host.machine.devices["md127"]
@@ -335,7 +335,7 @@ def test_two_disks_without_serial_numbers_are_named_once_each():
     assert scene.refusal(host).count("serial number") == 2
 
 
-def test_half_made_disk_of_which_nothing_was_read_is_not_blank():
+def test_unreadable_unfinished_disk_is_not_blank():
     host = scene.node(2)
     host.killed_before = "mkfs.ext4"
     with pytest.raises(KeyboardInterrupt):

@@ -36,7 +36,7 @@ def refusal(host: SimulatedHost, state: str = "present", **options: object) -> s
 
 
 def with_array(members: list[str] | None = None, **fields: object) -> SimulatedHost:
-    """Four disks and a running array over them or some of them."""
+    """Return four disks and a running array over them or some of them."""
     host = scene.node(4)
     host.machine.array("md127", members or scene.store_names(host), OURS, **fields)
     return host
@@ -96,7 +96,7 @@ def test_named_disk_that_is_missing():
     assert "names /dev/nvme7n1, and there is no such disk" in refusal(scene.node(2), devices=["/dev/nvme7n1"])
 
 
-def test_array_that_is_wanted_is_kept():
+def test_requested_array_is_kept():
     host = with_array()
     host.machine.files.update(fragment())
     plan = plan_of(host)
@@ -137,7 +137,7 @@ def test_homehost_in_name_does_not_matter():
     ],
     ids=["name", "level", "chunk", "a member is missing", "a disk is left out"],
 )
-def test_another_array_is_refused_and_rebuilt_only_with_consent(fields):
+def test_other_array_is_rebuilt_only_with_consent(fields):
     host = with_array(**fields)
     text = refusal(host)
     assert "/dev/nvme1n1 (AWS0001)" in text
@@ -209,7 +209,7 @@ def test_absent_stops_and_wipes_members(running):
     assert [action["device"] for action in plan.actions if action["action"] == "wipe"] == DISKS
 
 
-def test_absent_leaves_array_in_use_alone():
+def test_absent_refuses_array_in_use():
     host = with_array()
     host.machine.sign("md127", "ext4", fs_uuid("data"))
     host.machine.mount("md127", "/data")
@@ -217,13 +217,13 @@ def test_absent_leaves_array_in_use_alone():
     assert text == "/dev/md127 is in use (/data): unmount it or take it apart, then run again"
 
 
-def test_absent_leaves_array_under_lvm_alone():
+def test_absent_refuses_array_under_lvm():
     host = with_array()
     host.machine.volume("group", "volume", ["md127"])
     assert "/dev/md127 is in use (dm-0)" in refusal(host, "absent", safe_mode=False)
 
 
-def test_absent_leaves_array_of_another_name_alone():
+def test_absent_keeps_array_of_another_name():
     plan = plan_of(with_array(name="any:other"), "absent", safe_mode=False)
     assert (plan.actions, plan.refusals, plan.found) == ([], [], None)
 
@@ -244,7 +244,7 @@ def test_absent_finishes_removal_that_was_interrupted():
     assert kinds(plan_of(host, "absent")) == ["remove_array_config"]
 
 
-def test_absent_without_mdadm_cannot_tell_whose_members_are():
+def test_absent_without_mdadm_is_refused():
     host = with_array()
     host.programs -= {"mdadm"}
     assert "the name of their array cannot be read; install mdadm" in refusal(host, "absent", safe_mode=False)

@@ -102,7 +102,7 @@ FOREIGN = {
 @pytest.mark.parametrize(
     "options", [{}, {"existing": "fail"}, {"existing": "replace"}, {"safe_mode": False}, {"existing": "adopt"}]
 )
-def test_what_is_not_ours_is_refused_with_device_finding_and_switch(name, options):
+def test_foreign_content_is_refused_with_finding_and_switch(name, options):
     prepare, expected, _teardown = FOREIGN[name]
     host = scene.node(4)
     prepare(host)
@@ -114,7 +114,7 @@ def test_what_is_not_ours_is_refused_with_device_finding_and_switch(name, option
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_boot_unit_destroys_nothing_whatever_switches(name):
+def test_boot_unit_destroys_nothing_with_any_switches(name):
     host = scene.node(4)
     FOREIGN[name][0](host)
     scene.refusal(host, at_boot=True, **scene.CONSENT)
@@ -122,7 +122,7 @@ def test_boot_unit_destroys_nothing_whatever_switches(name):
 
 @pytest.mark.parametrize("name", FOREIGN)
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
-def test_with_consent_it_is_taken_apart_from_top_and_built_anew(name, layout):
+def test_consent_tears_down_from_top_and_rebuilds(name, layout):
     prepare, _text, teardown = FOREIGN[name]
     host = scene.node(4)
     prepare(host)
@@ -135,7 +135,7 @@ def test_with_consent_it_is_taken_apart_from_top_and_built_anew(name, layout):
     assert scene.run(host, layout=layout) == []
 
 
-def test_old_filesystem_that_shines_through_new_array_is_wiped_before_mkfs():
+def test_old_filesystem_in_new_array_is_wiped_before_mkfs():
     host = scene.node(4)
     old_array_with_old_filesystem(host)
     scene.run(host, **scene.CONSENT)
@@ -151,7 +151,7 @@ def test_nested_arrays_stop_from_top():
     assert stopped == ["/dev/md125", "/dev/md126", "/dev/md127"]
 
 
-def test_mounts_come_off_deepest_first_and_as_often_as_they_are_there():
+def test_mounts_are_removed_deepest_first_and_repeatedly():
     host = scene.node(4)
     group_on_an_array(host)
     host.machine.mount("dm-0", "/srv/a")
@@ -176,7 +176,7 @@ def test_disk_that_udev_put_together_again_is_stopped_and_wiped():
     assert scene.run(host) == []
 
 
-def test_no_array_without_uuid_is_stopped_in_place_of_another():
+def test_array_without_uuid_is_not_mistaken_for_another():
     host = scene.node(1)
     host.machine.sign("nvme1n1", "gpt")
     host.machine.ebs("nvme9n1")
@@ -203,7 +203,7 @@ def test_volume_of_image_is_used_through_bind_mount(owner):
     assert scene.run(host, directories=[{"path": "scratch", "mode": "1777"}]) == []
 
 
-def test_volume_of_image_is_one_volume_whatever_layout():
+def test_volume_of_image_is_one_volume_in_any_layout():
     host = scene.node(2)
     scene.owned_by_image(host, *IMAGES["parallelcluster"])
     assert scene.run(host, layout="per_disk") == ["bind_mount", "write_marker", "write_record"]
@@ -220,7 +220,7 @@ def test_images_mount_point_itself_may_be_wanted(owner):
 
 @pytest.mark.parametrize("owner", IMAGES)
 @pytest.mark.parametrize("existing", ["fail", "replace"])
-def test_volume_of_image_is_refused_where_it_may_neither_be_used_nor_destroyed(owner, existing):
+def test_unusable_volume_of_image_is_refused_without_consent(owner, existing):
     host = scene.node(2)
     scene.owned_by_image(host, *IMAGES[owner])
     text = scene.refusal(host, existing=existing)
@@ -266,7 +266,7 @@ def test_inactive_volume_is_activated_and_looked_at_again():
     assert scene.run(host)[:2] == ["activate_volume", "mount"]
 
 
-def test_half_volume_without_its_service_is_refused():
+def test_partial_volume_without_service_is_refused():
     host = scene.node(2)
     host.machine.volume("vg.01", "", scene.store_names(host))
     text = scene.refusal(host)
@@ -311,13 +311,13 @@ def test_images_service_is_started_and_waited_for(prepare):
     assert scene.run(host) == []
 
 
-def test_half_volume_with_its_service_is_left_to_service():
+def test_partial_volume_with_service_is_left_to_service():
     host = scene.node(2)
     half_made(host)
     assert scene.kinds(scene.plan_of(host)) == ["start_unit"]
 
 
-def test_service_that_does_not_do_its_work_is_reported():
+def test_failing_service_is_reported():
     host = scene.node(2)
     blank(host)
     with pytest.raises(NodeError, match="asked parallelcluster's service to set the disks up and they are still not"):
@@ -332,7 +332,7 @@ def test_service_that_never_ends_is_reported():
         scene.run(host)
 
 
-def test_service_that_stays_active_has_done_its_work():
+def test_service_that_stays_active_counts_as_done():
     host = scene.node(2)
     host.machine.unit(scene.DLAMI_UNIT)
     host.on_start[scene.DLAMI_UNIT] = image_script("/opt/dlami/nvme")
@@ -365,7 +365,7 @@ def test_disabled_or_masked_service_takes_nothing():
     assert scene.plan_of(host).situation == "fresh"
 
 
-def test_adopted_volume_that_was_made_again_is_reported_as_such():
+def test_recreated_adopted_volume_is_reported():
     host = scene.node(2)
     scene.owned_by_image(host, *IMAGES["parallelcluster"])
     scene.run(host)

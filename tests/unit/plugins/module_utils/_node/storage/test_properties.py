@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""No topology, record, intent or configuration makes the engine touch what is not its own."""
+"""No topology, record, intent or configuration makes the engine change foreign content."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.fakes.fake_topologies import Topology, topologies
 
 
 def thorough(examples: int) -> settings:
-    """The same examples in every run: a failure is a failure for everybody."""
+    """Use the same examples in every run: a failure is reproducible for all users."""
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     return settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=slow)
 
@@ -33,7 +33,7 @@ def plan_of(topology: Topology) -> t.Any:
 
 
 def selected(topology: Topology) -> set[str]:
-    """The instance-store disks that the configuration may mean, told from the machine itself."""
+    """Return the instance-store disks that the configuration may mean, from the machine itself."""
     names = set(scene.store_names(topology.host))
     if topology.options.get("devices") is not None:
         names &= {path.rsplit("/", 1)[-1] for path in topology.options["devices"]}
@@ -46,7 +46,7 @@ def disks_below(machine: Machine, kname: str) -> set[str]:
 
 
 def touched(machine: Machine, action: dict[str, t.Any]) -> set[str]:
-    """The disks below everything that an action names."""
+    """Return the disks below everything that an action names."""
     names = [machine.find(path).kname for path in action.get("devices", ()) if path]
     if action["action"] == "unmount":
         names += [[mount["kname"] for mount in machine.mounts if mount["target"] == action["target"]][-1]]
@@ -58,11 +58,11 @@ def touched(machine: Machine, action: dict[str, t.Any]) -> set[str]:
 
 
 def carries_something(machine: Machine, kname: str) -> bool:
-    """Whether anything speaks against a disk, told from the machine itself."""
+    """Return whether there is a finding against a disk, from the machine itself."""
     device = machine.devices[kname]
     looped = any(other.loop == device.path for other in machine.devices.values())
     flawed = device.read_only or device.held or looped or not device.readable or not device.openable
-    # Ranges that no sample can miss: what lies between the samples is proved by no read.
+    # Ranges that no sample can miss: no read proves anything between the samples.
     return bool(device.content or device.signatures or machine.children(kname) or flawed or machine.busy(kname))
 
 
@@ -118,7 +118,7 @@ def nothing_that_exists_is_destroyed(topology: Topology, plan: t.Any, intent: t.
 
 
 def _only_moves(actions: list[dict[str, t.Any]]) -> bool:
-    """Our own volume may be unmounted where another mount point is wanted."""
+    """Return whether our own volume is only unmounted for another mount point."""
     return {action["action"] for action in actions} <= {"unmount"}
 
 
@@ -136,7 +136,7 @@ def plain_and_empty_when_refused(plan: dict[str, t.Any]) -> None:
 
 
 def protected(topology: Topology) -> list[t.Any]:
-    """What no run may change: everything that is not made of selected instance-store disks only, and what of these
+    """Return what no run may change: everything not made of selected instance-store disks only, and what of these
     carries something, unless consent was given."""
     machine, chosen = topology.host.machine, selected(topology)
     kept = [d for d in machine.devices.values() if not disks_below(machine, d.kname) <= chosen]
@@ -172,7 +172,7 @@ def test_run_ends_in_volume_or_sentence_and_leaves_rest_as_it_was(topology):
 
 
 def _data(topology: Topology) -> dict[str, t.Any]:
-    """Every filesystem and every swap by its UUID, except what an interrupted run may have left."""
+    """Return every filesystem and swap by UUID, except leftovers of an interrupted run."""
     if topology.host.machine.files.get("/var/lib/mlcluster/intent.json"):
         return {}
     devices = topology.host.machine.devices.values()
@@ -181,7 +181,7 @@ def _data(topology: Topology) -> dict[str, t.Any]:
 
 
 def renamed(topology: Topology, names: dict[str, str]) -> None:
-    """Give the disks other kernel names, consistently, and list everything in the order of these."""
+    """Give the disks other kernel names, consistently, and list everything in their order."""
 
     def new(text: str) -> str:
         return re.sub(r"nvme\d+n1", lambda match: names.get(match.group(), match.group()), text)
@@ -227,7 +227,7 @@ def test_plan_does_not_depend_on_names_and_order(topology):
 
 
 def _nameless(part: t.Any, names: dict[str, str]) -> t.Any:
-    """A part of a plan under the new names, with lists whose order means nothing sorted."""
+    """Return a part of a plan under the new names, with unordered lists sorted."""
     text = re.sub(r"nvme\d+n1", lambda match: names.get(match.group(), match.group()), json.dumps(part))
     entries = json.loads(text)
     for entry in entries:

@@ -31,7 +31,7 @@ def test_record_of_per_disk_names_top():
     assert [volume["path"] for volume in record["volumes"]] == ["/data/disk0", "/data/disk1"]
 
 
-def test_refusal_changes_record_only_at_boot_and_keeps_what_it_knew():
+def test_refusal_changes_record_only_at_boot():
     host = scene.converged(4)
     before = record_of(host)
     host.machine.unmount("/data")
@@ -49,14 +49,14 @@ def test_refusal_changes_record_only_at_boot_and_keeps_what_it_knew():
         assert after[key] == before[key]
 
 
-def test_boot_that_finds_all_well_renews_record():
+def test_boot_with_intact_volume_renews_record():
     host = scene.converged(2)
     host.machine.files["/proc/sys/kernel/random/boot_id"] = "boot-2\n"
     assert scene.run(host, at_boot=True) == []
     assert record_of(host)["boot_id"] == "boot-2"
 
 
-def test_boot_without_disks_says_none():
+def test_boot_without_disks_records_none():
     host = scene.node(0)
     scene.run(host, at_boot=True)
     record = record_of(host)

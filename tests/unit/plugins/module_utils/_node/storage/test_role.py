@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The look of the role nvme_raid0, its verdicts and what it tells, on a simulated node."""
+"""The look of the role nvme_raid0, its verdicts and its report, on a simulated node."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ def seen(host, **options):
     return role.verify(facts, config), role.tell(facts, config)
 
 
-def test_node_that_is_as_wanted_has_no_problem():
-    results, told = seen(carry_out(node(4)))
+def test_intact_node_has_no_problem():
+    results, report = seen(carry_out(node(4)))
     assert {result.status for result in results if result.id not in ("storage.disks", "storage.blank")} == {"pass"}
     assert "storage.write_read" in [result.id for result in results]
-    assert told.shown == ("intact: the disks carry the volume of the record",)
-    assert told.facts["mlcluster_local_storage"]["path"] == "/data"
+    assert report.shown == ("intact: the disks carry the volume of the record",)
+    assert report.facts["mlcluster_local_storage"]["path"] == "/data"
 
 
-def test_look_that_only_reads_writes_nothing_to_volume():
+def test_read_only_look_writes_nothing_to_volume():
     results, _told = seen(carry_out(node(4)), **role.READ_ONLY)
     assert "storage.write_read" not in [result.id for result in results]
 
 
 def test_fresh_node_has_no_volume_yet():
-    results, told = seen(fresh())
+    results, report = seen(fresh())
     assert "storage.mounted" in [result.id for result in results if result.status == "fail"]
-    assert told.shown == ("fresh: every disk is proved blank",)
-    assert told.facts == {"mlcluster_local_storage": {"state": "none", "path": None, "owner": "none"}}
+    assert report.shown == ("fresh: every disk is proved blank",)
+    assert report.facts == {"mlcluster_local_storage": {"state": "none", "path": None, "owner": "none"}}
 
 
 def test_lines_of_rebuild_name_what_is_destroyed():
     host = fresh()
     host.machine.stopped_array(scene.store_names(host), scene.FOREIGN_ARRAY, name="host:old")
-    _results, told = seen(host, **scene.CONSENT)
-    assert told.shown[0] == "rebuild: both switches allow to destroy what is on the disks"
-    assert told.shown[1].startswith("destroys: /dev/nvme1n1 (AWS0001) carries a linux_raid_member signature")
-    assert told.shown[-1] == "destroys: the array host:old does not run, so what is in it could not be looked into"
+    _results, report = seen(host, **scene.CONSENT)
+    assert report.shown[0] == "rebuild: both switches allow to destroy what is on the disks"
+    assert report.shown[1].startswith("destroys: /dev/nvme1n1 (AWS0001) carries a linux_raid_member signature")
+    assert report.shown[-1] == "destroys: the array host:old does not run, so what is in it could not be looked into"
 
 
 def test_refusal_is_reported_once():
     host = fresh()
     scene.foreign_array(host)
-    results, told = seen(host)
-    assert (results, told.shown) == ([], ())
+    results, report = seen(host)
+    assert (results, report.shown) == ([], ())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role nvme_raid0 plans on a simulated node, from the look of the role itself."""
+"""The plan of the role nvme_raid0 on a simulated node, from the look of the role itself."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EVERYTHING = [
 
 
 class Node(SimulatedHost):
-    """A simulated node whose files have sums and states; the runtime is the one that is wanted."""
+    """A simulated node whose files have checksums and states; the runtime is the requested one."""
 
     def sha256(self, path: str) -> str | None:
         text = self.machine.files.get(path)
@@ -56,7 +56,7 @@ def node(disks: int = 4, without: t.Iterable[str] = ()) -> Node:
 
 
 def fresh(disks: int = 4) -> Node:
-    """A node that has just been started, with only what its image has."""
+    """Return a node that was just started, with only the content of its image."""
     return node(disks, without=("mdadm", "mkfs.xfs", "pvs"))
 
 
@@ -66,7 +66,7 @@ def plan_of(host: Node, **options: t.Any) -> t.Any:
 
 
 def carry_out(host: Node, **options: t.Any) -> Node:
-    """Do on the node what the plan says, as the tasks of the role do."""
+    """Carry out the plan on the node, as the tasks of the role do."""
     plan = plan_of(host, **options)
     host.programs |= {"mdadm", "mkfs.xfs", "mkfs.ext4", "pvs", "lvs"} if plan.packages else set()
     for entry in plan.files:
@@ -162,7 +162,7 @@ def test_only_what_layout_needs_is_installed(options, without, packages):
 def test_lvm_tools_are_installed_where_there_is_lvm():
     host = node(without=["pvs", "lvs"])
     host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host))
-    # The owner cannot be told without them, so nothing else is planned.
+    # The owner is unknown without them, so nothing else is planned.
     assert plan_of(host).refusals
     host.programs |= {"lvs"}
     assert plan_of(host).refusals
@@ -190,7 +190,7 @@ def test_image_gets_everything_but_volume():
     assert not plan_of(fresh(0), image_build=True, layout="none").concerned
 
 
-def test_trim_timer_can_be_left_alone():
+def test_trim_timer_can_be_skipped():
     assert plan_of(fresh(), fstrim_timer_enabled=False).units[1:] == ()
 
 

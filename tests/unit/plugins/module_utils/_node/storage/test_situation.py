@@ -54,7 +54,7 @@ def foreign():
     return host
 
 
-# Each situation, the node that is in it, and the options. The published name is what plans and records show.
+# Each situation, a node in it, and the options. Plans and records show the published name.
 NODES = {
     Situation.DISABLED: (lambda: scene.node(4), {"layout": "none"}, "disabled"),
     Situation.NO_DISKS: (lambda: scene.node(0), {}, "no_disks"),

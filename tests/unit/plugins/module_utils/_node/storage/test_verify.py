@@ -38,7 +38,7 @@ def one(results, check):
     return found
 
 
-def test_volume_as_it_should_be_passes_everything():
+def test_intact_volume_passes_everything():
     results = judged(ready())
     assert statuses(results) == dict.fromkeys(
         [
@@ -57,7 +57,7 @@ def test_volume_as_it_should_be_passes_everything():
     assert one(results, "storage.members").scope.device == "/dev/md127"
 
 
-def test_proof_of_blankness_is_reported_before_and_after_volume_is_made():
+def test_blank_proof_is_reported_before_and_after_creation():
     host = scene.node(2)
     words = "AWS0001: sampled reads are zero; AWS0002: sampled reads are zero"
     assert one(judged(host), "storage.blank").found == words
@@ -65,7 +65,7 @@ def test_proof_of_blankness_is_reported_before_and_after_volume_is_made():
     assert one(judged(host), "storage.blank").found == words
     record = json.loads(host.machine.files[RECORD_PATH])
     assert record["blank_proofs"] == {"AWS0001": "zeros", "AWS0002": "zeros"}
-    # A record of before this was recorded has no such key.
+    # An older record has no such key.
     del record["blank_proofs"]
     host.machine.files[RECORD_PATH] = json.dumps(record)
     assert "storage.blank" not in statuses(judged(host))
@@ -93,7 +93,7 @@ def test_each_filesystem_of_per_disk_is_judged():
     assert "storage.members" not in statuses(results)
 
 
-def test_without_probe_nothing_is_reported_of_it():
+def test_without_probe_write_test_is_not_reported():
     assert "storage.write_read" not in statuses(judged(ready(), probe=False))
 
 
@@ -127,7 +127,7 @@ def test_too_few_disks_beside_whole_volume_fail():
     assert (result.status, result.severity, result.expected) == ("fail", "isolate", 8)
 
 
-def test_count_that_nobody_knows_is_reported_as_such():
+def test_unknown_disk_count_is_undeterminable():
     host = scene.node(2)
     result = one(judged(host), "storage.disks")
     assert (result.status, result.found, result.hint) == ("undeterminable", 2, "set nvme_raid0_expected_disks")
@@ -139,7 +139,7 @@ def test_named_disks_are_as_many_as_their_list_names():
     assert (result.status, result.expected, result.source) == ("pass", 2, "nvme_raid0_devices")
 
 
-def test_what_is_not_mounted_fails_and_is_judged_no_further():
+def test_unmounted_volume_fails_without_further_verdicts():
     host = ready()
     host.machine.unmount("/data")
     results = judged(host)

@@ -95,7 +95,7 @@ def test_directories_come_with_their_parents_owners_and_modes():
 
 
 @pytest.mark.parametrize("drift", [{"mode": "0755"}, {"uid": 7}, {"gid": 7}])
-def test_only_directory_that_differs_is_put_right(drift):
+def test_only_different_directory_is_fixed(drift):
     host = furnished()
     host.machine.directories["/data/cache/hf"].update(drift)
     (action,) = scene.plan_of(host, **FURNISHED).actions[:-1]
@@ -150,7 +150,7 @@ def test_filesystem_keeps_its_uuid_when_it_is_made_again():
     assert len({volume.filesystem_uuid(*pair) for pair in ((one, "/data"), (other, "/data"), (one, "/scratch"))}) == 3
 
 
-def test_options_for_systemd_alone_are_left_to_fstab():
+def test_systemd_options_stay_in_fstab():
     config = scene.config(mount_options=["noatime", "nofail", "x-systemd.device-timeout=15s", "discard=async"])
     assert volume.mount_options(config) == ["noatime", "discard=async"]
 
@@ -187,7 +187,7 @@ def test_disk_is_blank_by_proof_alone(signatures, proof, is_blank):
     assert volume.is_blank({"signatures": signatures, "blank": None}) is False
 
 
-def test_parent_that_nobody_configured_is_kept_as_it_is():
+def test_unconfigured_parent_is_kept_unchanged():
     config = scene.config(
         users=["ana"], directories=[{"path": "a/b/c", "mode": "0750", "per_user": True}, {"path": "a", "mode": "0711"}]
     )
