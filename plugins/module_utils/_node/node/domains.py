@@ -44,21 +44,21 @@ class Domain:
     """One role, or one of the parts that a role has for nodes of different sorts.
 
     part
-        What tells parts of a role apart, which share its variables and its tags.
+        The name of a part of a role; all parts share its variables and its tags.
     spec
         Its options without the role's name in front, as an argument spec with defaults. no_log: not kept on the node.
     problems, parse
-        Sentences on options that no node could carry out; options without problems to the config that the rest takes.
+        The option errors as sentences; the config of the other functions from options without errors.
     look, seconds
-        Facts of the node, of which everything below is a pure function; how long the look may take.
+        The facts of the node, input of the pure functions below; the time limit of the look, in seconds.
     plan, verify, tell
-        What is to be done; verdicts on what is there; what people and other roles are told.
+        The actions; the verdicts; the report for users and other roles.
     groups
         Groups of the inventory whose nodes have the role in site.yml.
     read_only
-        Options in their place where a look may write nothing and has to be quick: check mode, ``mlcluster plan``.
+        Options that replace others in a look that must be fast and read-only: check mode, ``mlcluster plan``.
     transient
-        Options that are of one look alone and say nothing of what is wanted: they are not kept on the node.
+        Options of a single look that are not part of the configuration: they are not kept on the node.
     """
 
     role: str

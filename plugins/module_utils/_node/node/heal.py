@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Carries out what ``healing`` decides: on the head node for the cluster, and on each node its own part.
+"""Carry out the decisions of ``healing``: on the head node for the cluster, and on each node its own part.
 
-The head node drains nothing anew: it acts on drains of the health check. A reboot is one without ASAP, since Slurm ends
+The head node drains no further nodes: it acts on drains of the health check. Reboots are without ASAP, since Slurm ends
 the drain of an ASAP reboot by itself, and a node would return without proof (tried with Slurm 22.05).
 """
 
@@ -32,7 +32,7 @@ FILE = "mlcluster_heal.prom"
 LOCK_SECONDS = 5
 SLURM_SECONDS = 20
 RESET_SECONDS = 120
-# Lines that are kept: months of a cluster that is well.
+# Number of lines that are kept: months of a healthy cluster.
 MOST_LINES = 2000
 REBOOTING = frozenset({"REBOOT_REQUESTED", "REBOOT", "REBOOT_ISSUED"})
 METRICS: dict[str, tuple[str, str]] = {
@@ -43,7 +43,7 @@ METRICS: dict[str, tuple[str, str]] = {
 
 
 def read_journal(host: Host, path: str = JOURNAL) -> list[Event]:
-    """The events, the oldest first. Raises ``NodeError`` for a journal that is there and cannot be read."""
+    """Return the events, the oldest first. Raises ``NodeError`` for an unreadable journal."""
     text = host.read_text(path)
     if text is None:
         if host.exists(path):
@@ -53,14 +53,14 @@ def read_journal(host: Host, path: str = JOURNAL) -> list[Event]:
 
 
 def parse_journal(text: str) -> list[Event]:
-    """The events in the text of a journal; a line that is none is skipped."""
+    """Return the events in the text of a journal; invalid lines are skipped."""
     events = []
     for line in text.splitlines():
         try:
             data = json.loads(line)
             events.append(Event(float(data["at"]), data["node"], data["action"], tuple(data["ids"]), data["text"]))
         except (ValueError, KeyError, TypeError, RecursionError):
-            # One torn line must not let a node be healed for ever: the rest still counts.
+            # One damaged line must not cause endless healing of a node: the other lines still count.
             continue
     return events
 
@@ -75,7 +75,7 @@ def write_journal(host: Host, events: t.Sequence[Event], path: str = JOURNAL) ->
 
 
 def shown(event: Event) -> str:
-    """One line of the journal for people."""
+    """Return one line of the journal for users."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.at))
     return f"{at} {event.node}: {event.action} ({', '.join(event.ids)}): {event.text}"
 
@@ -86,7 +86,7 @@ def heal_cluster(
 ) -> list[str]:  # fmt: skip
     """Decide and act for the whole cluster; returns a line for each decision. Raises ``NodeError``.
 
-    What is to be done is in the journal before it is done: a journal that cannot be written lets nothing be done.
+    Each action is in the journal before it starts: without a writable journal there are no actions.
     """
     with host.locked(lock, LOCK_SECONDS):
         nodes = parse.nodes(slurm.ask("scontrol", "--oneliner", "show", "node", timeout=SLURM_SECONDS))
@@ -113,7 +113,7 @@ def heal_cluster(
 
 
 def able(settings: t.Mapping[str, str | None]) -> set[str]:
-    """The actions that Slurm can carry out as it is set up; a reset is the node's own."""
+    """Return the actions that Slurm can carry out as it is set up; a reset is the node's own."""
     found = {healing.RESET}
     if settings.get("RebootProgram"):
         found.add(healing.REBOOT)
@@ -123,7 +123,7 @@ def able(settings: t.Mapping[str, str | None]) -> set[str]:
 
 
 def carry_out(slurm: Slurm, decision: Decision) -> None:
-    """One decision. Raises ``NodeError``. What only goes into the journal does nothing here."""
+    """Carry out one decision. Raises ``NodeError``. Decisions for the journal only do nothing here."""
     name, reason = decision.node, decision.reason
     if decision.action in (healing.RESET, healing.ISOLATED):
         drain.update(slurm, name, SLURM_SECONDS, "State=DRAIN", f"Reason={reason}")
@@ -134,7 +134,7 @@ def carry_out(slurm: Slurm, decision: Decision) -> None:
 
 
 def metrics(policy: Policy, nodes: t.Sequence[healing.Node], history: t.Sequence[Event]) -> str:
-    """The metrics of the head node."""
+    """Return the metrics of the head node."""
     states = dict.fromkeys(("drained", "healing", "isolated"), 0)
     for node in nodes:
         current = healing.healed_by(healing.reason_of(node))
@@ -163,11 +163,11 @@ def _write_metrics(host: Host, path: str, text: str) -> None:
 
 
 def heal_node(
-    host: Host, slurm: Slurm, name: str, wishes: profiles.Options, seconds: float | None = None, lock: str = LOCK
+    host: Host, slurm: Slurm, name: str, options: profiles.Options, seconds: float | None = None, lock: str = LOCK
 ) -> str | None:
-    """This node's part: reset its GPUs where that was decided, and resume it where the full check proves it well.
+    """Do this node's part: reset its GPUs if that was decided, and resume it if the full check passes.
 
-    Returns what was done, None where nothing was to do. Raises ``NodeError``.
+    Returns what was done, None without an action. Raises ``NodeError``.
     """
     with host.locked(lock, LOCK_SECONDS):
         state = drain.state_of(slurm, name, SLURM_SECONDS)
@@ -189,21 +189,21 @@ def heal_node(
                 text = " ".join(reason.split())[: healing.LONGEST_REASON]
                 drain.update(slurm, name, SLURM_SECONDS, "State=DRAIN", f"Reason={text}")
                 return f"{name} could not reset its GPUs: {problem}"
-            # What the kernel's log has of the time before belongs to the fault.
-            wishes = dataclasses.replace(wishes, xid_since=since)
-        results, _versions = profiles.split(profiles.examine(host, "full", wishes, seconds))
+            # Earlier entries in the kernel's log belong to the fault.
+            options = dataclasses.replace(options, xid_since=since)
+        results, _versions = profiles.split(profiles.examine(host, "full", options, seconds))
         return resume(slurm, name, ids, results)
 
 
 def rebooted(state: healing.Node) -> bool:
-    """Whether the node has booted since its drain got its reason, by Slurm's own times."""
+    """Return whether the node has booted since its drain got its reason, by Slurm's times."""
     if REBOOTING & set(state["flags"]) or state["availability"] == "unknown":
         return False
     return bool(state["boot_time"] and state["reason_at"] and state["boot_time"] >= state["reason_at"])
 
 
 def resume(slurm: Slurm, name: str, ids: t.Sequence[str], results: t.Sequence[Result]) -> str:
-    """Let the node take jobs if nothing keeps them away and all that it was drained for is proved; else drain it anew.
+    """Resume the node if nothing blocks jobs and every reason of its drain is proved solved; else drain it again.
 
     Raises ``NodeError``.
     """
@@ -223,11 +223,11 @@ def resume(slurm: Slurm, name: str, ids: t.Sequence[str], results: t.Sequence[Re
 
 
 def reset_gpus(host: Host) -> str | None:
-    """Reset all GPUs; returns why that was not done. Refuses while a process has one of them."""
+    """Reset all GPUs; return the reason if that was not done. Refuses while a process uses a GPU."""
     text, problem = ask(host, ["nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader"], RESET_SECONDS)
     if problem:
         return problem
     if text.strip():
         return f"processes have GPUs: {', '.join(text.split()[:8])}"
-    # GPUs that are joined by NVSwitches are reset together, which this does for all others too.
+    # GPUs joined by NVSwitches must be reset together; all others are too.
     return ask(host, ["nvidia-smi", "--gpu-reset"], RESET_SECONDS)[1]

@@ -2,15 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is done about nodes that the health check has drained. Pure: the policy, and decisions by it.
+"""Healing of nodes that the health check has drained: the policy, and decisions by it. Pure.
 
-The state of a healing is the reason of the node's drain in Slurm, where people see it, and every host:
+The state of a healing is the reason of the node's drain in Slurm, visible to users and every host:
 
     mlcluster health: gpu.xid (reboot): …   drained by the health check; a decision is due
     mlcluster heal: reboot (gpu.xid): …     the action is under way; the node resumes only by the full check
-    mlcluster heal: isolated (gpu.xid): …   given up; a person decides
+    mlcluster heal: isolated (gpu.xid): …   given up; a user decides
 
-Any other reason is a person's, and such a node is left alone.
+Any other reason is a user's, and such a node is skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCHEMA = "mlcluster.heal/1"
 RESET, REBOOT, REPLACE, ISOLATED = "reset", "reboot", "replace", "isolated"
 WAIT, AGAIN, RESUMED = "wait", "again", "resumed"
 ACTIONS = (RESET, REBOOT, REPLACE)
-# The action of each severity. Watching is not an action, and a verdict that was not proved condemns nothing.
+# The action of each severity. Monitoring is not an action, and an undeterminable verdict causes none.
 BY_SEVERITY = {"reset": RESET, "reboot": REBOOT, "isolate": REPLACE}
 LONGEST_REASON = 200
 DAY = 86400.0
@@ -41,9 +41,9 @@ Node = t.Mapping[str, t.Any]
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """actions: those that are switched on; without any, a node stays drained. most: how many nodes are healed at once,
-    a number or a share of all nodes. times in days: at that many the node is isolated instead. minutes: how long a
-    healing may take.
+    """actions: those that are switched on; without any, a node stays drained. most: the limit of nodes healed at once,
+    a number or a share of all nodes. times in days: at that many the node is isolated instead. minutes: the time limit
+    of a healing.
     """
 
     actions: frozenset[str] = frozenset()
@@ -53,14 +53,14 @@ class Policy:
     minutes: int = 60
 
     def limit(self, nodes: int) -> int:
-        """How many of so many nodes are healed at once; a share is rounded down, and is one at least."""
+        """Return the limit of nodes healed at once, of all nodes; a share is rounded down, and is at least one."""
         share = _SHARE.fullmatch(self.most)
         return max(1, nodes * int(share.group(1)) // 100) if share else int(self.most)
 
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """A line of the journal: what was done to which node, when (seconds since 1970) and why."""
+    """A line of the journal: action, node, time (seconds since 1970) and reason."""
 
     at: float
     node: str
@@ -80,23 +80,23 @@ class Decision:
 
     @property
     def reason(self) -> str:
-        """The reason of the drain while this is under way."""
+        """The reason of the drain during this action."""
         return reason_for(self.action, self.ids, self.text)
 
 
 def reason_for(action: str, ids: t.Sequence[str], text: str) -> str:
-    """The reason of the drain of a node that is being healed, or was given up."""
+    """Return the reason of the drain of a node that is being healed, or was given up."""
     return " ".join(printable(f"{PREFIX}{action} ({','.join(ids)}): {text}").split())[:LONGEST_REASON]
 
 
 def healed_by(reason: str | None) -> tuple[str, tuple[str, ...]] | None:
-    """The action and the ids in the reason of a node that is being healed; None for any other reason."""
+    """Return the action and the ids in the reason of a node that is being healed; None for any other reason."""
     mine = _REASON.match(reason or "")
     return (mine.group(1), tuple(mine.group(2).split(","))) if mine else None
 
 
 def parse_policy(document: t.Any) -> tuple[Policy, list[str]]:
-    """The policy in a document ``{"schema": "mlcluster.heal/1", …}``, and what is wrong with it, a sentence each."""
+    """Return the policy in a document ``{"schema": "mlcluster.heal/1", …}``, and its errors, a sentence each."""
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         return Policy(), [f"the policy has no schema {SCHEMA}: write it again with monitor_cluster.yml"]
     problems = [f"{key} is not known: it knows actions, most, times, days, minutes" for key in _unknown(document)]
@@ -125,9 +125,9 @@ def _unknown(document: t.Mapping[str, t.Any]) -> list[str]:
 def decide(
     policy: Policy, nodes: t.Sequence[Node], history: t.Sequence[Event], now: float, able: t.Collection[str]
 ) -> list[Decision]:
-    """What is due for each node, the most drastic severity first.
+    """Return the decisions that are due, the highest severity first.
 
-    nodes are all of the cluster, as ``slurm.parse.nodes`` gives them; able: the actions for which Slurm is set up.
+    nodes are all of the cluster, from ``slurm.parse.nodes``; able: the actions for which Slurm is set up.
     """
     decisions, under_way = [], 0
     for node in nodes:
@@ -153,7 +153,7 @@ def decide(
 
 
 def _due(nodes: t.Sequence[Node]) -> list[tuple[Node, tuple[str, ...], str]]:
-    """The nodes that the health check has drained, with the ids and the severity."""
+    """Return the nodes that the health check has drained, with the ids and the severity."""
     found = []
     for node in nodes:
         mine = drained_for(node["reason"])
@@ -178,7 +178,7 @@ def _choose(
         return Decision(name, WAIT, ids, f"{action} is switched on and {_LACKS[action]}")
     if action == REPLACE and "CLOUD" not in node["flags"]:
         return Decision(name, WAIT, ids, "replace is for nodes that Slurm powers up and down (State=CLOUD)")
-    # A clock that was set back makes nothing that was done undone.
+    # After the clock was set back, earlier actions still count.
     before = [one for one in history if one.node == name and one.action in ACTIONS and now - one.at < policy.days * DAY]
     if len(before) >= policy.times - 1:
         text = f"this is time {len(before) + 1} in {policy.days} days"
@@ -204,21 +204,21 @@ def _overdue(policy: Policy, name: str, history: t.Sequence[Event], now: float) 
 
 
 def reason_of(node: Node) -> str | None:
-    """The reason why a node takes no jobs, None for one that takes them.
+    """Return the reason why a node takes no jobs, None if it takes them.
 
-    Slurm 24.11 keeps the reason of a drain that has ended, and every release that of a node that it powered down.
+    Slurm 24.11 keeps the reason of an ended drain, and every release that of a node that it powered down.
     """
     return None if node["availability"] == TAKES else node["reason"]
 
 
 def is_under_way(node: Node) -> bool:
-    """Whether a healing of this node goes on: its action is due, or its proof is."""
+    """Return whether a healing of this node is under way: its action or its proof is due."""
     current = healed_by(reason_of(node))
     return current is not None and current[0] != ISOLATED
 
 
 def _outcome(node: Node, history: t.Sequence[Event]) -> list[Decision]:
-    """How a healing ended that the journal still has as under way."""
+    """Return the outcome of an ended healing that is still under way in the journal."""
     last = _last(node["name"], history)
     if last is None or last.action not in ACTIONS:
         return []

@@ -2,13 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which job has which GPU of this node, for the labels of metrics.
+"""Jobs by GPU of this node, for the labels of metrics.
 
-A Prolog adds a job, an Epilog removes it. Neither is relied on: a job is shown only while a process of it is here or
-Slurm says that it runs here. Everything is below ``/run``, so nothing outlives a boot.
+A Prolog adds a job, an Epilog removes it. Neither is reliable: a job is shown only while it has a process here or
+Slurm reports that it runs here. Everything is below ``/run``, so nothing outlives a boot.
 
-    /run/mlcluster/jobs/4711.json  the job, for root alone
-    /run/mlcluster/gpu-jobs/0      numbers of the jobs on GPU 0, a line each: what dcgm-exporter takes as its
+    /run/mlcluster/jobs/4711.json  the job, for root only
+    /run/mlcluster/gpu-jobs/0      numbers of the jobs on GPU 0, a line each: the format of dcgm-exporter's
                                    --hpc-job-mapping-dir
 """
 
@@ -33,7 +33,7 @@ _STEP = re.compile(r"slurmstepd: \[(\d{1,10})\.")
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A job on this node: its GPUs by index; name is None until Slurm was asked for it."""
+    """A job on this node: its GPUs by index; name is None until Slurm has reported it."""
 
     job_id: int
     user: str
@@ -42,19 +42,19 @@ class Job:
 
 
 def parse_gpus(text: str) -> tuple[int, ...]:
-    """The GPUs in ``SLURM_JOB_GPUS``; a word that is not an index, as that of a MIG instance, is skipped."""
+    """Return the GPUs in ``SLURM_JOB_GPUS``; other words, such as a MIG instance, are skipped."""
     words = [word.strip() for word in text.split(",")]
     return tuple(sorted({int(word) for word in words if re.fullmatch(r"[0-9]{1,2}", word) and int(word) < MOST_GPUS}))
 
 
 def add(host: Host, job: Job, directory: str = DIRECTORY) -> None:
-    """Remember a job and show it. Raises ``NodeError``."""
+    """Record a job and publish it. Raises ``NodeError``."""
     _write(host, job, directory)
     publish(host, known(host, directory), directory)
 
 
 def remove(host: Host, job_id: int, directory: str = DIRECTORY) -> None:
-    """Forget a job. Raises ``NodeError``."""
+    """Remove the record of a job. Raises ``NodeError``."""
     try:
         host.remove(f"{directory}/jobs/{job_id}.json")
     except OSError as exc:
@@ -63,7 +63,7 @@ def remove(host: Host, job_id: int, directory: str = DIRECTORY) -> None:
 
 
 def known(host: Host, directory: str = DIRECTORY) -> list[Job]:
-    """The jobs that are remembered, by number; what is not a record of a job is skipped."""
+    """Return the recorded jobs by number; other files are skipped."""
     found = []
     for name in host.listdir(f"{directory}/jobs"):
         if not re.fullmatch(r"[1-9][0-9]{0,9}\.json", name):
@@ -81,18 +81,18 @@ def _is_gpu(value: object) -> bool:
 
 
 def refresh(host: Host, slurm: Slurm, seconds: float, directory: str = DIRECTORY) -> list[Job]:
-    """The jobs that are proved to be here, with their names; those that have ended are forgotten.
+    """Return the jobs that are proved to run here, with their names; records of ended jobs are removed.
 
-    Slurm is asked once for each job's name, and again only for a job that has no process here. One of which Slurm does
-    not answer is left out and kept.
+    Slurm is asked once for each job's name, and again only for a job without a process here. A job without an answer of
+    Slurm is left out, and its record is kept.
     """
     here = steps(host)
     shown = []
     for job in known(host, directory):
         live: bool | None = job.job_id in here
         if not live or job.name is None:
-            told, name = ask(slurm, job.job_id, seconds)
-            live = live or told
+            reported, name = ask(slurm, job.job_id, seconds)
+            live = live or reported
             if name is not None and job.name is None:
                 job = dataclasses.replace(job, name=name)
                 _write(host, job, directory)
@@ -105,7 +105,7 @@ def refresh(host: Host, slurm: Slurm, seconds: float, directory: str = DIRECTORY
 
 
 def steps(host: Host) -> set[int]:
-    """The jobs of which a step runs on this node."""
+    """Return the jobs with a step on this node."""
     found = set()
     for pid in host.listdir("/proc"):
         if pid.isdecimal() and (host.read_text(f"/proc/{pid}/comm") or "").strip() == "slurmstepd":
@@ -116,14 +116,14 @@ def steps(host: Host) -> set[int]:
 
 
 def ask(slurm: Slurm, job_id: int, seconds: float) -> tuple[bool | None, str | None]:
-    """Whether Slurm has the job on this node (None: it does not tell), and its name."""
+    """Return whether Slurm has the job on this node (None: unknown), and its name."""
     try:
         done = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id), timeout=seconds)
         if unknown_job(done):
             return False, None
         if done.rc != 0:
             return None, None
-        # Of an array all tasks are shown where the first is asked for.
+        # For the first task of an array Slurm shows all tasks.
         own = [job for job in parse.jobs(done.stdout, job_id) if job["job_id"] == job_id]
     except NodeError:
         return None, None
@@ -134,7 +134,7 @@ def ask(slurm: Slurm, job_id: int, seconds: float) -> tuple[bool | None, str | N
 
 
 def publish(host: Host, jobs: t.Sequence[Job], directory: str = DIRECTORY) -> None:
-    """Write the file of each GPU, and remove those of GPUs that no job has. Raises ``NodeError``."""
+    """Write the file of each GPU, and remove those of GPUs without a job. Raises ``NodeError``."""
     place = f"{directory}/gpu-jobs"
     wanted: dict[str, str] = {}
     for job in jobs:

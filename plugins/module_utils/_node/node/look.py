@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The one look at a node: every role's look, plan and verdicts, side by side, each within its own limit."""
+"""The look at a node: every role's look, plan and verdicts, in parallel, each within its own limit."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..system.role_file import role_file
 from ..verdict.result import NOT_APPLICABLE, PASS
 from .domains import DOMAINS, Domain
 
-# All of them together; each has its own limit besides.
+# Limit for all looks together; each also has its own.
 SECONDS = 3600.0
-# How alike a known name has to be to be offered for an unknown one (difflib's ratio).
+# Minimum similarity of a known name that is suggested for an unknown one (difflib's ratio).
 ALIKE = 0.7
 
 Options = t.Mapping[str, t.Any]
@@ -34,12 +34,12 @@ def look_all(
     state_directory: str = STATE_DIRECTORY,
     seconds: float = SECONDS,
 ) -> dict[str, dict[str, t.Any]]:
-    """Answer for each role: plan, results, lines, problems, shown, details, facts, failed, seconds.
+    """Return for each role: plan, results, lines, problems, shown, details, facts, failed, seconds.
 
-    ``asked`` are the options of each role, of the types of its spec; those that are left out have their defaults.
-    ``plan`` is ``mlcluster.plan/1``; ``results`` are verdicts and ``lines`` the same for people, ``problems`` those of
+    ``asked`` are the options of each role, with the types of its spec; missing ones have their defaults.
+    ``plan`` is ``mlcluster.plan/1``; ``results`` are verdicts and ``lines`` the same for users, ``problems`` those of
     them that are neither a pass nor not applicable; ``shown``, ``details`` and ``facts`` are those of ``Told``. A look
-    that gave no answer is a plan that refuses, and ``failed`` says why; it is None otherwise.
+    without an answer gives a plan that refuses, and ``failed`` is the reason; otherwise it is None.
     """
     jobs = [_job(domains[role], options, read_only) for role, options in asked.items()]
     outcomes = run_jobs(host, jobs, seconds, state_directory)
@@ -51,21 +51,21 @@ def _name(role: str) -> str:
 
 
 def complete(domain: Domain, options: Options) -> dict[str, t.Any]:
-    """The options with the defaults of those that were not given."""
+    """Return the options with the defaults of those that were not given."""
     defaults = {name: entry["default"] for name, entry in domain.spec.items() if "default" in entry}
     return {**defaults, **{name: value for name, value in options.items() if value is not None}}
 
 
 def unknown_name(what: str, name: str, known: t.Iterable[str], prefix: str = "") -> str:
-    """Return the sentence that rejects a name, with the known one that is most like it."""
+    """Return the sentence that rejects a name, with the most similar known one."""
     close = difflib.get_close_matches(name, sorted(known), 1, ALIKE)
     return f"unknown {what} {prefix}{name}" + (f"; the nearest is {prefix}{close[0]}" if close else "")
 
 
 def option_errors(domain: Domain, options: Options) -> list[str]:
-    """What is wrong with options that were coerced: a sentence each, with the name of the role's variable.
+    """Return the errors in coerced options: a sentence each, with the name of the role's variable.
 
-    The role's own ``problems`` are asked only where names, types and choices are sound.
+    The role's own ``problems`` run only if names, types and choices are valid.
     """
     prefix = f"{domain.role}_"
     unknown = sorted(set(options) - set(domain.spec))
@@ -74,7 +74,7 @@ def option_errors(domain: Domain, options: Options) -> list[str]:
     spec = {prefix + name: option for name, option in domain.spec.items()}
     given = {prefix + name: value for name, value in options.items()}
     found = list(type_problems(given, spec))
-    # In the words of Ansible's own check, which comes first where a role is applied by itself.
+    # With the text of Ansible's own check, which runs first if a role is applied alone.
     found += [
         f"value of {name} must be one of: {', '.join(map(str, spec[name]['choices']))}, got: {value}"
         for name, value in given.items()
@@ -84,7 +84,7 @@ def option_errors(domain: Domain, options: Options) -> list[str]:
 
 
 def _each(value: t.Any) -> list[t.Any]:
-    """The values that have to be among the choices."""
+    """Return the values that must be among the choices."""
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
@@ -113,7 +113,7 @@ def _look(host: Host, domain: Domain, given: Options, config: t.Any) -> dict[str
 
 
 def _with_role_file(host: Host, domain: Domain, given: Options, plan: Plan) -> Plan:
-    """The plan, with the file of the role's options where that differs and the role may do anything."""
+    """Return the plan, with the file of the role's options if it differs and the role may act."""
     if plan.refusals or not plan.concerned:
         return plan
     kept = {name: value for name, value in given.items() if name not in domain.transient}

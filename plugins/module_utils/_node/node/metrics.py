@@ -33,8 +33,8 @@ METRICS: dict[str, tuple[str, str]] = {
         "Seconds of those steps: all of them, and those in which the process waited for no other (own).",
     ),
 }
-# Counters of the EFA driver that are of use on a dashboard (CloudWatch User Guide, Collect EFA metrics), so that 32
-# devices with 30 counters each are no thousand series.
+# Counters of the EFA driver that are useful on a dashboard (CloudWatch User Guide, Collect EFA metrics), so that 32
+# devices with 30 counters each do not make a thousand series.
 EFA_BY_DEVICE = ("tx_bytes", "rx_bytes")
 EFA_OVER_ALL = (
     "rx_drops",
@@ -54,7 +54,7 @@ _DATA = {"data_tx": "tx", "data_rx": "rx"}
 
 @dataclasses.dataclass(frozen=True)
 class Extras:
-    """What a run found besides its verdicts. A mapping that could not be read is empty, and gives no sample.
+    """Results of a run besides its verdicts. An unreadable mapping is empty, and gives no sample.
 
     efa: {device: {counter: value}}. nvlink: {index of the GPU: {counter: value}}, data in KiB. storage: the record of
     the boot unit.
@@ -73,7 +73,7 @@ class Extras:
 
 
 def render(report: Report, extras: Extras) -> str:
-    """The whole text of the file."""
+    """Return the complete text of the file."""
     samples: dict[str, list[Sample]] = {
         "mlcluster_watch_uptime_seconds": [({}, extras.uptime)],
         "mlcluster_watch_time_seconds": [({}, extras.time)],

@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Step times that the processes of a training write down, for the metrics of their node.
+"""Step times recorded by training processes, for the metrics of their node.
 
 A training job names the file in ``MLCLUSTER_STEP_FILE``; each process adds its number on the node:
 
-    /dev/shm/mlcluster-steps.4711.0   "120 96.5 31.25": steps so far, seconds of all of them, and the seconds of those
-                                      in which the process waited for no other (its data and its forward pass)
+    /dev/shm/mlcluster-steps.4711.0   "120 96.5 31.25": steps so far, their seconds, and the seconds of them
+                                      without waiting for other processes (its data and its forward pass)
 
 The last number may be missing. Users write here, so only a plain file of the job's own user is read.
 """
@@ -21,7 +21,7 @@ import typing as t
 from ..system.host import Host
 from .job_labels import Job
 
-DIRECTORY = "/dev/shm"  # noqa: S108 what is read there has to be a file of the job's user
+DIRECTORY = "/dev/shm"  # noqa: S108 only files of the job's user are read there
 # No node has more GPUs, and each is three series.
 MOST_PROCESSES = 16
 MOST_CHARACTERS = 100
@@ -30,7 +30,7 @@ _TEXT = re.compile(r"(\d{1,15}) (\d{1,12}(?:\.\d{1,9})?)(?: (\d{1,12}(?:\.\d{1,9
 
 @dataclasses.dataclass(frozen=True)
 class StepTimes:
-    """The steps of one process of a job so far and their seconds; ``own`` is None where it was not written."""
+    """The steps of one process of a job so far and their seconds; ``own`` is None if it was not written."""
 
     job_id: int
     process: int
@@ -40,7 +40,7 @@ class StepTimes:
 
 
 def base_path(job: object, directory: str = DIRECTORY) -> str:
-    """Return what ``MLCLUSTER_STEP_FILE`` is for a job, by its number."""
+    """Return the value of ``MLCLUSTER_STEP_FILE`` for a job, by its number."""
     return f"{directory}/mlcluster-steps.{job}"
 
 
@@ -53,7 +53,7 @@ def parse(text: str) -> tuple[int, float, float | None] | None:
 
 
 def read(host: Host, jobs: t.Sequence[Job], directory: str = DIRECTORY) -> list[StepTimes]:
-    """Return the step times of the jobs, by job and process; what is no such file of the job's user is skipped."""
+    """Return the step times of the jobs, by job and process; other files are skipped."""
     found = []
     for job in jobs:
         uid = host.uid(job.user)
@@ -66,7 +66,7 @@ def read(host: Host, jobs: t.Sequence[Job], directory: str = DIRECTORY) -> list[
 
 
 def remove(host: Host, job_id: int, directory: str = DIRECTORY) -> None:
-    """Remove the files of a job that has ended; one that stays is small, and of a job that is not shown any more."""
+    """Remove the files of a job that has ended; one that remains is small, and its job is no longer shown."""
     with contextlib.suppress(OSError):
         for process in range(MOST_PROCESSES):
             host.remove(f"{base_path(job_id, directory)}.{process}")

@@ -27,7 +27,7 @@ from ..verdict.result import PASS, Report, Result, not_applicable, passed, undet
 from . import job_labels, step_times
 from .metrics import Extras, render
 
-# Prolog and Epilog hold it shared, a run alone: no run is beside a Prolog, and no two are beside each other.
+# Prolog and Epilog hold it shared, a run exclusively: no run overlaps a Prolog or another run.
 LOCK = "/run/mlcluster/watch.lock"
 LOCK_SECONDS = 10
 FILE = "mlcluster.prom"
@@ -39,11 +39,11 @@ EFA, NVLINK, JOBS = "efa.counters", "gpu.nvlink_counters", "slurm.job_labels"
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """directory: where node_exporter reads. period: seconds between two runs. wishes: those of the health check."""
+    """directory: the path that node_exporter reads. period: seconds between two runs."""
 
     directory: str
     period: int
-    wishes: profiles.Options = dataclasses.field(default_factory=profiles.Options)
+    health_options: profiles.Options = dataclasses.field(default_factory=profiles.Options)
     runtime_version: str = ""
     lock: str = LOCK
     labels: str = job_labels.DIRECTORY
@@ -52,7 +52,7 @@ class Options:
 
 
 def run(host: Host, options: Options) -> list[Result]:
-    """Look, and replace the file; returns the verdicts. Raises ``NodeError`` where it could not be written.
+    """Look, and replace the file; return the verdicts. Raises ``NodeError`` if it could not be written.
 
     The old file stays then, and its age shows that it is old.
     """
@@ -84,27 +84,27 @@ def run(host: Host, options: Options) -> list[Result]:
 
 
 def checks(host: Host, options: Options) -> list[Check]:
-    """The light health check, and a bounded look at each kind of counter."""
-    wishes = options.wishes
-    expect = expectations.resolve(wishes.expectations, wishes.instance_type or instance_type(host))
-    slurm = Slurm(host, wishes.slurm_prefix, wishes.slurm_conf)
+    """Return the light health check, and a bounded look at each kind of counter."""
+    health_options = options.health_options
+    expect = expectations.resolve(health_options.expectations, health_options.instance_type or instance_type(host))
+    slurm = Slurm(host, health_options.slurm_prefix, health_options.slurm_conf)
     more: dict[str, t.Callable[[Host], t.Sequence[Result]]] = {
         EFA: check_efa,
         NVLINK: check_nvlink,
         JOBS: functools.partial(check_jobs, slurm=slurm, directory=options.labels),
     }
-    light = profiles.checks("prolog", wishes, expect, SECONDS)
+    light = profiles.checks("prolog", health_options, expect, SECONDS)
     return light + [Check(name, look, SECONDS) for name, look in more.items()]
 
 
 def check_efa(host: Host) -> list[Result]:
-    """efa.counters: found is {device: {counter: value}}."""
+    """Return efa.counters: found is {device: {counter: value}}."""
     found = {device["name"]: device["counters"] for device in devices(host, counters=True) if device["counters"]}
-    return [_told(EFA, found) if found else not_applicable(EFA, "no EFA device here has counters")]
+    return [_measured(EFA, found) if found else not_applicable(EFA, "no EFA device here has counters")]
 
 
 def check_nvlink(host: Host) -> list[Result]:
-    """gpu.nvlink_counters: found is {index of the GPU: {counter: value}}."""
+    """Return gpu.nvlink_counters: found is {index of the GPU: {counter: value}}."""
     if not pci_gpus(host) or host.which("nvidia-smi") is None:
         return [not_applicable(NVLINK, "no GPU is here, or no nvidia-smi")]
     found: dict[str, dict[str, int]] = {}
@@ -114,11 +114,11 @@ def check_nvlink(host: Host) -> list[Result]:
             return [undeterminable(NVLINK, problem)]
         for gpu, counters in parse_nvlink_counters(text).items():
             found.setdefault(gpu, {}).update(counters)
-    return [_told(NVLINK, found) if found else not_applicable(NVLINK, "the GPUs here have no NVLinks that count")]
+    return [_measured(NVLINK, found) if found else not_applicable(NVLINK, "the GPUs here have no NVLinks that count")]
 
 
 def check_jobs(host: Host, slurm: Slurm, directory: str = job_labels.DIRECTORY) -> list[Result]:
-    """slurm.job_labels: found is the jobs that are proved to be here, as ``Job`` has them."""
+    """Return slurm.job_labels: found are the fields of ``Job`` of the jobs that are proved to run here."""
     try:
         jobs = job_labels.refresh(host, slurm, SLURM_SECONDS, directory)
     except NodeError as exc:
@@ -126,7 +126,7 @@ def check_jobs(host: Host, slurm: Slurm, directory: str = job_labels.DIRECTORY) 
     return [passed(JOBS, [dataclasses.asdict(job) for job in jobs], message=f"{len(jobs)} jobs have labels")]
 
 
-def _told(check: str, found: t.Mapping[str, t.Any]) -> Result:
+def _measured(check: str, found: t.Mapping[str, t.Any]) -> Result:
     return passed(check, found, message=f"{len(found)} devices are counted; nothing is judged")
 
 
@@ -141,6 +141,6 @@ def _jobs(results: t.Sequence[Result]) -> list[job_labels.Job]:
 
 
 def _uptime(host: Host) -> float:
-    """Seconds since the boot: a clock that never jumps."""
+    """Return the seconds since boot: a clock that never jumps."""
     word = (host.read_text("/proc/uptime") or "").split()[:1]
     return float(word[0]) if word and word[0].replace(".", "", 1).isdigit() else 0.0

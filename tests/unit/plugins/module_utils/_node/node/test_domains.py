@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The registry of roles that decide on the node: their options are those of the role, with the same defaults."""
+"""The registry of roles that decide on the node: same options and defaults as the role."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains i
 from tests.docs_check import role_docs
 
 ROLES = {role.name: role for role in role_docs.role_folders(role_docs.CHECKOUT)}
-# What a role needs on the controller alone.
+# Options of a role that only the controller uses.
 CONTROLLER = {
     "efa_nccl": {"remove_confirmed", "lock_file", "tests_builder"},
     "nvidia_gds": {"remove_confirmed"},
@@ -59,7 +59,7 @@ CONTROLLER = {
         "run_undrain",
     },
 }
-# What the controller adds to the options of a role.
+# Options that the controller adds.
 ADDED = {
     "efa_nccl": {"artifact", "tests_artifact", "builds_tests"},
     "nvidia_gds": {"example_text"},
@@ -75,7 +75,7 @@ NAMES = sorted({domain.role for domain in DOMAINS.values()})
 @pytest.mark.parametrize("name", NAMES)
 def test_options_are_those_of_role(name):
     options = {key[len(name) + 1 :]: option for key, option in role_docs.read_options(ROLES[name]).items()}
-    # Of a role with parts each has its own.
+    # Each part of a role has its own.
     spec = {key: option for domain in DOMAINS.values() if domain.role == name for key, option in domain.spec.items()}
     assert set(spec) - ADDED[name] == set(options) - CONTROLLER[name]
     for key in set(spec) - ADDED[name]:
@@ -88,10 +88,10 @@ def test_options_are_those_of_role(name):
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_what_is_read_only_or_of_one_look_is_option(name):
+def test_read_only_and_transient_names_are_options(name):
     domain = DOMAINS[name]
     assert {*domain.read_only, *domain.transient} <= set(domain.spec)
-    # It has a default: the file of the role does not have it.
+    # It has a default, so the file of the role does not have it.
     assert all("default" in domain.spec[key] for key in domain.transient)
 
 
@@ -103,7 +103,7 @@ def test_defaults_have_no_problem_and_limit(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_role_is_two_tasks_and_holds_names_alone(name):
+def test_role_is_two_tasks_with_names_only(name):
     tasks = yaml.safe_load((ROLES[name] / "tasks" / "main.yml").read_text(encoding="utf-8"))
     assert [next(key for key in task if key.startswith(("mlcluster", "ansible"))) for task in tasks] == [
         "mlcluster.aws.node_plan",

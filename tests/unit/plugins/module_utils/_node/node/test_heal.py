@@ -23,19 +23,19 @@ HEALING = "mlcluster heal: {} (gpu.xid): severity {}"
 
 
 class Head(RootedHost):
-    """A controller whose nodes are (name, state, reason, booted); it remembers what it was told to do."""
+    """A controller whose nodes are (name, state, reason, booted); it records the commands."""
 
     def __init__(self, root, *nodes, config=CONFIG):
         super().__init__(root)
         self.put("/opt/slurm/bin/scontrol", mode=0o755)
-        self.nodes, self.config, self.told, self.refuses = nodes, config, [], False
+        self.nodes, self.config, self.sent, self.refuses = nodes, config, [], False
 
     def run(self, argv, timeout=120, check=True, stdin=None):
         if "/opt/slurm/bin/scontrol" not in argv:
             return super().run(argv, timeout, check, stdin)
         words = argv[argv.index("/opt/slurm/bin/scontrol") + 1 :]
         if words[0] in ("update", "reboot"):
-            self.told.append(words)
+            self.sent.append(words)
             return CommandResult(1, "", "Access denied") if self.refuses else CommandResult(0, "", "")
         if words[:2] == ["show", "config"]:
             return CommandResult(0, self.config, "")
@@ -59,11 +59,11 @@ def cluster(head, **more):
     return heal.heal_cluster(head, Slurm(head), policy, NOW, **{"journal": "/var/lib/mlcluster/heal.jsonl", **more})
 
 
-def test_reboot_keeps_drain_and_is_in_journal_before_it_is_done(tmp_path):
+def test_reboot_keeps_drain_and_is_journaled_first(tmp_path):
     head = Head(tmp_path, n1())
     cluster(head, directory="/textfile")
-    # With ASAP Slurm would end the drain by itself, and the node come back without proof.
-    assert head.told == [["reboot", "reason=mlcluster heal: reboot (gpu.xid): severity reboot", "n1"]]
+    # With ASAP Slurm would end the drain itself, and the node would return without proof.
+    assert head.sent == [["reboot", "reason=mlcluster heal: reboot (gpu.xid): severity reboot", "n1"]]
     assert heal.read_journal(head) == [Event(NOW, "n1", "reboot", ("gpu.xid",), "severity reboot")]
     assert 'mlcluster_heal_nodes{state="drained"} 1\n' in head.text("/textfile/mlcluster_heal.prom")
     assert 'mlcluster_heal_events{action="reboot"} 1\n' in head.text("/textfile/mlcluster_heal.prom")
@@ -72,11 +72,11 @@ def test_reboot_keeps_drain_and_is_in_journal_before_it_is_done(tmp_path):
 def test_dry_run_does_nothing(tmp_path):
     head = Head(tmp_path, n1())
     assert cluster(head, dry_run=True, directory="/textfile") == ["n1: reboot (gpu.xid): severity reboot"]
-    assert (head.told, heal.read_journal(head), head.exists("/textfile")) == ([], [], False)
+    assert (head.sent, heal.read_journal(head), head.exists("/textfile")) == ([], [], False)
 
 
 @pytest.mark.parametrize(
-    ("severity", "state", "told"),
+    ("severity", "state", "sent"),
     [
         ("reset", "IDLE+DRAIN", ["State=DRAIN", "Reason=mlcluster heal: reset (gpu.xid): severity reset"]),
         (
@@ -86,13 +86,13 @@ def test_dry_run_does_nothing(tmp_path):
         ),
     ],
 )
-def test_other_actions(tmp_path, severity, state, told):
+def test_other_actions(tmp_path, severity, state, sent):
     head = Head(tmp_path, n1(state, DRAINED.replace("(reboot)", f"({severity})")))
     cluster(head)
-    assert head.told == [["update", "NodeName=n1", *told]]
+    assert head.sent == [["update", "NodeName=n1", *sent]]
 
 
-def test_journal_that_cannot_be_written_lets_nothing_be_done(tmp_path):
+def test_unwritable_journal_prevents_actions(tmp_path):
     class Full(Head):
         def write_text(self, path, text, mode=0o644):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -100,7 +100,7 @@ def test_journal_that_cannot_be_written_lets_nothing_be_done(tmp_path):
     head = Full(tmp_path, n1())
     with pytest.raises(NodeError, match=r"could not write the journal .*No space left"):
         cluster(head)
-    assert head.told == []
+    assert head.sent == []
 
 
 def test_action_that_slurm_refuses_is_event_and_counts(tmp_path):
@@ -119,7 +119,7 @@ def test_two_runs_decide_once(tmp_path):
     cluster(head)
     head.nodes = (n1("IDLE+DRAIN+REBOOT_REQUESTED", HEALING.format("reboot", "reboot")),)
     assert cluster(head) == []
-    assert len(head.told) == 1
+    assert len(head.sent) == 1
 
 
 def test_torn_line_of_journal_is_skipped(tmp_path):
@@ -137,7 +137,7 @@ def test_journal_is_bounded(tmp_path):
 
 
 @pytest.mark.parametrize(("setting", "action"), [("RebootProgram", "reboot"), ("SuspendProgram", "replace")])
-def test_what_slurm_is_set_up_for(setting, action):
+def test_actions_that_slurm_supports(setting, action):
     assert action in heal.able({setting: "/x"}) and action not in heal.able({setting: None})
 
 
@@ -147,13 +147,13 @@ def test_what_slurm_is_set_up_for(setting, action):
 def node(head, monkeypatch, *results):
     asked = []
 
-    def examine(host, profile, wishes, seconds):
-        asked.append((profile, wishes.xid_since))
+    def examine(host, profile, options, seconds):
+        asked.append((profile, options.xid_since))
         return list(results)
 
     monkeypatch.setattr(profiles, "examine", examine)
     done = heal.heal_node(head, Slurm(head), "n1", profiles.Options())
-    return done, head.told, asked
+    return done, head.sent, asked
 
 
 WELL = passed("gpu.xid", "no Xid")
@@ -169,9 +169,9 @@ def test_node_with_no_part_does_nothing(tmp_path, monkeypatch, state):
 
 def test_node_resumes_after_its_reboot_by_full_check(tmp_path, monkeypatch):
     head = Head(tmp_path, n1(reason=HEALING.format("reboot", "reboot : reboot issued"), booted=BACK))
-    done, told, asked = node(head, monkeypatch, WELL)
+    done, sent, asked = node(head, monkeypatch, WELL)
     assert (done, asked) == ("n1 takes jobs again: the full check proved gpu.xid", [("full", None)])
-    assert told == [["update", "NodeName=n1", "State=RESUME"]]
+    assert sent == [["update", "NodeName=n1", "State=RESUME"]]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_node_resumes_after_its_reboot_by_full_check(tmp_path, monkeypatch):
         ("IDLE+DRAIN", "None"),
     ],
 )
-def test_node_that_has_not_rebooted_is_not_proved(tmp_path, monkeypatch, state, booted):
+def test_node_before_its_reboot_is_not_proved(tmp_path, monkeypatch, state, booted):
     head = Head(tmp_path, n1(state, HEALING.format("reboot", "reboot"), booted))
     assert node(head, monkeypatch, WELL) == ("n1 waits for its reboot", [], [])
 
@@ -202,14 +202,14 @@ def test_node_that_has_not_rebooted_is_not_proved(tmp_path, monkeypatch, state, 
 )
 def test_node_without_proof_stays_drained(tmp_path, monkeypatch, results, reason):
     head = Head(tmp_path, n1(reason=HEALING.format("reboot", "reboot"), booted=BACK))
-    _done, told, _asked = node(head, monkeypatch, *results)
-    assert told == [["update", "NodeName=n1", "State=DRAIN", f"Reason={reason}"]]
+    _done, sent, _asked = node(head, monkeypatch, *results)
+    assert sent == [["update", "NodeName=n1", "State=DRAIN", f"Reason={reason}"]]
 
 
-def test_failure_elsewhere_that_only_wants_watching_does_not_matter(tmp_path, monkeypatch):
+def test_other_failure_of_severity_monitor_is_ignored(tmp_path, monkeypatch):
     head = Head(tmp_path, n1(reason=HEALING.format("reboot", "reboot"), booted=BACK))
-    _done, told, _asked = node(head, monkeypatch, WELL, failed("node.kernel", "another", severity="monitor"))
-    assert told[0][-1] == "State=RESUME"
+    _done, sent, _asked = node(head, monkeypatch, WELL, failed("node.kernel", "another", severity="monitor"))
+    assert sent[0][-1] == "State=RESUME"
 
 
 def reset_head(tmp_path, apps="", reset=""):
@@ -221,22 +221,22 @@ def reset_head(tmp_path, apps="", reset=""):
 
 def test_reset_is_proved_without_xids_before_it(tmp_path, monkeypatch):
     head = reset_head(tmp_path)
-    _done, told, ((profile, since),) = node(head, monkeypatch, WELL)
-    assert (profile, bool(since), told[0][-1]) == ("full", True, "State=RESUME")
+    _done, sent, ((profile, since),) = node(head, monkeypatch, WELL)
+    assert (profile, bool(since), sent[0][-1]) == ("full", True, "State=RESUME")
     assert [words[1] for words in head.ran] == ["--query-compute-apps=pid", "--gpu-reset"]
 
 
-def test_no_gpu_is_reset_under_process(tmp_path, monkeypatch):
+def test_gpu_in_use_is_not_reset(tmp_path, monkeypatch):
     head = reset_head(tmp_path, apps="4711\n")
-    done, told, asked = node(head, monkeypatch, WELL)
+    done, sent, asked = node(head, monkeypatch, WELL)
     assert (done, asked) == ("n1 could not reset its GPUs: processes have GPUs: 4711", [])
-    assert told[0][-1] == "Reason=mlcluster health: gpu.xid (reboot): the reset failed: processes have GPUs: 4711"
+    assert sent[0][-1] == "Reason=mlcluster health: gpu.xid (reboot): the reset failed: processes have GPUs: 4711"
 
 
-def test_reset_that_fails_asks_for_reboot(tmp_path, monkeypatch):
+def test_failed_reset_requests_reboot(tmp_path, monkeypatch):
     head = reset_head(tmp_path, reset=CommandResult(3, "", "In use by another client"))
-    _done, told, _asked = node(head, monkeypatch, WELL)
-    assert "(reboot): the reset failed: nvidia-smi --gpu-reset ended with status 3" in told[0][-1]
+    _done, sent, _asked = node(head, monkeypatch, WELL)
+    assert "(reboot): the reset failed: nvidia-smi --gpu-reset ended with status 3" in sent[0][-1]
 
 
 def test_reset_waits_for_job(tmp_path, monkeypatch):

@@ -55,14 +55,14 @@ def test_without_switch_node_stays_drained():
         node("n1", reason="mlcluster heal: isolated (gpu.xid): given up"),
     ],
 )
-def test_what_somebody_else_decided_is_left_unchanged(other):
+def test_drain_of_another_owner_is_skipped(other):
     assert decide(other) == []
 
 
-def test_reason_says_what_is_under_way_and_is_read_again():
+def test_reason_of_healing_is_parsed_again():
     (decision,) = decide(node("n1", ids="gpu.xid,efa.devices"))
     assert decision.reason == "mlcluster heal: reboot (gpu.xid,efa.devices): severity reboot"
-    # What Slurm adds behind it.
+    # Slurm's suffix.
     assert healing.healed_by(decision.reason + " : reboot issued") == ("reboot", ("gpu.xid", "efa.devices"))
     assert healing.healed_by("mlcluster heal: dance (gpu.xid): x") is None
     assert len(healing.reason_for("reset", ["a"], "x\n" * 500)) <= 200
@@ -103,7 +103,7 @@ def test_third_time_in_week_isolates():
     assert [one.action for one in decide(node("n1"), history=old)] == ["reboot"]
 
 
-def test_clock_that_was_set_back_makes_nothing_undone():
+def test_earlier_actions_count_after_clock_set_back():
     future = [event("reboot", -30), event("resumed", -30), event("reset", -30), event("again", -30)]
     assert [one.action for one in decide(node("n1"), history=future)] == ["isolated"]
 
@@ -114,7 +114,7 @@ def test_job_is_waited_for(state, flags):
     assert (decision.action, decision.text) == ("wait", "reboot has to wait: a job is on the node")
 
 
-def test_what_slurm_is_not_set_up_for_waits_with_setting():
+def test_unsupported_action_waits_and_names_setting():
     (decision,) = decide(node("n1"), able={"reset"})
     assert (decision.action, "RebootProgram" in decision.text) == ("wait", True)
     (decision,) = decide(node("n1", "isolate"), able={"reset", "reboot"})
@@ -161,7 +161,7 @@ def test_replaced_node_needs_no_proof_of_old_one():
         ({"budget": 1}, "budget is not known: it knows actions, most"),
     ],
 )
-def test_policy_that_cannot_be_meant(more, problem):
+def test_invalid_policy_is_reported(more, problem):
     _policy, (found,) = healing.parse_policy({"schema": "mlcluster.heal/1", **more})
     assert problem in found
 
@@ -175,12 +175,12 @@ def test_policy():
 
 
 def kept(reason):
-    """A node that takes jobs, and has the reason of a drain that has ended, as Slurm 24.11 leaves it."""
+    """Return a node that takes jobs and still has the reason of an ended drain, as in Slurm 24.11."""
     return node("n1", reason=reason, flags=(), availability="takes")
 
 
 @pytest.mark.parametrize("action", ["reset", "reboot", "replace"])
-def test_healed_node_has_resumed_whatever_reason_slurm_kept(action):
+def test_healed_node_has_resumed_with_any_kept_reason(action):
     healed = kept(f"mlcluster heal: {action} (gpu.xid): x")
     assert not healing.is_under_way(healed)
     long_ago = event(action, days=1)

@@ -53,13 +53,13 @@ def test_slurm_is_asked_once_for_name_of_job_with_step(host):
 @pytest.mark.parametrize(
     "answer", [GONE, SHOW.format("COMPLETED", "n1"), SHOW.format("RUNNING", "n2"), SHOW.format("PENDING", "(null)")]
 )
-def test_job_that_ended_without_epilog_is_forgotten(host, answer):
+def test_record_of_job_without_epilog_is_removed(host, answer):
     assert refresh(host, answer) == []
     assert job_labels.known(host) == []
     assert host.listdir("/run/mlcluster/gpu-jobs") == []
 
 
-def test_job_without_proof_is_not_shown_and_not_forgotten(host):
+def test_job_without_proof_is_kept_but_not_shown(host):
     assert refresh(host, SILENT) == []
     assert host.listdir("/run/mlcluster/gpu-jobs") == []
     assert [job.job_id for job in job_labels.known(host)] == [7]
@@ -67,7 +67,7 @@ def test_job_without_proof_is_not_shown_and_not_forgotten(host):
     assert refresh(host, SILENT) == []
 
 
-def test_epilog_removes_its_job_alone(host):
+def test_epilog_removes_only_its_job(host):
     job_labels.add(host, Job(8, "bob", (3,)))
     assert host.text("/run/mlcluster/gpu-jobs/3") == "7\n8\n"
     job_labels.remove(host, 7)
@@ -75,7 +75,7 @@ def test_epilog_removes_its_job_alone(host):
     job_labels.remove(host, 7)
 
 
-def test_what_is_no_record_of_job_is_skipped(host):
+def test_invalid_record_of_job_is_skipped(host):
     host.put("/run/mlcluster/jobs/9.json", "[]")
     host.put("/run/mlcluster/jobs/10.json", '{"schema": "mlcluster.job/1", "gpus": [true, -1, 99, 2], "user": 1}')
     host.put("/run/mlcluster/jobs/x.json", "{")

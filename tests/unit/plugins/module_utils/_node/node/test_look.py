@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The one look: answers of several roles, and what becomes of a look that gives none."""
+"""The look at a node: answers of several roles, and the result of a look without an answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WANTED = File("limits", "/etc/limits", "unlimited\n")
 
 
 class Machine(Host):
-    """files: {path: text} of root's."""
+    """files: {path: text}, owned by root."""
 
     def __init__(self, **files):
         self.files = files
@@ -67,7 +67,7 @@ def ask(tmp_path):
     return run
 
 
-def test_answer_has_plan_verdicts_and_what_is_reported(ask):
+def test_answer_has_plan_verdicts_and_report(ask):
     answer = ask(domain(plan=lambda facts, config: Plan("one", files=(WANTED,))))
     assert answer["plan"]["differences"] == ["limits", "role options"]
     assert [entry["id"] for entry in answer["results"]] == ["one.a", "one.b", "one.c"]
@@ -88,7 +88,7 @@ def test_options_of_role_are_kept_where_it_may_act(ask):
         assert ask(domain(plan=lambda facts, config, nothing=nothing: nothing))["plan"]["files"] == []
 
 
-def test_option_of_one_look_alone_is_not_kept(ask):
+def test_transient_option_is_not_kept(ask):
     (first,), (second,) = (
         ask(domain(transient={"probe"}), options={"mode": "nvfs", "probe": probe})["plan"]["files"]
         for probe in ("active", "passive")
@@ -97,7 +97,7 @@ def test_option_of_one_look_alone_is_not_kept(ask):
     assert json.loads(first["text"])["options"] == {"mode": "nvfs"}
 
 
-def test_look_that_only_reads_has_its_own_options_and_keeps_those_asked_for(ask):
+def test_read_only_look_has_own_options_and_keeps_requested(ask):
     careful = domain(read_only={"probe": "passive"})
     answer = ask(careful, read_only=True)
     assert answer["facts"]["mlcluster_one"]["probe"] == "passive"
@@ -126,7 +126,7 @@ def hang(host, config):
         (lambda host, config: object(), "is not JSON serializable"),
     ],
 )
-def test_look_without_answer_refuses_and_holds_nobody_up(ask, look, words):
+def test_look_without_answer_refuses_without_delay(ask, look, words):
     answers = ask(domain("bad", look, seconds=0.2), domain("good"))
     assert words in answers["bad"]["failed"]
     assert answers["bad"]["failed"].startswith("the look of role bad gave no answer (")

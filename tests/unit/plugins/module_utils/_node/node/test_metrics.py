@@ -34,13 +34,13 @@ def samples(name, **more):
     return [line for line in rendered(**more) if line.startswith(name + "{")]
 
 
-def test_run_says_when_it_was_by_clock_that_never_jumps():
+def test_run_time_is_of_monotonic_clock():
     assert samples("mlcluster_watch_uptime_seconds") == ["mlcluster_watch_uptime_seconds{} 99.5"]
     assert samples("mlcluster_info") == ['mlcluster_info{kernel="6.8",package_x_1="2"} 1']
     assert len(samples("mlcluster_verdict")) == 1
 
 
-def test_storage_is_what_record_says():
+def test_storage_metrics_follow_record():
     record = {
         "state": "intact",
         "owner": "ours",
@@ -62,7 +62,7 @@ def test_efa_counts_bytes_by_device_and_rest_over_all():
     assert not [line for line in found if "cmds_err" in line]
 
 
-def test_sum_over_fewer_devices_than_there_are_is_left_out():
+def test_sum_over_too_few_devices_is_left_out():
     found = samples("mlcluster_efa_total", efa={"rdmap0": COUNTERS, "rdmap1": {"tx_bytes": 1}})
     assert [line for line in found if "device" not in line] == []
 

@@ -57,7 +57,7 @@ def test_files_of_job_and_its_user_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder", "long"])
-def test_what_is_no_plain_small_file_is_skipped(tmp_path, kind):
+def test_other_files_are_skipped(tmp_path, kind):
     path = tmp_path / "mlcluster-steps.7.0"
     if kind == "link":
         (tmp_path / "other").write_text("5 2.5 1.0\n")

@@ -37,7 +37,7 @@ def text(options):
         return stream.read()
 
 
-def test_run_writes_its_verdicts_and_when_it_was(options):
+def test_run_writes_its_verdicts_and_time(options):
     results = watch.run(Host(), options)
     assert {"node.drain_marker", watch.EFA, watch.NVLINK, watch.JOBS} <= {one.id for one in results}
     found = text(options)
@@ -47,7 +47,7 @@ def test_run_writes_its_verdicts_and_when_it_was(options):
         assert 0 <= float(stream.read().split()[0]) - uptime < 60
 
 
-def test_step_times_of_job_that_is_here_are_in_file(options, monkeypatch, tmp_path):
+def test_step_times_of_running_job_are_in_file(options, monkeypatch, tmp_path):
     user = pwd.getpwuid(os.geteuid()).pw_name
     here = Job(7, user, (0,), "train")
     monkeypatch.setattr(watch, "check_jobs", lambda host, **more: [passed(watch.JOBS, [dataclasses.asdict(here)])])
@@ -127,7 +127,7 @@ def test_counters_of_efa(tmp_path):
     assert (verdict.id, verdict.found) == ("efa.counters", {"rdmap0": {"tx_bytes": 5}})
 
 
-def test_jobs_that_are_proved_to_be_here(tmp_path, monkeypatch):
+def test_jobs_proved_to_run_here(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
     host = RootedHost(tmp_path)
     host.put("/opt/slurm/bin/scontrol", mode=0o755)
