@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Values of a kind that nothing can come of: a text where a mapping is wanted, a name where a number is. Pure.
+"""Type errors in values: a string instead of a mapping, a name instead of a number. Pure.
 
-Ansible takes a text for a list or a mapping where it judges arguments, and hands the text on all the same.
+Ansible's argument check accepts a string for a list or a mapping, and passes the string through unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "a list of texts": lambda value: isinstance(value, list) and all(isinstance(entry, str) for entry in value),
     "a list of mappings": lambda value: isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value),
 }
-# The kind of each type of an argument spec; what has another type may be anything.
+# The kind of each type of an argument spec; other types are not checked.
 TYPES = {
     "str": "a text",
     "path": "a text",
@@ -34,7 +34,7 @@ TYPES = {
     "list": "a list",
 }
 ELEMENTS = {"str": "a list of texts", "path": "a list of texts", "dict": "a list of mappings"}
-# What Ansible's filter bool and its modules read in a text.
+# Strings that Ansible's filter bool and its modules accept.
 SWITCHES = {
     **dict.fromkeys(("true", "yes", "on", "1", "y", "t"), True),
     **dict.fromkeys(("false", "no", "off", "0", "n", "f"), False),
@@ -43,7 +43,7 @@ MOST_TEXT = 80
 
 
 def coerce(kind: str, value: Any) -> Any:
-    """Return ``value`` in the type that ``kind`` asks for, unchanged if it has another type.
+    """Return ``value`` in the type that ``kind`` requires; other types of values are unchanged.
 
     ``-e KEY=VALUE`` makes a string of a number or a switch, and YAML makes a number of a string that looks like one.
     """
@@ -59,13 +59,13 @@ def coerce(kind: str, value: Any) -> Any:
 
 
 def kind_of(option: Mapping[str, Any]) -> str:
-    """The kind of an option of an argument spec; empty where it may be anything."""
+    """Return the kind of an option of an argument spec; empty for any value."""
     kind = TYPES.get(option.get("type", "str"), "")
     return ELEMENTS.get(option.get("elements", ""), kind) if kind == "a list" else kind
 
 
 def described(value: Any) -> str:
-    """The beginning of a value on one line, and what it is."""
+    """Return the beginning of a value on one line, and its type."""
     text = " ".join(str(value).split())
     text = f"{text[:MOST_TEXT]}…" if len(text) > MOST_TEXT else text
     names = (("a truth value", bool), ("a text", str), ("a number", (int, float)), ("a mapping", Mapping))
@@ -77,9 +77,9 @@ def _opposite(value: Any) -> Any:
 
 
 def problems(given: Mapping[str, Any], spec: Spec, above: str = "") -> Iterator[str]:
-    """A sentence for each value that is not of the type that ``spec`` (options of an argument spec) has for it, and for
-    each key of a mapping with ``options`` that is none of those; null counts as not given. A whole number is 0 or more,
-    unless its option has another ``least``."""
+    """Return a sentence for each value that does not have its type in ``spec`` (options of an argument spec), and for
+    each unknown key of a mapping with ``options``; null counts as not given. A whole number is 0 or more, unless its
+    option has another ``least``."""
     for name, option in spec.items():
         value, kind, inner = given.get(name), kind_of(option), option.get("options")
         if value is None or not kind:

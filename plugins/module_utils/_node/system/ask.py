@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Questions to programs that may be missing, hang or fail, where the reason is part of the answer."""
+"""Run programs that may be missing, hang or fail, and return the reason of a failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .host import CommandError, Host
 
 
 def ask(host: Host, argv: t.Sequence[str], timeout: float = 30) -> tuple[str, str | None]:
-    """Standard output and, where it cannot be trusted, the reason in one sentence: the program is missing, gave no
+    """Return standard output and, if it is not reliable, the reason in one sentence: the program is missing, gave no
     answer in time, or ended with an error.
     """
     try:
@@ -23,18 +23,18 @@ def ask(host: Host, argv: t.Sequence[str], timeout: float = 30) -> tuple[str, st
         return "", str(exc)
     if done.rc == 0:
         return done.stdout, None
-    said = " ".join(f"{done.stdout} {done.stderr}".split())[:300]
-    return done.stdout, f"{' '.join(argv)} ended with status {done.rc}: {said or 'it said nothing'}"
+    output = " ".join(f"{done.stdout} {done.stderr}".split())[:300]
+    return done.stdout, f"{' '.join(argv)} ended with status {done.rc}: {output or 'no output'}"
 
 
 def number(text: str | None) -> int | None:
-    """The whole number that a file of the kernel holds."""
+    """Return the whole number in a file of the kernel."""
     word = (text or "").strip()
     return int(word) if word.isascii() and word.isdigit() and len(word) < 19 else None
 
 
 def whole_number(least: int, most: int) -> t.Callable[[str], int]:
-    """The type of an option of the command: a number within bounds."""
+    """Return the type of an option of the command: a number within bounds."""
 
     def convert(text: str) -> int:
         value = int(text)
@@ -42,17 +42,17 @@ def whole_number(least: int, most: int) -> t.Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"{text} is not a number from {least} to {most}")
         return value
 
-    # argparse names it where the text is not a number at all.
+    # argparse prints this name if the text is not a number.
     convert.__name__ = "number"
     return convert
 
 
 def line(host: Host, path: str) -> str | None:
-    """The one line that a file of the kernel holds, None where it is missing or empty."""
+    """Return the single line of a file of the kernel, None if it is missing or empty."""
     return (host.read_text(path) or "").strip() or None
 
 
 def first_number(text: str | None) -> int:
-    """The leading number of a text, 0 without one: sysfs shows "8 (4)" while an array is reshaped."""
+    """Return the leading number of a text, 0 without one: sysfs shows "8 (4)" while an array is reshaped."""
     match = re.match(r"\s*([0-9]+)", text or "")
     return int(match.group(1)) if match else 0

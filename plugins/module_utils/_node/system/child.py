@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ask a Python process of its own, which opens code of others: that may print, crash, hang or end the process.
+"""Ask a separate Python process that loads foreign code, which may print, crash, hang or end the process.
 
-The answer takes another way than standard output, so nothing that a library prints can be taken for it, and no code of
-a library runs after it. Only an answer with every key, each of its type, counts.
+The answer does not use standard output, so no output of a library can be mistaken for it, and no code of a library runs
+after it. Only an answer with every key, each of its type, counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def answer(found):
 
 
 class ChildError(Exception):
-    """No answer: ``problem`` says how the process ended; ``started`` is False where it could not be tried."""
+    """No answer: ``problem`` is how the process ended; ``started`` is False if it did not start."""
 
     def __init__(self, problem: str, started: bool = True) -> None:
         super().__init__(problem)
@@ -54,17 +54,17 @@ def a_number(value: object) -> bool:
 
 
 def texts(value: object) -> bool:
-    """Return whether a value of an answer is a list of texts."""
+    """Return whether a value of an answer is a list of strings."""
     return isinstance(value, list) and all(map(a_text, value))
 
 
 def text_by_name(value: object) -> bool:
-    """Return whether a value of an answer maps names to texts."""
+    """Return whether a value of an answer maps names to strings."""
     return isinstance(value, dict) and all(map(a_text, value.values()))
 
 
 def or_none(check: Check) -> Check:
-    """Return a check that takes nothing, too."""
+    """Return a check that also accepts None."""
     return lambda value: value is None or check(value)
 
 
@@ -77,18 +77,18 @@ def ask_child(
     python: t.Sequence[str] = (),
     without: t.Sequence[str] = (),
 ) -> dict[str, t.Any]:
-    """Return what a program gave to its function ``answer``: a mapping with just these keys, each of its type.
+    """Return the argument of a program's call of ``answer``: a mapping with exactly these keys, each of its type.
 
-    ``python`` is the interpreter with its options (default: this one, isolated), ``without`` the variables that the
-    process does not get. Raises ChildError.
+    ``python`` is the interpreter with its options (default: this one, isolated), ``without`` the variables that are
+    removed from its environment. Raises ChildError.
     """
-    # env: the loader reads the environment anew, and nothing of this process's own start counts.
+    # env: the loader reads the environment again, without the state of this process's start.
     unset = [word for name in without for word in ("-u", name)]
     argv = ["env", *unset, *(python or (sys.executable or "python3", "-I")), "-c", _PREAMBLE + source, *arguments]
     try:
         done = host.run(argv, timeout=timeout, check=False)
     except CommandError as exc:
-        # Without the command line, which holds the whole program.
+        # Without the command line, which contains the whole program.
         words = f": {exc.stderr.strip()}" if exc.stderr.strip() else ""
         raise ChildError(f"{exc.problem}{words}", started=False) from None
     try:

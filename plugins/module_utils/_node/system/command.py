@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs one program within a time limit and within memory, however much it prints: what ``Host``.run stands on."""
+"""Run one program within a time and memory limit, with any amount of output: the base of ``Host``.run."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import subprocess
 import time
 import typing as t
 
-# How long a program that was killed may take to end; one that sleeps in the kernel, as nvidia-smi does over a GPU that
-# fell off the bus, cannot be killed and is left behind.
+# Time limit for the end of a killed program; one that sleeps in the kernel, such as nvidia-smi with a GPU that fell off
+# the bus, cannot be killed and is left behind.
 KILL_SECONDS = 5
-# Far above what any program prints that is asked here: scontrol tells of a node in a KiB.
+# Far above the output of any program used here: scontrol prints a KiB for a node.
 OUTPUT_LIMIT = 32 << 20
-# What is kept of the beginning and of the end of what is longer.
+# Length of the beginning and of the end that are kept of longer output.
 ENDS = 2048
 _GAP = "\n[... %d %s left out ...]\n"
 _EVENTS = (selectors.EVENT_WRITE, selectors.EVENT_READ, selectors.EVENT_READ)
 _PIECE = 1 << 16
-# What a pipe takes without making the writer wait, once it is ready at all (POSIX, PIPE_BUF).
+# Bytes that a ready pipe accepts without blocking (POSIX, PIPE_BUF).
 _WRITE = 512
 
 
 class Output:
-    """What one stream printed: all of it, or its ends where that is more than OUTPUT_LIMIT bytes."""
+    """The output of one stream: all of it, or its ends if it is longer than OUTPUT_LIMIT bytes."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -36,11 +36,11 @@ class Output:
 
     @property
     def cut(self) -> bool:
-        """Whether something is left out."""
+        """Whether output was left out."""
         return self.total > OUTPUT_LIMIT
 
     def add(self, piece: bytes) -> bool:
-        """Take what was printed next; whether it was anything."""
+        """Add the next output; return whether it was not empty."""
         self.total += len(piece)
         self._kept += piece
         if self.cut:
@@ -48,7 +48,7 @@ class Output:
         return bool(piece)
 
     def text(self) -> str:
-        """It as text, with line ends as Python has them; how much is left out is said in its place."""
+        """Return the text with Python's line ends; a note replaces the omitted part."""
         if not self.cut:
             return _decoded(self._kept)
         missing = _GAP % (self.total - 2 * ENDS, "bytes")
@@ -56,7 +56,7 @@ class Output:
 
 
 class Ended(t.NamedTuple):
-    """rc is None where the time was over first."""
+    """Result of a program; rc is None if it ran out of time."""
 
     rc: int | None
     stdout: Output
@@ -69,14 +69,14 @@ def start(argv: t.Sequence[str], env: t.Mapping[str, str], **options: t.Any) -> 
 
 
 def shortened(text: str) -> str:
-    """A text, or its ends where it is too long for a sentence."""
+    """Return a text, or its ends if it is too long for a sentence."""
     missing = len(text) - 2 * ENDS
     return text if missing <= 0 else f"{text[:ENDS]}{_GAP % (missing, 'characters')}{text[-ENDS:]}"
 
 
 def run(argv: t.Sequence[str], env: t.Mapping[str, str], stdin: str, timeout: float) -> Ended:
-    """Run argv to its end, or for timeout seconds and KILL_SECONDS, also where it cannot be killed. Raises OSError."""
-    # The boot runtime has no AnsibleModule whose run_command it could use.
+    """Run argv to its end, at most timeout seconds and KILL_SECONDS, even if it cannot be killed. Raises OSError."""
+    # The boot runtime has no AnsibleModule with run_command.
     process = subprocess.Popen(  # pylint: disable=ansible-bad-function,consider-using-with
         list(argv), bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
     )
@@ -102,7 +102,7 @@ def _converse(
     given: bytes,
     timeout: float,
 ) -> int | None:
-    """Write what is given and read what is printed until the process ends; its status, None when the time is over."""
+    """Write the input and read the output until the process ends; return its status, None after the time limit."""
     ends, left = time.monotonic() + timeout, memoryview(given)
     with selectors.DefaultSelector() as selector:
         for stream, events, output in zip(streams, _EVENTS, (None, *outputs)):
@@ -117,7 +117,7 @@ def _converse(
                 if not more:
                     selector.unregister(key.fileobj)
                     t.cast("t.IO[bytes]", key.fileobj).close()
-            # One that prints without end always has something to read.
+            # A program that prints endlessly always has output to read.
             if time.monotonic() >= ends and selector.get_map():
                 return None
     try:
@@ -127,7 +127,7 @@ def _converse(
 
 
 def _written(handle: int, left: memoryview) -> memoryview:
-    """What is left after one write that does not wait; nothing where nobody reads it any more."""
+    """Return the rest after one write that does not block; empty if the reader is gone."""
     try:
         return left[os.write(handle, left[:_WRITE]) :] if left else left
     except BrokenPipeError:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The JSON files in which roles leave what is wanted on a node, for what runs there without Ansible."""
+"""JSON files with the configuration that roles write on a node, for programs that run there without Ansible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .host import Host, NodeError
 
 
 def read_config(host: Host, path: str, role: str) -> t.Any:
-    """What the file holds, of any JSON type. Raises ``NodeError`` with one sentence, naming the role that writes it."""
+    """Return the content of a file, of any JSON type. Raises ``NodeError`` that names the role that writes it."""
     text = host.read_text(path)
     if text is None:
         raise NodeError(f"looked for {path} and did not find it: run the role {role} on this node first")

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A command that goes on while whoever started it comes and goes, in a directory of its own.
+"""Run a command that continues while its caller disconnects and returns, in a directory of its own.
 
-``begin`` starts a keeper, a process that runs the command, keeps its output and exit status, and ends it when nobody
-has asked for it in PATIENCE seconds. ``read`` gives what it has printed since. The keeper and the command hold a lock,
-so that their end is seen whatever brings it about.
+``begin`` starts a keeper, a process that runs the command, keeps its output and exit status, and ends it if no caller
+has asked for it in PATIENCE seconds. ``read`` returns the output since then. The keeper and the command hold a lock,
+so that their end is always detected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from . import files
 
 PREFIX = "mlcluster-detached-"
 PATIENCE = 600.0
-# Seconds between two looks of the keeper at whether anybody asks.
+# Seconds between two checks of the keeper for a caller.
 KEEPER_POLL = 30.0
 READ_POLL = 0.1
 MOST_BYTES = 1 << 20
@@ -34,9 +34,9 @@ INPUT, OUTPUT, ERRORS, STATUS, LOCK = "input", "output", "errors", "status", "lo
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What a look gave: whole lines since ``offset``, where the next look begins, and the end if there is one.
+    """Result of a look: complete lines since ``offset``, the offset of the next look, and the end if it was reached.
 
-    ``rc`` is the exit status, None while the command runs, and where it left none (``over`` then says it is gone).
+    ``rc`` is the exit status, None while the command runs or if it left none (then ``over`` is true).
     """
 
     text: str
@@ -72,7 +72,7 @@ def begin(argv: t.Callable[[str], t.Sequence[str]], keeper: t.Sequence[str], std
 
 
 def keep(directory: str, argv: t.Sequence[str], patience: float = PATIENCE, poll: float = KEEPER_POLL) -> int:
-    """Run a command to its end and keep its exit status; end it when nobody asks for it any more."""
+    """Run a command to its end and keep its exit status; end it if no caller asks for it any more."""
     # Streams and the lock of the keeper are inherited.
     child = subprocess.Popen(argv, close_fds=False)
     while True:
@@ -86,7 +86,7 @@ def keep(directory: str, argv: t.Sequence[str], patience: float = PATIENCE, poll
 
 
 def _asked_at(path: str) -> float:
-    """Return when somebody last asked; a directory that is gone is asked for by nobody."""
+    """Return the time of a caller's last request, in seconds since 1970; 0 for a missing directory."""
     try:
         return os.stat(path).st_mtime
     except OSError:
@@ -94,11 +94,11 @@ def _asked_at(path: str) -> float:
 
 
 def read(directory: str, offset: int, seconds: float) -> Seen:
-    """Return what was printed behind ``offset``, as soon as there is anything or the command ends."""
+    """Return the output after ``offset``, as soon as there is any or the command ends."""
     deadline = time.monotonic() + seconds
     os.utime(os.path.join(directory, INPUT))
     while True:
-        # In this order: what is printed before the end is read after the end was seen.
+        # In this order: output from before the end is read after the end was detected.
         over = _free(os.path.join(directory, LOCK))
         seen = _look(directory, offset, over)
         if seen.text or over or time.monotonic() >= deadline:
@@ -112,7 +112,7 @@ def _look(directory: str, offset: int, over: bool) -> Seen:
         data = stream.read(MOST_BYTES)
     whole = len(data) == MOST_BYTES or over
     lines = data if whole else data[: data.rfind(b"\n") + 1]
-    # More than one look takes: the end is for a later one.
+    # More output than one look returns: a later look reports the end.
     over = over and len(data) < MOST_BYTES
     rc: int | None = None
     errors = ""
@@ -122,9 +122,9 @@ def _look(directory: str, offset: int, over: bool) -> Seen:
             open(os.path.join(directory, STATUS), encoding="ascii") as status,
         ):
             rc = int(status.read())
-        with open(os.path.join(directory, ERRORS), "rb") as said:
-            said.seek(max(os.fstat(said.fileno()).st_size - MOST_ERRORS, 0))
-            errors = said.read().decode("utf-8", "replace")
+        with open(os.path.join(directory, ERRORS), "rb") as log:
+            log.seek(max(os.fstat(log.fileno()).st_size - MOST_ERRORS, 0))
+            errors = log.read().decode("utf-8", "replace")
     return Seen(lines.decode("utf-8", "replace"), offset + len(lines), over, rc, errors)
 
 
@@ -138,7 +138,7 @@ def _free(path: str) -> bool:
 
 
 def is_ours(directory: str) -> bool:
-    """Return whether a path is a directory that ``begin`` has made for this user."""
+    """Return whether ``begin`` has made this directory for this user."""
     above, name = os.path.split(directory)
     if os.path.realpath(above) != os.path.realpath(tempfile.gettempdir()) or not name.startswith(PREFIX):
         return False

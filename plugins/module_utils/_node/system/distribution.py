@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which Linux distribution this is, from /etc/os-release (os-release(5))."""
+"""The Linux distribution of this machine, from /etc/os-release (os-release(5))."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .host import Host
 
 OS_RELEASE = "/etc/os-release"
 DEBIAN, REDHAT = "Debian", "RedHat"
-# Identifiers of os-release by the family whose package manager they have; ID_LIKE is read in the same way.
+# Families by identifier of os-release; ID_LIKE is read in the same way.
 FAMILIES = {
     "debian": DEBIAN,
     "ubuntu": DEBIAN,
@@ -24,7 +24,7 @@ FAMILIES = {
     "rocky": REDHAT,
     "almalinux": REDHAT,
 }
-# Why a distribution cannot be used at all, by identifier and major version.
+# Reasons against unsupported distributions, by identifier and major version.
 UNSUPPORTED = {
     ("amzn", "2"): (
         "Amazon Linux 2 is not supported: its Python 3.7 is too old for this collection and AWS ended its support on "
@@ -34,12 +34,12 @@ UNSUPPORTED = {
 
 
 def read_distribution(host: Host) -> dict[str, str]:
-    """Return id, version, major, name, title and family (Debian, RedHat or empty); what is unknown is empty."""
+    """Return id, version, major, name, title and family (Debian, RedHat or empty); unknown values are empty."""
     return parse_os_release(host.read_text(OS_RELEASE) or "")
 
 
 def parse_os_release(text: str) -> dict[str, str]:
-    """Return what ``read_distribution`` does, of the text of an os-release file."""
+    """Return the result of ``read_distribution`` for the text of an os-release file."""
     values = dict(re.findall(r'^(\w+)=["\']?([^"\'\n]*)["\']?$', text, re.MULTILINE))
     known = [values.get("ID", ""), *values.get("ID_LIKE", "").split()]
     version = values.get("VERSION_ID", "")
@@ -54,6 +54,6 @@ def parse_os_release(text: str) -> dict[str, str]:
 
 
 def distribution_problems(distribution: t.Mapping[str, str]) -> list[str]:
-    """Why no role can work on this distribution, a sentence each; an unknown one is not refused for that."""
+    """Return why no role can work on this distribution, a sentence each; unknown distributions are not refused."""
     found = UNSUPPORTED.get((distribution["id"], distribution["major"]))
     return [found] if found else []

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Writes files in directories that others may write to, on a node and on the controller.
+"""Write files safely in directories that are writable for others, on a node and on the controller.
 
-A file is new under a random name in the same directory, is synced, and takes its place in one step; the directory is
-synced after that. A link, pipe or device under either name is never followed or opened, and the directory is reached
-over no link that somebody else could have put in the way.
+A file is created under a random name in the same directory, synced, and renamed atomically; the directory is synced
+after that. A link, pipe or device under either name is never followed or opened, and the path of the directory may
+contain only trusted links.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import typing as t
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# A step on the way to one: what may be entered need not be readable.
+# A step on the way to a directory: it may be accessible but not readable.
 STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 LINKS_MOST = 40
-# How many directories in each other are removed: each is open meanwhile, and 1024 files are what a process may have.
+# Limit of nested directories that are removed: each stays open, and a process may have 1024 open files.
 DEEPEST = 200
 AnyPath = t.Union[str, "os.PathLike[str]"]
 
 
 def open_directory(path: AnyPath, make: bool = False, last: int = DIRECTORY) -> int:
-    """Return a descriptor of a directory that was reached step by step, over links that can be trusted alone.
+    """Return a descriptor of a directory that was reached step by step, over trusted links only.
 
-    make: what is missing is made, for all to read whatever the umask. last: the flags for the directory itself. A link
+    make: create missing directories, readable for all with any umask. last: the flags for the directory itself. A link
     is trusted if it is of root or of this user; for a user who is not root, also in a directory that not everybody may
     write, and of the directory's owner. Raises OSError.
     """
@@ -70,9 +70,9 @@ def _parts(path: str) -> list[str]:
 
 
 def _entered(parent: int, name: str, make: bool, last: int | None) -> int:
-    """Open the next directory on a way; last: the flags where the way ends there."""
+    """Open the next directory of a path; last: the flags for the last one."""
     if make:
-        # Umasks of hardened nodes are 027 or 077, and jobs of users read what roles configure.
+        # Umasks of hardened nodes are 027 or 077, and jobs of users read the configuration.
         before = os.umask(0o022)
         try:
             with contextlib.suppress(FileExistsError):
@@ -84,12 +84,12 @@ def _entered(parent: int, name: str, make: bool, last: int | None) -> int:
     except PermissionError:
         if last is not None:
             raise
-        # Only now: an open that reads has an automount mounted, which this one does not.
+        # Only now: opening for reading triggers an automount, this open does not.
         return os.open(name, STEP | os.O_NOFOLLOW, dir_fd=parent)
 
 
 def _trusted_link(parent: int, name: str) -> str:
-    """Return where a link leads that only trusted users can have made. Raises OSError."""
+    """Return the target of a link that only trusted users can have made. Raises OSError."""
     handle = os.open(name, STEP & ~os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
     try:
         found, around = os.fstat(handle), os.fstat(parent)
@@ -100,7 +100,7 @@ def _trusted_link(parent: int, name: str) -> str:
             known.add(around.st_uid)
         if found.st_uid not in known and (os.geteuid() == 0 or around.st_mode & stat.S_IWOTH):
             raise OSError(errno.ELOOP, f"{name} is a link of another user, which is not followed", name)
-        # Of the handle, so that nobody can exchange the link in between.
+        # From the handle, so that the link cannot be exchanged in between.
         return os.readlink("", dir_fd=handle)
     finally:
         os.close(handle)
@@ -121,9 +121,9 @@ def write_new(
     directory: int | None = None,
     sync: bool = True,
 ) -> None:
-    """Write a new file of mode 0600 and sync it; nothing is left of it after an error.
+    """Write a new file of mode 0600 and sync it; it is removed after an error.
 
-    settle is called with the descriptor once the data is written, to set owner and mode. sync: whether it has to
+    settle is called with the descriptor after the data is written, to set owner and mode. sync: whether it must
     survive a power cut.
     """
     handle = open_new(path, directory=directory)
@@ -148,7 +148,7 @@ def replace_file(
     settle: t.Callable[[int], None] | None = None,
     sync: bool = True,
 ) -> None:
-    """Replace a file, durably: a reader sees the old data or the new, also after a power cut.
+    """Replace a file durably: a reader sees the old data or the new, also after a power cut.
 
     mode does not depend on the umask; settle takes its place, see ``write_new``. A link at path is replaced itself.
     Without sync a power cut may leave the file empty: for progress that is written several times a second.
@@ -183,10 +183,10 @@ def replace_in(
 
 
 def remove_tree(directory: int, name: str, deepest: int = DEEPEST) -> None:
-    """Remove a directory of an open one and all in it, also where another process does the same.
+    """Remove a directory of an open one with its content, also if another process does the same.
 
-    Nothing is followed or waited for: shutil.rmtree() would open a pipe of that name. Raises OSError, also for what is
-    no directory.
+    Nothing is followed or waited for: shutil.rmtree() would open a pipe of that name. Raises OSError, also if it is
+    not a directory.
     """
     if not deepest:
         raise OSError(errno.ENAMETOOLONG, "has too many directories in each other", name)
@@ -205,7 +205,7 @@ def remove_tree(directory: int, name: str, deepest: int = DEEPEST) -> None:
 
 
 def sync_directory(path: AnyPath) -> None:
-    """Let what was made, renamed or removed in a directory survive a power cut."""
+    """Sync a directory, so that created, renamed or removed entries survive a power cut."""
     handle = open_directory(path)
     try:
         os.fsync(handle)

@@ -2,10 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The one seam between node logic and the operating system.
+"""The interface between node logic and the operating system.
 
-Everything that runs a command, or reads or writes a file of the node, goes through ``Host``; tests put a recorded
-host in its place.
+All commands and all files of the node go through ``Host``; tests replace it by a recorded host.
 """
 
 from __future__ import annotations
@@ -31,28 +30,28 @@ import typing as t
 
 from . import command, files
 
-# Far above any configuration or table of the kernel that is read here.
+# Far above any configuration or kernel table that is read here.
 READ_LIMIT = 64 << 20
 # Seconds between two tries for a lock.
 HOLD_POLL = 0.05
-# Of linux/nvme_ioctl.h: an admin command for an NVMe disk, and how long it may take.
+# From linux/nvme_ioctl.h: an admin command for an NVMe disk, and its time limit.
 NVME_ADMIN_COMMAND = 0xC0484E41
 NVME_TIMEOUT_MS = 10_000
-# Of linux/loop.h: the status of a loop device, struct loop_info64.
+# From linux/loop.h: the status of a loop device, struct loop_info64.
 LOOP_GET_STATUS = 0x4C05
 LOOP_STATUS_BYTES = 232
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class NodeError(Exception):
-    """A failure whose text is meant for the person at the terminal: what was tried, what was found, what to do."""
+    """A failure with a message for the user: what was tried, what was found, what to do."""
 
 
 class CommandError(NodeError):
     """A command that failed, was missing, or ran past its limit.
 
-    argv is the command, rc its exit status (None when it never ran to its end, or printed too much), problem what
-    became of it, without what it said; stdout and stderr are whole, or their ends where they are too long to be kept.
+    argv is the command, rc its exit status (None if it did not run to its end, or printed too much), problem the kind
+    of failure without the output; stdout and stderr are complete, or their ends if they are too long to keep.
     """
 
     def __init__(self, argv: t.Sequence[str], rc: int | None, stdout: str, stderr: str, problem: str) -> None:
@@ -67,7 +66,7 @@ class CommandError(NodeError):
 
 @dataclasses.dataclass(frozen=True)
 class CommandResult:
-    """What a finished command left: its exit status and its whole output."""
+    """The exit status and the complete output of a finished command."""
 
     rc: int
     stdout: str
@@ -75,8 +74,8 @@ class CommandResult:
 
 
 def _open_lock(directory: int, name: str, mode: int) -> int:
-    """Open the file of a lock in an open directory, made where it is missing; anything but a file is an OSError."""
-    # Without waiting, for a pipe might never have another end.
+    """Open or create the file of a lock in an open directory. Raises OSError for anything but a plain file."""
+    # Without blocking, since a pipe may never get another end.
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     handle = os.open(name, flags, mode, dir_fd=directory)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -86,7 +85,7 @@ def _open_lock(directory: int, name: str, mode: int) -> int:
 
 
 def _open_plain(path: str, flags: int) -> int:
-    """Open a plain file; a pipe or a device under its name, which might never end or never begin, is an OSError."""
+    """Open a plain file. Raises OSError for a pipe or a device, which might block or never end."""
     handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -100,7 +99,7 @@ def _open_no_link(path: str, flags: int) -> int:
 
 
 def _pieces(stream: t.TextIO, limit: int) -> t.Iterator[str]:
-    """Up to limit characters, a MiB at a time: a file of /proc/sys refuses a read of 4 MiB with ENOMEM."""
+    """Read up to limit characters, a MiB at a time: a file of /proc/sys fails for 4 MiB with ENOMEM."""
     while limit > 0:
         piece = stream.read(min(limit, 1 << 20))
         if not piece:
@@ -110,7 +109,7 @@ def _pieces(stream: t.TextIO, limit: int) -> t.Iterator[str]:
 
 
 def make_directories(path: str) -> None:
-    """Make a directory and its parents where they are missing, for all to read: who may is no matter of the umask."""
+    """Create a directory and its missing parents, readable for all with any umask."""
     os.close(files.open_directory(path, make=True, last=files.STEP))
 
 
@@ -124,11 +123,11 @@ class DeviceReader:
         self.number = f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}" if is_block else ""
         self.size = os.lseek(handle, 0, os.SEEK_END)
         for advice in (os.POSIX_FADV_RANDOM, os.POSIX_FADV_DONTNEED):
-            # Pages that were read before could be older than the disk; reading ahead would multiply the bytes read.
+            # Cached pages could be older than the disk; reading ahead would multiply the bytes read.
             os.posix_fadvise(handle, 0, 0, advice)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return length bytes from offset; raise OSError where they cannot all be read."""
+        """Return length bytes from offset. Raises OSError if they cannot all be read."""
         pieces = []
         while length > 0:
             piece = os.pread(self._handle, length, offset)
@@ -139,7 +138,7 @@ class DeviceReader:
         return b"".join(pieces)
 
     def nvme_log(self, page: int, length: int) -> bytes | None:
-        """Return the first length bytes (a multiple of 4) of a log page of an NVMe disk; None where it gives none."""
+        """Return the first length bytes (a multiple of 4) of a log page of an NVMe disk; None if it has none."""
         data = ctypes.create_string_buffer(length)
         # struct nvme_passthru_cmd of linux/nvme_ioctl.h: opcode 2 is Get Log Page, namespace all; dwords less one.
         words = (length // 4 - 1) << 16 | page
@@ -149,22 +148,22 @@ class DeviceReader:
             *(words, 0, 0, 0, 0, 0, NVME_TIMEOUT_MS, 0),
         )
         try:
-            # A status above 0 is the disk's own: it does not have the page.
+            # A status above 0 is from the disk: it does not have the page.
             return data.raw if fcntl.ioctl(self._handle, NVME_ADMIN_COMMAND, bytearray(request)) == 0 else None
         except OSError:
             return None
 
 
 class Host:
-    """The machine this process runs on."""
+    """The machine of this process."""
 
     def run(
         self, argv: t.Sequence[str], timeout: float = 120, check: bool = True, stdin: str | None = None
     ) -> CommandResult:
         """Run argv without a shell, in the C locale, for at most timeout seconds.
 
-        Raises ``CommandError`` when the program is missing, overruns or prints more than command.OUTPUT_LIMIT, and, if
-        check, when it exits non-zero.
+        Raises ``CommandError`` if the program is missing, overruns or prints more than command.OUTPUT_LIMIT, and, with
+        check, if it exits non-zero.
         """
         env = {**os.environ, "LC_ALL": "C", "LANGUAGE": "C", "PATH": SYSTEM_PATH}
         try:
@@ -177,7 +176,7 @@ class Host:
         if ended.rc is None:
             raise CommandError(argv, None, stdout, stderr, f"no answer within {timeout:g} seconds")
         if ended.stdout.cut or ended.stderr.cut:
-            # What is left of it might say the opposite of the whole.
+            # Truncated output might contradict the complete output.
             raise CommandError(
                 argv, None, stdout, stderr, f"no answer within {command.OUTPUT_LIMIT >> 20} MiB of output"
             )
@@ -193,7 +192,7 @@ class Host:
         stdout: int | None = None,
         stderr: int | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start argv without a shell, in exactly this environment, and return it running.
+        """Start argv without a shell, in exactly this environment, and return the running process.
 
         The streams are descriptors or the constants of subprocess; None is that of this process. A program without a
         slash is looked for on the PATH of env. Raises ``CommandError`` when it cannot be started.
@@ -206,7 +205,7 @@ class Host:
             raise CommandError(argv, None, "", exc.strerror or str(exc), "could not be started") from None
 
     def which(self, program: str, path: str = SYSTEM_PATH) -> str | None:
-        """The full path of a program on the system path, or on another one, or None."""
+        """Return the full path of a program on the system path, or on another one, or None."""
         return shutil.which(program, path=path)
 
     def variable(self, name: str) -> str | None:
@@ -214,7 +213,7 @@ class Host:
         return os.environ.get(name)
 
     def read_text(self, path: str) -> str | None:
-        """The text of a file up to READ_LIMIT; None where it is missing, unreadable, or no plain file."""
+        """Return the text of a file up to READ_LIMIT; None if it is missing, unreadable, or not a plain file."""
         try:
             with open(path, encoding="utf-8", errors="replace", opener=_open_plain) as stream:
                 return "".join(_pieces(stream, READ_LIMIT))
@@ -222,9 +221,9 @@ class Host:
             return None
 
     def read_owned(self, path: str, uid: int | None, most: int) -> str | None:
-        """The text of a plain file of a user, of at most so many characters; None for any other, and for a link.
+        """Return the text of a plain file of a user, of at most so many characters; None for any other, and for a link.
 
-        For names that others may have taken: the directory has to be one in which nobody renames another's files.
+        For names that other users may have taken: in the directory, users must not be able to rename files of others.
         """
         try:
             with open(path, encoding="utf-8", errors="replace", opener=_open_no_link) as stream:
@@ -234,7 +233,7 @@ class Host:
         return text if text is not None and len(text) <= most else None
 
     def read_json(self, path: str) -> t.Any:
-        """The parsed JSON of a file; None where it is missing, empty or not JSON."""
+        """Return the parsed JSON of a file; None if it is missing, empty or not JSON."""
         text = self.read_text(path)
         if not text:
             return None
@@ -244,22 +243,22 @@ class Host:
             return None
 
     def listdir(self, path: str) -> list[str]:
-        """The sorted names in a directory; none where it does not exist."""
+        """Return the sorted names in a directory; empty if it does not exist."""
         try:
             return sorted(os.listdir(path))
         except OSError:
             return []
 
     def exists(self, path: str) -> bool:
-        """Whether the path exists (a broken link does not)."""
+        """Return whether the path exists (a broken link does not)."""
         return os.path.exists(path)
 
     def realpath(self, path: str) -> str:
-        """The path with every link resolved."""
+        """Return the path with every link resolved."""
         return os.path.realpath(path)
 
     def stat(self, path: str) -> dict[str, t.Any] | None:
-        """{"mode": "0755", "uid": 0, "gid": 0, "is_dir": bool, "is_link": bool} of the path itself, or None."""
+        """Return {"mode": "0755", "uid": 0, "gid": 0, "is_dir": bool, "is_link": bool} of the path itself, or None."""
         try:
             info = os.lstat(path)
         except OSError:
@@ -273,7 +272,7 @@ class Host:
         }
 
     def identity(self, path: str) -> tuple[int, int, int] | None:
-        """Device, inode and time of the last change in nanoseconds, by which a file differs from one that replaced it;
+        """Return device, inode and time of the last change in nanoseconds, which differ once the file is replaced;
         None without a file."""
         try:
             info = os.lstat(path)
@@ -282,7 +281,7 @@ class Host:
         return info.st_dev, info.st_ino, info.st_mtime_ns
 
     def file_size(self, path: str) -> int | None:
-        """The size of a plain file in bytes; None without one."""
+        """Return the size of a plain file in bytes; None without one."""
         try:
             info = os.stat(path)
         except OSError:
@@ -290,7 +289,7 @@ class Host:
         return info.st_size if stat.S_ISREG(info.st_mode) else None
 
     def character_device(self, path: str) -> tuple[int, int, int] | None:
-        """Major and minor number and mode of a character device; None where the path is none."""
+        """Return the major and minor number and mode of a character device; None for anything else."""
         try:
             info = os.lstat(path)
         except OSError:
@@ -300,18 +299,18 @@ class Host:
         return os.major(info.st_rdev), os.minor(info.st_rdev), stat.S_IMODE(info.st_mode)
 
     def make_character_device(self, path: str, major: int, minor: int, mode: int) -> None:
-        """Make a character device, and its directory, in the place of what has its name. Raises OSError."""
+        """Create a character device, and its directory; replaces an existing file. Raises OSError."""
         make_directories(os.path.dirname(path))
         fresh = f"{path}.{os.getpid()}"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(fresh)
         os.mknod(fresh, stat.S_IFCHR | 0o600, os.makedev(major, minor))
-        # Whatever the umask; and nobody sees it with another mode.
+        # With any umask; and the device never has another mode.
         os.chmod(fresh, mode)
         os.replace(fresh, path)
 
     def addresses_of(self, name: str) -> list[str]:
-        """The sorted IPv4 addresses that a name resolves to; none where it does not."""
+        """Return the sorted IPv4 addresses of a name; empty if it does not resolve."""
         try:
             found = socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)
         except OSError:
@@ -319,7 +318,7 @@ class Host:
         return sorted({str(entry[4][0]) for entry in found})
 
     def sha256(self, path: str) -> str | None:
-        """The sha256 of a file in hex, or None where it cannot be read."""
+        """Return the sha256 of a file in hex, or None if it cannot be read."""
         digest = hashlib.sha256()
         try:
             with open(path, "rb", opener=_open_plain) as stream:
@@ -330,7 +329,7 @@ class Host:
         return digest.hexdigest()
 
     def filesystem_size(self, path: str) -> int | None:
-        """The size in bytes of the filesystem that holds the path, or None."""
+        """Return the size in bytes of the filesystem that holds the path, or None."""
         try:
             info = os.statvfs(path)
         except OSError:
@@ -338,10 +337,10 @@ class Host:
         return info.f_frsize * info.f_blocks
 
     def claimed(self, device: str, number: str) -> bool | None:
-        """Whether the kernel refuses an exclusive open: a mount, md, device-mapper or swap holds the device.
+        """Return whether the kernel refuses an exclusive open: a mount, md, device-mapper or swap holds the device.
 
-        number is the device's "major:minor". None where the device cannot be opened at all, or where the path leads
-        to something else (a file that a copy to a missing disk left in /dev), which proves nothing.
+        number is the device's "major:minor". None if the device cannot be opened, or if the path leads to something
+        else (a file that a copy to a missing disk left in /dev), which proves nothing.
         """
         try:
             handle = os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
@@ -356,8 +355,8 @@ class Host:
     def opened_device(self, device: str, exclusive: bool = False) -> t.Iterator[DeviceReader]:
         """Open a block device to read it, for the length of a with statement.
 
-        exclusive: nothing can mount, map or use the device meanwhile. Raises OSError, EBUSY where something already
-        does.
+        exclusive: nothing can mount, map or use the device meanwhile. Raises OSError, EBUSY if the device is already
+        in use.
         """
         handle = os.open(device, os.O_RDONLY | os.O_CLOEXEC | (os.O_EXCL if exclusive else 0))
         try:
@@ -366,9 +365,9 @@ class Host:
             os.close(handle)
 
     def loop_backing(self, name: str) -> str | None:
-        """The "major:minor" of the block device that a loop device shows, wherever that has its node.
+        """Return the "major:minor" of the block device behind a loop device, independent of its device node.
 
-        None where it shows a file, or gives no answer.
+        None if it shows a file, or gives no answer.
         """
         status = bytearray(LOOP_STATUS_BYTES)
         try:
@@ -386,27 +385,27 @@ class Host:
         return None if number == around else f"{os.major(number)}:{os.minor(number)}"
 
     def is_root(self) -> bool:
-        """Whether this process may open the devices of the node."""
+        """Return whether this process may open the devices of the node."""
         return os.geteuid() == 0
 
     def own_uid(self) -> int:
-        """The numeric id of the user that this process works as."""
+        """Return the numeric id of this process's user."""
         return os.geteuid()
 
     def uid(self, name: str) -> int | None:
-        """The numeric id of a user given by name or number; None where there is no such user."""
+        """Return the numeric id of a user given by name or number; None if there is no such user."""
         with contextlib.suppress(KeyError, ValueError):
             return _account_id(name) if _is_number(name) else pwd.getpwnam(name).pw_uid
         return None
 
     def gid(self, name: str) -> int | None:
-        """The numeric id of a group given by name or number; None where there is no such group."""
+        """Return the numeric id of a group given by name or number; None if there is no such group."""
         with contextlib.suppress(KeyError, ValueError):
             return _account_id(name) if _is_number(name) else grp.getgrnam(name).gr_gid
         return None
 
     def primary_gid(self, name: str) -> int | None:
-        """The numeric id of the first group of a user given by name or number; None where there is no such user."""
+        """Return the numeric id of the primary group of a user given by name or number; None for an unknown user."""
         with contextlib.suppress(KeyError, ValueError):
             return (pwd.getpwuid(int(name)) if _is_number(name) else pwd.getpwnam(name)).pw_gid
         return None
@@ -414,7 +413,7 @@ class Host:
     def write_text(self, path: str, text: str, mode: int = 0o644) -> None:
         """Replace a file atomically and durably: a reader sees the old text or the new, also after a power cut.
 
-        What of the text stands for bytes that are no UTF-8 (PEP 383) is written as those bytes.
+        Surrogates that stand for bytes outside UTF-8 (PEP 383) are written as those bytes.
         """
         make_directories(os.path.dirname(path))
         files.replace_file(path, text.encode("utf-8", "surrogateescape"), mode)
@@ -431,15 +430,15 @@ class Host:
                 os.close(handle)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name; a file that has the name already is replaced."""
+        """Rename a file; an existing file of that name is replaced."""
         os.replace(old, new)
 
     def make_mount_point(self, path: str) -> None:
-        """Make a directory and its parents, where they are missing, for something to be mounted on."""
+        """Create a missing directory and its parents as a mount point."""
         make_directories(path)
 
     def make_directory(self, path: str, uid: int, gid: int, mode: int) -> None:
-        """Make one directory (not its parents) and set its owner and mode; a link anywhere in the path is refused."""
+        """Make one directory (not its parents) and set its owner and mode; links anywhere in the path are refused."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         handle = os.open("/", flags)
         parts = [part for part in path.split("/") if part]
@@ -448,7 +447,7 @@ class Host:
                 if index == len(parts) - 1:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(part, 0o700, dir_fd=handle)
-                # One step at a time: the owner of a directory could put a link in place of one below it.
+                # One step at a time: the owner of a directory could replace a directory below it by a link.
                 inner = os.open(part, flags, dir_fd=handle)
                 os.close(handle)
                 handle = inner
@@ -460,7 +459,7 @@ class Host:
     def write_probe(self, directory: str, size: int = 1 << 20) -> None:
         """Write size bytes into a nameless file of the directory's filesystem, sync, read back and compare.
 
-        Raises OSError where the filesystem cannot do it. Nothing is left behind, also when the process is killed.
+        Raises OSError if the filesystem fails. Nothing is left behind, even if the process is killed.
         """
         payload = os.urandom(4096) * (size // 4096)
         try:
@@ -475,14 +474,14 @@ class Host:
             stream.flush()
             os.fsync(stream.fileno())
             with contextlib.suppress(OSError):
-                # Without this the read below would be served from memory and prove nothing about the disks.
+                # Without this the read below would come from memory and prove nothing about the disks.
                 os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             stream.seek(0)
             if stream.read() != payload:
                 raise OSError(errno.EIO, "what was read back differs from what was written", directory)
 
     def monotonic(self) -> float:
-        """Seconds of a clock that never jumps."""
+        """Return the seconds of a clock that never jumps."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
@@ -490,14 +489,14 @@ class Host:
         time.sleep(seconds)
 
     def now(self) -> str:
-        """The time in UTC, ISO 8601."""
+        """Return the time in UTC, ISO 8601."""
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
     @contextlib.contextmanager
     def locked(self, path: str, timeout: float, mode: int = 0o600) -> t.Iterator[None]:
-        """Hold an exclusive lock file, so that a play and the boot unit never work on the disks together.
+        """Hold an exclusive lock file, so that a play and the boot unit never change the disks at the same time.
 
-        mode is that of the file, whatever the umask: who may not write to it cannot hold it.
+        mode is that of the file, with any umask: users without write access cannot hold it.
         """
         folder, name = os.path.split(path)
         try:
@@ -513,7 +512,7 @@ class Host:
             ) from exc
         try:
             with contextlib.suppress(PermissionError):
-                # Another user's is left as it is.
+                # Another user's file is not changed.
                 os.fchmod(handle, mode)
             with self.hold(handle, timeout, f"{path}: another mlcluster run holds it"):
                 yield
@@ -522,9 +521,9 @@ class Host:
 
     @contextlib.contextmanager
     def hold(self, handle: int, timeout: float, what: str) -> t.Iterator[None]:
-        """Hold an open file or directory for this process alone, for the length of a with statement.
+        """Lock an open file or directory for this process, for the length of a with statement.
 
-        Raises ``NodeError`` that names what was waited for, after timeout seconds.
+        Raises ``NodeError`` with the name of the lock after timeout seconds.
         """
         deadline = self.monotonic() + timeout
         while True:
@@ -548,5 +547,5 @@ def _is_number(name: str) -> bool:
 
 
 def _account_id(digits: str) -> int | None:
-    """A user or group id; None beyond what the kernel takes, where the last one means "leave it as it is"."""
+    """Return a user or group id; None beyond the kernel's limit, whose last value means "unchanged"."""
     return int(digits) if len(digits) <= 10 and int(digits) < 0xFFFFFFFF else None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What this machine is by its firmware and the table of instance types."""
+"""The type of this machine, from its firmware and the table of instance types."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .host import Host
 
 
 def instance_type(host: Host) -> str | None:
-    """The EC2 instance type from the firmware tables, without asking the network; None on other machines."""
+    """Return the EC2 instance type from the firmware tables, without asking the network; None on other machines."""
     vendor = (host.read_text("/sys/class/dmi/id/sys_vendor") or "").strip()
     product = (host.read_text("/sys/class/dmi/id/product_name") or "").strip()
     return product if vendor == "Amazon EC2" and re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", product) else None
 
 
 def table_disks(instance_type: str | None) -> int | None:
-    """How many instance-store disks the instance type has; None where the type is not known."""
+    """Return the number of instance-store disks of the instance type; None for an unknown type."""
     known = instance_types.lookup(instance_type) if instance_type else None
     return known["instance_store"]["count"] if known else None

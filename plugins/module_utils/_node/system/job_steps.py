@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether steps of Slurm jobs run on this node, without a question to Slurm."""
+"""Find steps of Slurm jobs on this node, without asking Slurm."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .host import Host
 
 
 def running_steps(host: Host) -> int | None:
-    """Return how many job steps run here: each has a process slurmstepd. None where /proc shows no process at all."""
+    """Return the number of job steps here: each has a process slurmstepd. None if /proc shows no process."""
     processes = [name for name in host.listdir("/proc") if name.isdecimal()]
     names = [host.read_text(f"/proc/{name}/comm") for name in processes]
     return sum(1 for name in names if name and name.strip() == "slurmstepd") if processes else None
 
 
 def jobs_problem(steps: int | None, change: str, option: str) -> str | None:
-    """Why ``change`` must not be made while jobs run; None where no step does. ``option`` is the switch that allows it.
+    """Return why ``change`` must wait for running jobs; None without a step. ``option`` is the switch that allows it.
 
-    ``steps`` is what ``running_steps`` returned; an unknown number refuses too.
+    ``steps`` is the result of ``running_steps``; an unknown number also refuses.
     """
     if steps == 0:
         return None

@@ -13,7 +13,7 @@ from .versions import version_key
 
 
 def kernel_modules(host: Host, name: str = "nvidia-fs") -> dict[str, t.Any]:
-    """Whether a kernel module is there for the running kernel and for the newest one, which is the next to boot.
+    """Return whether a kernel module exists for the running kernel and for the newest one, which boots next.
 
     {running, next: kernel releases or None, installed: {release: version of the module, or None without it}}
     """
@@ -29,7 +29,7 @@ def kernel_modules(host: Host, name: str = "nvidia-fs") -> dict[str, t.Any]:
 
 
 def kernel_releases(host: Host) -> dict[str, t.Any]:
-    """{running, next: the newest, which is the next to boot, or None; installed: releases that have their modules}"""
+    """Return {running, next: the newest, which boots next, or None; installed: releases with modules}."""
     running = (host.read_text("/proc/sys/kernel/osrelease") or "").strip() or None
     releases = [name for name in host.listdir("/lib/modules") if host.exists(f"/lib/modules/{name}/modules.dep")]
     newest = max(releases, key=lambda text: (version_key(text.replace("-", ".")), text), default=None)

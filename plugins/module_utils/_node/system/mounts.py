@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The mount table of the kernel, fstab, and which mount a path is on."""
+"""The mount table of the kernel, fstab, and the mount of a path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .host import Host, NodeError
 
 MOUNTINFO = "/proc/self/mountinfo"
 FSTAB = "/etc/fstab"
-# File systems that other machines write too, by their names. Enroot cannot unpack on them, since it needs whiteouts,
+# File systems that other machines also write, by name. Enroot cannot unpack on them, since it needs whiteouts,
 # extended attributes and device-less user namespaces.
 SHARED_FILESYSTEMS = {
     "nfs": "NFS",
@@ -36,8 +36,7 @@ SHARED_FILESYSTEMS = {
 def read_mounts(host: Host) -> list[dict[str, t.Any]]:
     """Return the mounts of this machine as ``parse_mountinfo`` does.
 
-    Raises ``NodeError`` if the table is unreadable or has a line that is not a mount: a mount that is not seen is not
-    a mount that is not there.
+    Raises ``NodeError`` if the table is unreadable or has a line that is not a mount: an unread mount could exist.
     """
     text = host.read_text(MOUNTINFO)
     mounts = parse_mountinfo(text or "")
@@ -51,7 +50,7 @@ def read_mounts(host: Host) -> list[dict[str, t.Any]]:
 
 
 def read_fstab(host: Host) -> list[dict[str, str]]:
-    """Return the lines of fstab as ``parse_fstab`` does; none where there is no fstab. Raises ``NodeError``."""
+    """Return the lines of fstab as ``parse_fstab`` does; none without fstab. Raises ``NodeError``."""
     text = host.read_text(FSTAB)
     if text is None and host.exists(FSTAB):
         raise NodeError(f"read {FSTAB} and got nothing: see that it is a plain file that root can read, then run again")
@@ -59,9 +58,9 @@ def read_fstab(host: Host) -> list[dict[str, str]]:
 
 
 def parse_mountinfo(text: str) -> list[dict[str, t.Any]]:
-    """/proc/self/mountinfo as a list of {target, source, fstype, options, device, root}, in mount order."""
+    """Parse /proc/self/mountinfo into a list of {target, source, fstype, options, device, root}, in mount order."""
     mounts: list[dict[str, t.Any]] = []
-    # Not splitlines: the kernel escapes no other separator that a path may hold, and a mount must not be overlooked.
+    # Not splitlines: the kernel does not escape other separators in a path, and no mount may be overlooked.
     for line in text.split("\n"):
         left, separator, right = line.partition(" - ")
         fields, tail = left.split(" "), right.split(" ")
@@ -82,12 +81,12 @@ def parse_mountinfo(text: str) -> list[dict[str, t.Any]]:
 
 
 def unescape(field: str) -> str:
-    """A field of mountinfo or swaps with its octal escapes resolved."""
+    """Return a field of mountinfo or swaps with its octal escapes resolved."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), field)
 
 
 def mount_unit(path: str) -> str:
-    """The name of systemd's mount unit for a path, escaped as systemd-escape --path does."""
+    """Return the name of systemd's mount unit for a path, escaped as systemd-escape --path does."""
     parts = path.strip("/").encode()
     kept = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_."
     escaped = "".join(
@@ -98,16 +97,16 @@ def mount_unit(path: str) -> str:
 
 
 def parse_fstab(text: str) -> list[dict[str, str]]:
-    """The lines of fstab as {src, path, fstype, opts, dump, passno}; comments and broken lines are left out."""
+    """Return the lines of fstab as {src, path, fstype, opts, dump, passno}; comments and broken lines are left out."""
     keys = ("src", "path", "fstype", "opts", "dump", "passno")
     rows = [line.split() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     return [dict(zip(keys, [*row, "0", "0"][:6])) for row in rows if len(row) >= 4]
 
 
 def find_mount(path: str, mounts: list[dict[str, t.Any]]) -> dict[str, t.Any] | None:
-    """The mount that a real path (no links in it) is on: the longest target, of several there the last one.
+    """Return the mount of a real path (without links): the longest target, and the last of several there.
 
-    None where no mount fits. mounts are in the order of the kernel's table.
+    None without a match. mounts are in the order of the kernel's table.
     """
     best: dict[str, t.Any] | None = None
     for mount in mounts:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Locks of package managers: who holds one, and a wait with a limit until nobody does."""
+"""Locks of package managers: their holders, and a wait with a limit until none is held."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .host import Host
 
-# Held with fcntl by apt, dpkg and rpm while they work.
+# Held with fcntl by running apt, dpkg and rpm.
 LOCKS = (
     "var/lib/dpkg/lock-frontend",
     "var/lib/dpkg/lock",
@@ -74,14 +74,14 @@ def held_dnf_lock(root: Path, proc: Path = Path("/proc")) -> str:
             number = int((root / name).read_text(encoding="ascii", errors="replace").split()[0])
             command = (proc / str(number) / "comm").read_text(encoding="utf-8", errors="replace").strip()
         except (OSError, ValueError, IndexError):
-            # Missing, empty, or of a process that has ended: dnf takes such a lock over.
+            # Missing, empty, or of a process that has ended: dnf takes over such a lock.
             continue
         return f"/{name} is held by {command} (process {number})"
     return ""
 
 
 def wait_for_locks(host: Host, seconds: float, held: t.Callable[[Path], str] = held_lock) -> str:
-    """Wait until no lock is held, for at most ``seconds``; return the clause of the one that still is, or nothing."""
+    """Wait until no lock is held, for at most ``seconds``; return the clause of one that is still held, or nothing."""
     limit = host.monotonic() + seconds
     while True:
         found = held(Path("/"))

@@ -18,9 +18,9 @@ _UNFINISHED = "UFHWt"
 
 
 def parse_dpkg(text: str) -> dict[str, dict[str, t.Any]]:
-    """Lines "name TAB version TAB status" of dpkg-query: {name: {version, installed, held, broken}}.
+    """Parse lines "name TAB version TAB status" of dpkg-query into {name: {version, installed, held, broken}}.
 
-    status is db:Status-Abbrev; a package that is known but has no version or is only configured files is left out.
+    status is db:Status-Abbrev; packages without a version or with only configuration files are left out.
     """
     packages: dict[str, dict[str, t.Any]] = {}
     for line in text.splitlines():
@@ -35,14 +35,14 @@ def parse_dpkg(text: str) -> dict[str, dict[str, t.Any]]:
             "broken": status[1] in _UNFINISHED or status[2] == "R",
         }
         before = packages.get(name)
-        # One name of several architectures: the installed one speaks, and a broken one is not hidden by another.
+        # One name of several architectures: the installed one counts, and a broken one is not hidden by another.
         if (entry["installed"] or entry["broken"]) and not (before and before["broken"]):
             packages[name] = entry
     return packages
 
 
 def parse_rpm(text: str, locked: t.Collection[str] = ()) -> dict[str, dict[str, t.Any]]:
-    """Lines "name TAB version-release" of rpm: the shape of ``parse_dpkg``; locked names are held."""
+    """Parse lines "name TAB version-release" of rpm into the format of ``parse_dpkg``; locked names are held."""
     packages = {}
     for line in text.splitlines():
         name, _tab, version = line.partition("\t")
@@ -52,7 +52,7 @@ def parse_rpm(text: str, locked: t.Collection[str] = ()) -> dict[str, dict[str, 
 
 
 def parse_versionlock(text: str) -> set[str]:
-    """Package names in dnf's versionlock.list (name-epoch:version-release.arch) or dnf5's versionlock.toml."""
+    """Return package names in dnf's versionlock.list (name-epoch:version-release.arch) or dnf5's versionlock.toml."""
     names = set(re.findall(r'^[ \t]*name[ \t]*=[ \t]*"([^"\n]+)"', text, re.MULTILINE))
     for line in text.splitlines():
         matched = re.fullmatch(r"(?!!)([A-Za-z0-9][\w.+-]*?)-\d+:\S+", line.strip())
@@ -77,9 +77,9 @@ def installed_packages(host: Host) -> tuple[dict[str, dict[str, t.Any]] | None, 
 
 
 def package_versions(host: Host, names: t.Iterable[str]) -> dict[str, str | None]:
-    """Return the installed version of each package, without the epoch; None where it is not installed, or only half.
+    """Return the installed version of each package, without the epoch; None if it is not installed, or only partially.
 
-    Raises ``NodeError`` where there is a package manager and it does not answer.
+    Raises ``NodeError`` if the package manager does not answer.
     """
     installed = {name: entry["version"] for name, entry in _known(host).items() if entry["installed"]}
     return {name: installed.get(name) for name in names}
@@ -96,7 +96,7 @@ def _known(host: Host) -> dict[str, dict[str, t.Any]]:
 
 
 def package_manager(host: Host) -> str | None:
-    """Return ``apt`` or ``dnf``, as this machine has them; None where there is neither."""
+    """Return this machine's package manager, ``apt`` or ``dnf``; None if it has neither."""
     if host.which("apt-get"):
         return "apt"
     return "dnf" if host.which("dnf") or host.which("dnf5") else None

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs checks and looks side by side, each within its own limit, so that one that hangs costs no more than that.
+"""Run checks and looks in parallel, each within its own limit, so that a hanging one costs only its limit.
 
-Each is a process: a thread that sleeps in the kernel would keep its process from ending, and a process that does
-can be left behind. It has a session of its own and none of this process's streams, so that whoever waits for this
+Each is a process: a thread that sleeps in the kernel would prevent its process from ending, while such a process
+can be left behind. It has its own session and none of this process's streams, so that a program that waits for this
 process (slurmd for its Prolog) waits for nothing else.
 """
 
@@ -23,9 +23,9 @@ import typing as t
 from ..verdict.result import Result, undeterminable
 from .host import Host, NodeError
 
-# Where a check that could not be ended is remembered, so that the next run does not add another to it.
+# Records of checks that could not be ended, so that the next run does not start another.
 STATE_DIRECTORY = "/run/mlcluster/health"
-# How long a process that was killed may take to be gone before it counts as left behind.
+# Time limit for the end of a killed process before it counts as left behind.
 KILL_SECONDS = 0.5
 HINT = "look with 'ps -eo pid,stat,wchan:32,args' for processes in state D; a node that has them needs a reboot"
 _STAT = re.compile(r"(\d+) \((.*)\) (\S) \d+ \d+ (\d+) ")
@@ -33,7 +33,7 @@ _STAT = re.compile(r"(\d+) \((.*)\) (\S) \d+ \d+ (\d+) ")
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """name is the id of the verdict that says that there was none; look gives the verdicts; seconds is its limit."""
+    """name is the id of the undeterminable verdict of a failure; look returns the verdicts; seconds is its limit."""
 
     name: str
     look: t.Callable[[Host], t.Sequence[Result]]
@@ -42,7 +42,7 @@ class Check:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A function whose answer is plain JSON. name is a file name, by which a hanging one is remembered."""
+    """A function that returns plain JSON. name is the file name of the record if it hangs."""
 
     name: str
     call: t.Callable[[Host], t.Any]
@@ -51,7 +51,7 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The answer of a ``Job``, or problem: why there is none. seconds: what it took, None if not run."""
+    """The answer of a ``Job``, or problem: why there is none. seconds: its duration, None if not run."""
 
     answer: t.Any = None
     problem: str | None = None
@@ -66,15 +66,15 @@ class _Running:
     pipe: int
     started: float
     ends: float
-    told: bytes = b""
+    received: bytes = b""
 
 
 def run_all(
     host: Host, checks: t.Sequence[Check], seconds: float, state_directory: str = STATE_DIRECTORY
 ) -> list[Result]:
-    """The verdicts of all checks in their order, after at most seconds (and ``KILL_SECONDS``).
+    """Return the verdicts of all checks in their order, after at most seconds (and ``KILL_SECONDS``).
 
-    A check that overran, crashed or hangs since an earlier run gives one undeterminable verdict with its name.
+    A check that overran, crashed or still hangs from an earlier run gives one undeterminable verdict with its name.
     """
     jobs = [Job(check.name, _as_json(check.look), check.seconds) for check in checks]
     outcomes = run_jobs(host, jobs, seconds, state_directory)
@@ -95,7 +95,7 @@ def _verdicts(name: str, outcome: Outcome) -> list[Result]:
 def run_jobs(
     host: Host, jobs: t.Sequence[Job], seconds: float, state_directory: str = STATE_DIRECTORY
 ) -> dict[str, Outcome]:
-    """The outcome of each job by its name, after at most seconds (and ``KILL_SECONDS``)."""
+    """Return the outcome of each job by its name, after at most seconds (and ``KILL_SECONDS``)."""
     started = host.monotonic()
     outcomes: dict[str, Outcome] = {}
     running = []
@@ -124,10 +124,10 @@ def _start(host: Host, job: Job, deadline: float) -> _Running:
 
 
 def _child(host: Host, job: Job, out: int, limit: float) -> t.NoReturn:
-    """Never returns: the answer goes into the pipe, and nothing of the parent is run on the way out."""
+    """Write the answer into the pipe and exit without running any exit handler of the parent; never returns."""
     try:
         os.setsid()
-        # Also without a parent that ends it nothing of this outlives the limit.
+        # A limit for the case that the parent is gone.
         signal.signal(signal.SIGALRM, lambda number, frame: os.killpg(0, signal.SIGKILL))
         signal.setitimer(signal.ITIMER_REAL, limit + 1)
         null = os.open(os.devnull, os.O_RDWR)
@@ -148,7 +148,7 @@ def _child(host: Host, job: Job, out: int, limit: float) -> t.NoReturn:
 
 
 def _collect(host: Host, running: t.Sequence[_Running]) -> None:
-    """Read what the processes say until each has ended or run out of time."""
+    """Read the output of the processes until each has ended or run out of time."""
     with selectors.DefaultSelector() as selector:
         for one in running:
             selector.register(one.pipe, selectors.EVENT_READ, one)
@@ -161,8 +161,8 @@ def _collect(host: Host, running: t.Sequence[_Running]) -> None:
             for key, _events in selector.select(max(0.0, min(waiting) - now)) if waiting else ():
                 with contextlib.suppress(BlockingIOError):
                     part = os.read(key.fd, 1 << 16)
-                    key.data.told += part
-                    # The answer is one line; a process that the check left behind may keep the pipe open.
+                    key.data.received += part
+                    # The answer is one line; a process left behind by the check may keep the pipe open.
                     if not part or part.endswith(b"\n"):
                         selector.unregister(key.fd)
 
@@ -170,16 +170,16 @@ def _collect(host: Host, running: t.Sequence[_Running]) -> None:
 def _finish(host: Host, one: _Running, state_directory: str) -> Outcome:
     os.close(one.pipe)
     seconds = round(host.monotonic() - one.started, 3)
-    # Whatever it has started goes with it, and what answers nobody is not waited for.
+    # Its children are ended with it, and hanging ones are not waited for.
     for end in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError):
             end(one.pid, signal.SIGKILL)
     gone = _reap(host, one.pid)
-    members = [] if gone and one.told.endswith(b"\n") else session_members(host, one.pid)
+    members = [] if gone and one.received.endswith(b"\n") else session_members(host, one.pid)
     if members:
         _remember(host, state_directory, one.job.name, one.pid)
-    if one.told.endswith(b"\n"):
-        return Outcome(seconds=seconds, **json.loads(one.told))
+    if one.received.endswith(b"\n"):
+        return Outcome(seconds=seconds, **json.loads(one.received))
     if host.monotonic() >= one.ends:
         why = f"no answer within {one.ends - one.started:.1f} seconds"
         if members:
@@ -189,7 +189,7 @@ def _finish(host: Host, one: _Running, state_directory: str) -> Outcome:
 
 
 def _reap(host: Host, pid: int) -> bool:
-    """Whether a process that was killed is gone within ``KILL_SECONDS``."""
+    """Return whether a killed process is gone within ``KILL_SECONDS``."""
     ends = host.monotonic() + KILL_SECONDS
     while True:
         with contextlib.suppress(ChildProcessError):
@@ -202,7 +202,7 @@ def _reap(host: Host, pid: int) -> bool:
 
 
 def session_members(host: Host, session: int) -> list[str]:
-    """The processes of a session that sleep in the kernel and cannot be ended, as "nvidia-smi (pid 4711)"."""
+    """Return the processes of a session that sleep in the kernel and cannot be ended, as "nvidia-smi (pid 4711)"."""
     found = []
     for name in host.listdir("/proc"):
         if not name.isdecimal():
@@ -214,7 +214,7 @@ def session_members(host: Host, session: int) -> list[str]:
 
 
 def still_stuck(host: Host, state_directory: str, name: str) -> str | None:
-    """Why a check is not started: what an earlier run left behind still hangs. None where nothing does."""
+    """Return why a check is not started: a process of an earlier run still hangs. None without one."""
     path = f"{state_directory}/{name}"
     session = (host.read_text(path) or "").strip()
     if not session.isdecimal():
@@ -228,6 +228,6 @@ def still_stuck(host: Host, state_directory: str, name: str) -> str | None:
 
 
 def _remember(host: Host, state_directory: str, name: str, session: int) -> None:
-    # Without the right to write there, the next run of this user hangs once more, for no longer than its limit.
+    # Without write access the next run of this user hangs again, at most for its limit.
     with contextlib.suppress(OSError):
         host.write_text(f"{state_directory}/{name}", f"{session}\n", 0o644)

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of a role for a node (``mlcluster.plan/1``): what differs from what is wanted, and nothing else.
+"""The plan of a role for a node (``mlcluster.plan/1``): only the differences from the wanted state.
 
-Every domain has a pure function from facts and configuration to a ``Plan``. A node on which nothing differs has an
-empty plan; carried out, a plan leaves an empty one behind. Roles carry out plans, and decide nothing.
+Every domain has a pure function from facts and configuration to a ``Plan``. A node without differences has an
+empty plan, also after a plan was carried out. Roles carry out plans, and decide nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import typing as t
 
 SCHEMA = "mlcluster.plan/1"
 MODE = "0644"
-# What is told of a file of which only that differs: nobody has to read it again once it is put right.
+# Suffix of the name of a file of which only mode or owner differs: its readers need no restart after the fix.
 OUTSIDE = " (mode or owner)"
 
 
 @dataclasses.dataclass(frozen=True)
 class Package:
-    """A package to install: from the node's repositories, or from ``url``, whose file has to have that ``sha256``.
+    """A package to install: from the node's repositories, or from ``url``, whose file must have this ``sha256``.
 
-    A url is of the web (https, http), of S3 (s3://), or a path on the controller.
-    An empty version takes the newest that the repositories have; otherwise it is spelled as they spell it.
+    A url is a web address (https, http), an S3 address (s3://), or a path on the controller.
+    An empty version is the newest in the repositories; otherwise it has the repositories' spelling.
     """
 
     name: str
@@ -36,9 +36,9 @@ class Package:
 
 @dataclasses.dataclass(frozen=True)
 class File:
-    """A file of root's to write whole, or with ``state`` absent to remove. ``backup`` keeps what it replaces.
+    """A file owned by root to write completely, or with ``state`` absent to remove. ``backup`` keeps the old file.
 
-    ``name`` is what people call it ("unit limits"); several files may share one.
+    ``name`` is a description for users ("unit limits"); several files may share one.
     """
 
     name: str
@@ -51,7 +51,7 @@ class File:
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """A unit of systemd as it has to be; None leaves that side of it alone. state is started, stopped or restarted."""
+    """The wanted state of a systemd unit; None keeps a property unchanged. state is started, stopped or restarted."""
 
     name: str
     enabled: bool | None = None
@@ -60,10 +60,10 @@ class Unit:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """Something that is not a package, file or unit: the role has a task file for it, which takes ``arguments``.
+    """An action that is not a package, file or unit: the role has a task file for it, with ``arguments``.
 
-    ``name`` is a word such as ``installer``; ``shown`` is what people read ("upgrade EFA"). The tasks that roles share
-    do those of ``command`` and ``runtime``.
+    ``name`` is a word such as ``installer``; ``shown`` is the text for users ("upgrade EFA"). The tasks that roles
+    share carry out those of ``command`` and ``runtime``.
     """
 
     name: str
@@ -72,16 +72,16 @@ class Step:
 
 
 def command(shown: str, argv: t.Sequence[str], tolerant: bool = False) -> Step:
-    """A command without a shell, such as ldconfig; of a tolerant one that fails, the look afterwards tells the rest."""
+    """Return a step that runs a command without a shell, such as ldconfig; a tolerant one may fail."""
     return Step("command", shown, {"argv": list(argv), "tolerant": tolerant})
 
 
 @dataclasses.dataclass(frozen=True)
 class Told:
-    """What a look tells besides plan and verdicts.
+    """The report of a look besides plan and verdicts.
 
-    ``shown`` are lines for people. ``details`` are longer texts that a failure ends with, such as the end of a log.
-    ``facts`` become facts of Ansible by their names, for other roles.
+    ``shown`` are lines for users. ``details`` are longer texts for a failure, such as the end of a log.
+    ``facts`` become Ansible facts by their names, for other roles.
     """
 
     shown: tuple[str, ...] = ()
@@ -91,24 +91,24 @@ class Told:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a role has to do on a node, in the order of the fields.
+    """The actions of a role on a node, in the order of the fields.
 
     domain
         The role's name.
     concerned
-        False where the role has nothing to do with this node; ``reason`` says why. Such a plan has no actions.
+        False if the role does not apply to this node; ``reason`` is why. Such a plan has no actions.
     refusals
-        Why nothing may be done, a sentence each; a plan with refusals has no actions.
+        The reasons against any action, a sentence each; a plan with refusals has no actions.
     notes
-        What people should know, and what changes nothing.
+        Information for users that changes nothing.
     refresh
-        The package lists have to be fetched anew before ``packages`` can be found.
+        Whether the package lists must be updated before ``packages`` can be found.
     unhold, packages, hold
-        Names whose hold stands in the way; what to install; names to hold. Globs are resolved.
+        Names to release from their hold; packages to install; names to hold. Globs are resolved.
     files, daemon_reload, units
-        Files to write or remove; whether systemd has to read its units again; units to bring into a state.
+        Files to write or remove; whether systemd must reload its units; units to bring into a state.
     steps
-        What only this role does, in its order.
+        The role's own steps, in order.
     """
 
     domain: str
@@ -130,7 +130,7 @@ class Plan:
             raise ValueError(f"the plan of {self.domain} refuses and acts: a refusal must leave everything as it is")
 
     def differences(self) -> list[str]:
-        """What differs, in words for people, each once; empty where there is nothing to do."""
+        """The differences in words, each once; empty if there is nothing to do."""
         found = ["packages"] if self.packages or self.unhold else []
         found += [entry.name for entry in self.files]
         found += ["held packages"] if self.hold else []
@@ -141,19 +141,19 @@ class Plan:
         return list(dict.fromkeys(found))
 
     def to_dict(self) -> dict[str, t.Any]:
-        """The plan as JSON has it: the fields by their names, and ``schema``, ``differences`` and ``empty``."""
+        """Return the plan for JSON: the fields by their names, and ``schema``, ``differences`` and ``empty``."""
         plain = dataclasses.asdict(self)
         differences = self.differences()
         return {"schema": SCHEMA, **plain, "differences": differences, "empty": not differences}
 
 
 def refused(domain: str, refusals: t.Iterable[str], notes: t.Iterable[str] = ()) -> Plan:
-    """A plan that does nothing and says why."""
+    """Return a plan without actions, with the reasons."""
     return Plan(domain=domain, refusals=tuple(refusals), notes=tuple(notes))
 
 
 def not_concerned(domain: str, reason: str) -> Plan:
-    """The plan for a node that a role has nothing to do with."""
+    """Return the plan for a node to which a role does not apply."""
     return Plan(domain=domain, concerned=False, reason=reason)
 
 
@@ -163,11 +163,11 @@ def file_due(
     state: t.Mapping[str, t.Any] | None,
     kept: bool = False,
 ) -> list[File]:
-    """The file as it has to be written or removed; empty where it is as wanted.
+    """Return the file to write or remove; empty if it is as wanted.
 
-    ``checksum`` is the sha256 of what is there, None where nothing is; ``state`` has mode, uid and is_link as
-    ``Host.stat`` gives them. ``kept`` is for a path that others may have written too: it is written with a backup and
-    never removed. Raises ``ValueError`` where there is a file whose state was not looked at.
+    ``checksum`` is the sha256 of the existing file, None without one; ``state`` has mode, uid and is_link of
+    ``Host.stat``. ``kept`` is for a path that others may also write: it is written with a backup and never removed.
+    Raises ``ValueError`` for an existing file without a state.
     """
     if checksum is not None and state is None:
         raise ValueError(f"{wanted.path} was read and its state was not looked at")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The operating system of this machine, in the words that Ansible has for it."""
+"""The operating system of this machine, in Ansible's terms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAMES = {
 
 
 def system_facts(host: Host) -> dict[str, t.Any]:
-    """distribution, distribution_major_version, os_family, pkg_mgr and kernel; None where that cannot be read."""
+    """Return distribution, distribution_major_version, os_family, pkg_mgr and kernel; None if unreadable."""
     found = read_distribution(host)
     return {
         "distribution": NAMES.get(found["id"], found["id"].capitalize() or None),

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether what is written to a path can be seen by other machines, or lands on this machine's root disk.
+"""Decide whether files in a path are visible to other machines, or are written to this machine's root disk.
 
-A path that names a file system nobody has mounted is made on the root disk without a word, and every job that looks for
-it on another node fails.
+A path on a file system that is not mounted is silently created on the root disk, and every job that looks for it on
+another node fails.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import typing as t
 from .host import CommandError, Host, NodeError
 from .mounts import SHARED_FILESYSTEMS, read_mounts
 
-# The table of what the NFS server of this machine exports now (exportfs(8)): a path, a tab, who may mount it.
+# The current exports of this machine's NFS server (exportfs(8)): a path, a tab, the clients that may mount it.
 EXPORTS = "/var/lib/nfs/etab"
-# How long a file system may take to tell what a path is before it counts as one whose servers are away.
+# Time limit for an answer of a file system before its servers count as unreachable.
 ANSWER_SECONDS = 20
 
 
 def look(host: Host, path: str, timeout: float) -> dict[str, t.Any]:
-    """Where a path is, or would be made: path, mount, source, fstype, state, why.
+    """Return the place of an existing or new path: path, mount, source, fstype, state, why.
 
     state is shared (a network file system, or below an NFS export of this machine), local (a disk of its own), root
     (the root file system), silent (no answer within timeout seconds, with why). An automount is touched on the way.
@@ -44,22 +44,22 @@ def look(host: Host, path: str, timeout: float) -> dict[str, t.Any]:
 
 
 def demand_answer(host: Host, path: str) -> None:
-    """Raise ``NodeError`` where the file system of a path gives no answer: whoever reads it then waits for ever."""
+    """Raise ``NodeError`` if the file system of a path gives no answer: reading it would block for ever."""
     try:
-        # A missing path is an answer too.
+        # A missing path is also an answer.
         host.run(["stat", "--format=%F", "--", path], timeout=ANSWER_SECONDS, check=False)
     except CommandError as exc:
         raise NodeError(f"{exc}: look with 'dmesg' whether its servers answer, and run again") from None
 
 
 def exports(host: Host) -> list[str]:
-    """Paths that this machine lets others mount by NFS now."""
+    """Return the paths that this machine currently exports by NFS."""
     rows = (host.read_text(EXPORTS) or "").splitlines()
     return sorted({row.split("\t")[0] for row in rows if "\t" in row})
 
 
 def shared_mounts(host: Host) -> list[str]:
-    """Mount points of network file systems, and what this machine exports, sorted."""
+    """Return the mount points of network file systems and the exports of this machine, sorted."""
     entries = read_mounts(host)
     return sorted(
         {str(entry["target"]) for entry in entries if entry["fstype"] in SHARED_FILESYSTEMS} | set(exports(host))
@@ -67,7 +67,7 @@ def shared_mounts(host: Host) -> list[str]:
 
 
 def problem(seen: t.Mapping[str, t.Any], elsewhere: t.Sequence[str]) -> str:
-    """Why files should not be written there, in one sentence; empty where they may. elsewhere: ``shared_mounts``."""
+    """Return why files should not be written there, in a sentence; empty if they may. elsewhere: ``shared_mounts``."""
     if seen["state"] == "silent":
         return f"{seen['path']} gives no answer: {seen['why']}"
     if seen["state"] != "root":
@@ -80,9 +80,9 @@ def problem(seen: t.Mapping[str, t.Any], elsewhere: t.Sequence[str]) -> str:
 
 
 def _mount_point(host: Host, path: str, timeout: float) -> str:
-    """The mount point of a path, or of the nearest directory above it that is there."""
+    """Return the mount point of a path, or of its nearest existing parent."""
     while True:
-        # A dot at the end, so that links are followed and an automount mounts.
+        # A dot at the end, so that links are followed and an automount is triggered.
         done = host.run(["stat", "--format=%m", "--", f"{path.rstrip('/')}/."], timeout=timeout, check=False)
         if done.rc == 0:
             return done.stdout.strip()

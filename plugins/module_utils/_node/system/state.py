@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""State that roles keep on a node, as JSON."""
+"""State of roles on a node, as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATE_DIRECTORY = "/var/lib/mlcluster"
 
 
 def write_json(host: Host, path: str, document: t.Mapping[str, t.Any]) -> None:
-    """Write a JSON file atomically, for everybody to read; raise ``NodeError`` where it cannot be written."""
+    """Write a JSON file atomically, readable for all users. Raises ``NodeError`` if it cannot be written."""
     try:
         host.write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", 0o644)
     except OSError as exc:

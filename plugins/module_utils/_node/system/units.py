@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Units of systemd as systemctl shows them."""
+"""Systemd units in the output of systemctl."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re
 
 
 def parse_units(text: str) -> dict[str, dict[str, str]]:
-    """``systemctl show`` of several units: {Id: {property: value}}; blocks are parted by an empty line."""
+    """Parse ``systemctl show`` of several units into {Id: {property: value}}; an empty line separates the blocks."""
     units = {}
     for block in re.split(r"\n\s*\n", text.strip()):
         fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)

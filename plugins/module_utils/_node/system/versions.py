@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Versions as numbers that can be compared."""
+"""Versions as comparable numbers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _NUMBERS = re.compile(r"v?([0-9]{1,9}(?:\.[0-9]{1,9})*)")
 
 
 def version_key(text: object) -> tuple[int, ...]:
-    """Return the numbers that a version begins with: (580, 159, 4) for v580.159.04; empty without any.
+    """Return the leading numbers of a version: (580, 159, 4) for v580.159.04; empty without any.
 
-    An empty key is older than every version, so that an unknown version never passes for a new one.
+    An empty key is older than every version, so that an unknown version never counts as a new one.
     """
     matched = _NUMBERS.match(text) if isinstance(text, str) else None
     return tuple(int(part) for part in matched.group(1).split(".")) if matched else ()
 
 
 def is_version(text: object) -> bool:
-    """Return whether a text begins with a version's numbers, and not with words such as ``N/A``."""
+    """Return whether a string begins with a version's numbers, not with words such as ``N/A``."""
     return bool(version_key(text))
 
 

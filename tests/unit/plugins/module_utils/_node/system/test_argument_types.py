@@ -10,7 +10,7 @@ from ansible_collections.mlcluster.aws.plugins.filter import common
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types as _kinds
 
 
-def told(value, **option):
+def found(value, **option):
     return list(_kinds.problems({"it": value}, {"it": option}))
 
 
@@ -36,8 +36,8 @@ def told(value, **option):
         ({"a": "5"}, {"type": "dict", "options": {"a": {"type": "int"}}}),
     ],
 )
-def test_what_is_meant_so_is_right(value, option):
-    assert told(value, **option) == []
+def test_coercible_value_is_accepted(value, option):
+    assert found(value, **option) == []
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_what_is_meant_so_is_right(value, option):
         ("x" * 90, {"type": "dict"}, f"it is '{'x' * 80}…', a text; give a mapping"),
     ],
 )
-def test_each_other_value_is_reported_with_what_it_is_and_what_is_wanted(value, option, sentence):
-    assert told(value, **option) == [sentence]
+def test_wrong_type_is_reported_with_found_and_wanted(value, option, sentence):
+    assert found(value, **option) == [sentence]
 
 
 def test_keys_of_mapping_are_judged_too():
@@ -88,7 +88,7 @@ def test_keys_of_mapping_are_judged_too():
         ("a text", True, True),
     ],
 )
-def test_text_that_says_number_is_taken_for_one(kind, value, meant):
+def test_string_of_number_is_coerced(kind, value, meant):
     assert _kinds.coerce(kind, value) == meant
 
 

@@ -9,5 +9,5 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.ask imp
 
 
 @pytest.mark.parametrize(("text", "number"), [("8 (4)\n", 8), ("524288\n", 524288), ("", 0), (None, 0), ("x", 0)])
-def test_first_number_of_what_sysfs_shows(text, number):
+def test_first_number_of_sysfs_text(text, number):
     assert first_number(text) == number

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Children that really run."""
+"""Real child processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def problem(source, **more):
     return caught.value
 
 
-def test_answer_is_what_program_gave():
+def test_answer_of_program_is_returned():
     assert asked("answer({'loads': True, 'number': int(sys.argv[1])})", "7") == {"loads": True, "number": 7}
 
 
@@ -42,8 +42,8 @@ def test_long_answer_is_whole():
         f"import atexit; atexit.register(lambda: print('{GOOD}'))",
     ],
 )
-def test_what_is_printed_is_no_answer(prints):
-    # With an answer of its own beside it, and without.
+def test_printed_text_is_no_answer(prints):
+    # With another answer beside it, and without.
     assert asked(f"{prints}\nanswer({{'loads': False, 'number': None}})") == {"loads": False, "number": None}
     assert "ended with status 0 and gave no answer" in problem(prints).problem
 
@@ -53,7 +53,7 @@ def test_nothing_runs_after_answer():
     assert asked(late + "answer({'loads': True, 'number': 1})")["loads"] is True
 
 
-def test_what_is_written_beside_answer_spoils_it():
+def test_text_beside_answer_is_rejected():
     assert problem("os.write(_way, b'{}'); answer({'loads': True, 'number': 1})").started
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A real program that does not end, prints without end, or reads nothing of what it is given."""
+"""Real programs that do not end, print endlessly, or do not read their input."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ HOST = Host()
 
 
 def test_command_that_does_not_end_is_ended(monkeypatch, tmp_path):
-    real, said = command._converse, tmp_path / "said"
-    # Its time begins once it has said its word, however late that is.
-    monkeypatch.setattr(command, "_converse", lambda *given: wait_for("it", said.exists) and real(*given))
+    real, printed = command._converse, tmp_path / "printed"
+    # Its time limit begins after its first output.
+    monkeypatch.setattr(command, "_converse", lambda *given: wait_for("it", printed.exists) and real(*given))
     with pytest.raises(CommandError) as failed:
-        HOST.run(["sh", "-c", f"echo begun; : >{said}; exec sleep 60"], timeout=1)
+        HOST.run(["sh", "-c", f"echo begun; : >{printed}; exec sleep 60"], timeout=1)
     assert "no answer within 1 seconds: begun" in str(failed.value)
     assert (failed.value.rc, failed.value.stdout) == (None, "begun\n")
 
 
 def test_command_that_cannot_be_killed_is_left_behind(monkeypatch):
-    # As one that sleeps in the kernel without interruption: the signal is sent and nothing comes of it.
+    # Like a program that sleeps in the kernel without interruption: the signal has no effect.
     began = []
 
     def kill(process):
@@ -48,15 +48,15 @@ def test_command_that_cannot_be_killed_is_left_behind(monkeypatch):
 
 @pytest.fixture
 def little(monkeypatch):
-    """So that a command need not print much for too much."""
+    """Lower the limit of the output."""
     monkeypatch.setattr(command, "OUTPUT_LIMIT", 100_000)
     return 100_000
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize(("check", "status"), [(True, 0), (False, 0), (False, 1)])
-def test_of_command_that_prints_too_much_nothing_is_believed(little, stream, check, status):
-    """What is left out of its output might say the opposite of what is left."""
+def test_command_with_too_much_output_is_rejected(little, stream, check, status):
+    """The omitted output might contradict the rest."""
     prints = f"echo begins; head -c {little} /dev/zero | tr '\\0' x; echo ends"
     with pytest.raises(CommandError) as failed:
         HOST.run(["sh", "-c", f"{{ {prints}; }} >&{1 if stream == 'stdout' else 2}; exit {status}"], check=check)
@@ -65,11 +65,11 @@ def test_of_command_that_prints_too_much_nothing_is_believed(little, stream, che
     assert kept.startswith("begins\nxxx") and kept.endswith("xxxends\n")
     assert f"\n[... {little + 12 - 2 * command.ENDS} bytes left out ...]\n" in kept
     assert len(kept) < 2 * command.ENDS + 100
-    # Whoever asks for a text and a reason gets no text.
+    # The caller gets the reason and no text.
     assert ask(HOST, ["sh", "-c", prints])[0] == ""
 
 
-def test_as_much_as_is_kept_is_kept_whole(little):
+def test_output_up_to_limit_is_kept_completely(little):
     assert len(HOST.run(["head", "-c", str(little), "/dev/zero"]).stdout) == little
 
 
@@ -86,7 +86,7 @@ def test_command_that_prints_without_end_fills_no_memory(little, monkeypatch):
     assert max(most) <= little
 
 
-def test_failure_is_sentence_however_much_was_reported():
+def test_failure_is_sentence_with_any_output():
     with pytest.raises(CommandError) as failed:
         HOST.run(["sh", "-c", "seq 100000 >&2; exit 1"])
     assert failed.value.stderr.endswith("\n99999\n100000\n") and len(failed.value.stderr) > 500_000
@@ -96,8 +96,8 @@ def test_failure_is_sentence_however_much_was_reported():
 @pytest.mark.parametrize(
     ("argv", "answer"), [(["cat"], "x" * 1_000_000), (["true"], ""), (["sh", "-c", "exec <&-"], "")]
 )
-def test_what_is_given_to_command_waits_for_nobody(argv, answer):
-    """Whether it reads all while it prints, or nothing."""
+def test_input_of_command_does_not_block(argv, answer):
+    """The program reads everything while it prints, or nothing."""
     assert HOST.run(argv, stdin="x" * 1_000_000).stdout == answer
 
 

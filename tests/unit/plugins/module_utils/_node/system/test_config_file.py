@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A configuration file that cannot be read is one sentence."""
+"""Errors of configuration files are one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 from tests.unit.plugins.module_utils._node.system.test_deep_json import DEEP
 
 
-def test_one_sentence_where_it_is_needed(tmp_path):
+def test_unreadable_config_file_is_one_sentence(tmp_path):
     deep = tmp_path / "deep.json"
     deep.write_text(DEEP)
     with pytest.raises(NodeError, match="is not valid JSON"):

@@ -18,7 +18,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 DEEP = "[" * 200000
 
 
-def test_what_cannot_be_read_is_nothing():
+def test_too_deep_json_is_none():
     assert health_s3._first(DEEP) is None
     assert slurm_notice.parse_spot(DEEP) is None
     assert slurm_notice.parse_scheduled(DEEP) == []

@@ -23,7 +23,7 @@ KEEPER = [PYTHON, "-c", (
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """start(code, stdin) runs Python under a keeper and gives its directory."""
+    """Return start(code, stdin), which runs Python under a keeper and returns its directory."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     def begin(code, stdin=""):
@@ -48,7 +48,7 @@ def test_lines_are_seen_while_command_runs(start, tmp_path):
     seen = detached.read(directory, 0, 20)
     while not seen.text:
         seen = detached.read(directory, 0, 20)
-    # Half a line is kept back.
+    # A partial line is held back.
     assert (seen.text, seen.over, seen.rc) == ("one\n", False, None)
     (tmp_path / "go").touch()
     text, end = to_the_end(directory, seen.offset)
@@ -71,14 +71,14 @@ def test_command_that_is_killed_with_its_keeper_is_over(start, tmp_path):
         seen = detached.read(directory, 0, 20)
     own, keeper = map(int, seen.text.split())
     os.kill(keeper, signal.SIGKILL)
-    # The command itself goes on, and so does the wait.
+    # The command itself continues, and so does the wait.
     assert not detached.read(directory, seen.offset, 0).over
     os.kill(own, signal.SIGKILL)
     _text, end = to_the_end(directory, seen.offset)
     assert (end.over, end.rc) == (True, None)
 
 
-def test_keeper_ends_what_nobody_asks_for(tmp_path, monkeypatch):
+def test_keeper_ends_command_without_requests(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "input").touch()
     os.utime(tmp_path / "input", (time.time() - 3600, time.time() - 3600))
@@ -87,7 +87,7 @@ def test_keeper_ends_what_nobody_asks_for(tmp_path, monkeypatch):
     assert (tmp_path / "status").read_text() == f"{-signal.SIGTERM}\n"
 
 
-def test_look_is_what_keeper_waits_for(start):
+def test_look_keeps_command_running(start):
     directory = start("print('x')")
     os.utime(f"{directory}/input", (0, 0))
     detached.read(directory, 0, 0)

@@ -132,7 +132,7 @@ def test_file_of_open_directory_stays_below_it(tmp_path):
 
 
 def entered(path, **options):
-    """Where a directory was found."""
+    """Return where a directory was found."""
     handle = files.open_directory(path, **options)
     try:
         return os.readlink(f"/proc/self/fd/{handle}")
@@ -142,7 +142,7 @@ def entered(path, **options):
 
 @pytest.fixture
 def way(tmp_path):
-    """A directory, and a function that puts a link of a user beside it."""
+    """Return a directory, and a function that creates a user's link beside it."""
     (tmp_path / "there" / "inner").mkdir(parents=True)
 
     def link(target, user=0):
@@ -166,9 +166,9 @@ def test_directory_is_reached_over_links_of_root(tmp_path, way, target):
 @needs_root
 @pytest.mark.parametrize("below", ["", "inner"])
 def test_directory_is_not_reached_over_link_of_another(tmp_path, way, below):
-    with pytest.raises(OSError, match="link is a link of another user, which is not followed") as told:
+    with pytest.raises(OSError, match="link is a link of another user, which is not followed") as raised:
         entered(way("there", 4242) / below)
-    assert told.value.filename == str(tmp_path / "link" / below)
+    assert raised.value.filename == str(tmp_path / "link" / below)
 
 
 @needs_root
@@ -193,7 +193,7 @@ def test_nothing_is_written_over_link_of_another(tmp_path, way, write):
         (0o777, 0, 4343, False),
     ],
 )
-def test_users_follow_links_that_not_everybody_could_put(tmp_path, way, monkeypatch, mode, owner, link, followed):
+def test_users_follow_links_in_protected_directories(tmp_path, way, monkeypatch, mode, owner, link, followed):
     path = way("there", link)
     tmp_path.chmod(mode)
     os.chown(tmp_path, owner, owner)
@@ -206,7 +206,7 @@ def test_users_follow_links_that_not_everybody_could_put(tmp_path, way, monkeypa
 
 
 @needs_root
-def test_directory_is_reached_through_what_cannot_be_read(tmp_path):
+def test_directory_is_reached_through_unreadable_parent(tmp_path):
     for folder in (tmp_path, *tmp_path.parents[:-1]):
         folder.chmod(folder.stat().st_mode | 0o111)
     (tmp_path / "closed" / "open").mkdir(parents=True)
@@ -228,7 +228,7 @@ def test_links_that_lead_to_each_other_end(tmp_path):
         entered(tmp_path / "a")
 
 
-def test_what_is_missing_is_made_for_all_to_read(tmp_path):
+def test_missing_directories_are_readable_for_all(tmp_path):
     before = os.umask(0o077)
     try:
         assert entered(tmp_path / "one" / "two", make=True) == str(tmp_path / "one" / "two")
@@ -261,7 +261,7 @@ def test_directory_is_synced(tmp_path, synced):
     assert synced == [str(tmp_path)]
 
 
-def test_tree_is_removed_and_nothing_that_it_leads_to(tmp_path):
+def test_tree_is_removed_without_following_links(tmp_path):
     (tmp_path / "tree" / "deep" / "er").mkdir(parents=True)
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "file").write_bytes(b"precious")

@@ -39,7 +39,7 @@ def test_standard_input_is_what_was_given_or_empty():
     assert HOST.run(["cat"]).stdout == ""
 
 
-def test_failing_command_carries_everything_it_said():
+def test_error_of_failing_command_has_its_output():
     with pytest.raises(CommandError) as failed:
         HOST.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
     assert (failed.value.rc, failed.value.stdout, failed.value.stderr) == (3, "out\n", "err\n")
@@ -47,7 +47,7 @@ def test_failing_command_carries_everything_it_said():
     assert HOST.run(["false"], check=False).rc == 1
 
 
-def test_command_that_says_nothing_on_standard_error_is_quoted_from_its_output():
+def test_failure_without_standard_error_quotes_output():
     with pytest.raises(CommandError, match=r"failed with status 1: only out$"):
         HOST.run(["sh", "-c", "echo only out; exit 1"])
 
@@ -91,7 +91,7 @@ def test_reading_json(tmp_path, text, parsed):
     assert HOST.read_json(str(tmp_path / "none")) is None
 
 
-def test_what_might_never_end_is_not_read(tmp_path):
+def test_endless_files_are_not_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (str(tmp_path / "pipe"), "/dev/zero", str(tmp_path)):
         assert (HOST.read_text(path), HOST.sha256(path)) == (None, None)
@@ -116,7 +116,7 @@ def test_small_plain_file_of_user_is_read(tmp_path):
     assert [Host().read_owned(str(tmp_path / name), uid, 10) for name in ("link", "pipe", ".")] == [None] * 3
 
 
-def test_broken_bytes_are_read_all_same(tmp_path):
+def test_broken_bytes_are_replaced(tmp_path):
     (tmp_path / "file").write_bytes(b"a\xffb")
     assert HOST.read_text(str(tmp_path / "file")) == "a�b"
 
@@ -154,7 +154,7 @@ def test_file_or_nothing_in_place_of_device_proves_nothing(tmp_path):
 
 
 class OpenedDevice:
-    """os.open and os.fstat of a block device 259:1; error: what open fails with."""
+    """os.open and os.fstat of a block device 259:1; error: the error of open."""
 
     def __init__(self, monkeypatch, error=0):
         self.error, self.closed = error, []
@@ -180,7 +180,7 @@ class OpenedDevice:
         (errno.ENXIO, "259:1", None),
     ],
 )
-def test_what_exclusive_open_says(monkeypatch, error, number, expected):
+def test_result_of_exclusive_open(monkeypatch, error, number, expected):
     device = OpenedDevice(monkeypatch, error)
     claimed = HOST.claimed("/dev/nvme1n1", number)
     closed = list(device.closed)
@@ -224,7 +224,7 @@ def test_disk_without_page_gives_none(monkeypatch, tmp_path, answer):
 
 
 @pytest.mark.parametrize(("around", "number", "expected"), [(5, os.makedev(259, 300), "259:300"), (66, 66, None)])
-def test_what_loop_device_shows(monkeypatch, around, number, expected):
+def test_backing_device_of_loop_device(monkeypatch, around, number, expected):
     def ioctl(_handle, request, status):
         assert (request, len(status)) == (0x4C05, 232)
         struct.pack_into("=QQQ", status, 0, around, 12, number)
@@ -295,7 +295,7 @@ def test_write_is_on_disk_before_name_and_name_before_return(monkeypatch, tmp_pa
     assert order == ["fsync", "replace", "fsync"]
 
 
-def test_write_replaces_link_and_not_what_it_leads_to(tmp_path):
+def test_write_replaces_link_and_not_its_target(tmp_path):
     (tmp_path / "victim").write_text("precious")
     (tmp_path / "record").symlink_to("victim")
     HOST.write_text(str(tmp_path / "record"), "new")
@@ -322,7 +322,7 @@ def test_mount_point_comes_with_its_parents(tmp_path):
     assert (tmp_path / "a" / "b").is_dir()
 
 
-def test_directory_gets_owner_and_mode_whatever_umask(tmp_path):
+def test_directory_gets_owner_and_mode_with_any_umask(tmp_path):
     path = tmp_path / "scratch"
     old = os.umask(0o077)
     try:
@@ -400,7 +400,7 @@ sys.stdin.read()
 """
 
 
-def test_lock_that_another_process_holds_is_waited_for_and_then_told(tmp_path):
+def test_lock_of_another_process_times_out_with_message(tmp_path):
     path = str(tmp_path / "run" / "storage.lock")
     os.makedirs(os.path.dirname(path))
     holder = subprocess.Popen(
@@ -408,8 +408,8 @@ def test_lock_that_another_process_holds_is_waited_for_and_then_told(tmp_path):
     )
     try:
         assert holder.stdout.readline() == "held\n"
-        told = pytest.raises(NodeError, match=r"waited 0.3 seconds for .*storage.lock: another mlcluster run holds it")
-        with told, HOST.locked(path, 0.3):
+        late = pytest.raises(NodeError, match=r"waited 0.3 seconds for .*storage.lock: another mlcluster run holds it")
+        with late, HOST.locked(path, 0.3):
             raise AssertionError("the lock was given twice")
         holder.stdin.close()
         with HOST.locked(path, 30):
@@ -496,10 +496,10 @@ def test_opened_device_reads_where_it_is_asked(tmp_path):
             reader.read(8000, 200)
 
 
-def test_opened_device_reports_what_cannot_be_opened_or_read(tmp_path):
+def test_opened_device_reports_open_and_read_errors(tmp_path):
     with pytest.raises(FileNotFoundError), HOST.opened_device(str(tmp_path / "none")):
         pass
-    # The start of a process's memory is mapped by nobody: reading it is an I/O error.
+    # The start of a process's memory is never mapped: reading it is an I/O error.
     with pytest.raises(OSError), HOST.opened_device("/proc/self/mem") as reader:
         reader.read(0, 1)
 
@@ -552,7 +552,7 @@ def test_program_is_looked_for_on_another_path(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
-def test_character_device_has_its_numbers_and_mode_whatever_umask(tmp_path):
+def test_character_device_has_numbers_and_mode_with_any_umask(tmp_path):
     path = str(tmp_path / "channels" / "channel0")
     before = os.umask(0o077)
     try:
@@ -560,7 +560,7 @@ def test_character_device_has_its_numbers_and_mode_whatever_umask(tmp_path):
     finally:
         os.umask(before)
     assert HOST.character_device(path) == (234, 0, 0o666)
-    # Another one takes its place, and a plain file is none.
+    # Another one replaces it, and a plain file is not one.
     HOST.make_character_device(path, 235, 1, 0o600)
     assert HOST.character_device(path) == (235, 1, 0o600)
     assert os.listdir(tmp_path / "channels") == ["channel0"]
@@ -573,7 +573,7 @@ def test_addresses_of_name():
     assert HOST.addresses_of("no.such.name.invalid") == []
 
 
-def test_what_is_removed_stays_so_after_power_failure(tmp_path, synced):
+def test_removal_survives_power_failure(tmp_path, synced):
     (tmp_path / "file").write_text("x")
     HOST.remove(str(tmp_path / "file"))
     assert synced == [str(tmp_path)] and not (tmp_path / "file").exists()

@@ -32,5 +32,5 @@ def test_instance_type_comes_from_firmware(vendor, product, expected):
 @pytest.mark.parametrize(
     ("instance_type", "expected"), [("p5.48xlarge", 8), ("g6.xlarge", 1), ("x9.unknown", None), (None, None)]
 )
-def test_how_many_disks_type_has(instance_type, expected):
+def test_number_of_disks_of_type(instance_type, expected):
     assert table_disks(instance_type) == expected

@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.job_ste
 
 
 class Processes(Host):
-    """names: the command of each process by its id, None for one that has ended meanwhile."""
+    """names: the command of each process by its id, None for one that has ended."""
 
     def __init__(self, names: Mapping[str, str | None]) -> None:
         self.names = names

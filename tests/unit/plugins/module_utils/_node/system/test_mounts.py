@@ -34,7 +34,7 @@ def test_mountinfo_fields_escapes_and_broken_lines():
     assert mounts[2]["source"] == "10.0.0.1@tcp:/abc"
 
 
-def test_mount_point_with_separator_that_kernel_does_not_escape_is_one_line():
+def test_mount_point_with_unescaped_separator_is_one_line():
     line = "36 25 259:1 / /mnt/a\x0cb\u2028c rw - ext4 /dev/nvme1n1 rw"
     assert [mount["target"] for mount in parse_mountinfo(line + "\n")] == ["/mnt/a\x0cb\u2028c"]
 
@@ -57,7 +57,7 @@ def test_name_that_only_begins_alike_is_another_place(path, expected):
     ],
 )
 def test_mount_unit_is_escaped_as_systemd_does(path, unit):
-    # Held against systemd-escape --path --suffix=mount of systemd 252.
+    # Compared with systemd-escape --path --suffix=mount of systemd 252.
     assert mounts.mount_unit(path) == unit
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who holds a lock of a package manager, and the wait until nobody does."""
+"""Holders of package manager locks, and the wait until none is held."""
 
 from __future__ import annotations
 

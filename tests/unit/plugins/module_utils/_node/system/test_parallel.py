@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Checks that hang, crash or chatter, as real processes."""
+"""Checks that hang, crash or print, as real processes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_verdicts_come_in_order_of_checks_with_their_seconds(run):
 
 
 class Hurried(Host):
-    """A host where half an hour has gone by as soon as a file is there."""
+    """A host on which half an hour has passed as soon as a file exists."""
 
     def __init__(self, sign):
         self.sign = sign
@@ -58,8 +58,8 @@ class Hurried(Host):
         return super().monotonic() + 1800 * self.sign.exists()
 
 
-def test_check_that_hangs_is_undeterminable_and_others_are_not_held_up(tmp_path):
-    """How soon each of them has come so far is the machine's business."""
+def test_hanging_check_does_not_delay_others(tmp_path):
+    """The time of each step depends on the machine."""
 
     def hang(host):
         program = subprocess.Popen(["sleep", str(FOREVER)])
@@ -76,7 +76,7 @@ def test_check_that_hangs_is_undeterminable_and_others_are_not_held_up(tmp_path)
     slow, fine = run_all(Hurried(tmp_path / "over"), checks, FOREVER, str(tmp_path / "state"))
     reason = "no answer within 600.0 seconds"
     assert (slow.status, slow.reason, fine.status) == ("undeterminable", reason, "pass")
-    # What it had started is gone too.
+    # Its child is gone too.
     pid = int((tmp_path / "pid").read_text())
     wait_for("its end", lambda: started_at(pid) is None)
 
@@ -84,11 +84,11 @@ def test_check_that_hangs_is_undeterminable_and_others_are_not_held_up(tmp_path)
 def test_limit_of_all_together_counts_as_well(run):
     slow, other = run(*(Check(name, lambda host: time.sleep(FOREVER), FOREVER) for name in "ab"), seconds=0.3)
     assert (slow.status, slow.reason) == ("undeterminable", "no answer within 0.3 seconds")
-    # The other one has started a moment later.
+    # The other one has started later.
     assert (other.status, other.reason[:16]) == ("undeterminable", "no answer within")
 
 
-def test_check_that_takes_signals_for_noise_is_ended_all_same(run):
+def test_check_that_ignores_signals_is_ended(run):
     def deaf(host):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
             signal.signal(number, signal.SIG_IGN)
@@ -136,7 +136,7 @@ def test_check_outlives_its_parent_by_no_more_than_its_limit(tmp_path):
         while os.getppid() == mine:
             time.sleep(0.01)
         (tmp_path / "left").write_text(str(signal.getitimer(signal.ITIMER_REAL)[0]))
-        # Its hour goes by in a moment.
+        # Its hour passes at once.
         signal.setitimer(signal.ITIMER_REAL, 0.01)
         time.sleep(FOREVER)
 
@@ -155,7 +155,7 @@ def test_check_outlives_its_parent_by_no_more_than_its_limit(tmp_path):
 
 
 class Stuck(Host):
-    """A host on which nvidia-smi of session 77 sleeps in the kernel; the shape is that of proc(5)."""
+    """A host on which nvidia-smi of session 77 sleeps in the kernel; the format is that of proc(5)."""
 
     def __init__(self, state="D"):
         self.state = state
@@ -171,7 +171,7 @@ class Stuck(Host):
         return lines[path] if path in lines else super().read_text(path)
 
 
-def test_what_earlier_run_left_in_kernel_is_not_added_to(tmp_path):
+def test_check_stuck_in_kernel_is_not_started_again(tmp_path):
     (tmp_path / "gpu").write_text("77\n")
     assert session_members(Stuck(), 77) == ["nvidia-smi (x) (pid 4711)"]
     started = tmp_path / "started"
@@ -196,7 +196,7 @@ def refuse(host):
     raise NodeError("asked lspci and got no answer: install it")
 
 
-def test_jobs_answer_by_their_names_and_refusal_keeps_its_words(tmp_path):
+def test_jobs_answer_by_name_and_keep_error_message(tmp_path):
     jobs = [Job("a", lambda host: {"plan": [1, None]}, FOREVER), Job("b", refuse, FOREVER)]
     outcomes = run_jobs(Host(), jobs, FOREVER, str(tmp_path))
     assert (outcomes["a"].answer, outcomes["a"].problem) == ({"plan": [1, None]}, None)

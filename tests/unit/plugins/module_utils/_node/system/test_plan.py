@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The schema of plans: what differs, what refuses, and when a file has to be written."""
+"""The schema of plans: differences, refusals, and files that are due."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_refusal_and_node_of_no_concern_have_no_actions() -> None:
         (SUM, {**AS_WANTED, "is_link": True}, "limits (mode or owner)"),
     ],
 )
-def test_file_is_written_where_anything_of_it_differs(
+def test_file_with_any_difference_is_written(
     checksum: str | None, state: dict[str, Any] | None, name: str | None
 ) -> None:
     due = file_due(WANTED, checksum, state)
@@ -94,6 +94,6 @@ def test_file_of_others_is_written_with_backup_and_never_removed() -> None:
     assert outside.backup is False
 
 
-def test_file_that_was_read_has_to_have_state() -> None:
+def test_file_with_checksum_needs_state() -> None:
     with pytest.raises(ValueError, match="not looked at"):
         file_due(WANTED, SUM, None)

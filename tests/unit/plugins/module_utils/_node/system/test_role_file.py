@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options that a role leaves on its node, and what is refused in their place."""
+"""The options of a role on its node, and invalid files in their place."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ def test_equal_options_give_equal_texts():
     "text",
     ["[]", "{", "{}", json.dumps({"schema": "mlcluster.role/2", "options": {}}), '{"schema": "mlcluster.role/1"}'],
 )
-def test_something_else_is_refused_with_role_to_run(text):
+def test_invalid_role_file_names_role_to_run(text):
     with pytest.raises(NodeError, match="run the role nvidia_gds again to write it"):
         read_role_file(Machine(**{"nvidia_gds.json": text}), "nvidia_gds")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where a path lies: on a file system that other machines see, on a disk of its own, or on the root disk."""
+"""The place of a path: a file system that other machines see, a disk of its own, or the root disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOUNTS = """\
 
 
 class FakePlaces:
-    """A host with mounts, exports, and directories that are there; stat of a silent path gives no answer."""
+    """A host with mounts, exports, and existing directories; stat of a silent path gives no answer."""
 
     def __init__(self, exports="", silent=(), there=("/", "/fsx", "/home", "/auto", "/scratch", "/srv")):
         self.files = {"/proc/self/mountinfo": MOUNTS, shared_place.EXPORTS: exports}
@@ -83,8 +83,8 @@ def test_only_place_on_root_disk_is_problem():
     host = FakePlaces()
     everywhere = shared_place.shared_mounts(host)
     assert everywhere == ["/auto", "/fsx", "/home"]
-    told = shared_place.problem(shared_place.look(host, "/nowhere", 5), everywhere)
-    assert "/nowhere is on no mount" in told and told.endswith("shared here are /auto, /fsx, /home")
+    found = shared_place.problem(shared_place.look(host, "/nowhere", 5), everywhere)
+    assert "/nowhere is on no mount" in found and found.endswith("shared here are /auto, /fsx, /home")
     assert shared_place.problem({"path": "/x", "state": "root"}, []).endswith("nothing that is shared is mounted here")
     assert [shared_place.problem({"path": "/x", "state": state}, []) for state in ("shared", "local")] == ["", ""]
 
