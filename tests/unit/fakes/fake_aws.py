@@ -26,7 +26,7 @@ def client() -> tuple[t.Any, Stubber]:
 
 
 def file_system(number: int = 0, lustre: t.Mapping[str, t.Any] | None = None, **changes: t.Any) -> dict[str, t.Any]:
-    """One that can be mounted, shaped as the FSx API documents DescribeFileSystems; the figures are made up."""
+    """Return a mountable file system in the format of DescribeFileSystems (FSx API); the figures are invented."""
     identifier = f"fs-0123456789abcdef{number}"
     about = {
         "DeploymentType": "PERSISTENT_2",

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A made-up cluster to report on: its nodes' verdicts, what its validation found, and how long its set-up took."""
+"""A simulated cluster to report on: its nodes' verdicts, results of its validation, and times of its set-up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OTHERS = (
 
 
 def others(*given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-    """What the profile full says of all that ``given`` leaves out: not applicable."""
+    """Return the other verdicts of the profile full besides ``given``: not applicable."""
     known = {entry["id"].partition(".")[0] for entry in given if isinstance(entry.get("id"), str)}
     return [
         verdict(check, "not_applicable", reason="not here")
@@ -36,7 +36,7 @@ def others(*given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
 
 
 def node(name: str, *verdicts: dict[str, t.Any], **fields: t.Any) -> dict[str, t.Any]:
-    """One that answered; by default all is well."""
+    """Return a node that answered; healthy by default."""
     versions = fields.pop("versions", {"driver": "580.95.05", "kernel": "6.8.0-1030-aws"})
     results = list(verdicts) or [verdict("gpu.count", found=8, expected=8, unit="GPUs")]
     results += others(*results)
@@ -66,7 +66,7 @@ def broken(name: str, message: str = "a GPU fell off the bus") -> dict[str, t.An
 
 
 def cluster(size: int, checks: int = 60) -> list[dict[str, t.Any]]:
-    """Many nodes with many verdicts; every 29th is broken, and one has another driver."""
+    """Return many nodes with many verdicts; every 29th is broken, and one has another driver."""
     nodes = []
     for number in range(1, size + 1):
         name, where = f"p5-dy-{number}", {"queue": f"p5-{number // 320}", "place": [f"nn-{number // 32}"]}

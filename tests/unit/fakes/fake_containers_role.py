@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role enroot_pyxis on a fake rooted host: its look, its plan, and what its tasks do with a plan."""
+"""The role enroot_pyxis on a fake rooted host: look, plan, and the effects of its tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLATFORMS = {
     "rpm-aarch64": "{name}-{{version}}-1.el8.aarch64.rpm",
 }
 SUMS = {"4.1.2": "a" * 64, "4.1.1": "b" * 64, "0.24.0": "c" * 64}
-# What the controller tells of the artifacts that there are.
+# Artifacts, as the controller passes them.
 ARTIFACTS = [
     {
         "name": name,
@@ -71,7 +71,7 @@ def texts(plan: Plan) -> dict[str, str]:
 
 
 def carry_out(host: RootedHost, plan: Plan, **options: t.Any) -> None:
-    """Do what the role's tasks do, as far as a look sees it."""
+    """Simulate the role's tasks, as far as a look detects it."""
     config = config_of(**options)
     for package in plan.packages:
         if package.url:

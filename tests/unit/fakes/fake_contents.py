@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What can be on a disk, and whose it is: made-up contents with their owner, known to the maker and to nobody else.
+"""Simulated contents of disks with their owners, which only the maker knows.
 
-Nothing here uses the engine: a test compares what the engine does with what was put there.
+Nothing here uses the engine: a test compares the engine's actions with the contents.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import typing as t
 from tests.unit.fakes.fake_machine import GIB, Machine, fs_uuid
 
 MIB = 1 << 20
-# What both switches may destroy, since it is whole on its own disk.
+# Contents that both switches may destroy, since they are complete on their own disk.
 ALONE = "ext2 ext3 ext4 xfs vfat exfat ntfs swap iso9660 squashfs gpt dos PMBR".split()
-# What may be a part of something elsewhere, or cannot be known to be whole.
+# Contents that may be a part of something elsewhere, or may be incomplete.
 PARTS = (
     "crypto_LUKS bcache jbd xfs_external_log isw_raid_member ddf_raid_member jmicron_raid_member via_raid_member "
     "silicon_medley_raid_member promise_fasttrack_raid_member drbd stratis f2fs nilfs2 reiserfs jfs ubifs "
@@ -44,7 +44,7 @@ def _signed(kind: str) -> t.Callable[[Machine, str, random.Random], None]:
 
 
 def _ranges(*ranges: tuple[float, float]) -> t.Callable[[Machine, str, random.Random], None]:
-    """Data in parts of the disk, from and to as fractions of its size."""
+    """Write data to parts of the disk, from and to as fractions of its size."""
 
     def put(machine: Machine, kname: str, rng: random.Random) -> None:
         size = machine.devices[kname].size
@@ -54,7 +54,7 @@ def _ranges(*ranges: tuple[float, float]) -> t.Callable[[Machine, str, random.Ra
 
 
 def _places(*places: int) -> t.Callable[[Machine, str, random.Random], None]:
-    """A block at each of these offsets; one below zero counts from the end."""
+    """Write a block at each of these offsets; negative ones count from the end."""
 
     def put(machine: Machine, kname: str, rng: random.Random) -> None:
         size = machine.devices[kname].size
@@ -64,7 +64,7 @@ def _places(*places: int) -> t.Callable[[Machine, str, random.Random], None]:
 
 
 def _spread(machine: Machine, kname: str, rng: random.Random) -> None:
-    """Pages of a database: half of every 64 MiB."""
+    """Write pages of a database: half of every 64 MiB."""
     size = machine.devices[kname].size
     machine.write(kname, [(start, 32 * MIB) for start in range(0, size - 64 * MIB, 64 * MIB)])
 

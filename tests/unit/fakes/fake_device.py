@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A made-up block device that can be read: zeros, except in the given ranges of bytes."""
+"""A simulated block device for reading: zeros, except in the given ranges of bytes."""
 
 from __future__ import annotations
 

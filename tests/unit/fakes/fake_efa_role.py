@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role efa_nccl on a made-up training node: its own look, plan and verdicts, on files that the node would have."""
+"""The role efa_nccl on a simulated training node: its look, plan and verdicts, on files of the node."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ class Node:
         return {entry.path: entry.text for entry in self.plan().files if entry.state == "present"}
 
     def problems(self) -> list[str]:
-        """What fails the node, beside differences."""
+        """Return the problems of the node besides differences."""
         results = role.verify(self.facts(), self.config)
         return [result.line() for result in results if result.status not in ("pass", "not_applicable")]
 
     def settle(self) -> Node:
-        """Give the node what the role would hold and write."""
+        """Apply the holds and files of the role to the node."""
         held = [(name, version, "hi ") for name, version, _status in scene.DPKG]
         self.host.commands["dpkg-query -W"] = scene.dpkg(held)
         self.sums.update({path: hashlib.sha256(text.encode()).hexdigest() for path, text in self.texts().items()})

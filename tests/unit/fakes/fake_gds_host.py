@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A made-up GPU node for the tests of GPUDirect Storage, and outcomes as libcufile's probe gives them."""
+"""A simulated GPU node for the tests of GPUDirect Storage, and outcomes of libcufile's probe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIBRARY = "/usr/local/cuda/lib64/libcufile.so.0"
 
 
 def fixture(name: str) -> str:
-    """A recorded output."""
+    """Return a recorded output."""
     return (FIXTURES / name).read_text(encoding="utf-8")
 
 
@@ -78,7 +78,7 @@ class GdsHost(Host):
     def disk(
         self, kname: str, number: str, model: str = INSTANCE_STORE, slaves: t.Sequence[str] = (), **more: str
     ) -> None:
-        """A block device in sysfs; more: files below it by name, with __ for a slash."""
+        """Add a block device in sysfs; more: files below it by name, with __ for a slash."""
         base = f"/sys/class/block/{kname}"
         self.files[f"{base}/dev"] = number + "\n"
         if model:
@@ -91,13 +91,13 @@ class GdsHost(Host):
             self.files[f"{base}/{name.replace('__', '/')}"] = text
 
     def mount(self, line: str) -> None:
-        """A line of mountinfo, without its ids: "259:1 / /data rw,noatime - ext4 /dev/nvme1n1 rw"."""
+        """Add a line of mountinfo, without its ids: "259:1 / /data rw,noatime - ext4 /dev/nvme1n1 rw"."""
         before = self.files.get("/proc/self/mountinfo", "")
         self.files["/proc/self/mountinfo"] = f"{before}{len(before)} 1 {line}\n"
 
 
 def node(kernel: str = "6.8.0-1021-aws", machine: str = "x86_64", p2pdma: bool = True) -> GdsHost:
-    """One H100, the open driver, libcufile, a recent kernel, and one XFS on an instance-store disk at /data."""
+    """Return a node with an H100, the open driver, libcufile, and an XFS on an instance-store disk at /data."""
     host = GdsHost()
     symbols = ["0000000000000000 T printk", "0000000000000000 t nvme_probe\t[nvme]"]
     symbols += ["0000000000000000 d p2pdma_pgmap_ops"] if p2pdma else []
@@ -122,21 +122,21 @@ def node(kernel: str = "6.8.0-1021-aws", machine: str = "x86_64", p2pdma: bool =
 
 
 def load_nvidia_fs(host: GdsHost, modules: str = "nvme: 1.0\n") -> None:
-    """nvidia-fs as its /proc files show it (nvfs-proc.c)."""
+    """Add nvidia-fs in /proc (nvfs-proc.c)."""
     host.files["/proc/driver/nvidia-fs/version"] = "version: 2.27\n"
     host.files["/proc/driver/nvidia-fs/modules"] = modules
     host.files["/proc/kallsyms"] += "0000000000000000 T nvme_v1_register_nvfs_dma_ops\t[nvme]\n"
 
 
 def enable_p2pdma(host: GdsHost) -> None:
-    """Everything that P2PDMA needs besides the disk."""
+    """Add the prerequisites of P2PDMA besides the disk."""
     host.files["/sys/module/nvme_core/parameters/multipath"] = "N\n"
     host.files["/proc/driver/nvidia/params"] = 'RegistryDwords: "RMForceStaticBar1=1;RmForceDisableIomapWC=1;"\n'
     host.files["/etc/cufile.json"] = '{\n  // as NVIDIA ships it\n  "properties": {"use_pci_p2pdma": true}\n}\n'
 
 
 def raid0(host: GdsHost) -> None:
-    """md RAID 0 with ext4 at /raid over two instance-store disks."""
+    """Add md RAID 0 with ext4 at /raid over two instance-store disks."""
     host.disk("nvme2n1", "259:2")
     host.disk("nvme3n1", "259:3")
     host.disk("md127", "9:127", model="", slaves=("nvme2n1", "nvme3n1"), md__level="raid0\n")
@@ -144,7 +144,7 @@ def raid0(host: GdsHost) -> None:
 
 
 def outcome(state: str = "ok", step: str = "register", log: str = "", **fields: t.Any) -> dict[str, t.Any]:
-    """What a probe answers."""
+    """Return the outcome of a probe."""
     answer: dict[str, t.Any] = {
         "state": state,
         "step": step,
@@ -161,7 +161,7 @@ def outcome(state: str = "ok", step: str = "register", log: str = "", **fields: 
 
 
 class Asker:
-    """Stands in for the probe: answers by the changes asked for, and remembers the questions."""
+    """A stand-in for the probe: answers by the requested changes, and records the calls."""
 
     def __init__(self, driver: dict[str, t.Any], **answers: dict[str, t.Any]) -> None:
         self.driver, self.answers = driver, answers

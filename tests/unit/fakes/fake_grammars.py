@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What fakes of hosts refuse in the place of nvidia-smi, fi_info, dcgmi, dpkg-query, rpm, systemctl and sinfo.
+"""Refusals of nvidia-smi, fi_info, dcgmi, dpkg-query, rpm, systemctl and sinfo, for fakes of hosts.
 
 The fakes find an answer by the beginning of a command line. Before that, ``refusal`` reads the whole line as the
 program does, and ``demand_recorded`` ends a test whose line is sound and has no answer of its own: the kept output
@@ -137,7 +137,7 @@ def _fi_info(words: list[str]) -> CommandResult | None:
         return CommandResult(22, "", f"error: Unrecognized endpoint type: {endpoint}\n")
     # Words that are no options are passed over by getopt_long, and this collection has no reason to give any.
     assert not rest, f"fi_info would pass over {rest}"
-    # A provider that is not there: FI_ENODATA, by which fi_getinfo says that nothing fits.
+    # A missing provider: FI_ENODATA, fi_getinfo's status without a match.
     provider = options.get("-p", options.get("--provider", "efa"))
     return None if provider == "efa" else CommandResult(61, "", "fi_getinfo: -61\n")
 

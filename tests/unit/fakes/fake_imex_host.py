@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A node of an UltraServer, of files in memory, with a Slurm and an IMEX daemon that answer what the test says."""
+"""A node of an UltraServer, of files in memory, with a Slurm and an IMEX daemon whose answers the test sets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def table(
     versions: t.Sequence[str] | None = None,
     addresses: t.Sequence[str] = tuple(ADDRESSES.values()),
 ) -> str:
-    """What nvidia-imex-ctl -N prints; letters has a row of connections for each node."""
+    """Return the output of nvidia-imex-ctl -N; letters has a row of connections for each node."""
     count = len(letters)
     states, shown = statuses or ["READY"] * count, versions or ["580.95.05"] * count
     lines = ["Nodes:"]

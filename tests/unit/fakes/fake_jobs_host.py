@@ -42,7 +42,7 @@ SILENT: dict[str, t.Any] = {**NO_SLURM, "installed": True, "problems": ["asked f
 
 
 class JobsHost(Host):
-    """texts: files by path; states: what stat says, where that is not root's plain file of mode 0644."""
+    """texts: files by path; states: results of stat, where that is not root's plain file of mode 0644."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {CONF: "ClusterName=c\n", "/proc/self/mountinfo": MOUNTS}
@@ -55,7 +55,7 @@ class JobsHost(Host):
         self.mount = "/fsx"
 
     def survey(self, _slurm: object) -> dict[str, t.Any]:
-        """What survey() finds here; slurmctld has read what slurm.conf includes once it was told to."""
+        """Return survey()'s facts; slurmctld has read the files included in slurm.conf after a reconfigure."""
         return copy.deepcopy(self.cluster)
 
     def run(

@@ -4,7 +4,7 @@
 
 """A node with Lustre: real directories below one folder, and programs that answer as Lustre's own do.
 
-What lfs, lctl and lnetctl print has the form of their manuals; the figures are made up.
+The output of lfs, lctl and lnetctl has the format of their manuals; the figures are invented.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def number(text: str) -> int:
 
 
 def layout_text(argv: t.Sequence[str]) -> str:
-    """What 'lfs getstripe -d' says after this setstripe."""
+    """Return the output of 'lfs getstripe -d' after this setstripe."""
     parts: list[dict[str, str]] = []
     for flag, value in zip(argv[2:-1:2], argv[3:-1:2]):
         if flag == "-E" or not parts:
@@ -46,7 +46,7 @@ def layout_text(argv: t.Sequence[str]) -> str:
 
 
 class LustreHost(Host):
-    """mounts: path to what stat says of its file system; parameters: what lctl has; files: texts by path."""
+    """mounts: path to the output of stat for its file system; parameters: those of lctl; files: texts by path."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

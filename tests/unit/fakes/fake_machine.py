@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A made-up node's block devices: what is built on what, what is mounted, and how the tools would show it."""
+"""The block devices of a simulated node: layers, mounts, and the output of the tools."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import uuid
 INSTANCE_STORE = "Amazon EC2 NVMe Instance Storage"
 EBS = "Amazon Elastic Block Store"
 GIB = 1 << 30
-# How device-mapper's users begin the UUIDs of their devices.
+# Prefixes of the UUIDs of device-mapper's users.
 DM_UUIDS = {"lvm": "LVM", "crypt": "CRYPT-LUKS2", "mpath": "mpath"}
-# Where what is written to an array or a volume lies on the disks below it: behind the superblock and its reserve.
+# Offset of an array's or a volume's data on the disks below it: after the superblock and its reserve.
 MEMBER_CONTENT = (129 << 20, 4096)
-# What mkfs leaves besides its superblock: group descriptors, a backup superblock, inodes.
+# Blocks of mkfs besides the superblock: group descriptors, a backup superblock, inodes.
 FILESYSTEM_CONTENT = ((1024, 4096), (128 << 20, 4096), (4 << 30, 1 << 20))
 
-# How lsblk of the distributions prints the same thing; README.md of the fixtures says which of it was recorded.
+# Formats of lsblk by distribution; README.md of the fixtures lists the recorded ones.
 SHAPES = {
     "2.32": {"column": "MOUNTPOINT", "strings": True, "empty": None},
     "2.36": {"column": "MOUNTPOINT", "strings": False, "empty": None},
@@ -305,7 +305,7 @@ class Machine:
         if device is None:
             return None
         running = device.md and device.type.startswith("raid")
-        # What the kernel shows of an array that lacks members: zeros and empty lines.
+        # The kernel shows zeros and empty lines for an array that lacks members.
         inactive = device.md.get("state") == "inactive" if running else False
         array_uuid = str(uuid.UUID("0" * 32 if inactive else device.md["uuid"])) if running else None
         known = {
@@ -329,18 +329,18 @@ class Machine:
         return None if text is None else text + "\n"
 
     def udev(self, number: str) -> str | None:
-        """What udev remembers of the device with this number."""
+        """Return udev's data of the device with this number."""
         device = next((device for device in self.devices.values() if device.number == number), None)
         return f"S:disk/by-path/x\nI:{device.appeared * 1_000_000}\nE:ID_BUS=nvme\n" if device else None
 
     def list_boots(self) -> str:
-        """What journalctl prints of its boots."""
+        """Return the list of boots of journalctl."""
         ids = ["".join(boot.split()) for boot in [*self.boots, self.files["/proc/sys/kernel/random/boot_id"]]]
         rows = [f"{number - len(ids) + 1:>3} {name.replace('-', '')} Fri 2026" for number, name in enumerate(ids)]
         return "IDX BOOT ID FIRST ENTRY\n" + "\n".join(rows) + "\n"
 
     def reboot(self) -> None:
-        """What is in memory only goes; arrays come back under other names, volume groups are active again."""
+        """Lose the memory; arrays return with other names, volume groups are active again."""
         for target in [mount["target"] for mount in self.mounts if mount["target"] != "/"]:
             self.unmount(target)
         self.swaps = []
@@ -357,7 +357,7 @@ class Machine:
         self.files["/proc/sys/kernel/random/boot_id"] = f"{boot_id}-again\n"
 
     def stop_start(self) -> None:
-        """The instance-store disks come back blank, under other serials."""
+        """Replace the instance-store disks by blank ones with other serials."""
         self.reboot()
         stores = [device for device in self.devices.values() if device.model == INSTANCE_STORE]
         for device in [d for store in stores for d in self.above(store.kname)]:
@@ -367,7 +367,7 @@ class Machine:
             device.blocks = {}
 
     def unmount(self, target: str) -> None:
-        """Take the topmost mount away; what was in it goes out of sight with it."""
+        """Remove the topmost mount; its content is hidden with it."""
         index = max(i for i, mount in enumerate(self.mounts) if mount["target"] == target)
         gone = self.mounts.pop(index)
         below = f"{target}/"
@@ -376,7 +376,7 @@ class Machine:
         self.trees[self._tree(gone["kname"])] = (files, directories)
 
     def show_tree(self, kname: str) -> None:
-        """Put what a filesystem holds back into sight."""
+        """Show the content of a filesystem again."""
         files, directories = self.trees.get(self._tree(kname), ({}, {}))
         self.files.update(files)
         self.directories.update(directories)

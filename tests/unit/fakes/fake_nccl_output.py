@@ -23,7 +23,7 @@ UNITS = "     (us)  (GB/s)  (GB/s)        "
 
 @dataclasses.dataclass
 class Plan:
-    """What to make: each field changes one thing of a good run of all_reduce over EFA."""
+    """The run to simulate: each field changes one property of a good run of all_reduce over EFA."""
 
     hosts: tuple[str, ...] = ("node-1", "node-2", "node-3", "node-4")
     gpus: int = 2
@@ -93,7 +93,7 @@ def header(plan: Plan) -> list[str]:
 
 
 def log(plan: Plan) -> list[str]:
-    """What NCCL logs on all hosts while it sets the communicator up: a ring through all ranks."""
+    """Return NCCL's log on all hosts during the set-up of the communicator: a ring through all ranks."""
     total = len(plan.ranks)
     lines = []
     for rank, host, device in plan.ranks:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A node of plain files below a temporary directory, with commands that answer what the test says."""
+"""A node of plain files below a temporary directory, with commands whose answers the test sets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def spank_plugin(slurm: int = 0x160508, pyxis: str = "0.20.0", symbol: str = "pl
 
 
 class RootedHost(EnrootHost):
-    """Absolute paths lie below root. answers maps the first words of a command to what it says."""
+    """Absolute paths lie below root. answers maps the first words of a command to its output."""
 
     def __init__(self, root: Path) -> None:
         self.root = str(root)

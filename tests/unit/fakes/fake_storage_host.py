@@ -166,7 +166,7 @@ class SimulatedHost(Host):
             self.machine.devices[member].signatures = []
         name = f"{options['homehost']}:{options['name']}"
         array = self.machine.array(self._number(), members, identity, name, chunk_kib=int(options["chunk"]))
-        # What an earlier array of the same shape held shows through.
+        # The content of an earlier array of the same shape is visible.
         array.signatures = list(self.machine.inside.get("+".join(sorted(members)), []))
         if any(MEMBER_CONTENT in self.machine.devices[member].content for member in members):
             array.content = [(128 << 20, 4096)]

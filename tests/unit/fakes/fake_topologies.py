@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Nodes in every condition that can be thought of: roots, EBS volumes, disks with a history, and what befell them."""
+"""Nodes in every imaginable condition: roots, EBS volumes, disks with a history, and faults."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ GROUP_TROUBLES = ("array", "stopped array", "volume group", "btrfs", "mounted bt
 
 @dataclasses.dataclass
 class Topology:
-    """A node and what is wanted of it."""
+    """A node and its options."""
 
     host: SimulatedHost
     options: dict[str, t.Any]
@@ -90,7 +90,7 @@ def topologies(draw: st.DrawFn) -> Topology:
     _event(draw, host)
     for number in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3]))):
         _trouble(draw, host, f"trouble{number}")
-    _papers(draw, host)
+    _state_files(draw, host)
     host.calls.clear()
     names = [f"/dev/{name}" for name in scene.store_names(host)]
     consent = draw(st.sampled_from(CONSENTS))
@@ -245,16 +245,16 @@ DISKS: dict[str, t.Callable[..., None]] = {
 }
 
 
-def _papers(draw: st.DrawFn, host: SimulatedHost) -> None:
-    """Now and then a record or an intent is lost, cut short, or says something else."""
+def _state_files(draw: st.DrawFn, host: SimulatedHost) -> None:
+    """Sometimes lose, truncate or change a record or an intent."""
     for path in (RECORD_PATH, INTENT_PATH):
-        fate = draw(st.sampled_from(["kept"] * 9 + ["lost", "cut", "changed"]))
+        change = draw(st.sampled_from(["kept"] * 9 + ["lost", "cut", "changed"]))
         text = host.machine.files.get(path)
-        if text is None or fate == "kept":
+        if text is None or change == "kept":
             continue
-        if fate == "lost":
+        if change == "lost":
             del host.machine.files[path]
-        elif fate == "cut":
+        elif change == "cut":
             host.machine.files[path] = text[: draw(st.integers(0, len(text)))]
         else:
             document = json.loads(text)

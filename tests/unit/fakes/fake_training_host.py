@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A made-up training node of files, links and commands; reads only. What programs refuse is in fake_grammars.
+"""A made-up training node of files, links and commands; reads only. Refusals of programs are in fake_grammars.
 
 The shapes of fi_info, modinfo, the installer's marker, nvlink and Xid lines are documented ones; eight GPUs in one
 document are the recorded one repeated.
@@ -25,7 +25,7 @@ RECORDED_XML = (FIXTURES / "nvidia-smi-580-h100.xml").read_text(encoding="utf-8"
 RECORDED_TOPOLOGY = (FIXTURES / "nvidia-smi-topo-580-h100.txt").read_text(encoding="utf-8")
 DRIVER = "580.159.04"
 PLUGIN = "/opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so"
-# Unlimited for everybody: what the EFA installer's efa-config is said to set; the layout of the file is invented.
+# Unlimited for all users: documented for the EFA installer's efa-config; the layout of the file is invented.
 EFA_LIMITS = "*    soft    memlock    unlimited\n*    hard    memlock    unlimited\n"
 DPKG = (
     ("efa", "2.17.2-1.amzn1", "ii "),
