@@ -221,7 +221,7 @@ problems:
 import re
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.look import LONGEST_TIMEOUT, Wishes, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.look import LONGEST_TIMEOUT, Options, look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import checklist as accelerator_checklist
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
@@ -251,7 +251,7 @@ def main() -> None:
         checks = accelerator_checklist.choose(name, module.params["checklist_parameters"]) if name else []
     except NodeError as exc:
         module.fail_json(msg=str(exc))
-    facts = look(host, Wishes(instance_type=module.params["instance_type"], timeout=timeout, xid_since=since))
+    facts = look(host, Options(instance_type=module.params["instance_type"], timeout=timeout, xid_since=since))
     results = verify(facts, module.params["mig"])
     results += accelerator_checklist.evaluate(checks, accelerator_checklist.gather(host, checks, facts))
     module.exit_json(

@@ -9,7 +9,7 @@ import functools
 import re
 from xml.etree import ElementTree
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.look import Wishes, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.look import Options, look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.verify import verify
 
 from tests.unit.fakes.fake_training_host import eight_gpus, good_node, nvlinks, topology
@@ -21,7 +21,7 @@ XML, LINKS, MATRIX = "nvidia-smi -q -x", "nvidia-smi nvlink --status", "nvidia-s
 def judge(outputs):
     host = good_node()
     host.commands.update(outputs)
-    return {result.id: result.status for result in verify(look(host, Wishes()))}
+    return {result.id: result.status for result in verify(look(host, Options()))}
 
 
 def with_leaf(position, text):

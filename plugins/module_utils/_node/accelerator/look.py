@@ -33,7 +33,7 @@ BOOT_SECONDS = 600
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
+class Options:
     """Options of a look, named as those of the module accelerator_info."""
 
     instance_type: str | None = None
@@ -41,9 +41,9 @@ class Wishes:
     xid_since: str | None = None
 
 
-def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+def look(host: Host, options: Options) -> dict[str, t.Any]:
     """Return all facts in one mapping, described in the RETURN section of the module accelerator_info."""
-    known = wishes.instance_type or instance_type(host)
+    known = options.instance_type or instance_type(host)
     table = instance_types.lookup(known)
     expected = table["accelerators"] if table else None
     pci = pci_gpus(host)
@@ -51,8 +51,8 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     has_smi = host.which("nvidia-smi") is not None
     gpus_expected = bool(pci) or wanted == "gpu" or (has_smi and wanted is None)
     proc = host.read_text("/proc/driver/nvidia/version") or ""
-    neuron = look_at_neuron(host, wishes.timeout) if neuron_wanted(host, table) else None
-    smi = _smi(host, wishes) if gpus_expected else None
+    neuron = look_at_neuron(host, options.timeout) if neuron_wanted(host, table) else None
+    smi = _smi(host, options) if gpus_expected else None
     # With a lost GPU nvidia-smi hangs at each call: do not call it again.
     problem = smi["problem"] if smi else None
     more = bool(smi) and has_smi and not problem
@@ -65,13 +65,13 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
         "pci_gpus": pci,
         "lost_gpus": lost_gpus(host, pci or ()),
         "smi": smi,
-        "nvlinks": _nvlinks(host, wishes) if more else {"problem": problem, "gpus": {}},
-        "topology": _topology(host, wishes) if more else {"problem": problem, "matrix": {}},
+        "nvlinks": _nvlinks(host, options) if more else {"problem": problem, "gpus": {}},
+        "topology": _topology(host, options) if more else {"problem": problem, "matrix": {}},
         "kernel_module": {
             "version": parse_driver_version(proc),
             "open": "Open Kernel Module" in proc if proc else None,
         },
-        "kernel_log": _kernel_log(host, wishes) if gpus_expected else None,
+        "kernel_log": _kernel_log(host, options) if gpus_expected else None,
         "neuron": neuron,
     }
 
@@ -99,11 +99,11 @@ def lost_gpus(host: Host, addresses: t.Iterable[str]) -> list[str]:
     ]
 
 
-def _smi(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+def _smi(host: Host, options: Options) -> dict[str, t.Any]:
     """Return nvidia-smi's document; problem is None only if the document is complete and the exit status 0."""
     argv = ["nvidia-smi", "-q", "-x"]
     started = host.monotonic()
-    shown, problem = ask(host, argv, wishes.timeout)
+    shown, problem = ask(host, argv, options.timeout)
     seconds = round(host.monotonic() - started, 1)
     found: dict[str, t.Any] = {"driver": None, "cuda": None, "attached": None, "gpus": []}
     if not problem:
@@ -114,32 +114,32 @@ def _smi(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     return {**found, "problem": problem, "seconds": seconds}
 
 
-def _nvlinks(host: Host, wishes: Wishes) -> dict[str, t.Any]:
-    shown, problem = ask(host, ["nvidia-smi", "nvlink", "--status"], wishes.timeout)
+def _nvlinks(host: Host, options: Options) -> dict[str, t.Any]:
+    shown, problem = ask(host, ["nvidia-smi", "nvlink", "--status"], options.timeout)
     return {"problem": problem, "gpus": parse.parse_nvlinks(shown)}
 
 
-def _topology(host: Host, wishes: Wishes) -> dict[str, t.Any]:
-    shown, problem = ask(host, ["nvidia-smi", "topo", "-m"], wishes.timeout)
+def _topology(host: Host, options: Options) -> dict[str, t.Any]:
+    shown, problem = ask(host, ["nvidia-smi", "topo", "-m"], options.timeout)
     return {"problem": problem, "matrix": parse.parse_topology(shown)}
 
 
-def _kernel_log(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+def _kernel_log(host: Host, options: Options) -> dict[str, t.Any]:
     """Return the Xids of this boot from the journal, or from dmesg if the journal is unreadable.
 
     problem is the reason why neither could be read; an empty log of a running kernel counts as unreadable. partial:
     only the end of a long log was read, or its beginning is gone, or it is not a kernel log at all.
     """
-    since = ["--since", wishes.xid_since] if wishes.xid_since else []
+    since = ["--since", options.xid_since] if options.xid_since else []
     journal = ["journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LOG_LINES), *since]
     problems = []
     for source, argv in (("journal", journal), ("dmesg", ["dmesg", "--time-format", "iso", *since])):
-        shown, problem = ask(host, argv, min(wishes.timeout, 30))
+        shown, problem = ask(host, argv, min(options.timeout, 30))
         # With a start time an empty log is possible, but the journal is also empty for users without access.
         if problem is None and (shown.strip() or (since and source == "dmesg")):
             picked: str | None = shown
             if source == "journal" and shown.count("\n") >= LOG_LINES:
-                picked = _picked(host, argv, min(wishes.timeout, 30))
+                picked = _picked(host, argv, min(options.timeout, 30))
             text = shown if picked is None else picked
             partial = picked is None or not _is_whole(host, text, bool(since))
             return {"source": source, "problem": None, "partial": partial, **parse.parse_xids(text)}

@@ -37,7 +37,7 @@ def add_verbs(subparsers: t.Any) -> None:
 def show(args: argparse.Namespace, host: Host | None = None) -> int:
     """Print the verdicts and return their exit code."""
     host = host or Host()
-    facts = accelerator.look(host, accelerator.Wishes(instance_type=args.instance_type, timeout=args.timeout))
+    facts = accelerator.look(host, accelerator.Options(instance_type=args.instance_type, timeout=args.timeout))
     results = verify(facts, args.mig)
     if args.checklist:
         own = accelerator_checklist.of_machine(host, args.checklist, facts["instance_type"])

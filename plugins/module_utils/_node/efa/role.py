@@ -12,7 +12,7 @@ from ..accelerator.verify import ACCELERATED
 from ..system.distribution import DEBIAN, read_distribution
 from ..system.host import Host
 from ..system.job_steps import running_steps
-from ..system.plan import Told
+from ..system.plan import Report
 from ..verdict.result import UNDETERMINABLE, Result, failed, passed
 from . import files
 from .config import EfaConfig
@@ -123,9 +123,9 @@ def verify(facts: Facts, config: EfaConfig) -> list[Result]:
     return [result for result in _verdicts(facts, config) if not _is_unlimited(result)]
 
 
-def tell(facts: Facts, config: EfaConfig) -> Told:
+def report(facts: Facts, config: EfaConfig) -> Report:
     """Return the versions without a documented limit: they are shown and are not a refusal."""
-    return Told(shown=tuple(result.line() for result in _verdicts(facts, config) if _is_unlimited(result)))
+    return Report(shown=tuple(result.line() for result in _verdicts(facts, config) if _is_unlimited(result)))
 
 
 def _verdicts(facts: Facts, config: EfaConfig) -> list[Result]:

@@ -12,7 +12,7 @@ from ..system.host import Host
 from ..system.kernel import kernel_modules
 from ..system.mounts import read_mounts
 from ..system.packages import package_manager, package_versions
-from ..system.plan import Told
+from ..system.plan import Report
 from ..system.state import STATE_DIRECTORY
 from ..system.versions import version_key
 from ..verdict import result
@@ -150,10 +150,10 @@ def _lustre(facts: Facts, config: GdsConfig) -> list[result.Result]:
     return found
 
 
-def tell(facts: Facts, config: GdsConfig) -> Told:
+def report(facts: Facts, config: GdsConfig) -> Report:
     """Return the report for users besides verdicts, and the fact ``mlcluster_gds``."""
     if not is_concerned(facts, config):
-        return Told(facts={"mlcluster_gds": {"mounts": {}, "reboot_needed": [], "bandwidth": []}})
+        return Report(facts={"mlcluster_gds": {"mounts": {}, "reboot_needed": [], "bandwidth": []}})
     driver, wanted = facts["driver"], package_plan(facts, config)
     licence = "open" if driver["open_module"] else "proprietary or unknown"
     here = f"driver {driver['version'] or 'none'} ({licence} kernel module by {driver['evidence'] or 'nothing'})"
@@ -171,7 +171,7 @@ def tell(facts: Facts, config: GdsConfig) -> Told:
     if log:
         details.append(f"DKMS could not build nvidia-fs; the last lines of {log['path']} are:\n{log['text']}")
     modes = {"mounts": {mount["path"]: mount["mode"] for mount in facts["mounts"]}}
-    return Told(
+    return Report(
         shown=tuple(shown),
         details=tuple(details),
         facts={"mlcluster_gds": {**modes, "reboot_needed": reboot_for, "bandwidth": measured}},

@@ -45,7 +45,7 @@ def check_efa(host: Host, options: efa.Options) -> list[Result]:
     return [verdict for verdict in verdicts if verdict.id == "efa.devices"]
 
 
-def check_accelerators(host: Host, options: accelerator.Wishes) -> list[Result]:
+def check_accelerators(host: Host, options: accelerator.Options) -> list[Result]:
     """Return gpu.count, or neuron.driver and neuron.count, without nvidia-smi, which hangs if a GPU hangs."""
     facts = accelerator.look(running_only(host), options)
     verdicts = {verdict.id: verdict for verdict in verify_accelerators(facts)}
@@ -89,7 +89,7 @@ def _gpu_count(host: Host, facts: t.Mapping[str, t.Any]) -> Result:
     return passed("gpu.count", **fields)
 
 
-def check_xids(host: Host, options: accelerator.Wishes, allowed: t.Collection[int] = ()) -> list[Result]:
+def check_xids(host: Host, options: accelerator.Options, allowed: t.Collection[int] = ()) -> list[Result]:
     """Return the verdicts gpu.xid and gpu.xid_count, from the kernel log of this boot."""
     facts = accelerator.look(running_only(host, "journalctl", "dmesg"), options)
     if facts["neuron"] is not None or facts["smi"] is None:

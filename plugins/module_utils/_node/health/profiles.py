@@ -162,9 +162,9 @@ def blocking(results: t.Iterable[Result], fail_closed: bool, min_severity: str =
 Look = t.Callable[[Host], t.Sequence[Result]]
 
 
-def _device_options(options: Options, expect: Expected, **more: t.Any) -> tuple[accelerator.Wishes, efa.Options]:
+def _device_options(options: Options, expect: Expected, **more: t.Any) -> tuple[accelerator.Options, efa.Options]:
     """Return the options for looking at the accelerators and at EFA; ``more`` is passed to the latter."""
-    chips = accelerator.Wishes(instance_type=options.instance_type, xid_since=options.xid_since)
+    chips = accelerator.Options(instance_type=options.instance_type, xid_since=options.xid_since)
     # The caller passes what EC2 reports as attached; a number that the site expects has precedence.
     devices = expect.efa if expect.efa is not None else options.expected_efa
     return chips, efa.Options(instance_type=options.instance_type, expected_devices=devices, **more)
@@ -231,7 +231,7 @@ def _container(options: Options, expect: Expected) -> dict[str, Look]:
     return {"container.scan": lambda host: health_container.scan(host, options.host_facts, options.require)}
 
 
-def _accelerators(host: Host, options: accelerator.Wishes, expect: Expected) -> list[Result]:
+def _accelerators(host: Host, options: accelerator.Options, expect: Expected) -> list[Result]:
     """Return the verdicts on the accelerators, and the GPU firmware version: a replaced GPU may have another one."""
     facts = accelerator.look(host, options)
     firmware = sorted({gpu["vbios"] for gpu in (facts["smi"] or {}).get("gpus", []) if gpu["vbios"]})

@@ -13,7 +13,7 @@ from ..slurm.look import survey
 from ..storage.record import RECORD_PATH
 from ..system import shared_place
 from ..system.host import Host
-from ..system.plan import Told
+from ..system.plan import Report
 from ..verdict.result import Result
 from . import checks as node_checks
 from .config import JobsConfig
@@ -97,7 +97,7 @@ def verify(facts: Facts, config: JobsConfig) -> list[Result]:
     return []
 
 
-def tell(facts: Facts, config: JobsConfig) -> Told:
+def report(facts: Facts, config: JobsConfig) -> Report:
     """Return the number of scripts; ``mlcluster_slurm_jobs`` has the jobs to check with Slurm, and the names of those
     that a validation runs."""
     cluster, jobs = facts["cluster"], facts["model"]["jobs"]
@@ -106,4 +106,4 @@ def tell(facts: Facts, config: JobsConfig) -> Told:
     if named:
         shown = (f"{len(named)} jobs in {config.dir}, for Slurm {cluster['version'] or 'of an unknown version'}",)
     judged = [job["name"] for job in jobs if job["judged"]]
-    return Told(shown=shown, facts={"mlcluster_slurm_jobs": {"jobs": named, "judged": judged}})
+    return Report(shown=shown, facts={"mlcluster_slurm_jobs": {"jobs": named, "judged": judged}})

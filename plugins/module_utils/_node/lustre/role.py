@@ -11,7 +11,7 @@ import typing as t
 
 from ..system.host import Host
 from ..system.job_steps import running_steps
-from ..system.plan import Told
+from ..system.plan import Report
 from ..system.release import system_facts
 from ..verdict.result import Result
 from . import files
@@ -64,13 +64,13 @@ def verify(facts: Facts, config: RoleConfig) -> list[Result]:
     return [entry for entry in found if entry.id in IMAGE_IDS] if config.image_build else found
 
 
-def tell(facts: Facts, config: RoleConfig) -> Told:
+def report(facts: Facts, config: RoleConfig) -> Report:
     """Return how existing directories differ, and the fact ``mlcluster_fsx_lustre`` for other roles.
 
     Only the head node reports directories, so that they are reported once.
     """
     rows = facts["directories"] if config.head_node else ()
-    return Told(
+    return Report(
         shown=tuple(
             f"{row['path']} exists and is left as it is: {', '.join(row['differences'])}"
             for row in rows

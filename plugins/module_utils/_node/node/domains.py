@@ -29,14 +29,14 @@ from ..storage import role as storage_role
 from ..storage import role_config as storage_config
 from ..storage import role_plan as storage_plan
 from ..system.host import Host
-from ..system.plan import Plan, Told
+from ..system.plan import Plan, Report
 from ..verdict.result import Result
 
 Raw = t.Mapping[str, t.Any]
 
 
-def _tell_nothing(facts: t.Any, config: t.Any) -> Told:
-    return Told()
+def _report_nothing(facts: t.Any, config: t.Any) -> Report:
+    return Report()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Domain:
     seconds: t.Callable[[t.Any], float]
     plan: t.Callable[[t.Any, t.Any], Plan]
     verify: t.Callable[[t.Any, t.Any], t.Sequence[Result]]
-    tell: t.Callable[[t.Any, t.Any], Told] = _tell_nothing
+    report: t.Callable[[t.Any, t.Any], Report] = _report_nothing
     read_only: Raw = dataclasses.field(default_factory=dict)
     transient: t.AbstractSet[str] = frozenset()
     part: str = ""
@@ -95,7 +95,7 @@ DOMAINS: t.Mapping[str, Domain] = {
             seconds=storage_role.seconds,
             plan=storage_plan.make_plan,
             verify=storage_role.verify,
-            tell=storage_role.tell,
+            report=storage_role.report,
             read_only=storage_role.READ_ONLY,
         ),
         Domain(
@@ -108,7 +108,7 @@ DOMAINS: t.Mapping[str, Domain] = {
             seconds=efa_role.seconds,
             plan=efa_plan.make_plan,
             verify=efa_role.verify,
-            tell=efa_role.tell,
+            report=efa_role.report,
             read_only=efa_role.READ_ONLY,
         ),
         Domain(
@@ -121,7 +121,7 @@ DOMAINS: t.Mapping[str, Domain] = {
             seconds=gds_role.seconds,
             plan=gds_plan.make_plan,
             verify=gds_role.verify,
-            tell=gds_role.tell,
+            report=gds_role.report,
             read_only=gds_role.READ_ONLY,
         ),
         Domain(
@@ -134,7 +134,7 @@ DOMAINS: t.Mapping[str, Domain] = {
             seconds=lustre_role.seconds,
             plan=lustre_plan.make_plan,
             verify=lustre_role.verify,
-            tell=lustre_role.tell,
+            report=lustre_role.report,
             read_only=lustre_role.READ_ONLY,
         ),
         Domain(
@@ -160,7 +160,7 @@ DOMAINS: t.Mapping[str, Domain] = {
             seconds=jobs_role.seconds,
             plan=jobs_plan.make_plan,
             verify=jobs_role.verify,
-            tell=jobs_role.tell,
+            report=jobs_role.report,
         ),
         Domain(
             role=jobs_plan.ROLE,

@@ -38,7 +38,7 @@ def look_all(
 
     ``asked`` are the options of each role, with the types of its spec; missing ones have their defaults.
     ``plan`` is ``mlcluster.plan/1``; ``results`` are verdicts and ``lines`` the same for users, ``problems`` those of
-    them that are neither a pass nor not applicable; ``shown``, ``details`` and ``facts`` are those of ``Told``. A look
+    them that are neither a pass nor not applicable; ``shown``, ``details`` and ``facts`` are of ``Report``. A look
     without an answer gives a plan that refuses, and ``failed`` is the reason; otherwise it is None.
     """
     jobs = [_job(domains[role], options, read_only) for role, options in asked.items()]
@@ -100,15 +100,15 @@ def _look(host: Host, domain: Domain, given: Options, config: t.Any) -> dict[str
     facts = domain.look(host, config)
     plan = _with_role_file(host, domain, given, domain.plan(facts, config))
     results = list(domain.verify(facts, config))
-    told = domain.tell(facts, config)
+    reported = domain.report(facts, config)
     return {
         "plan": plan.to_dict(),
         "results": [entry.to_dict() for entry in results],
         "lines": [entry.line() for entry in results],
         "problems": [entry.line() for entry in results if entry.status not in (PASS, NOT_APPLICABLE)],
-        "shown": list(told.shown),
-        "details": list(told.details),
-        "facts": dict(told.facts),
+        "shown": list(reported.shown),
+        "details": list(reported.details),
+        "facts": dict(reported.facts),
     }
 
 

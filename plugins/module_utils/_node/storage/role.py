@@ -11,7 +11,7 @@ import typing as t
 from ..system.host import Host
 from ..system.mounts import mount_unit
 from ..system.packages import package_manager
-from ..system.plan import Told
+from ..system.plan import Report
 from ..verdict.result import Result
 from . import files
 from .config import mount_points
@@ -55,10 +55,10 @@ def verify(facts: Facts, config: RoleConfig) -> list[Result]:
     return [] if facts["storage_plan"].refusals else list(facts["results"])
 
 
-def tell(facts: Facts, config: RoleConfig) -> Told:
+def report(facts: Facts, config: RoleConfig) -> Report:
     """Return the situation of the disks in words, and the fact ``mlcluster_local_storage``."""
     plan = facts["storage_plan"]
     record = facts["storage"]["record"] or {"state": "none", "path": None, "owner": "none"}
     shown = [f"{plan.situation}: {plan.reason}"] if not plan.refusals else []
     shown += [f"destroys: {text}" for text in plan.losses]
-    return Told(shown=tuple(shown), facts={"mlcluster_local_storage": record})
+    return Report(shown=tuple(shown), facts={"mlcluster_local_storage": record})

@@ -77,7 +77,7 @@ def command(shown: str, argv: t.Sequence[str], tolerant: bool = False) -> Step:
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class Report:
     """The report of a look besides plan and verdicts.
 
     ``shown`` are lines for users. ``details`` are longer texts for a failure, such as the end of a log.

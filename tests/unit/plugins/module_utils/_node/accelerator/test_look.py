@@ -27,7 +27,7 @@ from tests.unit.fakes.fake_training_host import (
 
 
 def look(host, **options):
-    return accelerator.look(host, accelerator.Wishes(**options))
+    return accelerator.look(host, accelerator.Options(**options))
 
 
 def judge(host, mig=False, **options):

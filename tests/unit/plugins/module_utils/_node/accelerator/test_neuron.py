@@ -15,7 +15,7 @@ from tests.unit.fakes.fake_training_host import TrainingHost, firmware, hanging,
 
 
 def look(host):
-    return accelerator.look(host, accelerator.Wishes())
+    return accelerator.look(host, accelerator.Options())
 
 
 def neuron_node(instance_type="trn2.48xlarge", count=16, memory=103079215104):

@@ -33,7 +33,7 @@ def node(document=None, links=None, matrix=None, log=()):
 
 
 def judge(host, mig=False, **options):
-    facts = accelerator.look(host, accelerator.Wishes(**options))
+    facts = accelerator.look(host, accelerator.Options(**options))
     return {result.id: result for result in verify(facts, mig)}
 
 
@@ -505,7 +505,7 @@ def test_xid_154_is_named_only_if_present():
 
 
 def test_verify_leaves_facts_as_they_are():
-    facts = accelerator.look(node(), accelerator.Wishes())
+    facts = accelerator.look(node(), accelerator.Options())
     before = copy.deepcopy(facts)
     verify(facts)
     assert facts == before
@@ -547,14 +547,14 @@ def test_one_na_mig_mode_is_not_skipped(one, other):
 
 
 def test_failed_topology_command_is_undeterminable():
-    facts = accelerator.look(node(), accelerator.Wishes())
+    facts = accelerator.look(node(), accelerator.Options())
     facts["topology"]["problem"] = "nvidia-smi topo -m: no answer"
     found = {one.id: one for one in verify(facts)}["gpu.topology"]
     assert (found.status, found.reason) == ("undeterminable", "nvidia-smi topo -m: no answer")
 
 
 def test_unknown_number_of_nvlinks_is_undeterminable():
-    facts = accelerator.look(node(), accelerator.Wishes())
+    facts = accelerator.look(node(), accelerator.Options())
     facts["expected"] = {**facts["expected"], "name": "H900"}
     found = {one.id: one for one in verify(facts)}["gpu.nvlink"]
     assert (found.status, found.reason) == ("undeterminable", "how many NVLinks H900 has is not known")
@@ -565,7 +565,7 @@ def test_unknown_number_of_nvlinks_is_undeterminable():
     [(None, None, "undeterminable"), (None, 0, "undeterminable"), (None, 1, "fail"), (1, None, "fail")],
 )
 def test_missing_gpus_are_judged_by_known_facts(expected, on_bus, status):
-    facts = accelerator.look(node(), accelerator.Wishes())
+    facts = accelerator.look(node(), accelerator.Options())
     facts["smi"].update(gpus=[], attached=0)
     facts["expected"] = {**facts["expected"], "count": expected} if expected else None
     facts["pci_gpus"] = None if on_bus is None else {"0000:53:00.0": {}} if on_bus else {}

@@ -90,12 +90,12 @@ def test_missing_module_reports_end_of_newest_build_log():
     host.files[MAKE_LOG.format("2.9.1")] = "old\n"
     host.files[MAKE_LOG.format("2.26.6")] = "first\nerror: no member\n"
     config = parse_config({"mode": "nvfs", "dkms_log_lines": 1, **CUDA})
-    report = role.tell(role.look(host, config), config)
+    report = role.report(role.look(host, config), config)
     path = MAKE_LOG.format("2.26.6")
     assert report.details == (f"DKMS could not build nvidia-fs; the last lines of {path} are:\nerror: no member",)
     built = kernels(bare(), running="2.27.3", next="2.27.3")
     built.files.update(host.files)
-    assert role.tell(role.look(built, config), config).details == ()
+    assert role.report(role.look(built, config), config).details == ()
 
 
 def test_uninstallable_packages_fail():
@@ -120,9 +120,9 @@ def test_inactive_required_mode_fails():
     assert "FAIL gds.mode (/raid)" in words
     assert "P2PDMA" in words
     config = parse_config(options)
-    assert any(line.startswith("/raid is md raid0") for line in role.tell(role.look(host, config), config).shown)
+    assert any(line.startswith("/raid is md raid0") for line in role.report(role.look(host, config), config).shown)
     silent = parse_config({**options, "layout_advice": False})
-    assert not any(line.startswith("/raid") for line in role.tell(role.look(host, silent), silent).shown)
+    assert not any(line.startswith("/raid") for line in role.report(role.look(host, silent), silent).shown)
 
 
 def test_image_is_not_judged_by_its_builder():
@@ -133,7 +133,7 @@ def test_image_is_not_judged_by_its_builder():
 
 def test_report_has_modes_and_boot_settings():
     config = parse_config({"mode": "p2pdma", "mounts": ["/data"], **CUDA})
-    report = role.tell(role.look(node(), config), config)
+    report = role.report(role.look(node(), config), config)
     assert report.facts["mlcluster_gds"]["mounts"] == {"/data": "compat"}
     assert len(report.facts["mlcluster_gds"]["reboot_needed"]) == 2
     assert any("reboot needed for RegistryDwords" in line for line in report.shown)

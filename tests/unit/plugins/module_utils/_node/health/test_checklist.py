@@ -17,7 +17,7 @@ from tests.unit.fakes.fake_training_host import PLUGIN, TrainingHost, good_node,
 
 def go_through(host, name, **parameters):
     checks = checklist.choose(name, parameters)
-    seen = accelerator.look(host, accelerator.Wishes())
+    seen = accelerator.look(host, accelerator.Options())
     return {result.id: result for result in checklist.evaluate(checks, checklist.gather(host, checks, seen))}
 
 

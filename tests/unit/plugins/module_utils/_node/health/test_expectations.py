@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.look import Wishes, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.look import Options, look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import expectations as health_expect
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import light as health_checks
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.s3 import Bucket
@@ -211,7 +211,7 @@ def test_allowed_xids_are_counted_and_not_judged():
     host = good_node()
     line = "2026-01-31T11:{:02}:00+0000 ip-10-0-0-1 kernel: NVRM: Xid (PCI:0000:51:00): {}, pid=1, what\n"
     host.commands["journalctl -k"] += line.format(1, 79) + line.format(2, 79) + line.format(3, 13)
-    facts = look(host, Wishes())
+    facts = look(host, Options())
     strict, patient = (
         {one.id: one for one in health_checks.judge_accelerators(facts, allowed)} for allowed in ((), (79,))
     )
@@ -224,6 +224,6 @@ def test_mig_has_to_match_expectation():
     for document, split in ((eight_gpus(), False), (eight_gpus().replace("_mig>Disabled<", "_mig>Enabled<"), True)):
         host.commands["nvidia-smi -q -x"] = document
         for mig in (False, True):
-            verdicts = {one.id: one.status for one in health_checks.judge_accelerators(look(host, Wishes()), (), mig)}
+            verdicts = {one.id: one.status for one in health_checks.judge_accelerators(look(host, Options()), (), mig)}
             assert verdicts["gpu.mig"] == ("pass" if mig == split else "fail")
             assert verdicts["gpu.nvlink"] == ("not_applicable" if mig else "pass")

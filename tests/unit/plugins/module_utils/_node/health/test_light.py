@@ -20,7 +20,7 @@ from tests.unit.fakes.fake_training_host import TrainingHost, efa_device, firmwa
 RECORD = "/var/lib/mlcluster/local_storage.json"
 CONFIG = "/etc/mlcluster/storage.json"
 BOOT = "/proc/sys/kernel/random/boot_id"
-CHIPS = accelerator.Wishes()
+CHIPS = accelerator.Options()
 FABRIC = efa.Options(units=())
 
 

@@ -48,7 +48,7 @@ def test_volume_is_what_record_of_disks_names(host, record, path):
 
 def test_jobs_to_check_with_slurm_are_reported(host):
     config = parse_jobs(JOBS)
-    reported = role.tell(role.look(host, config), config)
+    reported = role.report(role.look(host, config), config)
     jobs = [{"name": "smoke", "path": "/fsx/jobs/smoke.sbatch"}]
     assert reported.facts == {"mlcluster_slurm_jobs": {"jobs": jobs, "judged": ["smoke"]}}
     assert reported.shown == ("1 jobs in /fsx/jobs, for Slurm 24.05.1",)
@@ -58,14 +58,14 @@ def test_jobs_to_check_with_slurm_are_reported(host):
 def test_no_jobs_are_reported_without_controller(host, cluster):
     host.cluster = dict(cluster)
     config = parse_jobs({**JOBS, "required": False})
-    reported = role.tell(role.look(host, config), config)
+    reported = role.report(role.look(host, config), config)
     assert (reported.facts, reported.shown) == ({"mlcluster_slurm_jobs": {"jobs": [], "judged": ["smoke"]}}, ())
 
 
 def test_only_what_validates_is_submitted_as_validation(host):
     train = {"name": "t", "kind": "training", "minutes": 60, "command": ["x"], "checkpoints": "/fsx/c"}
     config = parse_jobs({**JOBS, "jobs": [train, *JOBS["jobs"]]})
-    assert role.tell(role.look(host, config), config).facts["mlcluster_slurm_jobs"]["judged"] == ["smoke"]
+    assert role.report(role.look(host, config), config).facts["mlcluster_slurm_jobs"]["judged"] == ["smoke"]
 
 
 def test_directory_that_need_not_be_shared_has_to_answer(host):

@@ -67,13 +67,13 @@ def test_only_head_node_reports_directory_differences(host: LustreHost) -> None:
     }
     for head, shown in ((True, [f"{path}/a exists and is left as it is: mode is 0700 instead of 2775"]), (False, [])):
         config = parse_role({**options, "head_node": head})
-        assert list(role.tell(role.look(host, config), config).shown) == shown
+        assert list(role.report(role.look(host, config), config).shown) == shown
 
 
 def test_mounts_are_a_fact_for_other_roles(host: LustreHost) -> None:
     path = host.mount("fsx")
     config = parse_role({"file_systems": [{"path": path, "efa": True}, {"path": "/fsx-not-here"}]})
-    (mount,) = role.tell(role.look(host, config), config).facts["mlcluster_fsx_lustre"]["mounts"]
+    (mount,) = role.report(role.look(host, config), config).facts["mlcluster_fsx_lustre"]["mounts"]
     assert (mount["path"], mount["efa"]) == (path, True)
 
 

@@ -17,7 +17,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import (
     File,
     Plan,
-    Told,
+    Report,
     not_concerned,
     refused,
 )
@@ -51,7 +51,7 @@ def domain(role="one", look=lambda host, config: config, plan=None, seconds=60.0
         seconds=lambda config: seconds,
         plan=plan or (lambda facts, config: Plan("one")),
         verify=lambda facts, config: [passed("one.a", 1), failed("one.b", "is bad"), not_applicable("one.c", "no")],
-        tell=lambda facts, config: Told(("shown",), ("log",), {"mlcluster_one": facts}),
+        report=lambda facts, config: Report(("shown",), ("log",), {"mlcluster_one": facts}),
         **more,
     )
 

@@ -18,7 +18,7 @@ from .test_role_plan import carry_out, fresh, node
 def seen(host, **options):
     config = parse_config(options)
     facts = role.look(host, config)
-    return role.verify(facts, config), role.tell(facts, config)
+    return role.verify(facts, config), role.report(facts, config)
 
 
 def test_intact_node_has_no_problem():
