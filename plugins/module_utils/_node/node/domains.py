@@ -51,7 +51,7 @@ class Domain:
         The option errors as sentences; the config of the other functions from options without errors.
     look, seconds
         The facts of the node, input of the pure functions below; the time limit of the look, in seconds.
-    plan, verify, tell
+    plan, verify, report
         The actions; the verdicts; the report for users and other roles.
     groups
         Groups of the inventory whose nodes have the role in site.yml.

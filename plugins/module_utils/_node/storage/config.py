@@ -280,8 +280,8 @@ def _check_mount_options(config: StorageConfig) -> None:
         )
     if "x-systemd.automount" in config.mount_options:
         raise NodeError(
-            "mount_options has 'x-systemd.automount': what waits on the mount point would be taken for somebody "
-            "else's mount; leave it out, the boot unit mounts the volume"
+            "mount_options has 'x-systemd.automount': its placeholder on the mount point would be taken for a foreign "
+            "mount; leave it out, the boot unit mounts the volume"
         )
     for option in config.mount_options:
         if option.split("=")[0] in FOREIGN_MOUNT_OPTIONS:

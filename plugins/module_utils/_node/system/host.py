@@ -533,7 +533,7 @@ class Host:
             except BlockingIOError:
                 if self.monotonic() >= deadline:
                     raise NodeError(
-                        f"waited {timeout:g} seconds for {what}; let it end (ps shows it) and run again"
+                        f"waited {timeout:g} seconds for {what}; wait until it ends (see ps) and run again"
                     ) from None
                 self.sleep(HOLD_POLL)
         try:

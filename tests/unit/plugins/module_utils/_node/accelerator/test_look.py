@@ -235,7 +235,7 @@ def test_missing_memory_isolates():
 
 
 def test_memory_used_by_ecc_is_not_missing():
-    # What nvidia-smi 418 shows of a healthy T4, whose 16384 MiB are GDDR memory with ECC.
+    # The values of nvidia-smi 418 for a healthy T4, whose 16384 MiB are GDDR memory with ECC.
     text = RECORDED_XML.replace("NVIDIA H100 80GB HBM3", "Tesla T4").replace("81559 MiB", "15079 MiB")
     host = TrainingHost()
     firmware(host, "g4dn.xlarge")

@@ -95,7 +95,7 @@ def test_every_value_knows_where_it_stands():
         ('{"a": ' + '{"a": ' * 100000, f"values are nested more than {MAX_DEPTH} deep"),
     ],
 )
-def test_what_is_no_such_json_is_refused_with_its_line(text, words):
+def test_invalid_json_is_rejected_with_its_line(text, words):
     sentence = error(text)
     assert words in sentence
     assert re.fullmatch(r"cufile\.json cannot be read .*: correct it by hand and run again", sentence, re.DOTALL)

@@ -79,7 +79,7 @@ def test_site_has_its_own_baseline(baseline, status):
 
 
 @pytest.mark.parametrize("changes", [{"mode": "compat"}, {"proof": "passive"}, {"mode": "undeterminable"}])
-def test_figure_of_path_that_is_not_proved_to_be_direct_passes_nothing(changes):
+def test_figure_of_unproved_direct_path_is_no_pass(changes):
     verdict = gds_io.compare({**MOUNT, **changes}, runs(), 0.1)
     assert verdict.status == "undeterminable"
     assert "is not that of a direct path" in verdict.reason

@@ -95,7 +95,7 @@ def test_bind_mount_is_reported():
     assert (*brief(found), found["bind"]) == ("/var/lib/enroot", "disk", ["nvme1n1"], True)
 
 
-def test_btrfs_is_found_by_its_source_and_subvolume_is_no_bind_mount():
+def test_btrfs_subvolume_is_found_by_source_and_is_no_bind_mount():
     host = node()
     host.mount("0:60 /@data /sub rw - btrfs /dev/nvme1n1 rw")
     found = answer(host, "/sub")

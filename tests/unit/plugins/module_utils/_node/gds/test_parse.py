@@ -34,7 +34,7 @@ def test_recorded_log_of_driver_that_opened():
     assert table["errors"][0] == "udev property not found: ID_FS_USAGE vda"
 
 
-def test_what_is_switched_off_says_nothing_of_gpu():
+def test_switched_off_path_proves_nothing_about_gpu():
     table = gds_parse.parse_table(fixture("libcufile-1.15-h200-compat-allowed.log"))
     assert (table["p2pdma"], table["signs"]) == (None, ["nvidia_fs_module", "udev"])
     on = fixture("libcufile-1.15-h200-compat-allowed.log").replace("Config doesn't support PCIP2PDMA", "")
@@ -120,7 +120,7 @@ def test_cufile_json_with_its_comments():
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[1]", "// nothing", '{"a": 1,}', "null"])
-def test_what_is_no_cufile_json(text):
+def test_invalid_cufile_json_is_none(text):
     assert gds_parse.parse_cufile_json(text, "/etc/cufile.json") is None
 
 
@@ -134,7 +134,7 @@ def test_what_is_no_cufile_json(text):
         ("NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  570.86\n", (True, "570.86", True)),
     ],
 )
-def test_driver_says_what_it_is(text, expected):
+def test_driver_module_type_is_read(text, expected):
     driver = gds_parse.parse_nvidia_version(text)
     assert (driver["loaded"], driver["version"], driver["open_module"]) == expected
 
@@ -172,7 +172,7 @@ def test_every_status_of_libcufile_has_its_own_words():
 
 
 @pytest.mark.parametrize(("sign", "prerequisite"), gds_parse.LOG_SIGNS)
-def test_every_complaint_names_its_prerequisite_once(sign, prerequisite):
+def test_every_log_sign_names_its_prerequisite_once(sign, prerequisite):
     found = gds_parse.parse_table(f"x {sign} y\n{sign}\n")
     assert found["signs"] == [prerequisite]
 

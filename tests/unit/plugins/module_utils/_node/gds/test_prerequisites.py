@@ -209,7 +209,7 @@ def test_hint_for_registry_is_ready_to_use():
     assert item["found"] == "not set: RMForceStaticBar1=1, RmForceDisableIomapWC=1"
 
 
-def test_registry_settings_are_for_x86_only_and_need_driver_to_be_read():
+def test_registry_settings_are_x86_only_and_need_driver():
     host = node(machine="aarch64")
     assert "registry_dwords" not in {item["id"] for item in items(host)}
     host = node()

@@ -85,7 +85,7 @@ def test_two_runs_are_never_at_once(options, monkeypatch):
         watch.run(Host(), options)
 
 
-def test_nvidia_smi_that_hangs_costs_its_limit_and_hides_nothing_else(options, monkeypatch):
+def test_hanging_nvidia_smi_costs_only_its_limit(options, monkeypatch):
     class Hung(Host):
         def which(self, program):
             return f"/usr/bin/{program}" if program == "nvidia-smi" else super().which(program)

@@ -38,7 +38,7 @@ def test_array_without_record_is_foreign():
     assert "/dev/nvme1n1 (AWS010000) is mounted on /data, is held by md127" in plan.refusals[0]
 
 
-def test_recorded_node_with_blank_disks_gets_its_volume_in_serial_order():
+def test_recorded_blank_disks_become_volume_in_serial_order():
     host = RecordedHost("debian-13-blank")
     facts, plan = storage.survey(host, scene.config())
     assert (plan.situation, plan.refusals, facts["instance_type"]) == ("fresh", [], "trn2.48xlarge")

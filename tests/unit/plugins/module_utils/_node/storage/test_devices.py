@@ -123,7 +123,7 @@ def test_only_swap_on_device_is_swap_on_disk():
     assert [disk["swap"] for disk in disks_of(host).values()] == [[], ["/dev/nvme1n1"], []]
 
 
-def test_btrfs_mount_is_found_by_its_source_since_its_number_is_anonymous():
+def test_btrfs_mount_is_found_by_its_source():
     host = scene.node(2)
     host.machine.mount("nvme1n1", "/mnt/b", "btrfs", root="/@")
     tree = scene.node(2).machine.lsblk()
@@ -158,7 +158,7 @@ def test_one_unreadable_disk_does_not_hide_signatures_of_others():
     assert [s["type"] for s in disks["nvme3n1"]["signatures"]] == ["ext4"]
 
 
-def test_signature_that_wipefs_puts_nowhere_speaks_against_every_disk():
+def test_signature_without_device_counts_for_every_disk():
     host = scene.node(2)
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))
     host.machine.devices["nvme1n1"].name = "renamed"
@@ -167,7 +167,7 @@ def test_signature_that_wipefs_puts_nowhere_speaks_against_every_disk():
     assert [disk["readable"] for disk in disks_of(host).values()] == [True, False, False]
 
 
-def test_wipefs_is_asked_about_everything_on_instance_store_and_nothing_else():
+def test_wipefs_reads_only_instance_store_devices():
     host = scene.node(2)
     scene.foreign_array(host)
     block.gather(host)
@@ -236,7 +236,7 @@ def test_without_mdadm_sysfs_is_enough():
     assert (facts["arrays"][0]["uuid"], facts["disks"][1]["md"]) == (scene.FOREIGN_ARRAY, None)
 
 
-def test_members_outside_instance_store_are_named_with_what_they_belong_to():
+def test_members_outside_instance_store_are_named_with_owner():
     host = scene.node(2)
     disk = host.machine.ebs("nvme9n1")
     host.machine.stopped_array(["nvme1n1", disk.kname], "c" * 32)
@@ -400,7 +400,7 @@ def test_xfs_of_killed_mkfs_is_unfinished_and_never_pristine(inprogress, finishe
         (b"XFSB" + bytes(4092), "ext4"),
     ],
 )
-def test_filesystem_that_cannot_be_read_counts_as_finished_and_used(head, fstype):
+def test_unreadable_filesystem_counts_as_finished_and_used(head, fstype):
     assert block.filesystem_use(Head(head), "/dev/x", fstype) == {"finished": True, "pristine": False}
 
 
@@ -412,7 +412,7 @@ def test_only_volume_groups_on_instance_store_are_looked_at():
     assert [(lv["vg"], lv["members"]) for lv in block.gather(host)["logical_volumes"]] == [("local", ["nvme1n1"])]
 
 
-def test_an_array_that_lsblk_leaves_out_has_no_size():
+def test_array_missing_in_lsblk_has_no_size():
     host = scene.node(1)
     host.machine.array("md5", ["nvme1n1"], scene.FOREIGN_ARRAY, state="inactive").size = 0
     (array,) = block.gather(host)["arrays"]

@@ -246,7 +246,7 @@ def test_finished_filesystem_is_kept_and_missing_one_made(at_boot, fstype):
 
 @pytest.mark.parametrize("at_boot", [False, True])
 @pytest.mark.parametrize("disks", [1, 4])
-def test_filesystem_that_was_finished_is_mounted_and_not_made_again(at_boot, disks):
+def test_finished_filesystem_is_mounted_and_not_made_again(at_boot, disks):
     host = finished(disks, "raid0")
     done = scene.run(host, at_boot)
     assert not set(done) & scene.DESTRUCTIVE

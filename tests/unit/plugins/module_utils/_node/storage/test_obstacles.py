@@ -76,7 +76,7 @@ def test_mount_point_may_move_up_and_down(first, second):
     assert scene.run(host, mount_point=second) == []
 
 
-def test_at_boot_files_on_empty_mount_point_do_not_keep_volume_away():
+def test_files_on_mount_point_do_not_block_volume_at_boot():
     host = scene.node(2)
     IN_THE_WAY["files"][0](host)
     assert scene.plan_of(host, True).situation == "fresh"

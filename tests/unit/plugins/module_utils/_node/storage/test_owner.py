@@ -163,7 +163,7 @@ def test_more_than_our_own_marks_on_member_is_foreign(name):
     assert look(host, Known(OURS))[2].owner == "foreign"
 
 
-def test_known_filesystem_on_disk_itself_is_ours_and_nothing_beside_it():
+def test_known_filesystem_on_disk_is_ours_without_other_content():
     known = Known(filesystem_uuids=frozenset([fs_uuid("data").replace("-", "")]))
     host = scene.node(1)
     host.machine.sign("nvme1n1", "xfs", fs_uuid("data"))
@@ -242,7 +242,7 @@ def obstacles(host, names=None):
     return teardown_obstacles([disk for disk in facts["disks"] if disk["kname"] in names], facts)
 
 
-def test_a_device_on_a_disk_counts_without_a_holder_in_sysfs():
+def test_device_on_disk_counts_without_holder_in_sysfs():
     (disk,) = (disk for disk in storage.look(scene.node(1), scene.config())["disks"] if disk["kname"] == "nvme1n1")
     above = [{"kname": "dm-9", "path": "/dev/mapper/x", "type": "dm", "claimed": False}]
     assert findings(disk) == ()
@@ -477,7 +477,7 @@ BEYOND = (
 
 
 @pytest.mark.parametrize("kind", BEYOND)
-def test_content_that_may_reach_beyond_is_refused_with_both_switches(kind):
+def test_content_possibly_beyond_disks_is_refused_with_consent(kind):
     host = scene.node(2)
     host.machine.sign("nvme1n1", kind, fs_uuid("x"))
     assert "cannot replace what is on the disks: nvme1n1 carries a" in scene.refusal(host, **scene.CONSENT)
@@ -485,7 +485,7 @@ def test_content_that_may_reach_beyond_is_refused_with_both_switches(kind):
     assert found in scene.refusal(host, **scene.CONSENT)
 
 
-def test_content_inside_array_that_may_reach_beyond_is_refused_too():
+def test_array_content_possibly_beyond_disks_is_refused():
     host = scene.node(2)
     scene.foreign_array(host)
     host.machine.sign("md127", "bcache", fs_uuid("x"))
@@ -542,7 +542,7 @@ def test_invisible_lvm_is_refused_without_advice_to_destroy():
     assert "safe_mode" not in text
 
 
-def test_devices_file_is_left_unchanged_where_lvm_shows_every_disk():
+def test_devices_file_is_ignored_if_lvm_shows_every_disk():
     host = scene.node(2)
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")
     scene.plan_of(host)

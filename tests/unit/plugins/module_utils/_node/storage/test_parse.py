@@ -66,7 +66,7 @@ def test_lsblk_of_container_host_with_empty_zram_and_two_mounts_disk():
     assert devices["vda"]["mounts"] == ["/run/netns", "/"]
 
 
-def test_device_mapper_paths_are_kept_and_missing_path_is_made_of_name():
+def test_device_mapper_path_is_kept_or_made_from_name():
     tree = {"blockdevices": [{"name": "vg-lv", "kname": "dm-0", "path": "/dev/mapper/vg-lv", "type": "lvm"}]}
     tree["blockdevices"].append({"name": "sda", "kname": "sda", "type": "disk"})
     devices = block_parse.parse_lsblk(json.dumps(tree))

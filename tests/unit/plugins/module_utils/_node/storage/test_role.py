@@ -30,7 +30,7 @@ def test_intact_node_has_no_problem():
 
 
 def test_read_only_look_writes_nothing_to_volume():
-    results, _told = seen(carry_out(node(4)), **role.READ_ONLY)
+    results, _report = seen(carry_out(node(4)), **role.READ_ONLY)
     assert "storage.write_read" not in [result.id for result in results]
 
 
@@ -61,6 +61,6 @@ def test_refusal_is_reported_once():
     ("options", "reason"), [({}, "no instance-store disks"), ({"layout": "none"}, "layout is none")]
 )
 def test_node_without_volume_has_nothing_to_prove(options, reason):
-    results, _told = seen(fresh(0), **options)
+    results, _report = seen(fresh(0), **options)
     assert [(result.id, result.status) for result in results] == [("storage.plan", "not_applicable")]
     assert reason in results[0].line()

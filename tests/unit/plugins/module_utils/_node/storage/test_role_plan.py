@@ -84,7 +84,7 @@ def carry_out(host: Node, **options: t.Any) -> Node:
     return host
 
 
-def test_a_fresh_node_lacks_everything():
+def test_fresh_node_lacks_everything():
     plan = plan_of(fresh())
     assert plan.differences() == EVERYTHING
     assert (plan.refresh, plan.daemon_reload) == (True, True)

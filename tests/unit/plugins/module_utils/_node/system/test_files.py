@@ -82,7 +82,7 @@ def test_mode_does_not_depend_on_umask(tmp_path, umask):
     assert [os.stat(tmp_path / name).st_mode & 0o7777 for name in "xy"] == [0o644, 0o600]
 
 
-def test_replaced_file_is_synced_before_its_name_and_directory_after(tmp_path, monkeypatch):
+def test_replaced_file_is_synced_before_rename(tmp_path, monkeypatch):
     order = []
     for name in ("fchmod", "fsync", "replace"):
         real = getattr(os, name)
