@@ -70,7 +70,7 @@ def test_group_that_reaches_beyond_disks_is_refused_always(session_guest: Guest)
     refusal = helpers.play(node).refusal
     assert "LVM2_member" in refusal and helpers.CONSENT_SENTENCE in refusal
     refusal = helpers.play(node, **CONSENT).refusal
-    assert "cannot replace what is on the disks: volume group mixed also uses nvme0n1" in refusal, refusal
+    assert "cannot replace the content of the disks: volume group mixed also uses nvme0n1" in refusal, refusal
     named = helpers.play(node, **CONSENT, nvme_raid0_devices=[node.ebs_volumes()[0]]).refusal
     assert f"nvme_raid0_devices names {node.ebs_volumes()[0]}, which is an EBS volume" in named, named
     assert helpers.digests(node) == disks

@@ -130,7 +130,7 @@ def test_bad_settings_are_one_sentence(session_guest: Guest) -> None:
         ({"nvme_raid0_mount_point": "/srv/full"}, "/srv/full already carries none (tmpfs)"),
         ({"nvme_raid0_mount_point": "/srv/files"}, "/srv/files has 1 entries on the root filesystem"),
         ({"nvme_raid0_array_name": "my array"}, "array_name is 'my array'"),
-        ({"nvme_raid0_mode": "0777"}, "mode is 0777: everybody could delete"),
+        ({"nvme_raid0_mode": "0777"}, "mode is 0777: all users could delete"),
         ({"nvme_raid0_users": ["nobody-here"]}, "there is no user nobody-here"),
     ):
         refusal = helpers.play(node, **settings).refusal

@@ -358,7 +358,7 @@ def _directory_problems(directories: t.Sequence[t.Mapping[str, t.Any]], mounts: 
         if not re.fullmatch(r"[0-7]{3,4}", mode):
             found.append(f"the mode of {path} is {mode!r}: use an octal mode in quotes, such as '2775'")
         elif int(mode, 8) & 0o002 and not int(mode, 8) & 0o1000:
-            found.append(f"the mode of {path} is {mode}: everybody could delete everybody's files; use 2775 or 1777")
+            found.append(f"the mode of {path} is {mode}: all users could delete each other's files; use 2775 or 1777")
         for key in ("owner", "group"):
             if not _NAME.fullmatch(str(entry.get(key) or "root")):
                 found.append(f"the {key} of {path} is {entry[key]!r}: use a name or a number")

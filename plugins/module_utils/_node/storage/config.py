@@ -207,7 +207,7 @@ def check_mode(name: str, mode: str) -> None:
     bits = int(mode, 8)
     if bits & 0o002 and not bits & 0o1000:
         raise NodeError(
-            f"{name} is {mode}: everybody could delete everybody's files there; use 0755, a group with 2775, or 1777"
+            f"{name} is {mode}: all users could delete each other's files there; use 0755, a group with 2775, or 1777"
         )
 
 
@@ -267,7 +267,9 @@ def _check_mount_point(path: str) -> None:
     if path in SYSTEM_MOUNTS or path.startswith(("/dev/", "/proc/", "/sys/")):
         raise NodeError(f"mount_point is {path}: the operating system lives there; choose a path such as /data")
     if any(path == own or path.startswith(f"{own}/") for own in OWN_DIRECTORIES):
-        raise NodeError(f"mount_point is {path}: what must outlive the volume is kept there; choose one such as /data")
+        raise NodeError(
+            f"mount_point is {path}: data that must outlive the volume are kept there; choose one such as /data"
+        )
 
 
 def _check_mount_options(config: StorageConfig) -> None:

@@ -260,13 +260,13 @@ def losses(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any
     ]
     running = {member for array in facts["arrays"] if array["active"] for member in array["members"]}
     lost += [
-        escaped(f"the array {s['label'] or s['uuid']} does not run, so what is in it could not be looked into")
+        escaped(f"the array {s['label'] or s['uuid']} does not run, so its content could not be inspected")
         for s in signatures
         if s["type"] == "linux_raid_member" and s["kname"] not in running
     ]
     names = stack_names(disks)
     lost += [
-        f"the logical volume {lv['vg']}/{lv['lv']} is not active, so what is in it could not be looked into"
+        f"the logical volume {lv['vg']}/{lv['lv']} is not active, so its content could not be inspected"
         for lv in facts["logical_volumes"]
         if set(lv["members"]) & names and lv["lv"] and not lv["active"]
     ]
@@ -307,7 +307,7 @@ def _mounts_in_the_way(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mappin
     inside = stack_names(disks)
     own = {point for disk in disks for point in disk["mounts"]}
     return [
-        f"{mount['source']} is mounted on {mount['target']}, over or below what is on the disks"
+        f"{mount['source']} is mounted on {mount['target']}, over or below a mount of the disks"
         for mount in facts["mounts"]
         if mount["kname"] not in inside
         and any(mount["target"] == point or mount["target"].startswith(f"{point}/") for point in own - SYSTEM_MOUNTS)

@@ -456,7 +456,7 @@ def _replace(node: Node, owner: str) -> Decision:
         refusal = f"{found}: the owner cannot be determined, since {'; '.join(hidden)}; nothing was touched"
         return _refuse(refusal, owner=OWNER_FOREIGN)
     whose = {
-        OWNER_FOREIGN: "what is on the disks was not made by this role",
+        OWNER_FOREIGN: "the content of the disks was not made by this role",
         OWNER_EKS: "the disks are set up by the EKS image",
     }.get(owner, f"the disks are set up by {owner}")
     hint = f"; to use what {owner} made, set nvme_raid0_existing: adopt" if owner in ADOPTABLE else ""
@@ -475,6 +475,6 @@ def _rebuild(
         return _refuse(refusal, state=state, owner=owner)
     obstacles = teardown_obstacles(node.disks, node.facts)
     if obstacles:
-        return _refuse(f"cannot replace what is on the disks: {'; '.join(obstacles)}", state=state, owner=owner)
+        return _refuse(f"cannot replace the content of the disks: {'; '.join(obstacles)}", state=state, owner=owner)
     units = [unit for unit, seen in node.facts["units"].items() if seen["exists"] and not seen["masked"]]
     return Decision(Situation.REBUILD, "intact", OWNER_OURS, disks=node.disks, erase=node.disks, units=units)

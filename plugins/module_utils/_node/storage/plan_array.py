@@ -130,7 +130,7 @@ def _clear(
         return
     if config.safe_mode:
         text = "; ".join(taken)
-        plan.refusals.append(f"{text}: nothing was touched; set safe_mode: false to destroy what is on these disks")
+        plan.refusals.append(f"{text}: nothing was touched; set safe_mode: false to destroy the content of these disks")
         return
     plan.refusals += teardown_obstacles(disks, facts)
     plan.losses += losses(disks, facts)

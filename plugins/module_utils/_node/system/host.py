@@ -478,7 +478,7 @@ class Host:
                 os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             stream.seek(0)
             if stream.read() != payload:
-                raise OSError(errno.EIO, "what was read back differs from what was written", directory)
+                raise OSError(errno.EIO, "the data read back differ from the data written", directory)
 
     def monotonic(self) -> float:
         """Return the seconds of a clock that never jumps."""

@@ -74,8 +74,8 @@ def test_diff_names_uninspected_data(run, check):
     host.machine.sign("md5", "ext4", None, "theirs")
     before = run(host, check=check, **scene.CONSENT)["diff"]["before"].splitlines()
     assert [line for line in before if "looked into" in line] == [
-        "destroyed: the array host:old does not run, so what is in it could not be looked into",
-        "destroyed: the logical volume data/all is not active, so what is in it could not be looked into",
+        "destroyed: the array host:old does not run, so its content could not be inspected",
+        "destroyed: the logical volume data/all is not active, so its content could not be inspected",
     ]
     assert before[0].startswith(
         "destroyed: /dev/nvme1n1 (AWS0001) carries a linux_raid_member signature (label host:old"
@@ -109,7 +109,7 @@ def test_consent_needs_both_switches(run):
 def test_invalid_option_fails_with_one_sentence(run, check):
     result = run(scene.node(2), check=check, mode="0777")
     assert result["failed"]
-    assert result["msg"].startswith("mode is 0777: everybody could delete")
+    assert result["msg"].startswith("mode is 0777: all users could delete")
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_diff_names_uninspected_data(module, check):
         "destroyed: /dev/nvme1n1 (AWS0001) carries a linux_raid_member signature (label host:old"
     )
     assert before[2:] == [
-        "destroyed: the array host:old does not run, so what is in it could not be looked into",
+        "destroyed: the array host:old does not run, so its content could not be inspected",
     ]
 
 
@@ -215,7 +215,7 @@ def test_data_without_signature_is_rejected(module, check):
     result = module.run(host, check)
     assert result["failed"]
     assert "/dev/nvme2n1 (AWS0002) is not proved blank (the byte at offset 0x" in result["msg"]
-    assert "nothing was touched; set safe_mode: false to destroy what is on these disks" in result["msg"]
+    assert "nothing was touched; set safe_mode: false to destroy the content of these disks" in result["msg"]
     assert host.changes() == []
     assert kinds(module.run(host, safe_mode=False)) == ["create_array", "write_array_config"]
 

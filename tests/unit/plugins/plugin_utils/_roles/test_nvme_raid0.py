@@ -20,5 +20,5 @@ def test_node_gets_runtime_checksum_of_controller():
 def test_bad_option_is_named_before_node_is_asked():
     _options, problems = role_options(DOMAINS[NAME], {"nvme_raid0_mode": "0777"})
     assert problems == [
-        "nvme_raid0_mode is 0777: everybody could delete everybody's files there; use 0755, a group with 2775, or 1777"
+        "nvme_raid0_mode is 0777: all users could delete each other's files there; use 0755, a group with 2775, or 1777"
     ]

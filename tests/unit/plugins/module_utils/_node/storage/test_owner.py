@@ -272,9 +272,9 @@ def test_losses_name_known_and_uninspected_content():
     ]
     assert found[5:] == [
         "dm-1 carries an xfs signature (label a\\nb)",
-        "the array host:half does not run, so what is in it could not be looked into",
-        f"the array {'6' * 8}-6666-6666-6666-{'6' * 12} does not run, so what is in it could not be looked into",
-        "the logical volume asleep/all is not active, so what is in it could not be looked into",
+        "the array host:half does not run, so its content could not be inspected",
+        f"the array {'6' * 8}-6666-6666-6666-{'6' * 12} does not run, so its content could not be inspected",
+        "the logical volume asleep/all is not active, so its content could not be inspected",
     ]
 
 
@@ -356,7 +356,7 @@ OBSTACLES = {
     "stopped array over EBS": (stopped_array_with_ebs, "nvme9n1 belongs to the same array or filesystem"),
     "btrfs over EBS": (btrfs_with_ebs, "nvme9n1 belongs to the same array or filesystem"),
     "group over EBS": (group_with_ebs, "volume group vg.01 also uses nvme9n1"),
-    "mount over": (mount_over, "/dev/nvme9n1 is mounted on /mnt/theirs, over or below what is on the disks"),
+    "mount over": (mount_over, "/dev/nvme9n1 is mounted on /mnt/theirs, over or below a mount of the disks"),
     "mount below": (mount_below, "10.0.0.1@tcp:/abc is mounted on /mnt/theirs/fsx, over or below"),
     "LVM that pvs leaves out": (unlisted_lvm, "nvme1n1 carries LVM that 'pvs' does not show"),
     "LVM without its tools": (lvm_without_tools, "the lvm2 tools, which show its extent, are not installed"),
@@ -480,7 +480,7 @@ BEYOND = (
 def test_content_possibly_beyond_disks_is_refused_with_consent(kind):
     host = scene.node(2)
     host.machine.sign("nvme1n1", kind, fs_uuid("x"))
-    assert "cannot replace what is on the disks: nvme1n1 carries a" in scene.refusal(host, **scene.CONSENT)
+    assert "cannot replace the content of the disks: nvme1n1 carries a" in scene.refusal(host, **scene.CONSENT)
     found = f" {kind} signature (uuid {fs_uuid('x')}), which may belong to something on other devices"
     assert found in scene.refusal(host, **scene.CONSENT)
 

@@ -141,7 +141,7 @@ def test_other_array_is_rebuilt_only_with_consent(fields):
     host = with_array(**fields)
     text = refusal(host)
     assert "/dev/nvme1n1 (AWS0001)" in text
-    assert text.endswith("nothing was touched; set safe_mode: false to destroy what is on these disks")
+    assert text.endswith("nothing was touched; set safe_mode: false to destroy the content of these disks")
     plan = plan_of(host, safe_mode=False)
     assert plan.refusals == []
     wiped = ["wipe"] * len(plan.found["members"])

@@ -378,7 +378,7 @@ def test_group_over_ebs_is_named_and_never_replaced():
     host.machine.ebs("nvme9n1")
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch", ["nvme9n1"])
     text = scene.refusal(host, **scene.CONSENT)
-    assert text == "cannot replace what is on the disks: volume group vg.01 also uses nvme9n1"
+    assert text == "cannot replace the content of the disks: volume group vg.01 also uses nvme9n1"
 
 
 def test_unknown_account_is_refused_before_volume_is_adopted():
@@ -406,4 +406,4 @@ def test_volume_of_image_beside_foreign_content_is_not_adopted():
     host.machine.mount("dm-0", "/scratch")
     assert scene.plan_of(host, existing="adopt").situation == "adopted"
     host.machine.sign("nvme3n1", "ext4", fs_uuid("theirs"), "theirs")
-    assert "what is on the disks was not made by this role" in scene.refusal(host, existing="adopt")
+    assert "the content of the disks was not made by this role" in scene.refusal(host, existing="adopt")

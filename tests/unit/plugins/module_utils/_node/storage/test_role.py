@@ -47,7 +47,7 @@ def test_lines_of_rebuild_name_what_is_destroyed():
     _results, report = seen(host, **scene.CONSENT)
     assert report.shown[0] == "rebuild: both switches allow to destroy what is on the disks"
     assert report.shown[1].startswith("destroys: /dev/nvme1n1 (AWS0001) carries a linux_raid_member signature")
-    assert report.shown[-1] == "destroys: the array host:old does not run, so what is in it could not be looked into"
+    assert report.shown[-1] == "destroys: the array host:old does not run, so its content could not be inspected"
 
 
 def test_refusal_is_reported_once():

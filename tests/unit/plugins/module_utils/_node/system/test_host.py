@@ -387,7 +387,7 @@ def test_probe_fails_where_nothing_can_be_written(tmp_path):
 
 def test_probe_compares_what_it_reads(monkeypatch, tmp_path):
     monkeypatch.setattr(host_module.os, "fsync", lambda handle: os.ftruncate(handle, 4096))
-    with pytest.raises(OSError, match="what was read back differs from what was written"):
+    with pytest.raises(OSError, match="the data read back differ from the data written"):
         HOST.write_probe(str(tmp_path))
 
 
