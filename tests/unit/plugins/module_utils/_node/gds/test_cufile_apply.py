@@ -264,7 +264,7 @@ def script(file, body, number=4):
             + textwrap.dedent(body)
             + textwrap.dedent("""
             settings = {"properties": {"allow_compat_mode": True}, "fs": {"lustre": {"posix_gds_min_kb": int(number)}}}
-            cufile_file.change(cufile_file.FileHost(), cufile_file.Wish(path=file, settings=settings), lock=lock)
+            cufile_file.change(cufile_file.FileHost(), cufile_file.Request(path=file, settings=settings), lock=lock)
             """),
             str(file),
             str(file.parent / "lock"),
