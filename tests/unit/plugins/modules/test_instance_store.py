@@ -73,7 +73,7 @@ def test_diff_names_uninspected_data(run, check):
     host.machine.array("md5", ["nvme4n1"], "5" * 32, name="host:live")
     host.machine.sign("md5", "ext4", None, "theirs")
     before = run(host, check=check, **scene.CONSENT)["diff"]["before"].splitlines()
-    assert [line for line in before if "looked into" in line] == [
+    assert [line for line in before if "inspected" in line] == [
         "destroyed: the array host:old does not run, so its content could not be inspected",
         "destroyed: the logical volume data/all is not active, so its content could not be inspected",
     ]

@@ -194,7 +194,7 @@ def test_no_gpu_memory_proves_nothing(probe):
 def test_flipped_bit_is_found(probe):
     answer = probe(cufile_read=1)
     assert answer["state"] == "corrupt"
-    assert "differs from what was written" in answer["reason"]
+    assert "differ from the data written" in answer["reason"]
 
 
 @needs_compiler
