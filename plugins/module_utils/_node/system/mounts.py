@@ -53,9 +53,7 @@ def read_fstab(host: Host) -> list[dict[str, str]]:
     """Return the lines of fstab as ``parse_fstab`` does; none without fstab. Raises ``NodeError``."""
     text = host.read_text(FSTAB)
     if text is None and host.exists(FSTAB):
-        raise NodeError(
-            f"read {FSTAB} and got nothing: check that it is a plain file and readable, then run again"
-        )
+        raise NodeError(f"read {FSTAB} and got nothing: check that it is a plain file and readable, then run again")
     return parse_fstab(text or "")
 
 
