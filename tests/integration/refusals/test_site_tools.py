@@ -23,7 +23,7 @@ NODES = {
 def test_only_node_whose_jobs_take_package_is_asked_and_once(said):
     status, words = said("site.yml", {"compute": NODES}, "--tags", "slurm_jobs_install")
     assert status == 0, words
-    play = words.partition("PLAY [What jobs take from packages")[2].partition("PLAY RECAP")[0]
+    play = words.partition("PLAY [Install the packages that jobs need")[2].partition("PLAY RECAP")[0]
     asked = play.partition("Find missing packages")[2].partition("TASK [")[0]
     assert {name for name in NODES if f"ok: [{name}]" in asked} == {"disks", "lacking", "there"}
     # The one look has the answer; of a node with the program nothing is foretold but the file of the role's options.
