@@ -87,7 +87,7 @@ def test_bytes_depend_on_text_alone(tmp_path, inputs, preprocess, shards, option
 
 def test_tasks_divide_inputs_and_last_one_writes_manifest(tmp_path, inputs, preprocess, shards, capsys):
     assert preprocess(inputs, tmp_path, "--task", "1", "--tasks", "2") == 0
-    assert "other tasks are still at work" in capsys.readouterr().out
+    assert "other tasks are still running" in capsys.readouterr().out
     assert {name[:11] for name in contents(tmp_path) if name.endswith(".tar")} == {"shard-00001"}
     assert preprocess(inputs, tmp_path, "--task", "0", "--tasks", "2") == 0
     assert contents(tmp_path) == contents(shards.path)
