@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refusals of nvidia-smi, fi_info, dcgmi, dpkg-query, rpm, systemctl and sinfo, for fakes of hosts.
+"""Refusals in the place of nvidia-smi, fi_info, dcgmi, dpkg-query, rpm, systemctl and sinfo, for fakes of hosts.
 
 The fakes find an answer by the beginning of a command line. Before that, ``refusal`` reads the whole line as the
 program does, and ``demand_recorded`` ends a test whose line is sound and has no answer of its own: the kept output
