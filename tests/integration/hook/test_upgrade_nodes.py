@@ -253,4 +253,4 @@ def test_reimage_gives_each_node_another_instance(saving, tmp_path):
 
 def test_unknown_method_is_rejected(slurm, tmp_path):
     done = upgrade(slurm, tmp_path, upgrade_nodes_how="magic")
-    assert done.returncode != 0 and "say -e upgrade_nodes_how=roles, reboot or reimage" in done.stdout
+    assert done.returncode != 0 and "set -e upgrade_nodes_how=roles, reboot or reimage" in done.stdout

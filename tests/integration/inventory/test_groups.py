@@ -191,7 +191,7 @@ def test_site_yml_finds_its_hosts_without_any_mapping(play, inventory, cluster):
     environment = {**inventory.environment, **endpoint.environment()}
     status, out, _err = inventory.zygote.run(argv, inventory.folder, environment)
     assert status == 0 and len(plays) == out.count("play #")
-    storage = out.split(": Local NVMe on every node")[1].split("play #")[0]
+    storage = out.split(": Configure local NVMe")[1].split("play #")[0]
     assert all(name in storage for name in of(endpoint, role="Compute")) and "hosts (5)" in storage
 
 

@@ -178,7 +178,7 @@ def test_lock_of_another_process_is_waited_for(node):
         assert "waited 0 s to change packages, and /var/lib/dnf/rpmdb_lock.pid is held by python3 (process" in output
         assert node.packages("new") == {}
         waiting = node.begin("plan", "packages", plan_actions=plan.to_dict())
-        while "Wait for the locks" not in waiting.stdout.readline():
+        while "Wait for the package locks" not in waiting.stdout.readline():
             assert waiting.poll() is None
         holder.communicate()
     output = waiting.communicate()[0]

@@ -64,6 +64,6 @@ def test_node_that_does_not_answer_fails_no_other(said):
     progress = "mlcluster.aws.cluster_progress"
     status, words = said("playbooks/verify_nodes.yml", groups, check=False, display=progress)
     assert status != 0 and "verdict nvidia_gds lost - n1 not applicable" in words, words
-    assert "FAILED localhost | Show what was proved" in words and "lost (not reached)" in words
+    assert "FAILED localhost | Show the verdicts and fail if one is missing" in words and "lost (not reached)" in words
     assert "1 of 2 nodes FAILED: lost; 0 changed;" in words
     assert "the run FAILED on the controller; its message is above" in words

@@ -148,7 +148,7 @@ def runtime(tmp_path_factory):
     return Path(_runtime.build(cache=tmp_path_factory.mktemp("cache"))["path"])
 
 
-@pytest.mark.parametrize("module", [b"Standard streams that", b"Runs checks and looks side by side"])
+@pytest.mark.parametrize("module", [b"Standard streams that", b"Run checks and looks in parallel"])
 def test_damaged_runtime_ends_without_verdict(runtime, tmp_path, module):
     """Python itself would end with 1, which means a broken node; a crash leaves zeros in a new file."""
     data = bytearray(runtime.read_bytes())
