@@ -39,7 +39,7 @@ def test_run_passes_options_and_prints_problems(call, monkeypatch, capsys):
     monkeypatch.setattr(watch, "run", run)
     assert call("watch", "--directory", "/x", "--period", "30", "--expected-efa", "32") == 0
     (options,) = seen
-    assert (options.directory, options.period, options.wishes.expected_efa) == ("/x", 30, 32)
+    assert (options.directory, options.period, options.health_options.expected_efa) == ("/x", 30, 32)
     assert capsys.readouterr().out == "FAIL storage.mounted: it is gone\n"
 
 
