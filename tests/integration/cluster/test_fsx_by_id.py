@@ -58,10 +58,9 @@ def validate(play, tmp_path):
     """validate(systems by host) runs the role's checks on hosts that are all this machine."""
 
     def run(**systems):
-        hosts = {
-            name: {"ansible_connection": "local", "fsx_lustre_file_systems": entries}
-            for name, entries in systems.items()
-        }
+        # Safe mode refuses while Slurm jobs run, and other tests may run some on this machine.
+        common = {"ansible_connection": "local", "fsx_lustre_safe_mode": False}
+        hosts = {name: {**common, "fsx_lustre_file_systems": entries} for name, entries in systems.items()}
         inventory = tmp_path / "nodes.json"
         inventory.write_text(json.dumps({"nodes": {"hosts": hosts}}), encoding="utf-8")
         playbook = tmp_path / "validate.yml"
