@@ -3,14 +3,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Runs on the guest before its first boot as an instance: installs cloud-init, which lies unpacked in the image. What it
-# would ask EC2's metadata service is in its seed, for the guest reaches no network.
+# Runs on the guest before its first boot as an instance: installs cloud-init, which is unpacked in the image. Its data
+# come from a seed folder and not from EC2's metadata service, as the guest has no network.
 set -eu
 tree=/usr/local/lib/ec2-rig/cloud-init
-# Without pages and locales, most of what there is to copy.
+# Manual pages and locales are left out: they are most of the files.
 for part in etc usr/bin usr/lib; do cp --archive --keep-directory-symlink "$tree/$part/." "/$part"; done
 ln -sf nc.openbsd /usr/bin/nc
-# What the package makes as it is configured; Python does not import its library for HTTP without it.
+# The package's configuration step makes this file; without it Python cannot import its HTTP library.
 install -d /etc/ssl/certs
 cat "$tree"/usr/share/ca-certificates/mozilla/*.crt > /etc/ssl/certs/ca-certificates.crt
 ldconfig

@@ -21,7 +21,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.instances import Instance
 
 from tests.rig.vm import image
-from tests.rig.vm.command import RigError, say
+from tests.rig.vm.command import RigError, progress
 from tests.rig.vm.guest import Guest
 
 CLOUD_INIT = Path(__file__).with_name("cloud_init.sh")
@@ -118,7 +118,7 @@ class Machine:
             try:
                 job()
             except RigError as exc:
-                say(f"the machine of {self._instance and self._instance.id} is lost: {exc}")
+                progress(f"the machine of {self._instance and self._instance.id} is lost: {exc}")
                 self._terminate()
 
     def _publish(self, address: str | None) -> None:
@@ -153,7 +153,7 @@ class Machine:
             self._guest.power_off()
         except RigError as exc:
             # EC2 waits no longer than that either.
-            say(str(exc))
+            progress(str(exc))
             self._guest.power_cut()
         self._off("stopped")
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A local guest whose NVMe disks look like those of an EC2 instance: see README.md beside this file."""
+"""A local virtual machine whose NVMe disks look like those of an EC2 instance: see README.md in this folder."""
 
 from __future__ import annotations

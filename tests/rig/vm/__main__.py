@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Optional
 
 from . import base, cache, plan, prepare, qemu
-from .command import RigError, say
+from .command import RigError, progress
 from .guest import DISK_MB, Guest
 
 
@@ -32,22 +32,22 @@ def _up(args: argparse.Namespace) -> None:
 def _ssh(args: argparse.Namespace) -> None:
     guest = Guest(args.name)
     guest.need_running()
-    # A single word is a shell line, as with ssh itself.
+    # A single argument is a shell line, as with ssh.
     words = args.command[0] if len(args.command) == 1 else shlex.join(args.command)
     argv = guest.ssh_argv() + ([words] if words else [])
     os.execvp(argv[0], argv)
 
 
 def _reboot(args: argparse.Namespace) -> None:
-    say(f"rebooted: ssh after {Guest(args.name).reboot():.0f} s")
+    progress(f"rebooted: ssh after {Guest(args.name).reboot():.0f} s")
 
 
 def _stop_start(args: argparse.Namespace) -> None:
-    say(f"stopped and started: ssh after {Guest(args.name).stop_start():.0f} s")
+    progress(f"stopped and started: ssh after {Guest(args.name).stop_start():.0f} s")
 
 
 def _lose_disk(args: argparse.Namespace) -> None:
-    say(f"lost {Guest(args.name).lose_disk(args.slot).serial}")
+    progress(f"lost {Guest(args.name).lose_disk(args.slot).serial}")
 
 
 def _reshuffle(args: argparse.Namespace) -> None:
@@ -57,11 +57,11 @@ def _reshuffle(args: argparse.Namespace) -> None:
 
 
 def _snapshot(args: argparse.Namespace) -> None:
-    say(f"snapshot {args.snapshot} taken in {Guest(args.name).snapshot(args.snapshot):.1f} s")
+    progress(f"snapshot {args.snapshot} taken in {Guest(args.name).snapshot(args.snapshot):.1f} s")
 
 
 def _restore(args: argparse.Namespace) -> None:
-    say(f"back at {args.snapshot}: ssh after {Guest(args.name).restore(args.snapshot):.1f} s")
+    progress(f"back at {args.snapshot}: ssh after {Guest(args.name).restore(args.snapshot):.1f} s")
 
 
 def _down(args: argparse.Namespace) -> None:
@@ -96,7 +96,7 @@ def _prepare(args: argparse.Namespace) -> None:
 
 def _clean(_args: argparse.Namespace) -> None:
     with contextlib.ExitStack() as held:
-        # A guest's lock comes first, as with everybody who needs others beside it.
+        # Locks of guests come first: every user of several locks takes them in this order.
         for name in sorted(cache.lock_names(), key=lambda name: (not name.startswith("guest-"), name)):
             held.enter_context(cache.locked(name, name))
         guests = cache.root() / "guests"
@@ -107,8 +107,8 @@ def _clean(_args: argparse.Namespace) -> None:
         (cache.root() / "kvm.json").unlink(missing_ok=True)
 
 
-# Verbs that only look, or hand over to another program, do not wait for one that changes the guest.
-# The last takes every lock there is.
+# These verbs do not take the guest's lock: they only read, or start another program in their place. `clean` takes all
+# locks itself.
 UNLOCKED: tuple[Callable[[argparse.Namespace], None], ...] = (_build, _ssh, _console, _status, _inventory, _clean)
 
 
@@ -124,30 +124,30 @@ def parser() -> argparse.ArgumentParser:
         sub.set_defaults(does=does)
         return sub
 
-    verb("build", _build, "make the image and the base snapshot, if they are not there yet")
+    verb("build", _build, "make the image and the base snapshot, if they are missing")
     up = verb("up", _up, "start a fresh guest, replacing the one of that name")
     up.add_argument("--disks", type=int, default=4, choices=plan.DISK_COUNTS, help="instance-store disks (default 4)")
     up.add_argument("--ebs", type=int, default=1, choices=plan.EBS_COUNTS, help="EBS volumes (default 1)")
     up.add_argument("--disk-mb", type=int, default=DISK_MB, help=f"size of a disk in MiB (default {DISK_MB})")
-    up.add_argument("--instance-type", default=qemu.INSTANCE_TYPE, help="what the firmware says; others boot cold")
+    up.add_argument("--instance-type", default=qemu.INSTANCE_TYPE, help="what the firmware reports; others boot cold")
     ssh = verb("ssh", _ssh, "log in, or run a command")
     ssh.add_argument("command", nargs=argparse.REMAINDER)
     verb("reboot", _reboot, "reboot: all data is kept")
     verb("stop-start", _stop_start, "stop and start: instance-store disks come back blank with new serials")
-    verb("lose-disk", _lose_disk, "take an instance-store disk away for good").add_argument("slot", type=int)
-    shuffle = verb("reshuffle", _reshuffle, "give the disks their names in another order")
+    verb("lose-disk", _lose_disk, "remove an instance-store disk, also at later boots").add_argument("slot", type=int)
+    shuffle = verb("reshuffle", _reshuffle, "change the order in which the disks get their names")
     shuffle.add_argument("--seed", type=int, default=1)
-    verb("snapshot", _snapshot, "keep memory and disks under a name").add_argument("snapshot")
+    verb("snapshot", _snapshot, "save memory and disks under a name").add_argument("snapshot")
     verb("restore", _restore, "go back to a snapshot; `base` is the guest without disks").add_argument("snapshot")
-    verb("prepare", _prepare, "bring the disks into a state of the field").add_argument(
+    verb("prepare", _prepare, "set the disks up as on a real node").add_argument(
         "case", choices=list(prepare.CASES), metavar="CASE", help=", ".join(prepare.CASES)
     )
     verb("down", _down, "end the guest and remove its files")
-    console = verb("console", _console, "show what the guest wrote on its serial console")
+    console = verb("console", _console, "show the log of the guest's serial console")
     console.add_argument("--follow", action="store_true")
     console.add_argument("--lines", type=int, default=50)
     verb("status", _status, "print state, disks and connection as JSON")
-    inventory = verb("inventory", _inventory, "print an Ansible inventory with the guest in it")
+    inventory = verb("inventory", _inventory, "print an Ansible inventory with this guest")
     inventory.add_argument("--group", action="append", help="groups to put it into (default: instance_store)")
     inventory.add_argument("--output", help="write to this file instead")
     verb("clean", _clean, "end all guests and remove image, snapshots, packages and key")
@@ -170,7 +170,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     except KeyboardInterrupt:
         return 130
     if args.does not in UNLOCKED:
-        say(f"{args.verb} done in {time.monotonic() - started:.1f} s")
+        progress(f"{args.verb} done in {time.monotonic() - started:.1f} s")
     return 0
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether KVM on this machine really runs a stock kernel."""
+"""Detects whether KVM works on this machine, by running a stock kernel."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import Optional
 
 from . import cache, qemu
-from .command import say, spawn, wait_for
+from .command import progress, spawn, wait_for
 
-# The kernel's last words without a root filesystem: it has then run everything that a guest needs from KVM.
+# A kernel without a root filesystem ends with this message. By then it has used all that a guest needs of KVM.
 PROOF = "Unable to mount root fs"
 PROBE_SECONDS = 20.0
 
 
 def verdict(console: str, errors: str, ended: bool, seconds: float) -> Optional[str]:
-    """Return "kvm", a sentence that says why not, or None while the probe may still go either way."""
+    """Return "kvm", the reason why KVM does not work, or None while the result of the probe is open."""
     if PROOF in console:
         return "kvm"
     if "KVM internal error" in errors:
         return "the guest stopped with an internal error of KVM"
     if ended:
-        return f"QEMU ended: {errors.strip().splitlines()[-1] if errors.strip() else 'it said nothing'}"
+        return f"QEMU ended: {errors.strip().splitlines()[-1] if errors.strip() else 'no error output'}"
     if seconds >= PROBE_SECONDS:
         return f"a kernel did not get far enough in {PROBE_SECONDS:.0f} s"
     return None
@@ -50,8 +50,8 @@ def _probe(kernel: Path) -> str:
         def look() -> Optional[str]:
             ended = process.poll() is not None
             console = folder / "console.log"
-            said = console.read_text(errors="replace") if console.exists() else ""
-            return verdict(said, (folder / "qemu.err").read_text(errors="replace"), ended, time.monotonic() - started)
+            output = console.read_text(errors="replace") if console.exists() else ""
+            return verdict(output, (folder / "qemu.err").read_text(errors="replace"), ended, time.monotonic() - started)
 
         try:
             return wait_for("KVM to run a kernel", look, timeout=PROBE_SECONDS + 10, poll=0.2)
@@ -61,9 +61,9 @@ def _probe(kernel: Path) -> str:
 
 
 def choose(kernel: Path) -> str:
-    """Return "kvm" or "tcg" for guests with this kernel; say in one line why it is not KVM.
+    """Return "kvm" or "tcg" for guests with this kernel; print the reason if it is not KVM.
 
-    The probe is made once per kernel, QEMU and boot of the host.
+    The probe runs once per kernel, QEMU version and boot of the host.
     """
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     info = kernel.stat()
@@ -79,5 +79,5 @@ def choose(kernel: Path) -> str:
             cache.write_private(memo, json.dumps(known))
     if known["found"] == "kvm":
         return "kvm"
-    say(f"no KVM ({known['found']}): the guest is emulated, several times slower")
+    progress(f"no KVM ({known['found']}): the guest is emulated, several times slower")
     return "tcg"

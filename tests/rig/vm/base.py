@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state that every guest starts from: booted once without any NVMe disk, kept as a snapshot."""
+"""The snapshot that every guest starts from: a machine that has booted without NVMe disks."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import time
 from pathlib import Path
 
 from . import accel, cache, image, plan, qemu
-from .command import RigError, run, say
+from .command import RigError, progress, run
 from .node import Node
 
 SNAPSHOT = "base"
 # Enough for 16 disks of the largest size that a test fills; the files in it are sparse.
 HARDWARE_GB = 64
 BOOTS = 3
-# Five times too fast was seen; what is spread by waiting for an answer makes a clock seem slow, never fast.
+# Bad clocks were up to five times too fast. Waiting for ssh makes a clock look slow, never fast.
 CLOCK_TOLERANCE = 1.05
-# What nearly every remote Python program imports: read once, so that it is in memory when the snapshot is taken.
+# Nearly every remote Python program imports these: the snapshot has their files in memory.
 WARM_UP = "python3 -c 'import json, subprocess, tempfile, zipfile, shutil, platform, ast, locale, signal'"
 
 
 def key(image_folder: Path, accelerator: str) -> str:
-    """Return the name of the base that the present inputs make."""
+    """Return the cache key of the base snapshot that the current inputs make."""
     here = Path(__file__).parent
     return cache.key_of(
         {
@@ -36,7 +36,7 @@ def key(image_folder: Path, accelerator: str) -> str:
 
 
 def make_disks(folder: Path, image_folder: Path) -> None:
-    """Make the disks of a machine that was never powered on: an overlay of the image, an empty hardware disk."""
+    """Make the disks of a new machine: an overlay of the image, and an empty disk for the NVMe disks' contents."""
     root = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image_folder / "root.img")]
     run([*root, str(folder / "root.qcow2")], "making the root disk")
     raw = folder / "hw.raw"
@@ -52,10 +52,11 @@ def make_disks(folder: Path, image_folder: Path) -> None:
 
 
 def clock_problem(uptime: float, elapsed: float) -> str:
-    """Why a guest's clock is not to be kept, or nothing; both in seconds, its own since boot and ours since power-on.
+    """Return why a guest's clock is unusable, or an empty string.
 
-    An emulated guest on a busy machine may measure its time-stamp counter wrongly, and keeps what it has measured for
-    as long as it runs, from a snapshot as well. A clock that is right cannot be ahead.
+    ``uptime`` is the guest's time since boot and ``elapsed`` the host's time since power-on, both in seconds. An
+    emulated guest on a busy host may calibrate its time-stamp counter wrongly at boot. The error stays as long as the
+    guest runs, also from a snapshot. A correct clock is never ahead of the host's.
     """
     if uptime <= elapsed * CLOCK_TOLERANCE:
         return ""
@@ -63,12 +64,12 @@ def clock_problem(uptime: float, elapsed: float) -> str:
 
 
 def _boot(node: Node, accelerator: str) -> str:
-    """Boot it and keep the snapshot, or say what is wrong with its clock. Raises RigError where it does not boot."""
+    """Boot the node and take the snapshot, or return the problem of its clock. Raises RigError if it does not boot."""
     started = time.monotonic()
     try:
         node.power_on(accelerator, qemu.INSTANCE_TYPE)
         node.wait_ssh()
-        say(f"first boot: ssh after {time.monotonic() - started:.0f} s")
+        progress(f"first boot: ssh after {time.monotonic() - started:.0f} s")
         settled = node.run("systemctl is-system-running --wait", check=False, timeout=300).out.strip()
         if settled != "running":
             failed = node.run("systemctl --failed --no-legend --plain", check=False).out
@@ -90,14 +91,14 @@ def ensure() -> tuple[Path, str]:
     accelerator = accel.choose(image_folder / "vmlinuz")
 
     def build(folder: Path) -> None:
-        say("booting the guest once to take the base snapshot (one to two minutes when emulated)")
+        progress("booting the guest once to take the base snapshot (one to two minutes when emulated)")
         for boot in range(1, BOOTS + 1):
             make_disks(folder, image_folder)
             (folder / "plan.raw").write_bytes(plan.image(()))
             problem = _boot(Node(folder), accelerator)
             if not problem:
                 break
-            say(f"boot {boot} of at most {BOOTS} is not kept: {problem}")
+            progress(f"boot {boot} of at most {BOOTS} is not kept: {problem}")
         else:
             raise RigError(f"{problem}, in {BOOTS} boots: try again when less runs on this machine")
         for name in ("plan.raw", "state.json", "ssh_config", "qemu.err", "console.log"):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the rig keeps things, and how an entry comes to be there exactly once and whole."""
+"""The rig's cache in the user's home: each entry is built once, under a lock, and appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from .command import RigError, run, say, wait_for
+from .command import RigError, progress, run, wait_for
 
 MANIFEST = "complete.json"
-# Longer than anybody leaves a guest running: its disk is a layer above an image.
+# A guest's disk is a layer above its image, so this has to be longer than any guest runs.
 KEEP_SECONDS = 30 * 86400
 
 
@@ -54,15 +54,15 @@ def _locks() -> Path:
 
 
 def lock_names() -> list[str]:
-    """Return the names of all locks that anybody ever took."""
+    """Return the names of all locks that were ever taken."""
     return sorted(path.name for path in _locks().iterdir())
 
 
 @contextlib.contextmanager
 def locked(name: str, why: str, timeout: float = math.inf) -> Iterator[None]:
-    """Hold the lock of that name; while another process holds it, say what is waited for.
+    """Hold the lock of that name; report progress while another process holds it.
 
-    Without a limit unless one is given: a lock goes with its holder, and what that one does has limits of its own.
+    By default the wait has no limit: a lock ends with its holder, whose steps have their own limits.
     """
     with open(_locks() / name, "w", encoding="utf-8") as handle:
 
@@ -83,7 +83,7 @@ def _state_of(path: Path) -> list[int]:
 
 
 def is_whole(entry: Path) -> bool:
-    """Whether the entry was finished and none of its files was changed, cut or lost since."""
+    """Return whether the entry is complete and none of its files has changed since."""
     try:
         files = json.loads((entry / MANIFEST).read_text(encoding="utf-8"))["files"]
         return bool(files) and all(_state_of(entry / name) == state for name, state in files.items())
@@ -104,10 +104,10 @@ def ensure(kind: str, key: str, build: Callable[[Path], None]) -> Path:
             os.utime(entry / MANIFEST)
             return entry
         if entry.exists():
-            say(f"the cached {kind} {key} is not whole and is made again")
+            progress(f"the cached {kind} {key} is incomplete and is built again")
             discard(entry)
         parent.mkdir(exist_ok=True)
-        # Whoever holds the lock is the only builder of this key: what lies here was left by one that was killed.
+        # The holder of the lock is the only builder of this key, so a killed builder left these.
         for left in parent.glob(f".new-{key}-*"):
             discard(left)
         folder = Path(tempfile.mkdtemp(prefix=f".new-{key}-", dir=parent))
@@ -127,19 +127,19 @@ def _prune(parent: Path) -> None:
     for entry in parent.iterdir():
         manifest = entry / MANIFEST
         if manifest.exists() and time.time() - manifest.stat().st_mtime > KEEP_SECONDS:
-            say(f"the cached {parent.name} {entry.name} was not used for a month and goes")
+            progress(f"the cached {parent.name} {entry.name} was not used for a month and is removed")
             discard(entry)
 
 
 def discard(path: Path) -> None:
-    """Remove a folder of the cache and all in it; one that is not there is fine."""
+    """Remove a folder of the cache with its contents; a missing folder is not an error."""
     if root() not in path.parents:
         raise RigError(f"{path} is not inside the rig's cache and is not removed.")
     shutil.rmtree(path, ignore_errors=True)
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only the user may read, whole or not at all."""
+    """Write a file atomically, readable by the user only."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     with os.fdopen(handle, "w", encoding="utf-8") as stream:
         stream.write(text)
@@ -147,7 +147,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def ssh_key() -> Path:
-    """Return this machine's private key for guests, made at the first call; its public half lies beside it."""
+    """Return the path of the private key for guests, made at the first call; the public key has the suffix .pub."""
     folder = root() / "ssh"
     path = folder / "id_ed25519"
     with locked("ssh", "the ssh key"):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one seam through which the rig starts other programs and waits for things."""
+"""The functions by which the rig runs other programs and waits for conditions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class RigError(Exception):
-    """What was tried, what was found and what to do next, in one sentence, with the console's tail where it helps."""
+    """An error whose message has what was tried, what was found and what to do next."""
 
 
 class Result(NamedTuple):
@@ -29,7 +29,7 @@ class Result(NamedTuple):
     err: str
 
 
-def say(message: str) -> None:
+def progress(message: str) -> None:
     """Print one progress line on standard error, so that standard output stays machine-readable."""
     print(f"rig: {message}", file=sys.stderr, flush=True)
 
@@ -40,7 +40,7 @@ def tail(text: str, lines: int = 20) -> str:
 
 
 def tail_of(path: Path, lines: int = 20) -> str:
-    """Return the last lines of a log file, or a note that there is none."""
+    """Return the last lines of a log file, or a note that it does not exist."""
     try:
         return tail(path.read_text(encoding="utf-8", errors="replace").replace("\r", ""), lines)
     except FileNotFoundError:
@@ -56,12 +56,12 @@ def run(
     check: bool = True,
     cwd: Optional[Path] = None,
 ) -> Result:
-    """Run `argv` to its end and return its Result; `what` says in progress and error lines what it is for.
+    """Run `argv` to its end and return its Result; progress and error lines name it by `what`.
 
     Raises RigError when the program is missing, runs longer than `timeout` seconds, or (with `check`) fails.
     """
     started = time.monotonic()
-    # A file and not a pipe: Popen.communicate() forgets what it has not sent yet when it is called again.
+    # Not a pipe: a repeated call of Popen.communicate() drops the input that is not sent yet.
     with tempfile.TemporaryFile() as source:
         source.write((stdin or "").encode())
         source.seek(0)
@@ -82,7 +82,7 @@ def run(
                 process.kill()
                 process.communicate()
                 raise RigError(f"{what} did not end within {timeout:.0f} s: {' '.join(argv)[:300]}") from None
-            say(f"{what}: {spent:.0f} s so far")
+            progress(f"{what}: {spent:.0f} s so far")
     result = Result(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
     if check and result.rc:
         shown = tail(result.err) or tail(result.out) or "it printed nothing"
@@ -91,29 +91,29 @@ def run(
 
 
 def spawn(argv: Sequence[str], *, cwd: Path, stderr: Union[int, IO[bytes]]) -> subprocess.Popen[bytes]:
-    """Start a program that outlives this one: own session, no input, errors to the open file `stderr`."""
+    """Start a program that outlives this one: in a new session, without input, with all output to `stderr`."""
     return subprocess.Popen(
         list(argv), cwd=cwd, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, start_new_session=True
     )
 
 
 def wait_for(what: str, probe: Callable[[], Optional[T]], *, timeout: float, poll: float = 0.5) -> T:
-    """Call `probe` until it returns something other than None and return that; a progress line every ten seconds.
+    """Call `probe` until it returns a value other than None, and return that; report progress every ten seconds.
 
-    Raises RigError after `timeout` seconds. What `probe` raises is passed on.
+    Raises RigError after `timeout` seconds. Exceptions of `probe` are passed on.
     """
     started = time.monotonic()
-    told = started
+    reported = started
     while True:
-        asked = time.monotonic()
+        probed = time.monotonic()
         found = probe()
         if found is not None:
             return found
         now = time.monotonic()
         if now - started >= timeout:
             raise RigError(f"waited {timeout:.0f} s for {what} in vain")
-        # The next look may take as long as this one, and no line would come before its end.
-        if now - told + (now - asked) >= PROGRESS_EVERY:
-            told = now
-            say(f"waiting for {what}: {now - started:.0f} s so far")
+        # The next probe may take as long as this one, and no progress is reported before its end.
+        if now - reported + (now - probed) >= PROGRESS_EVERY:
+            reported = now
+            progress(f"waiting for {what}: {now - started:.0f} s so far")
         time.sleep(poll)

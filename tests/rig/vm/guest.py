@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The EC2-like guest: a node whose NVMe disks follow a plan. This is the API that tests use."""
+"""The EC2-like guest: a machine whose NVMe disks follow a plan. This is the API that tests use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import base, cache, image, plan, qemu
-from .command import RigError, say
+from .command import RigError, progress
 from .node import Node
 from .plan import Disk, Plan
 
@@ -44,7 +44,7 @@ class Guest(Node):
         return plan.load(self.state.get("plan", ""))
 
     def _set_plan(self, disks: Plan) -> None:
-        # The guest may reboot itself at any time, so the disk that it boots from is always right.
+        # The guest may reboot itself at any time, so the plan disk that it reads at boot is always up to date.
         (self.folder / "plan.raw").write_bytes(plan.image(disks))
         self.state["plan"] = plan.dump(disks)
         self.save()
@@ -55,13 +55,13 @@ class Guest(Node):
     # -- life -------------------------------------------------------------------------------------------------------
 
     def up(self, disks: int = 4, ebs: int = 1, disk_mb: int = DISK_MB, instance_type: str = qemu.INSTANCE_TYPE) -> None:
-        """Give a fresh guest, whatever was there under its name before.
+        """Start a fresh guest and replace an earlier one of this name.
 
-        The default instance type starts from the base snapshot; another one boots, because firmware tells the type.
+        The default instance type starts from the base snapshot. Another type boots, as the firmware reports the type.
         """
         wanted = plan.make(disks, ebs, disk_mb, EBS_MB)
         if not re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", instance_type):
-            raise RigError(f"{instance_type!r} is not an instance type: give one like {qemu.INSTANCE_TYPE}.")
+            raise RigError(f"{instance_type!r} is not an instance type: use one like {qemu.INSTANCE_TYPE}.")
         started = time.monotonic()
         self.down()
         if instance_type != qemu.INSTANCE_TYPE:
@@ -70,16 +70,16 @@ class Guest(Node):
             try:
                 self._start_from_base()
             except RigError as exc:
-                say(f"the base snapshot does not start ({str(exc).splitlines()[0]}) and is made again")
+                progress(f"the base snapshot does not start ({str(exc).splitlines()[0]}) and is made again")
                 self.down()
                 cache.discard(base.ensure()[0])
                 self._start_from_base()
         self._remember(base.SNAPSHOT)
         self._insert(wanted, disks, ebs, disk_mb)
-        say(f"{self.name} is up with {disks} instance-store disks after {time.monotonic() - started:.0f} s")
+        progress(f"{self.name} is up with {disks} instance-store disks after {time.monotonic() - started:.0f} s")
 
     def renew(self, disks: int = 4, ebs: int = 1, disk_mb: int = DISK_MB) -> None:
-        """Give what `up` gives in less time: this guest goes back to the base snapshot and gets new disks."""
+        """Replace `up` for a guest that exists, in less time: restore the base snapshot and plug new disks in."""
         wanted = plan.make(disks, ebs, disk_mb, EBS_MB)
         self.restore(base.SNAPSHOT)
         self._insert(wanted, disks, ebs, disk_mb)
@@ -110,13 +110,13 @@ class Guest(Node):
         self.save_snapshot(base.SNAPSHOT)
 
     def down(self) -> None:
-        """End the guest and remove everything of it; a guest that does not exist is fine."""
+        """End the guest and remove its files; a missing guest is not an error."""
         self.power_cut()
         cache.discard(self.folder)
         self.state = {}
 
     def start(self) -> None:
-        """Start the stopped instance: instance-store disks are other ones and blank, EBS volumes are the same."""
+        """Start the stopped instance with new, blank instance-store disks and its old EBS volumes."""
         self.state["generation"] += 1
         s = self.state
         self._set_plan(plan.make(s["disks"], s["ebs"], s["disk_mb"], EBS_MB, s["generation"]))
@@ -134,7 +134,7 @@ class Guest(Node):
     # -- hardware ---------------------------------------------------------------------------------------------------
 
     def lose_disk(self, slot: int) -> Disk:
-        """Take the instance-store disk of that slot away, now and at later boots, and return it."""
+        """Remove the instance-store disk of that slot, now and at later boots, and return it."""
         self.need_running()
         lost = plan.find(self.plan, slot)
         self._set_plan(plan.without(self.plan, slot))
@@ -142,15 +142,15 @@ class Guest(Node):
         return lost
 
     def reshuffle(self, seed: int = 1) -> bool:
-        """Give the disks their names in another order; return False when that has to wait for the next boot.
+        """Change the order in which disks get their names; return False if that takes effect at the next boot only.
 
-        It waits when a disk is mounted, swapped on or held by an array or a volume group.
+        That is so if a disk is mounted, in use as swap, or held by an array or a volume group.
         """
         self.need_running()
         self._set_plan(plan.reshuffled(self.plan, seed))
         in_use = self.run([EC2_DISKS, "busy"]).out.split()
         if in_use:
-            say(f"{', '.join(sorted(set(in_use)))} in use: the new order counts from the next boot")
+            progress(f"{', '.join(sorted(set(in_use)))} in use: the new order applies from the next boot")
             return False
         self.run([EC2_DISKS, "detach"])
         self._apply_plan()
@@ -171,14 +171,14 @@ class Guest(Node):
         self.save()
 
     def snapshot(self, name: str) -> float:
-        """Keep memory, disks and plan under a name; return the seconds it took."""
+        """Save memory, disks and plan under a name; return the duration in seconds."""
         started = time.monotonic()
         self.save_snapshot(name)
         self._remember(name)
         return time.monotonic() - started
 
     def restore(self, name: str) -> float:
-        """Go back to a snapshot, whatever the guest does now; return the seconds until ssh answered."""
+        """Go back to a snapshot, also from a guest that hangs; return the seconds until ssh answered."""
         started = time.monotonic()
         kept = self.state.get("snapshots", {}).get(name)
         if kept is None:
@@ -189,10 +189,10 @@ class Guest(Node):
         self._set_plan(self.plan)
         return time.monotonic() - started
 
-    # -- what others need to know -----------------------------------------------------------------------------------
+    # -- connection -------------------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
-        """Return what a program needs to use this guest: state, disks, ssh, Ansible's host variables."""
+        """Return the data by which a program uses this guest: state, disks, ssh, Ansible's host variables."""
         seen: dict[str, Any] = {"name": self.name, "running": self.running, "folder": str(self.folder)}
         if "port" not in self.state:
             return seen
@@ -213,7 +213,7 @@ class Guest(Node):
         return seen
 
     def host_variables(self) -> dict[str, Any]:
-        """Return Ansible's connection variables. The ssh configuration brings the shared connection with it."""
+        """Return Ansible's connection variables; the ssh configuration makes Ansible share the rig's connection."""
         return {
             "ansible_host": "127.0.0.1",
             "ansible_port": self.state["port"],

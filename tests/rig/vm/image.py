@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builds the guest's root disk: a whole PC disk with GRUB, so that what the guest installs is what it boots."""
+"""Builds the guest's root disk, with GRUB on it, so that the guest boots the kernel and initramfs that it installs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from . import cache
-from .command import RigError, run, say
+from .command import RigError, progress, run
 
 GUEST_FILES = Path(__file__).parent / "guest_files"
 SUITE = "trixie"
@@ -24,11 +24,11 @@ PACKAGES = (
     "linux-image-cloud-amd64", "lvm2", "mdadm", "nvme-cli", "openssh-server", "parted", "procps", "python3",
     "python3-apt", "sudo", "systemd", "systemd-sysv", "udev", "util-linux-extra", "xfsprogs", "zstd",
 )  # fmt: skip
-# What the demo makes a Slurm node of, and what makes a first boot that of an instance. They are in the image unpacked,
-# where no test sees them: most guests are to have neither.
+# The demo needs Slurm, and tests of instances need cloud-init. Most guests need neither, so both are only unpacked, in
+# a folder of their own.
 UNPACKED = {"slurm": ("munge", "slurm-client", "slurmctld", "slurmd"), "cloud-init": ("cloud-init",)}
 TREES = "/usr/local/lib/ec2-rig"
-# One CPU's worth of emulation boots this: no work that only protects or measures a real machine.
+# An emulated CPU boots this, so work that only protects or measures a real machine is switched off.
 KERNEL_ARGUMENTS = (
     "root=LABEL=ROOT ro console=ttyS0 quiet loglevel=4 net.ifnames=0 mitigations=off nokaslr random.trust_cpu=on "
     "tsc=reliable no_timer_check rcupdate.rcu_expedited=1 audit=0 apparmor=0 nvme_core.multipath=N"
@@ -36,9 +36,9 @@ KERNEL_ARGUMENTS = (
 SECTOR = 512
 FIRST_SECTOR = 2048
 DISK_MB = 4096
-# Stable, so that a rebuild of the same contents is the same disk to the guest.
+# Constant, so that the guest sees the same disk after a rebuild with the same contents.
 DISK_SIGNATURE = 0x3EC20001
-# Loaded in the initramfs at each boot; what else a boot needs is there to be loaded (initramfs-hook.sh).
+# Loaded in the initramfs at each boot; initramfs-hook.sh adds more modules, which are loaded when needed.
 INITRAMFS_MODULES = ("raid0", "virtio_pci", "virtio_blk")
 
 GRUB_EARLY = "set root=(hd0,msdos1)\nset prefix=($root)/boot/grub\n"
@@ -46,7 +46,7 @@ GRUB_CFG = f"linux /vmlinuz {KERNEL_ARGUMENTS}\ninitrd /initrd.img\nboot\n"
 
 
 def overlay(public_key: str) -> dict[str, tuple[int, str]]:
-    """Return path -> (mode, text) of every file that the image has beyond its packages."""
+    """Return {path: (mode, text)} of every file that the image has beyond its packages."""
     scripts = {path.stem: path.read_text(encoding="utf-8") for path in GUEST_FILES.glob("*.sh")}
     return {
         "etc/hostname": (0o644, f"{HOSTNAME}\n"),
@@ -70,7 +70,7 @@ def overlay(public_key: str) -> dict[str, tuple[int, str]]:
 
 
 def overlay_tar(files: Mapping[str, tuple[int, str]]) -> bytes:
-    """Return a tar archive of the files, all owned by root, with every parent folder."""
+    """Return a tar archive of the files and their parent folders, owned by root."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
         folders: set[str] = set()
@@ -92,21 +92,21 @@ def overlay_tar(files: Mapping[str, tuple[int, str]]) -> bytes:
 
 
 def boot_area(boot_code: bytes, core: bytes, sectors: int) -> bytes:
-    """Return the first sectors of the disk: GRUB's boot code, one Linux partition, GRUB's core right behind it.
+    """Return the first sectors of the disk: GRUB's boot code, a table with one Linux partition, GRUB's core.
 
     `sectors` is the size of the partition, which starts at FIRST_SECTOR. Raises RigError when the core does not fit
     in front of the partition.
     """
     if len(core) > (FIRST_SECTOR - 1) * SECTOR:
         raise RigError(f"GRUB's core image has {len(core)} bytes, more than fit in front of the first partition.")
-    # 0xfe/0xff/0xff: cylinder, head and sector say "use the block numbers".
+    # 0xfe/0xff/0xff as cylinder, head and sector means "use the block numbers".
     partition = struct.pack("<B3sB3sII", 0x80, b"\xfe\xff\xff", 0x83, b"\xfe\xff\xff", FIRST_SECTOR, sectors)
     record = boot_code[:440].ljust(440, b"\0") + struct.pack("<IH", DISK_SIGNATURE, 0) + partition
     return record.ljust(510, b"\0") + b"\x55\xaa" + core
 
 
 def key() -> str:
-    """Return the name of the image that the present inputs make."""
+    """Return the cache key of the image that the current inputs make."""
     public = cache.ssh_key().with_suffix(".pub").read_text(encoding="utf-8")
     return cache.key_of(
         {
@@ -119,7 +119,7 @@ def key() -> str:
 
 
 def ensure() -> Path:
-    """Return the folder of the built image (root.img, vmlinuz, packages.txt, host_key.pub); build it when needed."""
+    """Return the folder of the image (root.img, vmlinuz, packages.txt, host_key.pub); build it if it is missing."""
     return cache.ensure("images", key(), build)
 
 
@@ -132,10 +132,10 @@ def _as_root() -> list[str]:
 
 
 def hooks(folder: Path, debs: Path) -> list[str]:
-    """Return mmdebstrap's hook options: the debs come from and go to `debs`, the results into `folder`."""
+    """Return mmdebstrap's hook options: `debs` is the cache of packages, `folder` gets the results."""
     out, stock = shlex.quote(str(folder)), shlex.quote(str(debs))
     blocks = (DISK_MB * 1024 * 1024 - FIRST_SECTOR * SECTOR) // 4096
-    # mmdebstrap has /proc, /sys and /dev mounted inside the root: a bind mount that is not recursive leaves them out.
+    # mmdebstrap has /proc, /sys and /dev mounted inside the root; a bind mount that is not recursive excludes them.
     make_disk = (
         f"mkdir {out}/mnt && mount --bind \"$1\" {out}/mnt && trap 'umount {out}/mnt && rmdir {out}/mnt' EXIT && "
         f"mkfs.ext4 -q -F -L ROOT -b 4096 -E offset={FIRST_SECTOR * SECTOR},lazy_itable_init=1 -d {out}/mnt "
@@ -165,13 +165,13 @@ def hooks(folder: Path, debs: Path) -> list[str]:
 
 def build(folder: Path) -> None:
     """Build the image into the empty `folder`."""
-    say(f"building the guest image: Debian {SUITE}, {len(PACKAGES)} packages (about a minute, once)")
+    progress(f"building the guest image: Debian {SUITE}, {len(PACKAGES)} packages (about a minute, once)")
     as_root = _as_root()
     debs = cache.root() / "debs"
     debs.mkdir(exist_ok=True)
     public = cache.ssh_key().with_suffix(".pub").read_text(encoding="utf-8")
     (folder / "overlay.tar").write_bytes(overlay_tar(overlay(public)))
-    # Room behind the offset that mkfs.ext4 is told to leave free.
+    # mkfs.ext4 writes behind the offset that its options give.
     with open(folder / "root.img", "wb") as disk:
         disk.truncate(DISK_MB * 1024 * 1024)
     argv = [
@@ -197,7 +197,7 @@ def build(folder: Path) -> None:
 
 
 def stale_debs(names: Sequence[str], listed: str) -> list[str]:
-    """Return the package files that are not of a listed package and version (dpkg-query's lines)."""
+    """Return the package files whose package and version are not in `listed`, the output of dpkg-query."""
     installed = set()
     for line in listed.splitlines():
         package, version = line.split("\t")

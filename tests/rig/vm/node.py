@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One virtual machine in one folder: power, ssh, snapshots. It knows nothing of plans or cases."""
+"""A virtual machine and its folder: power, ssh, snapshots. Plans of disks are in guest.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, Optional, Union
 from . import cache, image, qemu
 from .command import Result, RigError, run, tail_of, wait_for
 
-# A UNIX socket's path has at most 107 bytes, and ssh adds 17 to it while the socket is made.
+# The path of a UNIX socket has at most 107 bytes, and ssh appends 17 bytes while it makes the socket.
 CONTROL_PATH_BYTES = 88
 BOOT_SECONDS = 900.0
 
@@ -26,8 +26,8 @@ BOOT_SECONDS = 900.0
 def ssh_config(folder: Path, port: int, key: Path) -> str:
     """Return an ssh configuration in which every host name means this guest.
 
-    One shared connection spares the guest a key exchange per command. It is ours to end before the guest is restored
-    or rebooted, when it would otherwise hang.
+    One shared connection saves the guest a key exchange per command. `hang_up` has to end it before the guest is
+    restored or rebooted; otherwise ssh would hang.
     """
 
     def quoted(path: Path) -> str:
@@ -58,7 +58,7 @@ def ssh_config(folder: Path, port: int, key: Path) -> str:
 
 
 def remote_command(command: Union[str, Sequence[str]]) -> str:
-    """Return what ssh hands to the guest's shell: a string as it is, a list quoted word by word."""
+    """Return the line that ssh passes to the guest's shell: a string unchanged, a list quoted word by word."""
     return command if isinstance(command, str) else shlex.join(command)
 
 
@@ -72,12 +72,12 @@ class Node:
             self.state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
 
     def save(self) -> None:
-        """Write the state so that another process can go on with this guest."""
+        """Write the state, so that another process can use this guest."""
         cache.write_private(self.folder / "state.json", json.dumps(self.state, indent=1))
 
     @property
     def running(self) -> bool:
-        """Whether the guest's QEMU lives."""
+        """Whether the guest's QEMU process runs."""
         return qemu.pid_of(self.folder) is not None
 
     def need_running(self) -> None:
@@ -86,13 +86,13 @@ class Node:
             raise RigError(f"the guest {self.folder.name} is not running: start it with `up`.")
 
     def console_tail(self, lines: int = 30) -> str:
-        """Return the end of what the guest wrote on its serial console."""
+        """Return the last lines of the guest's serial console."""
         return tail_of(self.folder / "console.log", lines)
 
     # -- power ------------------------------------------------------------------------------------------------------
 
     def power_on(self, accelerator: str, instance_type: str, load: Optional[str] = None) -> None:
-        """Start QEMU, from power-on or from the snapshot `load`, behind the port that the guest had or a free one."""
+        """Start QEMU, with a boot or from the snapshot `load`, on the guest's last ssh port or a free one."""
         for attempt in (1, 2, 3):
             port = self.state.get("port") if attempt == 1 else None
             machine = qemu.Machine(accelerator, instance_type, port or qemu.free_port(), load)
@@ -100,7 +100,7 @@ class Node:
                 qemu.start(self.folder, machine)
                 break
             except RigError as exc:
-                # Another process may take the port between the look and QEMU's start.
+                # Another process may take the free port before QEMU does.
                 if attempt == 3 or "Could not set up host forwarding" not in str(exc):
                     raise
         self.state.update(machine._asdict())
@@ -109,7 +109,7 @@ class Node:
         cache.write_private(self.folder / "ssh_config", config)
 
     def power_cut(self) -> None:
-        """End QEMU without telling the guest."""
+        """End QEMU without a shutdown of the guest."""
         self.hang_up()
         qemu.stop(self.folder)
 
@@ -130,7 +130,7 @@ class Node:
         return ["ssh", "-F", str(self.folder / "ssh_config"), *options, self.folder.name]
 
     def hang_up(self) -> None:
-        """End the shared connection, which does not survive what comes next."""
+        """End the shared ssh connection, before a step that would leave it hanging."""
         if (self.folder / "ssh.sock").exists():
             run(self.ssh_argv("-O", "exit"), "ending the shared ssh connection", check=False, timeout=20)
             (self.folder / "ssh.sock").unlink(missing_ok=True)
@@ -144,7 +144,7 @@ class Node:
         stdin: Optional[str] = None,
         what: Optional[str] = None,
     ) -> Result:
-        """Run a shell line (str) or one program (list) as root in the guest; see command.run for `what` and errors."""
+        """Run a shell line (str) or a program (list) as root in the guest; see command.run for `what` and errors."""
         self.need_running()
         words = remote_command(command)
         what = what or f"in the guest: {words[:60]}"
@@ -161,7 +161,7 @@ class Node:
         run(argv, f"copying {source.name} into the guest")
 
     def boot_id(self, patience: int = 20) -> Optional[str]:
-        """Return the id of the guest's present boot, or None when ssh gives no sign of life for `patience` seconds."""
+        """Return the id of the guest's current boot, or None if ssh does not answer for `patience` seconds."""
         if not self.running:
             raise self.with_console("the guest's QEMU has ended while the guest was waited for")
         argv = self.ssh_argv("-o", f"ConnectTimeout={patience}")
@@ -169,18 +169,18 @@ class Node:
         try:
             answer = run([*argv, read], "asking the guest", check=False, timeout=4 * patience)
         except RigError:
-            # A shared connection to a machine that was reset by itself stays silent for minutes.
+            # A shared connection hangs for minutes after the guest has reset itself.
             self.hang_up()
             return None
         return answer.out.strip() if answer.rc == 0 else None
 
     def wait_ssh(self, timeout: float = BOOT_SECONDS, not_boot: Optional[str] = None) -> str:
-        """Wait until ssh answers, in another boot than `not_boot` when that is given; return the boot's id.
+        """Wait until ssh answers, in a boot other than `not_boot` if that is given; return the boot's id.
 
         Raises RigError with the console's tail after `timeout` seconds, or at once when QEMU ends.
         """
 
-        # Short looks find a guest soon after it is there; on a busy host only a longer one gets an answer at all.
+        # Short timeouts notice an early answer; on a busy host only a longer timeout gets an answer at all.
         patience = iter(range(4, 1000))
 
         def probe() -> Optional[str]:
@@ -193,15 +193,15 @@ class Node:
             raise self.with_console(str(exc)) from exc
 
     def with_console(self, message: str) -> RigError:
-        """Return the error with the end of the console log below it."""
+        """Return an error of this message and the last lines of the console."""
         return RigError(f"{message}\nThe console's last lines:\n{self.console_tail()}")
 
     def reboot(self) -> float:
-        """Reboot the guest as its own software would; return the seconds until ssh answered in the new boot."""
+        """Reboot the guest by systemctl; return the seconds until ssh answered in the new boot."""
         self.need_running()
         started = time.monotonic()
         before = self.boot_id()
-        # A login that is under way when the machine is reset would hang, so nobody asks before that.
+        # A login during the reset would hang, so none is tried before it.
         with qemu.monitor(self.folder) as connection:
             self.run("systemctl reboot", check=False)
             self.hang_up()
@@ -215,28 +215,28 @@ class Node:
     # -- snapshots --------------------------------------------------------------------------------------------------
 
     def save_snapshot(self, name: str) -> None:
-        """Keep memory and disks as they are now, inside the qcow2 files."""
+        """Save memory and disks in a snapshot inside the qcow2 files."""
         self.need_running()
         with qemu.monitor(self.folder) as connection:
             connection.human(f"savevm {qemu.check_snapshot_name(name)}")
 
     def load_snapshot(self, name: str) -> None:
-        """Bring memory and disks back to a snapshot, in a new QEMU process behind the same port, and set the clock.
+        """Restore memory and disks of a snapshot in a new QEMU process on the same port, and set the clock.
 
-        QEMU's own `loadvm` in a running process never lets an emulated CPU's time stamp counter go back, so the guest
-        would see its clock jump ahead by as long as that process has lived.
+        `loadvm` in a running QEMU process never sets an emulated CPU's time stamp counter back, so the guest's clock
+        would jump ahead by the age of that process.
         """
         self.power_cut()
         self.power_on(self.state["accelerator"], self.state["instance_type"], load=qemu.check_snapshot_name(name))
         self.resumed()
 
     def resumed(self) -> None:
-        """Wait for ssh after memory was loaded, and give the guest the present time."""
+        """Wait for ssh after memory was loaded, and set the guest's clock."""
         self.wait_ssh(timeout=300)
         self.run(["date", "-u", "-s", f"@{time.time():.0f}"])
 
     def copy_disks_from(self, base: Path) -> None:
-        """Take copies of the base's disks: its snapshots are inside them."""
+        """Copy the base's disks, which contain its snapshots."""
         for name in ("root.qcow2", "hw.qcow2"):
             run(["cp", "--reflink=auto", str(base / name), str(self.folder / name)], f"copying {name}")
         shutil.copyfile(base / "known_hosts", self.folder / "known_hosts")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What disks the guest has: pure decisions, no input or output.
+"""The guest's disks as data: pure functions without input or output.
 
 A plan is a tuple of Disk in the order in which the controllers get their names.
 """
@@ -35,7 +35,7 @@ class Disk(NamedTuple):
 
     @property
     def slot(self) -> int:
-        """The place in the machine: instance-store disks and EBS volumes are each counted from 0."""
+        """The disk's number in the machine, from 0; instance-store disks and EBS volumes are counted separately."""
         match = _FILE.match(self.file)
         if match is None:
             raise RigError(f"the plan names the backing file {self.file!r}, which this rig did not make.")
@@ -43,7 +43,7 @@ class Disk(NamedTuple):
 
     @property
     def is_instance_store(self) -> bool:
-        """Whether the contents are lost at stop/start."""
+        """Whether the contents are lost when the instance stops."""
         return self.model == INSTANCE_STORE
 
 
@@ -61,9 +61,9 @@ def _disk(kind: str, generation: int, slot: int, size_mb: int) -> Disk:
 
 
 def make(disks: int, ebs: int, disk_mb: int, ebs_mb: int, generation: int = 1) -> Plan:
-    """Return the plan of a fresh instance: EBS volumes first, as EC2 most often names them.
+    """Return the plan of a fresh instance, with EBS volumes first, as EC2 most often names them.
 
-    Raises RigError for a count that no instance type has, or a size that no filesystem fits in.
+    Raises RigError for a count that no instance type has, or a size outside 64 MiB to 1 TiB.
     """
     if disks not in DISK_COUNTS:
         raise RigError(f"{disks} instance-store disks were asked for: choose one of {_listed(DISK_COUNTS)}.")
@@ -80,13 +80,13 @@ def _listed(values: Iterable[int]) -> str:
 
 
 def without(plan: Plan, slot: int) -> Plan:
-    """Return the plan with the instance-store disk of that slot gone. Raises RigError when there is none."""
+    """Return the plan without the instance-store disk of that slot. Raises RigError if there is none."""
     lost = find(plan, slot)
     return tuple(disk for disk in plan if disk != lost)
 
 
 def find(plan: Plan, slot: int) -> Disk:
-    """Return the instance-store disk of that slot. Raises RigError when there is none."""
+    """Return the instance-store disk of that slot. Raises RigError if there is none."""
     for disk in plan:
         if disk.is_instance_store and disk.slot == slot:
             return disk
@@ -95,10 +95,10 @@ def find(plan: Plan, slot: int) -> Disk:
 
 
 def reshuffled(plan: Plan, seed: int) -> Plan:
-    """Return the same disks in another order, the same one for the same seed."""
+    """Return the same disks in another order, which depends on the seed only."""
     order = list(plan)
     random.Random(seed).shuffle(order)
-    # A shuffle may change nothing, which would prove nothing.
+    # A shuffle may keep the order, and would then test nothing.
     return tuple(order if tuple(order) != plan else order[1:] + order[:1])
 
 
@@ -108,7 +108,7 @@ def dump(plan: Plan) -> str:
 
 
 def load(text: str) -> Plan:
-    """Return the plan of such lines; blank lines are padding. Raises RigError for any other line."""
+    """Return the plan of lines as `dump` makes them, without blank lines. Raises RigError for any other line."""
     disks = []
     for line in filter(None, text.split("\n")):
         fields = line.split("|")
@@ -119,7 +119,7 @@ def load(text: str) -> Plan:
 
 
 def image(plan: Plan) -> bytes:
-    """Return the contents of the plan disk: the lines, padded with line ends to its fixed size."""
+    """Return the contents of the plan disk: the plan's lines, padded with line ends to a fixed size."""
     data = dump(plan).encode()
     if len(data) > PLAN_BYTES:
         raise RigError(f"a plan of {len(plan)} disks takes {len(data)} bytes: {PLAN_BYTES} fit.")

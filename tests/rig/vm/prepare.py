@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""States in which the field finds the disks, and how to bring a guest into them."""
+"""Cases: states of disks as on real nodes, and the function that sets a guest's disks up like that."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCRIPTS = Path(__file__).parent / "cases"
 
 
 class Case(NamedTuple):
-    """A state: its script's fixed first arguments, whether the EBS volume comes next, and what it is."""
+    """A case: its description, its script's first arguments, and whether the EBS volume is the next argument."""
 
     about: str
     arguments: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ def script_of(name: str) -> str:
 
 
 def prepare(guest: Guest, name: str) -> str:
-    """Bring the guest's disks into the state of a case; return what the script printed."""
+    """Set the guest's disks up as in a case; return the output of the script."""
     script = script_of(name)
     case = CASES[name]
     disks = guest.instance_store()

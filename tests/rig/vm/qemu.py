@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The QEMU process of one guest: its command line, its monitor, and whether it is alive."""
+"""The QEMU process of a guest: its command line, its monitor, its start and end."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 from . import cache
-from .command import RigError, run, say, spawn, tail_of, wait_for
+from .command import RigError, progress, run, spawn, tail_of, wait_for
 
 PROGRAM = "qemu-system-x86_64"
-# Two virtual CPUs under multi-threaded TCG can panic while the kernel patches its own text.
+# With two virtual CPUs under multi-threaded TCG, the kernel can panic while it patches its own code.
 CPUS = 1
 MEMORY_MB = 1536
 INSTANCE_TYPE = "trn2.48xlarge"
 INSTANCE_ID = "i-0ec2517a9e0000001"
-# A snapshot of a busy machine on a slow disk is the longest that the monitor ever takes.
+# The longest command is a snapshot of a busy machine on a slow disk.
 MONITOR_SECONDS = 180.0
 ACCELERATORS = {"tcg": "tcg,thread=multi,tb-size=512", "kvm": "kvm"}
 
 
 class Machine(NamedTuple):
-    """What differs between power-ons of guests: accelerator, instance type, forwarded port, state to start from."""
+    """The settings of a start: accelerator, instance type, forwarded port, snapshot to load."""
 
     accelerator: str
     instance_type: str
@@ -40,7 +40,7 @@ class Machine(NamedTuple):
 
 
 def argv(machine: Machine) -> list[str]:
-    """Return QEMU's command line. Its files are relative to the guest's folder, so a path needs no escaping."""
+    """Return QEMU's command line. Paths are relative to the guest's folder, so they need no escaping."""
     disk = "if=none,cache=unsafe,aio=threads,discard=unmap,format=qcow2"
     smbios = "manufacturer=Amazon EC2"
     command = [
@@ -63,19 +63,19 @@ def argv(machine: Machine) -> list[str]:
 
 
 def version() -> str:
-    """Return the first line that QEMU says about itself."""
+    """Return the first line of `qemu --version`."""
     return run([PROGRAM, "--version"], "asking QEMU for its version").out.splitlines()[0]
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody uses now."""
+    """Return a port of 127.0.0.1 that is free now."""
     with contextlib.closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def _folders() -> Iterator[tuple[int, str]]:
-    # Asked of the kernel and not kept in a file: a starter that was killed has written nothing.
+    # From /proc and not from a file: a killed starter may have written none.
     for entry in os.listdir("/proc"):
         with contextlib.suppress(OSError):
             if entry.isdigit() and os.path.basename(os.readlink(f"/proc/{entry}/exe")) == PROGRAM:
@@ -83,25 +83,25 @@ def _folders() -> Iterator[tuple[int, str]]:
 
 
 def pid_of(folder: Path) -> Optional[int]:
-    """Return the number of the QEMU process that works in the guest's folder, or None."""
+    """Return the process ID of the QEMU that runs in the guest's folder, or None."""
     wanted = str(folder.resolve())
     return next((pid for pid, where in _folders() if where == wanted), None)
 
 
 def end_orphans(root: Path) -> None:
-    """End every QEMU whose folder inside `root` was removed: nobody can reach it any more."""
+    """End every QEMU whose folder inside `root` was removed: it cannot be reached any more."""
     for pid, where in _folders():
         if where.startswith(f"{root.resolve()}/") and where.endswith(" (deleted)"):
-            say(f"ending the QEMU process {pid}, whose folder is gone")
+            progress(f"ending the QEMU process {pid}, whose folder is gone")
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
 
 class Monitor:
-    """A QMP connection. Opened per use: QEMU serves one client at a time."""
+    """A QMP connection. It is opened for each use, as QEMU serves one client at a time."""
 
     def __init__(self, folder: Path):
-        # The path of a UNIX socket may have only 107 bytes; a user's cache folder may be deeper.
+        # The path of a UNIX socket has at most 107 bytes; a user's cache folder may be longer.
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(MONITOR_SECONDS)
@@ -133,7 +133,7 @@ class Monitor:
         return answer
 
     def wait_event(self, name: str, timeout: float) -> None:
-        """Wait until QEMU has told of an event since the connection was opened, such as RESET."""
+        """Wait for an event, such as RESET; events since the connection was opened count."""
 
         def look() -> Optional[bool]:
             while b"\n" in self._buffer or select.select([self._socket], [], [], 0)[0]:
@@ -143,7 +143,7 @@ class Monitor:
         wait_for(f"the guest to come to {name}", look, timeout=timeout, poll=0.2)
 
     def execute(self, command: str, **arguments: Any) -> Any:
-        """Run one QMP command and return its result. Raises RigError with QEMU's own words when it fails."""
+        """Run one QMP command and return its result. Raises RigError with QEMU's message if it fails."""
         request: dict[str, Any] = {"execute": command}
         if arguments:
             request["arguments"] = arguments
@@ -156,15 +156,15 @@ class Monitor:
                 return answer["return"]
 
     def human(self, line: str) -> None:
-        """Run a command that only the human monitor has (savevm, loadvm). Raises RigError when it prints anything."""
-        said = self.execute("human-monitor-command", **{"command-line": line}).strip()
-        if said:
-            raise RigError(f"QEMU refused {line}: {said}")
+        """Run a command that only the human monitor has (savevm, loadvm). Raises RigError if it prints anything."""
+        output = self.execute("human-monitor-command", **{"command-line": line}).strip()
+        if output:
+            raise RigError(f"QEMU refused {line}: {output}")
 
 
 @contextlib.contextmanager
 def monitor(folder: Path) -> Iterator[Monitor]:
-    """Connect to the monitor of the guest in `folder` for the length of a block."""
+    """Open the monitor of the guest in `folder` and close it after the block."""
     connection = Monitor(folder)
     try:
         yield connection
@@ -173,7 +173,7 @@ def monitor(folder: Path) -> Iterator[Monitor]:
 
 
 def check_snapshot_name(name: str) -> str:
-    """Return `name` when QEMU's monitor takes it as one word. Raises RigError otherwise."""
+    """Return `name` if QEMU's monitor reads it as one word. Raises RigError otherwise."""
     # A name of digits only would be read as a snapshot's number.
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,60}", name):
         raise RigError(f"{name!r} is not a snapshot name: use a letter, then letters, digits, '_', '.' and '-'.")
@@ -181,7 +181,7 @@ def check_snapshot_name(name: str) -> str:
 
 
 def start(folder: Path, machine: Machine) -> None:
-    """Power on; return once the monitor answers. Raises RigError with QEMU's own words when it ends instead."""
+    """Start QEMU and wait until its monitor answers. Raises RigError with QEMU's message if it ends instead."""
     end_orphans(cache.root())
     (folder / "qmp.sock").unlink(missing_ok=True)
     with open(folder / "qemu.err", "wb") as errors:
@@ -205,7 +205,7 @@ def start(folder: Path, machine: Machine) -> None:
 
 
 def stop(folder: Path) -> None:
-    """End the guest as if its power was cut; a guest that is not running is fine."""
+    """End the guest as a power cut does; a guest that does not run is not an error."""
     pid = pid_of(folder)
     if pid is None:
         return
@@ -213,7 +213,7 @@ def stop(folder: Path) -> None:
         with monitor(folder) as connection:
             connection.execute("quit")
     except RigError as exc:
-        say(f"{exc} It is killed.")
+        progress(f"{exc} It is killed.")
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     wait_gone(folder, timeout=60)

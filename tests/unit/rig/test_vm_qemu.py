@@ -51,7 +51,7 @@ def test_missing_monitor_is_error(tmp_path: Path) -> None:
         ("Probing EDD... ok", "", False, 21.0, "a kernel did not get far enough in 20 s"),
         ("", "KVM internal error. Suberror: 1\nemulation failure", False, 1.0, "the guest stopped with an internal"),
         ("", "qemu: failed to set MSR 0x10a\n", True, 1.0, "QEMU ended: qemu: failed to set MSR 0x10a"),
-        ("", "", True, 1.0, "QEMU ended: it said nothing"),
+        ("", "", True, 1.0, "QEMU ended: no error output"),
     ],
 )
 def test_kvm_verdict(console: str, errors: str, ended: bool, seconds: float, expected: str | None) -> None:

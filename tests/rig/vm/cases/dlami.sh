@@ -3,12 +3,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# A Deep Learning AMI after its first boot: same LVM volume, other mount point, a oneshot unit that stays active.
+# A Deep Learning AMI after its first boot: the LVM volume of ParallelCluster on another mount point, made by a oneshot
+# unit that stays active.
 mount_dir=/opt/dlami/nvme
 mkdir -p /opt/aws/dlami/bin
 cat > /opt/aws/dlami/bin/nvme_ephemeral_drives.sh << 'SCRIPT'
 #!/bin/bash
-# Each step is taken only when it is still missing, so that it can run at each boot.
+# Each step runs only if its result is missing, so that the script can run at each boot.
 set -u
 mount_dir=/opt/dlami/nvme
 volume=/dev/vg.01/lv_ephemeral

@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# An array that was made on another machine: assembled under the number that such arrays get, and in use.
+# An array of another machine, assembled under the number that such arrays get, and mounted.
 count=$#
 mdadm --create /dev/md127 --run --level=0 --homehost=elsewhere --name=theirs --raid-devices="$count" --force "$@"
 mkfs.ext4 -q -E nodiscard -L theirs /dev/md127

@@ -3,6 +3,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# The first disk carries a partition table with one partition and nothing in it.
+# The first disk has a partition table with one empty partition.
 printf 'label: gpt\n,,L,\n' | sfdisk -q "$1"
 udevadm settle

@@ -3,6 +3,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# The first disk carries a filesystem that is not mounted.
+# The first disk has a filesystem that is not mounted.
 mkfs.ext4 -q -F -E nodiscard -L keep "$1"
 udevadm settle

@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Somebody's former array: stopped, but its superblocks and the filesystem inside are still on the disks.
+# Another owner's stopped array: its superblocks and its filesystem are still on the disks.
 count=$#
 mdadm --create /dev/md/old --run --level=0 --name=old --raid-devices="$count" --force "$@"
 mkfs.xfs -q -f -K -L old /dev/md/old

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # A ParallelCluster node after its first boot: the boot script has made one LVM volume of all disks.
-# $1 is the mount point that the cluster's configuration names; all disks follow.
+# $1 is the mount point in the cluster's configuration; all disks follow.
 mount_dir=$1
 mkdir -p /etc/parallelcluster
 cat > /etc/parallelcluster/cfnconfig << CONFIG
@@ -16,7 +16,7 @@ CONFIG
 
 cat > /usr/local/sbin/setup-ephemeral-drives.sh << 'SCRIPT'
 #!/bin/bash
-# Each step is taken only when it is still missing, so that it can run at each boot.
+# Each step runs only if its result is missing, so that the script can run at each boot.
 set -u
 . /etc/parallelcluster/cfnconfig
 vg=vg.01

@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# The part of the EC2 hardware that lives in the guest: makes the NVMe controllers equal to a plan.
+# Simulates EC2's NVMe disks inside the guest: makes the NVMe controllers equal to a plan.
 # A plan is lines of file|model|serial|size_mb; the order of the lines is the order of the names.
 #
 #   ec2-disks boot     the plan is read from the virtio disk "plan" (initramfs, before root is mounted)
@@ -21,8 +21,8 @@ PORT=$TARGET/ports/1
 BACKING=/run/ec2-rig
 HOST_ID=5f1d2c3b-0000-4000-8000-00000000ec20
 
-say() { echo "ec2-disks: $*"; }
-fail() { say "$*" >&2; exit 1; }
+progress() { echo "ec2-disks: $*"; }
+fail() { progress "$*" >&2; exit 1; }
 
 trimmed() { read -r trimmed_text < "$1" && echo "$trimmed_text"; }
 
@@ -39,8 +39,8 @@ virtio_disk() {
     return 1
 }
 
-# The backing filesystem is mounted only while files are made or removed: afterwards the NVMe target's own
-# references keep it alive, and the software under test sees no mount that EC2 would not have.
+# The backing filesystem is mounted only while files are made or removed. Afterwards the NVMe target's references keep
+# it alive, and the software under test sees no mount that EC2 would not have.
 open_backing() {
     disk=$(virtio_disk hw) || fail "the virtio disk hw, which holds the contents of the NVMe disks, is missing."
     mkdir -p "$BACKING"
@@ -66,7 +66,7 @@ controller_of() {
 unplug() {
     if controller=$(controller_of "$1"); then
         echo 1 > "$controller/delete_controller"
-        # A name is free for the next controller only when the last user of the old one has let go.
+        # The name is free for another controller only after the last user has closed this one.
         tries=0
         while [ -e "$controller" ] && [ "$tries" -lt 100 ]; do tries=$((tries + 1)); sleep 0.1; done
     fi
@@ -93,7 +93,7 @@ plug() {
         ",hostnqn=nqn.2014-08.org.nvmexpress:uuid:$HOST_ID" > /dev/nvme-fabrics
 }
 
-# Pattern matching instead of a loop of programs: the CPU may be an emulated one, where each start of a program is felt.
+# Pattern matching and no loop of programs: on an emulated CPU, each start of a program takes noticeable time.
 names_file() { case "
 $plan" in *"
 $1|"*) return 0 ;; esac; return 1; }
@@ -123,7 +123,7 @@ $plan
 PLAN
     close_backing
     [ -z "$broken" ] || fail "could not plug in$broken."
-    say "$count NVMe controllers in the plan."
+    progress "$count NVMe controllers in the plan."
 }
 
 busy() {
@@ -142,9 +142,9 @@ list() {
 }
 
 case ${1:-boot} in
-    # init-premount runs its scripts with no argument.
+    # init-premount runs its scripts without arguments.
     boot)
-        disk=$(virtio_disk plan) || { say "no plan disk, no NVMe controllers"; exit 0; }
+        disk=$(virtio_disk plan) || { progress "no plan disk, no NVMe controllers"; exit 0; }
         apply < "$disk"
         ;;
     apply) apply && udevadm settle ;;

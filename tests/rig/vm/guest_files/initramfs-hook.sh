@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Puts into every initramfs what ec2-disks needs before root is mounted.
+# Adds to every initramfs the modules and programs that ec2-disks needs before root is mounted.
 [ "${1:-}" = prereqs ] && { echo; exit 0; }
 # shellcheck source=/dev/null
 . /usr/share/initramfs-tools/hook-functions
