@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Playbooks with variables that nothing can come of: what is said, before any node or account is asked."""
+"""Playbooks with invalid variables: the messages that they end with before they contact a node or AWS."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ HERE = {"ansible_connection": "local", "ansible_python_interpreter": sys.executa
 
 
 @pytest.fixture
-def said(tmp_path: Path) -> Callable[..., tuple[int, str]]:
-    """said(playbook, groups, *options, **variables) goes through it over groups of nodes that are this machine, each
-    with variables of its own, in check mode unless check=False, shown by the callback display; gives the exit status
-    and its words on one line."""
+def run_playbook(tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    """Return ``run_playbook(playbook, groups, *options, **variables)``, which returns exit status and output.
+
+    ``groups`` is {group: {host: variables}}; every host is this machine. The run is in check mode unless ``check`` is
+    False. ``display`` is the stdout callback. The output is one line: all white space is single blanks.
+    """
 
     def run(
         playbook: str | Path,

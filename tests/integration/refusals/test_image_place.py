@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The training image goes to a directory that all nodes see, or nowhere."""
+"""The training image is built only if its directory is on a mount, which other nodes may share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IMAGE = {
     "enroot_pyxis_image_base": f"nvcr.io/nvidia/cuda:any@sha256:{SUM}",
     "enroot_pyxis_mirror_url": "http://127.0.0.1:9",
     "enroot_pyxis_checksums": {f"aws-efa-installer-{EFA}.tar.gz": SUM},
-    # Nobody has such a directory: whatever is made of it lies on the root disk.
+    # A directory that exists on no machine: it would be made on the root disk.
     "enroot_pyxis_image_directory": "/mlcluster-nobody-mounts-this/images",
 }
 PLAY = """---
@@ -30,17 +30,17 @@ PLAY = """---
 """
 
 
-def test_directory_that_is_on_no_mount_is_refused_before_docker_is_asked(said, tmp_path):
+def test_image_directory_without_mount_is_refused_first(run_playbook, tmp_path):
     play = tmp_path / "image.yml"
     play.write_text(PLAY, encoding="utf-8")
-    status, words = said(play, {"head": {"h1": {}}}, **IMAGE)
+    status, output = run_playbook(play, {"head": {"h1": {}}}, **IMAGE)
     assert status == 2
     assert (
         "h1: /mlcluster-nobody-mounts-this/images is on no mount: its files would land on this machine's root disk"
-    ) in words
-    assert "name a directory below a shared one in enroot_pyxis_image_directory, or, for a cluster of one" in words
-    assert "Ask Docker" not in words
+    ) in output
+    assert "name a directory below a shared one in enroot_pyxis_image_directory, or, for a cluster of one" in output
+    assert "Ask Docker" not in output
 
-    _status, words = said(play, {"head": {"h1": {}}}, **IMAGE, enroot_pyxis_image_require_mount=False)
-    assert "is on no mount" not in words
-    assert "Look for an image of the same recipe" in words
+    _status, output = run_playbook(play, {"head": {"h1": {}}}, **IMAGE, enroot_pyxis_image_require_mount=False)
+    assert "is on no mount" not in output
+    assert "Look for an image of the same recipe" in output

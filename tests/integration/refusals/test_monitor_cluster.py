@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Settings of monitor_cluster.yml that cannot be meant: told at once, before a node is changed."""
+"""Invalid settings of monitor_cluster.yml: all are reported at once, before a node is changed."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ import pytest
         ),
     ],
 )
-def test_all_that_is_wrong_is_reported_at_once(said, given, sentences):
-    status, words = said("playbooks/monitor_cluster.yml", {"compute": {"n1": {}}}, monitor_cluster=given)
-    assert status == 2, words
+def test_all_setting_errors_are_reported_at_once(run_playbook, given, sentences):
+    status, output = run_playbook("playbooks/monitor_cluster.yml", {"compute": {"n1": {}}}, monitor_cluster=given)
+    assert status == 2, output
     for sentence in sentences:
-        assert sentence in words, words
-    assert "Gather facts of the node" not in words
+        assert sentence in output, output
+    assert "Gather facts of the node" not in output
 
 
-def test_inventory_without_nodes_is_refused(said):
-    status, words = said("playbooks/monitor_cluster.yml", {"others": {"n1": {}}})
-    assert status == 2 and "nothing is watched: the inventory has no host in head:login:compute" in words
+def test_inventory_without_nodes_is_refused(run_playbook):
+    status, output = run_playbook("playbooks/monitor_cluster.yml", {"others": {"n1": {}}})
+    assert status == 2 and "nothing is watched: the inventory has no host in head:login:compute" in output

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What was typed wrong is told before any node is asked."""
+"""Misspelt tags, variables and groups: reported before any node is contacted."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ CLUSTER = {"head": {"h1": {}}, "compute": {"n1": {}}}
 
 @pytest.mark.parametrize("playbook", ["site.yml", "playbooks/verify_nodes.yml"])
 @pytest.mark.parametrize("option", ["--tags", "--skip-tags"])
-def test_tag_that_no_task_has_is_refused(said, playbook, option):
-    status, words = said(playbook, CLUSTER, option, "nvme_riad0")
-    assert status == 2, words
-    assert f"{option} nvme_riad0: no task has that tag; did you mean nvme_raid0?" in words
+def test_unknown_tag_is_rejected(run_playbook, playbook, option):
+    status, output = run_playbook(playbook, CLUSTER, option, "nvme_riad0")
+    assert status == 2, output
+    assert f"{option} nvme_riad0: no task has that tag; did you mean nvme_raid0?" in output
 
 
 @pytest.mark.parametrize("display", ["ansible.builtin.default", "mlcluster.aws.cluster_progress"])
-def test_variables_and_groups_of_nearly_name_are_warnings(said, display):
+def test_misspelt_variables_and_groups_are_warnings(run_playbook, display):
     groups = {**CLUSTER, "instance_stores": {"n1": {"nvme_raid0_mount_pont": "/x", "nvme_raid0_mine": 1}}}
-    status, words = said(
+    status, output = run_playbook(
         "site.yml",
         groups,
         "--tags",
@@ -31,17 +31,17 @@ def test_variables_and_groups_of_nearly_name_are_warnings(said, display):
         slurm_jobs_jbos="{{ undefined }}",
         mlcluster_own_variables=["*_mine"],
     )
-    assert status == 0, words
-    assert "variable nvme_raid0_mount_pont (of n1) is read by nothing; did you mean nvme_raid0_mount_point?" in words
-    assert "slurm_jobs_jbos (of h1, n1)" in words
-    assert "the inventory has no group instance_store and one called instance_stores" in words
-    assert "nvme_raid0_mine" not in words
+    assert status == 0, output
+    assert "variable nvme_raid0_mount_pont (of n1) is read by nothing; did you mean nvme_raid0_mount_point?" in output
+    assert "slurm_jobs_jbos (of h1, n1)" in output
+    assert "the inventory has no group instance_store and one called instance_stores" in output
+    assert "nvme_raid0_mine" not in output
 
 
-def test_playbook_of_ones_own_has_tags_of_its_own(said, tmp_path):
+def test_unknown_tag_of_own_playbook_is_warning(run_playbook, tmp_path):
     path = tmp_path / "mine.yml"
     path.write_text("- import_playbook: mlcluster.aws.site\n", encoding="utf-8")
-    status, words = said(str(path), CLUSTER, "--tags", "my_own,nvme_riad0")
-    assert status == 0, words
-    assert "--tags nvme_riad0: mlcluster.aws has no such tag; did you mean nvme_raid0?" in words
-    assert "my_own" not in words
+    status, output = run_playbook(str(path), CLUSTER, "--tags", "my_own,nvme_riad0")
+    assert status == 0, output
+    assert "--tags nvme_riad0: mlcluster.aws has no such tag; did you mean nvme_raid0?" in output
+    assert "my_own" not in output

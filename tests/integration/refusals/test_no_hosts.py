@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 CLUSTER = {"head": {"h1": {}}, "compute": {"n1": {}}}
-SAID = {
+MESSAGES = {
     "site": "no node was configured: the inventory has no host in instance_store:efa:gpu:compute:login:head",
     "verify_nodes": "no node was proved: the inventory has no host in instance_store:efa:gpu:compute:login:head",
     "check_nodes": "no node was checked: the inventory has no host in head:login:compute:instance_store:efa:gpu",
@@ -20,43 +20,43 @@ SAID = {
 }
 
 
-# The rest of them for make test-all alone.
+# The others run in `make test-all` only.
 FIRST = ("site", "upgrade_nodes")
-EACH = [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for name in SAID]
+EACH = [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for name in MESSAGES]
 
 
 @pytest.mark.parametrize("playbook", EACH)
-def test_inventory_of_other_groups_is_refused(said, playbook):
-    status, words = said(f"playbooks/{playbook}.yml", {"gpus": {"n1": {}}}, upgrade_nodes_how="roles")
-    assert status == 2 and SAID[playbook] in words, words
-    assert "within --limit" not in words
+def test_inventory_of_other_groups_is_refused(run_playbook, playbook):
+    status, output = run_playbook(f"playbooks/{playbook}.yml", {"gpus": {"n1": {}}}, upgrade_nodes_how="roles")
+    assert status == 2 and MESSAGES[playbook] in output, output
+    assert "within --limit" not in output
 
 
 @pytest.mark.parametrize("playbook", EACH)
-def test_limit_that_leaves_nobody_is_refused(said, playbook):
+def test_limit_without_hosts_of_play_is_refused(run_playbook, playbook):
     groups = {**CLUSTER, "others": {"o1": {}}}
-    status, words = said(f"playbooks/{playbook}.yml", groups, "--limit", "o1", upgrade_nodes_how="roles")
-    # Which hosts submit is known, and --limit has left them out.
+    status, output = run_playbook(f"playbooks/{playbook}.yml", groups, "--limit", "o1", upgrade_nodes_how="roles")
+    # The host that submits is known, and --limit excludes it.
     limited = "nothing was validated, for the limit leaves out the host that submits"
-    expected = limited if playbook == "run_validation" else SAID[playbook]
-    assert status == 2 and expected in words, words
-    assert playbook == "run_validation" or "within --limit o1" in words, words
+    expected = limited if playbook == "run_validation" else MESSAGES[playbook]
+    assert status == 2 and expected in output, output
+    assert playbook == "run_validation" or "within --limit o1" in output, output
 
 
-def test_target_that_nobody_is_in_is_refused_though_there_is_head_node(said):
-    status, words = said("site.yml", CLUSTER, "--tags", "slurm_jobs_verify", target="queue_gup")
+def test_target_without_hosts_is_refused_despite_head_node(run_playbook):
+    status, output = run_playbook("site.yml", CLUSTER, "--tags", "slurm_jobs_verify", target="queue_gup")
     assert (
         status == 2
         and "no node was configured: the inventory has no host in queue_gup; its groups are compute, head; check -i"
-        in words
-    ), words
+        in output
+    ), output
 
 
 @pytest.mark.parametrize("options", [(), ("--limit", "n1")], ids=["all", "limited"])
-def test_head_node_of_no_group_is_enough(said, options):
+def test_head_node_outside_group_is_accepted(run_playbook, options):
     groups = {"others": {"h1": {}}, "compute": {"n1": {}}}
-    status, words = said("site.yml", groups, "--tags", "never", *options, head="h1")
-    assert status == 0, words
+    status, output = run_playbook("site.yml", groups, "--tags", "never", *options, head="h1")
+    assert status == 0, output
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_head_node_of_no_group_is_enough(said, options):
     ],
     ids=["how", "batches", "release"],
 )
-def test_upgrade_of_some_nodes_is_refused_as_one_of_all(said, given, sentence):
-    status, words = said("playbooks/upgrade_nodes.yml", CLUSTER, "--limit", "h1,n1", **given)
-    assert status == 2 and sentence in words, words
-    assert "Ask Slurm" not in words
+def test_limited_upgrade_with_bad_options_is_refused(run_playbook, given, sentence):
+    status, output = run_playbook("playbooks/upgrade_nodes.yml", CLUSTER, "--limit", "h1,n1", **given)
+    assert status == 2 and sentence in output, output
+    assert "Ask Slurm" not in output

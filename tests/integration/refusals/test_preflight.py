@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The playbook preflight over nodes that are this machine, and over one that nobody answers for."""
+"""The playbook preflight over nodes that are this machine, and over one that does not answer."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ GOOD = {"head": {"h1": {}}, "compute": {"n1": {}}}
 LOST = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
 
 
-def test_nodes_that_are_ready(said, tmp_path):
+def test_ready_nodes_pass(run_playbook, tmp_path):
     report = tmp_path / "report.json"
-    status, words = said(PLAYBOOK, GOOD, preflight_report=str(report))
-    assert status == 0, words
+    status, output = run_playbook(PLAYBOOK, GOOD, preflight_report=str(report))
+    assert status == 0, output
     for line in (
         "PASS preflight.controller: ansible-core",
         "PASS preflight.inventory: 2 nodes: compute 1, head 1",
@@ -26,20 +26,20 @@ def test_nodes_that_are_ready(said, tmp_path):
         "PASS preflight.python: 2 nodes: Python 3.9 or newer is there",
         "n/a preflight.credentials: no playbook that asks AWS",
     ):
-        assert line in words, f"{line}: {words}"
+        assert line in output, f"{line}: {output}"
     # Check mode writes nothing.
     assert not report.exists()
 
 
-def test_everything_that_is_wrong_is_reported_at_once(said):
+def test_all_findings_are_reported_at_once(run_playbook):
     groups = {
         "compute": {"n1": {}, "n2": LOST},
         "gpu": {"n1": {"nvidia_gds_mode": "nvsf", "efa_nccl_hlod": True}},
         "efa": {"n1": {"ec2_instance_type": "p99.huge"}},
         "heads": {"h1": {}},
     }
-    status, words = said(PLAYBOOK, groups)
-    assert status == 2, words
+    status, output = run_playbook(PLAYBOOK, groups)
+    assert status == 2, output
     for line in (
         "???? preflight.inventory: nothing is known about the instance type p99.huge",
         "FAIL preflight.names: the inventory has no group head and one called heads",
@@ -51,22 +51,22 @@ def test_everything_that_is_wrong_is_reported_at_once(said):
         "???? preflight.python: 1 node could not be asked, since the step before it failed",
         "not ready: 8 of 11 checks, above",
     ):
-        assert line in words, f"{line}: {words}"
+        assert line in output, f"{line}: {output}"
 
 
-def test_no_host_and_unknown_playbook_are_refused(said):
-    status, words = said(PLAYBOOK, {"web": {"w1": {}}})
-    assert status == 2, words
-    assert "FAIL preflight.inventory: none of the groups instance_store, efa, gpu, compute, login, head has" in words
-    assert "the inventory has web" in words
-    status, words = said(PLAYBOOK, GOOD, preflight_playbooks=["create_claster"])
-    assert status == 2 and "preflight_playbooks has create_claster: those that ask AWS are build_bundle" in words
+def test_no_host_and_unknown_playbook_are_refused(run_playbook):
+    status, output = run_playbook(PLAYBOOK, {"web": {"w1": {}}})
+    assert status == 2, output
+    assert "FAIL preflight.inventory: none of the groups instance_store, efa, gpu, compute, login, head has" in output
+    assert "the inventory has web" in output
+    status, output = run_playbook(PLAYBOOK, GOOD, preflight_playbooks=["create_claster"])
+    assert status == 2 and "preflight_playbooks has create_claster: those that ask AWS are build_bundle" in output
 
 
-def test_report_is_written_outside_of_check_mode(said, tmp_path):
+def test_report_is_written_outside_of_check_mode(run_playbook, tmp_path):
     report = tmp_path / "report.json"
-    status, words = said(PLAYBOOK, GOOD, check=False, preflight_report=str(report))
-    assert status == 0, words
+    status, output = run_playbook(PLAYBOOK, GOOD, check=False, preflight_report=str(report))
+    assert status == 0, output
     document = json.loads(report.read_text(encoding="utf-8"))
     assert document["schema"] == "mlcluster.report/1"
     assert {entry["id"] for entry in document["results"]} >= {"preflight.controller", "preflight.python"}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A script that Slurm would not take, after slurm_jobs was judged: it stands in the verdict at the end of the run."""
+"""A script that Slurm rejects after slurm_jobs has its verdict: the verdict at the end of the run has the failure."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ PLAY = """\
 
 
 @pytest.mark.parametrize(("required", "status", "state"), [(True, 2, "failed:"), (False, 0, "failed (not required):")])
-def test_script_that_slurm_would_not_take_is_in_verdict(said, tmp_path, required, status, state):
+def test_script_rejected_by_slurm_is_in_verdict(run_playbook, tmp_path, required, status, state):
     play = tmp_path / "play.yml"
     play.write_text(PLAY.replace("ROOT", str(controller.ROOT)), encoding="utf-8")
     prefix = {"slurm_jobs_required": required, "slurm_jobs_slurm_prefix": "/nowhere"}
-    found, words = said(play, {"head": {"n1": {}}}, check=False, **prefix)
-    assert found == status, words
-    assert f"n1: slurm_jobs {state} looked for scontrol in /nowhere/bin" in words
-    assert ("rescued: n1: looked for scontrol" in words) is required
+    found, output = run_playbook(play, {"head": {"n1": {}}}, check=False, **prefix)
+    assert found == status, output
+    assert f"n1: slurm_jobs {state} looked for scontrol in /nowhere/bin" in output
+    assert ("rescued: n1: looked for scontrol" in output) is required
