@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Real bundles of this checkout, built once a session, and an S3 of the test's own."""
+"""Fixtures: bundles of this checkout, built once a session, and a local S3."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.build import environments
 from tests.rig import aws
 
 ROOT = Path(__file__).resolve().parents[3]
-# Packages that were fetched once are kept, as the environments of the build are.
+# Downloaded packages stay in the checkout, as the environments of the build do.
 CACHE = ROOT / ".build" / "bundle"
 PARTS = ("LICENSE", "README.md", "galaxy.yml", "meta", "plugins", "roles", "playbooks", "hooks", "requirements")
 OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def copy_of_checkout(target: Path) -> Path:
-    """The parts of this checkout that bundles are made of: they stay as they are while tests run."""
+    """Copy the parts of this checkout that bundles are made of, so that they do not change while tests run."""
     target.mkdir(parents=True)
     for name in PARTS:
         if (ROOT / name).is_dir():
@@ -38,7 +38,7 @@ def copy_of_checkout(target: Path) -> Path:
 
 
 def interpreter(version: str) -> str:
-    """A Python of this version; skips the test where there is none."""
+    """Return the path of a Python of this version; skip the test if there is none."""
     if version == OWN:
         return sys.executable
     found = environments.find_python(version)
@@ -49,12 +49,12 @@ def interpreter(version: str) -> str:
 
 @pytest.fixture(scope="session")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of this checkout."""
+    """Return the path of a copy of this checkout."""
     return copy_of_checkout(tmp_path_factory.mktemp("collection") / "aws")
 
 
 class Bundles:
-    """bundles(target) is the unpacked bundle, ``built`` what the builder said of it."""
+    """``bundles(target)`` returns the folder of the unpacked bundle; ``built`` has the builder's results by target."""
 
     def __init__(self, collection: Path, folder: Path) -> None:
         self.collection, self.folder = collection, folder
@@ -85,13 +85,13 @@ class Bundles:
 
 @pytest.fixture(scope="session")
 def bundles(collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundles:
-    """Builds and unpacks on request."""
+    """Return an object that builds and unpacks bundles on request."""
     return Bundles(collection, tmp_path_factory.mktemp("bundles"))
 
 
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[aws.Aws]:
-    """An account with nothing in it."""
+    """Yield an empty account."""
     account = aws.Aws(tmp_path_factory.mktemp("aws"))
     account.reset()
     yield account
@@ -100,5 +100,5 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[aws.Aws]:
 
 @pytest.fixture(scope="module")
 def client(s3: aws.Aws) -> Any:
-    """A client of its S3."""
+    """Return an S3 client of that account."""
     return s3.client("s3", "us-east-1")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The bundles of this checkout: the same bytes wherever they are built, and ready to run with nothing else there."""
+"""The bundles of this checkout: reproducible, and runnable on a node that has only Python."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import archi
 from tests.integration.bundle.conftest import CACHE, OWN, ROOT, interpreter
 
 MIB = 1 << 20
-# What an archive may grow to before somebody has to say why. It was 6.6 MiB, 22 MiB unpacked, a quarter of it compiled,
-# and is 8.3 MiB, 27 MiB unpacked, since all roles decide on the node and the modules that do so come compiled too.
+# Limits of an archive. It has 8.3 MiB, 27 MiB unpacked: the modules by which roles plan on the node are in it compiled,
+# too. A change that needs more gives the reason here.
 SIZE, UNPACKED = 9 * MIB, 32 * MIB
 ANSIBLE = """
 import runpy, sys
@@ -50,25 +50,25 @@ PLAY = """
 """
 
 
-def start(bundle, python, *words, **environment):
-    """bin/run-node as the hook starts it, with nothing in its environment."""
-    command = [python, "-I", str(bundle / "bin" / "run-node"), *words]
+def start(bundle, python, *options, **environment):
+    """Run bin/run-node as the hook does, with an environment of PATH and these variables only."""
+    command = [python, "-I", str(bundle / "bin" / "run-node"), *options]
     values = {"PATH": os.defpath, **environment}
     return subprocess.run(command, env=values, cwd="/", capture_output=True, text=True, check=False)
 
 
 def loads(bundles, target, core):
-    """bin/run-node --version of a bundle, on the Python that it is for."""
+    """Check ``bin/run-node --version`` of a bundle on the Python that the bundle is for."""
     version = target.rpartition("-py")[2]
     done = start(bundles(target), interpreter(version), "--version")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert f"ansible-core {core}." in done.stdout
-    # The compiled parser is that of this very Python; without it everything that reads YAML is ten times slower.
+    # The compiled parser has to fit this Python; without it, reading YAML is ten times slower.
     assert f"PyYAML with libyaml, on Python {version}" in done.stdout
 
 
-def test_it_loads_on_python_of_this_suite(bundles):
+def test_bundle_loads_on_python_of_suite(bundles):
     loads(bundles, f"debian-py{OWN}", {"3.11": "2.19"}.get(OWN, "2.21"))
 
 
@@ -83,11 +83,11 @@ def test_it_loads_on_python_of_this_suite(bundles):
         ("amazon-py3.14", "2.21"),
     ],
 )
-def test_it_loads_on_every_python_that_is_here(bundles, target, core):
+def test_bundle_loads_on_every_installed_python(bundles, target, core):
     loads(bundles, target, core)
 
 
-def test_play_runs_out_of_it_with_its_own_collections_alone(bundles, tmp_path):
+def test_play_runs_with_collections_of_bundle_only(bundles, tmp_path):
     bundle = bundles(f"debian-py{OWN}")
     (tmp_path / "play.yml").write_text(PLAY)
     (tmp_path / "fstab").write_text("")
@@ -112,7 +112,7 @@ def test_play_runs_out_of_it_with_its_own_collections_alone(bundles, tmp_path):
     assert (tmp_path / "written").read_text() == "by a module\n"
 
 
-def test_another_folder_process_clock_and_mask_give_same_bytes(bundles, tmp_path):
+def test_bundle_is_same_for_other_folder_clock_and_umask(bundles, tmp_path):
     target = f"debian-py{OWN}"
     bundles(target)
     other = shutil.copytree(bundles.collection, tmp_path / "somewhere" / "else")
@@ -149,7 +149,7 @@ def test_another_folder_process_clock_and_mask_give_same_bytes(bundles, tmp_path
     assert json.loads(done.stdout)["sha256"] == bundles.built[target].sha256
 
 
-def test_nothing_in_it_tells_where_it_was_built(bundles):
+def test_bundle_does_not_contain_build_paths(bundles):
     bundle = bundles(f"debian-py{OWN}")
     places = [str(bundles.collection).encode(), str(ROOT).encode(), str(CACHE).encode()]
     for path in bundle.rglob("*"):
@@ -158,17 +158,17 @@ def test_nothing_in_it_tells_where_it_was_built(bundles):
             assert not [place for place in places if place in data], path
 
 
-def test_it_is_small(bundles):
+def test_bundle_size_is_limited(bundles):
     bundles(f"debian-py{OWN}")
     built = bundles.built[f"debian-py{OWN}"]
     assert len(built.data) < SIZE
     assert built.unpacked < UNPACKED
 
 
-def test_every_file_of_collection_is_what_manifest_sums_up(bundles):
+def test_manifest_has_checksum_of_every_collection(bundles):
     bundle = bundles(f"debian-py{OWN}")
-    told = json.loads((bundle / "MANIFEST.json").read_text())
-    sums = {entry["name"]: entry["sha256"] for entry in told["components"] if entry["kind"] == "collection"}
+    manifest = json.loads((bundle / "MANIFEST.json").read_text())
+    sums = {entry["name"]: entry["sha256"] for entry in manifest["components"] if entry["kind"] == "collection"}
     for name, expected in sums.items():
         root = bundle / "collections" / "ansible_collections" / name.replace(".", "/")
         paths = [path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts]

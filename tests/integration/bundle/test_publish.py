@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From a checkout to a node: built, uploaded, signed, followed by the hook, and taken back, over a local S3."""
+"""A release from checkout to node over a local S3: built, uploaded, signed, used by the hook, and rolled back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.integration.cluster import policies
 
 HOOK = ROOT / "hooks" / "on_node_configured.sh"
 BUCKET, PREFIX = "release-bucket", "mlcluster"
-# What the bucket had in it when a release had been published.
+# A copy of the bucket right after a release was published.
 KEPT = "kept-bucket"
 POINTER = f"s3://{BUCKET}/{PREFIX}/pointer"
 TARGET = f"debian-py{OWN}"
@@ -37,7 +37,7 @@ PROGRAMS = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/s
 
 @pytest.fixture(scope="module")
 def key(tmp_path_factory):
-    """The key of the releases."""
+    """Return the path of the private key that signs releases."""
     path = tmp_path_factory.mktemp("key") / "release.pem"
     subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(path)], check=True)
     return path
@@ -45,7 +45,7 @@ def key(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def play(s3, client, collection, key, tmp_path_factory):
-    """play(**variables) runs playbooks/build_bundle.yml of a checkout against that S3."""
+    """Return ``play(**variables)``: it runs playbooks/build_bundle.yml with the local S3; returns status and output."""
     client.create_bucket(Bucket=BUCKET)
     folder = tmp_path_factory.mktemp("controller")
 
@@ -70,7 +70,7 @@ def play(s3, client, collection, key, tmp_path_factory):
                 "ANSIBLE_NOCOLOR": "true",
                 **{name: os.environ[name] for name in os.environ if name.startswith("PIP_")},
                 "AWS_DEFAULT_REGION": "us-east-1",
-                # As a shell tells where a person stands.
+                # A shell sets PWD to the user's current directory.
                 "PWD": str(folder),
                 **s3.environment(),
             },
@@ -87,13 +87,13 @@ def play(s3, client, collection, key, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def release(play, client, key):
-    """What the playbook said when it built and published a release."""
-    # A path that is not whole counts from where the person stands, which is not where the playbook lies.
-    status, said = play(build_bundle_signing_key=os.path.relpath(key, play.folder))
-    assert status == 0, said
+    """Return the output of the playbook that built and published a release."""
+    # A relative path is relative to the user's current directory, not to the playbook.
+    status, output = play(build_bundle_signing_key=os.path.relpath(key, play.folder))
+    assert status == 0, output
     client.create_bucket(Bucket=KEPT)
     copy(client, BUCKET, KEPT)
-    return said
+    return output
 
 
 def test_bucket_without_answer_is_rejected_before_build(play):
@@ -104,40 +104,40 @@ def test_bucket_without_answer_is_rejected_before_build(play):
 
 
 def keys(client, bucket):
-    """The keys of all objects of a bucket."""
+    """Return the keys of all objects of a bucket."""
     return {item["Key"] for item in client.list_objects_v2(Bucket=bucket).get("Contents", [])}
 
 
 def copy(client, source, target):
-    """Make the target have what the source has, and nothing else."""
+    """Make the target bucket equal to the source bucket."""
     for name in keys(client, target):
         client.delete_object(Bucket=target, Key=name)
     for name in keys(client, source):
-        # Not copy_object: of what came in several parts, moto then has a checksum of parts and no parts.
+        # Not copy_object: for a multipart object, moto's copy has a checksum of parts and no parts.
         found = client.get_object(Bucket=source, Key=name)
         client.put_object(Bucket=target, Key=name, Body=found["Body"].read(), Metadata=found["Metadata"])
 
 
 @pytest.fixture
 def published(release, client):
-    """What the playbook said; the bucket is as it was then, whatever earlier tests did with it."""
+    """Return the output of the playbook, and reset the bucket to its state right after that run."""
     copy(client, KEPT, BUCKET)
     return release
 
 
 @pytest.fixture(scope="module")
 def public_key(release):
-    """The option by which the hook pins the key, as the playbook printed it."""
+    """Return the value of the hook's option --public-key, as the playbook printed it."""
     return re.search(r"--pointer (\S+)\s+--public-key\s+(\S{124})", release).group(2)
 
 
 @pytest.fixture
 def node(s3, public_key, tmp_path):
-    """node(*words) runs the hook on a node that is a directory; its last line, and its status file."""
+    """Return ``node(*options)``: it runs the hook with a directory as the root; returns status file and output."""
 
-    def run(*words):
+    def run(*options):
         done = subprocess.run(
-            ["bash", str(HOOK), "--root", str(tmp_path), "--pointer", POINTER, "--public-key", public_key, *words],
+            ["bash", str(HOOK), "--root", str(tmp_path), "--pointer", POINTER, "--public-key", public_key, *options],
             env={"PATH": PROGRAMS, "LC_ALL": "C.UTF-8", "HOME": str(tmp_path), **s3.environment()},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -151,26 +151,26 @@ def node(s3, public_key, tmp_path):
 
 
 def read(client, name):
-    """An object below the prefix."""
+    """Return the contents of an object below the prefix."""
     return client.get_object(Bucket=BUCKET, Key=f"{PREFIX}/{name}")["Body"].read()
 
 
 def pointed(client, name):
-    """What a pointer below the prefix says, its first line apart."""
+    """Return the data of a pointer below the prefix, without its first line, the signature."""
     return pointer.from_text(read(client, name).decode().partition("\n")[2])
 
 
 def older_release(client, key, tmp_path, version=OLDER):
-    """A release that was published earlier, with the bundle of now in it."""
+    """Publish an older version that has the current bundle."""
     path = tmp_path / version
     pointer.write({**pointed(client, "pointer"), "version": version}, path, key, check=False)
     client.put_object(Bucket=BUCKET, Key=f"{PREFIX}/releases/{version}", Body=path.read_bytes())
 
 
-def test_what_was_built_is_reported_with_its_size_and_lies_in_bucket_with_its_sum(published, client):
-    told = pointed(client, "pointer")
-    entry = told["bundles"][TARGET]
-    # Without a key of one's own, the bucket's.
+def test_bundle_is_reported_and_uploaded_with_checksum(published, client):
+    released = pointed(client, "pointer")
+    entry = released["bundles"][TARGET]
+    # Without an own KMS key, the bucket's default applies.
     assert "SSEKMSKeyId" not in client.head_object(Bucket=BUCKET, Key=f"{PREFIX}/pointer")
     assert re.search(
         r"mlcluster-bundle-\S+: \d\.\d MiB, \d+\.\d MiB\s+unpacked,\s+compiled\s+by\s+Python\s+\S+,\s+sha256\s+"
@@ -188,44 +188,43 @@ def test_what_was_built_is_reported_with_its_size_and_lies_in_bucket_with_its_su
             f"{place}.sha256",
             place.replace(".tar.gz", ".cdx.json"),
             "pointer",
-            f"releases/{told['version']}",
+            f"releases/{released['version']}",
         ]
     )
 
 
-def test_node_configures_itself_from_what_was_published(published, client, node):
+def test_node_configures_itself_from_published_release(published, client, node):
     version = pointed(client, "pointer")["version"]
-    status, told = node()
-    assert (status["state"], status["bundle"]["version"]) == ("configured", version), told
+    status, output = node()
+    assert (status["state"], status["bundle"]["version"]) == ("configured", version), output
 
 
-def test_pointer_moves_to_release_that_was_signed_before_without_key(published, play, client, key, node, s3, tmp_path):
+def test_pointer_moves_to_older_release_without_signing_key(published, play, client, key, node, s3, tmp_path):
     older_release(client, key, tmp_path)
-    code, told = play(build_bundle_release=OLDER, build_bundle_kms_key_id=KMS_KEY)
-    assert code == 0, told
-    assert f"pointer names version {OLDER}" in told
+    code, output = play(build_bundle_release=OLDER, build_bundle_kms_key_id=KMS_KEY)
+    assert code == 0, output
+    assert f"pointer names version {OLDER}" in output
     kept = client.head_object(Bucket=BUCKET, Key=f"{PREFIX}/pointer")
     assert (kept["ServerSideEncryption"], kept["SSEKMSKeyId"]) == ("aws:kms", KMS_KEY)
     assert pointed(client, "pointer")["version"] == OLDER
-    # To publish and to move, neither more nor less was asked for than the policy gives; a key of KMS is for those who
-    # give one.
+    # Publishing and moving used all operations of the policy and no other. KMS operations need a KMS key option.
     policies.check_policy("build_bundle", s3.operations(), unasked=("kms:Decrypt", "kms:GenerateDataKey"))
-    status, told = node()
-    assert status["state"] == "configured", told
+    status, output = node()
+    assert status["state"] == "configured", output
 
 
 @pytest.mark.slow
-def test_release_that_is_missing_moves_nothing(published, play, client):
+def test_missing_release_leaves_pointer_unchanged(published, play, client):
     before = read(client, "pointer")
-    code, told = play(build_bundle_release="9.9.9")
+    code, output = play(build_bundle_release="9.9.9")
     assert code == 2
-    assert "the pointer was not moved to 9.9.9" in told
+    assert "the pointer was not moved to 9.9.9" in output
     assert read(client, "pointer") == before
 
 
 @pytest.fixture
 def mirror(tmp_path):
-    """A web server with an installer, its signature and its key, and the lock that knows the installer's sum."""
+    """Yield the options to use a web server with an installer, its signature and key, and a lock with its checksum."""
     files = tmp_path / "files"
     files.mkdir()
     name = "aws-efa-installer-1.51.0.tar.gz"
@@ -250,12 +249,12 @@ def mirror(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_roles_would_download_comes_along(play, mirror, tmp_path):
+def test_bundle_includes_chosen_artifacts(play, mirror, tmp_path):
     (tmp_path / "cache").mkdir()
     for folder in CACHE.glob("py*"):
         (tmp_path / "cache" / folder.name).symlink_to(folder)
-    status, said = play(build_bundle_artifacts=["aws-efa-installer"], **mirror)
-    assert status == 0, said
+    status, output = play(build_bundle_artifacts=["aws-efa-installer"], **mirror)
+    assert status == 0, output
     (archive,) = (tmp_path / "dist").glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         names = {Path(name).name for name in packed.getnames() if "/artifacts/" in name}
@@ -270,8 +269,8 @@ def test_what_roles_would_download_comes_along(play, mirror, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_nobody_vouches_for_does_not(play, mirror, tmp_path):
-    status, said = play(build_bundle_artifacts=["pyxis"], **mirror)
+def test_artifact_without_checksum_is_rejected(play, mirror, tmp_path):
+    status, output = play(build_bundle_artifacts=["pyxis"], **mirror)
     assert status == 2
-    assert "no checksum of pyxis" in " ".join(said.split())
+    assert "no checksum of pyxis" in " ".join(output.split())
     assert not (tmp_path / "dist").exists()

@@ -2,9 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Commands of the documentation that can run here are run, in a copy of the checkout.
+"""Runs the documentation's commands in a copy of the checkout, as far as they can run here.
 
-Of those that need AWS, playbooks are parsed, inventories are read from a stand-in for EC2, plays are laid over them.
+Of commands that need AWS, playbooks are parsed, inventories are read from a stand-in for EC2, and the hosts of plays
+are listed over these inventories.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ HERE = [block for block in BLOCKS if block.mark == "here"]
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of what git has, with the environments and the collections of the checkout."""
+    """Return a copy of the tracked files, with the environments and the collections of the checkout."""
     place = tmp_path_factory.mktemp("copy") / "mlcluster.aws"
     for name in house_rules.tracked_files(ROOT):
         target = place / name
@@ -42,7 +43,7 @@ def copy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def environment(copy):
-    """No account, no home but an empty one; mlcluster as a node has it."""
+    """Return an environment without AWS credentials, with an empty home and with the program mlcluster in PATH."""
     home = copy.parent / "home"
     programs = home / "bin"
     programs.mkdir(parents=True)
@@ -59,7 +60,7 @@ def environment(copy):
 
 
 @pytest.mark.parametrize("block", HERE, ids=[f"{block.page}:{block.line}" for block in HERE])
-def test_command_that_runs_here_ends_well(block, copy, environment):
+def test_command_succeeds(block, copy, environment):
     for line in block.lines:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", line],
@@ -75,7 +76,7 @@ def test_command_that_runs_here_ends_well(block, copy, environment):
 
 @pytest.fixture(scope="module")
 def account(environment):
-    """The environment of a user whose account has a cluster called train, tagged as the examples want it."""
+    """Yield the environment of a user whose account has a cluster called train, tagged as the examples expect it."""
     head = Fleet(cluster="train", role="HeadNode", type="c6i.4xlarge", public=True, tags={"Cluster": "training"})
     nodes = Fleet(count=2, cluster="train", queue="gpu", compute_resource="p5", tags={"Cluster": "training"})
     with Endpoint(Scenario(regions=(Region("us-east-1", (head, nodes)),))) as endpoint:
@@ -84,7 +85,7 @@ def account(environment):
 
 
 def run(words, copy, environment):
-    """Run a command in the copy; what it said."""
+    """Run a command in the copy and return its output."""
     done = subprocess.run(
         words, cwd=copy, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
@@ -93,7 +94,7 @@ def run(words, copy, environment):
 
 
 def named(*programs):
-    """The words of every command of these programs in a block."""
+    """Yield the argument list of every command of these programs in a block."""
     for block in BLOCKS:
         for line in block.lines if block.language == "console" else ():
             for words in docs_commands.simple_commands(line):
@@ -102,13 +103,13 @@ def named(*programs):
 
 
 def inventory_options(words):
-    """The inventory of a command, and the cluster that it is told."""
+    """Return the inventory of a command, and its ``-e cluster=`` if it has one."""
     pairs = list(zip(words, words[1:], strict=False))
     sources = [after for before, after in pairs if before in ("-i", "--inventory")]
     return (*sources, *(after for before, after in pairs if before == "-e" and after.startswith("cluster=")))
 
 
-def test_every_playbook_that_is_named_parses(copy, environment):
+def test_every_named_playbook_parses(copy, environment):
     checkout = docs_programs.Checkout(ROOT)
     words = [word for command in named("ansible-playbook", "ansible-navigator") for word in command[1:]]
     playbooks = {path for path in map(checkout.playbook, words) if path and path.endswith(".yml")}
@@ -116,7 +117,7 @@ def test_every_playbook_that_is_named_parses(copy, environment):
     run(["ansible-playbook", "--syntax-check", "-i", "localhost,", *sorted(playbooks)], copy, environment)
 
 
-def test_every_inventory_that_is_named_finds_its_nodes(copy, account):
+def test_every_named_inventory_finds_its_nodes(copy, account):
     for page in PAGES.values():
         for block in page.blocks:
             for name in docs_commands.SHOWN.findall(block.text):
@@ -125,11 +126,11 @@ def test_every_inventory_that_is_named_finds_its_nodes(copy, account):
     commands = {tuple(words) for words in named("ansible-inventory") if not any(map(docs_programs.is_own, words))}
     assert len(commands) >= 3
     for words in sorted(commands):
-        said = run(list(words), copy, account)
-        assert "@compute:" in said and "@gpu:" in said, f"{' '.join(words)}\n{said}"
+        output = run(list(words), copy, account)
+        assert "@compute:" in output and "@gpu:" in output, f"{' '.join(words)}\n{output}"
 
 
-def test_every_play_can_be_laid_over_example_inventories(copy, account):
+def test_every_play_lists_hosts_of_example_inventories(copy, account):
     checkout = docs_programs.Checkout(ROOT)
     playbooks: dict[tuple[str, ...], set[str]] = {}
     for words in named("ansible-playbook"):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From a fault to an alert on real engines: runtime of a node, node_exporter, Prometheus, Alertmanager, webhook."""
+"""A fault becomes an alert, with the real runtime, node_exporter, Prometheus, Alertmanager and a webhook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.rig.monitoring import engines, wait_for
 from tests.rig.slurm.scripts import build_runtime
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a node of its own is a mount namespace, which needs root")
-# The run is in directories of its own, so that the marker keeps no job away from this machine.
+# The runtime gets empty directories, so that the drain marker does not affect this machine.
 OWN = """
 set -e
 for place in /var/lib/mlcluster /run/mlcluster /var/log/mlcluster; do
@@ -39,7 +39,7 @@ def found(tmp_path):
 
 
 def watch(runtime, engines, fault=""):
-    """One run of the timer on a node that has a drain marker, or none."""
+    """Run `mlcluster watch` once, on a node whose drain marker has the reason ``fault``, or without a marker."""
     variables = {**os.environ, "RUNTIME": str(runtime), "DIRECTORY": str(engines.textfile), "FAULT": fault}
     subprocess.run(
         ["unshare", "--mount", "--propagation=private", "sh", "-c", OWN], env=variables, check=True, timeout=60
@@ -55,12 +55,12 @@ def test_fault_becomes_alert_and_ends_with_it(runtime, found):
     _name, _status, labels = wait_for("the alert", lambda: next(iter(isolated(found, "firing")), None))
     print(f"from the fault to the webhook: {time.monotonic() - began:.1f} s")
     assert (labels["check"], labels["instance"], labels["severity"]) == ("node.drain_marker", "n1", "critical")
-    # No clock of this machine has to be right for the age: it is counted in uptime.
+    # The age does not depend on the clock: it is computed from uptimes.
     assert -2 < float(found.query("instance:mlcluster_watch_age:seconds")[0]["value"][1]) < 60
     watch(runtime, found)
     wait_for("the end of the alert", lambda: isolated(found, "resolved"))
     assert "MlclusterIsolate" not in found.firing()
-    # Nothing has written for two periods of five seconds.
+    # This alert fires two periods of five seconds after the last metrics were written.
     wait_for(
         "the alert on old metrics", lambda: [one for one in found.webhook.alerts if one[0] == "MlclusterMetricsOld"]
     )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The dashboard: what stands in its JSON, and each of its queries on a real Prometheus."""
+"""The dashboard: its JSON file, and each of its queries on a real Prometheus."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tests.rig.monitoring import ROOT, engines, wait_for
 DASHBOARD = ROOT / "playbooks/files/monitoring/mlcluster.dashboard.json"
 # Of dcgm-exporter's default counters (NVIDIA/dcgm-exporter, etc/default-counters.csv).
 DCGM = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER")
-# Queries that compare nodes of a job: one node has no peers, so nothing comes of them. promtool has their cases.
+# Queries that compare the nodes of a job have no result on one node. promtool tests these.
 OF_PEERS = "instance_job:mlcluster_drift:ratio"
 CASES = [(row, panel, query) for row, panels in ROWS.items() for panel in panels for query in panel.queries]
 
 
-def test_json_is_what_panels_say():
+def test_json_equals_panel_definitions():
     board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     shown = [
         (panel["title"], [(target["expr"], target["legendFormat"]) for target in panel.get("targets", [])])
@@ -49,7 +49,7 @@ def test_json_is_what_panels_say():
 
 
 def write(folder, step):
-    """A node with a job on its GPUs and every metric, as the runtime writes it."""
+    """Write every metric of a node with a job on its GPUs, as the runtime does."""
     counters = dict.fromkeys((*metrics.EFA_BY_DEVICE, *metrics.EFA_OVER_ALL), step * 10**9)
     extras = metrics.Extras(
         uptime=time.clock_gettime(time.CLOCK_BOOTTIME), time=time.time(), period=60,
@@ -81,7 +81,7 @@ def prometheus(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("row", "panel", "query"), CASES, ids=lambda value: getattr(value, "title", ""))
-def test_each_query_gives_something(prometheus, row, panel, query):
+def test_each_query_has_result(prometheus, row, panel, query):
     expr = query.expr
     for name in VARIABLES:
         expr = expr.replace(f"${name}", ".+")
@@ -93,10 +93,10 @@ def test_each_query_gives_something(prometheus, row, panel, query):
 
 
 @pytest.mark.parametrize("name", VARIABLES)
-def test_each_variable_offers_something(prometheus, name):
+def test_each_variable_has_values(prometheus, name):
     metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", VARIABLES[name]).groups()
     assert all(label in one["metric"] for one in prometheus.query(metric)) and prometheus.query(metric)
 
 
-def test_query_of_metric_that_is_missing_gives_nothing(prometheus):
+def test_query_of_missing_metric_has_no_result(prometheus):
     assert prometheus.query('mlcluster_verdicts{status="fail"}') == []

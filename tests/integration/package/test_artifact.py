@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The archive that users install: built, installed into an empty place, and used from there alone."""
+"""The archive that users install: built, installed into an empty folder, and used from there only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.docs_check import docs_markdown
 CHECKOUT = Path(__file__).parents[3]
 BIN = CHECKOUT / ".venv/bin"
 PLAYBOOKS = sorted(path.stem for path in (CHECKOUT / "playbooks").glob("*.yml"))
-# What only contributors need, and what no archive may hold.
+# Paths that only contributors need, or that no archive may contain.
 UNWANTED = (
     "molecule/",
     "inventories/demo",
@@ -55,7 +55,7 @@ def archive(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(archive, tmp_path_factory):
-    """installed(program, *arguments) runs a program of Ansible that sees the installed collection and no checkout."""
+    """Return ``installed(program, *arguments)``: it runs an Ansible program with the installed collection only."""
     home = tmp_path_factory.mktemp("home")
     environment = {
         "HOME": str(home),
@@ -72,7 +72,7 @@ def installed(archive, tmp_path_factory):
 
     done = run("ansible-galaxy", "collection", "install", "--no-deps", "--offline", str(archive))
     assert done.returncode == 0, done.stdout + done.stderr
-    # What it depends on comes from where set-up put it: there is no index to ask here.
+    # Its dependencies come from the checkout's setup, as there is no package index here.
     root = home / "collections" / "ansible_collections"
     for namespace in (CHECKOUT / ".collections" / "ansible_collections").iterdir():
         if namespace.is_dir() and namespace.name != "mlcluster":
@@ -80,7 +80,7 @@ def installed(archive, tmp_path_factory):
     return run
 
 
-def test_it_holds_what_users_need_and_nothing_else(archive):
+def test_archive_has_users_files_only(archive):
     assert archive.stat().st_size < MOST_BYTES
     with tarfile.open(archive) as opened:
         names = opened.getnames()
@@ -99,7 +99,7 @@ def test_it_holds_what_users_need_and_nothing_else(archive):
         assert needed in names, f"{needed} is not in the archive"
 
 
-def test_no_link_of_its_pages_leads_out_of_it(archive):
+def test_links_of_pages_stay_inside_archive(archive):
     dead, pages = [], 0
     with tarfile.open(archive) as opened:
         names = set(opened.getnames())
@@ -118,7 +118,7 @@ def test_no_link_of_its_pages_leads_out_of_it(archive):
 
 
 @pytest.mark.parametrize("kind", ["module", "lookup", "filter", "inventory"])
-def test_every_plugin_is_documented_where_it_is_installed(installed, kind):
+def test_every_installed_plugin_is_documented(installed, kind):
     listed = json.loads(installed("ansible-doc", "--type", kind, "--list", "--json", "mlcluster.aws").stdout)
     assert listed
     shown = installed("ansible-doc", "--type", kind, "--json", *listed)
@@ -126,7 +126,7 @@ def test_every_plugin_is_documented_where_it_is_installed(installed, kind):
     assert set(json.loads(shown.stdout)) == set(listed)
 
 
-def test_every_role_tells_its_options(installed):
+def test_every_installed_role_has_argument_specs(installed):
     roles = json.loads(installed("ansible-doc", "--type", "role", "--list", "--json", "mlcluster.aws").stdout)
     there = {f"mlcluster.aws.{path.name}" for path in (CHECKOUT / "roles").iterdir() if path.is_dir()}
     assert set(roles) == there

@@ -23,7 +23,7 @@ from tests.rig.dnf_root import DnfRoot
 from tests.rig.mirror.server import Handler, Mirror
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a root of its own needs mounts, which root alone makes")
-# What Ansible finds out by itself has to be that packages come by dnf.
+# Ansible's own facts have to report dnf as the package manager.
 PLAYS = """\
 - name: Carry out a plan
   hosts: all
@@ -38,7 +38,7 @@ PLAYS = """\
       loop_control: {loop_var: part}
 """
 PYTHON = "/usr/bin/python3"
-# dnf's own lock, as a transaction has it, until the input ends.
+# Holds the lock that dnf's transactions take, until its input ends.
 HOLDER = """
 import sys, dnf.lock
 with dnf.lock.build_rpmdb_lock("/var/lib/dnf", True):
@@ -48,7 +48,7 @@ with dnf.lock.build_rpmdb_lock("/var/lib/dnf", True):
 
 
 class Flaky(Mirror):
-    """A mirror that fails as often as ``failures`` has it for a file."""
+    """A mirror that fails for the first requests of a file; ``failures`` has their number by file name."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -57,12 +57,12 @@ class Flaky(Mirror):
 
 
 class FlakyHandler(Handler):
-    """One request: an error of the server for metadata, a lost connection for a package."""
+    """Handles a request; a failure is status 503 for metadata and a lost connection for a package."""
 
     server: Flaky
 
     def do_GET(self) -> None:  # noqa: N802
-        """Answer, or fail as often as the file has failures left."""
+        """Send the file, or fail while failures are left for it."""
         name = self.path.rpartition("/")[2]
         if not self.server.failures.get(name):
             super().do_GET()
@@ -75,7 +75,7 @@ class FlakyHandler(Handler):
 
 
 class Node(DnfRoot):
-    """The root with the mirror that its dnf reads, and with plays of its own."""
+    """A root file system whose dnf uses the mirror, and the plays that run in it."""
 
     def __init__(self, folder: Path) -> None:
         self.mirror = Flaky(folder / "shared")
@@ -84,7 +84,7 @@ class Node(DnfRoot):
         (self.shared / "plays.yml").write_text(PLAYS, encoding="utf-8")
 
     def begin(self, role: str, *parts: str, **variables: object) -> subprocess.Popen[str]:
-        """Start a play; nothing waits between two tries."""
+        """Start a play, without pauses between retries."""
         variables = {"__plan_delay": 0, **variables, "role": role, "parts": parts}
         variables["ansible_python_interpreter"] = PYTHON
         program = str(Path(sys.executable).with_name("ansible-playbook"))
@@ -98,15 +98,15 @@ class Node(DnfRoot):
         )
 
     def play(self, role: str, *parts: str, **variables: object) -> str:
-        """Return the output of a play on one line, after its end."""
+        """Run a play and return its output as one line."""
         return " ".join(self.begin(role, *parts, **variables).communicate()[0].split())
 
     def carry_out(self, plan: Plan, *parts: str, **variables: object) -> str:
-        """Return the output of a play that carries out a plan."""
+        """Run a play that carries out a plan, and return its output as one line."""
         return self.play("plan", *parts, plan_actions=plan.to_dict(), **variables)
 
     def packages(self, *names: str) -> dict[str, tuple[str, bool]]:
-        """Version of the packages of these names that are installed, and whether they are held."""
+        """Return {name: (version, held)} of those of these packages that are installed."""
         listed = self.run("rpm", "-qa", "--qf", "%{NAME}\\t%{VERSION}-%{RELEASE}\\n")
         locked = parse_versionlock(self.run("cat", "/etc/dnf/plugins/versionlock.list"))
         return {
@@ -128,7 +128,7 @@ def node(tmp_path_factory) -> Iterator[Node]:
         node.mirror.server_close()
 
 
-# The scenarios efa_nccl and fsx_lustre have such packages, and locks that are changed, on a host like Rocky Linux 9.
+# The Molecule scenarios efa_nccl and fsx_lustre cover held packages and changed locks on a host like Rocky Linux 9.
 @pytest.mark.slow
 def test_role_installs_pinned_packages_once(node):
     wanted = {"slurm_jobs_node_packages": ["fio=3.29", "iotop"], "slurm_jobs_groups": []}
@@ -162,7 +162,7 @@ def test_package_file_of_another_sha256_is_refused(node):
 
 def test_errors_of_network_are_tried_again(node):
     node.run("dnf", "clean", "all")
-    # dnf itself asks four times.
+    # dnf itself tries four times.
     node.mirror.failures = {"repomd.xml": 4, "late-1-1.noarch.rpm": 4}
     output = node.carry_out(Plan("role", packages=(Package("late"),)), "packages")
     assert node.packages("late") == {"late": ("1-1", False)}, output

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""ansible-navigator's settings and the definition of the execution environment, by the tools that read them.
+"""Checks ansible-navigator's settings and the definition of the execution environment by the tools that read them.
 
-The image itself is not built: that takes a base image and a package index.
+The image is not built, as that needs a base image and a package index.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ARCHIVE = f"dist/mlcluster-aws-{VERSION}.tar.gz"
 
 @pytest.fixture
 def run(tmp_path):
-    """run(program, *arguments) runs a program of the lint environment in an empty folder, Ansible beside it."""
+    """Return ``run(program, *arguments)``: it runs a program of the lint environment, with Ansible in PATH."""
     environment = {
         "HOME": str(tmp_path),
         "PATH": os.pathsep.join([str(CHECKOUT / ".venv/bin"), os.environ.get("PATH", os.defpath)]),
@@ -60,14 +60,14 @@ def run(tmp_path):
 def test_navigator_takes_settings(run):
     schema = json.loads(run("ansible-navigator", "settings", "--schema", "json", "--mode", "stdout"))
     jsonschema.validate(SETTINGS, schema)
-    # Without this the settings above would be judged by nothing.
+    # Proof that the schema rejects an unknown key.
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"ansible-navigator": {"modee": "stdout"}}, schema)
 
 
-def test_navigator_runs_without_container_and_keeps_what_run_did(run, tmp_path):
-    said = run("ansible-navigator", "run", CHECKOUT / "site.yml", "-i", "localhost,", "--syntax-check")
-    assert "playbook: " in said
+def test_navigator_runs_without_container_and_keeps_artifact(run, tmp_path):
+    output = run("ansible-navigator", "run", CHECKOUT / "site.yml", "-i", "localhost,", "--syntax-check")
+    assert "playbook: " in output
     (artifact,) = (tmp_path / ".build/navigator").glob("site-*.json")
     assert json.loads(artifact.read_text(encoding="utf-8"))["status"] == "successful"
     assert (tmp_path / ".build/navigator/ansible-navigator.log").exists()
@@ -96,18 +96,18 @@ def test_builder_makes_context_of_image(run, tmp_path):
     containerfile = (context / "Containerfile").read_text(encoding="utf-8")
     assert "ARG EE_BASE_IMAGE=" in containerfile and "ansible-core~=" in containerfile
     assert missing_files(context) == []
-    # What the collection asks of an image has to be in its archive.
+    # The archive has to contain the files that meta/execution-environment.yml names.
     with tarfile.open(tmp_path / ARCHIVE) as archive:
         names = set(archive.getnames())
         wanted = yaml.safe_load(archive.extractfile("meta/execution-environment.yml"))["dependencies"]
     assert wanted and set(wanted.values()) <= names
-    # Without `make build` the builder says "Complete" all the same.
+    # The builder reports success also without the archive.
     (context / "_build" / ARCHIVE).unlink()
     assert missing_files(context) == [ARCHIVE]
 
 
 def missing_files(context):
-    """What the files of a context name and the context lacks: sources of COPY, and files in lists of requirements."""
+    """Return the files that a context lacks: sources of COPY, and files in its lists of requirements."""
     lacks = []
     for line in (context / "Containerfile").read_text(encoding="utf-8").splitlines():
         words = line.split()
