@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One EC2-like guest per pytest session; each test gets it fresh, with the disks that it asks for."""
+"""One EC2-like guest per pytest session; each test gets it reset, with the requested disks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ReportHook = Generator[None, pytest.TestReport, pytest.TestReport]
 
 @pytest.fixture(scope="session")
 def session_guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
-    """The guest, which lives as long as the session."""
+    """Yield the guest, which runs as long as the session."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
     with contextlib.ExitStack() as held:
-        # Another session may have the guest for an hour, and the first has to build an image: that is to be seen.
+        # Shows progress: another session may hold the guest for an hour, and the first one has to build an image.
         with capture.global_and_fixture_disabled():
             held.enter_context(cache.locked(f"guest-{NAME}", "another pytest session's guest"))
             guest = Guest(NAME)
@@ -35,7 +35,7 @@ def session_guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
 
 @pytest.fixture
 def guest(session_guest: Guest) -> GuestFactory:
-    """A function that gives the guest as after power-on of a new instance: guest(disks=4, ebs=1, disk_mb=1024)."""
+    """Return ``guest(disks=4, ebs=1, disk_mb=1024)``, which resets the guest to a new instance with these disks."""
 
     def fresh(**layout: int) -> Guest:
         session_guest.renew(**layout)
@@ -46,7 +46,7 @@ def guest(session_guest: Guest) -> GuestFactory:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> ReportHook:
-    """Add to a failed test's report what its guest has to say."""
+    """Add the guest's console and journal to the report of a failed test."""
     report = yield
     if report.when == "call" and report.failed and "session_guest" in getattr(item, "fixturenames", ()):
         node = Guest(NAME)

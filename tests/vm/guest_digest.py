@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs in the guest: prints as JSON the sha256 of what each NVMe disk's backing file holds.
+"""Runs in the guest: prints as JSON the sha256 of each NVMe disk's backing file.
 
-Blocks of zeros count like holes, so the sum tells what a reader of the disk gets, and an empty disk costs nothing.
+Blocks of zeros count like holes, so the checksum covers what a reader of the disk gets, and empty disks are fast.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs in the guest: the storage engine of the installed runtime, which gets SIGKILL at a chosen point.
+"""Runs in the guest: the storage code of the installed runtime, killed by SIGKILL at a chosen point.
 
 python3 guest_interrupt.py POINT [boot]: POINT is an action, `write_intent:STAGE`, `amid` (mkfs has begun to write), or
-`never`; with boot it is the boot unit's work, without it a run with default settings.
+`never`. With `boot` it runs the boot unit's work, without it a run with default settings.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def run_action(host: Host, action: Any, table: Any) -> None:
 
 
 def die_amid(argv: Sequence[str]) -> NoReturn:
-    """Run mkfs, which is halted at each of its system calls, and die with it as soon as it has written something."""
+    """Run mkfs with a stop at each of its system calls; kill it and this process once it has begun to write."""
     ptrace = ctypes.CDLL(None).ptrace
     child = os.fork()
     if not child:
@@ -60,7 +60,7 @@ def die_amid(argv: Sequence[str]) -> NoReturn:
 
 
 class HostThatDiesAmid(Host):
-    """Dies while mkfs runs."""
+    """A host on which this process is killed while mkfs runs."""
 
     def run(self, argv: Sequence[str], *arguments: Any, **options: Any) -> CommandResult:
         if POINT == "amid" and argv[0].startswith("mkfs."):

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs in the guest: the storage engine of the installed runtime, where an array's device node appears late.
+"""Runs in the guest: the storage code of the installed runtime, with a late device node of the array.
 
-python3 guest_late.py SECONDS: as soon as mdadm has ended, the node of the new array is gone for so long.
+python3 guest_late.py SECONDS: after mdadm has ended, the new array's device node is missing for this time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECONDS = sys.argv[1]
 
 
 class HostWithLateNodes(Host):
-    """Takes the node of an array away after mdadm has made it, and gives it back later."""
+    """A host that removes an array's device node after mdadm has made it, and restores it later."""
 
     def run(self, argv: Sequence[str], *arguments: Any, **options: Any) -> CommandResult:
         done = super().run(argv, *arguments, **options)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs in the guest: prints as JSON what the kernel, systemd and the files say of the local volume."""
+"""Runs in the guest: prints as JSON the state of the local volume as the kernel, systemd and files have it."""
 
 from __future__ import annotations
 

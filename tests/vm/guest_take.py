@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs in the guest: the storage engine of the installed runtime, with another program at work before one action.
+"""Runs in the guest: the storage code of the installed runtime, with another program that runs before an action.
 
 python3 guest_take.py ACTION PROGRAM ARGUMENT…: the program runs once, after the look and right before that action.
 """

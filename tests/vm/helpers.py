@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run the real role on a guest, and ask the guest itself what came of it."""
+"""Runs the real roles on a guest and reads the results from the guest's kernel and files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FACTS = {"setup", "gather_facts"}
 
 
 class Step(NamedTuple):
-    """One task that ran: its name, its action without the collection, what it returned."""
+    """A task that ran: its name, its action without the collection's name, its result."""
 
     name: str
     action: str
@@ -41,7 +41,7 @@ class Step(NamedTuple):
 
 
 def items_of(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The results of a loop's items; a module may have a key `results` of its own."""
+    """Return the results of a loop's items, or the result itself; a module may return a key `results`, too."""
     items = result.get("results", [])
     return items if items and all("ansible_loop_var" in item for item in items) else [result]
 
@@ -58,7 +58,7 @@ class Run(NamedTuple):
 
     @property
     def changed(self) -> int:
-        """How many tasks changed something."""
+        """The number of changed tasks."""
         return self.stats["changed"]
 
     @property
@@ -74,19 +74,19 @@ class Run(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """The message of the task that failed; fails the test when none did."""
+        """The message of the failed task; fails the test if no task failed."""
         failed = [step.result.get("msg", "") for step in self.steps if step.result.get("failed")]
-        assert self.rc == 2 and failed, f"the run was to be refused and was not (exit status {self.rc}): {self.errors}"
+        assert self.rc == 2 and failed, f"the run was not refused (exit status {self.rc}): {self.errors}"
         return str(failed[-1])
 
     @property
-    def said(self) -> str:
-        """Everything that debug tasks showed, and what actions printed."""
+    def output(self) -> str:
+        """The messages of debug tasks and the lines that actions printed."""
         shown = [str(step.result.get("msg", "")) for step in self.steps if step.action == "debug"]
         return "\n".join([self.printed, *shown])
 
     def result_of(self, action: str) -> dict[str, Any]:
-        """What the last task with that action returned; fails the test when there was none."""
+        """Return the result of the last task with that action; fail the test if there is none."""
         found = [step.result for step in self.steps if step.action == action and not step.result.get("skipped")]
         assert found, f"no task ran {action}; there were {[step.action for step in self.steps]}"
         return found[-1]
@@ -103,7 +103,7 @@ def _environment(folder: Path) -> dict[str, str]:
     return {
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
         "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
-        # An empty value is refused; one that is the output already adds nothing.
+        # An empty value is an error; the callback that is the output already has no further effect.
         "ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.json",
         "ANSIBLE_LOAD_CALLBACK_PLUGINS": "1",
         "ANSIBLE_LOCAL_TEMP": str(folder / "ansible"),
@@ -113,7 +113,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _ansible(node: Guest, argv: list[str]) -> Run:
-    """Run ansible-playbook or ansible against the guest; the JSON callback tells what every task returned."""
+    """Run ansible-playbook or ansible against the guest; the JSON callback prints the result of every task."""
     inventory = node.folder / "inventory.yml"
     inventory.write_text(node.inventory(), encoding="utf-8")
     settings = [f"{key}={value}" for key, value in _environment(node.folder).items()]
@@ -131,7 +131,7 @@ def _ansible(node: Guest, argv: list[str]) -> Run:
 def play(
     node: Guest, check: bool = False, playbook: Path = ROOT / "site.yml", tags: Optional[str] = None, **settings: Any
 ) -> Run:
-    """Run a playbook with these variables; whatever came of it is in the Run."""
+    """Run a playbook with these variables and return its Run, also of a failed one."""
     argv = [str(BIN / "ansible-playbook"), str(playbook), "-e", json.dumps(settings)]
     argv += ["--check", "--diff"] if check else []
     argv += ["--tags", tags] if tags else []
@@ -139,7 +139,7 @@ def play(
 
 
 def configure(node: Guest, **settings: Any) -> Run:
-    """Run site.yml and insist that it ends well."""
+    """Run site.yml; fail the test if the run fails."""
     done = play(node, **settings)
     failed = [f"{step.name}: {step.result.get('msg')}" for step in done.steps if step.result.get("failed")]
     assert done.rc == 0, f"the role failed: {failed} {done.errors}"
@@ -147,7 +147,7 @@ def configure(node: Guest, **settings: Any) -> Run:
 
 
 def entry(node: Guest, tasks_from: str, **settings: Any) -> Run:
-    """Run one entry point of the role, and after it a task that shows whether the play went on."""
+    """Run one entry point of the role, and after it a task that shows that the play continued."""
     return play(node, playbook=ROLE_PLAYBOOK, entry_point=tasks_from, **settings)
 
 
@@ -158,7 +158,7 @@ def module(node: Guest, name: str, arguments: Mapping[str, Any], check: bool = F
 
 
 def expect_unchanged(node: Guest, **settings: Any) -> Run:
-    """A run that finds everything as wanted: changed=0, and at most two module executions besides facts."""
+    """Run site.yml, and check that nothing changes and at most two modules run besides facts."""
     done = configure(node, **settings)
     touched = [step.name for step in done.steps if step.result.get("changed")]
     assert done.changed == 0, f"the run changed {touched}"
@@ -167,31 +167,31 @@ def expect_unchanged(node: Guest, **settings: Any) -> Run:
 
 
 def blank(node: Guest) -> Guest:
-    """The guest as after power-on of a new instance: four blank disks, nothing of the role."""
+    """Reset the guest to a new instance: four blank disks, no files of the role."""
     node.renew(disks=4)
     return node
 
 
 def configured(node: Guest) -> Guest:
-    """The guest with four disks, the role applied with its defaults and a file on the volume.
+    """Reset the guest to four disks, the role applied with its defaults and a file on the volume.
 
-    Made once a session, then a snapshot.
+    This state is made once a session and restored from a snapshot afterwards.
     """
     if CONFIGURED in node.state["snapshots"]:
         node.restore(CONFIGURED)
         return node
     configure(blank(node))
-    # A case may cut the power, and must not lose what a node of the field would have had on its disk for long.
+    # A test may cut the power. On a real node these files would be on disk for long.
     node.run(f"echo kept > {KEPT}; sync")
     node.snapshot(CONFIGURED)
     return node
 
 
-# -- what the node says -----------------------------------------------------------------------------------------------
+# -- the state of the node --------------------------------------------------------------------------------------------
 
 
 class Seen(NamedTuple):
-    """One look at the node. mounts: {target: {source, fstype, options, uuid}}; tree: {path: "mode owner group"}."""
+    """The node's state. ``mounts``: {target: {source, fstype, options, uuid}}; ``tree``: {path: "mode owner group"}."""
 
     mounts: dict[str, dict[str, Any]]
     mdstat: str
@@ -204,25 +204,25 @@ class Seen(NamedTuple):
 
     @property
     def arrays(self) -> list[str]:
-        """The lines of /proc/mdstat that name an array."""
+        """The lines of /proc/mdstat that describe an array."""
         return [line for line in self.mdstat.splitlines() if line.startswith("md")]
 
 
 def look(node: Guest, top: str = "/data") -> Seen:
-    """Ask the kernel, systemd and the files, in one round trip."""
+    """Return the node's state as the kernel, systemd and files have it, in one round trip."""
     text = node.run(["python3", "-", top, UNIT], stdin=(HERE / "guest_look.py").read_text(encoding="utf-8")).out
     return Seen(**json.loads(text))
 
 
 def settle(node: Guest) -> str:
-    """Wait until the boot is over; what systemd says of it (running, degraded, maintenance)."""
+    """Wait for the end of the boot; return the state that systemd reports (running, degraded, maintenance)."""
     return node.run("systemctl is-system-running --wait", check=False, timeout=400).out.strip()
 
 
 def expect_volume(
     node: Guest, fstype: str = "ext4", disks: int = 4, path: str = "/data", state: str = "intact", owner: str = "ours"
 ) -> Seen:
-    """The volume as the role promises it, told by the kernel and not by the role; returns the look."""
+    """Check the volume against the role's promises, by what the kernel reports; return the node's state."""
     seen = look(node, path)
     assert path in seen.mounts, f"nothing is mounted on {path}: {sorted(seen.mounts)}; {seen.journal}"
     mount = seen.mounts[path]
@@ -235,15 +235,15 @@ def expect_volume(
         assert "512k chunks" in seen.mdstat
     else:
         assert mount["source"].startswith("/dev/nvme") and not seen.arrays, (mount, seen.mdstat)
-    expect_furniture(seen, path)
+    expect_directories(seen, path)
     expect_record(node, seen, path, fstype, state, owner)
     assert f"UUID={mount['uuid']} {path} {fstype} " in seen.fstab, seen.fstab
     assert seen.unit["UnitFileState"] == "enabled", seen.unit
     return seen
 
 
-def expect_furniture(seen: Seen, path: str = "/data") -> None:
-    """The directories of the role's defaults, with their owners and modes, and the marker."""
+def expect_directories(seen: Seen, path: str = "/data") -> None:
+    """Check the directories of the role's defaults, with their owners and modes, and the marker file."""
     wanted = {"": "755", "scratch": "1777", **dict.fromkeys(("cache", "checkpoints", "enroot", "hf"), "755")}
     for name, mode in wanted.items():
         where = f"{path}/{name}".rstrip("/")
@@ -252,7 +252,7 @@ def expect_furniture(seen: Seen, path: str = "/data") -> None:
 
 
 def expect_record(node: Guest, seen: Seen, path: str, fstype: str, state: str, owner: str) -> None:
-    """local_storage.json agrees with the kernel and names the disks that the machine has now."""
+    """Check that local_storage.json agrees with the kernel and lists the machine's current disks."""
     record = seen.record
     assert record is not None, "there is no local_storage.json"
     expected = {"state": state, "owner": owner, "path": path, "fstype": fstype}
@@ -264,9 +264,9 @@ def expect_record(node: Guest, seen: Seen, path: str, fstype: str, state: str, o
 
 
 def digests(node: Guest, freeze: bool = True) -> dict[str, str]:
-    """serial -> sha256 of everything that the disk's backing file holds, told below the kernel's NVMe layer.
+    """Return {serial: sha256} of the disks' contents, read from their backing files below the kernel's NVMe layer.
 
-    With `freeze`, what is mounted from the disks is made read-only first: a mounted filesystem writes by itself.
+    With `freeze`, mounts of the disks are made read-only first, as a mounted filesystem writes by itself.
     """
     text = (HERE / "guest_digest.py").read_text(encoding="utf-8")
     by_file = json.loads(node.run(["python3", "-", "freeze" if freeze else "leave"], stdin=text).out)
@@ -274,6 +274,6 @@ def digests(node: Guest, freeze: bool = True) -> dict[str, str]:
 
 
 def files_outside(node: Guest) -> str:
-    """Every path with mode, size and time of change where the role may write outside the volume."""
+    """Return path, mode, size and time of change of each file where the role may write outside the volume."""
     places = "/etc /usr/local /var/lib/mlcluster /var/log/mlcluster /data /run/systemd/system"
     return node.run(f"find {places} -printf '%p %m %s %T@\\n' 2>/dev/null | sort", check=False).out

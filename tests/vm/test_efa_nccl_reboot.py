@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node is booted again where its role asks for it and is allowed to, and only there."""
+"""The role efa_nccl reboots a node only if that is needed and allowed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.vm import helpers
 from tests.vm.helpers import HERE, Run
 
 pytestmark = pytest.mark.vm
-# The guest has neither EFA nor a GPU: what the role finds is what it is told to expect, and is only reported.
+# The guest has neither EFA nor a GPU: the role expects a device and only reports that it is missing.
 EFA = {
     "role": "efa_nccl",
     "efa_nccl_installer_enabled": False,
@@ -32,8 +32,8 @@ def apply(node: Guest, **settings: object) -> Run:
     return done
 
 
-def test_efa_node_is_booted_again_once_and_only_with_consent(guest) -> None:
-    """What the system asks for is said, done with consent, and looked at afterwards; without a need nothing is done."""
+def test_efa_node_reboots_once_and_only_with_consent(guest) -> None:
+    """A needed reboot is reported, happens with consent only, and does not happen again."""
     node = guest(disks=0)
     node.run("touch /run/reboot-required")
     first = boot_id(node)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The life of a node's volume: built, found again, kept over a reboot, rebuilt after a stop, lost with a disk."""
+"""A node's volume: built, found again, kept over a reboot, rebuilt after a stop, lost with a disk."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ GuestFactory = Callable[..., Guest]
 
 
 @pytest.mark.ci
-def test_fresh_node_with_four_disks(guest: GuestFactory) -> None:
-    """Check mode shows the plan and writes nothing; the run builds; the second run finds nothing to do."""
+def test_fresh_disks_become_volume_once(guest: GuestFactory) -> None:
+    """Check mode shows the plan and writes nothing; the run builds the volume; the second run changes nothing."""
     node = guest(disks=4)
     disks, files = helpers.digests(node), helpers.files_outside(node)
     shown = helpers.configure(node, check=True)
     plan = shown.result_of("instance_store")
     assert [step["action"] for step in plan["actions"]][:3] == ["write_intent", "create_array", "write_intent"]
     assert "make filesystem" in plan["diff"]["after"] and "/data: ext4" in plan["diff"]["after"]
-    assert "would change" in shown.said and shown.changed >= 5
+    assert "would change" in shown.output and shown.changed >= 5
     assert helpers.files_outside(node) == files, "check mode wrote files"
     assert helpers.digests(node) == disks, "check mode wrote on a disk"
 
@@ -36,9 +36,9 @@ def test_fresh_node_with_four_disks(guest: GuestFactory) -> None:
     seen = helpers.expect_volume(node)
     assert "data=ordered" in seen.mounts["/data"]["options"]
     for verdict in ("storage.mounted", "storage.size", "storage.members", "storage.write_read", "storage.boot_unit"):
-        assert f"PASS {verdict}" in run.said, run.said
+        assert f"PASS {verdict}" in run.output, run.output
     helpers.expect_unchanged(node)
-    assert helpers.entry(node, "verify").said.count("PASS storage.mounted") == 1
+    assert helpers.entry(node, "verify").output.count("PASS storage.mounted") == 1
 
 
 @pytest.mark.ci
@@ -49,7 +49,7 @@ def test_reboot_keeps_volume_and_its_files(session_guest: Guest) -> None:
     assert helpers.settle(node) == "running"
     seen = helpers.expect_volume(node)
     assert node.run(["cat", KEPT]).out == "kept\n"
-    # The name of the array is free to change, the UUID that fstab mounts by is not.
+    # The array's device name may change; the UUID by which fstab mounts may not.
     assert seen.mounts["/data"]["uuid"] == before.mounts["/data"]["uuid"]
     assert "storage-boot: intact: /data (ext4)" in seen.journal, seen.journal
     assert (seen.unit["ActiveState"], seen.unit["ExecMainStatus"]) == ("active", "0")
@@ -67,17 +67,17 @@ def test_stop_and_start_rebuilds_without_ansible(session_guest: Guest) -> None:
     assert node.run(["test", "-e", KEPT], check=False).rc == 1
     assert before.record and seen.record
     assert not set(before.record["serials"]) & set(seen.record["serials"])
-    assert seen.fstab == before.fstab, "fstab has to stay true over a stop and start"
+    assert seen.fstab == before.fstab, "fstab changed over a stop and start"
     helpers.expect_unchanged(node)
 
 
 @pytest.mark.ci
-def test_lost_disk_is_told_and_nothing_is_touched(session_guest: Guest) -> None:
-    """The node boots on, says what was lost, and neither the boot nor the role touches what is left without consent."""
+def test_lost_disk_is_reported_and_nothing_is_touched(session_guest: Guest) -> None:
+    """The boot reports the lost disk and ends; neither boot nor role touches the other disks without consent."""
     node = helpers.configured(session_guest)
     lost = node.lose_disk(2)
     node.reboot()
-    assert helpers.settle(node) == "degraded", "a lost disk is a failed unit, and no reason to stop the boot"
+    assert helpers.settle(node) == "degraded", "a lost disk has to fail the unit and not the boot"
     seen = helpers.look(node)
     assert "/data" not in seen.mounts
     assert seen.record and (seen.record["state"], len(seen.record["serials"])) == ("lost", 4)
@@ -96,12 +96,12 @@ def test_lost_disk_is_told_and_nothing_is_touched(session_guest: Guest) -> None:
 
 
 def names(node: Guest) -> dict[str, str]:
-    """The name that each disk has now, by its serial."""
+    """Return {serial: name} of the disks."""
     disks = json.loads(node.run("lsblk -J -d -o NAME,SERIAL").out)["blockdevices"]
     return {disk["serial"]: disk["name"] for disk in disks if disk["name"].startswith("nvme")}
 
 
-def test_names_in_another_order_change_nothing(session_guest: Guest) -> None:
+def test_changed_device_names_change_nothing(session_guest: Guest) -> None:
     node = helpers.configured(session_guest)
     before = names(node)
     assert not node.reshuffle(seed=3)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Data that no signature shows, and what others do between the look and the step, on real block devices."""
+"""Data without a signature, and changes by other programs between look and action, on real block devices."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def installed(node: Guest) -> Guest:
     return node
 
 
-def test_data_that_no_signature_shows_is_refused(session_guest: Guest) -> None:
-    """An ext4 without its first superblock, and raw data: blkid knows neither of them."""
+def test_data_without_signature_is_refused(session_guest: Guest) -> None:
+    """Covers an ext4 without its first superblock, and raw data: blkid recognizes neither."""
     node = helpers.blank(session_guest)
     first, second, *_others = node.instance_store()
     node.script(NO_SUPERBLOCK, first, second)
@@ -57,7 +57,7 @@ def test_data_that_no_signature_shows_is_refused(session_guest: Guest) -> None:
 
 
 def test_mapping_opened_after_look_is_refused_and_kept(session_guest: Guest) -> None:
-    """What cryptsetup does when it opens a container, right before the array is made."""
+    """Opens a mapping as cryptsetup does for a container, right before the array is made."""
     node = installed(helpers.blank(session_guest))
     disk = node.instance_store()[1]
     sectors = node.run(["blockdev", "--getsz", disk]).out.strip()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Somebody else's data: refused with the reason and the way out, and replaced only when both switches say so."""
+"""Data of another owner: refused with reason and remedy, and replaced only if both consent options are set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.vm
 
 
 class Case(NamedTuple):
-    """What a refusal says of the first disk, how many disks it names, what must not be seen after a replacement."""
+    """A refusal's reason for the first disk, its number of disks, and a command that fails after the replacement."""
 
     finding: str
     named: int
@@ -56,13 +56,13 @@ def test_foreign_data_is_refused_and_replaced_only_with_consent(session_guest: G
     run = helpers.configure(node, **CONSENT)
     assert run.result_of("instance_store")["plan"]["situation"] == "rebuild"
     helpers.expect_volume(node)
-    assert node.run(case.gone, check=False).rc != 0, f"what was replaced can still be seen ({case.gone})"
+    assert node.run(case.gone, check=False).rc != 0, f"the replaced data can still be seen ({case.gone})"
     wanted = ["EPHEMERAL.txt", "cache", "checkpoints", "enroot", "hf", "lost+found", "scratch"]
     assert node.run("ls /data").out.split() == wanted
 
 
-def test_group_that_reaches_beyond_disks_is_refused_always(session_guest: Guest) -> None:
-    """The EBS volume in the same volume group holds data that no switch of this role may reach."""
+def test_volume_group_with_ebs_is_always_refused(session_guest: Guest) -> None:
+    """An EBS volume is in the volume group; no option of the role may touch its data."""
     node = helpers.blank(session_guest)
     prepare.prepare(node, "lvm-with-ebs")
     node.run("echo precious > /mnt/mixed/file; sync")
@@ -78,7 +78,7 @@ def test_group_that_reaches_beyond_disks_is_refused_always(session_guest: Guest)
 
 
 def test_boot_with_foreign_data_touches_nothing(session_guest: Guest) -> None:
-    """Somebody else's filesystem is on a disk of ours: the unit says so, exits 1 and leaves all as it is."""
+    """With a foreign filesystem on a disk of the volume, the unit reports it, exits with 1 and changes nothing."""
     node = helpers.configured(session_guest)
     node.script(
         'umount /data; mdadm --quiet --stop "$1"; wipefs -q -a "$2"; mkfs.ext4 -q -F -L theirs "$2"',

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs that were killed half-way: continued by the next run or boot when the disks are the same, else foreign."""
+"""Killed runs: the next run or boot continues them if the disks are the same; other disks are foreign."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ POINTS = [
 
 
 def interrupt(node: Guest, point: str) -> None:
-    """Begin to build the volume and be killed at that point."""
+    """Run a build of the volume that is killed at that point."""
     node.run(["mkdir", "-p", RUNTIME.rpartition("/")[0]])
     node.copy_to(Path(_runtime.build()["path"]), RUNTIME)
     node.copy_to(HERE / "guest_interrupt.py", TOOL)
-    # The shell outlives the killed program; ssh itself has no exit status for a signal.
+    # The shell reports the signal as an exit status, which ssh cannot.
     done = node.run(f"python3 {TOOL} {point}; exit $?", check=False)
-    assert done.rc == 137, f"the run was to be killed at {point} and ended with {done.rc}: {done.err}"
+    assert done.rc == 137, f"the run was not killed at {point} and ended with {done.rc}: {done.err}"
     if point == "amid":
         array = f"/dev/{helpers.look(node).arrays[0].split()[0]}"
-        assert node.run(f"test -b {array} && blkid -p {array}", check=False).rc == 2, "mkfs had come to its end"
+        assert node.run(f"test -b {array} && blkid -p {array}", check=False).rc == 2, "mkfs had ended"
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_run_is_continued(session_guest: Guest, point: str) -> None:
-    """The engine picks up what any of its steps left behind; nothing is on the disks that was not meant to be."""
+    """A second run completes the volume after a kill at any step, and leaves nothing else on the disks."""
     node = helpers.blank(session_guest)
     interrupt(node, point)
     node.run(["python3", TOOL, "never"])
@@ -75,7 +75,7 @@ def test_role_continues_killed_run(session_guest: Guest, point: str) -> None:
     helpers.expect_unchanged(node)
 
 
-def test_other_disks_than_those_of_killed_run_are_foreign(session_guest: Guest) -> None:
+def test_changed_disks_after_killed_run_are_foreign(session_guest: Guest) -> None:
     node = helpers.blank(session_guest)
     interrupt(node, "create_array")
     node.run("mdadm --quiet --stop --scan")
@@ -87,7 +87,7 @@ def test_other_disks_than_those_of_killed_run_are_foreign(session_guest: Guest) 
 
 
 def test_intent_survives_power_cut(session_guest: Guest) -> None:
-    """The plug is pulled right after mkfs: what was written to the node's own disk tells the next run whose that is."""
+    """After a power cut right after mkfs, the intent on the root disk lets the next run continue."""
     node = helpers.blank(session_guest)
     interrupt(node, "make_filesystem")
     node.power_cut()
@@ -101,7 +101,7 @@ def test_intent_survives_power_cut(session_guest: Guest) -> None:
 
 
 def test_boot_continues_killed_boot(session_guest: Guest) -> None:
-    """After a stop and start the unit is killed while it rebuilds; the boot after that one finishes the work."""
+    """The unit is killed while it rebuilds after a stop and start; the next boot completes the volume."""
     node = helpers.configured(session_guest)
     node.copy_to(HERE / "guest_interrupt.py", TOOL)
     folder = f"/etc/systemd/system/{helpers.UNIT}.d"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Devices that appear late, are held unseen, or belong to something that lies elsewhere."""
+"""Devices that appear late, that have hidden holders, or that belong to data on other devices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ udevadm settle
 test ! -e "$1"
 nohup sh -c 'sleep 5; printf %s "$1" > /dev/nvme-fabrics' sh "$back" < /dev/null > /dev/null 2>&1 &
 """
-# The kernel's own way: mdadm stops what it cannot run, and udev's rules put members together as they come.
+# Made by the kernel's interface: mdadm stops arrays that it cannot run, and udev's rules assemble members.
 HALVES = """
 umount /data
 mdadm --quiet --stop --scan
@@ -48,7 +48,7 @@ sys.path.insert(0, sys.argv[1])
 from mlcluster._node.system.host import Host
 with Host().opened_device(sys.argv[2]) as reader:
     effects = reader.nvme_log(5, 4096)
-    # Four bytes for each command; the lowest bit of that of Get Log Page, which is 2, says that there is one.
+    # Four bytes for each command; command 2 is Get Log Page, and the lowest bit means that it is supported.
     print(len(effects or b""), effects and effects[8] & 1, reader.nvme_log(0xD0, 512))
 """
 
@@ -59,7 +59,7 @@ def installed(node: Guest) -> Guest:
     return node
 
 
-def test_array_whose_node_appears_late_is_waited_for(session_guest: Guest) -> None:
+def test_late_device_node_of_array_is_awaited(session_guest: Guest) -> None:
     node = installed(helpers.blank(session_guest))
     node.copy_to(HERE / "guest_late.py", "/root/late.py")
     done = node.run(["python3", "/root/late.py", "2"]).out
@@ -77,7 +77,7 @@ def test_boot_waits_for_disk_that_appears_late(session_guest: Guest) -> None:
 
 
 def test_two_inactive_halves_become_one_array_again(session_guest: Guest) -> None:
-    """The members appeared in two groups, each of which became an array that does not run; the boot unit runs once."""
+    """The members are in two inactive arrays, as after a late appearance of half of them; the boot unit runs once."""
     node = helpers.configured(session_guest)
     node.script(HALVES, *node.instance_store())
     halves = [line for line in helpers.look(node).arrays if "inactive" in line]
@@ -88,7 +88,7 @@ def test_two_inactive_halves_become_one_array_again(session_guest: Guest) -> Non
 
 
 def test_volume_hidden_by_devices_file_is_adopted(session_guest: Guest) -> None:
-    """LVM with use_devicesfile shows none of the image's disks; their volume is the image's all the same."""
+    """The volume of the image is adopted although LVM's devices file hides its disks."""
     node = helpers.blank(session_guest)
     prepare.prepare(node, "parallelcluster")
     node.run("echo theirs > /scratch/theirs; mkdir -p /etc/lvm/devices")
@@ -103,8 +103,8 @@ def test_volume_hidden_by_devices_file_is_adopted(session_guest: Guest) -> None:
     assert node.run("cat /data/theirs").out == "theirs\n"
 
 
-def test_journal_of_filesystem_on_ebs_is_never_taken(session_guest: Guest) -> None:
-    """An ext4 on EBS keeps its journal on a local disk: whoever wipes it loses what is on EBS."""
+def test_journal_of_filesystem_on_ebs_is_always_refused(session_guest: Guest) -> None:
+    """An ext4 on EBS has its journal on a local disk: wiping the disk would lose data on EBS."""
     node = helpers.blank(session_guest)
     journal, volume = node.instance_store()[0], node.ebs_volumes()[0]
     node.run(f"mke2fs -q -F -O journal_dev {journal} && mkfs.ext4 -q -F -J device={journal} {volume}")
@@ -118,7 +118,7 @@ def test_journal_of_filesystem_on_ebs_is_never_taken(session_guest: Guest) -> No
     assert node.run(f"e2fsck -fn {volume}", check=False).rc == 0
 
 
-def test_loop_device_holds_disk_whatever_its_node_is_called(session_guest: Guest) -> None:
+def test_disk_held_by_loop_device_is_refused(session_guest: Guest) -> None:
     node = helpers.blank(session_guest)
     disk = node.instance_store()[1]
     numbers = node.run(["stat", "--format=0x%t 0x%T", disk]).out.split()
@@ -129,8 +129,8 @@ def test_loop_device_holds_disk_whatever_its_node_is_called(session_guest: Guest
     assert helpers.look(node).arrays == []
 
 
-def test_log_pages_of_disk_are_read_by_kernels_own_way(session_guest: Guest) -> None:
-    """Every NVMe disk tells which commands it has; EC2's statistics are on no other one."""
+def test_log_pages_are_read_by_kernel_interface(session_guest: Guest) -> None:
+    """Every NVMe disk has the log of supported commands; only EC2's disks have the log of statistics."""
     node = installed(helpers.blank(session_guest))
-    told = node.run(["python3", "-", RUNTIME, node.instance_store()[0]], stdin=PROBE).out
-    assert told == "4096 1 None\n"
+    output = node.run(["python3", "-", RUNTIME, node.instance_store()[0]], stdin=PROBE).out
+    assert output == "4096 1 None\n"

@@ -18,32 +18,32 @@ GuestFactory = Callable[..., Guest]
 
 
 def test_eight_disks_with_xfs(guest: GuestFactory) -> None:
-    """Eight disks on an instance type whose table says four: the count is a setting, and more is said before that."""
+    """The instance type has four disks by its table; an option sets the expected number to eight."""
     node = guest(disks=8)
     settings = {"nvme_raid0_fstype": "xfs", "nvme_raid0_expected_disks": 8}
     helpers.configure(node, **settings)
     helpers.expect_volume(node, fstype="xfs", disks=8)
     geometry = node.run("xfs_info /data").out
-    # 512 KiB a disk in blocks of 4 KiB, times eight.
+    # sunit: 512 KiB per disk in blocks of 4 KiB; swidth: eight times that.
     assert "sunit=128" in geometry and "swidth=1024 blks" in geometry, geometry
     helpers.expect_unchanged(node, **settings)
     refusal = helpers.play(node, nvme_raid0_expected_disks=8).refusal
     assert "fstype is xfs and ext4 is wanted" in refusal and helpers.CONSENT_SENTENCE in refusal
 
 
-def test_no_disks_is_no_error(guest: GuestFactory) -> None:
-    """A node without instance store, as most instance types are: nothing is done, and that is said."""
+def test_node_without_disks_succeeds_without_volume(guest: GuestFactory) -> None:
+    """A node without instance-store disks gets no volume, and the role reports that."""
     node = guest(disks=0)
     files = helpers.files_outside(node)
     run = helpers.entry(node, "main", nvme_raid0_expected_disks=0)
     assert (run.rc, run.changed) == (0, 0) and len(run.modules) == 1, (run.modules, run.errors)
-    assert "no volume, since this node has no instance-store disks" in run.said, run.said
-    assert "went on with storage state none" in run.said
+    assert "no volume, since this node has no instance-store disks" in run.output, run.output
+    assert "went on with storage state none" in run.output
     assert helpers.files_outside(node) == files
 
 
 def test_missing_disks_are_refused(guest: GuestFactory) -> None:
-    """The table of instance types says four disks, and none or one has appeared."""
+    """The instance type has four disks by its table; the node has one."""
     node = guest(disks=1)
     refusal = helpers.play(node).refusal
     assert "found 1 of the 4 instance-store disks that the instance type trn2.48xlarge calls for" in refusal
@@ -69,8 +69,8 @@ def expect_each_disk(node: Guest, state: str) -> None:
     assert seen.record and (seen.record["state"], seen.record["layout"]) == (state, "per_disk")
 
 
-def test_one_filesystem_disk(session_guest: Guest) -> None:
-    """per_disk: no md, the order of the serials, kept over a reboot and made again after a stop and start."""
+def test_per_disk_filesystems_survive_reboot_and_stop(session_guest: Guest) -> None:
+    """Layout per_disk: no md array, paths in the order of serials, kept over a reboot, made again after a stop."""
     node = helpers.blank(session_guest)
     settings = {"nvme_raid0_layout": "per_disk", "nvme_raid0_fstype": "xfs"}
     helpers.configure(node, **settings)
@@ -87,18 +87,18 @@ def test_one_filesystem_disk(session_guest: Guest) -> None:
     helpers.expect_unchanged(node, **settings)
 
 
-def test_layout_none_leaves_disks_alone(guest: GuestFactory) -> None:
+def test_layout_none_keeps_disks_unchanged(guest: GuestFactory) -> None:
     node = guest(disks=4)
     disks = helpers.digests(node)
     run = helpers.configure(node, nvme_raid0_layout="none")
-    assert "no volume, since the layout is none" in run.said
+    assert "no volume, since the layout is none" in run.output
     assert helpers.digests(node) == disks
     assert "/data" not in helpers.look(node).mounts
     helpers.expect_unchanged(node, nvme_raid0_layout="none")
 
 
 def test_initramfs_knows_array_when_asked(session_guest: Guest) -> None:
-    """The initramfs that boots next carries the ARRAY line, so the array has its name before the root is mounted."""
+    """The new initramfs has the ARRAY line, so the array has its name before root is mounted."""
     node = helpers.blank(session_guest)
     old = node.run("sha256sum /initrd.img").out
     helpers.configure(node, nvme_raid0_update_initramfs=True)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module md_array on real disks: a bare array, made, found again, refused and removed."""
+"""The module md_array on real disks: arrays are made, found again, refused and removed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def md_array(node: Guest, check: bool = False, **arguments: Any) -> dict[str, An
 
 
 def refused(node: Guest, **arguments: Any) -> str:
-    """Run the module, insist that it refuses, and return its sentence."""
+    """Run the module, check that it fails, and return its message."""
     result = helpers.module(node, "md_array", {"name": "scratch", **arguments}).result_of("md_array")
     assert result.get("failed"), result
     return str(result["msg"])
 
 
-def test_present_and_absent(guest: GuestFactory) -> None:
+def test_array_is_made_found_and_removed(guest: GuestFactory) -> None:
     node = guest(disks=4)
     disks = helpers.digests(node)
     shown = md_array(node, check=True)
@@ -68,8 +68,8 @@ def test_present_and_absent(guest: GuestFactory) -> None:
     assert not md_array(node, state="absent")["changed"]
 
 
-def test_refusals(guest: GuestFactory) -> None:
-    """EBS, too few disks, and disks that carry something; with consent what is there gives way."""
+def test_unusable_disks_are_refused_until_consent(guest: GuestFactory) -> None:
+    """EBS volumes, too few disks and disks with data are refused; with consent, data on disks is replaced."""
     node = guest(disks=4)
     ebs = node.ebs_volumes()[0]
     assert f"names {ebs}, which is an EBS volume" in refused(node, devices=[ebs, *node.instance_store()])

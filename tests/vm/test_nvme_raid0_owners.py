@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Disks that ParallelCluster or a Deep Learning AMI has set up: used as they are, or taken back with consent."""
+"""Disks that ParallelCluster or a Deep Learning AMI has set up: adopted, or replaced with consent."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ UNITS = {"parallelcluster": "setup-ephemeral.service", "dlami": "dlami-nvme.serv
 
 
 def expect_adopted(node: Guest, owner: str, state: str) -> helpers.Seen:
-    """The owner's volume on its own mount, ours as a bind of it, our directories inside, no line of ours in fstab."""
+    """Check that /data is a bind mount of the owner's volume, with the role's directories and no line in fstab."""
     seen = helpers.look(node)
     base = MOUNTS[owner]
     for path in (base, "/data"):
         assert path in seen.mounts, f"{path} is not mounted: {sorted(seen.mounts)}; {seen.journal}"
         assert (seen.mounts[path]["source"], seen.mounts[path]["fstype"]) == (VOLUME, "ext4"), seen.mounts[path]
-    # One filesystem in two places: what is written in one is there in the other.
+    # Both paths show one filesystem: a file written to one is in the other.
     proof = f"echo bind > {base}/proof && cat /data/proof && rm {base}/proof && stat -c %m /data/scratch"
     assert node.run(proof).out == "bind\n/data\n"
     assert {name: seen.tree.get(f"/data/{name}") for name in ("scratch", "cache", "hf", "EPHEMERAL.txt")} == {
@@ -34,14 +34,14 @@ def expect_adopted(node: Guest, owner: str, state: str) -> helpers.Seen:
         "hf": "755 root root",
         "EPHEMERAL.txt": "644 root root",
     }
-    assert seen.tree["/data"] == "1777 root root", "the owner's top directory is not ours to change"
+    assert seen.tree["/data"] == "1777 root root", "the owner's top directory was changed"
     assert " /data " not in seen.fstab
     helpers.expect_record(node, seen, "/data", "ext4", state, owner)
     return seen
 
 
 def adopted(node: Guest, owner: str) -> Guest:
-    """The guest with the owner's volume and the role run over it: made once a session, then a snapshot."""
+    """Reset the guest to the owner's volume, adopted by the role; made once a session, then from a snapshot."""
     name = f"adopted-{owner}"
     if name in node.state["snapshots"]:
         node.restore(name)
@@ -57,8 +57,8 @@ def adopted(node: Guest, owner: str) -> Guest:
 
 
 @pytest.mark.parametrize("owner", [pytest.param("parallelcluster", marks=pytest.mark.ci), "dlami"])
-def test_adopts_what_owner_made(session_guest: Guest, owner: str) -> None:
-    """Their mount is used and their files stay; found again by the second run and by a reboot."""
+def test_volume_of_owner_is_adopted(session_guest: Guest, owner: str) -> None:
+    """The role uses the owner's volume and keeps its files, also in the second run and after a reboot."""
     node = adopted(session_guest, owner)
     expect_adopted(node, owner, "intact")
     assert node.run("cat /data/theirs").out == "theirs\n"
@@ -71,7 +71,7 @@ def test_adopts_what_owner_made(session_guest: Guest, owner: str) -> None:
 
 @pytest.mark.parametrize("owner", ["parallelcluster", "dlami"])
 def test_adopted_volume_is_adopted_again_after_stop(session_guest: Guest, owner: str) -> None:
-    """The owner's service makes its volume on blank disks, and the boot unit furnishes that one."""
+    """The owner's service makes its volume on blank disks, and the boot unit makes the role's directories on it."""
     node = adopted(session_guest, owner)
     node.stop_start()
     assert helpers.settle(node) == "running"
@@ -80,8 +80,8 @@ def test_adopted_volume_is_adopted_again_after_stop(session_guest: Guest, owner:
     helpers.expect_unchanged(node)
 
 
-def test_waits_for_owner_who_has_not_come_yet(session_guest: Guest) -> None:
-    """Blank disks and an enabled service that would take them: the service is started, then adopted."""
+def test_enabled_service_of_owner_is_started_and_adopted(session_guest: Guest) -> None:
+    """Disks are blank and an enabled service would use them: the role starts the service and adopts its volume."""
     node = helpers.blank(session_guest)
     prepare.prepare(node, "parallelcluster")
     node.script('umount /scratch; vgremove -q -y vg.01; pvremove -q "$@"', *node.instance_store())
@@ -94,8 +94,8 @@ def test_waits_for_owner_who_has_not_come_yet(session_guest: Guest) -> None:
 
 
 @pytest.mark.parametrize(("owner", "existing"), [("parallelcluster", "fail"), ("dlami", "replace")])
-def test_takes_disks_back_with_consent_only(session_guest: Guest, owner: str, existing: str) -> None:
-    """existing: fail refuses; replace without the second switch refuses; with both the owner never comes back."""
+def test_disks_of_owner_are_replaced_with_consent_only(session_guest: Guest, owner: str, existing: str) -> None:
+    """Without both consent options the role refuses; with both it replaces the volume and masks the owner's service."""
     node = helpers.blank(session_guest)
     prepare.prepare(node, owner)
     disks = helpers.digests(node)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role keeps on the node: taken off again, found again, spoiled by somebody, or wanted only if possible."""
+"""The role's files on the node: removed, found again, damaged, and repaired; and the role as an optional one."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ OWN_FILES = (
 
 
 def present(node: Guest) -> list[str]:
-    """Those of the role's files that exist, dangling links included."""
+    """Return those of the role's files that exist, including dangling links."""
     return node.script(
         'for path; do if test -e "$path" || test -L "$path"; then echo "$path"; fi; done', *OWN_FILES
     ).split()
 
 
-def test_removed_with_consent_and_found_again(session_guest: Guest) -> None:
-    """Everything but the data goes, and only with consent; a later run knows its own volume."""
+def test_role_is_removed_with_consent_and_finds_volume_again(session_guest: Guest) -> None:
+    """The role's files are removed with consent only, the data stay, and a later run finds its volume."""
     node = helpers.configured(session_guest)
     files = helpers.files_outside(node)
     refusal = helpers.entry(node, "remove").refusal
@@ -42,7 +42,7 @@ def test_removed_with_consent_and_found_again(session_guest: Guest) -> None:
     assert helpers.files_outside(node) == files and len(present(node)) == len(OWN_FILES)
 
     run = helpers.entry(node, "remove", nvme_raid0_remove_confirmed=True)
-    assert run.rc == 0 and "kept the volume with its files" in run.said, run.errors
+    assert run.rc == 0 and "kept the volume with its files" in run.output, run.errors
     assert present(node) == []
     seen = helpers.look(node)
     assert "/data" in seen.mounts and " /data " not in seen.fstab
@@ -61,16 +61,16 @@ def test_removed_with_consent_and_found_again(session_guest: Guest) -> None:
     helpers.expect_unchanged(node)
 
 
-def test_not_required_reports_and_goes_on(session_guest: Guest) -> None:
+def test_optional_role_reports_refusal_and_continues(session_guest: Guest) -> None:
     node = helpers.blank(session_guest)
     prepare.prepare(node, "lone-ext4")
     disks = helpers.digests(node)
     refused = helpers.entry(node, "main")
-    assert "carries an ext4 signature" in refused.refusal and "went on with" not in refused.said
+    assert "carries an ext4 signature" in refused.refusal and "went on with" not in refused.output
     run = helpers.entry(node, "main", nvme_raid0_required=False)
     assert run.rc == 0, run.errors
-    assert "carries an ext4 signature" in run.said and helpers.CONSENT_SENTENCE in run.said
-    assert "went on with storage state none" in run.said, run.said
+    assert "carries an ext4 signature" in run.output and helpers.CONSENT_SENTENCE in run.output
+    assert "went on with storage state none" in run.output, run.output
     assert helpers.digests(node) == disks
 
 
@@ -84,8 +84,8 @@ SPOILED = {
 }
 
 
-def test_spoiled_record_never_costs_data(session_guest: Guest) -> None:
-    """Without its record the node's own array is unknown: refused, left mounted, and known again with the record."""
+def test_damaged_record_never_loses_data(session_guest: Guest) -> None:
+    """Without its record the array is foreign: it is refused and stays mounted, until the record is back."""
     node = helpers.configured(session_guest)
     good = node.run(["cat", RECORD]).out
     for name, text in SPOILED.items():
@@ -106,8 +106,8 @@ def test_spoiled_record_never_costs_data(session_guest: Guest) -> None:
     helpers.expect_unchanged(node)
 
 
-def test_what_somebody_undid_is_repaired(session_guest: Guest) -> None:
-    """Directories, modes, the mount, the unit and the fstab line come back, and the files stay."""
+def test_manual_changes_are_repaired(session_guest: Guest) -> None:
+    """Directories, modes, mount, unit and fstab line are restored, and the files stay."""
     node = helpers.configured(session_guest)
     node.run(
         "chmod 700 /data/scratch; rmdir /data/hf; rm /data/EPHEMERAL.txt; umount /data; systemctl disable -q "
@@ -119,8 +119,8 @@ def test_what_somebody_undid_is_repaired(session_guest: Guest) -> None:
     helpers.expect_unchanged(node)
 
 
-def test_bad_settings_are_one_sentence(session_guest: Guest) -> None:
-    """Refused before anything is touched, each with what is wrong and what would do."""
+def test_bad_settings_fail_with_one_sentence(session_guest: Guest) -> None:
+    """Each is rejected before anything is touched, with the error and the remedy."""
     node = helpers.blank(session_guest)
     node.run("mkdir /srv/full && mount -t tmpfs none /srv/full; mkdir /srv/files && touch /srv/files/one")
     for settings, sentence in (
@@ -135,6 +135,6 @@ def test_bad_settings_are_one_sentence(session_guest: Guest) -> None:
     ):
         refusal = helpers.play(node, **settings).refusal
         assert sentence in refusal, f"{settings}: {refusal}"
-        # Ansible's own check of a role's arguments puts a headline above the sentence.
+        # Ansible's own argument check prints a headline above the message.
         assert "\n" not in refusal.replace("Validation of arguments failed:\n", "").strip(), f"{settings}: {refusal}"
     assert not helpers.look(node).arrays

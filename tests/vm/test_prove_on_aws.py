@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""prove_on_aws on the virtual node: moto's account, the guest as its instance, cloud-init and ssh."""
+"""The playbook prove_on_aws with an account of moto whose instance is the guest, cloud-init and ssh."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ pytestmark = pytest.mark.vm
 
 REGION = "us-east-1"
 RUN = "prove-vm"
-# Two instance-store disks, in EC2's table of types and so in the guest.
+# Has two instance-store disks in EC2's table of types, and so in the guest.
 TYPE = "c5d.12xlarge"
 TIMER = "mlcluster-prove-deadline.timer"
-# Asked by the stand-in alone: there the controller dies.
+# Only the playbook below requests this operation; the controller is killed then.
 DEATH = "iam:ListAccountAliases"
 DIES = f"""
 - hosts: prove-node
@@ -42,7 +42,7 @@ Prove = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def account(session_guest: Guest, tmp_path: Path) -> Iterator[aws.Aws]:
-    """An account whose instance is the guest."""
+    """Yield an account whose instance is the guest."""
     server = aws.Aws(tmp_path, NAME)
     yield server
     server.stop()
@@ -50,7 +50,7 @@ def account(session_guest: Guest, tmp_path: Path) -> Iterator[aws.Aws]:
 
 @pytest.fixture
 def prove(account: aws.Aws, tmp_path: Path) -> Prove:
-    """prove(**variables) runs the playbook as a user would who reaches instances through a bastion."""
+    """Return ``prove(**variables)``, which runs the playbook with an ssh configuration as for a bastion host."""
     ssh = f"-F {account.ssh_config} -o ControlMaster=auto -o ControlPersist=300s"
     environment = controller.environment(tmp_path, ANSIBLE_SSH_ARGS=ssh, **account.environment())
 
@@ -76,13 +76,13 @@ def settings(account: aws.Aws, tmp_path: Path) -> dict[str, Any]:
 
 
 def instances(account: aws.Aws) -> dict[str, str]:
-    """The state of every instance that was ever launched."""
+    """Return {instance ID: state} of every instance that was ever launched."""
     answer = account.client("ec2", REGION).describe_instances()["Reservations"]
     return {one["InstanceId"]: one["State"]["Name"] for entry in answer for one in entry["Instances"]}
 
 
 def rest(account: aws.Aws) -> list[str]:
-    """Key pairs, and security groups beyond those that every network has."""
+    """Return the names of key pairs, and of security groups other than the default ones."""
     ec2 = account.client("ec2", REGION)
     groups = [one["GroupName"] for one in ec2.describe_security_groups()["SecurityGroups"]]
     keys = [one["KeyName"] for one in ec2.describe_key_pairs()["KeyPairs"]]
@@ -90,15 +90,15 @@ def rest(account: aws.Aws) -> list[str]:
 
 
 def logs(folder: Path) -> str:
-    """The end of what each step has said."""
+    """Return the last lines of the two newest logs."""
     found = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)
     return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in found[-2:])
 
 
-def test_the_deadline_ends_the_node_of_a_dead_controller(
+def test_deadline_ends_node_of_killed_controller(
     account: aws.Aws, prove: Prove, session_guest: Guest, tmp_path: Path
 ) -> None:
-    """The controller is killed after the first step; a reboot later the timer still stands, and then its time comes."""
+    """The controller is killed after the first step; the node's timer survives a reboot and ends the instance."""
     playbook = tmp_path / "dies.yml"
     playbook.write_text(DIES, encoding="utf-8")
     account.kill_at(f"controller {DEATH}")
@@ -110,7 +110,7 @@ def test_the_deadline_ends_the_node_of_a_dead_controller(
     node = Guest(session_guest.name)
     node.reboot()
     assert node.run(["systemctl", "is-active", TIMER]).out == "active\n"
-    # Its time comes with the clock, and the machine goes off while the program is still being asked for its answer.
+    # The new time is past the timer's, and the machine powers off before ssh returns.
     node.run('date -u -s "+40 minutes"', check=False)
     wait_for(
         "the instance to end itself",

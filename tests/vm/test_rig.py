@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rig itself: what the disks look like, what each hardware event does to them, and each prepared state."""
+"""The rig: the disks as the guest sees them, the effect of each hardware event, and each prepared case."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ COLUMNS = "NAME,MODEL,SERIAL,SIZE,FSTYPE,LABEL,MOUNTPOINTS,TYPE"
 
 
 def nvme(guest: Guest) -> list[dict[str, Any]]:
-    """The NVMe disks as lsblk sees them, in the order of their numbers."""
+    """Return the NVMe disks as lsblk reports them, in the order of their numbers."""
     seen = json.loads(guest.run(["lsblk", "-J", "-b", "-o", COLUMNS]).out)["blockdevices"]
     disks = [entry for entry in seen if entry["name"].startswith("nvme")]
     return sorted(disks, key=lambda entry: int(entry["name"][4:].split("n")[0]))
 
 
 def identities(guest: Guest) -> list[tuple[str, str, int]]:
-    """What the guest sees of each disk that the plan fixes."""
+    """Return model, serial and size of each NVMe disk as the guest sees it."""
     return [(entry["model"], entry["serial"], entry["size"]) for entry in nvme(guest)]
 
 
 def planned(guest: Guest) -> list[tuple[str, str, int]]:
-    """The same from the plan."""
+    """Return model, serial and size of each disk of the plan."""
     return [(disk.model, disk.serial, disk.size_mb << 20) for disk in guest.plan]
 
 
 def mounted(guest: Guest, path: str) -> dict[str, str]:
-    """What findmnt says of a mount point; fails the test when nothing is mounted there."""
+    """Return source, type and options of a mount point from findmnt; fail the test if nothing is mounted there."""
     options = "SOURCE,FSTYPE,OPTIONS"
     found = json.loads(guest.run(["findmnt", "-J", "-o", options, "--mountpoint", path]).out)
     entry: dict[str, str] = found["filesystems"][0]
@@ -46,7 +46,7 @@ def mounted(guest: Guest, path: str) -> dict[str, str]:
 
 
 def make_array(guest: Guest) -> str:
-    """A mounted RAID 0 over all instance-store disks with one file, persistent by UUID; its filesystem's UUID."""
+    """Make and mount a RAID 0 over all instance-store disks, with a file and an fstab line; return its UUID."""
     script = """
         count=$#
         mdadm --create /dev/md/data --run --level=0 --homehost=any --name=data --raid-devices="$count" "$@" >&2
@@ -62,7 +62,7 @@ def make_array(guest: Guest) -> str:
 
 
 @pytest.mark.parametrize("disks", [0, 1, pytest.param(3, marks=pytest.mark.ci), 8, 16])
-def test_disks_are_those_of_plan(guest: GuestFactory, disks: int) -> None:
+def test_disks_match_plan(guest: GuestFactory, disks: int) -> None:
     node = guest(disks=disks, ebs=2 if disks == 3 else 1, disk_mb=512)
     assert identities(node) == planned(node)
     assert len(node.instance_store()) == disks
@@ -73,7 +73,7 @@ def test_disks_are_those_of_plan(guest: GuestFactory, disks: int) -> None:
 def test_guest_passes_for_instance(guest: GuestFactory) -> None:
     begun = time.time()
     node = guest(disks=1)
-    # It is given the time once, in whole seconds; the answer takes as long as this machine is busy.
+    # The guest's clock is set once, in whole seconds; a busy machine delays the answer.
     clock = int(node.run("date +%s").out)
     assert begun - 1 < clock < time.time() + 1
     assert node.run("systemd-detect-virt").out.strip() == "amazon"
@@ -95,7 +95,7 @@ def test_reboot_keeps_array_and_honours_new_initramfs(guest: GuestFactory) -> No
     node.reboot()
     assert identities(node) == planned(node)
     assert node.run("cat /run/from-new-initramfs").out == "seen\n"
-    # mdadm's own name after a reboot without an ARRAY line is a number; the UUID is what persists.
+    # Without an ARRAY line, mdadm names the array by a number after a reboot; the UUID persists.
     assert node.run(["blkid", "-t", f"UUID={uuid}", "-o", "device"]).out.startswith("/dev/md12")
     node.run("systemctl start data.mount")
     assert node.run("cat /data/file").out == "kept\n"
@@ -119,7 +119,7 @@ def test_stop_start_blanks_instance_store_and_keeps_ebs(guest: GuestFactory) -> 
         assert node.run(["cmp", "-n", "67108864", disk, "/dev/zero"], check=False).rc == 0
 
 
-def test_lost_disk_is_gone_now_and_after_reboot(guest: GuestFactory) -> None:
+def test_lost_disk_is_missing_now_and_after_reboot(guest: GuestFactory) -> None:
     node = guest(disks=4)
     make_array(node)
     lost = node.lose_disk(2)
@@ -169,7 +169,7 @@ def test_restore_brings_disks_and_plan_back(guest: GuestFactory) -> None:
 
 
 def stripe_of(node: Guest) -> list[str]:
-    """Group, name, number of stripes and stripe size in KiB of the one logical volume."""
+    """Return group, name, number of stripes and stripe size in KiB of the only logical volume."""
     return node.run("lvs --noheadings --units k --nosuffix -o vg_name,lv_name,stripes,stripe_size").out.split()
 
 
@@ -251,24 +251,24 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("case", list(prepare.CASES))
-def test_prepared_state(guest: GuestFactory, case: str) -> None:
+def test_prepared_case_has_expected_disks(guest: GuestFactory, case: str) -> None:
     node = guest(disks=4)
     prepare.prepare(node, case)
     EXPECTED[case](node)
 
 
 @pytest.mark.parametrize("case", ["parallelcluster", "dlami"])
-def test_owner_rebuilds_its_volume_on_blank_disks(guest: GuestFactory, case: str) -> None:
+def test_owner_makes_its_volume_again_on_blank_disks(guest: GuestFactory, case: str) -> None:
     node = guest(disks=4)
     prepare.prepare(node, case)
     node.stop_start()
     node.run("systemctl is-system-running --wait", check=False)
-    # A simple service counts as started while its script is still at work.
+    # A simple service counts as started while its script still runs.
     node.run("while systemctl -q is-active setup-ephemeral.service; do sleep 0.5; done")
     EXPECTED[case](node)
 
 
-def test_another_instance_type_boots_with_its_own_name() -> None:
+def test_other_instance_type_is_in_firmware() -> None:
     node = Guest("pytest-type")
     with cache.locked(f"guest-{node.name}", "another pytest session's guest"):
         try:

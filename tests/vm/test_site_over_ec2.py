@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the API to the disks: site.yml over the EC2 inventory, where the guest stands behind one of the instances.
+"""site.yml over the EC2 inventory, in which the guest is one of the instances.
 
-Only the storage play runs: the guest is not a Trainium machine, and the other roles would rightly refuse it as one.
+Only the storage play runs: other roles would reject the guest, as its instance type is a Trainium type.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SCENARIO = Scenario(
 
 
 def inventory(folder: Path, node: Guest) -> Path:
-    """The inventory of a ParallelCluster user; the address that the guest really has is composed on top."""
+    """Write the inventory of a ParallelCluster user; ``compose`` adds the guest's real address."""
     options = {
         "plugin": "mlcluster.aws.ec2_nodes",
         "cluster_name": "train",
@@ -56,7 +56,7 @@ def inventory(folder: Path, node: Guest) -> Path:
 
 
 def site(source: Path, endpoint: Endpoint) -> dict[str, int]:
-    """Run site.yml; what its recap counts for the node. Fails the test when the run does."""
+    """Run site.yml and return the recap's counts for the node; fail the test if the run fails."""
     environment = {
         **os.environ,
         **endpoint.environment(),
@@ -78,7 +78,7 @@ def site(source: Path, endpoint: Endpoint) -> dict[str, int]:
     return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", recap[NODE])}
 
 
-def test_site_yml_configures_node_that_inventory_found(guest: GuestFactory, tmp_path: Path) -> None:
+def test_site_playbook_configures_node_of_inventory(guest: GuestFactory, tmp_path: Path) -> None:
     node = guest(disks=4)
     with Endpoint(SCENARIO) as endpoint:
         source = inventory(tmp_path, node)
@@ -87,5 +87,5 @@ def test_site_yml_configures_node_that_inventory_found(guest: GuestFactory, tmp_
         helpers.expect_volume(node)
         again = site(source, endpoint)
         assert (again["changed"], again["failed"]) == (0, 0)
-        # One look at the instances and one at the names a run; the types are remembered.
+        # Each run requests instances and names once; instance types are cached.
         assert [endpoint.count(name) for name in ("DescribeInstances", "Scan", "DescribeInstanceTypes")] == [2, 2, 1]
