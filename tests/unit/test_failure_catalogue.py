@@ -41,7 +41,7 @@ NO_IDS = {
 # The end of an entry that stands for all of a family: what others name, and what a site lists.
 REST = ".…"
 NCCL = ("correct", "fabric", "bandwidth", "complete", "nodes")
-# What the code puts together from parts.
+# Ids that the code composes from parts.
 COMPOSED = {
     *(f"versions.{component}" for component in COMPONENTS),
     *(check["id"] for checks in CHECKLISTS.values() for check in checks),
@@ -61,7 +61,7 @@ COMPOSED = {
     *(f"inventory.{what}" for what in ("disks", "gpus", "efa", "slurm")),
     *(f"run.{role}" for role in ROLES),
 }
-# What is put together in the same way and is not an id: the fact of a checklist's size.
+# A composed name that is not an id: the fact of a checklist's size.
 NO_PATTERNS = {"size.{}"}
 VERDICTS = {"passed", "failed", "undeterminable", "not_applicable"}
 
@@ -133,8 +133,8 @@ def catalogued():
 
 
 def test_every_id_is_in_catalogue(nodes):
-    told = catalogued()
-    missing = [name for name in literal_ids(nodes) | COMPOSED if not {name, name.split(".")[0] + REST} & told]
+    listed = catalogued()
+    missing = [name for name in literal_ids(nodes) | COMPOSED if not {name, name.split(".")[0] + REST} & listed]
     assert sorted(missing) == [], "add a line for each to docs/guides/failure-catalogue.md"
 
 
@@ -146,10 +146,10 @@ def test_catalogue_has_no_other(nodes):
 
 
 def test_what_is_composed_is_in_catalogue(nodes):
-    told = catalogued()
+    listed = catalogued()
     for pattern in composed_parts(nodes) - NO_PATTERNS:
         known = re.compile(re.escape(pattern).replace(r"\{\}", r"[a-z0-9_.…]+"))
-        assert any(known.fullmatch(name) for name in told), f"no line of the catalogue is for {pattern}"
+        assert any(known.fullmatch(name) for name in listed), f"no line of the catalogue is for {pattern}"
 
 
 # Verdicts whose test names no id of theirs yet. A verdict that is not in this list needs a test; the list only shrinks.

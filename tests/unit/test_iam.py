@@ -38,9 +38,9 @@ def test_actions_are_named_one_by_one(path):
             assert all(action.split(":")[1].startswith("Describe") for action in actions)
 
 
-# What EC2 and FSx make has names that nobody knows before, so its tags tell whose it is; these two have none.
+# Resources of EC2 and FSx get names that are unknown beforehand, so tags mark their owner; these two have no tags.
 UNTAGGED = {"arn:aws:ec2:*:*:security-group-rule/*", "arn:aws:fsx:*:*:association/*/*"}
-# What an instance is made of and made in is anybody's, and its interface goes with it.
+# An instance's image, subnet and VPC may have any owner, and its network interface is deleted with it.
 UNTAGGED |= {f"arn:aws:ec2:*:*:{kind}/*" for kind in ("image", "network-interface", "subnet", "vpc")}
 
 

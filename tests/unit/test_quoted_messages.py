@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The guides that explain what the collection says quote sentences that it really says.
+"""Messages that the guides quote exist in the code.
 
-A table whose first heading is ``message`` has only such sentences in its first column, each in backticks; a …
-stands for what differs from case to case.
+A table whose first heading is ``message`` has only such messages in its first column, each in backticks; a …
+stands for values that differ.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 HEADING = "message"
-# Stands in the corpus for what is filled in when a sentence is said.
+# Stands in the corpus for a value that is filled in when the message is printed.
 FILLED = "\0"
 DISKS = "docs/guides/local-disk-recovery.md"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
@@ -26,7 +26,7 @@ LEAST = 8
 
 
 def python_texts(path: Path) -> list[str]:
-    """Every text of a Python file, with a mark for each value that is filled in."""
+    """Return every string of a Python file, with a mark for each value that is filled in."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
     parts = {id(value) for node in joined for value in node.values}
@@ -38,10 +38,10 @@ def python_texts(path: Path) -> list[str]:
 
 
 def other_text(path: Path) -> str:
-    """A YAML file or a shell script on one line, with a mark for each value that is filled in."""
+    """Return a YAML file or a shell script as one line, with a mark for each value that is filled in."""
     text = re.sub(r"\{\{.*?\}\}", FILLED, path.read_text(encoding="utf-8"), flags=re.DOTALL)
     if path.suffix == ".sh":
-        # A sentence may go on in the next word, which the shell adds after a blank.
+        # A message may continue in the next argument, which the shell joins by a blank.
         text = re.sub(r"\$\{[^}]*\}|\$\w+", FILLED, re.sub(r'" \\\n\s*"', " ", text))
     return " ".join(text.split())
 
@@ -59,7 +59,7 @@ def corpus():
 
 
 def quotes(page: str) -> list[str]:
-    """What the first columns of the tables in question quote."""
+    """Return the quotes in the first columns of these tables."""
     found, inside = [], False
     for line in page.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
@@ -73,7 +73,7 @@ def quotes(page: str) -> list[str]:
 
 
 def pieces(quote: str) -> list[str]:
-    """The parts of a quotation between what differs, in order."""
+    """Return the fixed parts of a quote, in order."""
     return [part.strip() for part in quote.split("…") if part.strip()]
 
 
@@ -84,21 +84,21 @@ PAGES = sorted(
 )
 
 
-def test_there_are_such_pages():
+def test_pages_with_quotes_are_found():
     assert DISKS in PAGES
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_page_quotes_is_really_said(page, corpus):
+def test_quotes_of_page_exist_in_code(page, corpus):
     wrong = []
     for quote in quotes((CHECKOUT / page).read_text(encoding="utf-8")):
         parts = pieces(quote)
-        said = all(part in corpus for part in parts) and any(len(part) >= LEAST for part in parts)
-        wrong += [] if said else [quote]
-    assert not wrong, f"{page} quotes what nothing says: {wrong}"
+        known = all(part in corpus for part in parts) and any(len(part) >= LEAST for part in parts)
+        wrong += [] if known else [quote]
+    assert not wrong, f"{page} quotes messages that do not exist: {wrong}"
 
 
-# Parts of sentences, and reasons of steps, which need no entry of their own.
+# Parts of messages, and reasons of actions, that need no entry.
 PARTS = (
     "# Written by mlcluster.aws",
     "; to use what",
@@ -113,10 +113,10 @@ PARTS = (
 
 
 def sentences(path: Path) -> list[str]:
-    """The texts of a Python file that are neither names nor documentation."""
+    """Return the strings of a Python file that are neither names nor documentation."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    told = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, DOCUMENTED)}
-    return [text for text in python_texts(path) if len(text) >= 25 and " " in text and text not in told]
+    documentation = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, DOCUMENTED)}
+    return [text for text in python_texts(path) if len(text) >= 25 and " " in text and text not in documentation]
 
 
 @pytest.mark.parametrize("module", ["plan", "obstacles", "owner", "volume"])

@@ -95,11 +95,12 @@ def test_build_bundle_reports_type_errors_before_build(run_playbook):
 
 
 def test_build_bundle_has_type_of_each_variable():
-    told = yaml.safe_load((controller.ROOT / "playbooks/vars/build_bundle.yml").read_text(encoding="utf-8"))
-    names = list(told)
-    assert list(told["build_bundle_spec"]) == names[: names.index("build_bundle_spec")]
+    variables = yaml.safe_load((controller.ROOT / "playbooks/vars/build_bundle.yml").read_text(encoding="utf-8"))
+    names = list(variables)
+    assert list(variables["build_bundle_spec"]) == names[: names.index("build_bundle_spec")]
     wrong = _kinds.problems(
-        {name: value for name, value in told.items() if name in told["build_bundle_spec"]}, told["build_bundle_spec"]
+        {name: value for name, value in variables.items() if name in variables["build_bundle_spec"]},
+        variables["build_bundle_spec"],
     )
     assert list(wrong) == []
 

@@ -105,6 +105,16 @@ def test_file_outside_group_is_skipped(group):
     assert lines(group, "LICENSE", "says") == []
 
 
+def test_recorded_file_is_skipped():
+    (folder,) = words.RECORDED
+    assert lines("yaml", f"{folder}deef7eb/bundle/on_node_configured.sh", "says") == []
+    assert lines("yaml", "tests/unit/compat/on_node_configured.sh", "says") == [1]
+
+
+def test_folders_of_recorded_files_exist():
+    assert all(any((house_rules.CHECKOUT / folder).iterdir()) for folder in words.RECORDED)
+
+
 def test_rule_checks_enforced_groups_only(monkeypatch):
     monkeypatch.setattr(words, "ENFORCED", ("pages",))
     assert list(words.old_words("docs/x.md", "it\nsays")) == [

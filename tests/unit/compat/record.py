@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Record one of each file that commit deef7eb writes; fixtures/deef7eb/README.md says how it is run.
+"""Records one of each file that commit deef7eb writes; fixtures/deef7eb/README.md has the command.
 
-It runs in a checkout of that commit only: its modules are named as they were named there, as text, since imports
-would be rewritten together with the tree.
+It runs in a checkout of that commit only. Modules of that commit are named in strings, as later renames in the tree
+would change imports.
 """
 
 from __future__ import annotations
@@ -232,17 +232,17 @@ def lustre(out: Path) -> None:
 
 def cufile(out: Path, work: Path) -> None:
     """A file as NVIDIA ships it, with comments, after the change, beside it its copy."""
-    change, wish = node("cufile_file").change, node("cufile_file").Wish
+    change, merge = node("cufile_file").change, node("cufile_file").Wish
     path = work / "cufile" / "cufile.json"
     path.parent.mkdir()
     path.write_text('{\n    // NOTE: as shipped\n    "logging": {"level": "ERROR"},\n    "properties": {\n'
                     '        // allow compat mode\n        "allow_compat_mode": true\n    }\n}\n')  # fmt: skip
     settings = {"properties": {"allow_compat_mode": False, "use_pci_p2pdma": True}, "logging": {"level": "WARN"}}
-    change(node("cufile_file").FileHost(), wish(path=str(path), settings=settings), False, str(work / "cufile.lock"))
+    change(node("cufile_file").FileHost(), merge(path=str(path), settings=settings), False, str(work / "cufile.lock"))
     put(out, "cufile/settings.json", settings)
     put(out, "cufile/cufile.json", path.read_text())
     made = work / "cufile" / "new.json"
-    new = wish(path=str(made), settings=settings, create=True)
+    new = merge(path=str(made), settings=settings, create=True)
     change(node("cufile_file").FileHost(), new, False, str(work / "cufile.lock"))
     put(out, "cufile/created.json", made.read_text())
 
@@ -351,7 +351,7 @@ def bundle(out: Path, work: Path) -> None:
     checkout = work / "request" / "checkout"
     shutil.copy("hooks/bundle_entry.py", checkout / "hooks" / "bundle_entry.py")
     shutil.copy("hooks/on_node_configured.sh", checkout / "hooks" / "on_node_configured.sh")
-    # Says what it was given, as the real one would find it, and removes the options as the real one does.
+    # Prints the options that it gets and removes their file, as the real one does.
     made.write(
         checkout / "hooks" / "run_node.py",
         "import os, sys\n\n\ndef main(argv):\n    words = open(argv[1]).read().split('\\0')\n"
@@ -365,8 +365,8 @@ def bundle(out: Path, work: Path) -> None:
     subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key], check=True)
     url = f"s3://example-bucket/bundles/{built.file}"
     every = [f"{family}-py3.{minor}" for family in ("debian", "amazon", "redhat") for minor in range(9, 16)]
-    told = pointer.content("1.2.3", "1.0.0", {name: {"url": url, "sha256": built.sha256} for name in every}, TIME)
-    pointer.write(told, work / "pointer", key, False)
+    released = pointer.content("1.2.3", "1.0.0", {name: {"url": url, "sha256": built.sha256} for name in every}, TIME)
+    pointer.write(released, work / "pointer", key, False)
     put(out, "bundle/pointer", (work / "pointer").read_bytes())
     put(out, "bundle/public_key", pointer.public_key(key) + "\n")
     # Users copy it to S3 once, so that it meets bundles of later versions.
@@ -374,7 +374,7 @@ def bundle(out: Path, work: Path) -> None:
 
 
 def jobs(out: Path, work: Path) -> None:
-    """What scripts ask of the runtime: those of jobs may wait in the queue while the runtime is replaced."""
+    """Record the commands by which scripts call the runtime; a queued job's script may meet a later runtime."""
     scene = importlib.import_module("tests.unit.roles.test_slurm_jobs_render")
     asked, commands = {}, {"boot": [["mlcluster", "containers-boot"]]}
     for name, text in sorted(scene.every_script().items()):
@@ -445,7 +445,7 @@ def commands_of(text: str) -> list[list[str]]:
 
 
 def slurm_scripts(work: Path) -> dict[str, list[list[str]]]:
-    """What Slurm's Prolog, Epilog and HealthCheckProgram call, by running them with a stand-in for the runtime."""
+    """Return the calls of Slurm's Prolog, Epilog and HealthCheckProgram, run with a stand-in for the runtime."""
     scene = importlib.import_module("tests.unit.roles.test_slurm_jobs_health_render")
     folder, found = work / "slurm", {}
     folder.mkdir()

@@ -75,8 +75,8 @@ def test_hook_runs_bundle_of_file(run):
     assert (code, f"--bundle-sha256 {SUM}" in output) == (7, True), output
 
 
-def test_earlier_hook_runs_bundle_of_now(run, tmp_path):
-    """Users copy the hook to S3 once; bundles follow."""
+def test_earlier_hook_runs_current_bundle(run, tmp_path):
+    """Users copy the hook to S3 once; later bundles have to work with it."""
     request = made.request(tmp_path / "request", compiled=False)
     checkout = tmp_path / "request" / "checkout"
     (checkout / build.ENTRY).write_bytes((ROOT / build.ENTRY).read_bytes())
@@ -88,25 +88,25 @@ def test_earlier_hook_runs_bundle_of_now(run, tmp_path):
     words += ["--roles", "nvme_raid0:required,site.own.motd", "--node-type", "compute", "--phase", "build"]
     code, output = run(hook, *words, "--wait-for", "/fsx", "--wait-seconds", "9", "--vars", "{}")
     assert code == 7, output
-    (told,) = (line.removeprefix("ran ") for line in output.splitlines() if line.startswith("ran "))
-    given = options.parse_options(told.split())
-    assert [(wish.name, wish.required) for wish in given.roles] == [("nvme_raid0", True), ("site.own.motd", None)]
+    (printed,) = (line.removeprefix("ran ") for line in output.splitlines() if line.startswith("ran "))
+    given = options.parse_options(printed.split())
+    assert [(role.name, role.required) for role in given.roles] == [("nvme_raid0", True), ("site.own.motd", None)]
     assert (given.required, given.phase, given.node_type, given.on_failure) == (False, "build", "compute", "continue")
     assert ([str(path) for path in given.wait_for], given.wait_seconds) == (["/fsx"], 9)
     assert (given.root, given.sha256, given.source) == (tmp_path / "root", bundle.sha256, words[1])
     assert given.deadline_at - given.started_at == 60
 
 
-def test_pointer_says_same():
+def test_earlier_pointer_has_same_content():
     signature, text = pointer.read(written.path("bundle/pointer"))
-    told = pointer.from_text(text)
-    assert (told["schema"], told["version"], told["floor"]) == ("mlcluster.pointer/1", "1.2.3", "1.0.0")
-    assert told["bundles"]["amazon-py3.12"] == {"url": f"s3://example-bucket/bundles/{BUNDLE.name}", "sha256": SUM}
-    assert (pointer.to_text(told), len(signature) > 60) == (text, True)
+    released = pointer.from_text(text)
+    assert (released["schema"], released["version"], released["floor"]) == ("mlcluster.pointer/1", "1.2.3", "1.0.0")
+    assert released["bundles"]["amazon-py3.12"] == {"url": f"s3://example-bucket/bundles/{BUNDLE.name}", "sha256": SUM}
+    assert (pointer.to_text(released), len(signature) > 60) == (text, True)
 
 
-def test_bundle_of_now_has_places_of_recorded_one(tmp_path):
-    """The hook and the module ``node_bundle`` of either version look for them; a runner is that of its own bundle."""
+def test_current_bundle_has_paths_of_recorded_bundle(tmp_path):
+    """Hook and module ``node_bundle`` of either version read these paths; the runner comes with its bundle."""
     request = made.request(tmp_path / "request", compiled=False)
     bundle = build.build(request, archive.parse_target("debian-py3.11"))
     build.write(bundle, tmp_path, False)

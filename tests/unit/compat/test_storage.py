@@ -22,7 +22,7 @@ from tests.unit.fakes import fake_storage_scene as scene
 from tests.unit.fakes.fake_machine import Device
 
 VOLUMES = [name for name in written.names("storage") if name not in ("none", "lost")]
-# What is left of a run is another plan than that of the commit that wrote it, which wiped what mkfs had finished.
+# The plan for the rest of a killed run differs from that of the recorded commit, which wiped finished filesystems.
 CONTINUED = {
     "per_disk_mkfs": [
         "write_intent",
@@ -112,7 +112,7 @@ def test_interrupted_run_is_continued(name, after):
         host.machine.reboot()
     done = scene.run(host, at_boot=after == "reboot", **options)
     assert not (stage == "mount" and set(done) & scene.DESTRUCTIVE)
-    # A boot that makes the filesystem says that nothing of the volume is left.
+    # A boot that makes the filesystem reports a volume without its former files.
     state = "recreated" if after == "reboot" and stage != "mount" else "intact"
     assert (INTENT_PATH in host.machine.files, record_of(host)["state"]) == (False, state)
     assert scene.run(host, **options) == []

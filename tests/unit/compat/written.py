@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an earlier commit wrote: the fixtures by name, and a simulated machine as it was left by that commit's run."""
+"""Files that an earlier commit wrote: fixtures by name, and a simulated machine as that commit's run left it."""
 
 from __future__ import annotations
 

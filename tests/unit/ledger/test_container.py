@@ -43,7 +43,7 @@ LEDGER = (
 def good():
     host = container()
     read = {path: text for path, text in host.files.items() if path in READ}
-    # When they were written is told by their boot, which is judged.
+    # Their time is left out: the boot ID, which is checked, covers their age.
     outside = {name: value for name, value in json.loads(facts()).items() if name != "time"}
     return {"host": outside, "torch": TORCH, "net": host.loads[NAMES], "cuda": host.loads[CUDA], "files": read}
 

@@ -26,9 +26,9 @@ def judge(facts, required=("nvfs",)):
     return verify(found, required)
 
 
-OTHER = "what the other path needs, or a layout of other disks; the file that libcufile took proves this one"
+OTHER = "needed by the other path only, or a layout of other disks; the file that libcufile opened proves this one"
 WORDS = ("N/A", "Unknown Error", "ERR!", "not supported", "NaN")
-TOLD = "told, and judged by nobody"
+REPORTED = "reported only; no verdict depends on it"
 ROOM = Room(
     "GDS",
     good(),
@@ -44,8 +44,8 @@ ROOM = Room(
         Excuse("files/*/libcufile.so.0", "it is opened, and not read", WORDS),
         *(Excuse(f"files//proc/driver/nvidia-fs/{name}", "another version", ("zero", "half", "ten times"))
           for name in ("version", "modules")),
-        *(Excuse(f"*/{name}", TOLD) for name in ("step", "reason", "io")),
-        *(Excuse(f"{name}/version", TOLD) for name in ("open", "strict")),
+        *(Excuse(f"*/{name}", REPORTED) for name in ("step", "reason", "io")),
+        *(Excuse(f"{name}/version", REPORTED) for name in ("open", "strict")),
         *(Excuse(f"{name}/seconds", "how long it took", ("nothing", "zero", "half", "ten times"))
           for name in ("open", "strict")),
         Excuse("open/table/compatible", "the driver opens in that mode too; the answer 'strict' has the path"),

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What jobs leave behind: nccom-test's table, the JSON of IOR and fio, mdtest's table, the files of tasks.
+"""Results of jobs: nccom-test's table, the JSON of IOR and fio, mdtest's table, the files of tasks.
 
 IOR, fio and mdtest are in the shape of their documentation, nccom-test in that of AWS's guide.
 """

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the look at Lustre finds on a good node with a tuned Lustre and an NFS."""
+"""The facts of Lustre on a good node with a tuned Lustre and an NFS file system."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_room(number, monkeypatch):
 def run_good():
     report = result.Report("n1", "2026-01-31T12:00:00Z", {}, (result.passed("smoke.tasks", 4),)).to_dict()
     job = {"job_id": 7, "state": "COMPLETED", "exit_code": 0, "nodes": "n[1-2]", "elapsed_seconds": 3}
-    # Texts only: what a verdict says, and of what it is.
+    # Strings only: the verdict's values, without its scope.
     report["results"] = [{key: value for key, value in report["results"][0].items() if value is not None}]
     report["results"][0].pop("scope")
     return {"job": job, "report": report}

@@ -23,7 +23,7 @@ from tests.docs_check.docs_markdown import read_file
 ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "playbooks/files/monitoring/mlcluster.rules.yml"
 CASES = Path(__file__).with_name("mlcluster.rules.test.yml")
-# What the exporters of others offer, and this uses.
+# Metrics of other exporters that the rules use.
 FOREIGN = {"node_time_seconds", "node_boot_time_seconds", "up", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"}
 
 

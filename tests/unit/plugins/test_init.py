@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who loads the modules of the collection in a process of Ansible."""
+"""The loader of the collection's modules in a process of Ansible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.mlcluster.aws.hooks.mlcluster_boot import events
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _here
 
-# What Ansible does before it loads a plugin, with a collection of one module in the folder that is given.
+# Ansible's steps before it loads a plugin, for a collection of one module in the given folder.
 PROGRAM = """
 import sys
 from ansible.plugins.loader import init_plugin_loader

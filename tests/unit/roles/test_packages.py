@@ -52,7 +52,7 @@ def test_packages_are_only_installed_by_shared_tasks():
 def test_shared_package_task_waits_and_retries(path, module, task):
     arguments = next(value for key, value in task.items() if key.rpartition(".")[2] == module)
     assert task["retries"] >= 5 and "__plan_passes" in task["until"] and task["delay"] == "{{ __plan_delay }}"
-    # What dnf's module calls lock_timeout changes nothing.
+    # The option lock_timeout of the dnf module has no effect.
     assert arguments.get("lock_timeout") == ("{{ __plan_lock_seconds }}" if module == "apt" else None)
     assert module != "apt" or task["environment"] == "{{ __plan_package_environment }}"
 

@@ -123,7 +123,7 @@ def test_public_names_carry_role(role: Path) -> None:
 def test_every_option_is_read(role: Path) -> None:
     text = read_by_the_role(role)
     if role.name in DOMAINS:
-        # What the controller adds, and the switch by which the action node_plan fails.
+        # The controller's additions, and the option by which the action node_plan fails.
         part = CONTROLLER / f"{role.name}.py"
         text += f" {role.name}_required " + (part.read_text(encoding="utf-8") if part.is_file() else "")
     for shared in role_docs.SHARED:
@@ -167,7 +167,7 @@ def test_configuration_uses_each_option(role: Path) -> None:
         (look,) = (task for task in load(role / "tasks" / "look.yml") if f"mlcluster.aws.{module}" in task)
         passed = look[f"mlcluster.aws.{module}"]
         assert [name for name in fields if name not in passed] == [], "pass each in tasks/look.yml"
-    # What config.py reads of others is their limits; of itself, what it passes on.
+    # In config.py only attributes of self count: it reads others for their limits only.
     sources = [*NODE.glob(f"{room}/*.py"), NODE / "cli" / f"{room}.py", *NODE.glob("node/*.py")]
     attributes = [
         node

@@ -57,7 +57,7 @@ def texts(**settings):
 
 
 def specs(**settings):
-    """What each job runs, by its name, read as the runner reads it."""
+    """Return {name: spec} of the jobs, read as the runner reads them."""
     files = {path: text for path, text in Role(**settings).files().items() if path.endswith(".json")}
     return {spec.name: spec for spec in (parse(text, path, KINDS) for path, text in files.items())}
 
@@ -425,7 +425,7 @@ def test_job_program_is_in_directory_of_script():
 
 
 def test_script_changes_with_what_it_runs():
-    """What makes two jobs the same is a digest of the script."""
+    """A digest of the script decides whether two jobs are the same."""
     job = {"name": "x", "kind": "nccl", "collectives": ["reduce"]}
     first, again, other = (texts(jobs=[one])["x"] for one in (job, job, {**job, "iterations": 7}))
     assert first == again != other

@@ -20,7 +20,7 @@ def run(monkeypatch, capsys, tmp_path):
     """run(check=False, **options) gives what the module printed."""
     lock = str(tmp_path / "lock")
     change = cufile_file.change
-    monkeypatch.setattr(cufile_config, "change", lambda host, wish, dry_run: change(host, wish, dry_run, lock))
+    monkeypatch.setattr(cufile_config, "change", lambda host, request, dry_run: change(host, request, dry_run, lock))
 
     def module(check=False, **options):
         arguments = {"path": str(tmp_path / "cufile.json"), **options, "_ansible_check_mode": check}

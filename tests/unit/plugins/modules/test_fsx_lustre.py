@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.modules import fsx_lustre as modu
 from tests.unit.fakes.fake_aws import MISCONFIGURED, file_system
 
 ONE = "fs-0123456789abcdef0"
-WISHES = {"name": "checkpoints", "gib": 7200, "throughput": 1000, "efa": True}
+OPTIONS = {"name": "checkpoints", "gib": 7200, "throughput": 1000, "efa": True}
 PLACE = {"subnet": "subnet-0123456789abcdef1", "groups": ["sg-0123456789abcdef0"]}
 LINK = {"path": "/datasets", "s3": "s3://data/datasets"}
 TIE = {
@@ -41,7 +41,7 @@ def seen(fsx, *found, **request):
 
 def test_what_is_missing_is_foretold_without_request_to_make_it(ensure, fsx):
     seen(fsx)
-    answer = ensure(check=True, **WISHES, **PLACE, associations=[LINK])
+    answer = ensure(check=True, **OPTIONS, **PLACE, associations=[LINK])
     assert (answer["changed"], answer["file_system"], answer["id"]) == (True, None, "")
     assert answer["actions"] == [
         "make checkpoints with 7200 GiB and 1000 MB/s for each TiB",
@@ -51,7 +51,7 @@ def test_what_is_missing_is_foretold_without_request_to_make_it(ensure, fsx):
 
 def test_one_is_made_waited_for_and_tied(ensure, fsx):
     seen(fsx)
-    wishes = {"associations": [{**LINK, "export": False}], "tags": {}, "kms_key": "", **WISHES, **PLACE}
+    wanted = {"associations": [{**LINK, "export": False}], "tags": {}, "kms_key": "", **OPTIONS, **PLACE}
     fsx.add_response("create_file_system", {"FileSystem": file_system(Lifecycle="CREATING")}, None)
     seen(fsx, file_system(Lifecycle="CREATING"), FileSystemIds=[ONE])
     seen(fsx, file_system(), FileSystemIds=[ONE])
@@ -59,7 +59,7 @@ def test_one_is_made_waited_for_and_tied(ensure, fsx):
     by_system = {"Filters": [{"Name": "file-system-id", "Values": [ONE]}]}
     fsx.add_response("describe_data_repository_associations", {"Associations": [TIE]}, by_system)
     seen(fsx, file_system(), FileSystemIds=[ONE])
-    answer = ensure(**wishes)
+    answer = ensure(**wanted)
     assert (answer["changed"], answer["id"], answer["file_system"]["Lifecycle"]) == (True, ONE, "AVAILABLE")
     fsx.assert_no_pending_responses()
 
@@ -69,20 +69,20 @@ def test_one_that_is_there_and_tied_is_left_unchanged(ensure, fsx):
     fsx.add_response("describe_data_repository_associations", {"Associations": [TIE]}, None)
     for _look in range(2):
         seen(fsx, file_system(), FileSystemIds=[ONE])
-    answer = ensure(**WISHES, associations=[LINK])
+    answer = ensure(**OPTIONS, associations=[LINK])
     assert (answer["changed"], answer["actions"], answer["id"]) == (False, [], ONE)
 
 
 def test_another_than_wanted_is_refused_with_every_difference(ensure, fsx):
     seen(fsx, file_system(lustre={"EfaEnabled": False}, StorageCapacity=1200))
-    said = ensure(**WISHES)["msg"]
-    assert f"{ONE} has gib 1200 and not 7200" in said
-    assert f"{ONE} has efa False and not True" in said
+    message = ensure(**OPTIONS)["msg"]
+    assert f"{ONE} has gib 1200 and not 7200" in message
+    assert f"{ONE} has efa False and not True" in message
 
 
 def test_one_that_broke_is_reported_with_its_reason(ensure, fsx):
     seen(fsx, file_system(**MISCONFIGURED))
-    assert ensure(**WISHES)["msg"] == (
+    assert ensure(**OPTIONS)["msg"] == (
         f"{ONE} is MISCONFIGURED: the network interface is gone; repair or delete it by hand"
     )
 
@@ -97,6 +97,6 @@ def test_what_is_needed_to_make_one_is_named(ensure, fsx):
 def test_request_that_is_refused_is_one_sentence(ensure, fsx):
     seen(fsx)
     fsx.add_client_error("create_file_system", "ServiceLimitExceeded", "You have reached the limit.")
-    assert ensure(**WISHES, **PLACE)["msg"] == (
+    assert ensure(**OPTIONS, **PLACE)["msg"] == (
         "making the file system checkpoints failed: ServiceLimitExceeded: You have reached the limit"
     )

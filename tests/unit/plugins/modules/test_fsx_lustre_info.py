@@ -59,9 +59,9 @@ def test_one_that_is_being_made_is_refused_with_what_to_do(ask, fsx):
 
 def test_who_may_not_ask_is_reported_ways_out(ask, fsx):
     fsx.add_client_error("describe_file_systems", "AccessDeniedException", "not authorized", http_status_code=400)
-    said = ask(ONE)["msg"]
-    assert said.startswith(f"asking FSx in {REGION} for {ONE} failed: AccessDeniedException: not authorized")
-    assert said.endswith(module.WAY_OUT)
+    message = ask(ONE)["msg"]
+    assert message.startswith(f"asking FSx in {REGION} for {ONE} failed: AccessDeniedException: not authorized")
+    assert message.endswith(module.WAY_OUT)
 
 
 def test_without_credentials_ways_out_are_reported(monkeypatch, run_controller_module):
@@ -70,5 +70,5 @@ def test_without_credentials_ways_out_are_reported(monkeypatch, run_controller_m
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, "/dev/null")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    said = run_controller_module(module, region=REGION, ids=[ONE])["msg"]
-    assert "NoCredentialsError: Unable to locate credentials; let this controller ask" in said
+    message = run_controller_module(module, region=REGION, ids=[ONE])["msg"]
+    assert "NoCredentialsError: Unable to locate credentials; let this controller ask" in message

@@ -82,7 +82,7 @@ def test_rejected_dry_run_fails_with_all_findings(step):
         ("delete", NONE, False, False, []),
         ("delete", cluster("CREATE_COMPLETE"), True, True, []),
         ("delete", cluster("CREATE_FAILED"), False, True, ["delete-cluster"]),
-        # What goes already is not asked to go again.
+        # No second request for a cluster that is being deleted.
         ("delete", cluster("DELETE_IN_PROGRESS"), False, True, []),
     ],
 )

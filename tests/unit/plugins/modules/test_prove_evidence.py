@@ -38,7 +38,7 @@ def test_every_option_is_documented(write):
     assert set(options) == {"path", "reports", "type", "image", "started", "steps", "done"}
 
 
-def test_file_has_what_reports_and_facts_say(write, tmp_path):
+def test_file_has_facts_and_verdicts_of_reports(write, tmp_path):
     (tmp_path / "facts.json").write_text('{"kernel": "6.8.0-1018-aws", "hostname": "secret"}', encoding="utf-8")
     (tmp_path / "site.jsonl").write_text(REPORT, encoding="utf-8")
     result = write(done=[{"name": "site", "passed": True, "seconds": 3}])

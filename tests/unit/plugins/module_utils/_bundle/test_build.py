@@ -74,7 +74,7 @@ def test_manifest_lists_every_component_with_checksum(tmp_path):
         ("python", "ansible-runner", "2.4.0"),
     ]
     assert all(len(entry["sha256"]) == 64 and entry["license"] for entry in document["components"])
-    # What the hook reads with sed, before it has a Python of its own choice.
+    # The hook reads this with sed, before it has chosen a Python.
     assert b'"python": "3.11"' in unpacked(built.data)["MANIFEST.json"]
 
 

@@ -169,8 +169,8 @@ def test_what_was_put_in_and_taken_out_again_leaves_text_as_it_was(text, name, v
 
 
 @given(documents(), st.lists(st.tuples(paths, values), max_size=4))
-def test_many_changes_one_after_other_still_parse(text, wishes):
-    for path, value in wishes:
+def test_many_changes_one_after_other_still_parse(text, changes):
+    for path, value in changes:
         try:
             text = set_value(text, path, value, "f")
         except NodeError:

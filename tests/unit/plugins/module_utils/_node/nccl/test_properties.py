@@ -134,7 +134,7 @@ def test_lines_of_run_that_is_not_good_mixed_in(foreign):
 
 
 def over_sockets(line):
-    """What the line is where its host fell back."""
+    """Return the line as it is on a host that fell back to sockets."""
     return (
         line.replace("network Libfabric", "network Socket")
         .replace("NET/Libfabric", "NET/Socket")
