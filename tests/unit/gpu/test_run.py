@@ -146,7 +146,7 @@ def test_directory_itself_is_probed_when_no_path_is_named(machine, tmp_path):
     assert files["gds.json"] == f"['gds', '--active', '--json', '{out}']\n"
 
 
-def test_no_gpu_no_archive_and_no_arguments_are_one_sentence_each(machine, tmp_path):
+def test_missing_gpu_archive_or_arguments_is_one_sentence(machine, tmp_path):
     status, _files, _table, errors = machine(MLCLUSTER_PYZ=tmp_path / "missing.pyz")
     assert (status, "make it with 'tests/gpu/run build'" in errors) == (2, True)
     status, _files, _table, errors = machine(without=["nvidia-smi"])

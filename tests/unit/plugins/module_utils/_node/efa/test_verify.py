@@ -258,7 +258,7 @@ def test_fabric_manager(fields, version, status, word):
     assert (result.status, word in result.line()) == (status, True)
 
 
-def test_one_gpu_needs_no_fabric_manager_and_no_driver_is_no_verdict():
+def test_fabric_manager_is_not_judged_for_one_gpu_or_no_driver():
     assert judge(good_node(1, "p5.4xlarge"))["efa.fabric_manager"].status == "not_applicable"
     host = good_node()
     del host.files["/proc/driver/nvidia/version"]
@@ -503,7 +503,7 @@ def changed(facts, *changes):
     return judged(facts)
 
 
-def test_module_whose_versions_read_same_nonsense_is_undeterminable(facts):
+def test_module_with_unreadable_version_is_undeterminable(facts):
     found = changed(facts, ("modules.efa.version", "N/A"), ("modules.efa.loaded_version", "N/A"))["efa.driver"]
     assert (found.status, found.reason) == ("undeterminable", "unread")
 
@@ -631,7 +631,7 @@ def test_limits_of_others_are_named_by_their_lowest(facts):
     assert (found.status, found.found) == ("undeterminable", {"ann": 8, "bob": 4})
 
 
-def test_shared_memory_copies_are_forbidden_by_any_scope_but_zero(facts):
+def test_ptrace_scope_other_than_zero_forbids_cma(facts):
     good, bad = judged(facts)["efa.ptrace"], changed(facts, ("ptrace_scope", 2))["efa.ptrace"]
     assert (good.status, good.found, good.expected) == ("pass", 0, 0)
     assert (bad.status, bad.found, bad.expected) == ("fail", 2, 0)

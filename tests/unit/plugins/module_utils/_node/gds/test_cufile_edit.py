@@ -161,7 +161,7 @@ def test_only_member_asked_for_goes(text, path):
 
 
 @given(documents(), st.sampled_from(NAMES), values)
-def test_what_was_put_in_and_taken_out_again_leaves_text_as_it_was(text, name, value):
+def test_set_and_removed_value_leaves_text_unchanged(text, name, value):
     root = parse(text, "f")
     if not root.value or name in root.value:
         return

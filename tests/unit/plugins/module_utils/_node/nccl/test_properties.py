@@ -190,6 +190,6 @@ def test_no_text_at_all_raises(text):
     assert len(judge(parse(text.splitlines()), ASKED).results) == 3
 
 
-def test_header_and_log_without_table_prove_neither_way_nor_result():
+def test_log_without_table_proves_neither_fabric_nor_result():
     correct, fabric = check(header(PLAN) + log(PLAN))
     assert (correct.status, correct.reason, fabric.status) == ("fail", "truncated", "undeterminable")

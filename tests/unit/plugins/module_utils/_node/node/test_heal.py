@@ -251,6 +251,6 @@ def test_each_metric_is_written(name):
 
 @pytest.mark.parametrize(("availability", "count"), [("closed", 1), ("takes", 0)])
 @pytest.mark.parametrize(("reason", "state"), [("heal: isolated", "isolated"), ("heal: reset", "healing")])
-def test_node_that_takes_jobs_counts_as_neither_isolated_nor_healing(availability, count, reason, state):
+def test_node_that_takes_jobs_is_not_isolated_or_healing(availability, count, reason, state):
     kept = {"name": "n1", "reason": f"mlcluster {reason} (gpu.xid): x", "flags": [], "availability": availability}
     assert f'mlcluster_heal_nodes{{state="{state}"}} {count}' in heal.metrics(Policy(), [kept], [])

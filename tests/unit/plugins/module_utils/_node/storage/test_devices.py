@@ -77,7 +77,7 @@ def test_serial_and_model_are_stripped_of_their_padding():
     assert (disk["serial"], disk["model"]) == ("AWS0001", INSTANCE_STORE)
 
 
-def test_hidden_paths_of_multipath_disk_are_no_disks_of_their_own():
+def test_hidden_paths_of_multipath_disk_are_not_disks():
     host = scene.node(1)
     host.machine.add("nvme1c1n1", "disk", model=INSTANCE_STORE, serial="AWS0001", hidden=True)
     tree = json.loads(host.machine.lsblk())["blockdevices"]
@@ -107,7 +107,7 @@ def test_loop_device_holds_disk_whose_node_lies_elsewhere():
     assert "(AWS0002) is held by loop0" in scene.refusal(host)
 
 
-def test_loop_device_that_does_not_answer_is_reported_by_its_path():
+def test_hanging_loop_device_is_reported_by_its_path():
     host = scene.node(1)
     host.machine.add("loop0", "loop", loop="/dev/disk/by-id/x", number="7:0")
     host.machine.links["/dev/disk/by-id/x"] = "/dev/nvme1n1"

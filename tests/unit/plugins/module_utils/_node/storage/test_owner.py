@@ -493,7 +493,7 @@ def test_array_content_possibly_beyond_disks_is_refused():
 
 
 @pytest.mark.parametrize("kind", "dos exfat ext2 ext3 ext4 gpt iso9660 ntfs PMBR squashfs swap vfat xfs".split())
-def test_content_that_stands_alone_is_replaced_with_both_switches(kind):
+def test_self_contained_content_is_replaced_with_consent(kind):
     host = scene.node(2)
     host.machine.sign("nvme1n1", kind, fs_uuid("x"))
     assert "wipe" in scene.run(host, **scene.CONSENT)

@@ -60,7 +60,7 @@ def test_swap_is_no_mount_point(shape):
     assert (disk["swap"], disk["mounts"]) == (True, [])
 
 
-def test_lsblk_of_container_host_with_empty_zram_and_two_mounts_disk():
+def test_lsblk_reads_empty_zram_and_disk_with_two_mounts():
     devices = block_parse.parse_lsblk((FIXTURES / "lsblk-2.38-container.json").read_text())
     assert devices["zram0"]["size"] == 0
     assert devices["vda"]["mounts"] == ["/run/netns", "/"]

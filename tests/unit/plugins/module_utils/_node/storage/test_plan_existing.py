@@ -248,7 +248,7 @@ def test_shortest_whole_mount_is_source_not_part_of_it():
     assert scene.plan_of(host).actions[0]["source"] == "/scratch"
 
 
-def test_volume_of_image_without_service_and_mount_is_mounted_here():
+def test_image_volume_without_service_or_mount_is_mounted():
     host = scene.node(2)
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, None)
     del host.machine.files[f"/etc/systemd/system/{scene.PCLUSTER_UNIT}"]

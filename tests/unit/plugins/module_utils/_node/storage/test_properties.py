@@ -154,7 +154,7 @@ def unchanged(topology: Topology, before: list[t.Any]) -> bool:
 
 @thorough(700)
 @given(topologies())
-def test_run_ends_in_volume_or_sentence_and_leaves_rest_as_it_was(topology):
+def test_run_ends_in_volume_or_error_and_keeps_the_rest(topology):
     host, before = topology.host, protected(topology)
     data = _data(topology)
     try:
