@@ -8,5 +8,5 @@ from __future__ import annotations
 
 from tests.unit.plugins.inventory import finder
 
-# Before the first import of ansible_collections, whichever tests are collected first.
+# This has to run before the first import of ansible_collections.
 finder.install()

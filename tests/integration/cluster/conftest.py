@@ -25,7 +25,7 @@ from ansible.module_utils.testing import patch_module_args
 from tests.rig import aws, controller
 from tests.unit.plugins.inventory import finder
 
-# Before the first import of ansible_collections.
+# This has to run before the first import of ansible_collections.
 finder.install()
 
 ROOT = controller.ROOT
@@ -44,7 +44,7 @@ class Played:
 
 @pytest.fixture(scope="session")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[aws.Aws]:
-    """One server for the whole session."""
+    """Yield the server, one for the whole session."""
     server = aws.Aws(tmp_path_factory.mktemp("aws"))
     yield server
     server.stop()
@@ -52,14 +52,14 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[aws.Aws]:
 
 @pytest.fixture
 def aws_account(account: aws.Aws) -> aws.Aws:
-    """An empty account."""
+    """Return the account, emptied."""
     account.reset()
     return account
 
 
 @pytest.fixture
 def play(aws_account: aws.Aws, tmp_path: Path) -> Callable[..., Played]:
-    """play(playbook, *options, **variables) runs ansible-playbook as a user would, over inventories/cluster."""
+    """Return ``play(playbook, *options, **variables)``, which runs ansible-playbook with inventories/cluster."""
     environment = controller.environment(tmp_path, MLCLUSTER_RIG_PCLUSTER=str(tmp_path), **aws_account.environment())
 
     def run(playbook: str, *options: str, **variables: Any) -> Played:
@@ -79,7 +79,7 @@ def play(aws_account: aws.Aws, tmp_path: Path) -> Callable[..., Played]:
 def run_module(
     aws_account: aws.Aws, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., dict[str, Any]]:
-    """run_module(module, check=False, **options) returns the module's result."""
+    """Return ``run_module(module, check=False, **options)``, which returns the module's result."""
     for name, value in aws_account.environment().items():
         monkeypatch.setenv(name, value)
 
@@ -94,7 +94,7 @@ def run_module(
 
 @pytest.fixture
 def configurations(tmp_path: Path) -> Iterator[None]:
-    """The bucket in which ParallelCluster keeps the configuration of the cluster."""
+    """Serve the files that ParallelCluster has in the cluster's bucket, such as its configuration."""
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -107,7 +107,7 @@ def configurations(tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def pcluster(tmp_path: Path) -> str:
-    """The stand-in as a program."""
+    """Return the path of the stand-in as a program."""
     program = tmp_path / "pcluster"
     code = ROOT / "tests" / "rig" / "aws" / "fake_pcluster.py"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{code}" "$@"\n')

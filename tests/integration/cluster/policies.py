@@ -114,7 +114,7 @@ BY_ASSOCIATION = {
 
 
 def asked(call: Mapping[str, Any], mine: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Return IAM's view of a call: (action, ARN, keys for conditions). mine: the tags of an association's ends."""
+    """Yield IAM's view of a call: (action, ARN, condition keys). ``mine``: the tags of an association's ends."""
     operation, given = call["operation"], call["parameters"]
     service = operation.partition(":")[0]
     there: dict[str, dict[str, str]] = {}

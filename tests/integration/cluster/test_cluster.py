@@ -80,7 +80,7 @@ def calls(tmp_path):
 
 def test_shipped_cluster_is_predicted_made_and_kept(aws_account, play, options, tmp_path):
     fsx = aws_account.client("fsx", REGION)
-    # As if the region offered them: the one for checkpoints with EFA.
+    # Checked as if the region offered these: the file system for checkpoints has EFA.
     options["cluster_filesystems"][1] |= {"deployment": "PERSISTENT_2", "throughput": 1000, "efa": True}
     refused = play("create_cluster", "--check", **options)
     assert refused.status == 2

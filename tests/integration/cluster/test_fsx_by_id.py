@@ -38,7 +38,7 @@ PLAYBOOK = """
 
 @pytest.fixture
 def made(aws_account):
-    """made(kind, efa) creates a file system and returns its identifier."""
+    """Return ``made(kind, efa)``, which creates a file system and returns its identifier."""
 
     def make(kind="LUSTRE", efa=False):
         about = {
@@ -55,10 +55,10 @@ def made(aws_account):
 
 @pytest.fixture
 def validate(play, tmp_path):
-    """validate(systems by host) runs the role's checks on hosts that are all this machine."""
+    """Return ``validate({host: file systems})``, which runs the role's checks on hosts that are all this machine."""
 
     def run(**systems):
-        # Safe mode refuses while Slurm jobs run, and other tests may run some on this machine.
+        # Safe mode refuses changes while Slurm jobs run, and other tests may run jobs on this machine.
         common = {"ansible_connection": "local", "fsx_lustre_safe_mode": False}
         hosts = {name: {**common, "fsx_lustre_file_systems": entries} for name, entries in systems.items()}
         inventory = tmp_path / "nodes.json"

@@ -86,7 +86,7 @@ def tagged(kind, name, **tags):
     return [{"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in every.items()]}]
 
 
-def test_foreign_resources_are_strangers(run_module, aws_account):
+def test_foreign_resources_are_reported(run_module, aws_account):
     ec2 = aws_account.client("ec2", REGION)
     ours = {"mlcluster:network": "train"}
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16", TagSpecifications=tagged("vpc", "train", **ours))["Vpc"]["VpcId"]
@@ -142,7 +142,7 @@ def test_foreign_resources_are_strangers(run_module, aws_account):
     assert len(gone) == 3
 
 
-def test_second_gateway_with_tag_is_stranger(aws_account, run_module):
+def test_second_gateway_with_tag_is_reported_as_foreign(aws_account, run_module):
     ec2 = aws_account.client("ec2", REGION)
     tags = [{"Key": "mlcluster:network", "Value": "train"}]
 

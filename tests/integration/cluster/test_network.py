@@ -194,7 +194,7 @@ def test_resource_without_our_tag_is_kept(aws_account, play):
     assert idle["PublicIp"] not in stays
     assert [entry["InternetGatewayId"] for entry in ec2.describe_internet_gateways()["InternetGateways"]] == [way]
 
-    # The foreign one is removed by its owner, and ours replaces it.
+    # After its owner removes the foreign gateway, the playbook makes a new one.
     ec2.detach_internet_gateway(VpcId=vpc, InternetGatewayId=way)
     ours = ec2.create_internet_gateway(TagSpecifications=tagged("internet-gateway", "train"))["InternetGateway"]
     ec2.attach_internet_gateway(VpcId=vpc, InternetGatewayId=ours["InternetGatewayId"])

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""prove_on_aws against an account of moto: nothing is left running, whichever process dies and whenever.
+"""The playbook prove_on_aws against an account of moto: no instance stays, whichever process is killed and when.
 
-The steps that need a node are stand-ins here, which look up the account and end with a given status.
+Stand-ins replace the steps that need a node. They request the account's aliases and end with a given status.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ NODE = """
 
 
 class Prices(http.server.BaseHTTPRequestHandler):
-    """A price list, which moto lacks: a price, or none."""
+    """A price list, which moto lacks: it has a price or none."""
 
     dollars = ""
 
@@ -80,7 +80,7 @@ class Prices(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def prices(aws_account, monkeypatch):
-    """prices(dollars) sets the price in the list."""
+    """Yield ``prices(dollars)``, which sets the price in the list."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Prices) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -92,7 +92,7 @@ def prices(aws_account, monkeypatch):
 
 @pytest.fixture
 def prove(prices, aws_account, play, tmp_path):
-    """prove(*options, good=..., status=..., **variables) runs the playbook with stand-ins for the steps on the node."""
+    """Return ``prove(*options, good=…, status=…, **variables)``: it runs the playbook with stand-ins for the steps."""
     ec2 = aws_account.client("ec2", REGION)
     images = ec2.describe_images(Filters=[{"Name": "architecture", "Values": ["x86_64"]}])["Images"]
     image = next(one["ImageId"] for one in images if one.get("Platform") != "windows")
@@ -125,7 +125,7 @@ def specification(kind, tags):
 
 
 def make_volume(ec2, tags):
-    """Create an unattached volume. From a snapshot, because moto omits an empty SnapshotId and AWS does not."""
+    """Create an unattached volume, from a snapshot, as moto omits an empty SnapshotId and AWS does not."""
     zone = ec2.describe_availability_zones()["AvailabilityZones"][0]["ZoneName"]
     snapshot = ec2.describe_snapshots()["Snapshots"][0]["SnapshotId"]
     ec2.create_volume(
@@ -135,7 +135,7 @@ def make_volume(ec2, tags):
 
 @pytest.fixture
 def foreign(aws_account):
-    """Create resources of others; they have to be unchanged after the test."""
+    """Create resources of other owners, and check that they are unchanged after the test."""
     ec2 = aws_account.client("ec2", REGION)
     image = ec2.describe_images()["Images"][0]["ImageId"]
     for number, tags in enumerate(FOREIGN):
@@ -151,7 +151,7 @@ def foreign(aws_account):
 
 
 def there(account):
-    """Return the names of everything in the account that could cost money or open access."""
+    """Return the names of all resources in the account that could cost money or open access."""
     ec2 = account.client("ec2", REGION)
     instances = [one for entry in ec2.describe_instances()["Reservations"] for one in entry["Instances"]]
     return {
@@ -256,7 +256,7 @@ def test_failed_termination_names_running_instance(aws_account, prove, sweep, fo
     assert there(aws_account) == foreign
 
 
-# In the order of a run.
+# The operations at which the controller is killed, in the order of a run.
 DEATHS = (
     "ec2:ImportKeyPair", "ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress", "ec2:RunInstances",
     STEP, "ec2:StopInstances", "ec2:StartInstances", "ec2:TerminateInstances", "ec2:DeleteKeyPair",

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Uploads to moto's S3: interrupted and damaged ones, and objects that must never be deleted."""
+"""Uploads to moto's S3: interrupted and damaged uploads, and objects that must never be deleted."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_truncated_archive_in_sample_is_reported(s3, bring, folder, tmp_path):
 
 @pytest.fixture
 def strict(monkeypatch):
-    """S3 that rejects requests with another owner; returns the owner of each request."""
+    """Make S3 reject requests with another owner; return the list of the requests' owners."""
     from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws
 
     named, real = [], aws.client
@@ -222,7 +222,7 @@ def test_bucket_of_another_account_is_not_written(s3, bring, strict, tmp_path):
     assert keys(s3) == []
     strict.clear()
     s3.put_object(Bucket="data", Key="datasets/old.txt", Body=b"old")
-    # Listing, sums, files in one and in many parts, deletion and samples: each request names the owner.
+    # Listings, checksums, files in one or more parts, deletion and samples: each request names the owner.
     result = bring(owner=ACCOUNT, delete=True, sample=["a.txt"], sample_dir=str(tmp_path))
     assert "msg" not in result, result
     assert set(strict) == {ACCOUNT}

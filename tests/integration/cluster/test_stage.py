@@ -49,7 +49,7 @@ def options(source):
             {"source": str(source), "bucket": "train-data", "prefix": "datasets", "sample": ["shard-1.txt", "a.jsonl"]},
             {"source": str(source / "shard-0.txt"), "bucket": "train-keys"},
         ],
-        # Checks the folder with the samples, like a script of the user.
+        # Stands for a user's script that checks the folder with the samples.
         "cluster_sample_command": ["grep", "-rqx", "two"],
     }
 
@@ -96,12 +96,12 @@ def test_data_is_predicted_uploaded_and_kept(aws_account, play, options, source)
 
 
 @pytest.mark.slow
-def test_sample_rejected_by_judge_stops_run(aws_account, play, options, source):
+def test_sample_rejected_by_command_stops_run(aws_account, play, options, source):
     (source / "shard-1.txt").write_text("odd\n")
     judged = play("stage_data", **options)
     assert judged.status == 2
     assert "Stage | Judge the samples" in judged.output
-    # Verified objects stay in S3: the judge checks the data and not the upload.
+    # Verified objects stay in S3: the command checks the data and not the upload.
     keys = [entry["Key"] for entry in aws_account.client("s3", REGION).list_objects_v2(Bucket="train-data")["Contents"]]
     assert keys == [f"datasets/{name}" for name in ("a.jsonl", "inputs.json", "shard-0.txt", "shard-1.txt")]
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""ParallelCluster's own schema and validators, offline, over the shipped example and over every known mistake."""
+"""ParallelCluster's schema and validators, offline, applied to the shipped example and to every known mistake."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.integration.cluster.example import settings
 
 PYTHON = ROOT / ".venv-pcluster" / "bin" / "python"
 PROGRAM = ROOT / "roles" / "cluster" / "files" / "validate.py"
-# EC2's own answers, as moto packs them.
+# EC2's responses, as moto ships them.
 EC2 = Path(moto.ec2.__file__).parent / "resources"
 
 
@@ -96,7 +96,7 @@ def test_hook_wiring_example_passes_too(types):
         owner.update(CustomActions=shown["CustomActions"], Iam=shown["Iam"])
     verdict = judged(config, types)
     assert verdict["errors"] == []
-    # Its nodes may write neither the script nor its variables.
+    # Nodes may write neither the script nor its variables.
     assert [text for text in verdict["warnings"] if "could replace" in text] == []
 
 
@@ -128,7 +128,7 @@ def test_offline_unknown_type_is_not_rejected():
     gpu, cpu = settings()["queues"]
     names = ("p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge", "trn2.48xlarge")
     queues = [{**gpu, "name": name.partition(".")[0], "instance_type": name, "reservation": ""} for name in names]
-    # Not in the table, and still with EFA.
+    # This type is not in the table and has EFA.
     queues += [{**cpu, "name": "hpc", "instance_type": "hpc7a.96xlarge", "efa": True}]
     verdict = judged(planned(queues=queues), {}, online=False)
     assert verdict["errors"] == []
@@ -182,6 +182,6 @@ def test_every_mistake_is_reported_with_right_value(types):
         if not any(found in text and right in text.split("; right is ")[-1] for text in sentences)
     ]
     assert missing == []
-    # Every error is one of ours with its right value: the repaired copy passes the schema and all validators.
+    # Every error is from this project and has a right value: with these, the file passes schema and validators.
     assert [text for text in verdict["errors"] if "; right is " not in text] == []
     assert len(verdict["errors"]) == 13

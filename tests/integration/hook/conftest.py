@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node that is a directory, a small bundle, a local S3 with faults, and the hook run in plain processes."""
+"""Fixtures: a node that is a directory, a small bundle, a local S3 with faults, and the hook as a process."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ COLLECTION = ROOT / ".collections" / "ansible_collections" / "mlcluster" / "aws"
 MARKER_ROLES = Path(__file__).resolve().parent / "roles"
 QUICK_SITE = Path(__file__).resolve().parent / "quick_site"
 BUCKET = "mlcluster-test"
-# One of the variables that ParallelCluster gives its scripts: wrong options are then a failure of the node.
+# A variable that ParallelCluster sets for its scripts. With it, wrong options are a failure of the node.
 BOOT = {"cfn_node_type": "ComputeFleet"}
-# The programs of a node that the hook needs, except those that a test removes.
+# The programs that the hook needs on a node; tests remove single ones.
 PROGRAMS = (
     "bash base64 cat chmod comm cp curl date env find flock gzip head id mkdir mktemp mv openssl rm rmdir sed sh "
     "sha256sum sleep sort sync tail tar tee timeout touch tr uname"
@@ -48,7 +48,7 @@ ENTRY = (ROOT / "hooks" / "bundle_entry.py").read_text(encoding="utf-8")
 def build_bundle(target: Path, quick: bool = True, version: str = "1.2.3", entry: str = ENTRY) -> str:
     """Write a bundle with the hook's programs, the real playbook, and marker roles; return its sha256.
 
-    ``quick``: without Ansible, for what comes before it; else with the packages of this Python.
+    ``quick``: without Ansible, for tests of steps before it; otherwise with the packages of this Python.
     """
     manifest = {
         "schema": "mlcluster.bundle/1",
@@ -84,7 +84,7 @@ def build_bundle(target: Path, quick: bool = True, version: str = "1.2.3", entry
                 inside = f"{own}/plugins/module_utils/{folder}/{path.relative_to(root).as_posix()}"
                 archive.add(path, f"mlcluster-bundle/{inside}")
         site = tarfile.TarInfo("mlcluster-bundle/site")
-        # The packages of a real bundle are files; these are those of this Python.
+        # A link to this Python's packages stands for the packages that a real bundle has as files.
         site.type, site.linkname = tarfile.SYMTYPE, str(QUICK_SITE if quick else sysconfig.get_path("purelib"))
         archive.addfile(site)
         archive.add(MARKER_ROLES, f"mlcluster-bundle/{own}/roles")
@@ -93,7 +93,7 @@ def build_bundle(target: Path, quick: bool = True, version: str = "1.2.3", entry
 
 @dataclass
 class Ran:
-    """A hook that has ended."""
+    """The result of a hook that has ended."""
 
     rc: int
     out: str
@@ -102,12 +102,12 @@ class Ran:
 
     @property
     def roles(self) -> dict[str, str]:
-        """State of each role."""
+        """Return {role: state}."""
         return {entry["role"]: entry["state"] for entry in self.status["roles"]}
 
 
 class Program(subprocess.Popen[bytes]):
-    """A program in a session of its own. Its output goes into a file, so that a surviving child blocks no reader."""
+    """A program in a new session. Its output goes to a file, so that a surviving child does not block a reader."""
 
     def __init__(self, argv: list[str], environment: dict[str, str], cwd: Path | None = None) -> None:
         self.name = argv[0]
@@ -123,12 +123,12 @@ class Program(subprocess.Popen[bytes]):
         )
 
     def output(self) -> str:
-        """Return its output so far."""
+        """Return the output so far."""
         self.file.seek(0)
         return self.file.read()
 
     def until(self, what: str, probe: Callable[[], Any]) -> None:
-        """Wait until ``probe`` finds something true; a program that has ended before that fails the test at once."""
+        """Wait until ``probe`` returns a true value; fail the test at once if the program ends before that."""
 
         def look() -> bool:
             over = self.poll() is not None
@@ -151,8 +151,8 @@ class Program(subprocess.Popen[bytes]):
         return found
 
     def crash(self) -> None:
-        """Kill it and everything in its session."""
-        # First the hook itself: it must not come to see that its child is gone.
+        """Kill all processes of the session."""
+        # The hook is first, so that it does not notice the end of its child.
         self.kill()
         self.wait()
         while found := self.left():
@@ -162,7 +162,7 @@ class Program(subprocess.Popen[bytes]):
 
 
 class Node:
-    """A directory that the hook takes for the root of a node, and the programs that the node has."""
+    """A directory that the hook uses as the root of a node, and the programs of the node."""
 
     def __init__(self, root: Path, programs: Path, environment: dict[str, str]) -> None:
         self.root = root
@@ -184,7 +184,7 @@ class Node:
         return self.root / "var/lib/mlcluster/drain.json"
 
     def reason(self) -> str:
-        """Return why jobs are kept away."""
+        """Return the reason in the drain marker."""
         return str(json.loads(self.marker.read_text())["reason"])
 
     def marks(self) -> list[str]:
@@ -199,7 +199,7 @@ class Node:
         return hook
 
     def ended(self, hook: Program) -> Ran:
-        """Wait for the hook's end and read what it left."""
+        """Wait for the hook's end; return its result and files."""
         hook.wait()
         status = self.root / "var/log/mlcluster/status.json"
         log = self.root / "var/log/mlcluster/on_node_configured.log"
@@ -211,24 +211,24 @@ class Node:
         )
 
     def run(self, *words: str, **environment: str) -> Ran:
-        """Run the hook to its end."""
+        """Run the hook and return its result."""
         return self.ended(self.start(*words, **environment))
 
     def clean(self) -> bool:
-        """Return whether no run has left anything half made."""
+        """Return whether no run has left unfinished files."""
         bundles = self.root / "opt/mlcluster/bundles"
         return not list(bundles.glob(".work*"))
 
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what a node has: this Python (which has boto3), and no AWS CLI."""
+    """Return a folder with a node's programs: this Python (which has boto3), and no AWS CLI."""
     folder = tmp_path_factory.mktemp("programs")
     for name in PROGRAMS:
         found = shutil.which(name)
         assert found, f"{name} is not on this machine"
         (folder / name).symlink_to(found)
-    # Not a link: a virtual environment is known by the path that its Python is called by.
+    # Not a link: Python finds its virtual environment by the path of the program.
     wrapper = folder / f"python3.{sys.version_info[1]}"
     wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     wrapper.chmod(0o755)
@@ -238,21 +238,21 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The small bundle and its sha256."""
+    """Return the small bundle and its sha256."""
     path = tmp_path_factory.mktemp("bundle") / "bundle.tar.gz"
     return path, build_bundle(path)
 
 
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The options of a run with Ansible, from a bundle on the node's own disk."""
+    """Return the options of a run with Ansible and a bundle on the node's disk."""
     path = tmp_path_factory.mktemp("real") / "bundle.tar.gz"
     return ["--bundle", str(path), "--sha256", build_bundle(path, quick=False), "--deadline", "900"]
 
 
 @pytest.fixture(scope="session")
 def moto() -> Iterator[str]:
-    """The address of a local S3."""
+    """Yield the address of a local S3."""
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -262,7 +262,7 @@ def moto() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def stored(moto: str, bundle: tuple[Path, str]) -> Any:
-    """A client of the local S3, whose bucket has the bundle."""
+    """Return a client of the local S3, whose bucket has the bundle."""
     client = boto3.client(
         "s3", endpoint_url=moto, region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
     )
@@ -274,7 +274,7 @@ def stored(moto: str, bundle: tuple[Path, str]) -> Any:
 
 @pytest.fixture
 def proxy(moto: str, stored: Any) -> Iterator[Proxy]:
-    """The local S3 with faults in front of it."""
+    """Yield a proxy in front of the local S3 that can inject faults."""
     server = Proxy(moto)
     yield server
     server.close()
@@ -282,7 +282,7 @@ def proxy(moto: str, stored: Any) -> Iterator[Proxy]:
 
 @pytest.fixture
 def node(tmp_path: Path, programs: Path, proxy: Proxy) -> Iterator[Node]:
-    """A fresh node whose S3 is the proxy; hooks that a failed test has left behind end with it."""
+    """Yield a fresh node whose S3 is the proxy; end hooks that a failed test has left."""
     fresh = Node(tmp_path / "node", programs, {"AWS_ENDPOINT_URL_S3": proxy.url})
     yield fresh
     for hook in fresh.hooks:
@@ -291,13 +291,13 @@ def node(tmp_path: Path, programs: Path, proxy: Proxy) -> Iterator[Node]:
 
 @pytest.fixture
 def wanted(bundle: tuple[Path, str]) -> list[str]:
-    """The options of an ordinary run from S3."""
+    """Return the options of an ordinary run from S3."""
     return ["--bundle", f"s3://{BUCKET}/bundle.tar.gz", "--sha256", bundle[1], "--roles", "mark", "--deadline", "900"]
 
 
 @pytest.fixture(scope="session")
 def key(tmp_path_factory) -> Path:
-    """A private key for releases."""
+    """Return the path of a private key for releases."""
     path = tmp_path_factory.mktemp("key") / "release.pem"
     command = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(path)]
     subprocess.run(command, check=True, capture_output=True)

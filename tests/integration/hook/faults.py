@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An HTTP proxy that spoils answers on request, in front of a local S3 and in the place of instance metadata."""
+"""An HTTP proxy with faults on request, in front of a local S3; it also stands in for instance metadata."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ERROR = '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Mess
 
 @dataclass(frozen=True)
 class Request:
-    """One request: ``path`` without its query, ``region`` of the signature, ``owner`` that is expected (or empty)."""
+    """A request: ``path`` without the query, ``region`` of the signature, expected bucket ``owner`` (or empty)."""
 
     method: str
     path: str
@@ -31,10 +31,10 @@ class Request:
 
 @dataclass
 class Answer:
-    """One answer; ``cut`` sends only half of the body, ``hang`` nothing at all until the proxy is closed.
+    """A response. ``cut`` sends only half of the body; ``hang`` sends nothing until the proxy is closed.
 
-    ``slow``: the end of the body comes in as many pieces, one a second, so that a client that only waits for
-    the next one gets everything.
+    ``slow``: the end of the body comes in this many pieces, one a second, so that a timeout between two pieces does
+    not end the download.
     """
 
     status: int
@@ -45,19 +45,19 @@ class Answer:
     slow: int = 0
 
 
-# A fault looks at a request and gives the answer to it, or None to let it pass.
+# A fault takes a request and returns a response, or None to pass the request on.
 Fault = Callable[[Request], "Answer | None"]
 
 
 def error(status: int, code: str, message: str = "", **headers: str) -> Answer:
-    """Return an answer as S3 shapes its errors."""
+    """Return an error response in S3's format."""
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     body = ERROR.format(code=code, message=message or code).encode()
     return Answer(status, body, {"Content-Type": "application/xml", **names})
 
 
 def times(count: int, answer: Answer, path: str = "") -> Fault:
-    """Return the answer to the first ``count`` requests whose path has ``path`` in it."""
+    """Return a fault that answers the first ``count`` requests with ``path`` in their path."""
     lock, left = threading.Lock(), [count]
 
     def fault(request: Request) -> Answer | None:
@@ -71,7 +71,7 @@ def times(count: int, answer: Answer, path: str = "") -> Fault:
 
 
 class Proxy:
-    """``url`` stands for the endpoint behind it; ``requests`` is what came; ``faults`` are asked in turn.
+    """The proxy: ``url`` replaces the endpoint's; ``requests`` records requests; ``faults`` are tried in order.
 
     ``certificate``: a file with key and certificate, for https.
     """
@@ -97,18 +97,18 @@ class Proxy:
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True
-            # Fifty nodes knock at once.
+            # Fifty nodes connect at once.
             request_queue_size = 128
 
             def handle_error(self, *args: object) -> None:
-                """A client that was killed is what some tests are about."""
+                """Ignore connections that a killed client has broken."""
 
         self.server = Server(("127.0.0.1", 0), Handler)
         self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{self.server.server_port}"
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
-            # The handshake is the business of the thread that answers.
+            # The thread that answers does the handshake.
             self.server.socket = context.wrap_socket(
                 self.server.socket, server_side=True, do_handshake_on_connect=False
             )
@@ -116,17 +116,17 @@ class Proxy:
         self._thread.start()
 
     def close(self) -> None:
-        """End it, and every answer that hangs."""
+        """End the proxy and all hanging responses."""
         self.closing.set()
         self.server.shutdown()
         self.server.server_close()
 
     def paths(self) -> list[str]:
-        """Return the paths that were asked for, in their order."""
+        """Return the requested paths, in order."""
         return [request.path for request in self.requests]
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        """Answer one request: by a fault, else by the endpoint behind."""
+        """Answer a request by a fault or else by the endpoint."""
         length = int(handler.headers.get("Content-Length") or 0)
         payload = handler.rfile.read(length) if length else b""
         parts = urlsplit(handler.path)

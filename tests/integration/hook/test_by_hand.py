@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The hook typed by a person: help, version, wrong options, a dry run, and what a drained node's log advises."""
+"""The hook as a user types it: help, version, wrong options, a dry run, and the advice in a drained node's log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ USAGE = "usage: on_node_configured.sh --bundle SOURCE --sha256 HEX [OPTIONS]"
 
 
 def typed(node: Node, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the hook as typed; return its two outputs apart."""
+    """Run the hook as a user does; return its separate outputs."""
     return subprocess.run(
         ["bash", str(HOOK), "--root", str(node.root), *words],
         env={**node.environment, **environment},
@@ -29,7 +29,7 @@ def typed(node: Node, *words: str, **environment: str) -> subprocess.CompletedPr
 
 
 def untouched(node: Node, proxy) -> bool:
-    """Return whether nothing was written and nothing was asked for."""
+    """Return whether no file was written and no request was made."""
     return not list(node.root.iterdir()) and proxy.requests == []
 
 
@@ -83,7 +83,7 @@ def test_wrong_options_are_reported_by_policy_or_boot(node, words, environment):
     failed(node, node.run("--bundel", "x", *words, **environment), "there is no option '--bundel'")
 
 
-def test_dry_run_names_what_would_be_fetched_and_changes_nothing(node, wanted, proxy, bundle):
+def test_dry_run_reports_downloads_and_changes_nothing(node, wanted, proxy, bundle):
     done = typed(node, *wanted, "--vars", '{"token": "f00d"}', "--dry-run")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"bundle:     s3://{BUCKET}/bundle.tar.gz, SHA-256 {bundle[1]}\n" in done.stdout
@@ -104,7 +104,7 @@ def test_dry_run_of_pointer_names_pointer(node, proxy):
 
 def test_log_of_drained_node_shows_next_steps(node, wanted):
     ran = node.run(*wanted[:3], "1" * 64, "--vars", "https://b.example/v?X-Amz-Signature=f00d")
-    # A report of the runner is followed by the same advice.
+    # The log has the same advice after a failure that the runner reports.
     by_runner = node.run(*wanted, "--vars", '{"token": "f00d"}', "--roles", "nothing")
     for log in (ran.log, by_runner.log[len(ran.log) :]):
         assert f"to run it again, as root: bash {HOOK} --root {node.root} --bundle s3://" in log

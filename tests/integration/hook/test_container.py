@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real bundle and the real roles, by the hook, in a container with systemd."""
+"""The hook runs the real bundle with the real roles in a container with systemd."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.unit.test_guide_of_a_cluster import EXAMPLE, hook_variables
 
 pytestmark = [pytest.mark.container, pytest.mark.slow]
 NAME = "mlcluster-hook-debian12"
-# There are neither disks nor accelerators here, and no mirror: the roles have to find that out and report it.
+# The container has no disks, no accelerators and no mirror; the roles have to detect and report that.
 VARIABLES = {"efa_nccl_installer_enabled": False}
 
 
 @pytest.fixture
 def container(tmp_path):
-    """A booted container with hook and bundle in /root; its words are run(...)."""
+    """Yield ``run(*command)`` of a booted container with hook and bundle, and the hook's command."""
     built = build.build(bench_boot_hook.request(), archive.parse_target("debian-py3.11"))
     (tmp_path / "bundle.tar.gz").write_bytes(built.data)
     with containers.locked(NAME):
@@ -56,9 +56,9 @@ def test_node_configures_itself_with_roles_of_collection(container):
     status = json.loads(run("cat", "/var/log/mlcluster/status.json").stdout)
     assert (second.returncode, status["state"]) == (0, "configured"), second.stdout + second.stderr
     assert [role["changed"] for role in status["roles"]] == [0, 0]
-    # The timers of updates were stopped during the run and run again.
+    # Update timers were stopped during the run and are active again.
     assert run("systemctl", "list-units", "--plain", "--no-legend", "--state=active", "*.timer").stdout == timers
-    # A person reads the same in the log.
+    # The log has the same result.
     assert "configured: 2 roles, 0 changes" in run("cat", "/var/log/mlcluster/on_node_configured.log").stdout
 
 
@@ -81,7 +81,7 @@ def test_content_of_image_is_unchanged_at_boot(container):
     assert configured(json.dumps(image), "--phase", "build") > 0
     baked = packages()
     assert "mdadm" in baked - bare
-    # Files of a node that an image must not have are missing.
+    # Files that belong to a node and not to an image are missing.
     limits = ["test", "-e", "/etc/security/limits.d/95-mlcluster.conf"]
     assert run(*limits).returncode == 1
     assert configured(json.dumps(image), "--phase", "build") == 0
@@ -118,7 +118,7 @@ def test_head_node_of_example_gets_directories_of_each_model(container, tmp_path
     run, hook = container
     mounts = [entry["mount"] for entry in yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))["cluster_filesystems"]]
     mount_lustre(run, mounts)
-    # The file of variables as the guide has it, and where it has it: the hook's --vars.
+    # The guide's file of variables, passed by the hook's --vars as in the guide.
     given = hook_variables()
     (tmp_path / "vars.yml").write_text(yaml.safe_dump({**given, **CLIENT}), encoding="utf-8")
     containers.demand(containers.podman("cp", str(tmp_path / "vars.yml"), f"{NAME}:/root/"), "Copying the variables")
@@ -136,9 +136,9 @@ def test_head_node_of_example_gets_directories_of_each_model(container, tmp_path
     assert (again.returncode, [role["changed"] for role in status["roles"]]) == (0, [0]), again.stdout + again.stderr
 
 
-def test_required_role_that_fails_drains_and_runtime_sees_it(container):
+def test_failed_required_role_drains_node_for_runtime(container):
     run, hook = container
-    # A layout that there is not.
+    # An unknown layout.
     words = ["--roles", "nvme_raid0", "--vars", json.dumps({"nvme_raid0_layout": "raid7"})]
     done = run(*hook, *words)
     status = json.loads(run("cat", "/var/log/mlcluster/status.json").stdout)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The examples of the wiring: the hook takes their words, and their variables are ones that roles have."""
+"""Examples that configure the hook: the hook accepts their options, and their variables exist in roles."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SHA = "3f" * 32
 
 
 def of_a_line(text: str) -> list[str]:
-    """Return the words behind the name of the script in the one command of a text that runs it."""
+    """Return the arguments of the script in the only command of a text that runs it."""
     (words,) = re.findall(r"bash \S+\.sh +(--.*)", text.replace("\\\n", " "))
     return shlex.split(words)
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words that an example gives the hook, with a bundle in the place of its own placeholders."""
+    """Return the options that an example passes to the hook, with its placeholders replaced."""
     text = (EXAMPLES / name).read_text(encoding="utf-8")
     if name == "parallelcluster.yaml":
         words = yaml.safe_load(text)["HeadNode"]["CustomActions"]["OnNodeConfigured"]["Args"]
@@ -48,11 +48,11 @@ def words_of(name: str) -> list[str]:
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir()))
 def test_hook_accepts_options_of_example(node, name):
     words = words_of(name)
-    # Nothing is there to be fetched: the words themselves were right, or it would be exit code 3.
+    # The download fails, as there is no bundle; wrong options would give exit code 3.
     ran = node.run(*words, "--on-failure", "drain")
     assert (ran.status["state"], ran.status["exit_code"]) == ("drained", 2), ran.out
     assert ran.status["message"].startswith("could not get s3://my-bucket/"), ran.out
-    # The runner accepts them too, and its variables are ones that roles have.
+    # The runner accepts them, too, and the variables exist in roles.
     options = hook_options.parse_options([*words, "--started-at", "0"])
     given = next((value for option, value in zip(words, words[1:]) if option == "--vars"), "")
     for variable in json.loads(given) if given.startswith("{") else []:
@@ -67,7 +67,7 @@ def readable(access: list[dict[str, str]], key: str) -> bool:
 
 
 def wirings() -> dict[str, tuple[dict, list[dict[str, str]]]]:
-    """Action and rights of the guide's first lines, and of the example for ParallelCluster."""
+    """Return {name: (action, S3Access)} of the guide's first example and the one for ParallelCluster."""
     fences = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     (action,) = (found for fence in fences if (found := yaml.safe_load(fence).get("OnNodeConfigured")))
     (iam,) = (found for fence in fences if (found := yaml.safe_load(fence).get("Iam")))
@@ -82,7 +82,7 @@ def test_node_of_wiring_reads_what_it_needs_and_no_logs(name):
     named = [action["Script"], *(word for word in action["Args"] if word.startswith("s3://"))]
     keys = [word.removeprefix("s3://my-bucket/") for word in named if not word.endswith("/logs")]
     assert keys[:2] == ["mlcluster/on_node_configured.sh", "mlcluster/pointer"]
-    # The bundle of a pointer is there (playbooks/tasks/bundle_target.yml).
+    # The path of a pointer's bundle is in playbooks/tasks/bundle_target.yml.
     layout = yaml.safe_load((ROOT / "playbooks/tasks/bundle_target.yml").read_text(encoding="utf-8"))
     assert "bundles/{{ build_bundle_result.sha256 }}/{{ build_bundle_result.file }}" in str(layout)
     assert all(readable(access, key) for key in [*keys, f"mlcluster/bundles/{SHA}/mlcluster-bundle-1.tar.gz"])

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Failures before the first role: each leaves one clear sentence, and a node that the next run finishes."""
+"""Failures before the first role: each is one clear message, and the next run configures the node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BUNDLE_PATH = f"/{BUCKET}/bundle.tar.gz"
 
 
 def failed(node: Node, ran, *parts: str):
-    """The node was drained with one sentence, the same in status, marker and log."""
+    """Check that the node is drained with one message, the same in status, marker and log."""
     assert (ran.rc, ran.status["state"], ran.status["schema"]) == (0, "drained", "mlcluster.node/1"), ran.out
     message = ran.status["message"]
     assert "\n" not in message and message[:150] == node.reason()[:150]
@@ -34,23 +34,23 @@ def failed(node: Node, ran, *parts: str):
 
 
 def finished(node: Node, ran, changed: int = 1):
-    """The node is configured, and jobs are let in."""
+    """Check that the node is configured and has no drain marker."""
     assert (ran.rc, ran.status["state"]) == (0, "configured"), ran.out
     assert ran.status["roles"][0]["changed"] == changed
     assert not node.marker.exists() and node.clean()
 
 
-def test_from_s3_with_three_requests_and_again_with_none(node, wanted, proxy):
+def test_second_run_does_not_download_bundle_again(node, wanted, proxy):
     words = [*wanted, "--vars", f"s3://{BUCKET}/vars.json"]
     finished(node, node.run(*words))
     assert node.marks() == ["from-s3 False"]
     assert proxy.paths() == [BUNDLE_PATH, f"/{BUCKET}/vars.json"]
     finished(node, node.run(*words), changed=0)
-    # The bundle is unpacked already; only the variables are asked for.
+    # The bundle is unpacked already; only the variables are requested.
     assert proxy.paths()[2:] == [f"/{BUCKET}/vars.json"]
 
 
-def test_overload_twice_and_cut_body_are_tried_again(node, wanted, proxy, tmp_path):
+def test_overload_and_cut_body_are_retried(node, wanted, proxy, tmp_path):
     proxy.faults = [
         times(1, error(503, "SlowDown", "Please reduce your request rate.")),
         times(1, error(500, "InternalError")),
@@ -94,7 +94,7 @@ def test_endless_answer_is_ended_at_deadline(node, wanted, proxy, answer):
 
 
 def restless(node: Node, folder: Path) -> str:
-    """Return a PATH with the programs of the node, whose pauses between two tries take no time: all tries are made."""
+    """Return a PATH with the node's programs and a sleep without pause, so that all retries happen at once."""
     folder.mkdir()
     for program in node.programs.iterdir():
         if program.name != "sleep":
@@ -119,7 +119,7 @@ def test_bucket_in_another_region_is_followed_there(node, wanted, proxy):
     assert ran.status["node"]["kind"] == "compute"
 
 
-def test_bucket_of_another_account_is_not_read_and_gets_no_log(node, wanted, proxy, tmp_path):
+def test_bucket_of_another_account_is_not_used(node, wanted, proxy, tmp_path):
     def stranger(request):
         return error(403, "AccessDenied") if request.owner not in ("", "111122223333") else None
 
@@ -130,7 +130,7 @@ def test_bucket_of_another_account_is_not_read_and_gets_no_log(node, wanted, pro
     assert {request.owner for request in proxy.requests} == {"999999999999"}
     assert "the log could not be copied to" in ran.log
     finished(node, node.run(*words, "--bucket-owner", "111122223333"))
-    # The runner's own log goes the same way as the hook's.
+    # The same holds for the log of the runner.
     failed(node, node.run(*words, "--bucket-owner", "111122223333", "--roles", "nothing"), "the bundle has no role")
     assert [request.owner for request in proxy.requests if request.method == "PUT"][-2:] == ["111122223333"] * 2
 
@@ -147,7 +147,7 @@ SKEWED = "An error occurred (RequestTimeTooSkewed) when calling the GetObject op
 def test_wrong_clock_is_reported(node, wanted, tmp_path):
     programs = tmp_path / "bin"
     path = restless(node, programs)
-    # As the AWS CLI words it.
+    # The message of the AWS CLI.
     (programs / "aws").write_text(f"#!/bin/sh\necho '{SKEWED}' >&2\nexit 254\n")
     (programs / "aws").chmod(0o755)
     ran = node.run(*wanted, PATH=path)
@@ -155,21 +155,21 @@ def test_wrong_clock_is_reported(node, wanted, tmp_path):
     finished(node, node.run(*wanted))
 
 
-def test_clock_corrected_meanwhile_is_not_failure(node, wanted, proxy):
+def test_clock_corrected_between_retries_is_not_failure(node, wanted, proxy):
     proxy.faults = [times(1, error(403, "RequestTimeTooSkewed", "The difference is too large."))]
     ran = node.run(*wanted)
     finished(node, ran)
     assert "RequestTimeTooSkewed" in ran.log and len(proxy.requests) == 2
 
 
-def test_through_http_proxy_alone(node, wanted, proxy):
-    # An address that leads nowhere (RFC 5737): only the proxy answers.
+def test_http_proxy_is_used(node, wanted, proxy):
+    # An unreachable address (RFC 5737): only the proxy answers.
     ran = node.run(*wanted, AWS_ENDPOINT_URL_S3="http://192.0.2.1", HTTP_PROXY=proxy.url, http_proxy=proxy.url)
     finished(node, ran)
     assert len(proxy.requests) == 1
 
 
-def test_aws_cli_is_asked_first(node, wanted, proxy, tmp_path):
+def test_aws_cli_is_preferred(node, wanted, proxy, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     for program in node.programs.iterdir():
@@ -186,7 +186,7 @@ def test_aws_cli_is_asked_first(node, wanted, proxy, tmp_path):
     )
 
 
-def test_aws_cli_is_asked_to_keep_log(node, tmp_path):
+def test_aws_cli_uploads_log(node, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     for program in node.programs.iterdir():
@@ -204,7 +204,7 @@ def test_aws_cli_is_asked_to_keep_log(node, tmp_path):
 STAND_IN = "import boto3, sys; b, k, t = sys.argv[1:]; boto3.client('s3').download_file(b, k, t)"
 
 
-def test_no_way_to_s3_is_reported(node, wanted, tmp_path):
+def test_missing_s3_client_is_reported(node, wanted, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     for program in node.programs.iterdir():
@@ -274,18 +274,18 @@ def test_policy_decides_on_failure(node, wanted, policy, code):
         (["--bund\udcffel"], "there is no option '--bundel'"),
         (["--deadline", "soon"], "--deadline takes whole seconds, not 'soon'"),
         (["--deadline", "9" * 23], f"--deadline takes whole seconds, not '{'9' * 23}'"),
-        # The options behind it are read too, and the first error is reported.
+        # Later options are parsed, too, and the first error is reported.
         (["bundle", "--on-failure"], "there is no option 'bundle'"),
         (["--on-failure", "panic"], "--on-failure takes continue, drain or terminate, not 'panic'"),
         # The log would go into a bucket of that name, in any account.
         (["--log-prefix", "logs/x"], "--log-prefix takes an address such as s3://BUCKET/PREFIX, not 'logs/x'"),
         (["--" + "x" * 9000], "there is no option '--xxx"),
-        # The part behind a question mark is a key to the object.
+        # The query of a presigned address is a secret.
         (["https://b.example/k?X-Amz-Signature=f00d"], "there is no option 'https://b.example/k': see"),
         (["--sha256", "https://b.example/k?X-Amz-Signature=f00d"], "not 'https://b.example/k'"),
     ],
 )
-def test_wrong_options(node, words, sentence):
+def test_wrong_options_are_reported(node, words, sentence):
     ran = node.run(*words, **BOOT)
     failed(node, ran, sentence)
     assert ran.status["exit_code"] == 3 and len(ran.status["message"]) < 2500 and "f00d" not in ran.out
@@ -308,7 +308,7 @@ def test_marker_of_user_stays(node, wanted):
     node.marker.write_text('{"schema": "mlcluster.drain/1", "reason": "GPU 3 is slow", "by": "an operator"}')
     ran = node.run(*wanted[:3], "1" * 64)
     assert ran.status["state"] == "drained" and node.reason() == "GPU 3 is slow"
-    # The run does not explain how to lift it.
+    # The message does not explain how to remove the user's marker.
     assert "to run it again" in ran.log and "lift" not in ran.log
     ran = node.run(*wanted)
     assert ran.status["state"] == "configured" and node.reason() == "GPU 3 is slow"
@@ -331,7 +331,7 @@ def test_full_disk_leaves_nothing_behind_and_next_run_finishes(node, bundle):
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
     bundles = node.root / "opt/mlcluster/bundles"
     bundles.mkdir(parents=True)
-    # A namespace of its own: nothing of it is left on this machine, however the test ends.
+    # In a mount namespace, so that nothing is left on this machine if the test is killed.
     script = 'mount -t tmpfs -o size=256k,mode=755 tmpfs "$1" && shift && exec "$@"'
     inside = ["unshare", "--mount", "sh", "-c", script, "sh", str(bundles)]
     done = subprocess.run(
@@ -354,7 +354,7 @@ def test_killed_run_is_finished_by_next(node, wanted, proxy, tmp_path, stage):
     log = node.root / "var/log/mlcluster/on_node_configured.log"
     lock = node.root / "var/lib/dpkg/lock-frontend"
     lock.parent.mkdir(parents=True)
-    # The runner waits for who has this, so that it is there for as long as the test needs it.
+    # The runner waits for this lock, so that it runs for as long as the test needs it.
     with open(lock, "w") as handle:
         fcntl.lockf(handle, fcntl.LOCK_EX)
         if stage == "download":
@@ -371,7 +371,7 @@ def test_killed_run_is_finished_by_next(node, wanted, proxy, tmp_path, stage):
             for program in node.programs.iterdir():
                 if program.name != "tar":
                     (programs / program.name).symlink_to(program)
-            # A tar that stops half way, as a slow disk would make it.
+            # This tar does not end, as on a very slow disk.
             (programs / "tar").write_text(f'#!/bin/sh\n"{node.programs}/tar" "$@"\nexec sleep 600\n')
             (programs / "tar").chmod(0o755)
             process = node.start(*wanted, PATH=str(programs))
@@ -391,7 +391,7 @@ def test_signal_to_hook_is_reported(node, wanted, proxy):
     proxy.faults = [times(99, Answer(200, b"", hang=True))]
     process = node.start(*wanted)
     process.until("the request", lambda: proxy.requests)
-    # All of its group, as the timeout around ParallelCluster's bootstrap does it.
+    # The whole process group gets it, as from the timeout around ParallelCluster's bootstrap.
     os.killpg(process.pid, signal.SIGTERM)
     failed(node, node.ended(process), "the run was asked to stop in stage bundle")
     proxy.faults = []
@@ -399,7 +399,7 @@ def test_signal_to_hook_is_reported(node, wanted, proxy):
 
 
 def test_two_runs_do_not_overlap(node, wanted, proxy, tmp_path):
-    # No process writes into it: the first run goes on for as long as the test needs it.
+    # Nothing writes to this pipe, so the first run lasts for as long as the test needs it.
     os.mkfifo(tmp_path / "bundle")
     first = node.start("--bundle", str(tmp_path / "bundle"), *wanted[2:])
     status = node.root / "var/log/mlcluster/status.json"
@@ -411,12 +411,12 @@ def test_two_runs_do_not_overlap(node, wanted, proxy, tmp_path):
     finished(node, node.run(*wanted))
 
 
-def test_runner_that_dies_is_reported_by_hook(node, tmp_path):
+def test_killed_runner_is_reported_by_hook(node, tmp_path):
     path = tmp_path / "broken.tar.gz"
     sha = build_bundle(path, entry="raise SystemExit(7)\n")
     ran = node.run("--bundle", str(path), "--sha256", sha)
     failed(node, ran, "the bundle's runner ended with status 7 before it could report")
-    # The next run unpacks it anew.
+    # The next run will unpack the bundle again.
     assert not list((node.root / "opt/mlcluster/bundles").iterdir())
 
 
@@ -433,7 +433,7 @@ def test_second_signal_during_wait_is_reported_once(node, bundle, order):
         for _time in range(2):
             os.killpg(process.pid, order)
         ran = node.ended(process)
-    # A closing terminal signals the runner too, which waits for the hook to end it in order.
+    # A closing terminal signals the runner, too, which waits until the hook ends it.
     failed(node, ran, "the run was asked to stop (SIGTERM)")
     assert ran.log.count("ERROR: ") == 1
     finished(node, node.run(*words))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fifty nodes at once against one endpoint."""
+"""Fifty nodes boot at once with one S3 endpoint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NODES = 50
 
 
 def boot_all(nodes, words):
-    """Start every hook, then wait for all; seconds from the first start to the last end."""
+    """Start all hooks and wait for their ends; return results and seconds from first start to last end."""
     begun = time.monotonic()
     processes = [node.start(*words(number)) for number, node in enumerate(nodes)]
     ran = [node.ended(process) for node, process in zip(nodes, processes)]
@@ -29,7 +29,7 @@ def boot_all(nodes, words):
 
 
 def whole_bundle(target):
-    """Return the bundle as it is released, with its own packages, and the marker roles; its sha256."""
+    """Return a bundle with all packages, as in a release, with marker roles, and its sha256."""
     aim = archive.parse_target(f"debian-py{bench_boot_hook.PYTHON}")
     files, components = build.gather(bench_boot_hook.request(), aim)
     release = build.add_compiled(bench_boot_hook.request(), aim, files)
@@ -44,7 +44,7 @@ def whole_bundle(target):
 
 @pytest.fixture
 def secure(tmp_path, moto, stored):
-    """The local S3 behind https, and the certificate that proves it."""
+    """Yield the local S3 behind https, and its certificate."""
     certificate = tmp_path / "certificate.pem"
     words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -subj /CN=s3 -days 2".split()
     places = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(tmp_path / "key.pem"), "-out", str(certificate)]
@@ -56,7 +56,7 @@ def secure(tmp_path, moto, stored):
     server.close()
 
 
-# The collection's own roles write into /etc and /usr, even with --root: their place is test_container.py.
+# The collection's roles write to /etc and /usr also with --root, so test_container.py tests them.
 @pytest.mark.parametrize("whole", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_fifty_nodes_at_once(tmp_path, programs, secure, stored, moto, whole, record_property):
     proxy, certificate = secure
@@ -69,7 +69,7 @@ def test_fifty_nodes_at_once(tmp_path, programs, secure, stored, moto, whole, re
         key: stored.generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": key}).replace(moto, proxy.url)
         for key in (*sums, "vars.json")
     }
-    # Some of the first to come are turned away.
+    # The first ten requests are rejected.
     proxy.faults = [times(10, error(503, "SlowDown"), path="/quick")]
     environment = {"MARKS": str(shared), "CURL_CA_BUNDLE": str(certificate)}
     nodes = [Node(tmp_path / str(number), programs, environment) for number in range(NODES)]
@@ -82,11 +82,11 @@ def test_fifty_nodes_at_once(tmp_path, programs, secure, stored, moto, whole, re
     ran, seconds = boot_all(nodes, words)
     record_property("seconds", round(seconds, 1))
     assert [(one.rc, one.status["state"]) for one in ran] == [(0, "configured")] * NODES
-    # One file that all of them write to stays whole.
+    # All of them write to one file, which stays intact.
     assert set(shared.read_text().splitlines()) == {"from-s3 False"}
     asked = Counter(request.node for request in proxy.requests)
     assert set(asked) == {str(number) for number in range(NODES)}
-    # Beside the ten, a machine that is busy may leave one without an answer for as long as curl bears it.
+    # Besides these ten, a request on a busy machine may exceed curl's time limit.
     tries = sum(len(re.findall(r"try \d+ for \S+ failed: ", one.log)) for one in ran)
     assert 2 * NODES + 10 <= sum(asked.values()) <= 2 * NODES + tries
     assert {request.path for request in proxy.requests} == {f"/{BUCKET}/{key}" for key in urls}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Orders to stop at the stages that have no bundle yet, what a killed run leaves, and a reader that has gone."""
+"""Signals before a bundle is in use, leftovers of killed runs, and closed outputs."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tests.integration.hook.test_failures import failed, finished
 
 
 def local(bundle) -> list[str]:
-    """Return the options of a run with the bundle on the node's disk."""
+    """Return the options of a run with a bundle on the node's disk."""
     return ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
 
 
 def log_of(node) -> str:
-    """Return the log so far."""
+    """Return the node's log so far."""
     log = node.root / "var/log/mlcluster/on_node_configured.log"
     return log.read_text() if log.exists() else ""
 
 
 def with_program(node: Node, folder: Path, name: str, text: str) -> str:
-    """Return a PATH with the programs of the node, and a script in the place of one of them."""
+    """Return a PATH with the node's programs, of which a script replaces one."""
     folder.mkdir()
     for program in node.programs.iterdir():
         if program.name != name:
@@ -57,7 +57,7 @@ def test_signal_during_wait_for_lock_is_reported(node, bundle, tmp_path, order):
 
 @pytest.mark.parametrize("order", ["TERM", "INT", "HUP"])
 def test_signal_before_options_is_handled_after_them(node, bundle, tmp_path, order):
-    """A hook that dies of it has left no marker, and its status terminates the node whatever the policy is."""
+    """A hook that the signal kills would leave no marker, and its exit status would terminate the node."""
     hook = "$(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)"
     text = f'[ "$1" != -d ] || kill -{order} {hook}\nexec {node.programs}/tr "$@"'
     path = with_program(node, tmp_path / "bin", "tr", text)
@@ -65,8 +65,8 @@ def test_signal_before_options_is_handled_after_them(node, bundle, tmp_path, ord
     finished(node, node.run(*local(bundle)))
 
 
-def test_signal_between_two_tries_stops_at_once(node, bundle, tmp_path):
-    # The pause lasts: how soon the order comes is the machine's business.
+def test_signal_between_retries_stops_run_at_once(node, bundle, tmp_path):
+    # The pause is long enough for the signal on a busy machine.
     path = with_program(node, tmp_path / "bin", "sleep", f"touch {tmp_path}/waits; exec {node.programs}/sleep 600")
     process = node.start("--bundle", "http://127.0.0.1:1/b", "--sha256", bundle[1], PATH=path)
     process.until("the pause", (tmp_path / "waits").exists)
@@ -75,7 +75,7 @@ def test_signal_between_two_tries_stops_at_once(node, bundle, tmp_path):
     assert process.left() == []
 
 
-# Bash reads it before the hook: it gives the order before the command that AT counts, from the roles on.
+# Bash reads this before the hook: it sends the signal before command number AT, counted from the roles on.
 ORDER_AT = """set -T
 trap '[ "${stage:-}$BASHPID" != "roles$$" ] || { at=$((${at:-0} + 1)); [ $at != $AT ] || kill -TERM $$; }' DEBUG
 """
@@ -86,7 +86,7 @@ def test_signal_during_roles_gives_true_verdict(node, bundle, tmp_path):
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "nothing", "--on-failure", "terminate"]
     stopped, reported = (2, "the run was asked to stop"), (3, "the bundle has no role nothing")
     seen = []
-    # As many commands as the hook has there at least; later ones give no order.
+    # The hook has at least this many commands there; a higher number would send no signal.
     for moment in range(1, 24):
         process = node.start(*words, BASH_ENV=str(tmp_path / "order"), AT=str(moment))
         ran = node.ended(process)

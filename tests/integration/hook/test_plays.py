@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The boot hook with Ansible: a fresh node, again, roles that fail, the deadline, a crash in the middle."""
+"""The boot hook with Ansible: a fresh node, a second run, failed roles, the deadline, and a killed run."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def test_fresh_node_is_configured_and_second_run_changes_nothing(node: Node, rea
     second = node.run(*real, "--roles", "mark", "--vars", '{"marker_word": "hello"}')
     assert (second.rc, second.status["state"], second.status["roles"][0]["changed"]) == (0, "configured", 0)
     assert node.clean() and not node.marker.exists()
-    # A run writes nothing into the bundle, or the next one would unpack it again.
+    # The first run wrote nothing into the bundle, so the second does not unpack it again.
     assert "has changed since" not in second.log
 
 
 def test_best_effort_continues_and_required_role_drains(node: Node, real):
-    # The wait of the role belongs to a boot and is left out of a build.
+    # The role's wait is part of a boot; the build of an image skips it.
     never = json.dumps({"marker_wait": str(node.root / "never")})
     ran = node.run(*real, "--roles", "flop:best-effort,mark", "--phase", "build", "--vars", never)
     assert (ran.rc, ran.status["state"]) == (0, "configured"), ran.out
     assert ran.roles == {"flop": "failed", "mark": "configured"}
     assert ran.status["roles"][0]["message"] == "the flop was wanted"
     assert ran.status["roles"][0]["task"] == "Flop | Fail"
-    # Status, log and console agree, and best effort is called that.
+    # Status, log and console agree, and report a best-effort role as such.
     assert "role flop configured" not in ran.log and "role mark configured after" in ran.log
     for text in (ran.log, ran.out):
         assert re.search(r"role flop failed after \d+\.\d s at 'Flop \| Fail': the flop was wanted; it is best", text)
@@ -55,7 +55,7 @@ def test_best_effort_continues_and_required_role_drains(node: Node, real):
     assert ran.status["state"] == "configured" and not node.marker.exists()
 
 
-# The start of a role depends on the machine: from then on the runner's clock shows that an hour is over.
+# The deadline does not depend on the machine's speed: once the role runs, the runner's clock is an hour ahead.
 START = "    from mlcluster_boot import main as runner\n"
 LEAP = f"""    import time, types
     from mlcluster_boot import stop
@@ -84,10 +84,10 @@ def test_run_killed_in_role_is_continued_by_next(node: Node, real):
     process = node.start(*words)
     process.until("the first mark", node.marks)
     process.crash()
-    # Ansible is in a session of its own and goes on: nothing reads its output.
+    # Ansible has a session of its own and continues without a reader of its output.
     runs = str(node.root / "var/log/mlcluster/runs")
     wait_for("the play that was left behind", lambda: playing(runs))
-    # It holds the variables and the environment of the run.
+    # This folder has the variables and the environment of the run.
     assert list(Path(runs).glob("*/runner-*"))
     (node.root / "go").touch()
     ran = node.run(*words)
@@ -97,7 +97,7 @@ def test_run_killed_in_role_is_continued_by_next(node: Node, real):
 
 
 def playing(runs: str) -> list[str]:
-    """Processes of a play of this node."""
+    """Return the processes of plays of this node."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

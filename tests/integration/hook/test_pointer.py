@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The hook and the signed pointer: a release without touching the cluster, and the way back."""
+"""The hook and the signed pointer: releases and rollbacks without a change of the cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Releases:
     def move(
         self, version: str, floor: str = "", family: str = "debian", bundle: tuple[Path, str] | None = None
     ) -> None:
-        """Sign and put a pointer to a version."""
+        """Write a signed pointer to a version."""
         path, sha = bundle or self.bundle
         contents = {"schema": pointer.SCHEMA, "version": version, "issued": "2026-11-28T00:00:00Z"}
         contents |= {"floor": floor} if floor else {}
@@ -37,7 +37,7 @@ class Releases:
         self.sign(pointer.to_text(contents))
 
     def sign(self, text: str) -> None:
-        """Put a text that the key has signed."""
+        """Write a text with its signature."""
         self.path.write_bytes(base64.b64encode(pointer.sign(text.encode(), self.key)) + b"\n" + text.encode())
 
 
@@ -47,11 +47,11 @@ def releases(tmp_path, key, bundle) -> Releases:
 
 
 def state(ran) -> tuple[str, str]:
-    """State and sentence of a run."""
+    """Return state and message of a run."""
     return ran.status["state"], ran.status["message"]
 
 
-def test_release_and_way_back_by_moving_pointer(node: Node, releases, bundle, tmp_path):
+def test_moved_pointer_releases_and_rolls_back(node: Node, releases, bundle, tmp_path):
     other = tmp_path / "other.tar.gz"
     sha = build_bundle(other, version="2.0.0")
     releases.move("1.2.3")
@@ -107,7 +107,7 @@ def test_unsigned_pointer_is_not_used(node: Node, releases, tmp_path):
 
 
 def test_pointer_without_checksum_is_not_followed(node: Node, releases, bundle):
-    # It would be a path below the bundles' directory, and one that is there.
+    # The checksum is a path component below the bundles' directory, and this path exists.
     releases.move("1.2.3", bundle=(bundle[0], "../bundles"))
     ran = node.run(*releases.words)
     assert state(ran)[0] == "drained" and "has no bundle for debian with this node's Python" in state(ran)[1]
@@ -121,7 +121,7 @@ def test_pointer_without_checksum_is_not_followed(node: Node, releases, bundle):
         ("mlcluster.pointer/1\nversion 1.2.3\n", "has no bundle for debian with this node's Python"),
         ("mlcluster.pointer/1\nversion 0.1\nversion 1.2.3\n", "names version 0.1 1.2.3 and the floor is 0"),
         ("mlcluster.pointer/1\nversion soon\n", "names version soon and the floor is 0"),
-        # It would be remembered, and no later pointer could be followed.
+        # A remembered floor like this would reject all later pointers.
         ("mlcluster.pointer/1\nversion 1.2.3\nfloor 1.2.2 b\n", "names version 1.2.3 and the floor is 1.2.2 b"),
     ],
 )
@@ -143,7 +143,7 @@ def test_node_of_other_family_gets_list_of_bundles(node: Node, releases):
 
 
 def without(node: Node, folder: Path, **programs: str) -> str:
-    """Return a PATH with the programs of the node, and scripts in the place of some of them."""
+    """Return a PATH with the node's programs, of which scripts replace some."""
     folder.mkdir()
     for program in node.programs.iterdir():
         (folder / program.name).symlink_to(program)
@@ -155,14 +155,14 @@ def without(node: Node, folder: Path, **programs: str) -> str:
 
 
 def test_last_line_without_newline_counts(node: Node, releases, bundle, tmp_path):
-    # A Python that comes after the one that has a bundle.
+    # Comes after the Python that has a bundle.
     path = without(node, tmp_path / "bin", **{"python3.19": "echo 19"})
     releases.sign(f"{pointer.SCHEMA}\nversion 1.2.3\nbundle debian-{PYTHON} {bundle[0]} {bundle[1]}")
     assert state(node.run(*releases.words, PATH=path))[0] == "configured"
 
 
 def test_hanging_or_noisy_python_is_skipped(node: Node, releases, tmp_path):
-    # The bound of the one that hangs, and of no other, is shorter than a node's.
+    # The time limit of the hanging Python, and of no other, is shorter than on a node.
     bound = f'[ "$2" != python3 ] || set -- 1 "$2"; exec {node.programs}/timeout "$@"'
     noisy = f'echo noise; printf more; exec "{sys.executable}" "$@"'
     programs = {"timeout": bound, "python3": "exec sleep 600", f"python3.{sys.version_info[1]}": noisy}

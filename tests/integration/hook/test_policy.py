@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The policy for nodes against what a node really asks of S3.
+"""The IAM policy for nodes equals the requests that a node makes to S3.
 
-The hook's Pythons are isolated, so that nothing can listen in them: what counts is what comes in at the other end.
+The hook's Pythons are isolated, so that no recorder fits in; the S3 proxy records the requests instead.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_policy_matches_requests_of_node(node, stored, proxy, bundle, key, tmp_p
     words += ["--vars", address("vars.json"), "--log-prefix", address("logs")]
     assert node.run(*words, "--roles", "mark").status["state"] == "configured"
     assert len(proxy.requests) == 3
-    # A failure that the runner reports, and two that the hook has to report: after a download, and before everything.
+    # The runner reports this failure. The hook reports the next two: after a download, and before any.
     assert node.run(*words, "--roles", "nothing").status["state"] == "drained"
     shipped = len([request for request in proxy.requests if request.method == "PUT"])
     for wrong in (["--vars", address("vars.none.json")], ["--deadline", "soon"]):
@@ -51,6 +51,6 @@ def test_policy_matches_requests_of_node(node, stored, proxy, bundle, key, tmp_p
     policies.check_policy("hook", {OPERATIONS[request.method] for request in proxy.requests})
     asked = {(policies.permission(OPERATIONS[request.method]), request.path) for request in proxy.requests}
     assert [item for item in sorted(asked) if not allows(*item)] == []
-    # Logs of other nodes show what runs there: nothing that the hook does needs them.
+    # Logs of other nodes may be confidential, and the hook does not need them.
     assert not allows("s3:GetObject", f"/{BUCKET}/mlcluster/logs/n2/status.json")
     assert not allows("s3:PutObject", f"/{BUCKET}/mlcluster/vars.json")

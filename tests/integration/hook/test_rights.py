@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The hook against other users of its node: lock, unpacked bundles, variables, command lines."""
+"""Protection of the hook from other users of its node: lock, unpacked bundles, variables, command lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root gives files awa
 
 
 @pytest.mark.parametrize("before", [None, 0o644], ids=["fresh", "older"])
-def test_lock_is_for_root_alone(node, wanted, before):
+def test_lock_is_accessible_to_root_only(node, wanted, before):
     lock = node.root / "run/mlcluster/hook.lock"
     if before:
         lock.parent.mkdir(parents=True)
@@ -108,7 +108,7 @@ def test_changed_bundle_is_unpacked_again(node, wanted, proxy, bundle, change):
     finished(node, ran, changed=0)
     assert f"the bundle in {tree} has changed since it was unpacked (" in ran.log and "planted" not in ran.out
     assert proxy.paths() == [BUNDLE_PATH] * 2
-    # As it was unpacked at first, and the next run uses it.
+    # The bundle is as it was after the first run, and the next run uses it.
     assert {path.relative_to(tree): path.lstat()[:6:4] for path in tree.rglob("*")} == fresh
     finished(node, node.run(*wanted), changed=0)
     assert len(proxy.requests) == 2

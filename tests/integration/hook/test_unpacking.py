@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bundles whose sum is right and whose content is not: nothing of them leaves their directory."""
+"""Bundles with a right checksum and bad content: none of their files gets out of their directory."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tests.integration.hook.test_failures import failed, finished
 def test_bundle_damaged_on_disk_is_unpacked_again(node, bundle):
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
     finished(node, node.run(*words))
-    # The state of a file after a power loss before it reached the disk.
+    # The file is empty, as after a power loss before it reached the disk.
     (node.root / "opt/mlcluster/bundles" / bundle[1] / "mlcluster-bundle/bin/run-node").write_text("")
     ran = node.run(*words)
-    # It is found before any of it runs.
+    # The damage is detected before the bundle runs.
     finished(node, ran, changed=0)
     assert "has changed since it was unpacked" in ran.log and "the bundle's runner ended" not in ran.log
 
 
 def respun(source, target, change):
-    """The bundle with each member as ``change(member, text)`` wants it, None for as it is; options of a run with it."""
+    """Write the bundle with members changed by ``change(member, text)`` (None: unchanged); return a run's options."""
     with tarfile.open(source) as old, tarfile.open(target, "w:gz", compresslevel=1) as new:
         for member in old:
             data = old.extractfile(member).read() if member.isreg() else b""
@@ -37,7 +37,7 @@ def respun(source, target, change):
     return ["--bundle", str(target), "--sha256", sha, "--roles", "mark"], sha
 
 
-def test_unpacked_files_are_writable_by_root_alone(node, bundle, tmp_path):
+def test_unpacked_files_are_writable_by_root_only(node, bundle, tmp_path):
     def open_to_all(member, data):
         member.mode = 0o6777
         return data
@@ -50,7 +50,7 @@ def test_unpacked_files_are_writable_by_root_alone(node, bundle, tmp_path):
 
 
 def leaving(source, target, *members):
-    """Return the bundle with these members behind its own; options of a run with it."""
+    """Write the bundle with these additional members; return the options of a run with it."""
     words, _sha = respun(source, target, lambda _member, data: data)
     with gzip.open(target) as packed:
         whole = io.BytesIO(packed.read())

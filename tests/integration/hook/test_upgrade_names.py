@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""playbooks/upgrade_nodes.yml with a name that Slurm would take for several nodes; no Slurm is asked."""
+"""playbooks/upgrade_nodes.yml with a name that Slurm would read as several nodes; no Slurm command runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""playbooks/upgrade_nodes.yml against a real Slurm of two nodes; what changes a node is a task file of the test."""
+"""playbooks/upgrade_nodes.yml with a real Slurm of two nodes and a role of the test that changes a node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [needs_slurm, pytest.mark.slow]
 
 
 def states(cluster) -> dict[str, tuple[str, str]]:
-    """State and reason of each node, without the mark of one that does not answer for a moment."""
+    """Return {node: (state, reason)}, without Slurm's mark of a node that does not answer for a moment."""
     out = cluster.run("sinfo", "--noheader", "--Node", "--format", "%N|%T|%E").stdout
     return {
         name: (state.rstrip("*"), reason)
@@ -35,13 +35,13 @@ def states(cluster) -> dict[str, tuple[str, str]]:
 
 
 def scontrol(cluster, node: str, field: str) -> str:
-    """Return one field of scontrol's answer for a node."""
+    """Return a field of ``scontrol show node``."""
     return re.search(rf" {field}=(\S+)", cluster.run("scontrol", "--oneliner", "show", "node", node).stdout)[1]
 
 
 @pytest.fixture(autouse=True)
 def nodes_are_idle(slurm) -> None:
-    """End what an earlier test, which failed, has left at work, and let jobs in on every node that one drained."""
+    """Cancel jobs and resume drained nodes that a failed test has left."""
     if left := slurm.run("squeue", "--noheader", "--format", "%A").stdout.split():
         slurm.run("scancel", *left)
     for name, (state, _reason) in states(slurm).items():
@@ -50,7 +50,7 @@ def nodes_are_idle(slurm) -> None:
     wait_for("all nodes to be idle", lambda: len(slurm.nodes_in("idle")) == len(states(slurm)), 120, poll=0.2)
 
 
-# The role that changes a node: it checks that no job runs, fails where the test asks for it, and keeps a file a node.
+# The role that changes a node: it checks that no job runs, fails on the test's request, and writes a file per node.
 ROLE = """---
 - name: See that no job runs
   ansible.builtin.command: squeue --noheader --nodelist {{ inventory_hostname }}
@@ -70,12 +70,12 @@ ROLE = """---
 """
 
 
-# No sshd is there.
+# No sshd listens on this port.
 GONE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
 
 
 def command(cluster, folder, gone=(), **settings) -> tuple[list[str], dict[str, str]]:
-    """The playbook's command and its environment; the nodes are this machine, and those of ``gone`` do not answer."""
+    """Return the playbook's command and environment; nodes are this machine, those of ``gone`` do not answer."""
     role = folder / "collections" / "ansible_collections" / "site" / "own" / "roles" / "driver" / "tasks"
     role.mkdir(parents=True, exist_ok=True)
     (role / "main.yml").write_text(ROLE.replace("FOLDER", str(folder)))
@@ -95,7 +95,7 @@ def command(cluster, folder, gone=(), **settings) -> tuple[list[str], dict[str, 
     given = {
         "ansible_become": False,
         "upgrade_nodes_how": "reboot",
-        # The machine of the test stays up.
+        # Nodes are this machine, which must not reboot.
         "upgrade_nodes_reboot": False,
         "upgrade_nodes_tasks": str(folder / "change.yml"),
         "upgrade_nodes_poll_seconds": 1,
@@ -112,18 +112,18 @@ def command(cluster, folder, gone=(), **settings) -> tuple[list[str], dict[str, 
 
 
 def upgrade(cluster, folder, **settings):
-    """Run the playbook."""
+    """Run the playbook and return the finished process."""
     argv, environment = command(cluster, folder, **settings)
     return subprocess.run(argv, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def roles(**settings):
-    """Settings of the way "roles" with the role of the test."""
+    """Return the settings of the method "roles" with the role of the test."""
     return {"upgrade_nodes_how": "roles", "upgrade_nodes_roles": ["site.own.driver"], **settings}
 
 
 def changed(output: str) -> dict[str, int]:
-    """Return how many tasks changed each node."""
+    """Return {node: number of changed tasks}."""
     found = re.findall(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)", output, re.M)
     return {name: int(count) for name, count in found if name != "localhost"}
 
@@ -146,7 +146,7 @@ def test_failed_canary_stays_drained_and_stops_rest(slurm, tmp_path):
     assert states(slurm)[first] == ("drained", "mlcluster upgrade: reboot")
     assert states(slurm)[second][0] == "idle"
     assert (tmp_path / "changed").read_text().split() == [first]
-    # The next run knows that no user has drained it.
+    # The next run recognizes its own drain.
     again = upgrade(slurm, tmp_path, upgrade_nodes_proof=["true"])
     assert again.returncode == 0, again.stdout
     assert [state for state, _reason in states(slurm).values()] == ["idle"] * len(states(slurm))
@@ -154,7 +154,7 @@ def test_failed_canary_stays_drained_and_stops_rest(slurm, tmp_path):
 
 def test_roles_wait_for_job_and_second_run_changes_nothing(slurm, tmp_path):
     first, second, *_rest = states(slurm)
-    # It ends only once the playbook waits for it.
+    # The job ends only after the playbook has begun to wait for it.
     job = jobs.submit(slurm, f"while [ ! -e {tmp_path}/go ]; do sleep 0.2; done; echo whole", f"--nodelist={first}")
     jobs.wait(slurm, job, "RUNNING")
     argv, environment = command(slurm, tmp_path, **roles(upgrade_nodes_proof=["true"], upgrade_nodes_release="570.1"))
@@ -165,7 +165,7 @@ def test_roles_wait_for_job_and_second_run_changes_nothing(slurm, tmp_path):
         assert jobs.look(slurm, job).state == "RUNNING"
         assert not (tmp_path / f"driver-{first}").exists()
     finally:
-        # Neither the job nor the playbook would end by itself.
+        # Neither job nor playbook would end by itself.
         (tmp_path / "go").touch()
         playing.wait()
     assert playing.returncode == 0, playing.output()
@@ -217,12 +217,14 @@ def test_job_that_does_not_end_is_kept(slurm, tmp_path):
 
 @pytest.fixture
 def saving(tmp_path):
-    """A cluster whose nodes are powered down and up again by programs in the place of ParallelCluster's, whose daemon
-    clustermgtd gives a static node that goes down another instance."""
+    """Yield a cluster with stand-ins for ParallelCluster's programs, which power nodes down and up again.
+
+    In ParallelCluster, the daemon clustermgtd replaces the instance of a static node that goes down.
+    """
     name = f"pytest-power-{os.getpid()}"
     down, up, booted = (tmp_path / program for program in ("down", "up", "slurmd"))
-    # Slurm gives them an environment of next to nothing, and takes no node for a new one that has not booted since:
-    # with -b slurmd reports that it has.
+    # Slurm runs these programs with an almost empty environment. It accepts a resumed node only after a boot, which
+    # slurmd -b reports.
     rig = f"export PATH={tmp_path}:/usr/sbin:/usr/bin:/sbin:/bin; cd {ROOT} && {sys.executable} -m tests.rig.slurm"
     booted.write_text('#!/bin/sh\nexec /usr/sbin/slurmd -b "$@"\n')
     down.write_text(
@@ -241,7 +243,7 @@ def saving(tmp_path):
     cluster.down()
 
 
-def test_reimage_gives_each_node_another_instance(saving, tmp_path):
+def test_reimage_replaces_instance_of_each_node(saving, tmp_path):
     before = {name: scontrol(saving, name, "SlurmdStartTime") for name in states(saving)}
     done = upgrade(saving, tmp_path, upgrade_nodes_how="reimage", upgrade_nodes_release="ami-1")
     assert done.returncode == 0, done.stdout

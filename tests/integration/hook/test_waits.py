@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waits of the hook before the first role, and its messages when they end without success."""
+"""The hook's waits before the first role, and its messages when a wait times out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_file_of_head_node_is_waited_for_and_reported(node, bundle):
     words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark", "--wait-for", "/fsx/ready"]
     ran = node.run(*words, "--wait-seconds", "1")
     failed(node, ran, "/fsx/ready is not there after", "check that the head node has written it")
-    # It does not go on without.
+    # The run does not continue without the file.
     assert ran.status["warnings"] == [] and node.marks() == []
     process = node.start(*words, "--wait-seconds", "900")
     log = node.root / "var/log/mlcluster/on_node_configured.log"

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stands in for ansible-runner where a test is about what comes before it: one event after the other, no Ansible.
+"""Stands in for ansible-runner in tests of earlier steps: it emits events and runs no Ansible.
 
-The events have the names and keys that ansible-runner's have. Each role writes a line into $MARKS.
+The events have the names and keys of ansible-runner's. Each role writes a line to $MARKS.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import types
 
 
 def run(*, cmdline, event_handler, **_options):
-    """Run the roles that the extra variables name: each is one task that changes something."""
+    """Emit the events of the roles in the extra variables: one changed task per role."""
     words = shlex.split(cmdline)
     with open(words[words.index("-e") + 1].lstrip("@"), encoding="utf-8") as handle:
         variables = json.load(handle)
