@@ -26,7 +26,7 @@ THEIRS = "amazon.aws.aws_ec2"
 
 
 def plain(value: Any) -> Any:
-    """Return a value of --list without its marks of untrusted text."""
+    """Return a value of --list without Ansible's marks of untrusted strings."""
     if isinstance(value, dict):
         if value.keys() == {"__ansible_unsafe"}:
             return value["__ansible_unsafe"]
@@ -59,7 +59,7 @@ def listing(status: int, out: str, err: str) -> Listing:
         data = json.loads(out)
         result.hosts = plain(data.pop("_meta")["hostvars"])
         for variables in result.hosts.values():
-            # Some versions of ansible-core add it to every host.
+            # Some versions of ansible-core add this variable to every host.
             variables.pop("ansible_local", None)
         result.groups = {name: set(entry.get("hosts", ())) for name, entry in data.items()}
         result.children = {name: entry.get("children", []) for name, entry in data.items()}
@@ -114,7 +114,7 @@ class Zygote:
 
 @pytest.fixture(scope="session")
 def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    """One process for the whole session."""
+    """Yield the process, one for the whole session."""
     process = Zygote(tmp_path_factory.mktemp("home"))
     yield process
     process.close()
@@ -123,7 +123,7 @@ def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
 class Inventory:
     """Reader of inventories: call it with an endpoint and the plugin's options.
 
-    The plugin has one attempt a call, so that a failure needs no waiting; ``options`` may override that.
+    The plugin makes one attempt per call, so that failures are quick; ``options`` may override that.
     """
 
     def __init__(self, zygote: Zygote, folder: Path) -> None:
@@ -193,5 +193,5 @@ CLUSTER = (
 
 @pytest.fixture
 def cluster() -> tuple[Fleet, ...]:
-    """A ParallelCluster: head, login, three p5, two trn1."""
+    """Return the fleets of a ParallelCluster: head, login, three p5, two trn1."""
     return CLUSTER

@@ -48,7 +48,7 @@ def test_cached_run_needs_no_network_but_same_key(inventory, cluster, cached):
     assert again.stderr == ""
     graph = inventory.read(path, "--graph", **endpoint.environment(), **gone).out
     assert all(name in graph for name in first.hosts)
-    # Without that key the account of the answer is unknown.
+    # Without the access key the account of the cached answer is unknown.
     left = {name: value for name, value in endpoint.environment().items() if "KEY" not in name}
     assert "no AWS credentials were found" in inventory.read(path, **left, **gone).stderr
 
@@ -177,7 +177,7 @@ def test_broken_entry_is_one_warning(play, inventory, cached, name):
     BROKEN[name](entry)
     again = inventory(endpoint, **options)
     assert again.out == first.out
-    # There, the cache plugin itself reports that it can neither read the directory nor replace it.
+    # In these versions the cache plugin itself reports that it can neither read the directory nor replace it.
     core_warns = name == "directory" and __version__.startswith(("2.17.", "2.18."))
     assert again.stderr.count("WARNING") == (2 if core_warns else 1) and "cache" in again.stderr
     assert endpoint.count("DescribeInstances") == 2

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The same fleet through amazon.aws.aws_ec2, and the same plugin over moto: values and groups have to agree."""
+"""The plugin agrees with amazon.aws.aws_ec2 on values and groups, and gives the same hosts from moto."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tag(name):
     return lambda theirs: theirs["aws_tags"].get(f"parallelcluster:{name}")
 
 
-# Our variable, and how to get the same from the variables of aws_ec2 with the prefix aws_.
+# A variable of ec2_nodes, and the expression of the same value in variables of aws_ec2 with the prefix aws_.
 SAME = {
     "ec2_instance_id": lambda theirs: theirs["aws_instance_id"],
     "ec2_instance_type": lambda theirs: theirs["aws_instance_type"],
@@ -85,7 +85,7 @@ FLEETS = (
 
 
 def theirs(inventory, endpoint):
-    """Return the inventory of aws_ec2 with groups like ours."""
+    """Return the inventory of aws_ec2 with the same groups as ec2_nodes."""
     return inventory.read(
         inventory.file(
             {
@@ -125,7 +125,7 @@ def test_350_hosts_have_values_and_groups_of_aws_ec2(play, inventory):
 
 @pytest.fixture(scope="module")
 def moto():
-    """Return the URL of moto's server with six instances, and their ids by name."""
+    """Yield the URL of moto's server with six instances, and their ids by name."""
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -164,7 +164,7 @@ def moto():
 KEYS = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_EC2_METADATA_DISABLED": "true"}
 
 
-def test_moto_is_read_too(moto, inventory):
+def test_inventory_of_moto_is_read(moto, inventory):
     url, ids = moto
     options = {"plugin": "mlcluster.aws.ec2_nodes", "endpoint_url": url, "cluster_name": "train"}
     listed = inventory.read(inventory.file(options), **KEYS)

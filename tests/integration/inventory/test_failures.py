@@ -47,26 +47,26 @@ FAILURES = {
 
 
 @pytest.mark.parametrize(("region", "reason"), FAILURES.values(), ids=FAILURES)
-def test_one_region_fails_and_others_stay(play, inventory, region, reason):
+def test_failed_region_does_not_affect_others(play, inventory, region, reason):
     endpoint = play(HOME, region)
     listed = inventory(endpoint, regions=BOTH)
     assert set(listed.hosts) == {host.id for host in endpoint.hosts()}
     assert listed.stderr.count("WARNING") == 1
     for word in ("eu-west-1", "DescribeInstances", reason):
         assert word in listed.stderr
-    # A whole page in a message would hide it.
+    # The message does not contain the whole error page.
     assert len(listed.stderr) < 600
     assert "Traceback" not in listed.stderr
 
 
 @pytest.mark.parametrize(("region", "reason"), FAILURES.values(), ids=FAILURES)
-def test_strict_regions_makes_it_error(play, inventory, region, reason):
+def test_failed_region_is_error_with_strict_regions(play, inventory, region, reason):
     listed = inventory(play(HOME, region), regions=BOTH, strict_regions=True)
     assert listed.hosts == {}
     assert "strict_regions" in listed.stderr and "eu-west-1" in listed.stderr and reason in listed.stderr
 
 
-def test_five_regions_fail_differently_and_two_answer(inventory):
+def test_each_failed_region_is_reported_with_its_reason(inventory):
     with Endpoint(load("trouble")) as endpoint:
         listed = inventory(endpoint, regions=["all"], max_attempts=2)
         expected = {host.id for region in ("us-east-1", "us-east-2") for host in endpoint.hosts(region)}
@@ -75,7 +75,7 @@ def test_five_regions_fail_differently_and_two_answer(inventory):
     assert failed == {"eu-west-1", "eu-north-1", "ap-south-1", "us-west-2", "sa-east-1"}
 
 
-def test_error_can_end_command(play, inventory):
+def test_failed_inventory_can_end_command(play, inventory):
     endpoint = play(HOME, far(failing("UnauthorizedOperation")))
     path = inventory.file(inventory.options(endpoint, regions=BOTH, strict_regions=True))
     listed = inventory.command(endpoint, path, "--list", ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED="true")
@@ -96,7 +96,7 @@ def test_no_answering_region_is_error(play, inventory):
     assert listed.hosts == {} and "no region answered" in listed.stderr and "UnauthorizedOperation" in listed.stderr
 
 
-def test_temporary_throttling_is_survived(play, inventory):
+def test_temporary_throttling_is_retried(play, inventory):
     endpoint = play(Region("us-east-1", (Fleet(count=2),), (failing("RequestLimitExceeded", times=2),)))
     listed = inventory(endpoint, max_attempts=5)
     assert len(listed.hosts) == 2 and listed.stderr == ""
@@ -104,7 +104,7 @@ def test_temporary_throttling_is_survived(play, inventory):
 
 
 @pytest.mark.parametrize("mode", ["standard", "adaptive"])
-def test_dropped_connection_is_tried_again(play, inventory, mode):
+def test_dropped_connection_is_retried(play, inventory, mode):
     endpoint = play(Region("us-east-1", (Fleet(count=2),), (failing("drop", times=1),)))
     assert len(inventory(endpoint, max_attempts=3, retry_mode=mode).hosts) == 2
 
@@ -151,7 +151,7 @@ def test_denied_credentials_are_one_sentence(play, inventory):
 
 
 def test_unreachable_endpoint_is_one_sentence(inventory):
-    # Bound and deaf: a port that was free a moment ago may be another program's by now.
+    # Bound without a listener, so that no other program can take the port.
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
@@ -238,7 +238,7 @@ def test_types_come_from_table_when_call_is_denied(play, inventory, cluster):
 
 
 def test_slow_region_does_not_delay_others(play, inventory):
-    # Seconds enough for a busy machine to answer for the other region, with what it has made beforehand.
+    # The delay is long enough for a busy machine to read the other region.
     endpoint = play(HOME, far(latency_ms=600_000))
     endpoint.prepare()
     listed = inventory(endpoint, regions=BOTH, read_timeout=10)
@@ -269,7 +269,7 @@ def test_ctrl_c_ends_run_with_hanging_region(tmp_path):
                 time.sleep(0.05)
             assert endpoint.count("DescribeInstances") >= 3, "the regions were not asked within 60 s"
             run.send_signal(signal.SIGINT)
-            # Far below what the regions take.
+            # Far less than the delay of the regions.
             _out, err = run.communicate(timeout=60)
         finally:
             run.kill()

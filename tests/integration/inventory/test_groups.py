@@ -113,7 +113,7 @@ def test_constructed_options_obey_strict(play, inventory):
     assert inventory(endpoint, compose=wrong, strict=True).hosts == {}
 
 
-def test_equal_hosts_may_still_get_values_of_their_own(play, inventory):
+def test_random_values_are_computed_for_each_host(play, inventory):
     # An expression with lookups or random values must not be evaluated once for all hosts.
     endpoint = play(Fleet(count=4))
     listed = inventory(endpoint, compose={"n": "range(1000000000) | random", "who": "inventory_hostname | default('')"})
@@ -197,7 +197,7 @@ def test_site_yml_finds_its_hosts_without_any_mapping(play, inventory, cluster):
 
 @pytest.mark.parametrize("folder", ["ec2", "parallelcluster"])
 def test_example_works_unchanged(play, inventory, folder):
-    # The environment sets the endpoint of AWS, as for any user: the example is unchanged.
+    # Only the environment is set, to the endpoint; the example is unchanged.
     endpoint = play(
         Fleet(
             cluster="train",

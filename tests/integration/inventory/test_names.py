@@ -24,7 +24,7 @@ def test_ansible_62583_hosts_with_same_name_stay_separate(play, inventory):
     assert {host["ec2_tags"]["Name"] for host in listed.hosts.values()} == {"Compute"}
 
 
-def test_collision_across_regions_counts_too(play, inventory):
+def test_collision_across_regions_is_resolved(play, inventory):
     endpoint = play(
         Region("us-east-1", (Fleet(name="one"),)), Region("eu-west-1", (Fleet(name="one"), Fleet(name="two")))
     )
@@ -33,7 +33,7 @@ def test_collision_across_regions_counts_too(play, inventory):
     assert set(listed.hosts) == {f"one-{ids[0]}", f"one-{ids[1]}", "two"}
 
 
-def test_collision_across_files_counts_too(play, inventory):
+def test_collision_across_files_is_resolved(play, inventory):
     regions = ("us-east-1", "eu-west-1")
     endpoint = play(*(Region(region, (Fleet(name="head"), Fleet(name=region))) for region in regions))
     named = {"hostnames": ["tag:Name"]}
@@ -41,7 +41,7 @@ def test_collision_across_files_counts_too(play, inventory):
         inventory.file(inventory.options(endpoint, regions=[region], **named), f"{region}.ec2_nodes.yml")
         for region in regions
     )
-    # The first file again: the same instance under the same name is not a collision.
+    # With the first file twice, the same instance under the same name is not a collision.
     listed = inventory.read(first, "-i", str(second), "-i", str(first), **endpoint.environment())
     other = endpoint.hosts("eu-west-1")[0].id
     assert set(listed.hosts) == {"head", f"head-{other}", *regions}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Text from the API is data: nothing in it is ever evaluated, whatever option it comes through."""
+"""Strings from the API are data: no option evaluates them as templates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOSTILE = {
 
 @pytest.fixture
 def hostile(play):
-    """An endpoint with one host whose tags are all hostile, keys included."""
+    """Return an endpoint with one host whose tags, including their keys, are hostile."""
     return play(Fleet(tags={**HOSTILE, "{{ 1 + 1 }}": "key", "with space": "x"}))
 
 

@@ -27,7 +27,7 @@ def test_real_command_reads_inventory(play, inventory, cluster):
     assert all(f"--{name}" in listed.out for name in ids(endpoint))
 
 
-def test_amazon_aws_875_only_default_region_is_asked(play, inventory):
+def test_amazon_aws_875_only_default_region_is_queried(play, inventory):
     endpoint = play(Region("us-east-1", (Fleet(),)), Region("eu-west-1", (Fleet(),)))
     assert set(inventory(endpoint).hosts) == ids(endpoint)
     assert endpoint.count("DescribeInstances") == 1
@@ -59,7 +59,7 @@ def test_default_region_comes_from_metadata_service(play, inventory):
     assert set(inventory(endpoint).hosts) == ids(endpoint, "eu-west-1")
 
 
-def test_several_or_all_regions_are_asked(play, inventory):
+def test_several_or_all_regions_are_queried(play, inventory):
     names = ("us-east-1", "eu-west-1", "ap-south-1")
     endpoint = play(*(Region(name, (Fleet(count=2),)) for name in names))
     assert {host["ec2_region"] for host in inventory(endpoint, regions=list(names[:2])).hosts.values()} == {*names[:2]}
@@ -112,7 +112,7 @@ def test_amazon_aws_457_filter_without_match_gives_no_hosts(play, inventory):
 
 
 def test_amazon_aws_2708_exclusion_is_judged_on_same_answer(play, inventory):
-    # The excluding tag appears between a first and a second request; only one request may decide.
+    # The excluding tag appears after the first request, so a second request would give another answer.
     endpoint = play(Fleet(tags={"Keep": "no"}, tags_later={"Keep": "yes"}), Fleet(tags={"Keep": "yes"}))
     listed = inventory(endpoint, exclude="tags.Keep == 'no'")
     assert set(listed.hosts) == {endpoint.hosts()[1].id}

@@ -153,5 +153,5 @@ def test_enrichment_is_one_call_a_region_and_none_if_empty(play, inventory, clus
     enrich = ["health", "topology", "capacity", "ssm", "slurm_names"]
     inventory(endpoint, regions=["us-east-1", "eu-west-1"], enrich=enrich)
     assert endpoint.count(region="eu-west-1") == 1
-    # Types and instances as well.
+    # Including the calls for types and instances.
     assert endpoint.count(region="us-east-1") == 7

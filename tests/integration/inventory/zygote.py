@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run Ansible's commands in forks of a process that has imported them once.
+"""Runs Ansible's commands in forks of a process that has imported them once.
 
-Each run is the command's own code with a fresh state, without the second for its imports. A request is one
-line of JSON on standard input: ``argv`` (ansible-inventory or ansible-playbook first), ``env``, ``cwd``, ``out`` and
-``err`` (files to write). The answer is one line: the exit status.
+Each fork runs the command's code with a fresh state and saves the second for imports. A request is one line of JSON on
+standard input: ``argv`` (ansible-inventory or ansible-playbook first), ``env``, ``cwd``, ``out`` and ``err`` (files to
+write). The answer is one line: the exit status.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _status(work: Callable[[], object]) -> int:
 
 
 def child(request: dict) -> int:
-    """Run the requested command in this process; returns its exit status."""
+    """Run the requested command in this process; return its exit status."""
     for number, name in ((1, request["out"]), (2, request["err"])):
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(descriptor, number)

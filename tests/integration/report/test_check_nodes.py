@@ -30,7 +30,7 @@ UNREACHABLE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansibl
 
 @pytest.fixture
 def check(tmp_path):
-    """check(groups, *options) runs the playbook; returns its exit status, output and the folder of the report."""
+    """Return ``check(groups, *options)``: it runs the playbook; returns exit status, output and report folder."""
 
     def run(groups, *options):
         inventory = tmp_path / "nodes.yml"
@@ -117,20 +117,20 @@ def test_page_has_all_nodes_including_silent_ones(check, tmp_path):
 
 @pytest.fixture
 def hanging(tmp_path):
-    """Return a Python that hangs at its start until the test is over."""
+    """Yield a Python that hangs at its start until the test is over."""
     gate, python = tmp_path / "gate", tmp_path / "python"
     os.mkfifo(gate)
     python.write_text(f"#!/bin/sh\nexec cat {gate}\n", encoding="utf-8")
     python.chmod(0o755)
     yield python
-    # There is no reader if the timeout ended the program.
+    # The pipe has no reader if the timeout has ended the program.
     with contextlib.suppress(OSError):
         os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
 
 
 def test_hanging_node_does_not_stop_report(check, hanging):
     """The node accepts the login and then hangs, as with a /home that does not answer."""
-    # Only the limits of this node are short, so that a busy machine does not matter.
+    # Only this node has short time limits, so that a busy machine does not affect the others.
     limits = {"check_nodes_patience": 5, "check_nodes_options": {"seconds": 1}}
     stuck = {**HERE, "ansible_python_interpreter": str(hanging), **limits}
     status, output, report = check({"compute": group(n1=HERE), "head": group(stuck=stuck)})

@@ -76,9 +76,9 @@ def with_probe(page: str, probe: str) -> str:
 
 @pytest.fixture
 def browse(tmp_path):
-    """browse(nodes, address) returns the document after its script ran, and the browser's console errors.
+    """Return ``browse(nodes, address)``: it returns the document after its script ran, and console errors.
 
-    With a probe, its answer is returned instead of the document.
+    With a probe, it returns the probe's answer instead of the document.
     """
 
     def run(nodes, where="", probe="", size=DESK, **more):
@@ -171,7 +171,7 @@ def test_seven_problems_fit_two_phone_screens(browse):
 
 
 def test_every_part_of_page_is_drawn(browse):
-    """Map by topology, storage of nodes and FSx, time by role, versions and packages, changes."""
+    """Covers the map by topology, storage of nodes and FSx, time by role, versions and packages, and changes."""
     names = [f"p5-dy-{number}" for number in range(1, 9)]
     results = [
         scene.bandwidth(1.0, "p5-dy-1+p5-dy-2"),

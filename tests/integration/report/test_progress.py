@@ -71,7 +71,7 @@ def test_terminal_has_one_updated_line(command):
     with subprocess.Popen(command, stdout=slave, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as run:
         os.close(slave)
         shown = b""
-        # Reading from a terminal whose other end is closed ends with an error.
+        # Reading from a terminal whose other end is closed is an error.
         try:
             while data := os.read(master, 65536):
                 shown += data
@@ -92,7 +92,7 @@ MANY = [
         "hosts": "all",
         "gather_facts": False,
         "tasks": [
-            # A task that is skipped costs no process.
+            # A skipped task starts no process.
             {"name": "Reach it", "ansible.builtin.raw": "true", "when": "inventory_hostname in groups['lost']"},
             {"name": "Show it", "ansible.builtin.debug": {"msg": "the same of all"}},
             {"name": "Change it", "ansible.builtin.set_fact": {"x": 1}, "changed_when": True},

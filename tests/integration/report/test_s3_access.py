@@ -30,7 +30,7 @@ ACTIONS = {"list": "s3:ListBucket", "read": "s3:GetObject", "write": "s3:PutObje
 
 
 class Server:
-    """A bucket "data" with objects, and users with some of the rights in ``ACTIONS``."""
+    """A server with a bucket "data" and users that have some of the rights in ``ACTIONS``."""
 
     def __init__(self):
         # Policies and users are global to all moto servers of a process.
@@ -70,7 +70,7 @@ class Server:
 
     @contextlib.contextmanager
     def unguarded(self):
-        """Switch the policies off."""
+        """Disable the policies inside the block."""
         self._guard_after("inf")
         try:
             yield
@@ -117,7 +117,7 @@ def parser():
 
 
 class Node(Host):
-    """This machine, with an AWS CLI that is this process, and without any other Python."""
+    """This machine with an AWS CLI that runs in this process, and without another Python."""
 
     program = "/usr/bin/aws"
 
@@ -157,7 +157,7 @@ class Node(Host):
     def _client(self):
         clients, name = self.server.clients, self.key["AccessKeyId"]
         if name not in clients:
-            # One for each user, because creating a client is slower than all its requests.
+            # One client for each user, as creating a client is slower than all its requests.
             session = botocore.session.Session()
             session.set_credentials(name, self.key["SecretAccessKey"])
             once = botocore.config.Config(retries={"total_max_attempts": 1, "mode": "standard"})
@@ -181,7 +181,7 @@ class Bare(Host):
 
 @pytest.fixture
 def judged(server):
-    """judged(user, place) returns the status of each right."""
+    """Return ``judged(user, place)``, which returns the status of each right."""
 
     def ask(user, *places, **options):
         node = Node(server, user)
@@ -261,7 +261,7 @@ def test_missing_server_is_undeterminable(judged, server, monkeypatch):
 
 @pytest.fixture
 def patient(monkeypatch):
-    """Remove the time limit: a program that starts in a second on a node may be slow here."""
+    """Remove the time limit, as programs may start slowly on a busy machine."""
     monkeypatch.setattr(health_s3, "SECONDS", 600)
 
 
@@ -271,7 +271,7 @@ PROGRAMS = [None, *filter(None, [os.environ.get("MLCLUSTER_TEST_AWS_CLI")])]
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_real_programs_find_rights(server, monkeypatch, program):
-    """A Python with boto3, and the AWS CLI if one is configured; in separate processes, as on a node."""
+    """Covers a Python with boto3, and the AWS CLI if one is configured, in separate processes as on a node."""
     for name, value in {
         "AWS_ENDPOINT_URL": server.url,
         "AWS_ACCESS_KEY_ID": server.keys["reader"]["AccessKeyId"],

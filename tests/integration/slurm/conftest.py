@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The clusters of these tests, one a session of each kind, and a way to run a module against one."""
+"""Fixtures: a cluster of each type per session, and functions that run modules and jobs on it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.rig.slurm.fixture import slurm as shared_slurm
 from tests.rig.slurm.fixture import slurm_accounting
 from tests.unit.plugins.inventory import finder
 
-# Before the first import of ansible_collections: templates find the collection's filters by it.
+# This has to run before the first import of ansible_collections: templates find the collection's filters by it.
 finder.install()
 
 __all__ = ["shared_slurm", "slurm_accounting"]
@@ -32,8 +32,10 @@ Runner = Callable[..., dict[str, t.Any]]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group tests that stay with one process if several share the work: those of a file share its clusters, and those
-    with nodes that have directories of this machine to themselves take turns with them."""
+    """Group tests for pytest-xdist, which runs each group in one process.
+
+    Tests of a file share its clusters. Tests whose nodes use directories of this machine run one after another.
+    """
     for item in items:
         file = item.path.stem
         item.add_marker(
@@ -45,14 +47,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def slurm(shared_slurm: Cluster) -> Cluster:
-    """The cluster of all these tests, at rest: what the one before left may still be on its way out, or have failed."""
+    """Return the shared cluster, after jobs of the previous test have ended and nodes are available again."""
     jobs.rest(shared_slurm)
     return shared_slurm
 
 
 @pytest.fixture
 def run_module(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """run_module(module, cluster, check=False, **options) gives what the module printed."""
+    """Return ``run_module(module, cluster, check=False, **options)``, which returns the module's result."""
 
     def run(module: types.ModuleType, cluster: Cluster, check: bool = False, **options: t.Any) -> dict[str, t.Any]:
         arguments = {**options, "conf": f"{cluster.root}/etc/slurm.conf", "_ansible_check_mode": check}
@@ -65,7 +67,7 @@ def run_module(capsys: pytest.CaptureFixture[str]) -> Runner:
 
 @pytest.fixture
 def script(tmp_path: Path) -> Callable[..., str]:
-    """script(*lines) writes a batch script into an empty directory and gives its path."""
+    """Return ``script(*lines)``, which writes a batch script into an empty directory and returns its path."""
 
     def write(*lines: str, name: str = "job.sbatch") -> str:
         path = tmp_path / name
@@ -77,7 +79,7 @@ def script(tmp_path: Path) -> Callable[..., str]:
 
 @pytest.fixture
 def facts(slurm: Cluster, run_module: Runner) -> dict[str, t.Any]:
-    """The cluster as slurm_info shows it."""
+    """Return the cluster's facts as slurm_info returns them."""
     from ansible_collections.mlcluster.aws.plugins.modules import slurm_info
 
     return run_module(slurm_info, slurm)
@@ -85,7 +87,7 @@ def facts(slurm: Cluster, run_module: Runner) -> dict[str, t.Any]:
 
 @pytest.fixture
 def slow_to_kill(slurm: Cluster) -> Iterator[Cluster]:
-    """The cluster, which gives jobs more time for their end than it gives those of other tests."""
+    """Yield the cluster with a longer KillWait: jobs have more time to end than in other tests."""
     before = slurm.record.spec.settings.get("KillWait", "2")
     slurm.configure(KillWait="40")
     yield slurm
@@ -94,13 +96,13 @@ def slow_to_kill(slurm: Cluster) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The node runtime."""
+    """Return the path of the node runtime."""
     return scripts.build_runtime(tmp_path_factory.mktemp("runtime"))
 
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with stand-ins for nccl-tests that are real MPI programs."""
+    """Return a folder with stand-ins for nccl-tests that are real MPI programs."""
     folder = tmp_path_factory.mktemp("nccl")
     for name in ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce"):
         install("collective_perf", folder / f"{name}_perf")
@@ -109,7 +111,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def ran(slurm: Cluster, facts: dict[str, t.Any], runtime: Path, programs: Path, tmp_path: Path) -> Callable[..., Ran]:
-    """ran(job, *options, **settings) renders one job, submits it as a user would, and gives what became of it."""
+    """Return ``ran(job, *options, **settings)``: it renders a job, submits it, and returns its results."""
 
     def run(job: dict[str, t.Any], *options: str, **settings: t.Any) -> Ran:
         given = {"dir": str(tmp_path), "gpus_per_node": 2, "nccl_tests_dir": str(programs), **settings}

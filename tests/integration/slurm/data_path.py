@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The data path on a cluster of the rig: each program as a Slurm job, the training by the role's own job script."""
+"""The data path on a cluster of the rig: data programs as Slurm jobs, the training by the role's job script."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.rig.slurm.processes import wait_for
 CHECKOUT = Path(__file__).parents[3]
 DATA = CHECKOUT / "roles" / "slurm_jobs" / "files"
 PYTHON = CHECKOUT / ".venv-data" / "bin" / "python"
-# A test has seconds for what a loaded machine does in a minute.
+# Limit in seconds of steps that a busy machine does within a minute.
 PATIENCE = 150
 PREPARE = """
 import sys
@@ -36,7 +36,7 @@ for number, text in enumerate(texts):
 
 
 class DataPath:
-    """Folders of one run of it, and the jobs."""
+    """The folders and jobs of a run of the data path."""
 
     def __init__(self, slurm: Cluster, folder: Path, runtime: Path, facts: dict[str, Any], nodes: int, epochs: int):
         self.slurm, self.folder, self.runtime, self.facts = slurm, folder, runtime, facts
@@ -46,32 +46,32 @@ class DataPath:
     # Programs as jobs
 
     def program(self, *words: str) -> str:
-        """Return a line of shell that runs one program."""
+        """Return a shell line that runs a data program."""
         return f"cd {DATA} && OMP_NUM_THREADS=1 {PYTHON} -m mlcluster_data {' '.join(words)}"
 
     def job(self, *words: str, environment: dict[str, str] | None = None) -> str:
-        """Run one program as a job; gives what it printed."""
+        """Run a data program as a job and return its output."""
         exports = "".join(f"export {name}={value}\n" for name, value in (environment or {}).items())
         done = jobs.finish(self.slurm, exports + self.program(*words), timeout=PATIENCE)
         assert (done.state, done.exit_code) == ("COMPLETED", 0), done
         return done.output
 
     def prepare(self, documents: int) -> None:
-        """Texts and a tokenizer."""
+        """Write documents and train a tokenizer."""
         subprocess.run([PYTHON, "-c", PREPARE, self.folder, str(documents)], cwd=CHECKOUT, check=True)
 
     def collect(self, inputs: int) -> None:
-        """Texts into inputs."""
+        """Collect the documents into input files."""
         self.job("collect", str(self.folder / "texts"), f"--output={self.folder}/inputs", f"--inputs={inputs}")
 
     def install(self, job: dict[str, Any]) -> None:
-        """Put a job of the role into the folder, with the programs for data, as the role does."""
+        """Write a job and the data programs into the folder, as the role does."""
         role = scripts.Role(self.facts, jobs=[job], dir=str(self.folder), gpus_per_node=2, data_python=str(PYTHON))
         assert role.problems == []
         role.install(self.runtime)
 
     def preprocess(self) -> int:
-        """Inputs into shards, by the role's job, which submits itself as an array; gives its number."""
+        """Make shards by the role's job, which submits itself as an array; return the job's number."""
         job = {
             "name": "pre", "kind": "preprocess", "minutes": 9, "limit": 2, "cpus_per_task": 1,
             "input": f"{self.folder}/inputs", "output": f"{self.folder}/shards",
@@ -83,7 +83,7 @@ class DataPath:
         return number
 
     def preprocess_with_a_killed_task(self, killed_task: int) -> None:
-        """Inputs into shards, by an array of which one task is killed in its midst and requeued."""
+        """Make shards by an array of which one task is killed while it runs and requeued."""
         array = subprocess.run(
             [PYTHON, "-m", "mlcluster_data", "array", str(self.folder / "inputs"), "--limit", "2"],
             cwd=DATA, capture_output=True, text=True, check=True,
@@ -107,7 +107,7 @@ fi
         self._ends(number)
 
     def _ends(self, number: int) -> None:
-        """Wait until every task of an array has ended, and see that all went well."""
+        """Wait until every task of an array has ended, and check that all succeeded."""
         ask = ("squeue", "--noheader", "--array", "--states=all", "--format=%T", f"--jobs={number}")
 
         def states() -> set[str]:
@@ -118,7 +118,7 @@ fi
         assert found == {"COMPLETED"}, found
 
     def _restarted(self, task: str) -> None:
-        """Let a requeued task start soon, and see that it was one."""
+        """Check that a task was requeued, and let it start soon."""
 
         def there() -> bool:
             shown = self.slurm.run("scontrol", "--oneliner", "show", "job", task, check=False).stdout
@@ -130,7 +130,7 @@ fi
     # The training
 
     def submit_training(self) -> None:
-        """The role's training job with the program train."""
+        """Submit the role's training job with the program train."""
         command = [
             "/usr/bin/env", "OMP_NUM_THREADS=1", "PYTHONUNBUFFERED=1", str(PYTHON), "-m", "mlcluster_data", "train",
             f"--data-dir={self.folder}/shards", f"--local-dir={self.slurm.local}/checkpoints",
@@ -154,12 +154,12 @@ fi
         return path.read_text() if path.exists() else ""
 
     def published(self) -> list[int]:
-        """Steps of the published checkpoints."""
+        """Return the steps of the published checkpoints."""
         found = (self.folder / "checkpoints").glob("step-*/complete")
         return sorted(int(path.parent.name.partition("-")[2]) for path in found)
 
     def train(self) -> int:
-        """Train, ask for a checkpoint in the midst, let it resume and finish; gives the step of the request."""
+        """Train, request a checkpoint during the run, resume and finish; return the step of the request."""
         self.submit_training()
         try:
             wait_for("a checkpoint", self.published, PATIENCE, over=jobs.ended(self.slurm, self.number))
@@ -184,7 +184,7 @@ fi
         return [json.loads(line) for line in (self.folder / "log" / name).read_text().splitlines()]
 
     def samples(self, epoch: int) -> Counter[int]:
-        """Return how often each sample was learnt in an epoch, by all ranks together."""
+        """Return how often each sample was used in an epoch, by all ranks together."""
         found: Counter[int] = Counter()
         for rank in range(2 * self.nodes):
             for line in self.journal(f"small-samples-{rank:05d}.jsonl"):
@@ -193,7 +193,7 @@ fi
         return found
 
     def check_samples(self) -> None:
-        """Every sample was learnt once in every epoch."""
+        """Check that every sample was used once in every epoch."""
         dataset = json.loads((self.folder / "shards" / "manifest.json").read_text())
         every = self.samples(0)
         assert len(every) == dataset["samples"]
@@ -202,12 +202,12 @@ fi
             assert set(found.values()) == {1} and found.keys() == every.keys(), epoch
 
     def losses(self) -> list[float]:
-        """Return the losses, a step each."""
+        """Return the loss of each step."""
         return [line["loss"] for line in self.journal("small-metrics.jsonl") if "loss" in line]
 
 
 class S3:
-    """A local S3 for jobs, from the environment that the programs are tested in."""
+    """A local S3 for jobs, in the environment in which the data programs are tested."""
 
     def __init__(self) -> None:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -222,5 +222,5 @@ class S3:
         subprocess.run([PYTHON, "-c", make], env={**os.environ, **self.environment}, check=True)
 
     def close(self) -> None:
-        """End it."""
+        """End the server."""
         self.process.communicate()

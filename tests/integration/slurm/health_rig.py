@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A cluster whose nodes run the scripts of role slurm_jobs, rendered by the role, with the real runtime."""
+"""A cluster whose nodes run the Prolog and health scripts that the role slurm_jobs renders, with the real runtime."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tests.rig.slurm import scripts
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.spec import Spec
 
-# Of each node its own: the drain marker and the log; what an earlier check left behind.
+# Directories that each node has for itself: drain marker, log, and files of earlier checks.
 PRIVATE = ("/var/lib/mlcluster", "/var/log/mlcluster", "/run/mlcluster")
-# Uids of accounts that every Debian has.
+# User IDs of accounts that exist on every Debian.
 USER, DAEMON = 65534, 1
 
 
 def render(folder: Path, base: str, conf: str, imex: str = "required", **checks: object) -> dict[str, str]:
-    """Write the role's scripts into ``folder``, with a command of their own; return the path of each by its name."""
+    """Write the role's scripts and their command ``mlcluster`` into ``folder``; return {name: path}."""
     command = folder / "mlcluster"
-    # The interpreter is that of a node; nothing of the checkout is on its path.
+    # A node's interpreter, without the checkout in its path.
     command.write_text(f'#!/bin/sh\nexec /usr/bin/python3 -I {runtime()} "$@"\n', encoding="utf-8")
     command.chmod(0o755)
     paths = {name: str(folder / "scripts" / name) for name in ("prolog", "epilog", "task_prolog", "health_check")}
@@ -38,7 +38,7 @@ def render(folder: Path, base: str, conf: str, imex: str = "required", **checks:
 
 @functools.cache
 def runtime() -> Path:
-    """Return the path of the node runtime, where users of jobs reach it; it is made once."""
+    """Return the path of the node runtime, which users of jobs can read; it is built once."""
     folder = Path(tempfile.mkdtemp(prefix="mlcluster-runtime-"))
     atexit.register(shutil.rmtree, folder)
     folder.chmod(0o755)
@@ -47,12 +47,12 @@ def runtime() -> Path:
 
 @contextmanager
 def checked_cluster(name: str, nodes: int = 2, **settings: str) -> Iterator[tuple[Cluster, dict[str, str]]]:
-    """A cluster with Prolog, Epilog and TaskProlog in place, and the paths of its scripts."""
+    """Yield a cluster with Prolog, Epilog and TaskProlog, and the paths of these scripts."""
     made = [Path(path) for path in PRIVATE if not Path(path).is_dir()]
     for path in made:
         path.mkdir(mode=0o755)
     cluster = Cluster(name)
-    # Users of jobs have to reach the scripts, and pytest's folders are closed.
+    # Users of jobs have to read the scripts, and pytest's folders are private.
     folder = Path(tempfile.mkdtemp(prefix="mlcluster-health-"))
     folder.chmod(0o755)
     try:
@@ -73,18 +73,18 @@ def checked_cluster(name: str, nodes: int = 2, **settings: str) -> Iterator[tupl
         cluster.down()
         shutil.rmtree(folder)
         for path in made:
-            # Another that runs meanwhile may have written there.
+            # A concurrent test may have written to the directory.
             with suppress(OSError):
                 path.rmdir()
 
 
 def state_of(cluster: Cluster, node: str, path: str) -> Path:
-    """Return where a file below one of ``PRIVATE`` of a node is seen from outside."""
+    """Return the path outside of the node of a file below one of the directories ``PRIVATE``."""
     place = next(place for place in PRIVATE if path.startswith(f"{place}/"))
     index = PRIVATE.index(place) + 1
     return cluster.root / "nodes" / node / str(index) / path[len(place) + 1 :]
 
 
 def as_user(cluster: Cluster, uid: int, *more: str) -> list[str]:
-    """Options of sbatch for a job of an ordinary user."""
+    """Return the options of sbatch for a job of an ordinary user."""
     return [f"--uid={uid}", f"--gid={uid}", "--chdir=/", f"--output={cluster.root}/open/%j", *more]

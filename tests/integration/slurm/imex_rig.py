@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A cluster that poses as UltraServers: nodes with addresses of their own, a stand-in of the IMEX daemon, channels."""
+"""A cluster that simulates UltraServers: nodes with own addresses, IMEX channels and a stand-in for the IMEX daemon."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ IMEX_CMD_PORT=50005
 
 
 class Ultra:
-    """The cluster, and what its nodes have of IMEX."""
+    """The cluster, and the IMEX daemons and files of its nodes."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self.cluster = cluster
         self.folder = folder
 
     def path(self, node: str, path: str) -> Path:
-        """Return where a file of a node's own directories is seen from outside."""
+        """Return the path outside of the node of a file in a node's own directories."""
         place = next(place for place in OWN if path.startswith(f"{place}/"))
         return self.cluster.root / "nodes" / node / str(OWN.index(place) + 1) / path[len(place) + 1 :]
 
@@ -53,12 +53,12 @@ class Ultra:
         return self.cluster.run(*enter, "env", f"SLURMD_NODENAME={node}", *argv, check=False)
 
     def mlcluster(self, node: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run the verb imex on a node."""
+        """Run ``mlcluster imex`` on a node."""
         options = ("--instance-type", TYPE, "--slurm-conf", f"{self.cluster.root}/etc/slurm.conf")
         return self.inside(node, str(self.folder / "mlcluster"), "imex", *words, *options)
 
     def members(self, node: str) -> list[str]:
-        """Return the list of nodes that a node's daemon has."""
+        """Return the list of nodes in the configuration of a node's daemon."""
         return self.path(node, f"{ETC}/nodes_config.cfg").read_text(encoding="ascii").split()
 
     def settings(self, node: str) -> dict[str, str]:
@@ -67,17 +67,17 @@ class Ultra:
         return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
     def daemon(self, node: str) -> int | None:
-        """Return the process id, on the node, of its daemon; None where none was started or it was stopped."""
+        """Return the process ID of a node's daemon, as seen on the node; None if no daemon runs."""
         with suppress(FileNotFoundError):
             return int(self.path(node, f"{ETC}/daemon.pid").read_text(encoding="ascii"))
         return None
 
     def fault(self, node: str, **wanted: object) -> None:
-        """Have the daemon of a node be other than good from its next start on."""
+        """Make the daemon of a node faulty from its next start on."""
         self.path(node, f"{ETC}/stand_in.json").write_text(json.dumps(wanted), encoding="utf-8")
 
     def reset(self) -> None:
-        """Every node as it was at first."""
+        """Reset every node to its first state."""
         for number, node in enumerate(self.cluster.record.spec.names, 1):
             self.inside(node, "systemctl", "stop", "nvidia-imex.service")
             self.path(node, f"{ETC}/config.cfg").write_text(
@@ -95,7 +95,7 @@ class Ultra:
                 self.path(node, path).unlink(missing_ok=True)
 
     def hooks(self, mode: str = "required", seconds: int = 20) -> dict[str, str]:
-        """Write Prolog and Epilog, each the line that a site adds to its own; returns settings of slurm.conf."""
+        """Write Prolog and Epilog with the line that a site adds to its own; return settings of slurm.conf."""
         options = f"--instance-type {TYPE} --slurm-conf {self.cluster.root}/etc/slurm.conf"
         lines = {
             "Prolog": f"imex up --mode {mode} --seconds {seconds} --drain {options} || exit 1",
@@ -108,19 +108,19 @@ class Ultra:
         return {name: str(self.folder / name.lower()) for name in lines}
 
     def role_hooks(self, imex: str = "required") -> dict[str, str]:
-        """Return the scripts of role slurm_jobs, with the domain of jobs."""
+        """Write the scripts of the role slurm_jobs with IMEX domains; return settings of slurm.conf."""
         folder = self.folder / f"role-{imex}"
         folder.mkdir()
         conf, base = f"{self.cluster.root}/etc/slurm.conf", f"{self.cluster.root}/local/jobs"
         more = ["--instance-type", TYPE, "--seconds", "20"]
-        # This test does not concern what this machine lacks of such a node.
+        # Checks of hardware that this machine lacks are switched off.
         paths = render(folder, base, conf, imex, imex_options=more, labels=False)
         return {"Prolog": paths["prolog"], "Epilog": paths["epilog"]}
 
 
 @contextmanager
 def ultra_cluster(name: str, nodes: int = 4, topology: str = "", **settings: str) -> Iterator[Ultra]:
-    """A cluster whose nodes have a daemon, and whose Prolog makes the domains of jobs."""
+    """Yield a cluster whose nodes have an IMEX daemon, and whose Prolog makes the domains of jobs."""
     made = [Path(path) for path in OWN if not Path(path).is_dir()]
     for path in made:
         path.mkdir(mode=0o755, parents=True)
@@ -144,7 +144,7 @@ def ultra_cluster(name: str, nodes: int = 4, topology: str = "", **settings: str
         )
         cluster.up(spec, owned=True)
         for node in spec.names:
-            # Files of their own: a link out of the checkout would be one to nowhere on a node of another release.
+            # Copies: a link into the checkout would be dangling on a node with another root file system.
             install(found.path(node, f"{BIN}/nvidia-imex").parent)
         found.reset()
         yield found

@@ -13,16 +13,16 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 
 def install(program: str, target: Path) -> None:
-    """Make a program of the folder programs executable as target, with Debian's Python, which has its MPI."""
+    """Make a stand-in executable as ``target``, with Debian's Python, which has the MPI bindings."""
     path = str(PROGRAMS / f"{program}.py")
-    # Not by runpy: the programs go by the name under which they were started.
+    # Not by runpy: the programs read the name under which they were started.
     run = 'exec(compile(open(path).read(), path, "exec"), {"__name__": "__main__", "__file__": path})'
     target.write_text(f"#!/usr/bin/python3\npath = {path!r}\n{run}\n")
     target.chmod(0o755)
 
 
 class Ran:
-    """A job that ended: Slurm's own view, its report by id, and the content of its exit file."""
+    """A job that ended: Slurm's record, its report by verdict id, and the content of its exit file."""
 
     def __init__(self, job, folder, name):
         self.job = job

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The modules as Ansible ships and runs them, all their parts included."""
+"""The modules as Ansible packs and runs them, with all imported files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECKOUT = Path(__file__).parents[3]
 
 
 @pytest.mark.newer
-def test_play_looks_plans_submits_and_follows(slurm, script, tmp_path):
+def test_play_plans_submits_and_follows_job(slurm, script, tmp_path):
     conf = {"conf": f"{slurm.root}/etc/slurm.conf"}
     plan = {"cluster": {"nodes": 2, "instance_type": "p5e.48xlarge"}, "models": [{"name": "both", "nodes": 2}]}
     submission = "{{ (plan | mlcluster.aws.slurm_plan).submissions[0] }}"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From texts to a trained model and its backup, on a real Slurm; a task is killed, the training is asked to stop."""
+"""The data path from documents to a trained model and its backup on a real Slurm, with a killed task and a requeue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = needs_slurm
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two nodes of this module alone, whose controller remembers jobs that ended minutes ago."""
+    """Yield a cluster of two nodes for this file, whose controller remembers ended jobs for minutes."""
     own = Cluster(f"pytest-data-{os.getpid()}")
     yield own.up(Spec(gpus=2), owned=True)
     own.down()
@@ -30,7 +30,7 @@ def cluster():
 
 @pytest.fixture
 def data_path(cluster, run_module, runtime, tmp_path):
-    """data_path(nodes, epochs) is an empty one."""
+    """Return ``data_path(nodes, epochs)``, which returns an empty data path."""
     return lambda nodes, epochs: DataPath(cluster, tmp_path, runtime, run_module(slurm_info, cluster), nodes, epochs)
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A validation with the layout domains, on nodes of two blocks of a real Slurm; nccl-tests is a stand-in."""
+"""A validation with the layout domains on two blocks of nodes of a real Slurm, with a stand-in for nccl-tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JOB = {"name": "domains", "kind": "nccl", "layout": "domains", "nodes": 5, "coll
 
 @pytest.fixture(scope="module")
 def ultraservers():
-    """Five nodes of two UltraServers."""
+    """Yield a cluster of five nodes of two UltraServers."""
     if slurm_version() < (23, 11):
         pytest.skip("Slurm has topology/block since 23.11: run this by python -m tests.rig.slurm.newer")
     cluster = Cluster(f"domains-{os.getpid()}")
@@ -42,7 +42,7 @@ def ultraservers():
 
 @pytest.fixture
 def validate(ultraservers, run_module, runtime, tmp_path):
-    """validate(**environment) gives the exit status, the report of the job and its folder."""
+    """Return ``validate(**environment)``: it returns the ended process, the report's results and the job's folder."""
     install("collective_perf", tmp_path / "all_reduce_perf")
     facts = run_module(slurm_info, ultraservers)
 
@@ -82,17 +82,17 @@ def of(results, check):
     return [one for one in results if one["id"] == check]
 
 
-def test_each_ultraserver_runs_by_itself_and_then_all(validate):
+def test_each_ultraserver_runs_alone_before_all_nodes(validate):
     done, results, folder = validate()
     runs = [line.split("\t") for line in (folder / "runs.tsv").read_text(encoding="utf-8").splitlines()]
-    # Both UltraServers side by side in one round, then all nodes in the next.
+    # The first round runs both UltraServers at once, the second all nodes.
     assert [(run[2], run[3], run[4]) for run in runs] == [
         ("n1,n2,n3", "0", "0"), ("n4,n5", "0", "0"), ("n1,n2,n3,n4,n5", "0", "1")
     ]  # fmt: skip
     assert {one["status"] for one in of(results, "nccl.nvlink_domain.all_reduce")} == {"pass"}
     assert len(of(results, "nccl.nvlink_domain.all_reduce")) == 3
     assert of(results, "nccl.complete")[0]["status"] == "pass"
-    # No bandwidth of these nodes is published.
+    # There is no published bandwidth for these nodes.
     assert done.returncode == 2 and of(results, "nccl.bandwidth.all_reduce")[0]["status"] == "undeterminable"
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Drain, reboot, proof and resume on a real Slurm, within the budget; a node that fails again and again is given up."""
+"""Healing on a real Slurm: drain, reboot, check and resume within the budget; nodes that keep failing are isolated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.rig.slurm.processes import wait_for
 
 pytestmark = needs_slurm
 MARKER = "/var/lib/mlcluster/drain.json"
-# Where a reset would need a GPU, a reboot is what a rig can do.
+# The rig can do a reboot; a reset needs a GPU.
 POLICY = {"schema": "mlcluster.heal/1", "actions": ["reset", "reboot"], "most": 1, "times": 3}
 ROOT = Path(__file__).parents[3]
 DRAINED = "mlcluster health: node.drain_marker (reboot): the driver hangs"
@@ -52,7 +52,7 @@ def drain(cluster, name):
 
 
 def heal(rig, name="n1", *words):
-    """Run the verb in the namespaces of a node, which has a disk of its own; n1 is the head node as well."""
+    """Run ``mlcluster heal`` in the namespaces of a node; n1 is also the head node."""
     cluster, scripts, _log = rig
     inside = ["nsenter", f"--target={cluster._init(name)}", "--mount", "--uts", "--pid", "--"]
     conf = ["--slurm-conf", f"{cluster.root}/etc/slurm.conf", "--config", f"{cluster.root}/heal.json"]
@@ -60,12 +60,12 @@ def heal(rig, name="n1", *words):
 
 
 def reboot(rig, name):
-    """Do what the machine does once Slurm has called its RebootProgram."""
+    """Simulate the reboot after Slurm has called its RebootProgram."""
     cluster, _scripts, log = rig
     wait_for(f"the reboot of {name}", lambda: log.exists() and name in log.read_text(encoding="utf-8").split())
     log.write_text("", encoding="utf-8")
     cluster.power_off(name)
-    # Slurm counts in seconds, and takes a boot in the second of its order for an earlier one.
+    # Slurm counts whole seconds: a boot in the second of the request counts as an earlier one.
     ordered = time.time()
     wait_for("a later second", lambda: time.time() > ordered + 2)
     cluster.power_on(name, rebooted=True)
@@ -73,16 +73,16 @@ def reboot(rig, name):
 
 
 @pytest.mark.slow
-def test_drained_nodes_reboot_in_budget_and_resume_by_proof(rig):
+def test_drained_nodes_reboot_in_budget_and_resume(rig):
     cluster, _scripts, log = rig
     (cluster.root / "heal.json").write_text(json.dumps(POLICY), encoding="utf-8")
     for name in ("n1", "n2"):
         drain(cluster, name)
-    # n1 is also where the head's part runs; a reboot of n2 leaves that alone.
+    # The head node's part runs on n1, which a reboot of n2 does not affect.
     cluster.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=disk swap on Monday")
     assert "n2: reboot (node.drain_marker): severity reboot" in heal(rig)
     assert node(cluster, "n2")[1].startswith("mlcluster heal: reboot (node.drain_marker): severity reboot")
-    # A second run and a second fault: nothing is done twice, and the budget of one is used up.
+    # In a second run with a second fault nothing is done again, as the budget of one reboot is used up.
     drain(cluster, "n1")
     output = heal(rig)
     assert "n2" not in output and "n1: wait (node.drain_marker): reboot has to wait: 1 of at most 1" in output
@@ -91,11 +91,11 @@ def test_drained_nodes_reboot_in_budget_and_resume_by_proof(rig):
     reboot(rig, "n2")
     state, reason = node(cluster, "n2")
     assert state == "IDLE+DRAIN" and reason.startswith("mlcluster heal: reboot "), "it returned without proof"
-    # The fault is still there after the first boot.
+    # The fault persists after the first boot.
     state_of(cluster, "n2", MARKER).write_text("still broken", encoding="utf-8")
     assert "n2 stays drained: mlcluster health: node.drain_marker" in heal(rig, "n2", "--node")
     assert "n2: again (node.drain_marker)" in heal(rig)
-    # A marker asks for isolation, for which no action is switched on here; the next verdict asks for a reboot.
+    # The marker requests isolation, which the policy does not allow; the next verdict requests a reboot.
     assert node(cluster, "n2")[1].startswith("mlcluster health: node.drain_marker (isolate): ")
     drain(cluster, "n2")
     assert "n2: reboot" in heal(rig)
@@ -119,13 +119,13 @@ def test_drained_nodes_reboot_in_budget_and_resume_by_proof(rig):
 
 
 def inside(rig, name="n1"):
-    """Return the words before a command that runs on a node."""
+    """Return the command prefix that runs a command on a node."""
     return ["nsenter", f"--target={rig[0]._init(name)}", "--mount", "--uts", "--pid", "--"]
 
 
 @pytest.fixture
 def fresh(rig):
-    """The rig with idle nodes, no journal and the policy of this file."""
+    """Return the rig with idle nodes, no journal and the policy of this file."""
     cluster, _scripts, _log = rig
     (cluster.root / "heal.json").write_text(json.dumps(POLICY), encoding="utf-8")
     state_of(cluster, "n1", "/var/lib/mlcluster/heal.jsonl").unlink(missing_ok=True)
@@ -134,8 +134,8 @@ def fresh(rig):
         cluster.run("scontrol", "update", f"NodeName={name}", "State=RESUME", check=False)
 
 
-def test_check_nodes_shows_what_healing_did(fresh, tmp_path):
-    """The journal that mlcluster heal wrote on the head node, where the playbook looks for it."""
+def test_check_nodes_shows_healing_actions(fresh, tmp_path):
+    """The playbook reads the journal that `mlcluster heal` wrote on the head node."""
     cluster, _scripts, _log = fresh
     cluster.run("scontrol", "update", "NodeName=n2", "State=DRAIN", f"Reason={DRAINED.replace('reboot', 'reset')}")
     assert "n2: reset (node.drain_marker): severity reset" in heal(fresh)
@@ -155,7 +155,7 @@ def test_check_nodes_shows_what_healing_did(fresh, tmp_path):
     assert shown and shown[0].startswith("n2: reset (node.drain_marker): severity reset"), done.stdout + done.stderr
 
 
-# nvidia-smi while a process or a monitoring agent uses a GPU; the number of its status is made up.
+# nvidia-smi while a process or a monitoring agent uses a GPU; the value of the exit status is invented.
 NVIDIA_SMI = """#!/bin/sh
 echo "$*" >> {log}
 case "$*" in
@@ -173,7 +173,7 @@ esac
 
 @pytest.fixture
 def gpus(fresh, tmp_path):
-    """A node whose nvidia-smi writes down what it is asked; a folder with the files that make its GPUs busy."""
+    """Yield a folder for nvidia-smi of a node: it has the record of calls, and files that make GPUs busy."""
     programs = tmp_path / "programs"
     programs.mkdir()
     tmp_path.chmod(0o755)
@@ -214,13 +214,13 @@ def test_gpus_are_reset_once_and_node_resumes_by_full_check(fresh, gpus):
     output = heal(fresh, "n2", "--node")
     assert "n2 takes jobs again: the full check proved node.drain_marker" in output, output
     assert (gpus / "log").read_text(encoding="utf-8").split("\n").count("--gpu-reset") == 1
-    # The reason stays in Slurm 24.11.
+    # Slurm 24.11 keeps the reason after the node is resumed.
     wait_for("n2 to answer", lambda: node(fresh[0], "n2")[0] == "IDLE")
     assert "n2: resumed (node.drain_marker)" in heal(fresh)
     assert heal(fresh, "n2", "--node") == ""
 
 
-# In the place of ParallelCluster's programs: an instance of EC2 for each node that Slurm powers up, which they end.
+# Stands in for ParallelCluster's programs: launches an EC2 instance for a node that Slurm powers up, and terminates it.
 POWER = """#!{python}
 import os, subprocess, sys
 import boto3
@@ -241,7 +241,7 @@ subprocess.run([sys.executable, "-m", "tests.rig.slurm", verb, "--name", {name!r
 
 @pytest.fixture
 def cloud(tmp_path):
-    """A cluster of n1 and the dynamic node c1, and the EC2 that its instances come from."""
+    """Yield a cluster of n1 and the dynamic node c1, and the EC2 client of its account."""
     name = f"replace-{os.getpid()}"
     aws = Aws(tmp_path)
     image = aws.client("ec2", "us-east-1").describe_images()["Images"][0]["ImageId"]
@@ -253,7 +253,7 @@ def cloud(tmp_path):
             POWER.format(**filled, root=str(ROOT), path=f"{tmp_path}:{os.environ['PATH']}"), encoding="utf-8"
         )
         programs[verb].chmod(0o755)
-    # With -b slurmd reports that it has booted just now.
+    # With -b, slurmd reports a boot at its start.
     (tmp_path / "slurmd").write_text('#!/bin/sh\nexec /usr/sbin/slurmd -b "$@"\n', encoding="utf-8")
     (tmp_path / "slurmd").chmod(0o755)
     with socket.socket() as free:
@@ -261,7 +261,7 @@ def cloud(tmp_path):
         port = free.getsockname()[1]
     dynamic = f"c1 NodeHostname=c1 NodeAddr=127.0.0.1 Port={port} CPUs=8 RealMemory=1000 State=CLOUD"
     settings = {"NodeName": dynamic, "SuspendProgram": str(programs["power-off"]), "SuspendTime": "86400"}
-    # As ParallelCluster has it: Slurm hides a dynamic node without an instance otherwise.
+    # ParallelCluster's setting: without it, Slurm hides a dynamic node that has no instance.
     settings |= {"PartitionName": "dynamic Nodes=c1 State=UP", "PrivateData": "cloud"}
     settings |= {"ResumeProgram": str(programs["power-on"]), "SuspendTimeout": "3", "ResumeTimeout": "600"}
     with checked_cluster(name, nodes=1, **settings) as (cluster, scripts):
@@ -280,7 +280,7 @@ def instances(ec2, *states):
 
 
 def powered_up(cluster, ec2):
-    """Power c1 up, as Slurm does for a job; its instance."""
+    """Power c1 up, as Slurm does for a job; return its instance."""
     cluster.run("scontrol", "update", "NodeName=c1", "State=POWER_UP")
     wait_for("c1 to take jobs", lambda: node(cluster, "c1")[0] == "IDLE+CLOUD")
     (instance,) = instances(ec2, "running")

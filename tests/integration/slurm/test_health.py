@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Verdicts on a node in a real Slurm: Prolog, HealthCheckProgram, and a disk that does not answer."""
+"""Health checks in a real Slurm: in Prolog and HealthCheckProgram, and with a disk that does not answer."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MARKER = "/var/lib/mlcluster/drain.json"
 
 @pytest.fixture(scope="module")
 def rig():
-    """A cluster of two nodes whose gate is open, and its scripts."""
+    """Yield a cluster of two nodes with an open gate (undeterminable checks pass), and its scripts."""
     with checked_cluster(f"health-{os.getpid()}") as found:
         yield found
 
 
 @pytest.fixture
 def cluster(rig):
-    """The cluster, which the test leaves as it found it."""
+    """Yield the cluster; reset it after the test."""
     yield rig[0]
     for node in ("n1", "n2"):
         state_of(rig[0], node, MARKER).unlink(missing_ok=True)
@@ -41,7 +41,7 @@ def cluster(rig):
 
 
 def node(cluster, name="n1"):
-    """State, with what stands behind it, and the reason of a node."""
+    """Return state with flags, and reason, of a node."""
     text = cluster.run("scontrol", "--oneliner", "show", "node", name).stdout
     state = text.split(" State=")[1].split()[0]
     return state, text.split(" Reason=")[1].split(" [")[0] if " Reason=" in text else ""
@@ -65,7 +65,7 @@ def mark(cluster, text='{"reason": "the driver did not build"}'):
 
 
 def health(rig, *options):
-    """Run the verb on n1, in its own namespaces."""
+    """Run ``mlcluster health`` on n1, in its namespaces."""
     cluster, scripts = rig
     inside = ["nsenter", f"--target={cluster._init('n1')}", "--mount", "--uts", "--pid", "--"]
     return cluster.run(*inside, scripts["command"], "health", "--profile", "prolog", *options, check=False)
@@ -77,9 +77,9 @@ def test_failed_prolog_drains_node_until_it_is_well(rig, cluster):
     number = jobs.submit(cluster, "echo ran on $(hostname)", *as_user(cluster, USER, "--nodelist=n1"))
     assert drained(cluster) == "mlcluster health: node.drain_marker (isolate): the driver did not build"
     jobs.wait(cluster, number, "PENDING")
-    # It is held until somebody has looked, for it may be the job's fault.
+    # The job is held for a user to inspect, as it may have caused the failure.
     assert "held" in cluster.run("scontrol", "show", "job", str(number)).stdout
-    # The other node goes on.
+    # The other node still runs jobs.
     assert jobs.finish(cluster, "hostname", *as_user(cluster, USER)).output == "n2\n"
     state_of(cluster, "n1", MARKER).unlink()
     checked = health(rig, "--undrain")
@@ -91,7 +91,7 @@ def test_failed_prolog_drains_node_until_it_is_well(rig, cluster):
 
 
 def test_undeterminable_check_stops_jobs_only_with_closed_gate(rig, cluster, tmp_path):
-    # How many EFA devices this machine should have is not known.
+    # The expected number of EFA devices of this machine is unknown.
     checked = health(rig, "--json")
     found = {one["id"]: one["status"] for one in json.loads(checked.stdout)["results"]}
     assert (found["efa.devices"], checked.returncode) == ("undeterminable", 2)
@@ -121,14 +121,14 @@ def test_missing_runtime_stops_jobs_only_with_closed_gate(cluster, tmp_path):
 
 
 @pytest.mark.slow
-def test_health_check_drains_undrains_and_keeps_persons_drain(rig, cluster):
+def test_health_check_drains_and_resumes_except_users_drain(rig, cluster):
     running = jobs.submit(cluster, "echo up; sleep 600", *as_user(cluster, USER, "-wn1"))
     # Slurm reports RUNNING while the Prolog runs.
     wait_for("the job itself", lambda: "up" in jobs.look(cluster, running).output)
     cluster.configure(HealthCheckProgram=rig[1]["health_check"], HealthCheckInterval="2")
     mark(cluster, "no local disk\n")
     assert drained(cluster) == "mlcluster health: node.drain_marker (isolate): no local disk"
-    # A job that runs already goes on.
+    # A running job continues.
     assert jobs.look(cluster, running).state == "RUNNING"
     mark(cluster, "no driver either\n")
     wait_for("the new reason", lambda: node(cluster)[1].endswith("no driver either"))
@@ -153,7 +153,7 @@ def test_health_check_drains_undrains_and_keeps_persons_drain(rig, cluster):
 
 @pytest.fixture
 def frozen(cluster, tmp_path):
-    """A filesystem of n1 that, once frozen, holds every process that writes to it in the kernel for good."""
+    """Yield a filesystem of n1 that can be frozen: then every process that writes to it hangs in the kernel."""
     image, place = tmp_path / "disk", cluster.local_of("n1") / "slow"
     with image.open("wb") as stream:
         stream.truncate(64 << 20)
@@ -177,20 +177,20 @@ def frozen(cluster, tmp_path):
 
 
 @pytest.mark.slow
-def test_disk_that_does_not_answer_holds_no_job_up(cluster, frozen, tmp_path):
+def test_hanging_disk_does_not_delay_jobs(cluster, frozen, tmp_path):
     base, freeze = frozen
     scripts = render(tmp_path, base, conf(cluster), epilog_seconds=1)
     cluster.configure(Prolog=scripts["prolog"], Epilog=scripts["epilog"])
     first = jobs.finish(cluster, "true", *as_user(cluster, USER, "-wn1"))
     assert first.state == "COMPLETED"
     with freeze():
-        # While it is frozen nothing that waits for it would ever end.
+        # While the filesystem is frozen, a process that waits for it does not end.
         job = jobs.finish(cluster, "echo ${MLCLUSTER_SCRATCH:-none}", *as_user(cluster, USER, "-wn1"))
         assert (job.state, job.output) == ("COMPLETED", "none\n")
         log = state_of(cluster, "n1", "/var/log/mlcluster/scratch.log").read_text()
         assert "scratch.make: no answer within 2.0 seconds" in log
         assert "cannot be ended and is left behind" in log
-        # The next one does not even try.
+        # The next job does not try to use the disk.
         job = jobs.finish(cluster, "echo again", *as_user(cluster, USER, "-wn1"))
         assert job.output == "again\n"
         log = state_of(cluster, "n1", "/var/log/mlcluster/scratch.log").read_text()

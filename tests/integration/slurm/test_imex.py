@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Prolog and Epilog make and take away the IMEX domains of real jobs; the daemon is a stand-in, one process a node."""
+"""Prolog and Epilog make and remove the IMEX domains of jobs; each node has a stand-in for the daemon."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from tests.rig.slurm.processes import wait_for
 
 pytestmark = needs_slurm
 EXCLUSIVE = "--exclusive"
-# On the first node of the job; srun does not find its way between addresses of the loopback network.
+# Runs on the job's first node only, as srun does not work between addresses of the loopback network.
 TABLE = "nvidia-imex-ctl -N"
 
 
 @pytest.fixture(scope="module")
 def rig():
-    """Four nodes of one UltraServer."""
+    """Yield four nodes of one UltraServer."""
     with ultra_cluster(f"imex-{os.getpid()}") as found:
         yield found
 
 
 @pytest.fixture
 def ultra(rig):
-    """The cluster with its nodes as at first; afterwards all of them take jobs again."""
+    """Yield the cluster with reset nodes; after the test all nodes accept jobs again."""
     jobs.rest(rig.cluster)
     rig.reset()
     yield rig
@@ -45,42 +45,42 @@ def ultra(rig):
 
 
 def reason(ultra, node):
-    """State and reason of a node."""
+    """Return state and reason of a node."""
     text = ultra.cluster.run("scontrol", "--oneliner", "show", "node", node).stdout
     return text.split(" State=")[1].split()[0], text.split(" Reason=")[1].split(" [")[0] if " Reason=" in text else ""
 
 
 def drained(ultra, node):
-    """Return the reason, once a node is drained."""
+    """Wait until a node is drained, and return the reason."""
     wait_for(f"{node} to be drained", lambda: "DRAIN" in reason(ultra, node)[0])
     return reason(ultra, node)[1]
 
 
 def down(ultra, *nodes):
-    """Once the daemons of these nodes are gone."""
+    """Wait until the daemons of these nodes have ended."""
     wait_for("the daemons to end", lambda: all(ultra.daemon(node) is None for node in nodes))
 
 
 def running(ultra, *options):
-    """Return a job that has started, and stays."""
+    """Start a job that runs until it is cancelled, and return its number."""
     number = jobs.submit(ultra.cluster, "echo up; sleep 300", EXCLUSIVE, *options)
     wait_for("the job itself", lambda: "up" in jobs.look(ultra.cluster, number).output)
     return number
 
 
 def up(folder):
-    """Outputs of jobs that had their domain."""
+    """Return the outputs of jobs that had their domain."""
     return [path for path in folder.iterdir() if "Domain State: UP" in path.read_text(encoding="utf-8")]
 
 
 def record(ultra, node):
-    """Return the Prolog's record of its job; empty without a record."""
+    """Return the Prolog's record of its job, or an empty value without a record."""
     path = ultra.path(node, "/run/mlcluster/imex.json")
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def prolog(ultra, number, nodes):
-    """Return a command that does what the Prolog of a job does, for a shell of a node."""
+    """Return a shell command that runs the Prolog of a job on a node."""
     words = f"SLURM_JOB_ID={number} SLURM_NODELIST='{nodes}' SLURM_JOB_OVERSUBSCRIBE=NO SLURM_JOB_RESTART_COUNT=0"
     conf = f"{ultra.cluster.root}/etc/slurm.conf"
     return f"env {words} {ultra.folder}/mlcluster imex up --instance-type {TYPE} --slurm-conf {conf}"
@@ -128,7 +128,7 @@ def test_killed_daemon_is_reported_on_its_node_and_by_its_peers(ultra):
     assert domain["severity"] == "monitor" and ultra.address("n2") in domain["message"]
     ultra.cluster.run("scancel", str(number))
     down(ultra, "n1", "n3")
-    # The next job has it again.
+    # The next job has a domain again.
     assert jobs.finish(ultra.cluster, TABLE, EXCLUSIVE, "--nodelist=n[1-3]").output.count("Domain State: UP") == 1
 
 
@@ -141,8 +141,8 @@ def test_next_job_with_another_node_has_another_list(ultra):
     assert ultra.settings("n1")["SERVER_PORT"] != before
 
 
-def test_daemon_left_over_from_another_job_is_not_met(ultra):
-    # A node that lost its Epilog: its daemon goes on with the list and port of that job.
+def test_daemon_of_earlier_job_is_not_joined(ultra):
+    # The Epilog did not run on this node: its daemon still has the list and port of that job.
     ultra.cluster.configure(Epilog="/bin/true")
     jobs.finish(ultra.cluster, "true", EXCLUSIVE, "--nodelist=n[1-2]")
     assert ultra.daemon("n2")
@@ -183,7 +183,7 @@ def test_domain_that_does_not_come_up_keeps_job_away(ultra, fault, problem):
     jobs.wait(ultra.cluster, number, "PENDING")
     assert jobs.look(ultra.cluster, number).output == ""
     ultra.cluster.run("scancel", str(number))
-    # The record outlives the job, so that the health check keeps the drain until a person has looked.
+    # The record outlives the job, so that the health check keeps the drain until a user has inspected the node.
     wait_for("the end of the job", lambda: ultra.mlcluster("n1", "status").returncode == 1)
 
 
@@ -244,13 +244,13 @@ def test_prolog_of_site_is_left_unchanged(ultra):
     assert "91_imex configures IMEX for jobs, and is left alone" in one
 
 
-def test_scripts_of_role_do_same(ultra):
+def test_scripts_of_role_make_domains(ultra):
     ultra.cluster.configure(**ultra.role_hooks())
     job = jobs.finish(ultra.cluster, TABLE, EXCLUSIVE, "--nodelist=n[1-2]")
     assert job.output.count("Domain State: UP") == 1
     down(ultra, "n1", "n2")
     ultra.fault("n2", masked=True)
-    # A node beside it would wait for its daemon as long as Prolog may.
+    # A second node would wait for this node's daemon until the Prolog's time limit.
     number = jobs.submit(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n2")
     assert "the unit of the IMEX daemon is masked" in drained(ultra, "n2")
     assert jobs.look(ultra.cluster, number).output == ""
@@ -268,13 +268,13 @@ def test_tasks_of_array_have_domain_each(ultra):
     down(ultra, "n1", "n2", "n3", "n4")
 
 
-def test_requeued_job_meets_no_daemon_of_its_last_start(ultra):
+def test_requeued_job_does_not_join_daemon_of_last_start(ultra):
     number = running(ultra, "--nodelist=n[1-2]", "--requeue")
     before = ultra.settings("n1")["SERVER_PORT"], ultra.daemon("n1")
     ultra.cluster.run("scontrol", "requeue", str(number))
     jobs.wait(ultra.cluster, number, "PENDING")
-    # Slurm delays a requeued job by two minutes. It cannot begin at once either: slurmd has revoked its credential, by
-    # the second.
+    # Slurm delays a requeued job by two minutes. It cannot start at once, as slurmd has revoked its credential, which
+    # has a resolution of one second.
     ultra.cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now+4")
     wait_for("the second start", lambda: ultra.settings("n1")["SERVER_PORT"] != before[0])
     wait_for("its domain", lambda: record(ultra, "n1").get("state") == "ready")
@@ -307,12 +307,12 @@ def test_second_prolog_of_start_changes_nothing(ultra):
 
 
 def test_jobs_in_quick_succession_all_have_their_domain(ultra):
-    # systemd refuses the sixth start of a unit within ten seconds.
+    # By default systemd rejects the sixth start of a unit within ten seconds.
     starts = "; ".join(prolog(ultra, number, "n1") for number in range(9001, 9008))
     assert ultra.inside("n1", "sh", "-c", starts).stdout.count("PASS imex.domain") == 7
 
 
-def test_epilog_that_was_lost_leaves_node_that_is_good(ultra):
+def test_node_without_epilog_run_stays_usable(ultra):
     ultra.cluster.configure(Epilog="/bin/true")
     jobs.finish(ultra.cluster, "true", EXCLUSIVE, "--nodelist=n[1-2]")
     ultra.inside("n2", "systemctl", "stop", "nvidia-imex.service")
@@ -322,7 +322,7 @@ def test_epilog_that_was_lost_leaves_node_that_is_good(ultra):
     assert ultra.mlcluster("n1", "forget").returncode == 0 and record(ultra, "n1") == {}
 
 
-def test_best_effort_lets_each_job_start_on_node_without_daemon(ultra):
+def test_best_effort_starts_jobs_on_node_without_daemon(ultra):
     ultra.cluster.configure(**ultra.role_hooks("best_effort"))
     ultra.fault("n1", masked=True)
     for _start in range(2):
@@ -353,7 +353,7 @@ def test_reboot_in_between_makes_channel_again(ultra):
     jobs.finish(ultra.cluster, "true", EXCLUSIVE, "--nodelist=n[1-2]")
     down(ultra, "n1", "n2")
     ultra.path("n1", f"{CHANNELS}/channel0").unlink()
-    # The enabled service comes up at boot with the list of the last job.
+    # The enabled service starts at boot with the list of the last job.
     ultra.inside("n1", "systemctl", "start", "nvidia-imex.service")
     job = jobs.finish(ultra.cluster, TABLE, EXCLUSIVE, "--nodelist=n[1-2]")
     assert job.output.count("Domain State: UP") == 1

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The stand-ins of programs refuse what the programs refuse, and their output follows from their arguments."""
+"""Stand-ins reject the same arguments as the real programs, and their output depends on their arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.slurm.ran import PROGRAMS, install
 
-# A right call of each, and what makes it wrong with a part of the message. {} is a directory.
+# For each program: a valid call, a change that makes it invalid, and a part of the message. {} is a directory.
 RIGHT = {
     "aws": "s3 sync --only-show-errors --exclude .backed-up {} s3://bucket/x",
     "collective_perf": "-b 8 -e 1K -f 4 -n 20 -w 5 -c 1 -g 1",
@@ -68,13 +68,13 @@ WRONG = [
     ("nccom_test", "--check", "--chekc", "unrecognized arguments: --chekc"),
     ("nccom_test", "all_reduce", "all_to_all", "invalid choice: 'all_to_all'"),
 ]
-# Not a stand-in of a program, but a training.
+# This one is not a stand-in.
 OWN = {"training"}
 
 
 @pytest.fixture
 def call(tmp_path):
-    """call(program, words) runs a stand-in as the only task of a job whose node has two GPUs."""
+    """Return ``call(program, words)``: it runs a stand-in as the only task of a job on a node with two GPUs."""
     environment = {
         **os.environ,
         "CUDA_VISIBLE_DEVICES": "0,1",
@@ -94,7 +94,7 @@ def call(tmp_path):
     return run
 
 
-def test_no_stand_in_is_without_wrong_call():
+def test_every_stand_in_has_invalid_call():
     programs = {path.stem for path in PROGRAMS.glob("*.py")} - OWN
     assert programs and programs == set(RIGHT) == {program for program, *_rest in WRONG}
 
@@ -106,13 +106,13 @@ def test_header_names_version_and_source_of_grammar(program):
 
 
 @pytest.mark.parametrize("program", RIGHT)
-def test_right_call_is_taken(call, program):
+def test_valid_call_is_accepted(call, program):
     done = call(program, RIGHT[program])
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(("program", "right", "wrong", "words"), WRONG)
-def test_wrong_call_is_rejected(call, program, right, wrong, words):
+def test_invalid_call_is_rejected(call, program, right, wrong, words):
     assert right in RIGHT[program]
     done = call(program, RIGHT[program].replace(right, wrong, 1))
     assert done.returncode != 0 and words in done.stderr + done.stdout
@@ -181,7 +181,7 @@ def test_bus_bandwidth_of_nccom_test_follows_from_workers(call, workers, busbw):
     assert {line.split()[-1] for line in lines[1:-1]} == {busbw}
 
 
-def test_sync_copies_what_is_missing_and_nothing_else(call, tmp_path):
+def test_sync_copies_missing_files_only(call, tmp_path):
     (tmp_path / "data").mkdir()
     for name in ("a", ".backed-up"):
         (tmp_path / "data" / name).touch()

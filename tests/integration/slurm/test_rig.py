@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rig itself: nodes, failures, MPI, what a crash leaves."""
+"""The rig: nodes, failures of nodes and daemons, MPI, and leftovers of a killed run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPEN_MPI = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.rank, w.size, w.
 
 @pytest.fixture
 def own_cluster():
-    """A cluster that the test may break."""
+    """Yield a cluster that the test may break."""
     made = []
 
     def make(spec: Spec, name: str = OWN) -> Cluster:
@@ -79,22 +79,22 @@ def test_node_that_dies_requeues_its_job_and_comes_back(own_cluster):
 
 
 @pytest.mark.slow
-def test_node_that_pauses_keeps_job_that_it_is_given(own_cluster):
-    """As a busy machine does; with Slurm's own ten seconds the job would go back and wait for two minutes."""
+def test_paused_node_keeps_new_job(own_cluster):
+    """A busy machine pauses nodes; with Slurm's default of ten seconds the job would be requeued for two minutes."""
     cluster = own_cluster(Spec(nodes=1))
     slurmd = cluster._slurmd("n1")
     os.kill(slurmd, signal.SIGSTOP)
     try:
         number = jobs.submit(cluster, "echo run ${SLURM_RESTART_COUNT:-0}")
         jobs.wait(cluster, number, "RUNNING")
-        # The pause itself is tested; no event shows when slurmctld would lose its patience.
+        # The pause itself is tested; slurmctld's timeout causes no event to wait for.
         time.sleep(13)
     finally:
         os.kill(slurmd, signal.SIGCONT)
     assert jobs.wait(cluster, number).output == "run 0\n"
 
 
-def test_slurmd_may_die_and_its_job_goes_on(own_cluster):
+def test_job_continues_after_slurmd_is_killed(own_cluster):
     cluster = own_cluster(Spec(nodes=1))
     go = cluster.local_of("n1") / "go"
     number = jobs.submit(cluster, f"echo began; until [ -e {cluster.local}/go ]; do sleep 0.1; done; echo went on")
@@ -137,7 +137,7 @@ def test_accounting_remembers_job(slurm_accounting):
     query = ("sacct", "-X", "-n", "-P", "-j", str(job.number), "-o", "State,ExitCode,AllocTRES")
 
     def rows() -> list[str]:
-        # Whole: an end that comes before its start has no resources yet.
+        # The record is complete once it has resources: the end of a job may be recorded before its start.
         text = slurm_accounting.run(*query).stdout
         return text.split("|") if "FAILED" in text and "gres" in text else []
 
@@ -145,7 +145,7 @@ def test_accounting_remembers_job(slurm_accounting):
     assert "gres/gpu=16" in rows()[2]
 
 
-def test_two_clusters_side_by_side_and_only_one_ends(slurm, own_cluster):
+def test_end_of_one_cluster_does_not_affect_another(slurm, own_cluster):
     other = own_cluster(Spec(nodes=1, gpus=0))
     assert other.nodes_in("idle") == ["n1"]
     assert other.down()
@@ -153,7 +153,7 @@ def test_two_clusters_side_by_side_and_only_one_ends(slurm, own_cluster):
 
 
 @pytest.mark.parametrize("role", ["slurmctld", "n1"])
-def test_daemon_that_cannot_run_ends_wait_for_it(own_cluster, monkeypatch, role):
+def test_failed_daemon_ends_wait_for_it(own_cluster, monkeypatch, role):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         number = taken.getsockname()[1]
@@ -195,7 +195,7 @@ def test_configuration_holds_for_next_job_on_pausing_node(own_cluster, tmp_path)
     assert jobs.finish(cluster, "true").state == "COMPLETED" and (tmp_path / "ran").exists()
 
 
-def test_job_that_is_over_ends_wait_for_what_it_was_to_do(slurm):
+def test_ended_job_ends_wait_for_its_effect(slurm):
     number = jobs.finish(slurm, "echo its last words; exit 3").number
     with pytest.raises(RigError, match=rf"(?s)job {number} was to be RUNNING and is over; .*its last words"):
         jobs.wait(slurm, number, "RUNNING")

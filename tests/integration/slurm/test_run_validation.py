@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""playbooks/run_validation.yml against a real Slurm: what is submitted, what is judged, who is drained."""
+"""playbooks/run_validation.yml with a real Slurm: submitted jobs, verdicts, and drained nodes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Play:
             "slurm_jobs_slurm_conf": f"{slurm.root}/etc/slurm.conf",
             **{f"slurm_jobs_{name}": value for name, value in settings.items()},
         }
-        # The second node is called otherwise in the inventory than in Slurm, as instances are.
+        # The second node's name in the inventory differs from that in Slurm, as with instances.
         compute = {"n1": {}, "i-2": {"ec2_slurm_node_name": "n2"}}
         children = {"head": {"hosts": {"controller": {}}}, "compute": {"hosts": compute}}
         self.inventory = folder / "inventory.json"
@@ -57,7 +57,7 @@ class Play:
         return self.begin(*options, **settings)()
 
     def begin(self, *options, **settings):
-        """Start it; returns a function that waits for its end; its so_far() is the output until now."""
+        """Start the playbook; return a function that waits for its end. Its ``so_far()`` returns the output so far."""
         command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(self.inventory)]
         given = ["-e", json.dumps({"ansible_become": False, **settings})]
         self.started += 1
@@ -87,7 +87,7 @@ class Play:
 
 @pytest.fixture
 def play(slurm, facts, runtime, programs, tmp_path):
-    """play(**settings) renders the scripts and gives the playbook for them."""
+    """Return ``play(**settings)``, which renders the scripts and returns the playbook for them."""
 
     def make(**settings):
         given = {
@@ -110,7 +110,7 @@ def test_limit_is_where_jobs_run(play):
     verdict = on.verdict()
     assert (verdict["status"], verdict["jobs"][0]["nodes"], verdict["exit_code"]) == ("pass", "n2", 0)
     assert verdict["lines"][0].split() == ["job", "id", "nodes", "state", "seconds", "verdict"]
-    # While the job runs, and not only at its end.
+    # The progress is shown while the job runs, and not only at its end.
     number = verdict["jobs"][0]["job_id"]
     assert re.search(rf"^\d\d:\d\d:\d\d smoke: job {number} COMPLETED on n2", done.stdout, re.MULTILINE)
     refused = on("--limit", "i-2", slurm_jobs_run=["smoke"])
@@ -126,7 +126,7 @@ def test_failed_verdict_fails_play_and_drains_on_request(play, slurm):
         verdict = on.verdict()
         assert [job["status"] for job in verdict["jobs"]] == ["pass", "fail"]
         assert (verdict["status"], verdict["exit_code"], list(verdict["bad_nodes"])) == ("fail", 1, ["n2"])
-        # Its job may still be on its way out.
+        # The node's job may still be ending.
         wait_for("n2 to be drained", lambda: "n2" in slurm.nodes_in("drained"))
         assert "Reason=mlcluster: nccl.correct.all_reduce: n2: " in slurm.run("scontrol", "show", "node", "n2").stdout
         assert "DRAIN" not in slurm.run("scontrol", "show", "node", "n1").stdout
@@ -139,7 +139,7 @@ def test_failed_verdict_fails_play_and_drains_on_request(play, slurm):
 
 def test_unwritable_results_hide_neither_verdict_nor_drain(play, slurm, tmp_path):
     on = play(environment={"STAND_IN_WRONG_HOST": "n2"})
-    # Where the verdict is to be kept there is a directory for each number that the next jobs may get.
+    # A directory is in the place of the verdict file of each number that the next jobs may get.
     last = int(slurm.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
     for number in range(last + 1, last + 4):
         (tmp_path / f"results/validation-{number}.json").mkdir(parents=True)
@@ -168,8 +168,8 @@ def test_missing_tool_is_rejected_first_and_resumes_no_node(play, slurm, tmp_pat
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
 
 
-def test_reason_that_person_gave_while_jobs_ran_stays(play, slurm, tmp_path):
-    """The job itself drains the node that will be at fault, in the place of the person."""
+def test_reason_set_by_user_during_run_is_kept(play, slurm, tmp_path):
+    """In place of a user, the job itself drains the node that will fail."""
     on = play(environment={"STAND_IN_WRONG_HOST": "n2"})
     script = tmp_path / "single.sbatch"
     text = script.read_text()
@@ -186,7 +186,7 @@ def test_reason_that_person_gave_while_jobs_ran_stays(play, slurm, tmp_path):
 
 
 def test_report_of_another_user_is_ignored(play, tmp_path):
-    """The job leaves nothing itself, in the place of one whose node died before its script began."""
+    """The only report is another user's; the job writes none, as if its node had died before the script began."""
     on = play()
     script = tmp_path / "smoke.sbatch"
     text = script.read_text()
@@ -219,7 +219,7 @@ def test_all_problems_are_reported_and_nothing_is_submitted(play, slurm):
 
 @pytest.fixture
 def away(slurm):
-    """away(state): n2 has it until the test ends. By the settings of the rig DOWN ends when its slurmd registers."""
+    """Yield ``away(state)``, which sets n2's state until the test ends; in the rig, DOWN ends when slurmd registers."""
     before = slurm.record.spec.settings.get("ReturnToService", "2")
     configured = []
 
@@ -259,7 +259,7 @@ def test_nodes_without_jobs_are_reported_not_waited_for(play, away):
 def test_rejected_validation_reports_slurms_node_states(
     slurm, facts, runtime, away, tmp_path, state, word, among, nodes
 ):
-    """Without a play; the play that shows it is the one above."""
+    """Runs without a play; the test above has the play that reports these states."""
     away(state)
     scripts.Role(facts, dir=str(tmp_path), gpus_per_node=1, jobs=JOBS).install(runtime)
     options = Options(str(tmp_path), ("smoke",), **nodes)
@@ -271,7 +271,7 @@ def test_rejected_validation_reports_slurms_node_states(
 
 @pytest.mark.newer
 def test_head_node_validates_without_ansible(slurm, facts, runtime, tmp_path):
-    """The verb as a person types it there: progress, the table, the file and the exit status."""
+    """`mlcluster validate` as a user runs it: progress, table, file and exit status."""
     scripts.Role(facts, dir=str(tmp_path), gpus_per_node=1, jobs=JOBS).install(runtime)
     begin = ["/usr/bin/python3", str(tmp_path / "mlcluster.pyz"), "validate", f"--dir={tmp_path}"]
     begin += [f"--slurm-conf={slurm.root}/etc/slurm.conf"]
@@ -300,7 +300,7 @@ def test_drained_node_stops_only_jobs_that_need_it(play, away):
 
 
 def test_two_runs_at_once_submit_once_and_both_judge(play, slurm, tmp_path):
-    """The second one comes while the job of the first runs, as after a connection that was lost."""
+    """The second run starts while the job of the first runs, as after a lost connection."""
     on = play()
     script = tmp_path / "smoke.sbatch"
     text = script.read_text()
@@ -311,7 +311,7 @@ def test_two_runs_at_once_submit_once_and_both_judge(play, slurm, tmp_path):
     try:
         wait_for("the job of the first to run", lambda: "RUNNING" in slurm.run(*ask).stdout)
         number = slurm.run(*ask).stdout.split()[0]
-        # It waits for no node any more, so that this is nothing to the second.
+        # The job has its nodes, so the drain does not affect the second run.
         slurm.run("scontrol", "update", "NodeName=n[1-2]", "State=DRAIN", "Reason=a person")
         plays.append(on.begin(slurm_jobs_run=["smoke"]))
         wait_for("the second to take it", lambda: f"job {number}, smoke, is the same" in plays[1].so_far())

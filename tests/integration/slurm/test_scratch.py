@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The directory of a job, from its Prolog to its Epilog, on a real Slurm."""
+"""The scratch directory of a job on a real Slurm: the Prolog makes it, the Epilog removes it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = needs_slurm
 
 @pytest.fixture(scope="module")
 def rig():
-    """A cluster of two nodes, and its scripts."""
+    """Yield a cluster of two nodes, and its scripts."""
     with checked_cluster(f"scratch-{os.getpid()}") as found:
         yield found
 
@@ -31,7 +31,7 @@ def cluster(rig):
 
 
 def left(cluster, node="n1"):
-    """Return the jobs' directories on a node, and what is in the trash."""
+    """Return the jobs' directories on a node, and the content of the trash."""
     base = cluster.local_of(node) / "jobs"
     return sorted(path.name for path in [*base.glob("job-*"), *base.glob(".trash/*")])
 
@@ -41,7 +41,7 @@ def gone(cluster, number, node="n1"):
 
 
 @pytest.mark.newer
-def test_job_finds_tmpdir_and_its_epilog_takes_it_away(cluster):
+def test_job_has_tmpdir_until_its_epilog(cluster):
     script = """
         #SBATCH --nodes=2
         srun bash -c 'stat -c "%a %u" $TMPDIR; echo $SLURM_JOB_ID > $TMPDIR/mine; cat $TMPDIR/mine; echo $TMPDIR'
@@ -56,7 +56,7 @@ def test_job_finds_tmpdir_and_its_epilog_takes_it_away(cluster):
         wait_for("an empty trash", lambda node=node: left(cluster, node) == [])
 
 
-def test_jobs_have_private_directories_of_their_own(cluster):
+def test_jobs_have_private_directories(cluster):
     hold = f"touch $TMPDIR/here; until [ -e {cluster.root}/open/go ]; do sleep 0.1; done; ls $TMPDIR"
     first, second = (jobs.submit(cluster, hold, *as_user(cluster, USER, "--nodelist=n1")) for _time in range(2))
     base = cluster.local_of("n1") / "jobs"
@@ -71,7 +71,7 @@ def test_jobs_have_private_directories_of_their_own(cluster):
         gone(cluster, number)
 
 
-def test_each_task_of_array_has_its_own(cluster):
+def test_each_array_task_has_own_directory(cluster):
     script = "echo $SLURM_ARRAY_TASK_ID > $TMPDIR/task; cat $TMPDIR/*"
     options = as_user(cluster, USER, "--array=1-3", f"--output={cluster.root}/open/array-%a")
     jobs.submit(cluster, script, *options)
@@ -83,7 +83,7 @@ def test_each_task_of_array_has_its_own(cluster):
 
 
 @pytest.mark.parametrize("how", ["cancel", pytest.param("timeout", marks=pytest.mark.slow), "crash", "full"])
-def test_directory_goes_however_job_ends(cluster, how):
+def test_directory_is_removed_for_every_end_of_job(cluster, how):
     body = {
         "cancel": "sleep 60",
         "timeout": "trap '' TERM; sleep 600 & wait; wait",
@@ -94,7 +94,7 @@ def test_directory_goes_however_job_ends(cluster, how):
     number = jobs.submit(cluster, script, *as_user(cluster, USER, "--nodelist=n1"))
     if how in ("cancel", "timeout"):
         wait_for("its files", (cluster.local_of("n1") / f"jobs/job-{number}/tmp/a").exists)
-        # Slurm's shortest limit is a minute; it looks for jobs that are over every half.
+        # Slurm's shortest time limit is a minute, which it checks every 30 seconds.
         end = (
             ["scancel", str(number)] if how == "cancel" else ["scontrol", "update", f"JobId={number}", "EndTime=now+5"]
         )
@@ -113,7 +113,7 @@ def test_requeued_job_gets_new_directory(cluster):
     cluster.run("scontrol", "requeue", str(number))
     jobs.wait(cluster, number, "PENDING")
     gone(cluster, number)
-    # slurmd runs no Prolog for a job that comes back to it within two seconds; Slurm itself waits two minutes.
+    # slurmd runs no Prolog for a job that returns within two seconds; by default Slurm waits two minutes.
     cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now+4")
     wait_for("the second run", lambda: "run 1" in jobs.look(cluster, number).output)
     output = jobs.look(cluster, number).output

@@ -48,7 +48,7 @@ def test_cluster_is_described(slurm, run_module):
     assert found["settings"]["MinJobAge"] == "300 sec"
 
 
-def test_accounts_where_there_is_accounting(slurm_accounting, run_module):
+def test_accounts_are_listed_with_accounting(slurm_accounting, run_module):
     slurm_accounting.run("sacctmgr", "--immediate", "add", "account", "research")
     slurm_accounting.run("sacctmgr", "--immediate", "add", "user", "root", "account=research")
     found = run_module(slurm_info, slurm_accounting)
@@ -57,7 +57,7 @@ def test_accounts_where_there_is_accounting(slurm_accounting, run_module):
 
 
 @pytest.mark.parametrize("kind", ["slurm"])
-def test_controller_that_is_down_is_answer(kind, request, run_module):
+def test_stopped_controller_is_reported(kind, request, run_module):
     cluster = request.getfixturevalue(kind)
     cluster.stop("slurmctld")
     try:
@@ -69,7 +69,7 @@ def test_controller_that_is_down_is_answer(kind, request, run_module):
     assert found["problems"][0].startswith("asked for the controller and none is up (Slurmctld(primary) at ")
 
 
-def test_no_slurm_is_one_sentence(slurm, run_module):
+def test_missing_slurm_is_one_sentence(slurm, run_module):
     found = run_module(slurm_info, slurm, prefix="/no/such")
     assert found["msg"].startswith(
         "looked for scontrol in /no/such/bin and did not find it: set prefix to the directory above"

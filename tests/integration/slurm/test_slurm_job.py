@@ -34,10 +34,10 @@ def later(action, *arguments):
 
 
 @pytest.mark.newer
-def test_success_with_arguments_that_no_shell_sees(run, script, tmp_path):
+def test_arguments_are_passed_without_shell(run, script, tmp_path):
     path = script("#SBATCH --nodes=2", 'echo "$1|$(pwd)|$LC_ALL"')
     options = {"gres": "gpu:8", "output": str(tmp_path / "%j.out")}
-    # The second looks like scontrol's output for the job itself.
+    # The second argument looks like scontrol's output for the job.
     looks_like = "StdOut=/x UserId=5 JobState=FAILED WorkDir=/y"
     result = run(script=path, arguments=["$(touch /tmp/x); 'y", looks_like], options=options)
     job = result["job"]
@@ -59,7 +59,7 @@ def test_success_with_arguments_that_no_shell_sees(run, script, tmp_path):
         ("kill -KILL $$", ("FAILED", 0, 9, "ended FAILED by signal 9 on n1 (JobLaunchFailure); it wrote nothing")),
     ],
 )
-def test_failure_keeps_its_status_and_its_last_words(run, script, line, expected):
+def test_failed_job_has_its_status_and_output(run, script, line, expected):
     result = run(script=script(line), options={"nodelist": "n1"})
     job = result["job"]
     assert result["failed"] and not job["ok"]
@@ -67,12 +67,12 @@ def test_failure_keeps_its_status_and_its_last_words(run, script, line, expected
     assert result["msg"] == f"job {job['job_id']} {expected[3]}"
 
 
-def test_failure_may_be_wanted(run, script):
+def test_expected_failure_passes(run, script):
     result = run(script=script("exit 3"), fail_on_error=False)
     assert ("failed" in result, result["job"]["exit_code"]) == (False, 3)
 
 
-def test_wait_that_is_over_leaves_job_or_cancels_it(run, slurm, script):
+def test_timed_out_wait_keeps_or_cancels_job(run, slurm, script):
     number = run(state="submitted", script=script("sleep 600"))["job"]["job_id"]
     jobs.wait(slurm, number, "RUNNING")
     result = run(job_id=number, timeout=1, poll=0.2)
@@ -92,7 +92,7 @@ def test_cancelling_twice_changes_once(run, script):
     assert (second["changed"], second["job"]["state"]) == (False, "CANCELLED")
 
 
-def test_unique_finds_job_that_runs_and_only_that(run, script):
+def test_unique_finds_same_running_job_only(run, script):
     path = script("sleep 600")
     ask = {"state": "submitted", "script": path, "unique": True, "options": {"job_name": "train"}}
     first, second, other = run(**ask), run(**ask), run(**ask, key="another")
@@ -107,11 +107,11 @@ def test_unique_finds_job_that_runs_and_only_that(run, script):
     assert run(check=True, **ask)["changed"] is True
 
 
-def test_two_that_look_before_submission_leave_one_job(run, slurm, script, monkeypatch):
+def test_concurrent_unique_submissions_leave_one_job(run, slurm, script, monkeypatch):
     path = script("sleep 600")
     ask = {"state": "submitted", "script": path, "unique": True, "options": {"job_name": "train"}}
     find, looks, warnings = slurm_job.slurm_job.find, [], []
-    # The first look of each finds nothing, as where both look at the same moment; the second one is that after sbatch.
+    # The first query of each finds no job, as if both ran at the same moment; the second query follows sbatch.
     monkeypatch.setattr(
         slurm_job.slurm_job, "find", lambda *words: looks.append(words) if len(looks) in (0, 2) else seen(*words)
     )
@@ -135,14 +135,14 @@ def test_two_that_look_before_submission_leave_one_job(run, slurm, script, monke
         run(state="cancelled", job_id=number)
 
 
-def test_check_mode_asks_slurm_and_submits_nothing(run, slurm, script):
+def test_check_mode_tests_job_and_submits_nothing(run, slurm, script):
     result = run(check=True, script=script("true"), options={"nodes": 2})
     assert (result["changed"], "job" in result) == (True, False)
     assert "processors on nodes n[1-2] in partition main" in result["forecast"]
     assert slurm.run("squeue", "--noheader", "--states=PENDING,RUNNING").stdout == ""
 
 
-def test_everything_that_is_wrong_at_once(run):
+def test_all_option_errors_are_reported_at_once(run):
     options = {
         "nodes": 3,
         "gpus_per_node": 9,
@@ -167,13 +167,13 @@ def test_everything_that_is_wrong_at_once(run):
     assert result["msg"].count(". ") == 7
 
 
-def test_refusal_by_sbatch_itself_comes_in_its_words(run, script):
+def test_rejection_by_sbatch_has_its_message(run, script):
     result = run(script=script("true"), options={"mem": "1000G"})
     assert result["msg"].startswith("sbatch rejected ") and "Memory specification can not be satisfied" in result["msg"]
 
 
-def test_reservation_is_asked_for_before_anything_is_submitted(run, slurm, script):
-    """Slurm alone knows who may use one and when: sbatch --test-only answers."""
+def test_reservation_is_checked_before_submission(run, slurm, script):
+    """Only Slurm knows who may use a reservation and when, so `sbatch --test-only` decides."""
     none = run(check=True, script=script("true"), options={"reservation": "nosuch"})
     assert none["failed"] and "reservation" in none["msg"] and none["msg"].startswith("sbatch rejected ")
     made = ("ReservationName=maint", "StartTime=now", "Duration=10", "Nodes=n1", "Flags=IGNORE_JOBS")
@@ -181,7 +181,7 @@ def test_reservation_is_asked_for_before_anything_is_submitted(run, slurm, scrip
     try:
         options = {"reservation": "maint", "nodes": 1, "time": "5"}
         assert "n1" in run(check=True, script=script("true"), options=options)["forecast"]
-        # More nodes than it holds.
+        # More nodes than the reservation has.
         more = run(check=True, script=script("true"), options={**options, "nodes": 2})
         assert more["failed"], more
         assert slurm.run("squeue", "--noheader").stdout == ""
@@ -190,7 +190,7 @@ def test_reservation_is_asked_for_before_anything_is_submitted(run, slurm, scrip
 
 
 @pytest.mark.newer
-def test_array_is_called_by_its_worst_task(run, script, tmp_path):
+def test_array_has_state_of_its_worst_task(run, script, tmp_path):
     path = script("exit $((SLURM_ARRAY_TASK_ID == 2 ? 7 : 0))")
     result = run(script=path, options={"array": "0-3%2", "output": str(tmp_path / "%A_%a.out")})
     job = result["job"]
@@ -204,7 +204,7 @@ def test_array_is_called_by_its_worst_task(run, script, tmp_path):
     assert job["stdout"] == str(tmp_path / f"{job['job_id']}_2.out")
 
 
-def test_array_whose_tasks_fill_long_line(run, script):
+def test_array_with_long_task_list_is_read(run, script):
     tasks = "0-9,13,17,20-400:20"
     number = run(state="submitted", script=script("true"), options={"array": tasks, "hold": True})["job"]["job_id"]
     held = run(job_id=number, timeout=60)
@@ -213,7 +213,7 @@ def test_array_whose_tasks_fill_long_line(run, script):
     assert (result["changed"], result["job"]["state"]) == (True, "CANCELLED")
 
 
-def test_chain_runs_in_order_and_breaks_where_it_must(run, script):
+def test_chain_runs_in_order_until_failure(run, script):
     first = run(state="submitted", script=script("sleep 1", "touch first"))["job"]["job_id"]
     then = run(script=script("[ -e first ]", name="b"), options={"dependency": f"afterok:{first}"})
     assert then["job"]["ok"], then
@@ -225,7 +225,7 @@ def test_chain_runs_in_order_and_breaks_where_it_must(run, script):
 
 @pytest.fixture
 def forgetful(slurm, slurm_accounting):
-    """Both clusters forget a job two seconds after its end, which would be too soon for a test that looks late."""
+    """Yield both clusters, which forget a job two seconds after its end; other tests need a longer time."""
     both = (slurm, slurm_accounting)
     for cluster in both:
         cluster.configure(MinJobAge="2")
@@ -235,7 +235,7 @@ def forgetful(slurm, slurm_accounting):
 
 
 def test_forgotten_job_is_found_in_accounting_or_exit_file(run, forgetful, run_module, script, tmp_path):
-    """One wait for both clusters: a controller forgets a job some seconds after MinJobAge."""
+    """Waits once for both clusters, as a controller forgets a job some seconds after MinJobAge."""
     slurm, slurm_accounting = forgetful
     lines = ("trap 'echo $? > exit-$SLURM_JOB_ID' EXIT", "exit 4")
     number = run(state="submitted", script=script(*lines))["job"]["job_id"]
@@ -253,12 +253,12 @@ def test_forgotten_job_is_found_in_accounting_or_exit_file(run, forgetful, run_m
     assert (found["job"]["state"], found["job"]["exit_code"], found["job"]["source"]) == ("FAILED", 4, "exit_file")
     job = run_module(slurm_job, slurm_accounting, job_id=accounted)["job"]
     assert (job["state"], job["exit_code"], job["source"]) == ("FAILED", 5, "sacct")
-    # A job that only the accounting knows may still be waited for; it is over.
+    # A job may depend on a job that only the accounting knows, as that one is over.
     after = {**ask, "state": "completed", "options": {"account": "root", "dependency": f"afterany:{accounted}"}}
     assert "problems" not in run_module(slurm_job, slurm_accounting, check=True, **after)
 
 
-def test_account_and_quality_of_service_that_are_missing(slurm_accounting, run_module, script):
+def test_unknown_account_and_qos_are_reported(slurm_accounting, run_module, script):
     options = {"account": "none", "qos": "fast"}
     wrong = run_module(slurm_job, slurm_accounting, script=script("true"), state="submitted", options=options)
     assert [problem.split(":")[0] for problem in wrong["problems"]] == [
@@ -267,7 +267,7 @@ def test_account_and_quality_of_service_that_are_missing(slurm_accounting, run_m
     ]
 
 
-def test_controller_that_restarts_in_middle(run, slurm, script, tmp_path):
+def test_restarted_controller_does_not_end_wait(run, slurm, script, tmp_path):
     def restart() -> None:
         wait_for("the job to run", (tmp_path / "started").exists)
         slurm.stop("slurmctld")
@@ -281,9 +281,9 @@ def test_controller_that_restarts_in_middle(run, slurm, script, tmp_path):
     assert (result["job"]["state"], result["job"]["exit_code"]) == ("FAILED", 6)
 
 
-def test_controller_that_is_down_is_not_taken_for_end(run, run_module, slurm, script, tmp_path):
+def test_stopped_controller_does_not_count_as_end(run, run_module, slurm, script, tmp_path):
     number = run(state="submitted", script=script("sleep 600"))["job"]["job_id"]
-    # The same cluster for clients that wait for an answer two seconds instead of a minute.
+    # A configuration for clients of the same cluster, with a timeout of two seconds instead of a minute.
     (tmp_path / "etc").mkdir()
     text = Path(f"{slurm.root}/etc/slurm.conf").read_text(encoding="utf-8")
     (tmp_path / "etc/slurm.conf").write_text(
@@ -302,7 +302,7 @@ def test_controller_that_is_down_is_not_taken_for_end(run, run_module, slurm, sc
 
 
 @pytest.mark.slow
-def test_node_that_dies_under_job(run_module, script):
+def test_job_of_dead_node_runs_again(run_module, script):
     cluster = Cluster(f"pytest-nodes-{time.time_ns()}"[:31])
     cluster.up(Spec(nodes=2, settings=FAST_FAILURE), owned=True)
     try:
@@ -321,7 +321,7 @@ def test_node_that_dies_under_job(run_module, script):
         thread.join()
         assert first["failed"]
         cluster.power_on("n1")
-        # Not before: the controller's messages to the node about the first run would end the second.
+        # An earlier release would let the controller's messages about the first run end the second.
         jobs.release(cluster, first["job"]["job_id"])
         job = run_module(slurm_job, cluster, job_id=first["job"]["job_id"], timeout=120)["job"]
         assert (job["ok"], job["restarts"], Path(path).with_name("runs").read_text()) == (True, 1, "run \nrun 1\n")

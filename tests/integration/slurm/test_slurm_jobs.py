@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The scripts of the role slurm_jobs, submitted to a real Slurm; only the programs that need GPUs are stand-ins."""
+"""The scripts of the role slurm_jobs on a real Slurm, with stand-ins for the programs that need GPUs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMALL = {"largest": "1K", "factor": 4}
 
 
 @pytest.mark.newer
-def test_two_nodes_start_every_task_where_it_belongs(ran):
+def test_tasks_of_two_nodes_start_in_expected_places(ran):
     smoke = ran({"name": "smoke", "kind": "node_smoke"}, gpus_per_node=8)
     assert (smoke.job.state, smoke.exit_file) == ("COMPLETED", "0\n")
     assert set(smoke.status.values()) == {"pass"} and len(smoke.status) == 4
@@ -48,7 +48,7 @@ def test_job_submitted_inside_another_places_its_own_tasks(slurm, facts, runtime
 
 
 def test_node_that_does_not_see_shared_directory_is_named(ran, slurm, runtime, facts):
-    # The rig's own disk has one path and other contents on each node, as a directory that is not mounted has.
+    # In the rig, this path has other contents on each node, like a directory that is not mounted.
     job = {"name": "smoke", "kind": "node_smoke"}
     role = scripts.Role(facts, jobs=[job], dir=str(slurm.local), gpus_per_node=2)
     for node in ("n1", "n2"):
@@ -67,11 +67,11 @@ def test_six_collectives_on_two_nodes(ran):
     nccl = ran({"name": "nccl", "kind": "nccl", **SMALL}, instance_type="p5.48xlarge")
     checked = {key: status for key, status in nccl.status.items() if "bandwidth" not in key}
     assert (len(checked), set(checked.values())) == (13, {"pass"})
-    # As the job asked for: a rank for each GPU, twenty runs and five before them, each compared.
+    # The job's options: a rank for each GPU, twenty runs after five warm-up runs, and checked results.
     started = "nGpus 1 minBytes 8 maxBytes 1024 step: 4(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 "
     printed = [path.read_text() for path in nccl.folder.glob("all.*.out")]
     assert len(printed) == 6 and all(started in text for text in printed)
-    # No bandwidth of two nodes with two GPUs is published, so the job does not pass.
+    # There is no published bandwidth for two nodes with two GPUs, so the job does not pass.
     assert (nccl.job.exit_code, nccl.status["nccl.bandwidth.reduce"]) == (2, "undeterminable")
 
 
@@ -89,7 +89,7 @@ def test_run_over_sockets_fails(ran):
     assert (nccl.job.exit_code, nccl.status["nccl.fabric.broadcast"]) == (1, "fail")
 
 
-def test_each_node_by_itself(ran):
+def test_layout_each_runs_every_node_alone(ran):
     nccl = ran(
         {"name": "single", "kind": "nccl", "layout": "single", "nodes": 2, "collectives": ["all_reduce"], **SMALL},
         environment={"STAND_IN_WRONG_HOST": "n2"},
@@ -104,7 +104,7 @@ def test_each_node_by_itself(ran):
 
 @pytest.fixture
 def nccom(ran, tmp_path):
-    """nccom(**job) runs nccom-test, which is a stand-in, as a job of three sizes and one collective."""
+    """Return ``nccom(**job)``: it runs the stand-in for nccom-test as a job of three sizes and one collective."""
     install("nccom_test", tmp_path / "nccom-test")
 
     def run(environment=None, **more):
@@ -120,23 +120,23 @@ def test_neurons_collectives_on_two_nodes(nccom, launch):
     assert found.status == {
         "nccom.complete": "pass",
         "nccom.correct.all_reduce": "pass",
-        # It does not report its path, and these nodes have no counters.
+        # nccom-test does not report its transport, and these nodes have no counters.
         "nccom.fabric.all_reduce": "undeterminable",
         "nccom.bandwidth.all_reduce": "undeterminable",
     }
     assert (found.job.exit_code, found.exit_file) == (2, "2\n")
-    # Of eight workers, four on each node.
+    # The rows are of eight workers, four on each node.
     rows = [line.split() for line in (found.folder / "all.all_reduce.out").read_text().splitlines()[1:-1]]
     assert [(row[0], row[2], row[-1]) for row in rows] == [(size, "fp32", "1.75") for size in ("8", "32", "128", "512")]
 
 
 @pytest.fixture
 def taken(slurm):
-    """The ports that the next jobs would take by their numbers, and that where nccom-test gathers its figures."""
+    """Occupy the ports that the next jobs would use by their numbers, and nccom-test's data collector port."""
     last = int(slurm.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
     with contextlib.ExitStack() as held:
         for port in (60006, *(20000 + number % 10000 for number in range(last + 1, last + 5))):
-            # Another one that has it will do as well.
+            # A port that another process holds is occupied, too.
             with contextlib.suppress(OSError):
                 held.enter_context(socket.create_server(("127.0.0.1", port)))
         yield last
@@ -155,7 +155,7 @@ def test_neurons_collectives_on_each_node_find_broken_one(nccom):
     assert (found.job.exit_code, node["scope"]["node"], node["severity"]) == (1, "n2", "isolate")
 
 
-def test_program_that_is_missing_is_one_sentence(ran):
+def test_missing_nccl_program_is_one_sentence(ran):
     nccl = ran({"name": "nccl", "kind": "nccl"}, nccl_tests_dir="/no/such")
     assert (nccl.job.exit_code, nccl.exit_file, nccl.results) == (2, "2\n", [])
     assert nccl.job.output == (
@@ -164,7 +164,7 @@ def test_program_that_is_missing_is_one_sentence(ran):
 
 
 def test_cancelled_job_has_its_status_in_exit_file(slow_to_kill, facts, runtime, tmp_path):
-    """Also when its step does not hear of it, as one that is only beginning may not."""
+    """This holds also if the step does not get the signal, as a step that is starting may not."""
     (tmp_path / "all_reduce_perf").write_text(
         f"#!/bin/bash\ntrap '' TERM\necho deaf\nuntil [ -e {tmp_path}/end ]; do sleep 0.1; done\n"
     )
@@ -176,7 +176,7 @@ def test_cancelled_job_has_its_status_in_exit_file(slow_to_kill, facts, runtime,
     printed = tmp_path / "results" / f"nccl-{number}" / "all.all_reduce.out"
     wait_for("the test to start", lambda: printed.exists() and printed.read_text().count("deaf") == 2)
     slow_to_kill.run("scancel", str(number))
-    # Slurm calls it cancelled at once, while it still ends.
+    # Slurm reports the job as cancelled at once, while it still ends.
     wait_for("its end", (tmp_path / "results" / f"nccl-{number}.exit").exists)
     (tmp_path / "end").touch()
     ended = Ran(jobs.wait(slow_to_kill, number), tmp_path, "nccl")
@@ -185,14 +185,14 @@ def test_cancelled_job_has_its_status_in_exit_file(slow_to_kill, facts, runtime,
 
 @pytest.fixture(scope="module")
 def four():
-    """Four nodes, of which the neighbours of one are innocent."""
+    """Yield four nodes; a failing node must not be blamed on its neighbours."""
     cluster = Cluster(f"pytest-four-{os.getpid()}")
     yield cluster.up(Spec(nodes=4, gpus=1), owned=True)
     cluster.down()
 
 
 @pytest.mark.parametrize("layout", ["pairs", "bisect"])
-def test_node_that_fails_with_all_is_found(four, run_module, runtime, programs, tmp_path, layout):
+def test_node_that_fails_with_every_peer_is_found(four, run_module, runtime, programs, tmp_path, layout):
     job = {"name": "find", "kind": "nccl", "layout": layout, "nodes": 4, "collectives": ["all_reduce"], **SMALL}
     role = scripts.Role(
         run_module(slurm_info, four),

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Jobs in containers on a real Slurm with a real SPANK plugin, whose containers see only what is mounted."""
+"""Jobs in containers on a real Slurm, with a SPANK plugin whose containers see only their mounts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = needs_slurm
 
 @pytest.fixture(scope="module")
 def contained(tmp_path_factory):
-    """Two nodes whose srun has --container-image, and the facts of slurm_info's own code."""
+    """Yield two nodes whose srun has --container-image, and the cluster's facts."""
     library = tmp_path_factory.mktemp("spank") / "container.so"
     source = PROGRAMS / "spank_container.c"
     subprocess.run(["gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
@@ -35,7 +35,7 @@ def contained(tmp_path_factory):
 
 @pytest.fixture
 def image(tmp_path_factory):
-    """An image with a working directory and an environment of its own."""
+    """Return an image with its own working directory and environment."""
     path = tmp_path_factory.mktemp("images") / "a.sqsh"
     path.write_text("WORKDIR=/workspace\nIMAGE_TEXT=hello\n")
     return path
@@ -43,7 +43,7 @@ def image(tmp_path_factory):
 
 @pytest.fixture
 def ran_inside(contained, run_module, runtime, tmp_path, image):
-    """ran_inside(job) renders a job with that image, submits it and returns what became of it."""
+    """Return ``ran_inside(job)``: it renders a job with that image, submits it and returns its results."""
     facts = run_module(slurm_info, contained)
     assert facts["container_options"] == 1
 
@@ -52,7 +52,7 @@ def ran_inside(contained, run_module, runtime, tmp_path, image):
         assert role.problems == []
         role.install(runtime)
         number = int(contained.run("sbatch", "--parsable", str(tmp_path / f"{job['name']}.sbatch")).stdout)
-        # The files of an array have the number of their task behind that of the job.
+        # File names of an array have the job's number and the task's.
         return Ran(jobs.wait(contained, number)._replace(number=f"{number}{task}"), tmp_path, job["name"])
 
     return run
@@ -62,11 +62,11 @@ def test_tasks_run_in_containers_compared_with_their_hosts(ran_inside):
     done = ran_inside({"name": "inside", "kind": "container", "require": []})
     placed = {name: status for name, status in done.status.items() if name.rpartition(".")[2] in ("tasks", "placement")}
     assert placed == {"container.tasks": "pass", "container.placement": "pass"}
-    # Every step was in a container, those of the tasks and those that look at it.
+    # All steps ran in containers: the tasks and the steps that inspect the container.
     roots = done.of("container.task_root") + done.of("container.root")
     assert len(roots) == 3 and {entry["status"] for entry in roots} == {"pass"}
     assert done.of("container.placement")[0]["found"] == {"n1": [0, 1], "n2": [2, 3]}
-    # The facts were written outside, by each node under its own name, and both containers found theirs.
+    # Each node wrote its facts outside under its name, and each container read the file of its node.
     for node in ("n1", "n2"):
         assert json.loads((done.folder / f"host-{node}.json").read_text())["schema"].startswith("mlcluster.")
         report = json.loads((done.folder / f"node-{node}.json").read_text())
@@ -78,13 +78,13 @@ def test_tasks_run_in_containers_compared_with_their_hosts(ran_inside):
 TIMES = {"minutes": 9, "monitor_seconds": 0, "notice_seconds": 0, "signal_seconds": 60, "grace_seconds": 30}
 
 
-def test_training_sees_what_it_names_and_nothing_else(ran_inside, tmp_path_factory, tmp_path):
+def test_training_sees_only_its_named_paths(ran_inside, tmp_path_factory, tmp_path):
     fsx, elsewhere = tmp_path_factory.mktemp("fsx"), tmp_path_factory.mktemp("elsewhere")
     (fsx / "code").mkdir()
     (fsx / "code" / "train.sh").write_text(
         'ls -d "$1" 2>/dev/null; echo "$(pwd) $IMAGE_TEXT" >"$MLCLUSTER_CHECKPOINTS/$RANK"\n'
     )
-    # As in the README: an image, a directory and checkpoints, and no mounts.
+    # The README's example: an image, a directory and checkpoints, without mounts.
     job = {
         "name": "train",
         "kind": "training",
@@ -114,7 +114,7 @@ def test_files_written_beside_mounts_are_lost(ran_inside, tmp_path_factory):
     done = ran_inside(job)
     assert done.exit_file == "0\n" and [path.name for path in outside.iterdir()] == ["c"]
     assert {path.read_text() for path in (outside / "c").iterdir()} == {"kept\n"}
-    # Without a directory of its own it runs in that of the jobs.
+    # Without an own directory it runs in the jobs' directory.
     assert done.job.output.count(f"{done.folder.parents[1]}\n") == 4
 
 
@@ -124,7 +124,7 @@ def test_preprocessing_in_container_keeps_its_shards(ran_inside, tmp_path_factor
         (fsx / name).mkdir()
     (fsx / "in" / "0.jsonl").write_text("{}\n")
     program = tmp_path_factory.mktemp("bin") / "python"
-    # Poses as the data programs, outside (array) and inside (preprocess), and takes their arguments as they come.
+    # Stands in for the data programs, outside (array) and inside (preprocess); it accepts any arguments.
     program.write_text(
         '#!/bin/sh\nfor word; do case $word in --input=*|--tokenizer=*) ls "${word#*=}" >/dev/null || exit 9 ;;\n'
         '--output=*|--spool=*) pwd >"${word#*=}/file" || exit 9 ;; esac; done\n'
@@ -174,7 +174,7 @@ def test_stand_in_isolates(contained, image, tmp_path):
 
 
 def health(cluster, runtime, *options):
-    """Run the verb health on n1, in its namespaces, as root and outside of Slurm."""
+    """Run ``mlcluster health`` on n1, in its namespaces, as root and outside of Slurm."""
     inside = ["nsenter", f"--target={cluster._init('n1')}", "--mount", "--uts", "--pid", "--"]
     command = [
         "/usr/bin/python3",
@@ -188,7 +188,7 @@ def health(cluster, runtime, *options):
     return {entry["id"]: entry for entry in json.loads(done.stdout)["results"]}, done
 
 
-def test_health_of_node_has_that_of_image_on_it(contained, runtime):
+def test_health_report_includes_container_image(contained, runtime):
     image = "registry.example#train:1"
     found, done = health(contained, runtime, "--profile", "full", "--image", image, "--kind", "compute")
     assert found["container.image"]["status"] == "pass", done.stderr
@@ -199,7 +199,7 @@ def test_health_of_node_has_that_of_image_on_it(contained, runtime):
 
 
 @pytest.mark.slow
-def test_node_that_jobs_hold_is_left_to_them(contained, runtime):
+def test_node_with_jobs_is_not_checked_by_container(contained, runtime):
     number = jobs.submit(contained, "sleep 600", "--nodelist=n1", "--gres=gpu:2")
     try:
         jobs.wait(contained, number, "RUNNING")

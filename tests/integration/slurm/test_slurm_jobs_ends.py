@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How rendered scripts end on a real Slurm when something else decides: time, disks, arrays, chains, the accounting."""
+"""Ends of rendered jobs on a real Slurm by outside causes: time limits, full disks, dead nodes, failed chains."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BROKEN = {"name": "broken", "kind": "node_smoke", "options": {"distribution": "c
 
 @pytest.fixture
 def rendered(runtime, tmp_path):
-    """rendered(facts, job, ..., **settings) writes the scripts of the jobs, and gives their paths by name."""
+    """Return ``rendered(facts, job, …, **settings)``: it writes the jobs' scripts and returns {name: path}."""
 
     def render(facts, *wanted, **settings):
         role = scripts.Role(facts, jobs=list(wanted), dir=str(tmp_path), **{"gpus_per_node": 2, **settings})
@@ -46,7 +46,7 @@ def submit(cluster, path, *options):
 @pytest.mark.newer
 def test_array_tasks_have_own_results_and_bad_verdict_ends_chain(slurm, facts, rendered, run_module, tmp_path):
     paths = rendered(facts, SMOKE, BROKEN)
-    # Held until the others have named it: a controller forgets a job that is over soon after.
+    # The job is held until the others depend on it, as a controller soon forgets an ended job.
     broken = submit(slurm, paths["broken"], "--hold")
     never = submit(slurm, paths["smoke"], f"--dependency=afterok:{broken}")
     anyway = submit(slurm, paths["smoke"], f"--dependency=afterany:{broken}")
@@ -71,7 +71,7 @@ def test_array_tasks_have_own_results_and_bad_verdict_ends_chain(slurm, facts, r
 
 
 def test_output_of_earlier_job_is_kept_and_not_quoted(slurm, facts, rendered, run_module, tmp_path):
-    """As after a new head node, which counts from 1 again: the numbers that come next have been there before."""
+    """A new head node counts jobs from 1 again, so that files of the same numbers exist."""
     path = rendered(facts, SMOKE)["smoke"]
     last = submit(slurm, path, "--hold")
     slurm.run("scancel", str(last))
@@ -85,7 +85,7 @@ def test_output_of_earlier_job_is_kept_and_not_quoted(slurm, facts, rendered, ru
     assert done["ok"] and results.with_name(f"{results.name}.earlier-1.out").read_text() == "of the first\n" * 100
     kept = f"smoke: what an earlier job of this number left is kept in {results}.earlier-1\n"
     assert done["stdout_tail"].startswith(kept) and "of the first" not in done["stdout_tail"]
-    # No hole where the earlier text was.
+    # The earlier output has left no hole.
     assert results.with_name(f"{results.name}.out").read_text() == done["stdout_tail"]
 
 
@@ -97,8 +97,11 @@ def test_accounting_has_exit_codes_of_scripts(slurm_accounting, rendered, run_mo
     query = ("sacct", "-X", "-n", "-P", "-j", ",".join(map(str, numbers.values())), "-o", "JobName,State,ExitCode")
 
     def rows():
-        """Both once they are whole: of an end that comes before its start slurmdbd has no name but "allocation", and
-        slurmctld reports starts to it every five seconds."""
+        """Return both rows once they are complete.
+
+        If the end of a job arrives before its start, slurmdbd has only the name "allocation"; slurmctld reports starts
+        every five seconds.
+        """
         found = slurm_accounting.run(*query).stdout.split()
         early = ("RUNNING", "COMPLETING", "PENDING", "allocation|")
         return found if len(found) == 2 and not any(word in row for row in found for word in early) else None
@@ -107,7 +110,7 @@ def test_accounting_has_exit_codes_of_scripts(slurm_accounting, rendered, run_mo
 
 
 def test_end_of_time_saves_training_and_is_no_pass(slurm, slow_to_kill, facts, runtime, rendered, run_module, tmp_path):
-    """One wait for all three: Slurm looks for jobs whose time is over twice a minute."""
+    """Waits once for all three jobs, as Slurm checks time limits twice a minute."""
     (tmp_path / "reduce_perf").write_text("#!/bin/sh\nsleep 300\n")
     (tmp_path / "reduce_perf").chmod(0o755)
     test = {"name": "test", "kind": "nccl", "layout": "single", "nodes": 1, "collectives": ["reduce"]}
@@ -116,7 +119,7 @@ def test_end_of_time_saves_training_and_is_no_pass(slurm, slow_to_kill, facts, r
     options = {"nodes": 1, "gpus_per_node": 1, "signal_seconds": 0, "command": ["/bin/sh", "-c", save]}
     training = Training(slow_to_kill, tmp_path, runtime, facts, **options)
     training.waits_for_a_checkpoint()
-    # Slurm takes no end that is past when it hears of it.
+    # Slurm rejects an end time in the past.
     slurm.run("scontrol", "update", f"JobId={training.number}", "EndTime=now+5")
     validation = submit(slurm, rendered(facts, test, **settings)["test"])
     over = jobs.ended(slurm, validation)
@@ -126,14 +129,14 @@ def test_end_of_time_saves_training_and_is_no_pass(slurm, slow_to_kill, facts, r
     assert (ended["failed"], ended["job"]["state"]) == (True, "TIMEOUT")
     judged = _slurm_jobs_report.collect([{"name": "test", "job": ended["job"], "report": None, "message": None}])
     assert judged["status"] == "fail"
-    # Its own file, for the controller may have forgotten it already.
+    # The exit file is read, as the controller may have forgotten the job already.
     wait_for("its status", training.ended)
     assert (training.exit_status(), training.saved()) == ("143\n", ["step-20"])
 
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A cluster of one node with a shared disk of half a MiB, which was mounted before the node came up."""
+    """Yield a cluster of one node and a shared disk of half a MiB, mounted before the node started."""
     disk = tmp_path / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", disk], check=True)
@@ -148,7 +151,7 @@ def small_disk(tmp_path):
 
 
 def leave_free(disk, pages):
-    """Fill a tmpfs but for some pages of 4 KiB."""
+    """Fill a tmpfs except for some pages of 4 KiB."""
     free = os.statvfs(disk)
     (disk / f"filler-{pages}").write_bytes(bytes(max(0, free.f_bavail - pages) * free.f_bsize))
 
@@ -156,7 +159,7 @@ def leave_free(disk, pages):
 def test_full_disk_is_no_pass_and_keeps_complete_checkpoints(small_disk, run_module, runtime, tmp_path):
     cluster, disk = small_disk
     found = run_module(slurm_info, cluster)
-    # Held while the disk is filled, or it would write to it meanwhile.
+    # The training is held while the test fills the disk, so that it does not write meanwhile.
     words, where = (3000, 0, str(tmp_path / "go")), str(disk / "checkpoints")
     training = Training(cluster, tmp_path, runtime, found, *words, nodes=1, gpus_per_node=1, checkpoints=where)
     training.checkpoints = disk / "checkpoints"
@@ -169,7 +172,7 @@ def test_full_disk_is_no_pass_and_keeps_complete_checkpoints(small_disk, run_mod
     torn = {path.name for path in training.checkpoints.glob("step-*")} - set(training.complete())
     assert len(torn) == 1 and not torn & set(training.saved())
     assert set(training.complete()) <= set(training.saved())
-    # The results themselves on a disk that is full to the last byte.
+    # Now the results are on a disk without a free byte.
     (tmp_path / "results").rename(tmp_path / "before")
     (disk / "results").mkdir()
     (tmp_path / "results").symlink_to(disk / "results")
@@ -189,7 +192,7 @@ def test_full_disk_is_no_pass_and_keeps_complete_checkpoints(small_disk, run_mod
 
 
 @pytest.mark.slow
-def test_node_that_dies_under_validation_is_no_pass(rendered, run_module, tmp_path):
+def test_validation_on_dead_node_does_not_pass(rendered, run_module, tmp_path):
     (tmp_path / "reduce_perf").write_text("#!/bin/sh\nsleep 300\n")
     (tmp_path / "reduce_perf").chmod(0o755)
     cluster = Cluster(f"pytest-dies-{os.getpid()}")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Jobs of the kinds gpu_efa, local_io, fsx_io and gds_io on a real Slurm; fio, IOR, mdtest and gdsio are stand-ins."""
+"""Jobs of the kinds gpu_efa, local_io, fsx_io and gds_io on a real Slurm, with stand-ins for their programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def tools(tmp_path):
 def test_each_node_reports_under_its_own_name(ran):
     done = ran({"name": "nodes", "kind": "gpu_efa"})
     assert {entry["scope"]["node"] for entry in done.results} == {"n1", "n2"}
-    # This machine has no GPU, so nothing passes as a GPU node.
+    # This machine has no GPU, so the GPU checks do not pass.
     assert done.job.exit_code in (1, 2)
     assert done.job.exit_code == int(done.exit_file)
 
@@ -42,16 +42,16 @@ def test_each_node_reports_under_its_own_name(ran):
 def test_local_disks_are_measured_on_every_node_and_left_clean(ran, tools, slurm):
     done = ran({"name": "disks", "kind": "local_io", "seconds": 1}, local_dir=str(slurm.local), **tools)
     assert [entry["id"] for entry in done.results] == ["io.fio.randread", "io.fio.read", "io.fio.write"]
-    # Two nodes have no median.
+    # A median needs more than two nodes.
     assert (done.job.exit_code, {entry["reason"] for entry in done.results}) == (2, {"no_median"})
-    # Those of the stand-in past the page cache, random reads with blocks of 4 KiB.
+    # Figures of the stand-in for direct I/O and random reads with blocks of 4 KiB.
     found = {entry["id"]: set(entry["found"].values()) for entry in done.results}
     assert found == {"io.fio.randread": {1953125}, "io.fio.read": {8000000000}, "io.fio.write": {8000000000}}
     assert set(done.results[1]["found"]) == {"n1", "n2"}
     assert not list(slurm.local_of("n1").glob("mlcluster-fio-*")) + list(slurm.local_of("n2").glob("mlcluster-fio-*"))
 
 
-def test_directory_that_node_lacks_is_one_sentence(ran, tools, slurm):
+def test_missing_directory_on_node_is_one_sentence(ran, tools, slurm):
     (slurm.local_of("n1") / "only-here").mkdir()
     place = str(slurm.local / "only-here")
     done = ran({"name": "disks", "kind": "local_io"}, local_dir=place, **tools)
@@ -61,7 +61,7 @@ def test_directory_that_node_lacks_is_one_sentence(ran, tools, slurm):
     assert list((slurm.local_of("n1") / "only-here").iterdir()) == []
 
 
-def test_shared_file_system_against_what_it_should_do(ran, tools, tmp_path):
+def test_shared_file_system_is_compared_with_expectation(ran, tools, tmp_path):
     done = ran({"name": "fsx", "kind": "fsx_io", "minutes": 9, "least_write_mib": 500, "least_read_mib": 4000}, **tools)
     assert done.status == {
         "io.ior.write": "pass",
@@ -71,7 +71,7 @@ def test_shared_file_system_against_what_it_should_do(ran, tools, tmp_path):
         "io.stripes": "not_applicable",
     }
     assert done.job.exit_code == 1
-    # Each is of the servers: written until the data are there, read by a task of another node.
+    # Both figures are of the servers: writes include fsync, and another node's task reads.
     assert [done.of(f"io.ior.{name}")[0]["found"] for name in ("write", "read")] == [900.5, 1800.0]
     rates = {"File creation": 845203.634, "File stat": 845203.634, "File removal": 845203.634}
     assert done.of("io.mdtest")[0]["found"] == rates
@@ -82,8 +82,10 @@ def test_shared_file_system_against_what_it_should_do(ran, tools, tmp_path):
 
 @pytest.fixture
 def cancelled(slow_to_kill, facts, runtime, tmp_path):
-    """cancelled(job, began, **settings) submits a job, cancels it once ``began`` returns true, and waits for its
-    status."""
+    """Return ``cancelled(job, began, **settings)``.
+
+    It submits a job, cancels it once ``began`` returns true, and waits for its status.
+    """
 
     def run(job, began, **settings):
         role = scripts.Role(facts, jobs=[job], dir=str(tmp_path), gpus_per_node=1, mpi="none", **settings)
@@ -101,8 +103,10 @@ def cancelled(slow_to_kill, facts, runtime, tmp_path):
 
 @pytest.fixture(params=["hears", "deaf"])
 def endless(request, tmp_path):
-    """A program in the place of fio, IOR and mdtest that writes into its directory until it is ended; one that is deaf
-    has written, and ends when the test does."""
+    """Yield a program in place of fio, IOR and mdtest that writes to its directory until it is ended.
+
+    The "deaf" one ignores signals and ends with the test.
+    """
     deaf = "trap '' TERM"
     if request.param == "hears":
         deaf = 'while :; do date >"$place/file-$SLURM_PROCID-$((at++ % 100))"; done'
@@ -145,7 +149,7 @@ def test_cancelled_job_leaves_shared_file_system_clean(cancelled, endless, tmp_p
 
 @pytest.fixture
 def signalled_at_once(tmp_path):
-    """A Python that gets a signal as soon as it has made the directory for the files."""
+    """Return a Python that gets a signal as soon as it has made the directory for the files."""
     program = tmp_path / "signalled-python"
     program.write_text(
         """#!/bin/sh
@@ -166,7 +170,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
     return str(program)
 
 
-def test_job_that_is_ended_as_it_begins_leaves_no_directory(signalled_at_once, ran, tools, slurm, tmp_path):
+def test_job_ended_at_start_leaves_no_directory(signalled_at_once, ran, tools, slurm, tmp_path):
     given = {"python": signalled_at_once, **tools}
     disks = ran({"name": "disks", "kind": "local_io"}, local_dir=str(slurm.local), **given)
     assert disks.exit_file != "0\n" and on_local_disks(slurm) == [[], []]
@@ -175,7 +179,7 @@ def test_job_that_is_ended_as_it_begins_leaves_no_directory(signalled_at_once, r
     assert fsx.exit_file == "143\n" and list((tmp_path / "shared").iterdir()) == []
 
 
-def test_tool_that_is_missing_is_one_sentence(ran):
+def test_missing_tool_of_job_is_one_sentence(ran):
     done = ran({"name": "fsx", "kind": "fsx_io", "minutes": 9}, ior="/no/ior")
     assert (done.job.exit_code, done.results) == (2, [])
     assert done.job.output.startswith("fsx: /no/ior is not on n1: build IOR once on the shared file system")
@@ -193,7 +197,7 @@ def test_figure_of_gdsio_needs_proof_of_its_path(ran, tools, slurm):
     assert figures["n1"]["found"] == {
         "mode": "none",
         "proof": "passive",
-        # Of 8 MiB.
+        # For 8 MiB.
         "GPUD": 8.0,
         "CPU_GPU": 8.0,
         "CPUONLY": 8.0,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How jobs learn of their directory where Slurm may run no TaskProlog, since steps have another root, as with Pyxis."""
+"""The scratch directory of jobs without TaskProlog, which fails if steps have another root file system (Pyxis)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOOKS = ("prolog", "epilog", "task_prolog", "health_check")
 
 @pytest.fixture
 def rooted(tmp_path):
-    """A cluster with --container-image, whose containers have another root with nothing but the program /bin/in."""
+    """Yield a cluster with --container-image, whose containers have a root with only the program /bin/in."""
     library, image = tmp_path / "pyxis.so", tmp_path / "a.sqsh"
     version = '-DPYXIS_VERSION="0.24.0"'
     subprocess.run(["gcc", "-shared", "-fPIC", "-Wall", "-Werror", version, "-o", library, PLUGIN], check=True)
@@ -54,13 +54,13 @@ def test_containers_start_beside_checks_of_nodes(rooted, run_module, tmp_path):
     cluster.configure(**found_settings)
     assert cluster.run(*inside).stdout == "inside\n"
     assert {"Prolog", "Epilog", "HealthCheckProgram"} <= set(found_settings)
-    # The effect of all of them in slurm.conf.
+    # With a TaskProlog in slurm.conf containers do not start.
     cluster.configure(TaskProlog=paths["task_prolog"])
     refused = cluster.run(*inside, check=False)
     assert refused.returncode != 0 and "TaskProlog failed" in refused.stderr
 
 
-def test_training_has_directory_where_its_node_made_one(slurm, facts, runtime, tmp_path):
+def test_training_has_directory_that_its_node_made(slurm, facts, runtime, tmp_path):
     script = 'echo "$TMPDIR ${MLCLUSTER_SCRATCH:-none}" >"$MLCLUSTER_CHECKPOINTS/$RANK"'
     times = {"minutes": 9, "monitor_seconds": 0, "notice_seconds": 0, "signal_seconds": 60, "grace_seconds": 30}
     what = {"launcher": "srun", "command": ["/bin/sh", "-c", script], "checkpoints": str(tmp_path / "c")}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A training on a real Slurm: signalled, saved, requeued, resumed, backed up, ended; only S3 is a stand-in."""
+"""A training on a real Slurm: signalled, saved, requeued, resumed, backed up, ended; with a stand-in for S3."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = needs_slurm
 
 
 class Training:
-    """One training on two nodes with two tasks each, and what is known of it."""
+    """A training on two nodes with two tasks each: its job, files and status."""
 
     def __init__(self, slurm, folder, runtime, facts, *words, gpus_per_node=2, **options):
         self.slurm, self.folder = slurm, folder
@@ -80,7 +80,7 @@ class Training:
         self.waits("a checkpoint", self.complete)
 
     def waits(self, what, probe, timeout=LIMIT):
-        """Wait for something that comes while Slurm does not call the job ended."""
+        """Wait for a true value of ``probe``; fail if Slurm reports the end of the job before it."""
         wait_for(what, probe, timeout, over=jobs.ended(self.slurm, self.number))
 
     def ended(self):
@@ -91,14 +91,14 @@ class Training:
 
 
 def cancelled(slurm, number):
-    """Cancel a job and return whether it is gone: a job that was about to go back into the queue comes back."""
+    """Cancel a job and return whether it is gone; a job that is being requeued comes back."""
     slurm.run("scancel", str(number), check=False)
     return slurm.run("squeue", "--noheader", f"--jobs={number}", check=False).stdout == ""
 
 
 @pytest.fixture(scope="module")
 def three():
-    """Three nodes that are soon missed."""
+    """Yield three nodes with a short SlurmdTimeout."""
     cluster = Cluster(f"pytest-three-{os.getpid()}")
     yield cluster.up(Spec(nodes=3, gpus=1, settings=FAST_FAILURE), owned=True)
     cluster.down()
@@ -137,14 +137,14 @@ def test_signal_saves_requeues_resumes_and_backs_up(train, slurm):
     assert {f"rank {rank} of 4 on n{1 + rank // 2} from {step}" for rank in range(4)} <= set(
         training.output.splitlines()
     )
-    # The newest three stay here, and all that ever were complete are in S3.
+    # The newest three checkpoints stay here, and S3 has all complete ones.
     assert len(training.complete()) == 3 and "step-60" in training.complete()
     assert set(training.saved()) >= {*stopped_at, *training.complete()}
 
 
 @pytest.mark.slow
-def test_slurm_signals_training_before_its_time_is_over(train, slurm):
-    """Which it looks for twice a minute."""
+def test_slurm_signals_training_before_time_limit(train, slurm):
+    """Slurm checks time limits twice a minute."""
     training = train(60, 0, "held")
     training.waits_for_a_checkpoint()
     slurm.run("scontrol", "update", f"JobId={training.number}", "EndTime=now+100")
@@ -155,7 +155,7 @@ def test_slurm_signals_training_before_its_time_is_over(train, slurm):
 def test_torchrun_numbers_nodes_as_slurm_does(train, slurm, tmp_path, monkeypatch):
     launcher = tmp_path / "bin" / "torchrun"
     launcher.parent.mkdir()
-    # The first node comes last, as it may where nodes are numbered in the order of their arrival.
+    # The first node starts last: torchrun could number nodes in the order of their arrival.
     launcher.write_text(
         f"""#!/bin/bash
 if [ "$SLURM_NODEID" = 0 ]; then until [ -e {tmp_path}/seen.n2 ]; do sleep 0.05; done; fi
@@ -176,7 +176,7 @@ mv {tmp_path}/seen.part.$(hostname) {tmp_path}/seen.$(hostname)
             "--nnodes=2",
             "--nproc-per-node=2",
             "--max-restarts=0",
-            # NodeAddr of the node.
+            # The node's NodeAddr.
             "--master-addr=127.0.0.1",
             port,
             *program,
@@ -190,7 +190,7 @@ def test_failure_keeps_its_status_and_is_not_requeued(train, slurm):
     assert "goes back" not in training.events and training.saved() == ["step-3"]
 
 
-def test_training_that_does_not_hear_is_ended_before_slurm_does(train, slurm):
+def test_deaf_training_is_ended_before_slurm_kills_it(train, slurm):
     training = train(60, 0, "deaf", grace_seconds=1)
     training.waits_for_a_checkpoint()
     slurm.run("scancel", "--signal=USR1", "--batch", str(training.number))
@@ -198,7 +198,7 @@ def test_training_that_does_not_hear_is_ended_before_slurm_does(train, slurm):
     assert training.complete() == training.saved()
 
 
-def test_lost_copies_do_not_count_and_nothing_is_deleted(train, slurm, tmp_path):
+def test_lost_copies_are_not_backups_and_keep_originals(train, slurm, tmp_path):
     (tmp_path / "LOSSY").touch()
     training = train(100, keep=1)
     jobs.wait(slurm, training.number)
@@ -211,13 +211,13 @@ def test_cancelled_training_is_backed_up(slow_to_kill, train, slurm):
     training.waits_for_a_checkpoint()
     slurm.run("scancel", str(training.number))
     assert jobs.wait(slurm, training.number).state == "CANCELLED"
-    # Slurm calls it so at once, while it still ends.
+    # Slurm reports the job as cancelled at once, while it still ends.
     wait_for("its end", training.ended)
     assert training.saved()
     assert training.exit_status() == "143\n"
 
 
-def test_training_that_is_cancelled_while_it_is_saved_is_saved(slow_to_kill, train, slurm, tmp_path):
+def test_training_cancelled_during_save_is_saved(slow_to_kill, train, slurm, tmp_path):
     (tmp_path / "SLOW").touch()
     training = train(3)
     training.waits("the backup to begin", (tmp_path / "BEGAN").exists)
@@ -225,12 +225,12 @@ def test_training_that_is_cancelled_while_it_is_saved_is_saved(slow_to_kill, tra
     wait_for("Slurm's notice in the job's output", lambda: "CANCELLED" in training.output)
     (tmp_path / "SLOW").unlink()
     wait_for("its end", training.ended)
-    # That of the training, which had come to its end.
+    # The status is the training's, which had ended.
     assert (training.saved(), training.exit_status()) == (["step-3"], "0\n")
 
 
 def test_directory_of_cancelled_training_is_kept_until_end(slow_to_kill, train, tmp_path):
-    """It may write to it yet: that of the next job must not be there beside it."""
+    """The training may still write to it, so the next job must not start in it."""
     hold = [sys.executable, "-m", "mlcluster_data", "hold", str(tmp_path / "checkpoints")]
 
     def held():
@@ -246,19 +246,19 @@ def test_directory_of_cancelled_training_is_kept_until_end(slow_to_kill, train, 
     assert held() and training.saved() == []
     (tmp_path / "end").touch()
     wait_for("the directory to be free", lambda: not held())
-    # Its remaining steps are saved, too.
+    # The remaining steps are saved, too.
     assert (training.saved(), training.exit_status()) == (["step-20"], "143\n")
 
 
 def test_every_node_is_watched_until_job_ends(train, slurm, tmp_path, monkeypatch):
     watcher = tmp_path / "bin" / "nvidia-smi"
     watcher.parent.mkdir()
-    # A name that no other run of these tests has.
+    # A command line that no other run of these tests has.
     watching = f"sleep 601.{os.getpid()}"
     watcher.write_text(f'#!/bin/sh\necho "$$ on $(hostname)"\nexec {watching}\n')
     watcher.chmod(0o755)
     monkeypatch.setenv("PATH", f"{watcher.parent}:{os.environ['PATH']}")
-    # The training ends once both are watched, however late that is.
+    # The training ends once both nodes are watched.
     watched = " && ".join(f"[ -s {tmp_path}/results/train-$SLURM_JOB_ID/gpu-{node}.csv ]" for node in ("n1", "n2"))
     training = train(command=["/bin/sh", "-c", f"until {watched}; do sleep 0.1; done"], monitor_seconds=1)
     assert jobs.wait(slurm, training.number).state == "COMPLETED"
@@ -276,7 +276,7 @@ def test_end_of_capacity_block_asks_for_checkpoint(train):
 
 @pytest.fixture
 def spot(monkeypatch):
-    """Metadata of a spot instance, whose interruption is announced once the test sets the event."""
+    """Yield an event and serve a spot instance's metadata, which announce an interruption once the event is set."""
     announced = threading.Event()
 
     class Metadata(http.server.BaseHTTPRequestHandler):
@@ -322,7 +322,7 @@ def test_node_that_dies_is_survived(three, run_module, runtime, tmp_path):
     node = jobs.look(three, training.number).nodes
     assert node == "n[1-2]"
     three.power_off("n2")
-    # As Slurm would by itself some 20 seconds later, which test_node_that_dies_requeues_its_job_and_comes_back shows.
+    # Slurm would do this by itself some 20 seconds later, as test_node_that_dies_requeues_its_job_and_comes_back shows.
     three.run("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=power")
     try:
         jobs.wait(three, training.number, "PENDING")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""playbooks/submit_training.yml against a real Slurm: a plan of two models, submitted once and followed."""
+"""playbooks/submit_training.yml with a real Slurm: a plan of two models is submitted once and followed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.rig.slurm.processes import wait_for
 pytestmark = needs_slurm
 CHECKOUT = Path(__file__).parents[3]
 NODE = {"gpus_per_node": 8, "vcpus_per_node": 8, "memory_mib_per_node": 1000}
-# How many GPUs a task was given.
+# Prints the number of GPUs that Slurm gave the task.
 CUDA = "echo $CUDA_VISIBLE_DEVICES | tr , '\\n' | wc -l"
 MODELS = [{"name": "small", "nodes": 1}, {"name": "other", "nodes": 1}]
 
 
 @pytest.fixture
 def submit(slurm, facts, runtime, tmp_path):
-    """submit(models, **settings) runs the playbook for a plan on two nodes whose trainings take a moment."""
+    """Return ``submit(models, **settings)``: it runs the playbook for a plan of short trainings on two nodes."""
     common = {"kind": "training", "minutes": 9, "launcher": "srun", "signal_seconds": 60, "grace_seconds": 30,
               "monitor_seconds": 0, "nodes": 1}  # fmt: skip
     hold = f"while [ ! -e {tmp_path}/go ]; do sleep 0.2; done"
@@ -74,7 +74,7 @@ def submit(slurm, facts, runtime, tmp_path):
 
 
 def queued(slurm):
-    """Return the names of the plan's jobs that wait or run."""
+    """Return the names of the plan's pending and running jobs."""
     return slurm.run("squeue", "--noheader", "--name=small,other,absent", "--format=%j").stdout.split()
 
 
@@ -95,7 +95,7 @@ def test_plan_is_submitted_once_and_followed(submit, slurm, tmp_path):
 
 
 def test_models_that_share_run_on_one_node_at_once(submit, slurm, tmp_path):
-    """The scripts take whole nodes by themselves; the plan's submissions outweigh that."""
+    """The scripts request whole nodes; the options of the plan's submissions override that."""
     half = {"nodes": 1, "gpus_per_node": 4, "exclusive": False, "options": {"nodelist": "n1"}}
     done = submit([{"name": "small", **half}, {"name": "other", **half}], follow=False)
     assert done.returncode == 0, done.stdout

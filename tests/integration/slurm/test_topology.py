@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The topology.conf that the filter renders, in a controller of Slurm."""
+"""A real controller of Slurm with the topology.conf that the filter renders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.rig.slurm.spec import Spec
 
 pytestmark = needs_slurm
 
-# As EC2 names network nodes: hexadecimal digits, which must not be taken for a range.
+# Names of network nodes in EC2's format: their hexadecimal digits must not be read as a range.
 WIDE, NEAR, FAR = "nn-0d1e2f30415263745", "nn-00000000000000019", "nn-00000000000000020"
 ALONE = "nn-0aaaaaaaaaaaaaaa1"
 PLACES = {"n1": [WIDE, NEAR], "n2": [WIDE, NEAR], "n3": [WIDE, FAR], "n4": [ALONE], "n5": []}
@@ -35,7 +35,7 @@ def placed():
     cluster.down()
 
 
-def test_controller_reads_tree_as_it_was_meant(placed):
+def test_controller_reads_expected_tree(placed):
     shown = placed.run("scontrol", "show", "topology").stdout
     switches = {}
     for line in shown.splitlines():
@@ -52,11 +52,11 @@ def test_controller_reads_tree_as_it_was_meant(placed):
 def test_controller_log_has_no_errors(placed):
     log = (placed.root / "log/slurmctld.log").read_text(encoding="utf-8")
     assert "Running as primary controller" in log
-    # Its words for nodes in no switch and for switches that nothing joins.
+    # The messages for nodes without a switch and for switches that are not connected.
     assert not re.search(r"(?i)topology|switches lack access", log), log
 
 
-def test_job_is_put_on_neighbours_and_spans_cluster_if_needed(placed):
+def test_job_gets_neighbours_and_spans_cluster_if_needed(placed):
     one_switch = placed.run("srun", "--nodes=2", "--switches=1", "hostname").stdout.split()
     assert sorted(one_switch) == ["n1", "n2"]
     assert len(placed.run("srun", f"--nodes={len(PLACES)}", "hostname").stdout.split()) == len(PLACES)
@@ -66,14 +66,14 @@ BLOCKS = {"n1": "cb-a", "n2": "cb-a", "n3": "cb-b", "n4": "cb-b", "n5": None}
 
 
 def slurm_version():
-    """Major and minor release of the Slurm on this machine."""
+    """Return major and minor release of this machine's Slurm."""
     text = subprocess.run(["slurmd", "-V"], capture_output=True, text=True, check=True).stdout
     return tuple(map(int, re.findall(r"\d+", text)[:2]))
 
 
 @pytest.fixture(scope="module")
 def blocked():
-    """A cluster whose nodes are of two UltraServers and one of neither."""
+    """Yield a cluster with nodes of two UltraServers and a node outside of both."""
     if slurm_version() < (23, 11):
         pytest.skip("Slurm has topology/block since 23.11: run this by python -m tests.rig.slurm.newer")
     hosts = [{"ec2_slurm_node_name": name, "ec2_capacity_block_id": block} for name, block in BLOCKS.items()]
@@ -93,7 +93,7 @@ def test_controller_has_block_for_each_ultraserver(blocked):
 def test_segment_of_job_is_in_one_block(blocked):
     blocked.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=test")
     try:
-        # n2 and n3 are free and next to each other, and of two UltraServers.
+        # n2 and n3 are free and adjacent, and are of different UltraServers.
         job = jobs.finish(blocked, "true", "--nodes=2", "--segment=2", "--exclusive")
         assert job.nodes == "n[3-4]"
     finally:
@@ -103,10 +103,10 @@ def test_segment_of_job_is_in_one_block(blocked):
     assert jobs.finish(blocked, "true", "--nodes=2", "--segment=1", "--exclusive").state == "COMPLETED"
 
 
-def test_node_in_no_block_is_used_apart_from_those_in_blocks(blocked):
+def test_node_outside_blocks_runs_jobs_alone(blocked):
     among = blocked.run("sbatch", "--output=/dev/null", "--nodelist=n5", "--exclusive", "--wrap=true", check=False)
     assert among.returncode and "Requested topology configuration is not available" in among.stderr
-    # As in a partition that has no nodes of blocks.
+    # The options stand for a partition without nodes of blocks.
     assert jobs.finish(blocked, "true", "--nodelist=n5", "--exclude=n[1-4]", "--exclusive").state == "COMPLETED"
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The metrics of a node that runs jobs of a real Slurm: their labels come from a Prolog and never outlive the job."""
+"""Metrics of a node that runs jobs of a real Slurm: the Prolog writes job labels, which end with the job."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def rig():
 
 
 def inside(cluster, *words, **options):
-    """Run a command on n1, in its own namespaces."""
+    """Run a command on n1, in its namespaces."""
     spaces = ["nsenter", f"--target={cluster._init('n1')}", "--mount", "--uts", "--pid", "--"]
     return cluster.run(*spaces, *words, **options)
 
 
 def labels(rig):
-    """(GPU, job, user, name) of each label after a run on n1."""
+    """Return (GPU, job, user, name) of each label after a run on n1."""
     cluster, scripts = rig
     conf = f"{cluster.root}/etc/slurm.conf"
     inside(cluster, scripts["command"], "watch", "--directory", f"{cluster.local}/textfile", "--slurm-conf", conf)
@@ -71,7 +71,7 @@ def test_job_is_in_labels_of_its_gpus_until_its_epilog(rig):
 @pytest.mark.newer
 def test_step_times_of_job_are_metrics_until_its_epilog(rig):
     cluster, _scripts = rig
-    # As a training does with MLCLUSTER_STEP_FILE; another user's file for the same job is not accepted.
+    # A training writes this file by MLCLUSTER_STEP_FILE; another user's file for the same job is ignored.
     text = 'echo "120 96.5 31.25" > /dev/shm/mlcluster-steps.$SLURM_JOB_ID.0; echo up; sleep 600'
     number = jobs.submit(cluster, text, *as_user(cluster, USER, "-wn1", "--gres=gpu:1"))
     wait_for("the job itself", lambda: "up" in jobs.look(cluster, number).output)
@@ -92,7 +92,7 @@ def test_step_times_of_job_are_metrics_until_its_epilog(rig):
 
 
 @pytest.mark.slow
-def test_label_goes_where_no_epilog_ever_ran(rig):
+def test_label_ends_without_epilog(rig):
     cluster, scripts = rig
     cluster.configure(Epilog="/bin/true")
     try:
@@ -107,7 +107,7 @@ def test_label_goes_where_no_epilog_ever_ran(rig):
 
 
 @pytest.mark.slow
-def test_prolog_waits_for_run_and_then_goes_on(rig):
+def test_prolog_waits_for_metrics_run(rig):
     cluster, _scripts = rig
     lock = state_of(cluster, "n1", "/run/mlcluster/watch.lock")
     with subprocess.Popen(

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for `aws s3 sync` of the AWS CLI 2, with a folder for S3. Grammar: its command reference, `aws s3 sync`.
 
-Only that command is there. A file LOSSY beside the program makes it lose its input and report success.
-One SLOW makes it wait until that is gone.
+It has no other command. A file LOSSY in the program's folder makes it lose its input and report success. A file SLOW
+makes it wait until that file is removed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import typing as t
 from pathlib import Path
 
 HERE = Path(sys.argv[0]).parent
-# Exit codes of the AWS CLI 2 (its user guide, return codes): wrong usage, and a command that failed.
+# Exit codes of the AWS CLI 2 (its user guide, return codes): wrong usage, and a failed command.
 USAGE, FAILED = 252, 255
 
 
 class Parser(argparse.ArgumentParser):
-    """Ends as the AWS CLI does."""
+    """A parser with the exit code of the AWS CLI."""
 
     def error(self, message: str) -> t.NoReturn:
         self.exit(USAGE, f"\naws: error: {message}\n")

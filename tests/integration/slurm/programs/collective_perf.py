@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for a program of nccl-tests 2.19.6 without a GPU: a real MPI program that prints its real ranks and hosts.
 
-Grammar: NVIDIA/nccl-tests, src/common.cu and README. The output has the shape that the unit tests make and follows from
-the options; only the bandwidth is invented. Refused: more GPUs than the process sees, as by nccl-tests, and -n 0, with
-which it divides by zero. Two variables spoil a run: STAND_IN_SOCKET_HOST, whose runs with other hosts go over sockets,
-and STAND_IN_WRONG_HOST, which computes wrongly.
+Grammar: NVIDIA/nccl-tests, src/common.cu and README. The output depends on the options, in the format that the unit
+tests have; only the bandwidth is invented. It rejects more GPUs than the process sees, as nccl-tests does, and -n 0,
+with which nccl-tests divides by zero. Two variables make a run fail: the host STAND_IN_SOCKET_HOST uses sockets with
+other hosts, and the host STAND_IN_WRONG_HOST computes wrong results.
 
-STAND_IN_DOMAINS ("n1,n2 n3,n4") makes the hosts of an entry those of an UltraServer, which NVLink joins but for
-STAND_IN_OUTSIDE, which has no IMEX domain. Its ranks are those of a step of Slurm: the rig has no MPI for Debian 13.
+STAND_IN_DOMAINS ("n1,n2 n3,n4"): the hosts of an entry are an UltraServer, joined by NVLink, except the host
+STAND_IN_OUTSIDE, which has no IMEX domain. Ranks then come from the Slurm step: the rig has no MPI for Debian 13.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def arguments() -> argparse.Namespace:
 
 
 def unchecked(line: str) -> str:
-    """Return a row of the table as it is with -c 0."""
+    """Return a row of the table as nccl-tests prints it with -c 0."""
     words = line.split()
     if len(words) != 13 or not words[0].isdecimal():
         return line
@@ -62,7 +62,7 @@ def unchecked(line: str) -> str:
 
 
 def by_mpi() -> tuple[list[tuple[str, int]], bool]:
-    """Host and local number of each rank, for rank 0, and whether the ranks add up."""
+    """Return host and local number of each rank, for rank 0, and whether the ranks' sum is right."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
@@ -71,7 +71,7 @@ def by_mpi() -> tuple[list[tuple[str, int]], bool]:
 
 
 def by_step() -> tuple[list[tuple[str, int]], bool]:
-    """Return the same by the variables of a step."""
+    """Return the same from the variables of the Slurm step."""
     if int(os.environ["SLURM_PROCID"]):
         return [], True
     shown = ["scontrol", "show", "hostnames", os.environ["SLURM_STEP_NODELIST"]]
@@ -81,7 +81,7 @@ def by_step() -> tuple[list[tuple[str, int]], bool]:
 
 
 def domain_of(host: str) -> int:
-    """Return the number of the NVLink domain of a host; one that is outside comes last."""
+    """Return the number of a host's NVLink domain; hosts without a domain have the last number."""
     entries = os.environ["STAND_IN_DOMAINS"].split()
     if host == os.environ.get("STAND_IN_OUTSIDE"):
         return len(entries)
@@ -89,7 +89,7 @@ def domain_of(host: str) -> int:
 
 
 def domains(hosts: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the number of hosts of each NVLink domain; empty if no two are joined, for which NCCL prints MNNVL 0."""
+    """Return the number of hosts of each NVLink domain; empty without joined hosts: NCCL then prints MNNVL 0."""
     if "STAND_IN_DOMAINS" not in os.environ:
         return ()
     numbers = [domain_of(host) for host in hosts]
@@ -106,7 +106,7 @@ def main() -> int:
     from tests.unit.fakes import fake_nccl_output as nccl_outputs
 
     class Launched(nccl_outputs.Plan):
-        """A plan whose ranks are those of this launch."""
+        """A plan with the ranks of this launch."""
 
         @property
         def ranks(self) -> list[tuple[int, str, int]]:

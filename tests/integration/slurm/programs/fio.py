@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for fio 3.33. Grammar: its HOWTO (fio.readthedocs.io); output: its JSON, cut to what is read.
 
-It takes the options below as --NAME=VALUE, as fio takes those of a job on its command line. The figure follows from
-them: past the page cache it is that of the disks, through it that of the memory. STAND_IN_SLOW in the folder of the
-program names a host whose disks are slow.
+It accepts the options below as --NAME=VALUE, like fio's job options on its command line. The figures depend on them:
+direct I/O has the speed of the disks, buffered I/O that of memory. The file STAND_IN_SLOW in the program's folder names
+a host with slow disks.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def main() -> int:
         print(f"{args.name}: (groupid=0, jobs={args.numjobs}): err= 0")
         return 0
     print("fio: a warning that is not JSON")
-    # A group for each process, unless they are reported together.
+    # One entry per process, unless group_reporting is set.
     jobs = [{"jobname": args.name, "error": 0, **figures}] * (1 if args.group_reporting else args.numjobs)
     print(json.dumps({"fio version": "fio-3.33", "jobs": jobs}))
     return 0

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for gdsio 1.12. Grammar: NVIDIA's GPUDirect Storage guides. Its line: NVIDIA/gds-nvidia-fs issue 78.
 
-A run has a start that takes as long as 2 MiB, so that the throughput follows from the size.
+The start of a run takes as long as 2 MiB do, so that the throughput depends on the size.
 """
 
 from __future__ import annotations

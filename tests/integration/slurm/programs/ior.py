@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for IOR 4.0.0, one process of many. Grammar: its src/parse_options.c and user guide (ior.readthedocs.io).
 
-The figures of the JSON summary follow from the options. A write that ends before the data are on the servers (without
--e) runs at the speed of memory. So does a read of what is still in the node's memory, as of a task that reads its own
-file or that of a task on the same node. Tasks that share one file (without -F) are slower.
+The figures of the JSON summary depend on the options. A write without -e, which ends before the data are on the
+servers, has the speed of memory. So has a read of data in the node's memory, that is of the task's own file or that of
+a task on the same node. Tasks that share one file (without -F) are slower.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> int:
     on_node = max(tasks // int(os.environ["SLURM_NNODES"]), 1)
     share = 1.0 if args.F else SHARED
     write = WRITE * share if args.e else MEMORY
-    # With -C a task reads what the one Q ranks before it wrote.
+    # With -C, a task reads the data of the task Q ranks before it.
     elsewhere = args.C and on_node <= args.Q and tasks > on_node
     read = READ * share
     if not elsewhere:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for mdtest 4.0.0, one process of many. Grammar: mdtest(1), and src/mdtest.c of IOR 4.0.0.
 
-The table follows from the options: rows of files, and of directories unless -F is given; tasks that share one directory
-(without -u) are slower. -n 0, with which mdtest measures nothing and prints zeros, is refused.
+The table depends on the options: rows of files, and of directories unless -F is set; tasks that share one directory
+(without -u) are slower. It rejects -n 0, with which mdtest measures nothing and prints zeros.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> int:
     args = parser().parse_args()
     if args.F and args.D:
         parser().error("-D and -F exclude each other")
-    # It makes the directory, and none above it.
+    # mdtest makes the directory, but not its parents.
     if not Path(args.d).parent.is_dir():
         parser().error(f"unable to create test directory path {args.d}")
     if os.environ["SLURM_PROCID"] != "0":

@@ -4,11 +4,11 @@
 """Stands in for nccom-test of aws-neuronx-tools 2.26 without a Neuron device.
 
 Grammar and table: its user guide (awsdocs-neuron, nccom-test). With --slurm-mode it starts a step on all nodes of the
-job, as the real one does, and ends with 1 unless each answers. Its ranks meet on the port of NEURON_RT_ROOT_COMM_ID,
-and the figures of several nodes come to --data-collector-port: where one of them is taken it fails, in words like those
-of the real one. The bus bandwidth follows from the number of workers. Refused are workers that do not spread evenly
-over the nodes, no iterations, types that it does not list, and a run without --check. STAND_IN_BROKEN_HOST names a host
-on which it fails.
+job, as nccom-test does, and exits with 1 unless each answers. Its ranks meet on the port of NEURON_RT_ROOT_COMM_ID, and
+results of several nodes go to --data-collector-port: if one of these ports is in use it fails, with a message like
+nccom-test's. The bus bandwidth depends on the number of workers. It rejects workers that do not spread evenly over the
+nodes, zero iterations, types that it does not list, and a run without --check. It fails on the host that
+STAND_IN_BROKEN_HOST names.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def hosts(args: argparse.Namespace) -> list[str]:
 
 
 def ports(args: argparse.Namespace) -> list[tuple[str, int]]:
-    """Return where it listens, of several nodes."""
+    """Return the addresses on which it listens in a run on several nodes."""
     if args.nnodes == 1:
         return []
     places = [("0.0.0.0", args.data_collector_port)]
@@ -80,7 +80,7 @@ def ports(args: argparse.Namespace) -> list[tuple[str, int]]:
 def main() -> int:
     args = arguments()
     if not args.check:
-        # The real output does not show it, and the verdict relies on it.
+        # nccom-test's output does not show this option, and the verdict depends on it.
         print("stand-in: --check is missing", file=sys.stderr)
         return 1
     found = hosts(args)

@@ -4,13 +4,13 @@
  * SPDX-License-Identifier: GPL-3.0-or-later
  *
  * Stands in for Pyxis 0.24.0 with Enroot 4.1 (their READMEs): a real SPANK plugin with the options of Pyxis that the
- * job scripts use. A container has a root of its own, which is thrown away with it. It sees the system's directories
- * read-only, and of everything else only what was mounted. An image is a file with lines WORKDIR=PATH and NAME=VALUE;
- * a name of a registry has neither.
+ * job scripts use. A container has its own root file system, which is deleted with it. It sees the system's directories
+ * read-only, and its mounts, and nothing else. An image is a file with lines WORKDIR=PATH and NAME=VALUE; an image name
+ * of a registry has neither.
  *
- * Refused, with Pyxis' mark in the message: a path of an image that is not there or not absolute, a mount without a
- * target or with an unknown flag, a source that is not there, a working directory that is not there, and the options
- * for mounts and working directory without an image, which Pyxis only warns of.
+ * Rejected, with Pyxis' mark in the message: an image path that is missing or not absolute, a mount without a target or
+ * with an unknown flag, a missing mount source, a missing working directory, and the options for mounts and working
+ * directory without an image, for which Pyxis only warns.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -73,7 +73,7 @@ static int refuse(const char *what, const char *which)
 	return -1;
 }
 
-/* Whether the image is a path, as Pyxis decides: one that begins with a dot or a slash. */
+/* Return whether the image is a path, by Pyxis' rule: it begins with a dot or a slash. */
 static int is_path(void)
 {
 	return image[0] == '/' || image[0] == '.';
@@ -115,7 +115,7 @@ static int show(const char *source, const char *target, int read_only)
 	return 0;
 }
 
-/* A directory of the system, or the link that it is. */
+/* Make a directory of the system visible, or the link if it is one. */
 static int show_system(const char *name, int read_only)
 {
 	char path[64], place[64], link[256];
@@ -153,7 +153,7 @@ static int show_mounts(void)
 	return 0;
 }
 
-/* What the image sets; a working directory that was asked for outweighs its own. */
+/* Apply the image's settings; a requested working directory overrides the image's. */
 static int read_image(spank_t spank)
 {
 	char line[4096];
@@ -202,7 +202,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
 	return chroot(ROOT) < 0 ? refuse("no root", strerror(errno)) : 0;
 }
 
-/* Slurm changes to its own working directory in between. */
+/* Slurm changes to its working directory in between. */
 int slurm_spank_task_init(spank_t spank, int count, char **arguments)
 {
 	(void)spank;

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A training without a GPU: counts steps, writes checkpoints, heeds the request for one, and resumes.
+"""A training without a GPU: it counts steps, writes checkpoints, also on request, and resumes.
 
-training.py STEPS [EXIT_STATUS [held|deaf|FILE]]: the number of steps, and the exit status after them. A new training
-goes on after its first checkpoint only on the request if it is held, not even then if it is deaf,
-and if a file is named once that is there.
+training.py STEPS [EXIT_STATUS [held|deaf|FILE]]: the number of steps, and the exit status after them. The third
+argument stops a new training after its first checkpoint: `held` until a checkpoint is requested, `deaf` for ever, and
+FILE until this file exists.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def save(step: int) -> None:
 
 
 def together() -> None:
-    """Wait until every rank has come to its end: srun ends the others for the first whose status is not 0."""
+    """Wait until every rank is at its end, as srun ends the others after a rank with a status other than 0."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     place = Path(os.environ["MLCLUSTER_CHECKPOINTS"])
     mark = f".end-{os.environ['SLURM_JOB_ID']}-{os.environ.get('SLURM_RESTART_COUNT', '0')}-"
@@ -37,7 +37,7 @@ def together() -> None:
 
 
 def hold(word: str) -> None:
-    """Stay here until the test wants the training to go on."""
+    """Wait until the test lets the training continue."""
     request = os.environ["MLCLUSTER_CHECKPOINT_REQUEST"]
     while word == "deaf" or (word and not Path(request if word == "held" else word).exists()):
         time.sleep(0.05)
