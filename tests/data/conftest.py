@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One small corpus for all tests: documents, tokenizer, inputs, and the shards that preprocess makes of them."""
+"""Fixtures: a small corpus for all tests, with documents, tokenizer, inputs, and the shards of these inputs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def texts():
 
 @pytest.fixture(scope="session")
 def tokenizer(tmp_path_factory, texts):
-    """A folder with tokenizer.json."""
+    """Return a folder with tokenizer.json."""
     return corpus.tokenizer(tmp_path_factory.mktemp("tokenizer"), texts)
 
 
 @pytest.fixture(scope="session")
 def inputs(tmp_path_factory, texts):
-    """A folder with three inputs."""
+    """Return a folder with three inputs."""
     folder = tmp_path_factory.mktemp("inputs")
     split(texts, folder, 3, {})
     return folder
@@ -39,7 +39,7 @@ def inputs(tmp_path_factory, texts):
 
 @pytest.fixture(scope="session")
 def preprocess(tokenizer):
-    """Run the command: preprocess(inputs, output, "--option", ...) gives the exit status."""
+    """Return ``preprocess(inputs, output, "--option", …)``, which runs the command and returns its exit status."""
 
     def run(source: Path, output, *options: str) -> int:
         common = ("--input", str(source), "--output", str(output), "--tokenizer", str(tokenizer))
@@ -51,7 +51,7 @@ def preprocess(tokenizer):
 
 @pytest.fixture(scope="session")
 def shards(tmp_path_factory, inputs, preprocess):
-    """A finished data set: its folder and the content of its manifest."""
+    """Return a finished data set: its folder and the content of its manifest."""
     folder = tmp_path_factory.mktemp("shards")
     assert preprocess(inputs, folder) == 0
     return SimpleNamespace(path=folder, **json.loads((folder / "manifest.json").read_text()))
@@ -59,7 +59,7 @@ def shards(tmp_path_factory, inputs, preprocess):
 
 @pytest.fixture
 def few(tmp_path_factory, texts, tokenizer):
-    """Two small inputs, the tokenizer, and the shards that they give."""
+    """Return two small inputs, the tokenizer, and the shards of these inputs."""
     folder = tmp_path_factory.mktemp("few")
     split(texts[:30], folder / "inputs", 2, {})
     about = (folder / "inputs", tokenizer, {})

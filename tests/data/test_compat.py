@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Data sets, checkpoints, locks and backups that an earlier commit wrote; tests/unit/compat has how they were made."""
+"""Data sets, checkpoints, locks and backups that an earlier commit wrote (recorded as in tests/unit/compat)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def one_rank(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_inputs_and_shards_are_whole(tmp_path):
+def test_inputs_and_shards_are_complete(tmp_path):
     assert [file.documents for file in manifest.inputs_of(FIXTURES / "inputs")] == [8, 8]
     for name in ("inputs", "shards"):
         assert command.main(["validate", str(copied(name, tmp_path))]) == 0
@@ -62,26 +62,26 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("[!.]*") if path.is_file()}
 
 
-def test_finished_data_set_is_left_as_it_is(tmp_path, capsys):
+def test_finished_data_set_is_not_changed(tmp_path, capsys):
     shards = copied("shards", tmp_path)
     assert preprocess(tmp_path, shards, 0, 1) == 0
     assert capsys.readouterr().out.count("shards are there already") == 2
     assert contents(shards) == contents(FIXTURES / "shards")
 
 
-def test_other_half_of_data_set_is_made(tmp_path):
-    """The plan and the part of the first task are those of the recording, the second task is one of now."""
+def test_half_finished_data_set_is_completed(tmp_path):
+    """Plan and part of the first task are from the recording; the second task runs now."""
     half = copied("half", tmp_path)
     assert preprocess(tmp_path, half, 1, 2) == 0
     made, before = contents(half), contents(FIXTURES / "shards")
-    # The part of the second task has a seal; its content is the same.
+    # The part manifest of the second task has a seal; its other content is the same.
     parts = [name for name in made if made[name] != before[name]]
     assert set(made) == set(before) and len(parts) == 1
     found = manifest.parse_sealed(made[parts[0]], parts[0], manifest.PART_SCHEMA)
     assert found == json.loads(before[parts[0]])
 
 
-def test_order_of_data_goes_on_from_state():
+def test_order_of_data_resumes_from_state():
     wanted, state = document("loader_batches.json"), document("loader_state.json")
     config = LoaderConfig(str(FIXTURES / "shards"), 2, buffer=8, seed=7)
     fresh = make_loader(config)
@@ -110,21 +110,21 @@ def test_checkpoint_is_verified_and_loaded(tmp_path):
     assert place.load() == [(4, True, {"rank": 0, "step": 4})]
 
 
-def test_checkpoints_are_put_in_order_and_thinned_out(tmp_path):
+def test_checkpoints_are_listed_and_pruned(tmp_path):
     kept = copied("checkpoints", tmp_path)
     store = DirectoryStore(kept)
     store.prepare()
     assert (kept / "latest").read_text() == "step-00000004\n"
     assert not list(kept.glob(".incoming-*"))
-    # The one that was set aside goes once the training has come as far again.
+    # The torn checkpoint is removed once the training reaches its step again.
     assert len(list(kept.glob(".torn-step-00000006-*"))) == 1
     store.forget_torn(6)
     assert not list(kept.glob(".torn-*"))
     assert directory.retain(store, 1) == [2]
 
 
-def test_checkpoint_of_now_has_fields_of_one_before(tmp_path):
-    """A job that was submitted before may resume from it."""
+def test_current_checkpoint_has_fields_of_earlier_one(tmp_path):
+    """A job that was submitted before an upgrade may resume from it."""
     place = Place(tmp_path)
     place.save(4)
     before, now = (
@@ -135,7 +135,7 @@ def test_checkpoint_of_now_has_fields_of_one_before(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["lock", "job-lock"])
-def test_lock_of_another_version_is_heeded(name, tmp_path):
+def test_lock_of_earlier_version_is_respected(name, tmp_path):
     path = tmp_path / f".{name}"
     shutil.copy(FIXTURES / "lock" / f"{name}.json", path)
     held = lock.Lock(tmp_path, stale_seconds=0.4, name=path.name)
@@ -143,7 +143,7 @@ def test_lock_of_another_version_is_heeded(name, tmp_path):
         found = held._read(here, path.name)
     assert str(found) == "process 4711 of job 12 on n1"
     assert dataclasses.asdict(found) == document(f"lock/{name}.json")
-    # No process touches it, so that its owner is gone.
+    # No process updates the lock, so its owner counts as dead.
     assert held.acquire() == found
     assert set(json.loads(path.read_text())) == set(document(f"lock/{name}.json"))
     held.release()
@@ -158,7 +158,7 @@ def test_lock_of_earlier_run_of_job_is_taken(tmp_path, monkeypatch):
     held.release()
 
 
-def test_lock_in_s3_is_heeded(server):
+def test_lock_in_s3_is_respected(server):
     prefix = server.prefix()
     prefix.put(".lock", (FIXTURES / "lock" / "in_s3.json").read_bytes())
     held = lock_s3.S3Lock(prefix, stale_seconds=0.4)
@@ -187,7 +187,7 @@ def test_staged_files_are_not_copied_again(tmp_path):
     assert stage.stage(str(source), folder) == 1
 
 
-def test_journal_goes_on_where_checkpoint_was(tmp_path):
+def test_journal_resumes_at_checkpoint(tmp_path):
     path = tmp_path / "m-metrics.jsonl"
     shutil.copy(FIXTURES / "journal.jsonl", path)
     assert [line["step"] for line in journal.read(path)] == [1, 2, 3, 4, 5]
@@ -200,7 +200,7 @@ def test_journal_goes_on_where_checkpoint_was(tmp_path):
 
 @pytest.fixture
 def bucket(server):
-    """The objects of the recorded backup."""
+    """Return the recorded backup, uploaded to the local S3."""
     for path in (FIXTURES / "bucket").rglob("*"):
         if path.is_file():
             name = str(path.relative_to(FIXTURES / "bucket"))
@@ -226,8 +226,8 @@ def test_backup_is_continued(bucket, tmp_path):
     assert (report.copied, sorted(report.same), report.problems) == (["new"], ["a", "empty", "sub/b"], [])
 
 
-def test_sums_of_backup_are_made_anew(tmp_path):
-    """They lack the time of change of the inode, without which a changed file looks the same."""
+def test_checksums_of_backup_are_computed_again(tmp_path):
+    """Recorded checksums lack the inode's change time, without which a changed file may look unchanged."""
     shutil.copy(FIXTURES / "sums.json", tmp_path / ".mlcluster-sums.json")
     assert backup.Backup(tmp_path, None)._sums() == {}
 
@@ -236,7 +236,7 @@ CALLS = sorted({tuple(words[1:]) for found in COMMANDS.values() for words in fou
 
 
 @pytest.mark.parametrize("words", CALLS, ids=" ".join)
-def test_program_takes_command_of_earlier_script(words, monkeypatch):
+def test_command_of_earlier_script_is_accepted(words, monkeypatch):
     asked = []
     module = __import__(f"mlcluster_data.{command.COMMANDS[words[0]][0]}", fromlist=["run"])
     monkeypatch.setattr(module, "run", lambda args: asked.append(args) or 0)
@@ -244,7 +244,7 @@ def test_program_takes_command_of_earlier_script(words, monkeypatch):
     assert len(asked) == 1
 
 
-def test_nothing_of_ours_is_pickled():
-    """Torch's own index alone is: a module of ours that it named could never get another name."""
+def test_no_class_of_package_is_pickled():
+    """Only Torch's index is pickled: a module of this package in it could never be renamed."""
     for name in (".metadata", "__0_0.distcp"):
         assert b"mlcluster_data" not in (FIXTURES / "checkpoints" / "step-00000004" / name).read_bytes()

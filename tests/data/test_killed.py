@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""SIGKILL at a random moment, again and again: nothing is lost, and nothing is taken for complete that is not."""
+"""SIGKILL at random moments: nothing is lost, and nothing incomplete counts as complete."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def no_job(monkeypatch):
 
 @pytest.fixture
 def program(request, tmp_path):
-    """The program of a name."""
+    """Return the program of a name."""
     kind, need = PROGRAMS[request.param]
     if kind is Restore:
         server = request.getfixturevalue("server")
@@ -62,7 +62,7 @@ PROGRAMS = {
 
 
 def started(program: Program, disk, promised):
-    """Start the program in a process of its own; its promises go to a file."""
+    """Start the program in a new process that writes its promises to a file."""
     shutil.rmtree(disk.parent, ignore_errors=True)
     disk.mkdir(parents=True)
     program.before(disk)
@@ -81,7 +81,7 @@ def started(program: Program, disk, promised):
 
 
 def killed_at_random(program: Program, folder, times: int, rng: random.Random) -> int:
-    """Judge so many runs; return how many were killed before their end."""
+    """Check this many runs; return how many were killed before their end."""
     disk, promised = folder / "work" / "disk", folder / "promised"
     begin = time.monotonic()
     process = started(program, disk, promised)
@@ -101,14 +101,14 @@ def killed_at_random(program: Program, folder, times: int, rng: random.Random) -
 
 
 @pytest.mark.parametrize("program", PROGRAMS, indirect=True)
-def test_killed_now_and_then(program, tmp_path):
+def test_few_kills_lose_nothing(program, tmp_path):
     killed_at_random(program, tmp_path, 4, random.Random(SEED))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, indirect=True)
-def test_killed_many_times(program, tmp_path):
-    """At least 500 in all."""
+def test_many_kills_lose_nothing(program, tmp_path):
+    """Kills at least 500 runs in all."""
     killed, rng = 0, random.Random(SEED)
     while killed < 63:
         killed += killed_at_random(program, tmp_path, 20, rng)

@@ -44,7 +44,7 @@ def test_wrong_usage_ends_with_3(capsys):
     assert "unrecognized arguments" in capsys.readouterr().err
 
 
-def test_package_that_is_missing_is_one_sentence(monkeypatch, capsys):
+def test_missing_package_is_one_sentence(monkeypatch, capsys):
     def missing(*_names):
         raise ModuleNotFoundError("No module named 'no_such_package'", name="no_such_package")
 
@@ -53,14 +53,14 @@ def test_package_that_is_missing_is_one_sentence(monkeypatch, capsys):
     assert "validate needs the Python package no_such_package" in capsys.readouterr().err
 
 
-def test_programs_run_as_module():
+def test_package_runs_as_module():
     result = subprocess.run(
         [sys.executable, "-m", "mlcluster_data", "--help"], cwd=FILES, capture_output=True, text=True, check=True
     )
     assert result.stdout.startswith("usage: python -m mlcluster_data")
 
 
-# Every place that a command takes, with what else it needs; the last word is the place.
+# For every path argument of a command: its other required arguments, with the path argument last.
 PLACES = {
     "array": ["array"],
     "backup": ["backup", "push", "there", ""],
@@ -82,7 +82,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("words", PLACES.values(), ids=PLACES)
-def test_empty_place_is_wrong_usage_and_never_working_directory(words, capsys, monkeypatch, tmp_path):
+def test_empty_path_is_wrong_usage(words, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
         command.main([*words, ""])
@@ -92,7 +92,7 @@ def test_empty_place_is_wrong_usage_and_never_working_directory(words, capsys, m
 
 
 NINES = "9" * 5000
-# Every number that becomes processes, threads, objects or memory, with what else its command needs.
+# For every number of processes, threads, objects or bytes of memory: its command's required arguments.
 NUMBERS = {
     "array-tasks": ["array", "there", "--tasks"],
     "array-limit": ["array", "there", "--limit"],
@@ -115,7 +115,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("number", [NINES, "9" * 18, "-1", "1.5", "x"], ids=["nines", "large", "negative", "part", "x"])
 @pytest.mark.parametrize("words", NUMBERS.values(), ids=NUMBERS)
-def test_number_beyond_all_use_is_wrong_usage(words, number, capsys, monkeypatch, tmp_path):
+def test_excessive_number_is_wrong_usage(words, number, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
         command.main([*words[:-1], f"{words[-1]}={number}"])
@@ -126,7 +126,7 @@ def test_number_beyond_all_use_is_wrong_usage(words, number, capsys, monkeypatch
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "x" * 151])
-def test_model_is_called_by_what_can_be_name_of_file(name, capsys):
+def test_model_name_must_be_valid_file_name(name, capsys):
     with pytest.raises(SystemExit, match="3"):
         command.main(["train", "--data-dir", "there", f"--model-name={name}"])
     assert "is not a name for a file" in capsys.readouterr().err
@@ -134,7 +134,7 @@ def test_model_is_called_by_what_can_be_name_of_file(name, capsys):
 
 @pytest.fixture
 def crooked(tmp_path, monkeypatch):
-    """The working directory: a file, texts, directories that bear the names of files, and one with nothing in it."""
+    """Change to a directory with a file, texts, directories with names of files, and an empty directory."""
     monkeypatch.chdir(tmp_path)
     for name in ("inputs/inputs.json", "shards/manifest.json", "named/a.jsonl", "tokenizer/tokenizer.json", "empty"):
         (tmp_path / name).mkdir(parents=True)
@@ -143,7 +143,7 @@ def crooked(tmp_path, monkeypatch):
     (tmp_path / "texts" / "a.txt").write_text("text")
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR1)}
     yield tmp_path
-    # The trainer hears them.
+    # The trainer has replaced these signal handlers.
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -174,7 +174,7 @@ def crooked(tmp_path, monkeypatch):
         ("train --data-dir texts --checkpoint-dir c --tensorboard-dir file/x", "choose another --tensorboard-dir"),
     ],
 )
-def test_place_that_is_something_else_is_one_sentence(words, message, crooked, capsys):
+def test_path_of_wrong_type_is_one_sentence(words, message, crooked, capsys):
     assert command.main(words.split()) == 1
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ERROR: ")]
     assert len(errors) == 1 and message in errors[0]
@@ -191,7 +191,7 @@ def test_place_that_is_something_else_is_one_sentence(words, message, crooked, c
     ],
     ids=["hold", "inputs", "shards", "array"],
 )
-def test_entry_that_is_not_a_file_is_sentence_and_no_wait(tmp_path, words, name, what):
+def test_special_file_is_one_sentence_without_wait(tmp_path, words, name, what):
     place = tmp_path / name
     if what == "pipe":
         os.mkfifo(place)
@@ -205,7 +205,7 @@ def test_entry_that_is_not_a_file_is_sentence_and_no_wait(tmp_path, words, name,
     )  # fmt: skip
     assert done.returncode == 1 and "Traceback" not in done.stderr
     reasons = {"directory": "Is a directory", "pipe": "not a plain file", "device": "not a plain file"}
-    # Locks are files that this program made, so a link is not a lock.
+    # The programs make locks as regular files, so a link is not a lock.
     linked = what == "device" and name == ".job-lock"
     assert ("is a symbolic link, which is not followed" if linked else reasons[what]) in done.stderr
 
@@ -218,7 +218,7 @@ def test_entry_that_is_not_a_file_is_sentence_and_no_wait(tmp_path, words, name,
         ((3, 9), "--help", "3.10", "slurm_jobs_data_python"),
     ],
 )
-def test_python_that_is_too_old_is_one_sentence(tmp_path, version, argument, needed, variable):
+def test_too_old_python_is_one_sentence(tmp_path, version, argument, needed, variable):
     old = ".".join(map(str, version))
     ran = with_python(tmp_path, version, argument)
     assert (ran.returncode, ran.stdout) == (3, "")
@@ -226,13 +226,13 @@ def test_python_that_is_too_old_is_one_sentence(tmp_path, version, argument, nee
     assert ran.stderr == f"{found}, a job by {variable}\n"
 
 
-def test_hold_needs_no_more_than_nodes_have(tmp_path):
+def test_hold_runs_on_oldest_python_of_nodes(tmp_path):
     ran = with_python(tmp_path, (3, 9), "hold", str(tmp_path / "held"))
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"holds {tmp_path}/held\n", "")
 
 
 def with_python(folder, version, *arguments):
-    """Run it by this Python, which takes itself for another one."""
+    """Run the package by this Python with the version number of another one."""
     (folder / "held").mkdir()
     (folder / "sitecustomize.py").write_text(f"import sys\nsys.version_info = {(*version, 0, 'final', 0)}\n")
     return subprocess.run(

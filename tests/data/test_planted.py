@@ -2,10 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every name that a data program makes, taken by another user before: no link is followed, and no program hangs.
+"""Another user has planted an entry at every name that a data program makes: no link is followed, no program hangs.
 
-The names are those of a recorded run, so that a new one is tried by itself. A name that differs from run to run cannot
-be taken before.
+The names come from a recorded run, so that new ones are tested automatically. Random names cannot be planted.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from tests.data.support.programs import Program
 from tests.data.test_killed import PROGRAMS, no_job, program
 
 __all__ = ["_server", "no_job", "program", "server"]
-# Far above what any of them takes; only one that waits for a pipe takes as long.
+# Far more seconds than any program needs; only a program that waits for a pipe takes as long.
 LONGEST = 20
-# Those whose every run takes seconds.
+# Programs of which each run takes seconds.
 LONG = {"preprocess", "train"}
 LINKS = ("link to a file", "link to a directory")
 KINDS = (*LINKS, *[what for what in PLANTED if what != "link"])
 
 
 def made_anew(program: Program, folder: Path) -> Path:
-    """Return the disk as it is before the program starts."""
+    """Make the program's disk and return its path."""
     shutil.rmtree(folder, ignore_errors=True)
     disk = folder / "disk"
     disk.mkdir(parents=True)
@@ -41,7 +40,7 @@ def made_anew(program: Program, folder: Path) -> Path:
 
 
 def finished(program: Program, disk: Path, notes: Path | None = None) -> bool:
-    """Whether the program ended in time, well or not; with `notes` it writes there what it is about to change."""
+    """Return whether the program ended in time; with `notes` it records its changes in that file."""
 
     def work():
         os.setsid()
@@ -64,7 +63,7 @@ def finished(program: Program, disk: Path, notes: Path | None = None) -> bool:
 
 
 def names(program: Program, folder: Path) -> list[str]:
-    """Return the new entries that it makes below its disk, in every run."""
+    """Return the entries that the program makes below its disk in every run."""
     found = []
     for run in range(2):
         disk, notes = made_anew(program, folder), folder.parent / f"notes{run}"
@@ -72,12 +71,12 @@ def names(program: Program, folder: Path) -> list[str]:
         paths = {os.path.relpath(line, disk) for line in notes.read_text().splitlines() if line.startswith(f"{disk}/")}
         found.append(paths)
     disk = made_anew(program, folder)
-    # The directory itself is what the user named, and over links if need be.
+    # The program's own directory is left out: the user may name it by a link.
     return sorted(name for name in found[0] & found[1] if "/" in name and not os.path.lexists(disk / name))
 
 
 def stands(victims: Path) -> bool:
-    """Return whether what links lead to is as it was, and nothing beside it."""
+    """Return whether the targets of links are unchanged and nothing was added beside them."""
     tree = sorted(path.relative_to(victims).as_posix() for path in victims.rglob("*"))
     return tree == ["file", "folder", "folder/file"] and all(
         (victims / name).read_bytes() == b"precious" for name in ("file", "folder/file")
@@ -85,7 +84,7 @@ def stands(victims: Path) -> bool:
 
 
 def taken(program: Program, folder: Path, name: str, what: str) -> str:
-    """Return the problems after a name was taken before; empty if there are none."""
+    """Run the program with a planted name; return the problem, or an empty string."""
     disk, victims = made_anew(program, folder), folder / "victims"
     (victims / "folder").mkdir(parents=True)
     for path in (victims / "file", victims / "folder" / "file"):
@@ -115,11 +114,11 @@ LEAST = {
 
 
 @pytest.mark.parametrize("program", sorted(set(PROGRAMS) - LONG), indirect=True)
-def test_no_name_that_was_taken_before_is_followed(program, tmp_path, request):
+def test_planted_names_are_not_followed(program, tmp_path, request):
     every_name(program, tmp_path, LEAST[request.node.callspec.params["program"]])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", sorted(LONG), indirect=True)
-def test_no_name_of_long_program_is_followed(program, tmp_path, request):
+def test_planted_names_of_long_program_are_not_followed(program, tmp_path, request):
     every_name(program, tmp_path, LEAST[request.node.callspec.params["program"]])

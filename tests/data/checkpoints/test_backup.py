@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Backup and restore against a local S3: incremental, proved by checksums, bounded tries, nothing half done."""
+"""Backup and restore with a local S3: incremental, verified by checksums, with limited retries, and atomic."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MIB = 1 << 20
 
 
 def write(folder: Path, **files: bytes) -> Path:
-    """Files that have not changed for a while."""
+    """Write files with old times."""
     for name, content in files.items():
         path = folder / name.replace("__", "/")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def tree(folder):
     }
 
 
-def test_all_is_sent_once_and_then_only_what_changed(source, server):
+def test_only_changed_files_are_sent_again(source, server):
     first = backup.Backup(source, server.prefix()).push()
     assert (sorted(first.copied), first.same, first.ok) == (["a", "empty", "sub/b"], [], True)
     second = backup.Backup(source, server.prefix()).push()
@@ -66,12 +66,12 @@ def test_all_is_sent_once_and_then_only_what_changed(source, server):
 
 @pytest.fixture
 def settled(monkeypatch):
-    """Sums are kept at once, as of files that are older than some seconds."""
+    """Let checksums be kept at once, as those of files that are older than some seconds."""
     monkeypatch.setattr(backup, "SETTLED_SECONDS", -1.0)
 
 
 def test_change_that_keeps_size_and_time_is_sent(source, server, settled):
-    """As tar, rsync and programs that set a time leave it; the inode's own time of change cannot be set."""
+    """tar, rsync and programs that set times leave such files; the inode's change time cannot be set."""
     backup.Backup(source, server.prefix()).push()
     before = (source / "a").stat()
     write(source, a=b"uno")
@@ -82,8 +82,8 @@ def test_change_that_keeps_size_and_time_is_sent(source, server, settled):
     assert backup.Backup(Path(), server.prefix()).verify(deep=True).ok
 
 
-def test_flipped_bit_is_sent_when_all_is_read_again(source, server, settled, monkeypatch):
-    """A disk that fails changes no time: the signature is the old one, and the file is not read."""
+def test_flipped_bit_is_sent_with_full_read(source, server, settled, monkeypatch):
+    """A failing disk changes no time: by its signature the file is unchanged, and is not read."""
     backup.Backup(source, server.prefix()).push()
     states = {path.stat().st_ino: backup.Signature.of(path.stat()) for path in source.rglob("*") if path.is_file()}
     write(source, a=b"uno")
@@ -92,14 +92,14 @@ def test_flipped_bit_is_sent_when_all_is_read_again(source, server, settled, mon
     assert backup.Backup(source, server.prefix()).push(rehash=True).copied == ["a"]
 
 
-def test_file_that_just_changed_is_read_again(source, server):
-    """Within the grain of its times it may have changed once more: its sum is not kept."""
+def test_recently_changed_file_is_read_again(source, server):
+    """It may have changed again within the resolution of its times, so its checksum is not kept."""
     backup.Backup(source, server.prefix()).push()
     assert json.loads((source / backup.SUMS).read_text()) == {}
 
 
 @pytest.mark.parametrize("content", [None, b"other"])
-def test_file_gone_here_and_in_bucket_is_reported(source, server, content):
+def test_file_missing_here_and_in_bucket_is_reported(source, server, content):
     backup.Backup(source, server.prefix()).push()
     (source / "a").unlink()
     assert backup.Backup(source, server.prefix()).push().ok
@@ -126,7 +126,7 @@ def test_object_lost_or_changed_in_bucket_is_sent_again(source, server, harm):
     assert backup.Backup(Path(), server.prefix()).verify(deep=True).ok
 
 
-def test_restore_gives_content_mode_and_time_back(source, server, tmp_path):
+def test_restore_sets_content_mode_and_time(source, server, tmp_path):
     (source / "a").chmod(0o750)
     backup.Backup(source, server.prefix()).push()
     target = tmp_path / "target"
@@ -137,7 +137,7 @@ def test_restore_gives_content_mode_and_time_back(source, server, tmp_path):
     assert sorted(backup.Backup(target, server.prefix()).restore().same) == ["a", "empty", "sub/b"]
 
 
-def test_restore_replaces_nothing_unasked(source, server, tmp_path):
+def test_restore_replaces_files_on_request_only(source, server, tmp_path):
     backup.Backup(source, server.prefix()).push()
     target = write(tmp_path / "target", a=b"mine")
     report = backup.Backup(target, server.prefix()).restore()
@@ -153,7 +153,7 @@ def test_object_changed_in_bucket_is_not_restored(source, server, tmp_path):
     assert sorted(tree(tmp_path / "target")) == ["empty", "sub/b"]
 
 
-def test_large_file_goes_in_parts_and_comes_back(server, tmp_path):
+def test_large_file_is_sent_in_parts_and_restored(server, tmp_path):
     content = os.urandom(5 * MIB) * 2 + b"tail"
     source = write(tmp_path / "source", large=content)
     prefix = server.prefix(part=5 * MIB)
@@ -163,7 +163,7 @@ def test_large_file_goes_in_parts_and_comes_back(server, tmp_path):
     assert tree(tmp_path / "target") == tree(source)
 
 
-def test_upload_that_fails_leaves_no_parts_to_pay_for(server, tmp_path, pauses):
+def test_failed_upload_leaves_no_parts(server, tmp_path, pauses):
     source = write(tmp_path / "source", large=b"x" * (11 * MIB))
     prefix = server.prefix(part=5 * MIB, attempts=2)
     Unwell(prefix, "UploadPart", 100)
@@ -173,14 +173,14 @@ def test_upload_that_fails_leaves_no_parts_to_pay_for(server, tmp_path, pauses):
 
 
 @pytest.mark.parametrize("operation", ["PutObject", "ListObjectsV2", "GetObject"])
-def test_503_is_tried_again(source, server, pauses, operation):
+def test_status_503_is_retried(source, server, pauses, operation):
     prefix = server.prefix()
     unwell = Unwell(prefix, operation, 2)
     assert backup.Backup(source, prefix, workers=1).push().ok
     assert unwell.left == 0 and len(pauses) == 2
 
 
-def test_tries_are_bounded_and_rest_is_done(source, server, pauses):
+def test_retries_are_limited_and_other_files_are_sent(source, server, pauses):
     prefix = server.prefix(attempts=3)
     unwell = Unwell(prefix, "PutObject", 3)
     report = backup.Backup(source, prefix, workers=1).push()
@@ -189,7 +189,7 @@ def test_tries_are_bounded_and_rest_is_done(source, server, pauses):
     assert backup.Backup(source, server.prefix()).push().copied == ["a"]
 
 
-def test_server_that_confirms_no_checksum_is_not_believed(source, server):
+def test_unconfirmed_checksum_is_failure_of_backup(source, server):
     prefix = server.prefix()
     prefix._client.meta.events.register(
         "after-call.s3.PutObject", lambda parsed, **_kwargs: parsed.pop("ChecksumSHA256", None)
@@ -199,7 +199,7 @@ def test_server_that_confirms_no_checksum_is_not_believed(source, server):
     assert prefix.get(backup.MANIFEST) is None
 
 
-def test_connection_that_ends_early_is_begun_again(source, server, tmp_path):
+def test_download_that_ends_early_is_repeated(source, server, tmp_path):
     backup.Backup(source, server.prefix()).push()
     prefix = server.prefix()
     cut = []
@@ -221,7 +221,7 @@ def test_connection_that_ends_early_is_begun_again(source, server, tmp_path):
     assert tree(tmp_path / "target") == tree(source)
 
 
-def test_checkpoints_go_when_they_are_whole_and_newest_name_last(server, tmp_path):
+def test_complete_checkpoints_are_sent_and_latest_last(server, tmp_path):
     source = tmp_path / "source"
     checkpoint(source, 1)
     checkpoint(source, 2)
@@ -248,7 +248,7 @@ def test_checkpoints_go_when_they_are_whole_and_newest_name_last(server, tmp_pat
 
 
 def listed(folder: Path, step: int) -> Path:
-    """Return a checkpoint whose manifest lists its files."""
+    """Write a checkpoint with a manifest of its files, and return its folder."""
     files = {"data": FileSum(7, hashlib.sha256(b"weights").hexdigest())}
     write(folder / f"step-{step:08d}", data=b"weights", complete=Manifest(step, 1, files, {}).text())
     return folder / f"step-{step:08d}"
@@ -289,7 +289,7 @@ def test_damaged_checkpoint_never_replaces_its_good_copy(server, tmp_path, damag
     assert [store.check(step, store.manifest(step).files, None) for step in store.steps()] == [[]] * 3
 
 
-def test_checkpoint_removed_by_retention_is_no_failure(server, tmp_path, monkeypatch):
+def test_checkpoint_removed_by_retention_is_not_failure(server, tmp_path, monkeypatch):
     source = tmp_path / "source"
     place = listed(source, 1)
     walk = backup.walk
@@ -337,7 +337,7 @@ def test_restore_killed_at_any_moment_leaves_no_partial_file(source, server, tmp
         target = tmp_path / str(number)
 
         def restore(_report, number=number, target=target):
-            # Its lock changes files like that of any other program: see test_stage and test_collect.
+            # Changes of the lock are left out: test_stage and test_collect cover locks.
             die_at_change(number, target, but="lock")
             return backup.Backup(target, server.prefix()).restore().ok
 
@@ -350,7 +350,7 @@ def test_restore_killed_at_any_moment_leaves_no_partial_file(source, server, tmp
     assert number > 6
 
 
-def test_file_that_changes_while_it_is_sent_is_named(source, server, monkeypatch):
+def test_file_changed_during_upload_is_reported(source, server, monkeypatch):
     original = s3.measure
 
     def growing(path, wanted):
@@ -364,13 +364,13 @@ def test_file_that_changes_while_it_is_sent_is_named(source, server, monkeypatch
     assert len(report.problems) == 3 and all("changed while it was read" in problem for problem in report.problems)
 
 
-def test_file_that_goes_meanwhile_is_no_failure(source, server, monkeypatch):
+def test_file_removed_meanwhile_is_not_failure(source, server, monkeypatch):
     monkeypatch.setattr(backup, "walk", lambda directory: (["a", "left"], []))
     report = backup.Backup(source, server.prefix()).push()
     assert (report.ok, report.copied, report.gone) == (True, ["a"], ["left"])
 
 
-def test_links_are_named_and_not_followed(source, server, caplog):
+def test_links_are_reported_and_not_followed(source, server, caplog):
     (source / "link").symlink_to("/etc/passwd")
     (source / "folder").symlink_to("/etc")
     report = backup.Backup(source, server.prefix()).push()
@@ -378,7 +378,7 @@ def test_links_are_named_and_not_followed(source, server, caplog):
     assert "link is passed over" in caplog.text and "folder is passed over" in caplog.text
 
 
-def test_backup_that_was_killed_leaves_lock_that_is_taken(source, server):
+def test_lock_of_killed_backup_is_replaced(source, server):
     gone = subprocess.Popen(["true"])
     gone.wait()
     lock = backup.Lock(source, name=backup.BACKUP_LOCK)
@@ -388,7 +388,7 @@ def test_backup_that_was_killed_leaves_lock_that_is_taken(source, server):
     assert not (source / backup.BACKUP_LOCK).exists()
 
 
-def test_two_backups_of_one_directory_do_not_meet(source, server):
+def test_second_backup_of_directory_is_rejected(source, server):
     lock = backup.Lock(source, name=backup.BACKUP_LOCK)
     lock.acquire()
     try:
@@ -415,7 +415,7 @@ def test_manifest_never_writes_outside(server, tmp_path, name):
         backup.Backup(tmp_path / "target", server.prefix()).restore()
 
 
-def test_command(source, server, tmp_path, capsys):
+def test_backup_command_reports_and_returns_status(source, server, tmp_path, capsys):
     url = f"s3://{BUCKET}/run"
     assert command.main(["backup", "push", str(source), url]) == 0
     assert "3 files sent" in capsys.readouterr().out
@@ -434,14 +434,14 @@ def test_command(source, server, tmp_path, capsys):
     assert "no longer exists" in capsys.readouterr().err
 
 
-def test_parts_never_become_too_many():
+def test_number_of_parts_is_limited():
     assert s3.part_size(0) == s3.PART_SIZE
     size = 5 * 10**12
     assert s3.PARTS_MOST * s3.part_size(size) >= size
 
 
 def test_two_backups_to_one_prefix_lose_no_files(server, tmp_path):
-    """Each reads the manifest before the other writes it; both reported success."""
+    """Each reads the manifest before the other writes it, and both report success."""
     one, two = (write(tmp_path / name, **{name: name.encode()}) for name in ("one", "two"))
     work = backup.Backup(one, server.prefix())
     rounds, work_rounds = work._rounds, []
@@ -456,11 +456,11 @@ def test_two_backups_to_one_prefix_lose_no_files(server, tmp_path):
     assert backup.Backup(tmp_path / "back", server.prefix()).verify(deep=True).ok
 
 
-def test_only_what_is_this_packages_own_is_passed_over(server, tmp_path):
+def test_only_own_files_of_package_are_skipped(server, tmp_path):
     own = [".lock", ".lock.0f", ".job-lock", ".backup-lock.stale-0f"]
     own += [durable.aside_of("a"), durable.aside_of(".lock.0f")]
     others = ["weights.tar.part", ".lockfile", ".locked", "part", "n" * 255]
-    # Of hidden halves those alone that this package makes.
+    # Of hidden partial files, only those with this package's names are skipped.
     others += [".weights.part", ".a.x.part", f".{'0' * 16}.part.x", f"{durable.aside_of('a')}s"]
     for name in [*own, *others]:
         write(tmp_path / "source", **{name: b"x"})
@@ -469,7 +469,7 @@ def test_only_what_is_this_packages_own_is_passed_over(server, tmp_path):
     assert sorted(backup.Backup(tmp_path / "back", server.prefix()).restore().copied) == sorted(others)
 
 
-def test_name_that_no_object_can_have_is_problem_of_its_own(source, server):
+def test_name_that_is_invalid_in_s3_is_reported(source, server):
     (source / "caf\udce9").write_bytes(b"x")
     report = backup.Backup(source, server.prefix()).push()
     assert "is not UTF-8" in "".join(report.problems) and sorted(report.copied) == ["a", "empty", "sub/b"]

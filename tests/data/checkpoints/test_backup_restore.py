@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A restore trusts neither names nor types of a manifest, nor entries that others planted in its target."""
+"""A restore does not trust names and types in a manifest, and entries that other users planted in its target."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def source(tmp_path):
 
 @pytest.mark.parametrize("what", PLANTED)
 def test_planted_names_are_replaced_or_rejected(source, server, tmp_path, what):
-    """Every name that a restore makes: found by a restore, and those of locks and halves."""
+    """Covers every name that a restore makes, and those of locks and partial files."""
     backup.Backup(source, server.prefix()).push()
     assert backup.Backup(tmp_path / "first", server.prefix()).restore().ok
     names = [path.relative_to(tmp_path / "first") for path in (tmp_path / "first").rglob("*")]
     assert {str(name) for name in names} >= {"a", "sub", "sub/b"}
-    # The name of a half was made of the file's.
+    # Earlier versions derived a partial file's name from the file's.
     names += [Path(".lock"), Path(".job-lock"), Path(f".{hashlib.sha256(b'a').hexdigest()[:16]}.part")]
     (tmp_path / "victims").mkdir()
     victim = tmp_path / "victims" / "file"
@@ -52,7 +52,7 @@ def test_planted_names_are_replaced_or_rejected(source, server, tmp_path, what):
             assert not (tmp_path / "absent").exists()
 
 
-def test_link_below_target_is_named_and_nothing_goes_through_it(source, server, tmp_path, capsys):
+def test_link_below_target_is_reported_and_not_followed(source, server, tmp_path, capsys):
     backup.Backup(source, server.prefix()).push()
     (tmp_path / "elsewhere").mkdir()
     target = tmp_path / "target"
@@ -73,8 +73,8 @@ def test_manifest_with_another_type_is_rejected(server, tmp_path, key, value):
         backup.Backup(tmp_path, server.prefix()).restore()
 
 
-def test_manifest_that_others_change_without_end_is_failure(source, server, capsys, monkeypatch):
-    """Files were sent and are not in the manifest: that is not a backup."""
+def test_repeatedly_changed_manifest_is_failure(source, server, capsys, monkeypatch):
+    """Sent files that are not in the manifest are not a backup."""
     for verb in ("create", "replace"):
         monkeypatch.setattr(backup.s3.Prefix, verb, lambda *_given: None)
     assert command.main(["backup", "push", str(source), server.prefix().url]) == 1

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A checkpoint on disk, the node's own verb on it, and checkpoints that may be removed; without torch."""
+"""Checkpoints on disk, without torch: their files, `mlcluster checkpoints`, and the choice of removable ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def store(tmp_path):
     return found
 
 
-def test_checkpoint_on_disk(store):
+def test_checkpoint_is_published_and_listed(store):
     publish(store, 12)
     manifest = store.manifest(12)
     assert (manifest.step, manifest.world_size, manifest.notes) == (12, 1, {"epoch": 0})
@@ -55,8 +55,8 @@ def test_checkpoint_on_disk(store):
     assert checkpoint_store.verify(store, 12) == []
 
 
-def test_nodes_own_verb_reads_same(store, capsys):
-    """`mlcluster checkpoints`, by which the training job finds, backs up and removes them."""
+def test_runtime_reads_same_checkpoints(store, capsys):
+    """The training job finds, backs up and removes checkpoints by `mlcluster checkpoints`."""
     root = NODE.parents[2]
     finder = root / ".collections"
     sys.path.insert(0, str(finder))
@@ -92,8 +92,8 @@ def test_invalid_manifest_is_reported(text, expected):
         Manifest.parse(text, "/kept/step-00000001", 1)
 
 
-def test_bit_that_turned_in_manifest_is_noticed(store):
-    """Step, samples and number of ranks would be another one, and the files as good as ever."""
+def test_flipped_bit_in_manifest_is_detected(store):
+    """Step, samples or number of ranks would be wrong although the files are good."""
     publish(store, 12)
     path = store.path / step_name(12) / "complete"
     good = path.read_bytes()
@@ -105,7 +105,7 @@ def test_bit_that_turned_in_manifest_is_noticed(store):
     assert Manifest.parse(good, "/kept/step-00000012", 12) == store.manifest(12)
 
 
-def test_manifest_of_earlier_version_is_one(store):
+def test_manifest_of_earlier_version_is_accepted(store):
     publish(store, 12)
     path = store.path / step_name(12) / "complete"
     before = json.loads(path.read_text())
@@ -122,8 +122,8 @@ def test_manifest_of_another_step_does_not_count(store):
         store.manifest(12)
 
 
-def test_entry_without_manifest_is_reported_and_makes_room(store, caplog):
-    """As a restore or a copy that ended early leaves it; it stood in the way of every later checkpoint of that step."""
+def test_entry_without_manifest_is_reported_and_set_aside(store, caplog):
+    """An interrupted restore or copy leaves such an entry, which would block later checkpoints of its step."""
     half = store.path / step_name(12)
     half.mkdir()
     (half / "weights").write_bytes(b"half")
@@ -137,7 +137,7 @@ def test_entry_without_manifest_is_reported_and_makes_room(store, caplog):
     assert (aside / "weights").read_bytes() == b"half" and str(aside) in caplog.text
 
 
-def test_earlier_run_that_still_writes_stops_no_new_run(store, monkeypatch, caplog):
+def test_writes_of_earlier_run_do_not_stop_new_run(store, monkeypatch, caplog):
     left = store.path / ".incoming-step-00000009-t"
     left.mkdir()
     before = os.rmdir
@@ -156,7 +156,7 @@ def test_earlier_run_that_still_writes_stops_no_new_run(store, monkeypatch, capl
 
 @pytest.fixture(params=["directory", "s3"])
 def kept(request, tmp_path):
-    """A place, a function that returns the content of its ``latest``, and the class and method that write that."""
+    """Return a store, a function that reads its ``latest``, and the class and method that write ``latest``."""
     if request.param == "directory":
         latest = tmp_path / "kept" / "latest"
 
@@ -191,14 +191,14 @@ def test_next_run_names_checkpoint_of_interrupted_run(kept, tmp_path, monkeypatc
     assert (store.steps(), latest()) == ([2, 1], "step-00000001\n")
     store.prepare()
     assert latest() == "step-00000002\n"
-    # Nor does it name one that no run resumes from any more.
+    # It does not name a checkpoint that was set aside, either.
     store.set_aside(2)
     assert latest() == "step-00000001\n"
     store.set_aside(1)
     assert latest() is None
 
 
-def test_latest_that_cannot_be_repaired_stops_no_training(store, caplog):
+def test_unrepairable_latest_does_not_stop_training(store, caplog):
     publish(store, 1)
     (store.path / "latest").unlink()
     (store.path / "latest").mkdir()
@@ -207,7 +207,7 @@ def test_latest_that_cannot_be_repaired_stops_no_training(store, caplog):
 
 
 @pytest.mark.parametrize("when", ["replace", "unlink", "rmdir"])
-def test_checkpoint_removed_by_two_at_once_is_gone(store, monkeypatch, when):
+def test_concurrent_removals_of_checkpoint_succeed(store, monkeypatch, when):
     for step in (1, 2):
         publish(store, step)
     before, second = getattr(os, when), []
@@ -224,13 +224,13 @@ def test_checkpoint_removed_by_two_at_once_is_gone(store, monkeypatch, when):
     assert second and sorted(path.name for path in store.path.iterdir()) == ["latest", step_name(2)]
 
 
-def test_form_of_names():
+def test_names_of_steps_are_parsed():
     assert [checkpoint_store.step_of(name) for name in ("step-00000007", "step-123456789", "step-7", "7", ".x")] == [
         7, 123456789, None, None, None,
     ]  # fmt: skip
 
 
-def test_newest_whole_ones_stay_whatever_is_damaged():
+def test_newest_complete_checkpoints_are_kept():
     for count in range(6):
         for damaged in itertools.product((False, True), repeat=count):
             steps = list(range(count, 0, -1))
@@ -246,14 +246,14 @@ def test_keeping_no_checkpoint_is_rejected():
         removable([1], lambda step: True, 0)
 
 
-def test_files_are_spread_evenly_and_none_is_left_out():
+def test_files_are_divided_evenly_and_completely():
     files = {f"f{number}": FileSum(size, "") for number, size in enumerate([900, 5, 400, 300, 300, 0])}
     shares = [checkpoint_store.share(files, index, 3) for index in range(3)]
     assert sorted(name for share in shares for name in share) == sorted(files)
     assert sorted(sum(of.size for of in share.values()) for share in shares) == [405, 600, 900]
 
 
-def test_command(store, capsys):
+def test_checkpoint_command_lists_and_removes(store, capsys):
     where = str(store.path)
     assert command.main(["checkpoint", "list", where]) == 1
     assert "holds no checkpoint" in capsys.readouterr().err
@@ -283,7 +283,7 @@ def flip(path: Path) -> None:
 
 @pytest.fixture(params=["directory", "s3"])
 def place(request, tmp_path):
-    """A store, the place that the command is given, and a function that flips a bit of a step's weights."""
+    """Return a store, the command's argument for it, and a function that flips a bit in a step's weights."""
     if request.param == "directory":
         found = DirectoryStore(tmp_path / "kept")
         found.prepare()
@@ -297,7 +297,7 @@ def place(request, tmp_path):
     return S3Store(prefix), prefix.url, flip_object
 
 
-def test_prune_removes_nothing_for_checkpoint_with_flipped_bit(place, tmp_path, capsys, caplog):
+def test_prune_does_not_count_checkpoint_with_flipped_bit(place, tmp_path, capsys, caplog):
     store, where, flip_bit = place
     for step in (1, 2, 3, 4):
         publish(store, step, source=tmp_path / "local")
@@ -308,7 +308,7 @@ def test_prune_removes_nothing_for_checkpoint_with_flipped_bit(place, tmp_path, 
     assert f"{where}/step-00000004 does not count as a good checkpoint, so older ones stay" in caplog.text
 
 
-def test_prune_keeps_all_where_no_checkpoint_is_good(place, tmp_path, capsys):
+def test_prune_keeps_all_without_good_checkpoint(place, tmp_path, capsys):
     store, where, flip_bit = place
     for step in (1, 2, 3):
         publish(store, step, source=tmp_path / "local")
@@ -333,14 +333,14 @@ def test_checkpoint_is_read_once_unless_it_changes(place, tmp_path, monkeypatch)
     assert [proofs.known(2), proofs.good(2)] == [None, False]
 
 
-def test_nothing_is_read_where_nothing_may_go(store, monkeypatch):
+def test_nothing_is_read_without_removable_checkpoint(store, monkeypatch):
     for step in (1, 2):
         publish(store, step)
     monkeypatch.setattr(store, "check", lambda *_given: pytest.fail("something was read"))
     assert checkpoint_store.retain(store, 2, checkpoint_store.Proofs(store).good) == []
 
 
-def test_torn_ones_stay_until_good_one_has_come_as_far(place, tmp_path):
+def test_torn_checkpoints_stay_until_good_one_of_step(place, tmp_path):
     store, _where, flip_bit = place
     for step in (1, 2, 3):
         publish(store, step, source=tmp_path / "local")
@@ -353,7 +353,7 @@ def test_torn_ones_stay_until_good_one_has_come_as_far(place, tmp_path):
     assert not store.has_torn()
 
 
-def test_mark_of_backup_is_no_change(store):
+def test_mark_of_backup_is_not_change(store):
     publish(store, 1)
     before = store.signature(1)
     (store.path / step_name(1) / ".backed-up").write_bytes(b"")
@@ -362,8 +362,8 @@ def test_mark_of_backup_is_no_change(store):
     assert store.signature(1) != before
 
 
-def test_copy_under_another_spelling_counts_for_nothing(store):
-    """With it the newest checkpoint would be counted twice, and one more removed."""
+def test_copy_with_unusual_name_does_not_count(store):
+    """Otherwise the newest checkpoint would count twice, and one checkpoint more would be removed."""
     for step in (1, 2, 3):
         publish(store, step)
     shutil.copytree(store.path / step_name(3), store.path / "step-000000003")
@@ -373,7 +373,7 @@ def test_copy_under_another_spelling_counts_for_nothing(store):
     assert checkpoint_store.step_of(step_name(10**9)) == 10**9
 
 
-def test_only_what_save_or_removal_left_is_removed(store):
+def test_only_leftovers_of_saves_and_removals_are_removed(store):
     names = [".incoming-step-00000009-t", ".removing-step-00000001", ".removing-step-00000001-0123abcd"]
     others = [".incoming-data", ".incoming-step-9-t", ".removing-notes", ".removing-step-00000001-kept"]
     for name in (*names, *others):
@@ -384,7 +384,7 @@ def test_only_what_save_or_removal_left_is_removed(store):
     assert all((store.path / name / "file").exists() for name in others)
 
 
-def test_killed_removal_blocks_no_later_run(store):
+def test_killed_removal_does_not_block_later_run(store):
     publish(store, 1)
     left = store.path / ".removing-step-00000001"
     left.mkdir()
@@ -413,7 +413,7 @@ def test_planted_names_are_replaced_or_rejected(store, tmp_path, what, name):
     assert not (tmp_path / "absent").exists()
 
 
-def test_layout_of_manifest_does_not_matter(store):
+def test_formatting_of_manifest_does_not_matter(store):
     publish(store, 12)
     path = store.path / step_name(12) / "complete"
     content = json.loads(path.read_text())
@@ -422,7 +422,7 @@ def test_layout_of_manifest_does_not_matter(store):
 
 
 @pytest.mark.parametrize("harm", ["missing", "directory", "shorter"])
-def test_checkpoint_that_lost_file_drives_no_good_one_out(store, capsys, harm):
+def test_checkpoint_with_lost_file_does_not_replace_good_one(store, capsys, harm):
     for step in (1, 2, 3):
         publish(store, step)
     lost = store.path / step_name(3) / "__0_0.distcp"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Checkpoints by several ranks: whole or absent whatever happens, the newest good one loaded, none lost."""
+"""Checkpoints of several ranks: atomic in all cases, the newest good one is loaded, none is lost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def place(tmp_path):
     return Place(tmp_path)
 
 
-def test_saved_state_is_loaded_with_that_of_each_rank(place):
+def test_saved_state_is_loaded_on_each_rank(place):
     outcomes = place.save(3, 7, count=2)
     assert [[outcome.error for outcome in found] for found in outcomes] == [["", ""], ["", ""]]
     assert place.load(count=2) == [(7, True, {"rank": rank, "step": 7}) for rank in (0, 1)]
@@ -43,11 +43,11 @@ def test_saved_state_is_loaded_with_that_of_each_rank(place):
     assert [path for path in place.local.rglob("*") if path.is_file()] == []
 
 
-def test_nothing_to_load_is_reported(place):
+def test_load_without_checkpoint_returns_none(place):
     assert place.load() == [None]
 
 
-def test_state_may_change_while_it_is_saved(place):
+def test_change_of_state_during_save_is_not_saved(place):
     def work(report):
         opened = place.open()
         state = filled(5)
@@ -59,13 +59,13 @@ def test_state_may_change_while_it_is_saved(place):
     assert place.load() == [(5, True, {"rank": 0, "step": 5})]
 
 
-def test_other_numbers_of_ranks_load_shared_state_only(place):
+def test_other_rank_count_loads_shared_state_only(place):
     place.save(4, count=2)
     assert place.load(count=1) == [(4, True, None)]
     assert place.load(count=3) == [(4, True, None)] * 3
 
 
-def test_ranks_with_disks_of_their_own(place):
+def test_ranks_with_separate_disks_save_and_load(place):
     def work(report):
         opened = Checkpointer(DirectoryStore(place.kept), place.root / f"disk-{dist.get_rank()}")
         opened.save(6, filled(6), own(6))
@@ -76,7 +76,7 @@ def test_ranks_with_disks_of_their_own(place):
 
 
 @pytest.mark.parametrize("how", ["a byte", "cut off", "no data", "no index", "no JSON", "index unlisted"])
-def test_torn_checkpoint_is_set_aside_and_one_before_is_taken(place, how):
+def test_torn_checkpoint_is_set_aside_and_previous_is_loaded(place, how):
     place.save(1, 2)
     damage(place.kept / step_name(2), how)
     assert place.load() == [(1, True, {"rank": 0, "step": 1})]
@@ -92,7 +92,7 @@ def test_checkpoint_without_manifest_does_not_count(place):
     assert place.load() == [(1, True, {"rank": 0, "step": 1})]
 
 
-def test_good_one_that_does_not_fit_is_error_and_stays(place):
+def test_good_checkpoint_of_other_model_is_error_and_stays(place):
     place.save(1)
 
     def work(report):
@@ -103,12 +103,12 @@ def test_good_one_that_does_not_fit_is_error_and_stays(place):
     assert place.load() == [(1, True, {"rank": 0, "step": 1})]
 
 
-def test_so_many_stay_as_were_asked_for(place):
+def test_requested_number_of_checkpoints_is_kept(place):
     place.save(1, 2, 3, 4, 5, keep=2)
     assert place.names() == ["latest", step_name(4), step_name(5)]
 
 
-def test_torn_one_never_drives_good_one_out(place):
+def test_torn_checkpoint_does_not_replace_good_one(place):
     place.save(1, 2, 3)
     for step in (2, 3):
         damage(place.kept / step_name(step), "cut off")
@@ -122,7 +122,7 @@ def test_torn_one_never_drives_good_one_out(place):
     assert step_name(1) in place.names()
 
 
-def test_taken_name_is_rejected_and_kept(place):
+def test_existing_entry_of_step_is_rejected_and_kept(place):
     place.save(2)
     (outcome,) = place.save(2)[0]
     assert "is there already" in outcome.error
@@ -130,7 +130,7 @@ def test_taken_name_is_rejected_and_kept(place):
 
 
 @pytest.mark.parametrize("full", ["kept", "local"])
-def test_full_disk_is_reported_and_good_one_stays(place, full):
+def test_full_disk_is_reported_and_good_checkpoint_stays(place, full):
     if os.geteuid():
         pytest.skip("mounting a small disk needs root")
 
@@ -176,9 +176,9 @@ def test_error_on_one_rank_is_reported_to_all(place):
 
 
 def begin_and_die(place: Place, how) -> tuple[bool, bool]:
-    """Resume from step 1, save 2 and keep only that, dying as ``how`` demands.
+    """Resume from step 1, save step 2 and keep only that, killed at the point that ``how`` sets.
 
-    Returns whether step 2 was reported as published, and whether the run came to its end.
+    Return whether step 2 was reported as published, and whether the run ended without a kill.
     """
 
     def work(report):
@@ -228,7 +228,7 @@ def first_checkpoint(tmp_path_factory):
 
 
 def die_everywhere(tmp_path, first_checkpoint, death, look=lambda place, done: None):
-    """Have a save die in every way that ``death(number, root)`` knows, and the next run go on; how many there are."""
+    """Kill a save at each point of ``death(number, root)``, and start the next run; return the number of points."""
     number, done = 0, False
     while not done:
         number += 1
@@ -245,21 +245,21 @@ def die_everywhere(tmp_path, first_checkpoint, death, look=lambda place, done: N
 
 def test_save_killed_at_any_change_loses_no_published_step(tmp_path, first_checkpoint):
     deaths = die_everywhere(tmp_path, first_checkpoint, functools.partial(die_at_change, but="job-lock"))
-    # Every one of them was tried: those of the lock, of a save, of its publication, of a removal.
+    # All points were tried: changes of the lock, the save, its publication, and a removal.
     assert deaths >= 25
 
 
-def test_killed_in_middle_of_any_file_it_loses_nothing(tmp_path, first_checkpoint):
+def test_save_killed_in_any_file_loses_nothing(tmp_path, first_checkpoint):
     def look(place, done):
         halves = [path for path in place.root.rglob("*") if path.is_file() and path.stat().st_size == HALF]
         assert len(halves) == (not done)
 
     deaths = die_everywhere(tmp_path, first_checkpoint, die_in_file, look)
-    # Both locks, data and index on the node and where they are kept, the manifest, the name of the newest.
+    # The files: both locks, data and index on the node and in the store, the manifest, and the newest name.
     assert deaths >= 8
 
 
-def test_lock_of_killed_run_is_taken_and_that_of_living_one_not(place):
+def test_lock_of_killed_run_is_replaced_and_of_live_run_not(place):
     place.save(1)
     lock = Lock(place.kept)
     lock.acquire()
@@ -271,7 +271,7 @@ def test_lock_of_killed_run_is_taken_and_that_of_living_one_not(place):
     assert place.load() == [(1, True, {"rank": 0, "step": 1})]
 
 
-def test_run_whose_lock_was_taken_publishes_nothing_more(place):
+def test_run_that_lost_its_lock_publishes_nothing(place):
     def work(report):
         opened = place.open()
         (place.kept / locks.NAME).unlink()
@@ -289,7 +289,7 @@ def test_run_whose_lock_was_taken_publishes_nothing_more(place):
 # In S3
 
 
-def test_s3_rejects_second_training_and_accepts_next_one(place, server):
+def test_s3_rejects_concurrent_training_and_accepts_later_one(place, server):
     def work(report):
         first = Checkpointer(S3Store(server.prefix()), place.local)
         refused = ""
@@ -307,7 +307,7 @@ def test_s3_rejects_second_training_and_accepts_next_one(place, server):
     assert ".lock" not in " ".join(server.prefix().list())
 
 
-def test_s3_publishes_nothing_more_once_its_lock_was_taken(place, server):
+def test_s3_publishes_nothing_after_lost_lock(place, server):
     def work(report):
         opened = Checkpointer(S3Store(server.prefix()), place.local)
         server.client.delete_object(Bucket="checkpoints", Key="run/.lock")
@@ -315,7 +315,7 @@ def test_s3_publishes_nothing_more_once_its_lock_was_taken(place, server):
         return opened.close().error
 
     assert "another run has taken the lock" in ranks(1, work, place.root)[0]
-    # Its files stay until the next start: the run that has the lock now may be writing the same step.
+    # Its files stay until the next start, as the new owner of the lock may be writing the same step.
     assert S3Store(server.prefix()).steps() == [] and server.prefix().list(step_name(1))
     assert in_s3(place, server, looked) == [None] and server.prefix().list() == {}
 
@@ -343,7 +343,7 @@ def test_s3_keeps_checkpoints_as_directory_does(place, server):
     assert not server.prefix().list(".torn-")
 
 
-def test_s3_that_is_unwell_for_while_is_borne(place, server):
+def test_temporary_failure_of_s3_is_retried(place, server):
     def save(opened):
         Unwell(opened.store.prefix, "PutObject", 1)
         opened.save(1, filled(1), own(1))
@@ -367,7 +367,7 @@ def test_failing_s3_is_reported_and_nothing_is_published(place, server):
 
 @pytest.mark.parametrize("what", ["link", "open to others", "other owner", "above"])
 def test_local_directory_of_others_is_rejected(place, what):
-    """Its name follows from the destination, so that anybody may make it first."""
+    """Its name depends on the destination, so that another user may make it first."""
     place.save(1)
     (own,) = place.local.iterdir()
     assert own.stat().st_mode & 0o777 == 0o700
@@ -385,8 +385,8 @@ def test_local_directory_of_others_is_rejected(place, what):
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_flipped_bit_keeps_older_ones_and_is_read_once(place, count, monkeypatch):
-    """The training goes on; what it removes is older than so many that it has read."""
+def test_checkpoint_with_flipped_bit_keeps_older_ones(place, count, monkeypatch):
+    """The training continues, and removes only checkpoints that are older than enough verified ones."""
     place.save(1, 2, count=count)
     damage(place.kept / step_name(2), "a byte")
     read = place.root / "read"
@@ -404,7 +404,7 @@ def test_flipped_bit_keeps_older_ones_and_is_read_once(place, count, monkeypatch
     assert sorted(read.read_text().split()) == sorted("12345" * count)
 
 
-def test_damaged_ones_are_not_counted(place):
+def test_damaged_checkpoints_are_not_counted(place):
     place.save(1, 2, 3, keep=5)
     for step in (2, 3):
         damage(place.kept / step_name(step), "a byte")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Checkpoints that cannot be read now, or that another run writes to: none is lost, and none is taken for torn."""
+"""Checkpoints that are temporarily unreadable, or that another run writes to: none is lost, none counts as torn."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def place(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["digest", "read"])
-def test_checkpoint_that_cannot_be_read_now_is_not_torn(place, what):
-    """A server of Lustre that is away gives EIO for good files: they are not set aside, and nothing older is taken."""
+def test_temporarily_unreadable_checkpoint_is_not_torn(place, what):
+    """An unavailable Lustre server causes EIO for good files: the run ends, and no older checkpoint is loaded."""
     place.save(1, 2)
 
     def work(report):
@@ -53,8 +53,8 @@ def test_checkpoint_that_cannot_be_read_now_is_not_torn(place, what):
     assert place.load() == [(2, True, {"rank": 0, "step": 2})]
 
 
-def test_torn_one_that_cannot_be_set_aside_ends_it(place):
-    """It would count among those that are kept, and every good one that is saved would go at once."""
+def test_torn_checkpoint_that_cannot_be_set_aside_ends_run(place):
+    """Otherwise it would count as kept, and each new good checkpoint would be removed at once."""
     place.save(1, 2)
     damage(place.kept / step_name(2), "a byte")
 
@@ -76,8 +76,8 @@ def test_torn_one_that_cannot_be_set_aside_ends_it(place):
 
 
 @pytest.mark.parametrize("answer", [(503, "SlowDown"), (403, "InvalidObjectState")])
-def test_s3_that_gives_no_file_now_loses_no_checkpoint(place, server, pauses, answer):
-    """A server that is unwell, a storage class that has to be asked for: no file of it is absent, so it is not torn."""
+def test_temporary_s3_error_loses_no_checkpoint(place, server, pauses, answer):
+    """With a failing server or an archived storage class no file is missing, so the checkpoint is not torn."""
 
     def save(opened):
         for step in (1, 2):
@@ -98,7 +98,7 @@ def test_s3_that_gives_no_file_now_loses_no_checkpoint(place, server, pauses, an
     assert in_s3(place, server, looked) == [(2, True, {"rank": 0, "step": 2})]
 
 
-def test_s3_step_that_is_there_is_never_written_over(place, server):
+def test_existing_step_in_s3_is_never_overwritten(place, server):
     def save(opened):
         opened.save(2, filled(2), own(2))
         return opened.close().error
@@ -112,7 +112,7 @@ def test_s3_step_that_is_there_is_never_written_over(place, server):
     assert in_s3(place, server, looked) == [(2, True, {"rank": 0, "step": 2})]
 
 
-def test_s3_publishes_nothing_that_another_run_wrote_into(place, server):
+def test_s3_does_not_publish_files_of_two_runs(place, server):
     def save(opened):
         put = opened.store.put
 

@@ -11,7 +11,7 @@ from mlcluster_data.cli import progress
 
 
 class Screen(io.StringIO):
-    """A terminal."""
+    """A stream that is a terminal."""
 
     def isatty(self):
         return True
@@ -24,7 +24,7 @@ def clock(monkeypatch):
     return now
 
 
-def test_terminal_shows_one_line_that_grows(clock):
+def test_terminal_shows_one_updated_line(clock):
     screen = Screen()
     with progress.Progress("work", 200, screen) as shown:
         for _step in range(4):
@@ -36,7 +36,7 @@ def test_terminal_shows_one_line_that_grows(clock):
     assert screen.getvalue().count("\n") == 1
 
 
-def test_log_gets_line_now_and_then(clock):
+def test_log_gets_line_at_intervals(clock):
     log = io.StringIO()
     with progress.Progress("work", 100, log) as shown:
         for _step in range(100):

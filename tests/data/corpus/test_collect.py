@@ -61,7 +61,7 @@ def test_articles_are_reported_by_their_headings(tmp_path):
 
 
 def stand_in(monkeypatch, rows):
-    """Return the datasets library, as far as this program uses it."""
+    """Install a stand-in for the datasets library, with the functions that the program uses."""
     asked = []
 
     def load_dataset(*arguments, **options):
@@ -88,12 +88,12 @@ def test_datasets_library_is_source_where_it_is_installed(tmp_path, monkeypatch)
     ]
     assert command.main(["collect", "hf:owner/name:config:test", *options]) == 0
     assert asked == [(("owner/name", "config"), {"split": "test", "streaming": True})]
-    # With the blank that wikitext has before the end of a line, by which its pattern knows a heading.
+    # wikitext has a blank at the end of a line, which the pattern of headings needs.
     assert read(tmp_path / "out") == [" = A = \n\nx", " = B = \ny"]
 
 
-def test_dataset_on_disk_is_read_by_library_itself(tmp_path, monkeypatch, capsys):
-    """Rows as wikitext has them, in a file of Parquet."""
+def test_dataset_on_disk_is_read_by_real_library(tmp_path, monkeypatch, capsys):
+    """Reads rows in wikitext's format from a Parquet file."""
     pytest.importorskip("datasets", reason="the environment was set up before the lock had it: make setup")
     parquet, arrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
     table = arrow.table({"text": [" = One = \n", "", " a \n", " = Two = \n", " b \n"]})
@@ -117,7 +117,7 @@ def test_dataset_on_disk_is_read_by_library_itself(tmp_path, monkeypatch, capsys
         (ValueError("gated"), "cannot be loaded"),
     ],
 )
-def test_dataset_that_cannot_be_had_is_one_sentence(tmp_path, monkeypatch, capsys, rows, words):
+def test_unavailable_dataset_is_one_sentence(tmp_path, monkeypatch, capsys, rows, words):
     stand_in(monkeypatch, rows)
     assert command.main(["collect", "hf:owner/name", "--output", str(tmp_path / "out")]) == 1
     (line,) = capsys.readouterr().err.splitlines()[-1:]
@@ -126,7 +126,7 @@ def test_dataset_that_cannot_be_had_is_one_sentence(tmp_path, monkeypatch, capsy
         list(collect.datasets_documents("hf:owner/name", collect.Division(), "text"))
 
 
-def test_without_library_that_is_reported(monkeypatch):
+def test_missing_datasets_library_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(DataError, match="needs the Python package datasets"):
         list(collect.datasets_documents("hf:owner/name", collect.Division(), "text"))
@@ -153,7 +153,7 @@ def test_inputs_are_not_made_twice(tmp_path):
         collect.split(["c", "d"], tmp_path, 2, {})
 
 
-def test_two_at_once_are_reported_of_each_other(tmp_path):
+def test_second_concurrent_run_is_rejected(tmp_path):
     held = lock.Lock(tmp_path)
     held.acquire()
     try:
@@ -163,7 +163,7 @@ def test_two_at_once_are_reported_of_each_other(tmp_path):
         held.release()
 
 
-def test_killed_at_any_change_it_leaves_nothing_or_all(tmp_path):
+def test_run_killed_at_any_change_leaves_nothing_or_all(tmp_path):
     outcomes = []
     for number in range(1, 60):
         folder = tmp_path / str(number)
@@ -188,7 +188,7 @@ def test_killed_at_any_change_it_leaves_nothing_or_all(tmp_path):
     assert outcomes.count("killed") > 10
 
 
-def test_killed_in_middle_of_write_it_leaves_no_half(tmp_path):
+def test_run_killed_during_write_leaves_no_partial_file(tmp_path):
     def work(_report):
         die_at_byte(1000)
         collect.split(["a" * 600, "b" * 600], tmp_path / "out", 1, {})
@@ -216,7 +216,7 @@ def test_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
 
 
 def test_source_in_folder_for_inputs_is_rejected_and_stays(tmp_path):
-    """It might have the name of an input, and would be gone once it was read."""
+    """A source may have the name of an input and would be replaced while it is read."""
     source = tmp_path / "input-00000.jsonl"
     source.write_text('{"text": "mine"}\n')
     assert command.main(["collect", str(source), "--output", str(tmp_path), "--inputs", "1"]) == 1
@@ -233,8 +233,8 @@ DAMAGED = {
 
 @pytest.mark.parametrize("damage", DAMAGED)
 @pytest.mark.parametrize("name", ["b.jsonl.gz", "b.txt.gz"])
-def test_damaged_gzip_file_is_named_or_skipped_whole(tmp_path, capsys, damage, name):
-    """Whole: documents before the damage are not proved to be those that were packed."""
+def test_damaged_gzip_file_is_reported_or_skipped(tmp_path, capsys, damage, name):
+    """The whole file is skipped: documents before the damage may differ from the packed ones, too."""
     source = tmp_path / "source"
     source.mkdir()
     (source / "a.txt").write_text("good")
@@ -262,7 +262,7 @@ def test_deeply_nested_line_is_named_or_skipped(tmp_path, capsys):
 
 @pytest.mark.parametrize("what", ["link", "link to a file"])
 def test_planted_link_is_not_cleared(tmp_path, what):
-    """Files of killed runs are removed by their name, which any user may give to a link."""
+    """Files of killed runs are removed by name, and any user may make a link of such a name."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_bytes(b"precious")
     (tmp_path / "out").mkdir()

@@ -83,7 +83,7 @@ def test_json_lines_without_text_are_rejected(tmp_path, line, words):
     assert bad.skipped == 1
 
 
-def test_packed_files_are_read_and_torn_ones_named(tmp_path):
+def test_packed_files_are_read_and_damaged_ones_reported(tmp_path):
     whole = tmp_path / "a.jsonl.gz"
     whole.write_bytes(gzip.compress(json.dumps({"body": "x"}).encode()))
     assert list(text.read_documents(whole, Division(), Bad(), "body")) == ["x"]

@@ -21,7 +21,7 @@ FILES = Path(__file__).resolve().parents[3] / "roles" / "slurm_jobs" / "files"
 
 @pytest.fixture
 def copied(tmp_path, inputs, shards):
-    """Copies of the inputs and the shards, to be spoiled."""
+    """Return copies of the inputs and the shards, for tests that damage them."""
     shutil.copytree(inputs, tmp_path / "inputs")
     shutil.copytree(shards.path, tmp_path / "shards")
     return tmp_path
@@ -68,7 +68,7 @@ def relist(path, **changes):
 
 
 def respell(path, old, new):
-    """Change bytes and let the manifest's hash and size agree."""
+    """Change bytes, and the hash and size in the manifest with them."""
     content = path.read_bytes().replace(old, new, 1)
     path.write_bytes(content)
     digest = validate.hashlib.sha256(content).hexdigest()
@@ -108,7 +108,7 @@ def test_problem_is_named(copied, capsys, spoil, folder, words):
     assert "fail" in printed
 
 
-def test_only_existing_files_of_part_are_judged(copied, capsys):
+def test_only_existing_files_of_part_are_checked(copied, capsys):
     shards = copied / "shards"
     first, *others = sorted(shards.glob("*.tar"))
     for path in others:
@@ -153,7 +153,7 @@ def test_missing_manifest_is_undeterminable(tmp_path, capsys):
         ),
     ],
 )
-def test_manifest_that_is_invalid_is_one_sentence(tmp_path, capsys, content, words):
+def test_invalid_manifest_is_one_sentence(tmp_path, capsys, content, words):
     (tmp_path / "inputs.json").write_text(content)
     assert command.main(["validate", str(tmp_path)]) == 1
     assert words in capsys.readouterr().err

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files that are whole or absent, and what is refused under a name."""
+"""Atomic writes of files, and entries that are rejected in their place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mlcluster_data.files.durable import Directory
 from tests.data.support.planted import PLANTED, SOMEBODY, plant
 
 PROGRAMS = Path(durable.__file__).parents[1]
-# Functions that make, replace or rename a file, or open one for writing; not those that read or remove.
+# Functions that make, replace or rename a file, or open one for writing.
 WRITERS = {
     "os": {"open", "fdopen", "rename", "renames", "replace", "symlink", "mkfifo", "mknod", "truncate", "mkdir",
            "makedirs", "link", "chmod", "chown", "fchmod", "fchown"},
@@ -31,7 +31,7 @@ WRITERS = {
 }  # fmt: skip
 METHODS = {"write_text", "write_bytes", "touch", "symlink_to", "hardlink_to", "mkdir", "chmod", "tofile"}
 READING = {"rb", "r", "rt", "r:"}
-# Each with its reason.
+# Exceptions with their reasons.
 ALLOWED = {
     ("checkpoints/directory.py", "os.rename"): "a torn checkpoint gets another name",
     ("files/journal.py", "os.fdopen"): "the descriptor is of durable",
@@ -40,7 +40,7 @@ ALLOWED = {
 
 
 def writes(source: str):
-    """Yield the calls in a module that could make, replace or open a file for writing."""
+    """Yield the calls in a module that may make or replace a file, or open one for writing."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue
@@ -83,7 +83,7 @@ def test_rule_lets_reading_pass(line):
 
 @pytest.fixture
 def victim(tmp_path):
-    """A file outside of the directory, which no program of ours may change."""
+    """Return a file outside of the directory, which the data programs must not change."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_bytes(b"precious")
@@ -98,7 +98,7 @@ def here(tmp_path):
 
 
 @pytest.mark.parametrize("what", PLANTED)
-def test_file_is_replaced_and_nothing_followed(here, victim, what):
+def test_file_replaces_entry_without_following_links(here, victim, what):
     plant(here.path / "file", what, victim)
     if what == "directory":
         with pytest.raises(IsADirectoryError):
@@ -112,7 +112,7 @@ def test_file_is_replaced_and_nothing_followed(here, victim, what):
 
 
 @pytest.mark.parametrize("what", PLANTED)
-def test_new_file_takes_no_name_that_is_taken(here, victim, what):
+def test_new_file_does_not_replace_entry(here, victim, what):
     plant(here.path / "file", what, victim)
     before = (here.path / "file").lstat().st_ino
     with pytest.raises(FileExistsError), here.new("file") as file:
@@ -142,7 +142,7 @@ def test_directory_owner_and_root_may_own_lock(here):
     os.close(here.lock_file("file"))
 
 
-def test_file_with_second_name_is_not_appended_to(here, victim):
+def test_file_with_hard_link_is_not_appended_to(here, victim):
     os.link(victim, here.path / "log")
     with pytest.raises(OSError, match="has a second name"):
         here.appending("log")
@@ -160,7 +160,7 @@ def test_lock_and_log_are_made_and_found_again(here):
     assert here.read("appending") == b"b"
 
 
-def test_link_is_no_directory_below(here, victim):
+def test_link_is_rejected_as_subdirectory(here, victim):
     (here.path / "sub").symlink_to(victim.parent)
     for make in (False, True):
         with pytest.raises(OSError, match=f"{here.path}/sub") as caught:
@@ -171,8 +171,8 @@ def test_link_is_no_directory_below(here, victim):
     assert list(victim.parent.iterdir()) == [victim]
 
 
-def test_file_goes_where_directory_is_not_where_its_name_leads(here, victim):
-    """Another one exchanges the directory after it was opened."""
+def test_file_is_written_to_opened_directory(here, victim):
+    """Another directory is in its place after it was opened."""
     moved = here.path.with_name("moved")
     here.path.rename(moved)
     here.path.symlink_to(victim.parent)
@@ -180,7 +180,7 @@ def test_file_goes_where_directory_is_not_where_its_name_leads(here, victim):
     assert (moved / "file").read_bytes() == b"ours" and victim.read_bytes() == b"precious"
 
 
-def test_failure_leaves_what_was_there(here, monkeypatch):
+def test_failed_write_keeps_old_file(here, monkeypatch):
     here.write("file", b"before")
 
     def full(*names, **handles):
@@ -197,7 +197,7 @@ def test_failure_leaves_what_was_there(here, monkeypatch):
     assert os.listdir(here.path) == ["file"] and here.read("file") == b"before"
 
 
-def test_half_written_file_is_private_and_has_random_name(here):
+def test_partial_file_is_private_and_has_random_name(here):
     names = set()
     for _time in range(3):
         with here.making("file") as file:
@@ -209,12 +209,12 @@ def test_half_written_file_is_private_and_has_random_name(here):
 
 
 @pytest.mark.parametrize("name", ["n" * 255, "\u00e9" * 127, "x"])
-def test_names_aside_fit(here, name):
+def test_temporary_names_fit_length_limit(here, name):
     here.write(name, b"x")
     assert os.listdir(here.path) == [name]
 
 
-def test_mode_is_as_asked_less_umask(here):
+def test_mode_is_requested_one_without_umask(here):
     before = os.umask(0o027)
     try:
         here.write("plain", b"")
@@ -231,16 +231,16 @@ def test_mode_is_as_asked_less_umask(here):
      ("a/", "empty"), ("./a", "empty"), ("a/./b", "empty"), ("n" * 256, "256 bytes"), ("a/" + "\u00e9" * 128, "256"),
      ("a\0b", "null byte")],
 )  # fmt: skip
-def test_names_that_are_no_paths(name, message):
+def test_invalid_file_names_are_rejected(name, message):
     with pytest.raises(ValueError, match=message):
         durable.parts_of(name)
 
 
-def test_names_that_are_paths():
+def test_valid_file_names_are_accepted():
     assert durable.parts_of("a/..b/ c") == ("a", "..b", " c") and durable.parts_of("n" * 255) == ("n" * 255,)
 
 
-def test_directory_of_this_user_alone(tmp_path):
+def test_private_directory_is_accepted(tmp_path):
     durable.own_directory(tmp_path / "a" / "own")
     assert (tmp_path / "a" / "own").stat().st_mode & 0o777 == 0o700
     durable.own_directory(tmp_path / "a" / "own")
@@ -289,7 +289,7 @@ def test_private_directories_have_random_names(here):
         assert first.path.stat().st_mode & 0o777 == 0o700
 
 
-def test_tree_is_removed_and_nothing_that_it_leads_to(tmp_path, victim):
+def test_tree_is_removed_without_following_links(tmp_path, victim):
     (tmp_path / "tree" / "deep" / "er").mkdir(parents=True)
     (tmp_path / "tree" / "deep" / "file").write_bytes(b"ours")
     (tmp_path / "tree" / "link").symlink_to(victim.parent)
@@ -300,14 +300,14 @@ def test_tree_is_removed_and_nothing_that_it_leads_to(tmp_path, victim):
 
 
 @pytest.mark.parametrize("what", [what for what in PLANTED if what != "directory"])
-def test_tree_that_is_no_directory_is_error_at_once(tmp_path, victim, what):
+def test_removal_of_entry_that_is_not_directory_fails(tmp_path, victim, what):
     plant(tmp_path / "tree", what, victim)
     with pytest.raises(OSError, match="tree"):
         durable.remove_tree(tmp_path / "tree")
     assert os.path.lexists(tmp_path / "tree") and victim.read_bytes() == b"precious"
 
 
-def test_tree_that_is_too_deep_is_error(tmp_path, monkeypatch):
+def test_too_deep_tree_is_error(tmp_path, monkeypatch):
     monkeypatch.setattr(durable.Directory.remove_tree, "__defaults__", (3,))
     (tmp_path / "1" / "2" / "3" / "4").mkdir(parents=True)
     with pytest.raises(OSError, match="too many directories in each other"):

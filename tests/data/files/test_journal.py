@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The log of a training in a directory that others may write too."""
+"""The journal of a training in a directory to which other users may write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_planted_entry_gets_no_lines(tmp_path, what, caplog):
 
 
 @pytest.mark.parametrize("what", ["link", "pipe"])
-def test_link_and_pipe_are_no_journal(tmp_path, what):
+def test_link_and_pipe_are_rejected_as_journal(tmp_path, what):
     (tmp_path / "victim").write_text('{"step": 1}\n')
     plant(tmp_path / "metrics.jsonl", what, tmp_path / "victim")
     assert read(tmp_path / "metrics.jsonl") == []

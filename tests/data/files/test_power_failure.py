@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A power failure at any moment: the programs start again and lose nothing, and each fsync in the code is needed.
+"""Power failures at any moment: the data programs lose nothing, and each fsync in the code is needed.
 
-Every program is recorded once. The possible contents of its disk after each change are laid out and judged, and the
-program is started again there. The same with each fsync removed in turn: one of the judgements has to fail then.
+Every program is recorded once. For each moment, the test makes the possible contents of the disk after a power failure,
+checks them, and runs the program again there. Then it removes each fsync in turn, and one of the checks has to fail.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SEED = 1
 
 
 def fsyncs() -> list[tuple[str, int]]:
-    """Return every call in the programs that makes something last: file and line."""
+    """Return file and line of every fsync call in the programs."""
     found = []
     for path in sorted(PROGRAMS.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -39,12 +39,12 @@ def fsyncs() -> list[tuple[str, int]]:
     return found
 
 
-# The program that notices a missing fsync of a file; the others are tried after it.
+# The program that first detects a missing fsync in a file; the others are tried after it.
 FIRST = {"collect.py": "collect", "stage.py": "stage", "directory.py": "checkpoints"}
 
 
 def judged(program: Program, folder: Path, skip=(), mixed: int = 3) -> int:
-    """Record a program and judge every state; gives how many there were. Raises LostError."""
+    """Record a program and check every state; return the number of states. Raises LostError."""
     disk = folder / "recorded" / "disk"
     disk.mkdir(parents=True)
     program.before(disk)
@@ -82,11 +82,11 @@ def test_nothing_is_lost(tmp_path, name):
     assert judged(SIMPLE[name](None), tmp_path) > 3
 
 
-def test_nothing_is_lost_of_shards(tmp_path, few):
+def test_no_shards_are_lost(tmp_path, few):
     assert judged(Preprocess(few), tmp_path, mixed=1) > 20
 
 
-def test_nothing_is_lost_of_restore(tmp_path, server):
+def test_restore_loses_nothing(tmp_path, server):
     for name, content in RESTORED.items():
         (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "source" / name).write_bytes(content)
@@ -95,7 +95,7 @@ def test_nothing_is_lost_of_restore(tmp_path, server):
 
 
 def test_each_fsync_is_needed(tmp_path):
-    """Taken away it is missed: what these judgements let pass proves something then."""
+    """Removing a single fsync makes a check fail, so the checks prove what they claim."""
     found = fsyncs()
     assert len(found) >= 10
     unneeded = []

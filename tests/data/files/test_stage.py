@@ -71,14 +71,14 @@ def test_single_file_is_source(weights, tmp_path):
 def test_weights_come_from_s3(weights, tmp_path, server):
     for name, content in found(weights).items():
         server.prefix("weights").put(name, content)
-    # As the console makes them for a folder.
+    # The S3 console makes such objects for folders.
     server.prefix("weights").put("sub/", b"")
     assert stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local") == 2
     assert found(tmp_path / "local") == found(weights)
     assert stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local") == 0
 
 
-def test_one_rank_of_node_copies_and_others_wait(weights, tmp_path):
+def test_one_rank_of_node_copies_while_others_wait(weights, tmp_path):
     local = tmp_path / "local"
 
     def copying(wait):
@@ -99,12 +99,12 @@ def test_one_rank_of_node_copies_and_others_wait(weights, tmp_path):
 
 
 def waits_for_a_lock(pid):
-    """Return whether a process waits for a lock: proc_locks(5) marks it with an arrow."""
+    """Return whether a process waits for a lock, which /proc/locks marks with an arrow (proc_locks(5))."""
     lines = (line.split() for line in Path("/proc/locks").read_text().splitlines())
     return any(words[1] == "->" and words[5] == str(pid) for words in lines)
 
 
-def test_killed_staging_is_never_taken_for_complete(weights, tmp_path):
+def test_killed_staging_never_counts_as_complete(weights, tmp_path):
     killed = 0
     for number in range(1, 60):
         local = tmp_path / str(number)
@@ -138,7 +138,7 @@ def test_too_little_room_is_one_sentence(weights, tmp_path):
     assert left == {}
 
 
-def test_source_that_cannot_be_read_is_one_sentence(weights, tmp_path, monkeypatch):
+def test_unreadable_source_is_one_sentence(weights, tmp_path, monkeypatch):
     def unreadable(source, target):
         raise PermissionError(13, os.strerror(13), str(source))
 
@@ -153,14 +153,14 @@ def test_nothing_to_stage_is_one_sentence(tmp_path):
         stage.stage(str(tmp_path / "empty"), tmp_path / "local")
 
 
-def test_names_that_lead_out_of_folder_are_rejected(tmp_path, server, monkeypatch):
+def test_names_outside_folder_are_rejected(tmp_path, server, monkeypatch):
     monkeypatch.setattr(s3.Prefix, "list", lambda self: {"../outside": s3.Remote(1, "e")})
     with pytest.raises(DataError, match=r"has the name '\.\./outside', which leads out of the folder"):
         stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local")
 
 
-def test_halves_of_others_stay(weights, tmp_path):
-    """Below /data a preprocess task, or another staging, may be writing at this moment."""
+def test_partial_files_of_others_are_kept(weights, tmp_path):
+    """A preprocess task or another staging may be writing below /data."""
     name = next(path.name for path in weights.iterdir() if path.is_file())
     local = tmp_path / "local"
     (local / "other" / ".staging-2").mkdir(parents=True)
@@ -176,7 +176,7 @@ def test_halves_of_others_stay(weights, tmp_path):
 
 
 def test_hidden_files_of_source_are_staged(tmp_path):
-    """A name that only begins as a staging's own folder does is a file like any other."""
+    """Only the name of staging's own folder is skipped, not every name with its prefix."""
     (tmp_path / "source" / ".staging-area").mkdir(parents=True)
     for name in (".staging-notes", ".staging-area/a"):
         (tmp_path / "source" / name).write_bytes(b"kept")
@@ -203,7 +203,7 @@ def test_damaged_mark_does_not_count(weights, tmp_path, text):
         (["a\0b"], "which has a null byte in it"),
     ],
 )
-def test_names_are_judged_before_first_byte(tmp_path, server, monkeypatch, names, message):
+def test_names_are_checked_before_first_byte(tmp_path, server, monkeypatch, names, message):
     monkeypatch.setattr(s3.Prefix, "list", lambda self: {name: s3.Remote(1, "e") for name in [*names, "good"]})
     monkeypatch.setattr(s3.Prefix, "fetch", lambda *_given: pytest.fail("something was fetched"))
     with pytest.raises(DataError, match=re.escape(message)):
@@ -220,8 +220,8 @@ def test_long_names_are_staged(tmp_path, length):
     assert stage.stage(str(tmp_path / "weights"), tmp_path / "local") == 0
 
 
-def test_folder_that_was_staged_is_source(weights, tmp_path):
-    """Its own mark, lock and what is under way there are none of its files."""
+def test_staged_folder_can_be_source(weights, tmp_path):
+    """Its mark, lock and temporary files are not copied."""
     stage.stage(str(weights), tmp_path / "local")
     aside = tmp_path / "local" / f".staging-{'1' * 16}"
     aside.mkdir()
@@ -232,7 +232,7 @@ def test_folder_that_was_staged_is_source(weights, tmp_path):
 
 
 @pytest.mark.parametrize(("there", "source"), [("a/b", "a"), ("a", "a/b")])
-def test_obstacle_is_named_before_first_byte(tmp_path, monkeypatch, there, source):
+def test_obstacle_is_reported_before_first_byte(tmp_path, monkeypatch, there, source):
     for place in (tmp_path / "local" / there, tmp_path / "weights" / source, tmp_path / "weights" / "first"):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(b"x")
@@ -242,7 +242,7 @@ def test_obstacle_is_named_before_first_byte(tmp_path, monkeypatch, there, sourc
 
 
 def flip(path):
-    """Change the content but not size and times, as a failing disk does."""
+    """Change the content and keep size and times, as a failing disk does."""
     state = path.stat()
     content = bytearray(path.read_bytes())
     content[0] ^= 1
@@ -261,7 +261,7 @@ def job(monkeypatch):
 
 @pytest.fixture
 def failing_disk(monkeypatch):
-    """A change that no time shows."""
+    """Hide changes of the time stamps, as on a failing disk."""
     of = Signature.of
     monkeypatch.setattr(stage.Signature, "of", lambda state: Signature(1, of(state).size, 1, 1))
 
@@ -277,7 +277,7 @@ def test_flipped_bit_is_found_once_in_run(weights, tmp_path, job, failing_disk, 
     job(2)
     assert stage.stage(str(weights), local) == 1
     assert found(local) == found(weights) and sorted(read) == ["config.json", "model.safetensors"]
-    # The other ranks of this run read nothing again, and neither does a run in which all is good.
+    # Other ranks of this run do not read the files again, and a run with intact files does not copy.
     for number, times in ((2, 2), (3, 4), (3, 4)):
         job(number)
         assert stage.stage(str(weights), local) == 0
@@ -306,7 +306,7 @@ def test_runs_differ_by_job_restart_and_starting_process(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "more/config.json"])
-def test_file_of_same_name_that_was_not_staged_is_kept(weights, tmp_path, name):
+def test_unstaged_file_of_same_name_is_kept(weights, tmp_path, name):
     local = tmp_path / "local"
     (local / name).parent.mkdir(parents=True)
     (local / name).write_bytes(b"years of work")
@@ -318,7 +318,7 @@ def test_file_of_same_name_that_was_not_staged_is_kept(weights, tmp_path, name):
 
 
 @pytest.mark.parametrize("damage", ["none", "mark", "names", "both"])
-def test_staged_file_is_replaced_as_long_as_anything_reports_it(weights, tmp_path, damage):
+def test_damaged_staged_file_is_replaced(weights, tmp_path, damage):
     local = tmp_path / "local"
     stage.stage(str(weights), local)
     if damage in ("mark", "both"):
@@ -334,7 +334,7 @@ def test_staged_file_is_replaced_as_long_as_anything_reports_it(weights, tmp_pat
     assert found(local) == found(weights)
 
 
-def test_name_that_is_staged_now_is_listed_with_those_before(weights, tmp_path):
+def test_mark_lists_new_and_earlier_names(weights, tmp_path):
     local, other = tmp_path / "local", tmp_path / "other"
     other.mkdir()
     (other / "second").write_bytes(b"2")
@@ -345,8 +345,8 @@ def test_name_that_is_staged_now_is_listed_with_those_before(weights, tmp_path):
     assert found(local) == {**found(weights), "second": b"2"}
 
 
-def test_restaging_that_dies_keeps_no_mark(weights, tmp_path, job, failing_disk):
-    """The mark is of files that are being replaced: with the old source again it would confirm new ones."""
+def test_killed_restaging_leaves_no_mark(weights, tmp_path, job, failing_disk):
+    """A kept mark of replaced files would confirm new files if the old source were staged again."""
     local, model = tmp_path / "local", weights / "model.safetensors"
     stage.stage(str(weights), local)
     before = model.stat()
@@ -368,7 +368,7 @@ def test_restaging_that_dies_keeps_no_mark(weights, tmp_path, job, failing_disk)
     assert found(local) == found(weights)
 
 
-def test_source_that_changes_while_it_is_read_is_no_copy(weights, tmp_path, monkeypatch):
+def test_source_changed_during_copy_is_error(weights, tmp_path, monkeypatch):
     copy = durable.copy
 
     def growing(source, file):
@@ -404,7 +404,7 @@ def test_planted_names_are_replaced_or_rejected(weights, tmp_path, what):
         assert not (tmp_path / "absent").exists()
 
 
-def test_staged_files_may_be_read_by_all(weights, tmp_path):
+def test_staged_files_are_readable_by_all(weights, tmp_path):
     (weights / "model.safetensors").chmod(0o400)
     stage.stage(str(weights), tmp_path / "local")
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "local").rglob("*.[js]*")} == {0o644}
@@ -421,7 +421,7 @@ def test_advice_follows_error(weights, tmp_path, monkeypatch, number, advice):
 
 
 @pytest.mark.parametrize(("free", "fits"), [(100_002, True), (100_001, False)])
-def test_room_is_judged_to_byte(weights, tmp_path, monkeypatch, free, fits):
+def test_free_space_is_checked_to_byte(weights, tmp_path, monkeypatch, free, fits):
     monkeypatch.setattr(os, "statvfs", lambda _place: SimpleNamespace(f_bavail=free, f_frsize=1))
     if fits:
         assert stage.stage(str(weights), tmp_path / "local") == 2
@@ -431,12 +431,12 @@ def test_room_is_judged_to_byte(weights, tmp_path, monkeypatch, free, fits):
 
 
 @pytest.mark.parametrize(("length", "shown"), [(300, "x" * 300), (301, f"{'x' * 300}...")])
-def test_only_a_name_over_300_characters_is_shortened(length, shown):
+def test_only_name_over_300_characters_is_shortened(length, shown):
     (problem,) = stage._problems(["x" * length])
     assert problem.startswith(f"'{shown}', which ")
 
 
-def test_mark_of_earlier_version_holds_for_files_of_its_size(tmp_path):
+def test_mark_of_earlier_version_confirms_files_by_size(tmp_path):
     for name in ("changed", "same"):
         (tmp_path / name).write_bytes(b"abc")
     (tmp_path / stage.MARK).write_text('{"missing": [3, "x"], "changed": [4, "x"], "same": [3, "x"]}')

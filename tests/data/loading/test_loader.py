@@ -41,19 +41,19 @@ def as_rank(monkeypatch, rank, world):
 
 
 def ids(batches):
-    """Return the numbers of the samples in batches, without rows that only fill."""
+    """Return the numbers of the samples in batches, without padding rows."""
     return [number for batch in batches for number in batch["ids"].tolist() if number >= 0]
 
 
 def everything(folder):
-    """Number and ids of every sample of a data set."""
+    """Return {number: ids} of every sample of a data set."""
     dataset = subject.open_dataset(str(folder))
     reader = shard_reader.Reader(shard_reader.Source(str(folder)))
     return {number: row.tolist() for shard in dataset.shards for number, row in reader.samples(shard)}
 
 
 @pytest.mark.parametrize(("world", "workers"), [(1, 0), (1, 2), (2, 0), (3, 0), (2, 2)])
-def test_every_sample_is_seen_once_and_ranks_make_same_steps(shards, monkeypatch, world, workers):
+def test_every_sample_is_read_once_in_equal_steps(shards, monkeypatch, world, workers):
     seen, lengths = [], set()
     for rank in range(world):
         as_rank(monkeypatch, rank, world)
@@ -93,21 +93,21 @@ def test_labels_are_those_of_causal_model(inputs, preprocess, tmp_path, form):
         assert torch.equal(batch["labels"][there], batch["input_ids"][there])
         assert (batch["labels"][~there] == -100).all()
         assert (batch["input_ids"][~there] == loader.dataset.pad).all()
-        # The end of text is a label like any other: a model that never sees it never learns to stop.
+        # The end of text has to be a label: otherwise a model does not learn to stop.
         ends += int((batch["labels"] == loader.dataset.eos).sum())
         for number, row, mask in zip(batch["ids"].tolist(), batch["input_ids"], there):
             assert row[mask].tolist() == expected[number]
     assert ends == json.loads((tmp_path / "manifest.json").read_text())["documents"]
 
 
-def test_rows_have_one_width_when_that_is_wanted(inputs, preprocess, tmp_path):
+def test_rows_have_one_width_on_request(inputs, preprocess, tmp_path):
     assert preprocess(inputs, tmp_path, "--packed") == 0
     loader = make_loader(LoaderConfig(str(tmp_path), 8, workers=0, pad_multiple=32))
     assert {batch["input_ids"].shape[1] for batch in loader} == {32}
 
 
 @pytest.mark.parametrize("value", [None, "2048", -1])
-def test_manifest_whose_numbers_are_none_is_sentence(shards, tmp_path, value):
+def test_manifest_with_invalid_numbers_is_one_sentence(shards, tmp_path, value):
     content = json.loads((shards.path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps({**content, "length": value, "pad": 0}))
     with pytest.raises(DataError, match=r"manifest\.json has no whole number for length: make the shards again"):
@@ -127,7 +127,7 @@ def test_order_changes_with_epoch_and_seed(shards):
 
 
 @pytest.mark.parametrize("options", [{"uneven": "pad"}, {"uneven": "drop"}, {"resampled": True, "epoch_batches": 23}])
-def test_run_goes_on_where_it_was(shards, monkeypatch, options):
+def test_run_resumes_at_its_position(shards, monkeypatch, options):
     as_rank(monkeypatch, 1, 3)
     config = LoaderConfig(str(shards.path), 4, workers=0, buffer=30, **options)
     whole = make_loader(config)
@@ -147,7 +147,7 @@ def test_run_goes_on_where_it_was(shards, monkeypatch, options):
         assert other.epoch == 3
 
 
-def test_run_with_workers_goes_on_where_it_was(shards, monkeypatch):
+def test_run_with_workers_resumes_at_its_position(shards, monkeypatch):
     as_rank(monkeypatch, 0, 2)
     config = LoaderConfig(str(shards.path), 4, workers=2, buffer=30, prefetch=2)
     expected = [batch["ids"].tolist() for batch in make_loader(config)]
@@ -158,7 +158,7 @@ def test_run_with_workers_goes_on_where_it_was(shards, monkeypatch):
         assert begun + [batch["ids"].tolist() for batch in second] == expected
 
 
-def test_shards_behind_place_are_not_read(shards, monkeypatch):
+def test_shards_before_position_are_not_read(shards, monkeypatch):
     config = LoaderConfig(str(shards.path), 4, workers=0, buffer=20)
     loader = make_loader(config)
     state = {**loader.state_dict(), "batches": len(loader) - 2}
@@ -185,7 +185,7 @@ def test_another_geometry_is_rejected_or_restarts_epoch(shards, monkeypatch):
         new.load_state_dict({})
 
 
-def test_other_shards_are_noticed(shards, inputs, preprocess, tmp_path):
+def test_changed_shards_are_rejected(shards, inputs, preprocess, tmp_path):
     assert preprocess(inputs, tmp_path, "--length", "16") == 0
     old, new = (make_loader(LoaderConfig(str(path), 4, workers=0)) for path in (shards.path, tmp_path))
     with pytest.raises(DataError, match=r"something changed \(dataset\)"):
@@ -204,7 +204,7 @@ def test_too_few_shards_are_rejected_with_numbers(shards, monkeypatch):
         loader_order.Geometry(1, 1, 1, 0, True, 1, 0).check(0, 0)
 
 
-def test_resampled_ranks_draw_each_for_itself(shards, monkeypatch):
+def test_resampling_ranks_draw_independently(shards, monkeypatch):
     world = len(shards.shards) * 2
     found = []
     for rank in (0, 1, world - 1):
@@ -216,7 +216,7 @@ def test_resampled_ranks_draw_each_for_itself(shards, monkeypatch):
     assert len(set(found)) == 3
 
 
-def test_ranks_end_together_with_filling_or_dropping(shards, monkeypatch):
+def test_ranks_end_together_with_padding_or_dropping(shards, monkeypatch):
     world = 3
     steps = {}
     for uneven in ("pad", "drop"):
@@ -238,9 +238,9 @@ def test_ranks_end_together_with_filling_or_dropping(shards, monkeypatch):
     assert min(steps["drop"]) < min(steps["pad"])
 
 
-def test_ranks_that_meet_at_every_step_do_not_wait_for_ever(shards, tmp_path):
+def test_ranks_that_synchronize_each_step_do_not_hang(shards, tmp_path):
     def work(_report):
-        # No variables: webdataset learns rank and world from torch.distributed, the workers from this process.
+        # Without variables: webdataset gets rank and world size from torch.distributed, workers from this process.
         loader = make_loader(LoaderConfig(str(shards.path), 4, workers=2))
         seen = []
         for batch in loader:
@@ -257,7 +257,7 @@ def test_ranks_that_meet_at_every_step_do_not_wait_for_ever(shards, tmp_path):
 
 @pytest.fixture
 def spoiled(shards, tmp_path):
-    """A copy of the data set with one shard that has a wrong bit."""
+    """Return a copy of the data set in which a shard has a flipped bit."""
     folder = tmp_path / "spoiled"
     shutil.copytree(shards.path, folder)
     path = folder / "shard-00001-00001.tar"
@@ -277,7 +277,7 @@ def test_corrupt_shard_is_named_and_ends_run(spoiled, workers):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_corrupt_shard_is_named_and_left_out_by_choice(spoiled, shards, capfd, workers):
+def test_corrupt_shard_is_reported_and_skipped_by_choice(spoiled, shards, capfd, workers):
     config = LoaderConfig(str(spoiled), 4, workers=workers, on_corrupt="skip", buffer=30)
     loader = make_loader(config)
     batches = list(loader)
@@ -323,7 +323,7 @@ def test_missing_shard_is_one_sentence(shards, tmp_path):
         list(make_loader(LoaderConfig(str(tmp_path / "set"), 4, workers=0)))
 
 
-def test_shards_that_are_not_finished_are_one_sentence(tmp_path):
+def test_unfinished_shards_are_one_sentence(tmp_path):
     with pytest.raises(DataError, match="the shards are not finished"):
         make_loader(LoaderConfig(str(tmp_path), 4))
 
@@ -354,7 +354,7 @@ def test_shards_are_read_once_and_then_from_local_disk(shards, tmp_path):
     assert len(list(cache.iterdir())) == len(shards.shards)
 
 
-def test_shard_that_rots_in_cache_is_fetched_again(shards, tmp_path):
+def test_damaged_shard_in_cache_is_fetched_again(shards, tmp_path):
     config = LoaderConfig(str(shards.path), 4, workers=0, cache=str(tmp_path / "cache"))
     first = ids(make_loader(config))
     for path in (tmp_path / "cache").iterdir():
@@ -365,7 +365,7 @@ def test_shard_that_rots_in_cache_is_fetched_again(shards, tmp_path):
     assert all(cache.read(shard) is not None for shard in dataset.shards)
 
 
-def test_longest_unused_leave_cache(shards, tmp_path):
+def test_least_recently_used_shards_leave_cache(shards, tmp_path):
     dataset = subject.open_dataset(str(shards.path))
     first, second, third = dataset.shards[:3]
     cache = shard_reader.Cache(tmp_path, most=first.bytes + second.bytes + third.bytes - 1)
@@ -377,7 +377,7 @@ def test_longest_unused_leave_cache(shards, tmp_path):
     assert [cache.path(shard).exists() for shard in (first, second, third)] == [True, False, True]
 
 
-def test_full_cache_disk_is_reported_once_and_does_no_harm(shards, tmp_path, capfd):
+def test_full_cache_disk_is_reported_once(shards, tmp_path, capfd):
     def work(_report):
         small_disk(tmp_path / "small", 32 << 10)
         config = LoaderConfig(str(shards.path), 4, workers=0, cache=str(tmp_path / "small"), cache_bytes=1 << 30)
@@ -389,7 +389,7 @@ def test_full_cache_disk_is_reported_once_and_does_no_harm(shards, tmp_path, cap
     assert capfd.readouterr().err.count("No space left on device, shards are read without keeping them here") == 1
 
 
-def test_another_error_of_cache_is_error(shards, tmp_path, monkeypatch):
+def test_other_cache_errors_are_raised(shards, tmp_path, monkeypatch):
     cache = shard_reader.Cache(tmp_path)
 
     def broken(*_arguments, **_handles):
@@ -401,7 +401,7 @@ def test_another_error_of_cache_is_error(shards, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_shards_come_from_s3_through_its_bad_moments(shards, server, pauses, tmp_path, monkeypatch):
+def test_shards_are_read_from_failing_s3_with_retries(shards, server, pauses, tmp_path, monkeypatch):
     for path in shards.path.glob("[!.]*"):
         server.prefix("set").put_file(path.name, path)
     monkeypatch.setattr(s3, "ATTEMPTS", 4)
@@ -421,7 +421,7 @@ def test_shards_come_from_s3_through_its_bad_moments(shards, server, pauses, tmp
         list(make_loader(LoaderConfig(where, 4, workers=0)))
 
 
-def test_positions_count_as_workers_are_asked():
+def test_position_counts_batches_in_worker_order():
     batches = [3, 1, 2]
     order = [(turn, worker) for turn in range(3) for worker in range(3) if turn < batches[worker]]
     for delivered, (turn, worker) in enumerate(order):
@@ -431,7 +431,7 @@ def test_positions_count_as_workers_are_asked():
     assert loader_order.position(batches, 8) == (3, 2)
 
 
-def test_batch_without_samples_only_fills(shards):
+def test_batch_without_samples_is_padding(shards):
     dataset = subject.open_dataset(str(shards.path))
     batch = subject.collate([], dataset, 8)
     assert batch["input_ids"].tolist() == [[dataset.pad] * 8]

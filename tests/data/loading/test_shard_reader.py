@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The cache of shards makes room by removing its own files, and nothing else of the folder."""
+"""The cache of shards frees space by removing its own files only."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def shard_of(content: bytes) -> Shard:
     return Shard("shard-00000-00000.tar", 1, 1, 1, len(content), hashlib.sha256(content).hexdigest(), 0)
 
 
-def test_cache_removes_nothing_that_it_did_not_put_there(tmp_path):
-    """A folder that others use too, such as all of /data, and half a shard that a killed run left."""
+def test_cache_keeps_files_of_others(tmp_path):
+    """The folder has files of others, as /data has, and a partial shard of a killed run."""
     (tmp_path / "folder").mkdir()
     for name in ("weights.bin", "shard-00000-00000.tar", ".hidden", f"{'0' * 23}-x"):
         (tmp_path / name).write_bytes(b"x" * 5000)
@@ -32,7 +32,7 @@ def test_cache_removes_nothing_that_it_did_not_put_there(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*mine, cache.path(shard_of(second)).name])
 
 
-def test_shard_whose_half_was_removed_by_another_is_not_kept(tmp_path, monkeypatch):
+def test_shard_with_removed_partial_file_is_not_cached(tmp_path, monkeypatch):
     cache, content = shard_reader.Cache(tmp_path), b"1" * 4000
 
     def gone(*names, **handles):
@@ -44,7 +44,7 @@ def test_shard_whose_half_was_removed_by_another_is_not_kept(tmp_path, monkeypat
 
 
 def test_planted_link_in_cache_is_not_touched(tmp_path):
-    """It may lead to the right bytes; the time of use is that of the link itself."""
+    """The link may lead to the right content; its time of use would change."""
     content = b"1" * 4000
     victim = tmp_path / "victim"
     victim.write_bytes(content)

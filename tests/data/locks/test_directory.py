@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The owner of a lock, its death, and that no process takes a lock from a living one."""
+"""Locks of directories: their owner, the owner's death, and protection of a live owner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.data.support.planted import PLANTED, plant
 
 
 def held_by(folder: Path, **changes) -> locks.Owner:
-    """Return a lock file of an owner, by default a process of another node."""
+    """Write a lock of an owner, by default a process of another node, and return the owner."""
     owner = dataclasses.replace(locks.myself(), **{"host": "n7", "boot": "other", **changes})
     (folder / locks.NAME).write_text(json.dumps(dataclasses.asdict(owner)))
     return owner
@@ -42,7 +42,7 @@ def test_lock_is_taken_and_released(tmp_path):
     second.release()
 
 
-def test_dead_process_of_this_node_is_seen_at_once(tmp_path):
+def test_dead_process_of_this_node_is_detected_at_once(tmp_path):
     before = held_by(tmp_path, **dataclasses.asdict(locks.myself()) | {"started": 1})
     lock = Lock(tmp_path, stale_seconds=600)
     assert lock.acquire() == before
@@ -59,7 +59,7 @@ def test_earlier_run_of_same_job_is_over(tmp_path, monkeypatch):
 
 
 def test_earlier_run_of_job_is_over_while_its_process_ends(tmp_path, monkeypatch):
-    """On the same node, where the process is seen to be there."""
+    """This holds on the same node, too, where the process still exists."""
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     before = held_by(tmp_path, **dataclasses.asdict(locks.myself()) | {"restart": "0"})
@@ -68,7 +68,7 @@ def test_earlier_run_of_job_is_over_while_its_process_ends(tmp_path, monkeypatch
     lock.release()
 
 
-def test_job_of_same_number_of_another_cluster_is_another_one(tmp_path, monkeypatch):
+def test_same_job_number_of_other_cluster_is_other_job(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     monkeypatch.setenv("SLURM_CLUSTER_NAME", "one")
@@ -76,7 +76,7 @@ def test_job_of_same_number_of_another_cluster_is_another_one(tmp_path, monkeypa
     assert locks.myself().lives(other) is None
 
 
-def test_another_node_that_gives_no_sign_of_life_loses_it(tmp_path):
+def test_other_node_without_sign_of_life_loses_lock(tmp_path):
     before = held_by(tmp_path)
     lock = Lock(tmp_path, stale_seconds=0.1)
     assert lock.acquire() == before
@@ -84,7 +84,7 @@ def test_another_node_that_gives_no_sign_of_life_loses_it(tmp_path):
     lock.release()
 
 
-def test_another_node_that_gives_one_keeps_it(tmp_path):
+def test_other_node_with_sign_of_life_keeps_lock(tmp_path):
     held_by(tmp_path, job="4")
     ended = threading.Event()
 
@@ -102,7 +102,7 @@ def test_another_node_that_gives_one_keeps_it(tmp_path):
         toucher.join()
 
 
-def test_lock_that_is_given_back_meanwhile_is_taken(tmp_path):
+def test_lock_released_meanwhile_is_acquired(tmp_path):
     held_by(tmp_path)
     lock = Lock(tmp_path, stale_seconds=600)
     mark, looks = lock._mark, []
@@ -122,7 +122,7 @@ def test_stale_lock_is_taken_by_only_one_of_two(tmp_path):
     stale = held_by(tmp_path)
     slow, fast = Lock(tmp_path, stale_seconds=0.1), Lock(tmp_path, stale_seconds=0.1)
     fast.acquire()
-    # The slow one judged before the fast one was there, and acts after it.
+    # The slow process read the lock before the fast one acquired it, and acts afterwards.
     with Directory.open(tmp_path) as here:
         assert not slow._take_away(here, stale)
     assert fast.ours()
@@ -130,7 +130,7 @@ def test_stale_lock_is_taken_by_only_one_of_two(tmp_path):
 
 
 def sign_of_life(lock):
-    """Wait for the next one."""
+    """Wait for the next sign of life."""
     first = lock.path.stat().st_mtime_ns
     while lock.path.stat().st_mtime_ns == first:
         assert lock._beating.is_alive()
@@ -144,8 +144,8 @@ def test_lock_gives_signs_of_life(tmp_path):
     lock.release()
 
 
-def test_signs_of_life_go_on_after_lock_was_put_back(tmp_path):
-    """By one who judged a lock that this one has taken over meanwhile, at the moment of its next sign."""
+def test_signs_of_life_continue_after_lock_was_put_back(tmp_path):
+    """Another process moved the lock away by an outdated view, and put it back during a sign of life."""
     lock = Lock(tmp_path, stale_seconds=0.06)
     lock.acquire()
     read, missed = lock._read, threading.Event()
@@ -174,14 +174,14 @@ def test_lost_lock_is_not_released(tmp_path):
     assert (tmp_path / locks.NAME).exists()
 
 
-def test_file_that_is_no_lock_is_left_unchanged(tmp_path):
+def test_file_that_is_not_lock_is_left_unchanged(tmp_path):
     (tmp_path / locks.NAME).write_text("notes")
     with pytest.raises(LockedError, match="is not a lock of this program"):
         Lock(tmp_path).acquire()
 
 
-def test_unwritable_place_hides_no_other_error(tmp_path):
-    """The lock is left there, and the error that ended the run is reported."""
+def test_unremovable_lock_does_not_hide_other_error(tmp_path):
+    """The lock stays, and the error that ended the run is reported."""
     if os.geteuid():
         pytest.skip("mounting a small disk needs root")
 
@@ -212,7 +212,7 @@ def test_planted_entry_is_rejected_and_not_touched(tmp_path, what):
     assert not (tmp_path / "absent").exists()
 
 
-def test_sign_of_life_never_goes_through_planted_link(tmp_path):
+def test_sign_of_life_does_not_follow_planted_link(tmp_path):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     os.utime(victim, (1, 1))
@@ -235,8 +235,8 @@ def test_sign_of_life_never_goes_through_planted_link(tmp_path):
     assert not lock.path.exists()
 
 
-def test_link_that_takes_place_of_lock_in_look_is_not_touched(tmp_path, monkeypatch):
-    """Between the look at it and the sign of life."""
+def test_link_planted_during_sign_of_life_is_not_followed(tmp_path, monkeypatch):
+    """The link replaces the lock between its check and the sign of life."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     os.utime(victim, (1, 1))
@@ -263,8 +263,8 @@ def test_link_that_takes_place_of_lock_in_look_is_not_touched(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("by", ["link", "directory"])
-def test_exchanged_directory_is_not_what_held_lock_works_in(tmp_path, by):
-    """Its lock, signs of life and end stay where it was taken."""
+def test_held_lock_stays_in_its_opened_directory(tmp_path, by):
+    """Lock, signs of life and release use the directory in which the lock was acquired."""
     kept, moved, other = tmp_path / "kept", tmp_path / "moved", tmp_path / "other"
     kept.mkdir()
     other.mkdir()
@@ -288,7 +288,7 @@ def test_exchanged_directory_is_not_what_held_lock_works_in(tmp_path, by):
     assert (other / locks.NAME).stat().st_mtime == 1
 
 
-def test_lock_keeps_no_directory_open_once_it_ended(tmp_path):
+def test_released_lock_closes_its_directory(tmp_path):
     before = len(os.listdir("/proc/self/fd"))
     lock = Lock(tmp_path)
     lock.acquire()
@@ -299,7 +299,7 @@ def test_lock_keeps_no_directory_open_once_it_ended(tmp_path):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_directory_that_is_removed_while_it_waits_is_error(tmp_path, monkeypatch):
+def test_directory_removed_during_wait_is_error(tmp_path, monkeypatch):
     place = tmp_path / "kept"
     place.mkdir()
     lock = Lock(place)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The lock of a prefix in S3: who holds it, who is gone, and servers that know no conditions."""
+"""Locks of prefixes in S3: live and dead owners, and servers without conditional requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY = f"run/{locks.NAME}"
 
 
 def held_by(server, beats=1, **changes) -> locks.Owner:
-    """Return a lock of an owner, by default a process of another node."""
+    """Write a lock of an owner, by default a process of another node, and return the owner."""
     owner = dataclasses.replace(locks.myself(), **{"host": "n7", "boot": "other", "token": "theirs", **changes})
     content = json.dumps({**dataclasses.asdict(owner), "beats": beats}).encode()
     server.client.put_object(Bucket=BUCKET, Key=KEY, Body=content)
@@ -55,18 +55,18 @@ def test_earlier_run_of_same_job_is_over(server, monkeypatch):
     lock.release()
 
 
-def test_lock_of_silent_node_goes_to_one_process_alone(server):
+def test_lock_of_silent_node_goes_to_one_process_only(server):
     before = held_by(server)
     slow, fast = (S3Lock(server.prefix(), stale_seconds=0.2) for _number in range(2))
     _owner, etag = slow._read()
     assert fast.acquire() == before and fast.ours()
-    # The slow one judged before the fast one was there, and acts after it.
+    # The slow process read the lock before the fast one acquired it, and acts afterwards.
     assert not slow._replace(etag)
     assert fast.ours()
     fast.release()
 
 
-def test_another_node_that_gives_one_keeps_it(server):
+def test_live_node_keeps_lock_in_s3(server):
     held_by(server, job="4")
     ended = threading.Event()
 
@@ -95,7 +95,7 @@ def test_signs_of_life_stop_once_lock_is_lost(server):
     ended = threading.Event()
     while lock._read()[1] == first:
         assert not ended.wait(0.01)
-    # The local S3 looks at a condition and writes in two steps: the lock's own write may come between and outlive ours.
+    # The local S3 does not check a condition and write atomically: the lock's write may come between both.
     while lock._beating.is_alive():
         held_by(server)
     assert not lock.ours()
@@ -103,7 +103,7 @@ def test_signs_of_life_stop_once_lock_is_lost(server):
     assert names(server) == [KEY]
 
 
-def test_object_that_is_no_lock_is_left_unchanged(server):
+def test_object_that_is_not_lock_is_left_unchanged(server):
     server.client.put_object(Bucket=BUCKET, Key=KEY, Body=b"notes")
     with pytest.raises(LockedError, match="is not a lock of this program"):
         S3Lock(server.prefix()).acquire()
@@ -144,8 +144,8 @@ def test_boto3_without_conditions_is_reported_unlocked(server, caplog):
     assert "this boto3 has no conditional writes" in caplog.text
 
 
-def test_answer_that_is_lost_is_no_lock_of_somebody_else(server):
-    """The request arrives, its answer does not, and boto3 asks again."""
+def test_lost_response_does_not_count_as_foreign_lock(server):
+    """The request arrives, its response is lost, and boto3 retries."""
     lock = S3Lock(server.prefix())
     content = json.dumps({**dataclasses.asdict(lock.owner), "beats": 1}).encode()
     server.client.put_object(Bucket=BUCKET, Key=KEY, Body=content)

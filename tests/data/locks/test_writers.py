@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Two processes that want one directory: the second reports the owner in one sentence, and touches nothing."""
+"""Two processes with the same directory: the second reports the owner in one message and touches nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.data.support.fake_s3 import BUCKET, _server, server
 from tests.data.support.processes import FILES, has, stands_still, stands_still_once
 
 __all__ = ["_server", "server"]
-# Two programs of a shell of Slurm, or of a job; a third one is of another.
+# The environment of two programs of the same job; a third one is of another job.
 JOB = {"SLURM_JOB_ID": "6", "SLURM_RESTART_COUNT": "0"}
 
 
@@ -32,7 +32,7 @@ def outside_of_jobs(monkeypatch):
 
 
 def here(folder):
-    """Return everything below a folder but locks, which name the process that works there."""
+    """Return everything below a folder except locks."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
@@ -42,7 +42,7 @@ def here(folder):
 
 @pytest.fixture
 def kept(tmp_path, server):
-    """Something in S3 to restore: two files, one of them below."""
+    """Return a backup in S3 of two files, one of them in a subfolder."""
     source = tmp_path / "source"
     (source / "sub").mkdir(parents=True)
     (source / "a").write_bytes(b"one")
@@ -52,7 +52,7 @@ def kept(tmp_path, server):
 
 
 def refused(words, capsys, process, directory):
-    """Return whether a command ends with 1 and one sentence that names the process, its directory and what to do."""
+    """Return whether a command ends with 1 and one message with the process, its directory and the remedy."""
     capsys.readouterr()
     assert command.main([str(word) for word in words]) == 1
     (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ERROR: ")]
@@ -63,7 +63,7 @@ def restore_to(place, *options):
     return ["backup", "restore", f"s3://{BUCKET}/run", place, *options]
 
 
-def test_two_restores_into_one_directory_never_meet(kept, server, tmp_path, capsys):
+def test_second_restore_into_directory_is_rejected(kept, server, tmp_path, capsys):
     target = tmp_path / "target"
 
     def first(wait):
@@ -80,7 +80,7 @@ def test_two_restores_into_one_directory_never_meet(kept, server, tmp_path, caps
 
 
 @pytest.mark.parametrize("program", ["only_writer", lock.NAME, lock.JOB_NAME])
-def test_nothing_is_restored_under_training_collection_or_job(kept, tmp_path, capsys, program):
+def test_restore_into_directory_in_use_is_rejected(kept, tmp_path, capsys, program):
     target = tmp_path / "target"
     with has(target, program) as process:
         assert refused(restore_to(target), capsys, process, target)
@@ -90,7 +90,7 @@ def test_nothing_is_restored_under_training_collection_or_job(kept, tmp_path, ca
 
 
 @pytest.mark.parametrize("program", [lock.NAME, lock.JOB_NAME])
-def test_nothing_is_restored_above_somebody_who_writes_below(kept, tmp_path, capsys, program):
+def test_restore_above_directory_in_use_is_rejected(kept, tmp_path, capsys, program):
     target = tmp_path / "target"
     with has(target / "sub" / "deep", program) as process:
         assert refused(restore_to(target), capsys, process, target / "sub" / "deep")
@@ -98,7 +98,7 @@ def test_nothing_is_restored_above_somebody_who_writes_below(kept, tmp_path, cap
     assert command.main([str(word) for word in restore_to(target)]) == 0
 
 
-def test_locks_of_dead_processes_below_block_no_process(kept, tmp_path):
+def test_locks_of_dead_processes_below_do_not_block(kept, tmp_path):
     target = tmp_path / "target"
     gone = subprocess.Popen(["true"])
     gone.wait()
@@ -110,7 +110,7 @@ def test_locks_of_dead_processes_below_block_no_process(kept, tmp_path):
     assert not list(target.rglob(lock.NAME))
 
 
-def test_lock_files_of_other_programs_block_no_process(kept, tmp_path):
+def test_lock_files_of_other_programs_do_not_block(kept, tmp_path):
     target = tmp_path / "target"
     (target / "environment").mkdir(parents=True)
     (target / "environment" / lock.NAME).touch()
@@ -118,7 +118,7 @@ def test_lock_files_of_other_programs_block_no_process(kept, tmp_path):
     assert (target / "environment" / lock.NAME).exists()
 
 
-def test_job_restores_into_directory_that_it_has(kept, tmp_path, capsys, monkeypatch):
+def test_job_restores_into_its_own_directory(kept, tmp_path, capsys, monkeypatch):
     target = tmp_path / "target"
     with has(target, lock.JOB_NAME, **JOB) as process:
         monkeypatch.setenv("SLURM_JOB_ID", "7")
@@ -126,12 +126,12 @@ def test_job_restores_into_directory_that_it_has(kept, tmp_path, capsys, monkeyp
         for name, value in JOB.items():
             monkeypatch.setenv(name, value)
         assert command.main([str(word) for word in restore_to(target)]) == 0
-        # The job's own lock is still its own.
+        # The job still has its lock.
         assert json.loads((target / lock.JOB_NAME).read_text())["pid"] == process.pid
 
 
 @pytest.mark.parametrize("program", [lock.NAME, lock.JOB_NAME])
-def test_programs_leave_directory_to_its_owner(tmp_path, capsys, program, shards):
+def test_programs_reject_directory_of_another_owner(tmp_path, capsys, program, shards):
     (tmp_path / "text.txt").write_text("text")
     target = tmp_path / "target"
     step = target / "step-00000001"
@@ -146,11 +146,11 @@ def test_programs_leave_directory_to_its_owner(tmp_path, capsys, program, shards
         ):
             assert refused(words, capsys, process, target)
             assert here(target) == before
-        # Nothing has spoiled the lock itself.
+        # The lock is unchanged.
         assert json.loads((target / program).read_text())["pid"] == process.pid
 
 
-def test_job_does_not_begin_where_somebody_stages(tmp_path):
+def test_job_does_not_start_in_directory_being_staged(tmp_path):
     (tmp_path / "text.txt").write_text("text")
     target = tmp_path / "target"
 
@@ -181,7 +181,7 @@ def test_shards_and_lock_of_whole_folder_exclude_each_other(kept, inputs, prepro
 
 
 def test_tasks_with_same_shards_for_s3_exclude_each_other(server, inputs, preprocess, tmp_path, capsys, monkeypatch):
-    """In S3 they would do no harm, but both write their halves into the same folder of the node."""
+    """In S3 they would not collide, but both write partial files to the same folder of the node."""
     url = f"s3://{BUCKET}/shards"
     assert preprocess(inputs, url, "--spool", str(tmp_path)) == 0
     (spool,) = tmp_path.glob("shards-*")

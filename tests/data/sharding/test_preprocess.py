@@ -32,12 +32,12 @@ __all__ = ["_server", "pauses", "server"]
 
 
 def contents(folder):
-    """Name and content of everything that is not hidden."""
+    """Return {name: content} of the files that are not hidden."""
     return {path.name: path.read_bytes() for path in folder.glob("[!.]*") if path.is_file()}
 
 
 def samples(folder):
-    """Return every sample of a finished data set: number to ids."""
+    """Return {number: ids} of every sample of a finished data set."""
     content = manifest.parse((folder / "manifest.json").read_bytes(), "", manifest.DATASET_SCHEMA)
     reader = shard_reader.Reader(shard_reader.Source(str(folder)))
     found = {}
@@ -48,7 +48,7 @@ def samples(folder):
     return found
 
 
-def test_every_document_is_there_with_its_end(shards, inputs, tokenizer):
+def test_every_document_is_in_shards_with_its_end(shards, inputs, tokenizer):
     found, config = tokenizing.load(str(tokenizer))
     ids = tokenizing.ids_of(found, config)
     found.encode_special_tokens = True
@@ -79,7 +79,7 @@ def test_output_is_valid_and_reported(shards):
         ("--tasks", "1", "--task", "0"),
     ],
 )
-def test_bytes_depend_on_text_alone(tmp_path, inputs, preprocess, shards, options, monkeypatch):
+def test_shards_depend_on_text_only(tmp_path, inputs, preprocess, shards, options, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 4096)
     assert preprocess(inputs, tmp_path, *options) == 0
     assert contents(tmp_path) == contents(shards.path)
@@ -111,7 +111,7 @@ def test_tasks_divide_inputs_and_last_one_writes_manifest(tmp_path, inputs, prep
         ),
     ],
 )
-def test_task_knows_its_place(options, environment, expected):
+def test_task_reads_its_index_and_count(options, environment, expected):
     args = argparse.Namespace(**{"task": None, "tasks": None, **options})
     assert subject.tasks_of(args, environment) == expected
 
@@ -146,7 +146,7 @@ def test_range_comes_from_inputs(inputs, capsys):
         preprocess_array.spec(most + 1)
 
 
-def test_killed_run_resumes_behind_its_last_complete_shard(tmp_path, inputs, preprocess, shards):
+def test_killed_run_resumes_after_its_last_complete_shard(tmp_path, inputs, preprocess, shards):
     killed, made = 0, set()
     for number in range(1, 400, 2):
         folder = tmp_path / "out"
@@ -161,7 +161,7 @@ def test_killed_run_resumes_behind_its_last_complete_shard(tmp_path, inputs, pre
         except RankDiedError as died:
             assert died.status == -signal.SIGKILL
             killed += 1
-        # Whatever has a shard's name is a whole shard, and no shard is made anew once it is in the manifest.
+        # Every file with a shard's name is complete, and shards in the manifest are not made again.
         for name, content in contents(folder).items():
             if name.endswith(".tar"):
                 assert content == (shards.path / name).read_bytes()
@@ -184,7 +184,7 @@ def test_finished_shards_are_not_made_again(tmp_path, inputs, preprocess, shards
     assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.tar")} == before
 
 
-def test_killed_in_middle_of_shard_it_leaves_no_half(tmp_path, inputs, preprocess, shards):
+def test_run_killed_during_shard_leaves_no_partial_shard(tmp_path, inputs, preprocess, shards):
     def work(_report):
         die_at_byte(6000)
         return preprocess(inputs, tmp_path / "out", "--shard-tokens", "5000")
@@ -198,7 +198,7 @@ def test_killed_in_middle_of_shard_it_leaves_no_half(tmp_path, inputs, preproces
     assert samples(tmp_path / "out").keys() == samples(shards.path).keys()
 
 
-def test_shard_that_went_missing_is_made_again(tmp_path, inputs, preprocess, shards):
+def test_missing_shard_is_made_again(tmp_path, inputs, preprocess, shards):
     shutil.copytree(shards.path, tmp_path / "out")
     (tmp_path / "out" / "shard-00001-00002.tar").unlink()
     assert preprocess(inputs, tmp_path / "out") == 0
@@ -206,7 +206,7 @@ def test_shard_that_went_missing_is_made_again(tmp_path, inputs, preprocess, sha
 
 
 @pytest.mark.parametrize("spool", [False, True])
-def test_full_disk_is_one_sentence_and_next_run_goes_on(tmp_path, inputs, preprocess, shards, capfd, spool):
+def test_full_disk_is_one_sentence_and_next_run_resumes(tmp_path, inputs, preprocess, shards, capfd, spool):
     small = tmp_path / "small"
     places = (tmp_path / "out", "--spool", str(small)) if spool else (small,)
 
@@ -219,7 +219,7 @@ def test_full_disk_is_one_sentence_and_next_run_goes_on(tmp_path, inputs, prepro
     ((status, left, made),) = ranks(0, work, tmp_path)
     error = capfd.readouterr().err.splitlines()[-1]
     if spool:
-        # The spool holds one shard at a time, which fits.
+        # The spool has one shard at a time, for which there is space.
         assert status == 0
         assert contents(tmp_path / "out") == contents(shards.path)
         return
@@ -230,7 +230,7 @@ def test_full_disk_is_one_sentence_and_next_run_goes_on(tmp_path, inputs, prepro
     assert made
 
 
-def test_two_arrays_on_one_output_are_reported_of_each_other(tmp_path, inputs, preprocess, capsys):
+def test_second_array_on_same_output_is_rejected(tmp_path, inputs, preprocess, capsys):
     assert preprocess(inputs, tmp_path, "--task", "0", "--tasks", "3") == 0
     held = lock.Lock(tmp_path / ".locks" / "input-00001")
     held.path.parent.mkdir(parents=True)
@@ -243,7 +243,7 @@ def test_two_arrays_on_one_output_are_reported_of_each_other(tmp_path, inputs, p
     assert preprocess(inputs, tmp_path) == 0
 
 
-def test_lock_of_one_that_was_killed_is_taken_away(tmp_path, inputs, preprocess, shards, capsys):
+def test_lock_of_killed_task_is_replaced(tmp_path, inputs, preprocess, shards, capsys):
     folder = tmp_path / ".locks" / "input-00000"
     folder.mkdir(parents=True)
 
@@ -265,7 +265,7 @@ def test_another_plan_on_same_output_is_rejected(tmp_path, inputs, preprocess, c
     assert "holds shards that are made otherwise" in capsys.readouterr().err
 
 
-def test_inputs_that_changed_are_another_plan(tmp_path, texts, preprocess, capsys):
+def test_changed_inputs_are_another_plan(tmp_path, texts, preprocess, capsys):
     collect.split(texts[:10], tmp_path / "in", 1, {})
     assert preprocess(tmp_path / "in", tmp_path / "out") == 0
     shutil.rmtree(tmp_path / "in")
@@ -289,7 +289,7 @@ def spoiled(folder, *lines):
         (b'{"text": "\\udc00"}', "a.jsonl: line 2 holds half a surrogate pair"),
     ],
 )
-def test_bad_line_is_named_and_left_out_by_choice(tmp_path, preprocess, capsys, line, words):
+def test_bad_line_is_reported_and_skipped_by_choice(tmp_path, preprocess, capsys, line, words):
     source = spoiled(tmp_path / "in", line)
     assert preprocess(source, tmp_path / "out") == 1
     assert words in capsys.readouterr().err
@@ -314,20 +314,20 @@ def test_bad_bytes_are_replaced_by_choice(tmp_path, preprocess):
         (lambda folder: (folder.mkdir(), (folder / "a.txt").mkdir()), "a.txt: Is a directory"),
     ],
 )
-def test_inputs_that_cannot_be_read_are_one_sentence(tmp_path, preprocess, capsys, make, words):
+def test_unreadable_inputs_are_one_sentence(tmp_path, preprocess, capsys, make, words):
     make(tmp_path / "in")
     assert preprocess(tmp_path / "in", tmp_path / "out") == 1
     assert words in capsys.readouterr().err
 
 
-def test_places_that_cannot_be_written_are_one_sentence(tmp_path, inputs, preprocess, capsys):
+def test_unwritable_folders_are_one_sentence(tmp_path, inputs, preprocess, capsys):
     (tmp_path / "file").touch()
     for places in ((tmp_path / "file" / "out",), (tmp_path / "out", "--spool", str(tmp_path / "file" / "spool"))):
         assert preprocess(inputs, *places) == 1
         assert "Not a directory): use a folder that can be written" in capsys.readouterr().err
 
 
-def test_empty_input_is_passed_over_by_choice(tmp_path, preprocess):
+def test_empty_input_is_skipped_by_choice(tmp_path, preprocess):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").touch()
     (tmp_path / "in" / "b.txt").write_text("one document\n\nanother\n")
@@ -363,7 +363,7 @@ def test_blocks_are_whole_lines(tmp_path):
     assert all(content[:end].endswith(b"\n") for _start, end in found[:-1])
 
 
-def test_shards_go_to_s3_through_its_bad_moments(server, pauses, inputs, preprocess, tmp_path, monkeypatch):
+def test_shards_are_written_to_failing_s3_with_retries(server, pauses, inputs, preprocess, tmp_path, monkeypatch):
     unwell = []
 
     class Shaky(s3.Prefix):
@@ -380,7 +380,7 @@ def test_shards_go_to_s3_through_its_bad_moments(server, pauses, inputs, preproc
     assert {name: listed.read(name) for name in listed.signatures()} == contents(tmp_path)
 
 
-def test_s3_that_stays_unwell_is_one_sentence(server, pauses, inputs, preprocess, capsys, monkeypatch):
+def test_failing_s3_is_one_sentence(server, pauses, inputs, preprocess, capsys, monkeypatch):
     class Sick(s3.Prefix):
         def __init__(self, url):
             super().__init__(url, attempts=2)
@@ -391,7 +391,7 @@ def test_s3_that_stays_unwell_is_one_sentence(server, pauses, inputs, preprocess
     assert "could not be written" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_process_that_is_ended_is_one_sentence(inputs, tokenizer):
+def test_killed_worker_is_one_sentence(inputs, tokenizer):
     found, config = tokenizing.load(str(tokenizer))
     definition, _digest = tokenizing.definition_of(found)
     settings = blocks.Settings(definition, tokenizing.ids_of(found, config), False, "fail")
@@ -410,13 +410,13 @@ def test_process_that_is_ended_is_one_sentence(inputs, tokenizer):
         ({"COUNT": "9" * 5000}, "is not a task of an array: start it with sbatch --array, or give --task and --tasks"),
     ],
 )
-def test_environment_that_slurm_never_makes_is_sentence(changes, words):
+def test_invalid_slurm_variables_are_one_sentence(changes, words):
     environment = {f"SLURM_ARRAY_TASK_{name}": value for name, value in {"ID": "1", "COUNT": "4", **changes}.items()}
     with pytest.raises(DataError, match=words):
         subject.tasks_of(SimpleNamespace(task=None, tasks=None), environment)
 
 
-def test_processes_use_cores_of_task(monkeypatch):
+def test_default_processes_are_cores_of_task(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(8)))
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
     assert subject.cores() == 8

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Inputs that are not what was collected any more: no document is left out, or taken from another text, in silence."""
+"""Inputs that changed after collection: preprocess rejects them, so that no document is missing or replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlcluster_data.files import store
 
 
 def cut(path):
-    """Cut the second half of the lines, as after a copy that ended early."""
+    """Remove the second half of the lines, as after an interrupted copy."""
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[: len(lines) // 2]))
 
@@ -40,7 +40,7 @@ def test_input_that_differs_from_collected_one_is_rejected(tmp_path, inputs, pre
 
 
 def test_input_changed_since_its_first_shards_is_rejected(tmp_path, inputs, preprocess, capsys, monkeypatch):
-    """Without a manifest of the inputs too: a task that is killed must not go on in another text."""
+    """This holds without a manifest of the inputs, too: a killed task must not resume in another text."""
     source, full = tmp_path / "in", []
     source.mkdir()
     shutil.copy(inputs / "input-00000.jsonl", source)

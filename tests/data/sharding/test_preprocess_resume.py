@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The proofs of preprocess before it resumes or ends, and entries that others planted where it writes."""
+"""The checks of preprocess before it resumes or ends, and entries that other users planted in its folders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["_server", "server"]
 
 
 def contents(folder):
-    """Name and content of everything that is not hidden."""
+    """Return {name: content} of the files that are not hidden."""
     return {path.name: path.read_bytes() for path in folder.glob("[!.]*") if path.is_file()}
 
 
@@ -54,8 +54,8 @@ SHARD = "shard-00001-00001.tar"
 
 @pytest.mark.parametrize("harm", [cut_short, empty, change, take_away])
 @pytest.mark.parametrize("rest", ["unfinished", "finished"])
-def test_harmed_shard_is_made_again(tmp_path, inputs, preprocess, shards, capsys, harm, rest):
-    """Also by another array's task: the manifest of all promised a shard that was not there."""
+def test_damaged_shard_is_made_again(tmp_path, inputs, preprocess, shards, capsys, harm, rest):
+    """A task of another array does so, too, as the data set's manifest lists the shard."""
     shutil.copytree(shards.path, tmp_path / "out")
     if rest == "unfinished":
         (tmp_path / "out" / "manifest.json").unlink()
@@ -77,7 +77,7 @@ def test_manifest_is_not_written_over_damaged_shard(tmp_path, inputs, preprocess
     assert contents(tmp_path / "out") == contents(shards.path)
 
 
-def test_harmed_shard_in_s3_is_made_again(server, inputs, preprocess, capsys):
+def test_damaged_shard_in_s3_is_made_again(server, inputs, preprocess, capsys):
     where, few = f"s3://{BUCKET}/set", ("--shard-tokens", "5000")
     assert preprocess(inputs, where, *few) == 0
     prefix = server.prefix("set")
@@ -109,7 +109,7 @@ def test_every_value_of_part_manifest_is_sealed(tmp_path, inputs, preprocess, sh
     assert contents(tmp_path / "out") == contents(shards.path)
 
 
-def test_shard_is_read_once_in_run(tmp_path, inputs, preprocess, shards, monkeypatch):
+def test_shard_is_read_once_per_run(tmp_path, inputs, preprocess, shards, monkeypatch):
     shutil.copytree(shards.path, tmp_path / "out")
     read, proof = [], store.Folder.proof
     monkeypatch.setattr(
@@ -122,7 +122,7 @@ def test_shard_is_read_once_in_run(tmp_path, inputs, preprocess, shards, monkeyp
     assert read == []
 
 
-def test_shard_that_changed_on_its_way_is_not_put_in_place(tmp_path, inputs, preprocess, capsys, monkeypatch):
+def test_shard_damaged_during_move_is_not_published(tmp_path, inputs, preprocess, capsys, monkeypatch):
     (tmp_path / "spool").mkdir()
     write = subject.shards.write_shard
 
@@ -137,8 +137,8 @@ def test_shard_that_changed_on_its_way_is_not_put_in_place(tmp_path, inputs, pre
     assert not list((tmp_path / "out").glob("*.tar"))
 
 
-def test_worker_whose_parent_is_gone_ends_itself(tokenizer):
-    """Killed before the worker asked for its signal, it never comes."""
+def test_worker_without_parent_ends_itself(tokenizer):
+    """The parent is killed before the worker has requested a signal at its death, so no signal comes."""
     found, config = tokenizing.load(str(tokenizer))
     definition, _digest = tokenizing.definition_of(found)
     settings = blocks.Settings(definition, tokenizing.ids_of(found, config), False, "fail")
@@ -158,13 +158,13 @@ def test_worker_whose_parent_is_gone_ends_itself(tokenizer):
 
 @pytest.mark.parametrize("what", PLANTED)
 def test_planted_names_are_replaced_or_rejected(tmp_path, inputs, preprocess, what):
-    """Every name that a run makes, found by a run."""
+    """Covers every name that a run makes; a run lists them."""
     (tmp_path / "one").mkdir()
     shutil.copy(inputs / "input-00000.jsonl", tmp_path / "one")
     inputs = tmp_path / "one"
     assert preprocess(inputs, tmp_path / "first") == 0
     names = [path.relative_to(tmp_path / "first") for path in (tmp_path / "first").rglob("*")]
-    # Shards are alike.
+    # One shard stands for all.
     names = [name for name in names if not name.name.startswith("shard-00000-0000") or name.name[-5] == "0"]
     assert {"plan.json", "manifest.json", "input-00000.json", "shard-00000-00000.tar", ".locks"} <= set(map(str, names))
     (tmp_path / "victims").mkdir()
@@ -183,7 +183,7 @@ def test_planted_names_are_replaced_or_rejected(tmp_path, inputs, preprocess, wh
 
 @pytest.mark.parametrize("what", ["link", "open to others", "other owner"])
 def test_spool_of_others_is_rejected(tmp_path, inputs, preprocess, capsys, what):
-    """Its name follows from the output, so that anybody may make it first."""
+    """Its name depends on the output, so that another user may make it first."""
     spool = tmp_path / "spool"
     assert preprocess(inputs, tmp_path / "out", "--spool", str(spool)) == 0
     (own,) = spool.iterdir()
@@ -204,7 +204,7 @@ def test_spool_of_others_is_rejected(tmp_path, inputs, preprocess, capsys, what)
     assert list((tmp_path / "elsewhere").iterdir()) == [] and not list((tmp_path / "out").glob("*.tar"))
 
 
-def test_shard_that_changed_since_it_was_made_is_noticed_at_end(tmp_path, inputs, preprocess, capsys, monkeypatch):
+def test_shard_changed_after_creation_is_reported_at_end(tmp_path, inputs, preprocess, capsys, monkeypatch):
     finish = subject.finish
 
     def harmed(job):

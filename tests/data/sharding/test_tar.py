@@ -16,13 +16,13 @@ from mlcluster_data.sharding import tar as shards
 
 
 def documents(*counts):
-    """Documents of so many tokens, each token the number of its document times 100 plus its place."""
+    """Return documents with these numbers of tokens; a token is 100 times the document's number plus its index."""
     tokens = [100 * number + place for number, count in enumerate(counts) for place in range(count)]
     return np.array(tokens, np.uint16), np.array(counts, np.int64)
 
 
 def array_of(count):
-    """Return a file whose header lists ``count`` numbers, with one in it."""
+    """Return an array file whose header announces ``count`` numbers, with only one in it."""
     stream = io.BytesIO()
     about = {"descr": "<i8", "fortran_order": False, "shape": (count,)}
     np.lib.format.write_array_header_1_0(stream, about)
@@ -30,12 +30,12 @@ def array_of(count):
 
 
 def cut(rows):
-    """Samples as (name, tokens)."""
+    """Return the samples as (name, tokens)."""
     parts = np.split(rows.tokens, np.cumsum(rows.lengths)[:-1])
     return [(shards.sample_name(number), part.tolist()) for number, part in zip(rows.ids, parts)]
 
 
-def test_each_document_begins_row_of_its_own():
+def test_each_document_begins_new_row():
     assert cut(shards.rows_of(3, 7, *documents(5, 1, 2), 2, False)) == [
         ("3-7-0", [0, 1]),
         ("3-7-1", [2, 3]),
@@ -54,7 +54,7 @@ def test_packed_documents_fill_rows():
 
 
 @pytest.mark.parametrize(("packed", "length"), list(itertools.product((False, True), (1, 3, 7, 100))))
-def test_no_token_is_lost_and_no_two_rows_have_one_number(packed, length):
+def test_no_token_is_lost_and_row_numbers_are_unique(packed, length):
     rng = np.random.default_rng(length)
     tokens, counts = documents(*rng.integers(1, 30, 50))
     rows = shards.rows_of(1, 0, tokens, counts, length, packed)
@@ -78,7 +78,7 @@ def test_numbers_that_do_not_fit_are_rejected():
 
 
 @pytest.mark.parametrize("form", shards.FORMS)
-def test_webdataset_itself_reads_shard(tmp_path, form):
+def test_webdataset_reads_shard(tmp_path, form):
     rows = shards.rows_of(2, 0, *documents(*range(1, 400)), 64, False)
     path, size, digest = shards.write_shard(tmp_path, "a.tar", rows, form)
     assert path.stat().st_size == size
@@ -94,7 +94,7 @@ def test_webdataset_itself_reads_shard(tmp_path, form):
     assert again[1:] == (size, digest)
 
 
-def test_compact_form_takes_fraction_of_other(tmp_path):
+def test_compact_form_is_smaller(tmp_path):
     rows = shards.rows_of(0, 0, *documents(*[50] * 600), 64, False)
     compact, plain = (shards.write_shard(tmp_path, form, rows, form)[1] for form in ("npy", "json"))
     assert compact * 5 < plain
@@ -110,7 +110,7 @@ def test_compact_form_takes_fraction_of_other(tmp_path):
         (lambda group: group.update({"json": b"{}"}), "k.json is not a sample"),
     ],
 )
-def test_sample_that_is_invalid_is_named(change, words):
+def test_invalid_sample_is_reported(change, words):
     rows = shards.rows_of(0, 5, *documents(3, 4), 8, False)
     group = {"__key__": "k", **{name.split(".", 1)[1]: content for name, content in shards.members(rows, "npy")}}
     assert len(shards.samples_of(group, "a.tar")) == 2

@@ -30,7 +30,7 @@ ODD = (
 
 
 def variants(folder):
-    """Yield the tokenizer of the corpus, and the same words with the pre-tokenizers of Llama 3 and Qwen 2."""
+    """Yield the corpus' tokenizer, and the same vocabulary with the pre-tokenizers of Llama 3 and Qwen 2."""
     definition = json.loads((folder / "tokenizer.json").read_text())
     yield json.dumps(definition)
     for pattern in sorted(subject.CUT_AT_SPACES):
@@ -40,7 +40,7 @@ def variants(folder):
         yield json.dumps(definition)
 
 
-def test_words_give_ids_of_whole_text(tokenizer, texts):
+def test_encoding_by_words_equals_whole_text(tokenizer, texts):
     rng = random.Random(5)
     letters = "ab é한\u0301🙂1 23  \n\t\u00a0\u3000.,'!-_<|>"
     random_texts = ["".join(rng.choices(letters, k=rng.randint(0, 60))) for _text in range(3000)]
@@ -54,7 +54,7 @@ def test_words_give_ids_of_whole_text(tokenizer, texts):
             fast.by_words = True
 
 
-def test_long_text_in_slices_gives_ids_of_whole(tokenizer, monkeypatch):
+def test_encoding_by_slices_equals_whole_text(tokenizer, monkeypatch):
     monkeypatch.setattr(subject, "SLICE_CHARACTERS", 10)
     ids = subject.ids_of(*subject.load(str(tokenizer)))
     definition = (tokenizer / "tokenizer.json").read_text()
@@ -65,7 +65,7 @@ def test_long_text_in_slices_gives_ids_of_whole(tokenizer, monkeypatch):
         assert fast.encode(some) == whole.encode(some)
 
 
-def test_pieces_put_together_give_text():
+def test_joined_pieces_equal_text():
     rng = random.Random(6)
     for _turn in range(500):
         text = "".join(rng.choices("ab \n\t\u00a0\u2003é", k=rng.randint(0, 30)))
@@ -89,14 +89,14 @@ def test_pieces_put_together_give_text():
         ),
     ],
 )
-def test_only_what_is_known_to_cut_at_spaces_is_encoded_by_words(tokenizer, change):
+def test_only_known_pre_tokenizers_encode_by_words(tokenizer, change):
     definition = json.loads((tokenizer / "tokenizer.json").read_text())
     assert subject.cuts_at_spaces(definition)
     change(definition)
     assert not subject.cuts_at_spaces(definition)
 
 
-def test_table_of_words_that_is_wrong_is_noticed(tokenizer):
+def test_wrong_word_table_is_detected(tokenizer):
     encoder = subject.Encoder((tokenizer / "tokenizer.json").read_text(), subject.ids_of(*subject.load(str(tokenizer))))
     encoder.encode(["some words here"])
     encoder._words["words"] = encoder._words["here"]
@@ -104,7 +104,7 @@ def test_table_of_words_that_is_wrong_is_noticed(tokenizer):
         encoder.encode(["some words here"])
 
 
-def test_word_table_stays_small_and_goes_if_useless(tokenizer, monkeypatch):
+def test_word_table_is_limited_and_dropped_if_useless(tokenizer, monkeypatch):
     monkeypatch.setattr(subject, "WORDS_MOST", 50)
     encoder = subject.Encoder((tokenizer / "tokenizer.json").read_text(), subject.ids_of(*subject.load(str(tokenizer))))
     encoder.encode([" ".join(corpus.words(60))])
@@ -144,12 +144,12 @@ def test_tokens_around_text_are_kept(tokenizer):
     assert (first, last) == (begin, ids.eos)
 
 
-def test_ids_take_as_few_bytes_as_they_can():
+def test_ids_have_smallest_integer_type():
     assert subject.Ids((), (), 0, 1, 65536).dtype == "<u2"
     assert subject.Ids((), (), 0, 1, 65537).dtype == "<u4"
 
 
-def test_names_of_special_tokens_in_text_are_text(tokenizer):
+def test_special_token_names_in_text_are_plain_text(tokenizer):
     ids = subject.ids_of(*subject.load(str(tokenizer)))
     encoder = subject.Encoder((tokenizer / "tokenizer.json").read_text(), ids)
     (encoded,) = encoder.encode([f"a {corpus.END} b"])
@@ -162,14 +162,14 @@ def test_path_that_is_missing_is_one_sentence(name):
         subject.load(name)
 
 
-def test_file_that_is_no_tokenizer_is_one_sentence(tmp_path):
+def test_invalid_tokenizer_file_is_one_sentence(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(DataError, match="is not a tokenizer"):
         subject.load(str(tmp_path))
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
-    """A hub as the library sees it: owner/good has a tokenizer, the others answer as a real hub does."""
+    """A stand-in for the hub: owner/good has a tokenizer; the errors of other names are those of the real hub."""
 
     content = b""
     answers: ClassVar = {"gated": (403, "GatedRepo"), "missing": (401, "RepoNotFound"), "bare": (404, "EntryNotFound")}
@@ -191,12 +191,12 @@ class Hub(http.server.BaseHTTPRequestHandler):
     do_GET = do_HEAD  # noqa: N815 - the name that the server calls
 
     def log_message(self, *_arguments):
-        """Keep the test's output clean."""
+        """Print nothing."""
 
 
 @pytest.fixture
 def hub(monkeypatch, tokenizer, tmp_path):
-    """A hub on this machine, asked instead of the real one."""
+    """Yield a local hub that replaces the real one."""
     from huggingface_hub import constants
     from huggingface_hub import file_download as download
 
@@ -257,7 +257,7 @@ def test_rejected_token_is_never_shown(hub, inputs, tmp_path, capsys, monkeypatc
     assert not any("hf_verysecret" in path.read_text() for path in tmp_path.rglob("*.json"))
 
 
-def test_hub_that_cannot_be_reached_is_one_sentence(monkeypatch):
+def test_unreachable_hub_is_one_sentence(monkeypatch):
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "is_offline_mode", lambda: True, raising=False)
@@ -275,7 +275,7 @@ def test_token_comes_from_secrets_manager(hub, monkeypatch, value):
 
 
 @pytest.mark.parametrize(("name", "words"), [("none", "cannot be read"), ("two", "has 2 fields")])
-def test_secret_that_cannot_be_used_is_one_sentence(monkeypatch, name, words):
+def test_unusable_secret_is_one_sentence(monkeypatch, name, words):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with mock_aws():
         boto3.client("secretsmanager").create_secret(Name="two", SecretString='{"a": "hf_x", "b": "hf_y"}')

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A place for checkpoints and ranks that use it; what is saved there, looked at and damaged."""
+"""A directory for checkpoints with ranks that save and load them, and functions that inspect and damage them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Place:
         return ranks(count, work, self.root)
 
     def load(self, count: int = 1, **options) -> list:
-        """Of each rank: (step, whether the state is that of the step, its own state), or None."""
+        """Return for each rank (step, whether the state is that of the step, the rank's state), or None."""
 
         def work(report):
             opened = self.open(**options)

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Possible states of a directory after a power failure: a program is recorded, and each prefix laid out on the disk.
+"""Possible states of a directory after a power failure, from the recorded changes of a program.
 
-A file has what it had when it was last synced, a directory the names that it had then, or later ones: each name may
-reach the disk before it is synced, in any order, but a rename is one change. Nothing here knows the programs.
+A file has the content of its last fsync. A directory has the names of its last fsync or later ones: each name may reach
+the disk earlier, in any order, but a rename is one change. This module is independent of the programs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# Functions that change names or make content last; each is recorded right after its call.
+# Functions that change names or sync content; each is recorded right after its call.
 RECORDED = ("fsync", "replace", "rename", "link", "unlink", "remove", "mkdir", "rmdir")
 Names = dict[str, int]
 Key = tuple[int, str]
@@ -27,7 +27,7 @@ Key = tuple[int, str]
 
 @dataclass
 class Moment:
-    """The disk after one change: its files by inode, the names in each directory, and what of both is synced."""
+    """The disk after a change: files by inode, names in each directory, and the synced parts of both."""
 
     what: str
     root: int
@@ -35,14 +35,14 @@ class Moment:
     names: dict[int, Names]
     synced_content: dict[int, bytes]
     synced_names: dict[int, Names]
-    # Every directory so far, those that are gone too.
+    # Every directory so far, including removed ones.
     folders: frozenset[int]
     notes: tuple[str, ...] = ()
 
 
 @dataclass
 class Recorder:
-    """Records what is done below a directory in this process; `skip` are (file, line) whose fsync is taken away."""
+    """Records this process' changes below a directory; `skip`: (file, line) of fsync calls that are left out."""
 
     root: Path
     skip: Iterable[tuple[str, int]] = ()
@@ -52,7 +52,7 @@ class Recorder:
     notes: list[str] = field(default_factory=list)
 
     def start(self) -> None:
-        """Begin: existing files count as synced. There is no end: the process is thrown away."""
+        """Begin to record; existing files count as synced. The recording ends with the process."""
         content, names = self._look()
         self.synced_content, self.synced_names = dict(content), dict(names)
         self._keep("start")
@@ -60,7 +60,7 @@ class Recorder:
             setattr(os, name, self._recorded(name, getattr(os, name)))
 
     def note(self, text: str) -> None:
-        """Something is promised from now on, such as that a call has returned."""
+        """Record a promise that holds from now on, such as that a call has returned."""
         self.notes.append(text)
         self._keep(text)
 
@@ -113,7 +113,7 @@ class Recorder:
             for entry in os.scandir(folder):
                 number = entry.inode()
                 if number not in self.seen:
-                    # Held open, so that its number is never that of another file.
+                    # The file stays open, so that its inode number is not used again.
                     self.seen[number] = os.open(entry.path, os.O_PATH | os.O_NOFOLLOW)
                 found[entry.name] = number
                 if entry.is_dir(follow_symlinks=False):
@@ -129,10 +129,10 @@ Tree = dict[str, "bytes | None"]
 
 
 def states(moments: list[Moment], seed: int, mixed: int = 3) -> Iterator[tuple[Moment, Tree]]:
-    """Return the possible disks after a power failure in any moment: path to content, None for a directory.
+    """Yield the possible disks after a power failure at any moment as {path: content}, None for a directory.
 
-    All names that were synced, all that there were, and `mixed` choices among them. Each only once with what was
-    promised then.
+    For each moment these are: all synced names, all names, and `mixed` random choices between them. Each pair of disk
+    and promises is yielded once.
     """
     rng = random.Random(seed)
     known = set()
@@ -151,7 +151,7 @@ def states(moments: list[Moment], seed: int, mixed: int = 3) -> Iterator[tuple[M
 
 
 def _groups(moment: Moment) -> dict[Key, int]:
-    """Return every name in every directory, and which of them change together: a rename is one change."""
+    """Return {name: group}: names of a group change together, as a rename is one change."""
     places: dict[int, set[Key]] = {}
     groups: dict[Key, int] = {}
     for names in (moment.synced_names, moment.names):
@@ -185,7 +185,7 @@ def _tree(moment: Moment, live: dict[Key, bool]) -> Tree:
 
 
 def lay_out(tree: Tree, place: Path) -> None:
-    """Make such a disk."""
+    """Write the files of a disk state to a folder."""
     place.mkdir(parents=True)
     for path, content in tree.items():
         if content is None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A local S3 for tests, and its failures: a bucket on 127.0.0.1, requests that are answered with 503."""
+"""A local S3 for tests: a bucket on 127.0.0.1, and requests that fail with status 503."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUCKET = "checkpoints"
 
 
 class Server:
-    """One bucket: `client` looks behind the back of the program, `prefix(...)` is what the program uses."""
+    """A bucket: tests inspect and change it by `client`; the data programs use it by `prefix(…)`."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -54,23 +54,23 @@ def _server() -> Iterator[Server]:
 
 @pytest.fixture
 def server(_server: Server) -> Iterator[Server]:
-    """An empty bucket."""
+    """Yield an empty bucket."""
     yield _server
     _server.empty()
 
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long boto3 wanted to wait before each new try; it does not."""
+    """Return the list of boto3's pauses before retries, which are skipped."""
     waited: list[float] = []
     monkeypatch.setattr(botocore.endpoint, "time", types.SimpleNamespace(sleep=waited.append))
     return waited
 
 
 class Unwell:
-    """Answers the first `times` requests of one operation (such as PutObject) with an error, by default 503 SlowDown.
+    """Makes the first `times` requests of an operation (such as PutObject) fail, by default with 503 SlowDown.
 
-    of: only requests whose URL has this in it.
+    of: a part of the URL; other requests succeed.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ranks of a training as forked processes: torch is imported once, and a rank may be killed at any write it does."""
+"""Ranks of a training as forked processes: torch is imported once, and a rank can be killed at any of its writes."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from typing import Any
 
 import torch
 
-# An optimizer and DDP import it at their first use, which takes two seconds: once here rather than in every child.
+# An optimizer and DDP import this at their first use, which takes two seconds in every child.
 import torch._dynamo
 import torch.distributed as dist
 
 FORK = multiprocessing.get_context("fork")
 CLONE_NEWNS = 0x00020000
-# Changes of a directory, as Python's own audit events name them (docs.python.org, "Audit events table").
+# Changes of a directory, by the names of Python's audit events (docs.python.org, "Audit events table").
 CHANGES = frozenset({"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.utime"})
-# The functions of os that take a directory's descriptor, whose place is not in the audit events.
+# Functions of os that take a directory's descriptor; their audit events have no path of the directory.
 BY_HANDLE = ("open", "replace", "rename", "mkdir", "unlink", "remove", "rmdir", "link", "utime")
-# Bytes of a file in whose middle a rank died: the shortest that any writes, the name of the newest checkpoint, has 14.
+# Bytes of a file before a rank dies in it; the shortest file, the name of the newest checkpoint, has 14.
 HALF = 10
 torch.set_num_threads(1)
-# Garbage of earlier tests may wait, as it ends, for threads that were not forked: a child hung there for good.
+# Destructors of earlier tests' garbage may wait for threads, which a fork does not copy: a child would hang.
 os.register_at_fork(after_in_child=gc.freeze)
 
 
 class RankDiedError(Exception):
-    """A rank ended without a result: exit status (negative for a signal), and the values that it reported before."""
+    """A rank ended without a result: exit status (negative for a signal), and the values that it had reported."""
 
     def __init__(self, status: int | None, reported: list[Any]) -> None:
         super().__init__(f"ended with {status} after {reported}")
@@ -50,7 +50,7 @@ def _rank(function, rank: int, ranks: int, meeting: str, pipe) -> None:
     os.setsid()
     try:
         if ranks:
-            # One alone has none: it would be one more file in whose middle that rank might die.
+            # A single rank has no file store, in which it might die.
             store = dist.FileStore(meeting, ranks) if ranks > 1 else dist.HashStore()
             dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
         pipe.send(("result", function(lambda value: pipe.send(("reported", value)))))
@@ -58,14 +58,14 @@ def _rank(function, rank: int, ranks: int, meeting: str, pipe) -> None:
         traceback.print_exc()
         pipe.send(("error", exc))
     sys.stdout.flush()
-    # Not by exit(): pytest's own ending is not this process's.
+    # Not by exit(), which would run pytest's exit handlers.
     os._exit(0)
 
 
 def ranks(count: int, function: Callable[..., Any], folder: Path) -> list[Any]:
-    """Run function(report) on so many ranks joined by gloo (0: one process, not joined); their results in order.
+    """Run ``function(report)`` on ranks joined by gloo (0: one process without gloo); return results in rank order.
 
-    An error on a rank is raised here; where one died, RankDiedError.
+    Raises the error of a rank, and RankDiedError if a rank died.
     """
     meeting = folder / f"meeting-{os.urandom(4).hex()}"
     started = []
@@ -78,7 +78,7 @@ def ranks(count: int, function: Callable[..., Any], folder: Path) -> list[Any]:
     try:
         found = [_result(process, pipe) for process, pipe in started]
     finally:
-        # Where a test's time is up, this one would wait at its own end for ranks that wait for each other.
+        # After a test's timeout, this process would wait for ranks that wait for each other.
         for process, _pipe in started:
             process.kill()
             process.join()
@@ -105,7 +105,7 @@ def _result(process, pipe) -> Any:
 
 
 def die_at_change(number: int, below: Path, but: str = "\0") -> None:
-    """Let this process be killed just before its `number`-th change of a file or directory below a folder.
+    """Kill this process right before its `number`-th change of a file or directory below a folder.
 
     Files with `but` in their names do not count.
     """
@@ -121,7 +121,7 @@ def die_at_change(number: int, below: Path, but: str = "\0") -> None:
 
 
 def watch_changes(watch: Callable[[str, list[str]], None]) -> None:
-    """Call watch(change, absolute paths) before each change of a directory and each file that is opened to write."""
+    """Call ``watch(change, absolute paths)`` before each change of a directory and each file opened for writing."""
 
     def audited(event: str, arguments: tuple[Any, ...]) -> None:
         if event in CHANGES or (event == "open" and (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR)):
@@ -146,13 +146,13 @@ def watch_changes(watch: Callable[[str, list[str]], None]) -> None:
 
 
 def die_at_byte(number: int) -> None:
-    """Let this process die in the middle of a write, once any file has so many bytes."""
+    """Kill this process in the middle of a write, once any file has this many bytes."""
     _heed_limit()
     resource.setrlimit(resource.RLIMIT_FSIZE, (number, number))
 
 
 def die_in_file(number: int, below: Path) -> None:
-    """Let this process die in the middle of the `number`-th file below a folder that it opens to write."""
+    """Kill this process in the middle of the `number`-th file below a folder that it opens for writing."""
     _heed_limit()
     left = [number]
 
@@ -166,13 +166,13 @@ def die_in_file(number: int, below: Path) -> None:
 
 
 def _heed_limit() -> None:
-    """Python ignores the signal otherwise."""
+    """Restore the signal's default action, as Python ignores it."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 
 
 def small_disk(path: Path, size: int) -> None:
-    """Mount an empty file system of `size` bytes for this process alone."""
+    """Mount an empty file system of `size` bytes that only this process sees."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS):
         raise OSError(ctypes.get_errno(), "unshare")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Entries that another user may put where a program of ours is about to make a file."""
+"""Entries that another user may plant where a data program will make a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOMEBODY = 4242
 
 
 def plant(place: Path, what: str, target: Path) -> None:
-    """Put it there; `target` is where a link leads, a dangling one to a name beside it."""
+    """Plant an entry; links lead to `target`, a dangling link to a missing name in the same folder."""
     if what == "link":
         place.symlink_to(target)
     elif what == "dangling link":
@@ -31,7 +31,7 @@ def plant(place: Path, what: str, target: Path) -> None:
 
 
 def give_away(place: Path) -> None:
-    """Let it belong to another user."""
+    """Make another user the owner."""
     if os.geteuid():
         pytest.skip("only root gives files away")
     os.chown(place, SOMEBODY, SOMEBODY)

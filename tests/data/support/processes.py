@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Other processes that have a directory, or are in the middle of their work there."""
+"""Other processes that hold a directory's lock, or that stop in the middle of their work there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILES = Path(__file__).resolve().parents[3] / "roles" / "slurm_jobs" / "files"
 
 @contextlib.contextmanager
 def has(directory, program="only_writer", **environment):
-    """A process that has a directory as a program of this package has it, or by a lock of the name that is given."""
+    """Run a process that holds a directory as a data program does, or by a lock of the given name, during a block."""
     take = f"only_writer(Path({str(directory)!r}))"
     if program != "only_writer":
         take = f"contextlib.closing(Held(Path({str(directory)!r}), {program!r}))"
@@ -52,7 +52,7 @@ def has(directory, program="only_writer", **environment):
 
 @contextlib.contextmanager
 def stands_still(work):
-    """A process that does work(wait) and stands still where that calls wait(), until the block ends well."""
+    """Run ``work(wait)`` in a process that stops in ``wait()`` until the block ends without an error."""
     mine, theirs = FORK.Pipe()
 
     def child():
@@ -78,7 +78,7 @@ def stands_still(work):
 
 @contextlib.contextmanager
 def stands_still_once(work):
-    """As stands_still, but only the first call of wait() waits."""
+    """Do the same as stands_still, but only the first call of ``wait()`` stops."""
     calls = []
 
     def once(wait):

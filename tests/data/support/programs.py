@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The data programs as tests that end them need them: what each does, and what has to be there whenever it ended."""
+"""The data programs for tests that kill them: the work of each, and the check of its disk after any end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESTORED = {"a": b"one", "sub/b": b"two"}
 
 
 class LostError(Exception):
-    """A judgement found something missing or wrong."""
+    """A check found missing or wrong data."""
 
 
 def need(condition: object, what: str) -> None:
@@ -35,31 +35,31 @@ def need(condition: object, what: str) -> None:
 
 
 def quiet(*words: str) -> int:
-    """Run a command without its output; its exit status."""
+    """Run a command without its output; return its exit status."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         return command.main([str(word) for word in words])
 
 
 class Program:
-    """One program: what is there before, what it does, and what has to be there after a power failure."""
+    """A program: its disk before, its work, and the check of its disk after a power failure."""
 
     def __init__(self, about) -> None:
         self.about = about
 
     def before(self, disk: Path) -> None:
-        """Make what is there and synced when the program starts."""
+        """Make the files that are on the disk and synced when the program starts."""
 
     def run(self, disk: Path, note) -> None:
-        """Do it; note(text) where something is promised."""
+        """Do the work; call ``note(text)`` for each promise."""
         raise NotImplementedError
 
     def judge(self, disk: Path, notes: tuple[str, ...]) -> None:
-        """Raise LostError; may start the program again."""
+        """Raise LostError if data are lost; this may start the program again."""
         raise NotImplementedError
 
 
 class Write(Program):
-    """A file that is replaced, and new ones in new directories."""
+    """Replace a file, and write new files to new directories."""
 
     def before(self, disk):
         (disk / "file").write_bytes(b"old")
@@ -93,7 +93,7 @@ class Write(Program):
 
 
 class Hold(Program):
-    """A lock: a lost one does no harm, an empty one would have no owner."""
+    """Hold a lock; it may be lost, but it must not be empty, that is without an owner."""
 
     def before(self, disk):
         (disk / "kept").mkdir()
@@ -108,7 +108,7 @@ class Hold(Program):
 
 
 class Checkpoints(Program):
-    """Three checkpoints are published, and old ones removed."""
+    """Publish three checkpoints, and remove old ones."""
 
     def _publish(self, kept: DirectoryStore, step: int, source: Path) -> None:
         source.mkdir(exist_ok=True)
@@ -128,7 +128,7 @@ class Checkpoints(Program):
     def judge(self, disk, notes):
         kept = DirectoryStore(disk / "kept")
         for _start in range(2):
-            # A published checkpoint may have been removed, for a newer one that is good.
+            # A published checkpoint may be removed if a newer one is good.
             steps = kept.steps() if (disk / "kept").exists() else []
             for step in steps:
                 need(checkpoint_store.verify(kept, step) == [], f"{step} is torn")
@@ -142,7 +142,7 @@ class Checkpoints(Program):
 
 
 class Stage(Program):
-    """Files are staged, then others from the same source."""
+    """Stage files, and then others from the same source."""
 
     def before(self, disk):
         self.source = disk.parent / "weights"
@@ -172,7 +172,7 @@ class Stage(Program):
 
 
 class Collect(Program):
-    """Documents become inputs."""
+    """Collect documents into inputs."""
 
     def run(self, disk, note):
         collect.split(["one", "two", "three"], disk / "inputs", 2, {})
@@ -188,7 +188,7 @@ class Collect(Program):
 
 
 class Preprocess(Program):
-    """Inputs become shards, written to a folder of their own first or not."""
+    """Make shards of inputs, with or without a spool folder."""
 
     def _run(self, disk: Path, *options: str) -> int:
         inputs, tokenizer, _wanted = self.about
@@ -214,7 +214,7 @@ class Preprocess(Program):
 
 
 class Restore(Program):
-    """A backup comes back."""
+    """Restore a backup."""
 
     def run(self, disk, note):
         need(backup.Backup(disk / "back", self.about.prefix()).restore().ok, "it fails")
@@ -231,7 +231,7 @@ class Restore(Program):
 
 
 class Push(Program):
-    """A directory is backed up, each time with other content."""
+    """Back a directory up, each time with other content."""
 
     def before(self, disk):
         for entry in self.about.prefix("push").list():
@@ -255,7 +255,7 @@ class Push(Program):
 
 
 class S3Checkpoints(Program):
-    """Checkpoints are published in S3, and old ones removed."""
+    """Publish checkpoints in S3, and remove old ones."""
 
     def _publish(self, kept: S3Store, step: int, source: Path) -> None:
         source.mkdir(exist_ok=True)
@@ -290,7 +290,7 @@ class S3Checkpoints(Program):
 
 
 class Train(Program):
-    """A small training that is started again until it ends."""
+    """Run a small training, which is started again until it ends."""
 
     def _words(self, disk: Path) -> list[str]:
         places = {"data-dir": self.about, "checkpoint-dir": disk / "kept", "local-dir": disk / "local",

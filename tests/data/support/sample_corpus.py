@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Text that looks like text (few frequent words, many rare ones), and a tokenizer trained on it: nothing is fetched."""
+"""Generated text with natural word frequencies (few frequent words, many rare ones), and a tokenizer trained on it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def words(count: int, seed: int = 1) -> list[str]:
-    """Made-up words of 2 to 10 letters."""
+    """Return random words of 2 to 10 letters."""
     rng = random.Random(seed)
     return ["".join(rng.choices(LETTERS, k=rng.randint(2, 10))) for _word in range(count)]
 
 
 def documents(count: int, seed: int = 2, vocabulary: int = 2000) -> list[str]:
-    """Documents of 1 to 60 sentences, word frequencies as in natural text (Zipf)."""
+    """Return documents of 1 to 60 sentences, with word frequencies as in natural text (Zipf)."""
     rng = random.Random(seed)
     known = words(vocabulary)
     weights = list(itertools.accumulate(1 / (rank + 1) for rank in range(vocabulary)))
@@ -39,7 +39,7 @@ def documents(count: int, seed: int = 2, vocabulary: int = 2000) -> list[str]:
 
 
 def tokenizer(folder: Path, texts: list[str], size: int = 1000) -> Path:
-    """Train a byte-level BPE and put it into a folder as models ship theirs."""
+    """Train a byte-level BPE tokenizer and write it into a folder in the format of models."""
     found = Tokenizer(models.BPE())
     found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ranks of these tests."""
+"""The helper that runs ranks in forked processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tests.data.support import forked
 
 
-def test_ranks_do_not_outlive_test_whose_time_is_up(tmp_path, monkeypatch):
+def test_ranks_end_with_timed_out_test(tmp_path, monkeypatch):
     started = []
 
     def time_is_up(process, pipe):

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The data programs in the environment that docs/data.md installs on nodes and the training image has: its lock, whole.
+"""The data programs with all packages of their lock, which docs/data.md installs on nodes and the training image has.
 
-The environment is that of the session data_image. The environment of all other tests reads the results.
+The environment is that of the nox session data_image. The environment of the other tests reads the results.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROGRAMS = environments.CHECKOUT / ".venv-image" / "bin"
 
 @pytest.fixture(scope="module")
 def image():
-    """image(program, word, ...) runs a program of the environment and gives its output; it has to end with 0."""
+    """Return ``image(program, argument, …)``: it runs a program of the environment and returns its output."""
     if not (PROGRAMS.parent / environments.STAMP).is_file():
         pytest.fail("there is no .venv-image: run .build/nox/bin/nox --session data_image, which makes it")
     settings = {"HF_HUB_OFFLINE": "1", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
@@ -58,7 +58,7 @@ def image():
 
 @pytest.fixture(scope="module")
 def prepared(image, tmp_path_factory, texts, tokenizer):
-    """The folder of shards that the environment makes of a folder with Parquet, and the number of samples."""
+    """Return the folder of shards that the environment makes of Parquet files, and the number of samples."""
     root = tmp_path_factory.mktemp("image")
     (root / "parquet").mkdir()
     pyarrow.parquet.write_table(pyarrow.table({"text": texts}), root / "parquet" / "train-00000-of-00001.parquet")
@@ -93,7 +93,7 @@ def test_two_ranks_train_with_tensorboard_and_checkpoints_in_s3(image, prepared,
              "--distributed-backend", "gloo", "--model-name", "small")  # fmt: skip
     image(*launch, *folders, *small, "--epochs", 1)
     (first, *_older) = store_at(place).steps()
-    # From the checkpoint of another process, which is in S3 alone.
+    # This run resumes from another process' checkpoint, which is in S3 only.
     image(*launch, *folders, *small, "--epochs", 2)
     (last, *_older) = store_at(place).steps()
     assert last > first

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Step times: what of a step is a rank's own, and a file that can be had or not."""
+"""Step times: the time that a rank spends in its own work, and the file with the times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 
 class Clock:
-    """A clock that only the test moves."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -44,7 +44,7 @@ def one_step(times, clock, batch=0.5, waiting=2.0, forward=0.25, rest=1.0):
     times.step_is_over()
 
 
-def test_waiting_for_others_is_no_time_of_its_own(clock, tmp_path):
+def test_wait_for_other_ranks_is_not_own_time(clock, tmp_path):
     times = step_times.StepTimes(tmp_path / "steps.0", CPU)
     clock.now += 50
     times.begin()
@@ -55,7 +55,7 @@ def test_waiting_for_others_is_no_time_of_its_own(clock, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_file_is_written_now_and_then(clock, tmp_path):
+def test_file_is_written_at_intervals(clock, tmp_path):
     times = step_times.StepTimes(tmp_path / "steps.0", CPU)
     for _step in range(5):
         one_step(times, clock, 0.05, 0.05, 0.05, 0.05)
@@ -65,7 +65,7 @@ def test_file_is_written_now_and_then(clock, tmp_path):
 
 
 class Event:
-    """An event of a GPU that works for 0.25 s behind each one, and has come to the first of two."""
+    """A GPU event: the GPU works for 0.25 s after each one, and has reached the first of two."""
 
     reached = 0
 
@@ -85,17 +85,17 @@ class Event:
         return 250.0
 
 
-def test_gpu_is_asked_for_times_that_it_has_and_never_waited_for(clock, tmp_path, monkeypatch):
+def test_gpu_times_are_read_without_waiting(clock, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "Event", Event)
     times = step_times.StepTimes(tmp_path / "steps.0", torch.device("cuda"))
     for _step in range(3):
         one_step(times, clock, batch=0.5, forward=9.0)
-    # The last step's is still under way.
+    # The last step is not finished.
     assert times.own == 3 * 0.5 + 2 * 0.25
 
 
 @pytest.mark.parametrize("kind", ["missing", "link"])
-def test_file_that_cannot_be_written_ends_no_training(clock, tmp_path, caplog, kind):
+def test_unwritable_file_does_not_end_training(clock, tmp_path, caplog, kind):
     path = tmp_path / "gone" / "steps.0"
     if kind == "link":
         path.parent.mkdir()
@@ -106,7 +106,7 @@ def test_file_that_cannot_be_written_ends_no_training(clock, tmp_path, caplog, k
     one_step(times, clock)
     times.close()
     assert caplog.text.count("step times cannot be written") == (kind == "missing")
-    # The name is replaced, and nothing is written through it.
+    # The entry is replaced and not followed.
     assert kind == "missing" or (tmp_path / "other").read_text() == "kept"
 
 
@@ -135,7 +135,7 @@ def test_training_writes_its_steps(tmp_path, monkeypatch):
     monkeypatch.setattr(trainer, "Trainer", with_file)
 
     def check(training):
-        # An epoch has six steps: what comes between two of them is not a step.
+        # An epoch has six steps; the time between epochs is not a step.
         steps, seconds, own = (tmp_path / f"steps.{torch.distributed.get_rank()}").read_text().split()
         assert int(steps) == training.position.step - 1 and 0 < float(own) < float(seconds)
 

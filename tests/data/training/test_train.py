@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The command train on real shards: what it writes, how it goes on, and what it refuses in one sentence."""
+"""The command train on real shards: its files, its resume, and its error messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["_server", "server"]
 
 
 class Command:
-    """The command on one rank, with folders of a test; every run is a process of its own."""
+    """The command on one rank with a test's folders; every run is a new process."""
 
     def __init__(self, root, shards) -> None:
         self.root, self.shards = root, shards
@@ -115,7 +115,7 @@ def test_broken_order_is_rejected_unless_epoch_may_restart(run, tmp_path, monkey
     assert run("--batch-size", "24") == 1
     assert "the order of the data cannot continue" in capfd.readouterr().err
     assert run("--batch-size", "24", "--reshard") == 0
-    # The batch before the stop was learnt twice, and nothing was left out.
+    # The batch before the stop was used twice, and no sample was skipped.
     assert len(set(run.samples(0))) == run.shards.samples == len(run.samples(0)) - 32
 
 
@@ -134,8 +134,8 @@ def test_invalid_options_are_rejected(run, capfd, folders, options, message):
     assert message in capfd.readouterr().err
 
 
-def test_two_trainings_of_one_name_never_write_into_same_journal(run, tmp_path, capfd):
-    """With directories for checkpoints of their own each would cut the other's lines off when it goes on."""
+def test_second_training_of_same_name_is_rejected(run, tmp_path, capfd):
+    """With separate checkpoint directories, each would cut off the other's lines of the journal at its resume."""
     with has(tmp_path / "log", f"{TRAIN_NAME}.small") as process:
         assert run("--epochs", "1") == 1
         errors = capfd.readouterr().err
@@ -148,8 +148,8 @@ def test_two_trainings_of_one_name_never_write_into_same_journal(run, tmp_path, 
     ]  # fmt: skip
 
 
-def test_rank_that_cannot_begin_keeps_no_other_waiting(run, tmp_path):
-    """The others would wait at their first meeting for a rank that has ended."""
+def test_failed_start_of_rank_ends_other_ranks(run, tmp_path):
+    """Without that, the others would wait at their first synchronization."""
     parser = argparse.ArgumentParser()
     train.add_arguments(parser)
     args = parser.parse_args([f"--data-dir={run.shards.path}", f"--log-dir={tmp_path}/log", "--model-name=small"])
@@ -166,7 +166,7 @@ def test_rank_that_cannot_begin_keeps_no_other_waiting(run, tmp_path):
 
 
 def test_checkpoint_of_another_model_is_rejected(run, capfd):
-    """Other heads have weights of the same sizes, which would be loaded and mean something else."""
+    """With another number of heads the weights have the same sizes, and would be loaded with another meaning."""
     assert run("--epochs", "1") == 0
     assert run("--epochs", "2", "--heads", "4") == 1
     assert "is of another model (heads 2 and now 4): use the options" in capfd.readouterr().err
@@ -174,7 +174,7 @@ def test_checkpoint_of_another_model_is_rejected(run, capfd):
 
 
 def kill_workers():
-    """Let every process of the loader be killed as it begins to read: no process waits for one that is done already."""
+    """Kill every loader process when it begins to read; a process that has finished would not be missed."""
 
     def end(epoch):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -183,7 +183,7 @@ def kill_workers():
     loader._Epoch.__iter__ = end
 
 
-def test_process_of_loader_that_is_ended_is_one_sentence(run, capfd):
+def test_killed_loader_process_is_one_sentence(run, capfd):
     assert run("--workers", "1", before=kill_workers) == 1
     assert "ERROR: a process of the loader was ended (DataLoader worker (pid" in capfd.readouterr().err
 
@@ -200,7 +200,7 @@ def test_too_large_model_is_rejected_before_it_is_made(run, capfd, options, mess
     assert message in capfd.readouterr().err
 
 
-def test_incomplete_meeting_place_is_rejected(run, monkeypatch, capfd):
+def test_incomplete_rendezvous_variables_are_rejected(run, monkeypatch, capfd):
     monkeypatch.setenv("RANK", "0")
     assert run() == 1
     assert "WORLD_SIZE, MASTER_ADDR, MASTER_PORT is not set" in capfd.readouterr().err

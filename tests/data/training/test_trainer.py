@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The training loop on several ranks: it learns, each sample once an epoch, whatever ends it in between."""
+"""The training loop on several ranks: each sample is used once an epoch, also with kills and stops in between."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def name(rank: int, number: int, row: int) -> int:
 
 
 class Data:
-    """Batches in memory: ``counts`` is their number for each rank in an epoch; every epoch has an order of its own."""
+    """Batches in memory: ``counts`` has their number per rank in an epoch; each epoch has another order."""
 
     def __init__(self, counts=(STEPS, STEPS), samples: int = 2) -> None:
         self.rank, self.count, self.samples = dist.get_rank(), counts[dist.get_rank()], samples
@@ -53,7 +53,7 @@ class Data:
         rows = [[(number + row + at) % 4 + 1 for at in range(12)] for row in range(self.samples)]
         ids = torch.tensor(rows)
         labels = ids.clone()
-        # Different amounts to learn on each rank.
+        # The number of labels differs between ranks.
         labels[:, : 3 * self.rank] = -100
         names = torch.tensor([name(self.rank, number, row) for row in range(self.samples)])
         return {"input_ids": ids, "labels": labels, "attention_mask": torch.ones_like(ids), "ids": names}
@@ -69,13 +69,13 @@ class Data:
 
 
 class Run:
-    """One training below a folder, begun again as often as a test likes."""
+    """A training below a folder, which a test can start repeatedly."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def go(self, count: int = 2, *, epochs: int = 2, during=None, counts=(STEPS, STEPS), every: int = 4, **plan):
-        """Return for each rank (whether it is the end, the step it began at, a sum of the weights)."""
+        """Run it; return for each rank (whether training is finished, first step, sum of the weights)."""
 
         def work(report):
             torch.manual_seed(1)
@@ -122,7 +122,7 @@ def undisturbed(tmp_path_factory):
 
 
 def at_step(number: int, action):
-    """Let a training do something when it has come to a step (on every rank)."""
+    """Return a hook that runs ``action`` at a step on every rank."""
 
     def during(training):
         step = training._step
@@ -144,22 +144,22 @@ def test_training_lowers_loss(undisturbed):
     assert results[0][2] == results[1][2]
 
 
-def test_each_sample_is_learnt_once_epoch(run):
+def test_each_sample_is_used_once_per_epoch(run):
     run.go()
     assert [run.samples(epoch) for epoch in (0, 1)] == [all_samples()] * 2
 
 
-def test_ranks_that_do_not_agree_on_end_are_reported(run):
+def test_ranks_with_different_ends_are_reported(run):
     with pytest.raises(DataError, match="1 of 2 ranks have a batch left"):
         run.go(counts=(5, 2))
 
 
-def test_asked_to_stop_it_saves_goes_on_and_comes_to_same_end(run, undisturbed):
+def test_stopped_training_resumes_to_same_result(run, undisturbed):
     asked = at_step(5, lambda training: (run.root / "request").touch())
     assert [result[:2] for result in run.go(during=asked)] == [(False, 0), (False, 0)]
     (run.root / "request").unlink()
     again = run.go()
-    # The request of one rank is heard by all one step later at the latest.
+    # All ranks notice the request of one rank at most one step later.
     assert again[0][0] and again[0][1] in (5, 6)
     assert again[0][2] == undisturbed[0][0][2]
     assert [run.samples(epoch) for epoch in (0, 1)] == [all_samples()] * 2
@@ -185,14 +185,14 @@ def test_killed_training_loses_only_unpublished_steps(run, undisturbed, step):
     kept = DirectoryStore(run.root / "kept").steps()
     again = run.go(every=2)
     assert again[0][:2] == (True, max(kept, default=0))
-    # Saves begun before the last begun one are published.
+    # All saves before the last started one are published.
     assert step - again[0][1] <= 4
     assert again[0][2] == undisturbed[0][0][2]
     assert [run.samples(epoch) for epoch in (0, 1)] == [all_samples()] * 2
     assert run.losses() == undisturbed[1]
 
 
-def test_finished_training_is_kept_and_can_be_prolonged(run):
+def test_finished_training_can_be_extended(run):
     run.go(epochs=1)
     again = run.go(epochs=1)
     assert again[0][:2] == (True, STEPS) and len(run.losses()) == STEPS
@@ -210,7 +210,7 @@ def test_another_rank_count_is_rejected_unless_requested(run):
 
 
 def failing(times: int):
-    """Let the store be unable to take files so many times."""
+    """Make the store fail this many times."""
 
     def during(training):
         put, left = training.checkpointer.store.put, [times]
@@ -226,16 +226,16 @@ def failing(times: int):
     return during
 
 
-def test_save_that_fails_is_reported_and_training_goes_on(run):
+def test_failed_save_is_reported_and_training_continues(run):
     assert run.go(during=failing(1), every=2)[0][0]
     saves = [line["checkpoint"] for line in journal.read(run.root / "metrics.jsonl") if "checkpoint" in line]
     assert "No space left on device" in saves[0]["error"] and all(not save["error"] for save in saves[1:])
 
 
-def test_saves_that_fail_again_and_again_end_training(run):
+def test_repeatedly_failed_saves_end_training(run):
     with pytest.raises(CheckpointError, match="No space left on device"):
         run.go(during=failing(100), every=2)
-    # Each is reported when the next one begins, the third with that of step 8, the last of all would be that of 12.
+    # Each failure is reported at the start of the next save: the third at step 8. The last save would be at step 12.
     assert len(run.losses()) == 8
 
 
@@ -244,7 +244,7 @@ def test_last_save_must_succeed(run):
         run.go(during=failing(100), every=100)
 
 
-def test_ranks_of_different_load_give_gradient_of_all_tokens(tmp_path):
+def test_gradient_weighs_tokens_of_all_ranks_equally(tmp_path):
     def work(report):
         torch.manual_seed(1)
         network = Model(CONFIG)
@@ -276,7 +276,7 @@ def test_ranks_of_different_load_give_gradient_of_all_tokens(tmp_path):
     assert torch.allclose(torch.tensor(found[0]), torch.tensor(expected), atol=1e-6)
 
 
-def test_journal_is_taken_up_where_checkpoint_was(tmp_path):
+def test_journal_is_cut_back_to_checkpoint(tmp_path):
     log = journal.Journal(tmp_path / "deep" / "log.jsonl")
     for step in (1, 2, 3):
         log.write(step, value=step)
@@ -289,14 +289,14 @@ def test_journal_is_taken_up_where_checkpoint_was(tmp_path):
 
 
 def fill(disk: Path) -> None:
-    """Leave no byte."""
+    """Fill the disk completely."""
     with open(disk / "ballast", "ab", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(b"x" * 4096)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_journal_on_full_disk_is_reported_and_goes_on(tmp_path):
+def test_journal_on_full_disk_is_reported_and_continues(tmp_path):
     def work(report):
         messages = []
         handler = logging.Handler()
@@ -304,7 +304,7 @@ def test_journal_on_full_disk_is_reported_and_goes_on(tmp_path):
         journal.LOGGER.addHandler(handler)
         small_disk(tmp_path / "disk", 16_384)
         log = journal.Journal(tmp_path / "disk" / "log.jsonl")
-        # The page that this line begins has room for half of the next one.
+        # The rest of this line's page has space for half of the next line.
         log.write(1, value="x" * 2500)
         fill(tmp_path / "disk")
         for step in (2, 3):
@@ -324,8 +324,8 @@ def test_journal_on_full_disk_is_reported_and_goes_on(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_full_disk_of_logs_ends_no_training(run):
-    """Hours of work would be lost for a line about them."""
+def test_full_log_disk_does_not_end_training(run):
+    """An end would lose hours of training for a line of a log."""
 
     def on_a_full_disk(training):
         disk = run.root / "full"
