@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A root with dnf and rpm, laid over that of this machine in memory.
+"""A root file system with dnf and rpm: an overlay in memory over this machine's root.
 
-It has an empty database of rpm, one repository, and the names of Amazon Linux 2023; apt and dpkg are missing.
+It has an empty rpm database, one repository, and the os-release of Amazon Linux 2023; apt and dpkg are missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 RPMS = Path(__file__).with_name("mirror") / "rpms.sh"
-# A layer cannot lie on the file system that it is laid over. The last program keeps the mounts until its input ends.
+# The upper layer has to be on another file system. The last program keeps the mounts until its input ends.
 ENTER = """
 set -eu
 over=$1/over shared=$1/shared
@@ -38,10 +38,10 @@ exec chroot . sh -c 'echo ready; exec cat'
 
 
 class DnfRoot:
-    """One such root; ``shared`` is a folder that it has in common with this machine, under the same path."""
+    """The root file system; ``shared`` is a folder that it shares with this machine, by the same path."""
 
     def __init__(self, folder: Path, address: str) -> None:
-        """``folder`` is empty; dnf finds ``shared`` at ``address``, http:// or file://."""
+        """Make the root in an empty folder; dnf reads ``shared`` at ``address``, http:// or file://."""
         self.shared = folder / "shared"
         argv = ["unshare", "--mount", "--propagation=private", "sh", "-c", ENTER, "sh", str(folder), address]
         self._keeper = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -51,20 +51,20 @@ class DnfRoot:
             raise RuntimeError("the root of dnf could not be laid over this machine's: its errors are above")
 
     def close(self) -> None:
-        """Take the root away."""
+        """Remove the root."""
         self._keeper.communicate()
 
     def command(self, argv: Sequence[str]) -> list[str]:
-        """Return the command line that runs ``argv`` there."""
+        """Return the command line that runs ``argv`` in the root."""
         return ["nsenter", f"--target={self._keeper.pid}", "--mount", "--root", "--wd", "--", *argv]
 
     def run(self, *argv: str) -> str:
-        """Return the output of a command that has to succeed there."""
+        """Run a command in the root, which has to succeed, and return its output."""
         done = subprocess.run(self.command(argv), capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
             raise RuntimeError(f"{' '.join(argv)} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def offer(self, *rpms: str) -> None:
-        """Put packages NAME-VERSION-RELEASE into ``shared``/rpms, the one repository."""
+        """Make packages NAME-VERSION-RELEASE in ``shared``/rpms, the repository."""
         self.run("sh", str(RPMS), str(self.shared / "rpms"), *rpms)

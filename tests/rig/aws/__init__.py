@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A moto server on the loopback interface, whose callers record every operation that they request.
+"""A moto server on the loopback interface, with a record of the operations that its clients request.
 
-Otherwise than moto: file systems of FSx get identifiers of the length that AWS gives, and those of Lustre a mount name,
-and are there at once; policies of buckets are kept and not enforced, for moto would enforce them without their
-conditions.
+Differences from moto: file systems of FSx have identifiers of AWS's length, are available at once, and those of type
+Lustre have a mount name. Bucket policies are stored and not enforced, as moto would ignore their conditions.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ class Aws:
     """The server, and the record of the requests of processes with its environment."""
 
     def __init__(self, folder: Path, guest: str = "") -> None:
-        """With the name of a guest, instances have it for a machine; ``ssh_config`` reaches it by their addresses."""
+        """Start the server. With ``guest``, that virtual machine is the instance; ``ssh_config`` connects to it."""
         self.record = folder / "operations.txt"
         self._changes = folder / "operations.txt.changes"
         self._kill = folder / "operations.txt.kill"
         self.ssh_config = folder / "ssh_config"
-        # Variables of a test's own, until the next reset.
+        # More variables for a test, until the next reset.
         self.more: dict[str, str] = {}
-        # A process of its own: all of moto's servers of a process have one content, and resetting one empties them all.
+        # In a separate process: all moto servers of a process share their content, and a reset of one empties all.
         argv = [sys.executable, "-m", "tests.rig.aws", *([guest, str(self.ssh_config)] if guest else [])]
         self._server = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._server.stdout is not None
@@ -44,7 +43,7 @@ class Aws:
         assert self.url, f"moto's server ended with status {self._server.wait()}"
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that make AWS SDKs, also in Ansible's modules, use the server and keep the record."""
+        """Return the variables by which AWS SDKs, also in Ansible modules, use the server and write the record."""
         return {
             "AWS_ENDPOINT_URL": self.url,
             "AWS_ACCESS_KEY_ID": KEY,
@@ -63,11 +62,11 @@ class Aws:
         return client.client(self.url, service, region, KEY)
 
     def operations(self) -> set[str]:
-        """Return every operation that was requested since the last reset, as ``ec2:DescribeVpcs``."""
+        """Return every operation that was requested since the last reset, such as ``ec2:DescribeVpcs``."""
         return set(self.record.read_text(encoding="utf-8").split()) if self.record.exists() else set()
 
     def changes(self) -> list[dict[str, Any]]:
-        """Return the requests to change EC2 or FSx: {operation, parameters, tags}, tags as DescribeTags had them."""
+        """Return the changing requests to EC2 and FSx: {operation, parameters, tags}, with EC2's tags at that time."""
         text = self._changes.read_text(encoding="utf-8") if self._changes.exists() else ""
         return [json.loads(line) for line in text.splitlines()]
 
@@ -77,9 +76,9 @@ class Aws:
         self._changes.unlink(missing_ok=True)
 
     def kill_at(self, operation: str) -> None:
-        """Let each process with the server's environment die when it requests ``operation``; "": no more.
+        """Kill each process with the server's environment when it requests ``operation``; "" ends that.
 
-        With ``controller `` before the operation, every program between the tests and that process dies too.
+        With the prefix ``controller ``, all programs between the tests and that process are killed, too.
         """
         self._kill.write_text(operation, encoding="utf-8")
 

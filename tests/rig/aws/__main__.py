@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The server of an account: moto, with the changes that are described in this package.
+"""The server of an account: moto, with the changes that this package describes.
 
-With the name of a guest and a path: instances have the guest for a machine, reached by an ssh configuration there.
+Arguments: the name of a guest, which is then the machine of instances, and the path of an ssh configuration for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.rig import local_s3
 
 
 def _as_aws(make: Any, show: Any) -> tuple[Any, Any]:
-    """FileSystem's own methods with an identifier of 17 digits, and the state and mount name that AWS reports."""
+    """Return FileSystem's methods with an identifier of 17 digits, and the state and mount name that AWS reports."""
 
     def init(self: Any, *arguments: Any, **named: Any) -> None:
         make(self, *arguments, **named)

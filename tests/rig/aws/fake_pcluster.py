@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for pcluster of aws-parallelcluster 3.16.1, which needs CloudFormation and images of AWS.
 
-Grammar: its openapi.yaml, of which entrypoint.py makes the options. It answers as that describes, and exits as
-entrypoint.py does: a dry run that would work exits with 1. It has one cluster in one region at a time; another name or
-region does not exist. Each answer to describe-cluster moves a creation or deletion on by one step. State and calls lie
-in the folder MLCLUSTER_RIG_PCLUSTER.
+Grammar: its openapi.yaml, from which entrypoint.py makes the options. Output follows openapi.yaml and exit codes follow
+entrypoint.py: a successful dry run exits with 1. It has one cluster in one region at a time; other names and regions
+do not exist. Each describe-cluster advances a creation or deletion by one step. State and calls are in the folder
+MLCLUSTER_RIG_PCLUSTER.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 STEPS = 3
 FOLDER = Path(os.environ["MLCLUSTER_RIG_PCLUSTER"])
 STATE, CALLS, CONFIG, REFUSAL = (FOLDER / name for name in ("state.json", "calls", "config.yaml", "refusal.json"))
-# Where a web server gives the files of the folder; without it the bucket of the cluster is not there any more.
+# Has the address of a web server for the folder's files; without it, the bucket of the cluster is missing.
 ADDRESS = FOLDER / "address"
 
 
@@ -57,7 +57,7 @@ def events(state):
     return {"events": [{"logicalResourceId": name, "resourceStatus": status} for name, status in rows[-done or 3 :]]}
 
 
-# Sections without which the schema of 3.16.1 takes no configuration.
+# Sections that the schema of 3.16.1 requires.
 SECTIONS = ("Image", "HeadNode", "Scheduling")
 
 

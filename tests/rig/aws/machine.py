@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The machine behind an instance of moto: the guest is launched, stopped, started and terminated with it.
 
-As in EC2, an instance is running as soon as its machine has power, and stopped or terminated when it has none; a
-machine that powers itself off ends its instance as the launch has asked for it. One instance at a time has the guest.
+As in EC2, an instance is running as soon as its machine has power, and stopped or terminated when it has none. If a
+machine powers itself off, the launch's shutdown behavior decides about its instance. One instance at a time has the
+guest.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def disks(kind: str) -> int:
 
 
 def seed(instance: Instance) -> tuple[str, str]:
-    """Return what cloud-init learns of an instance: its metadata and its user data."""
+    """Return cloud-init's data of an instance: its metadata and its user data."""
     keys = instance.ec2_backend.describe_key_pairs([instance.key_name]) if instance.key_name else []
     metadata = {
         "instance-id": instance.id,
@@ -48,30 +49,30 @@ def seed(instance: Instance) -> tuple[str, str]:
 
 
 def ssh_config(address: str | None, port: int) -> str:
-    """Return the configuration with which ssh reaches the machine at the address of its instance, and nothing else."""
+    """Return an ssh configuration that connects to the machine by its instance's address, and to no other host."""
     reached = [f"Host {address}", "    HostName 127.0.0.1", f"    Port {port}"] if address else []
     return "\n".join([*reached, f"Host * !{address}" if address else "Host *", "    ProxyCommand false", ""])
 
 
 def enter(instance: Instance, state: str) -> None:
-    """Have the instance in a state that moto passes over."""
+    """Set the instance to a state that moto skips."""
     instance._state.name, instance._state.code = state, CODES[state]
 
 
 class Machine:
-    """The guest, the instance that has it, and the thread in which the guest follows."""
+    """The guest, its instance, and the thread that applies changes of the instance to the guest."""
 
     def __init__(self, guest: Guest, config: Path, look_seconds: float = LOOK_SECONDS) -> None:
         self._guest, self._config, self._look_seconds = guest, config, look_seconds
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._instance: Instance | None = None
-        # The functions of moto itself for a machine that has ended on its own.
+        # Moto's functions, for a machine that has powered itself off.
         self._ended: dict[str, Callable[[Instance], Any]] = {}
         self._on = False
         self._publish(None)
 
     def attach(self) -> None:
-        """Let every instance of this process that comes first, or after the last one's end, have the guest."""
+        """Patch moto so that the next instance of this process gets the guest if no other instance has it."""
         make, start, stop, terminate = Instance.__init__, Instance.start, Instance.stop, Instance.terminate
         self._ended = {"stop": stop, "terminate": terminate}
 
@@ -95,14 +96,14 @@ class Machine:
         threading.Thread(target=self._work, daemon=True).start()
 
     def detach(self) -> None:
-        """End the thread, whose guest stays as it is."""
+        """End the thread; the guest is not changed."""
         self._jobs.put(None)
 
     def _follow(self, instance: Instance, change: Any, state: str, job: Callable[[], None]) -> Any:
         before = change(instance)
         if instance is self._instance and before.name != instance.state:
             enter(instance, state)
-            # Asked twice, it is done once.
+            # A repeated request is done once.
             if before.name != state:
                 self._jobs.put(job)
         return before
@@ -130,7 +131,7 @@ class Machine:
         metadata, user_data = seed(instance)
         guest.renew(disks=disks(instance.instance_type))
         guest.script(CLOUD_INIT.read_text(encoding="utf-8"), metadata, user_data)
-        # The first boot brings the host key of the user data, by which the rig has to know its guest, too.
+        # After the first boot the guest has the host key of the user data, which the rig has to accept, too.
         if found := HOST_KEY.search(user_data):
             with open(guest.folder / "known_hosts", "a", encoding="utf-8") as stream:
                 stream.write(f"{image.HOSTNAME} {found[1]}\n")
@@ -152,7 +153,7 @@ class Machine:
         try:
             self._guest.power_off()
         except RigError as exc:
-            # EC2 waits no longer than that either.
+            # After a timeout EC2 cuts the power, too.
             progress(str(exc))
             self._guest.power_cut()
         self._off("stopped")

@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real Slurm on one machine: several nodes, fake GPUs, accounting when asked for, no systemd."""
+"""A real Slurm on one machine: several nodes, fake GPUs, optional accounting, without systemd."""

@@ -112,7 +112,7 @@ def _on_node(method: Callable[[Cluster, str], None]) -> Callable[[argparse.Names
 
 
 def main(arguments: list[str]) -> int:
-    """Run one verb; 1 and one sentence when it cannot be done."""
+    """Run a verb; print a message and return 1 if it fails."""
     args = parser().parse_args(arguments)
     try:
         args.does(args)

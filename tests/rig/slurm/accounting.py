@@ -16,7 +16,7 @@ from .spec import Ports, slurmdbd_conf
 
 
 def database_argv(root: Path, ports: Ports) -> list[str]:
-    """Return how the database is started; its sockets and files lie in the cluster's directory."""
+    """Return the command line of the database, whose sockets and files are in the cluster's directory."""
     return [
         "mariadbd",
         "--no-defaults",
@@ -48,9 +48,9 @@ def install(root: Path) -> None:
 
 
 def prepare(root: Path, ports: Ports, over: Callable[[], str]) -> None:
-    """Wait for the database, make the account of slurmdbd in it and write slurmdbd.conf. Raises RigError.
+    """Wait for the database, make slurmdbd's account in it and write slurmdbd.conf. Raises RigError.
 
-    ``over`` returns why the database will not answer any more.
+    ``over`` returns the reason if the database has ended, and an empty string otherwise.
     """
     client = ["mariadb", "--no-defaults", f"--socket={root}/run/database"]
 

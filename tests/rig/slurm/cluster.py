@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster: up, down, its daemons one by one, its nodes, and commands that talk to it."""
+"""A cluster: its start and end, its daemons and nodes, and commands that use it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sinfo", "uns
 
 
 class Cluster:
-    """One cluster, by its name. Every method raises RigError when it cannot do its part."""
+    """A cluster with a name. Methods raise RigError if they fail."""
 
     def __init__(self, name: str = "demo") -> None:
         self.name = name
@@ -34,9 +34,9 @@ class Cluster:
     # Up and down
 
     def up(self, spec: Spec, owned: bool = False) -> Cluster:
-        """Make the cluster and wait until its nodes are idle; one of that name that is there goes first.
+        """Make the cluster and wait until its nodes are idle; an existing cluster of that name is removed first.
 
-        An `owned` cluster belongs to this process: once that is gone, the next `up` or `down` of any name removes it.
+        An `owned` cluster belongs to this process: after its end, the next `up` or `down` of any name removes it.
         """
         self._check_host(spec)
         record.sweep()
@@ -51,7 +51,7 @@ class Cluster:
         return self
 
     def down(self) -> bool:
-        """End every process of the cluster and remove its files; whether there was one."""
+        """End every process of the cluster and remove its files; return whether it existed."""
         record.sweep()
         with record.locked(self.name):
             return record.remove(self.name)
@@ -83,13 +83,13 @@ class Cluster:
                 own.mkdir()
                 own.chmod(0o1777 if path == str(self.local) else Path(path).stat().st_mode & 0o7777)
         for gpu in range(spec.gpus):
-            # Clones of /dev/null: with plain files a job would be given GPUs and no CUDA_VISIBLE_DEVICES.
+            # Device nodes like /dev/null: with plain files a job would get GPUs without CUDA_VISIBLE_DEVICES.
             os.mknod(self.root / "dev" / f"nvidia{gpu}", stat.S_IFCHR | 0o666, os.makedev(1, 3))
         key = self.root / "etc/munge.key"
         key.touch(mode=0o400)
         key.write_bytes(os.urandom(1024))
         hosts = Path("/etc/hosts").read_text(encoding="utf-8")
-        # slurmd listens on the address that its node's name has there.
+        # slurmd listens on its node's address in this file.
         own = "".join(f"{address_of(spec, ports, number)} {name}\n" for number, name in enumerate(spec.names, 1))
         (self.root / "etc/hosts").write_text(f"{own}{hosts}", encoding="utf-8")
         self._write_configuration(spec, ports)
@@ -129,22 +129,22 @@ class Cluster:
 
     @property
     def local(self) -> Path:
-        """A directory that has the same path on every node and other contents on each: the node's own disk."""
+        """The path of the node's own disk: the same on every node, with separate contents."""
         return self.root / "local"
 
     def local_of(self, node: str) -> Path:
-        """Return where the node's own disk is seen from outside the node."""
+        """Return the path of the node's own disk outside of the node."""
         return self.root / "nodes" / node / "0"
 
     def environment(self) -> dict[str, str]:
-        """Return the environment for a command that is to talk to this cluster, and to no other."""
+        """Return the environment for a command that uses this cluster."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "SBATCH_"))}
         return {**kept, "SLURM_CONF": f"{self.root}/etc/slurm.conf"}
 
     def run(
         self, *argv: str, check: bool = True, timeout: float = LIMIT, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command against the cluster."""
+        """Run a command that uses the cluster."""
         done = subprocess.run(
             argv, env=self.environment(), capture_output=True, text=True, timeout=timeout, input=stdin, check=False
         )
@@ -155,26 +155,26 @@ class Cluster:
         return done
 
     def nodes_in(self, *states: str) -> list[str]:
-        """Return the nodes in any of these states of sinfo, none while the controller does not answer."""
+        """Return the nodes in any of these states of sinfo; no nodes while the controller does not answer."""
         done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", check=False)
         rows = [line.split() for line in done.stdout.splitlines() if done.returncode == 0]
         return sorted({row[0] for row in rows if row[1].rstrip("*~#!%$@^-+") in states})
 
     def _answering(self) -> list[str]:
-        """Return the nodes that are on and whose slurmd runs."""
+        """Return the nodes with power and a running slurmd."""
         on = [
             node for node, process in self.record.processes.items() if node in self.record.spec.names and alive(process)
         ]
         return [node for node in on if self._slurmd(node) is not None]
 
     def _known(self) -> list[str]:
-        """Return the nodes that the controller has heard of since it started."""
+        """Return the nodes that have registered since the controller started."""
         done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", check=False)
         rows = [line.split() for line in done.stdout.splitlines()]
         return [node for node, state in rows if not state.endswith("*") and not state.startswith(("unk", "down"))]
 
     def status(self) -> dict[str, object]:
-        """Return whether it runs, its directory, the daemons and the state of each node."""
+        """Return whether the cluster runs, its directory, its daemons and the state of each node."""
         found = self.record
         done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", check=False)
         return {
@@ -195,17 +195,17 @@ class Cluster:
             self.run("sacctmgr", "--immediate", "add", "cluster", "rig", check=False)
         else:
             self._wait(lambda: self.run("scontrol", "ping", check=False).returncode == 0, daemon)
-            # Until a node has answered a new controller, it takes no job that asks for its GPUs.
+            # A node runs no job with GPUs until it has registered with a new controller.
             self._wait(lambda: not set(self._answering()) - set(self._known()), daemon)
 
     def stop(self, daemon: str, how: int = signal.SIGTERM) -> None:
-        """End slurmctld or slurmdbd; with SIGKILL as a crash would."""
+        """End slurmctld or slurmdbd; with SIGKILL like a crash."""
         end([self.record.processes[daemon]], how)
 
     def power_on(self, node: str, rebooted: bool = False) -> None:
-        """Start a node; it is not waited for.
+        """Start a node without waiting for it.
 
-        Slurm takes the boot of this machine for that of the node: rebooted lets slurmd report one of its own.
+        By default slurmd reports the boot of this machine as the node's; with `rebooted` it reports a new boot.
         """
         found = self.record
         own = (str(self.local), *found.spec.private)
@@ -218,14 +218,14 @@ class Cluster:
         ])  # fmt: skip
 
     def power_off(self, node: str) -> None:
-        """Let a node die with everything on it, at once; Slurm notices after SlurmdTimeout."""
+        """Kill a node with all its processes at once; Slurm notices after SlurmdTimeout."""
         end([self.record.processes[node]])
 
     def stop_slurmd(self, node: str) -> None:
-        """Kill slurmd of a node; its jobs go on."""
+        """Kill slurmd of a node; its jobs continue."""
         slurmd = self._slurmd(node)
         os.kill(self._init(node), signal.SIGUSR2)
-        # Not even a zombie: until the node has buried it, it takes no order to start another.
+        # Also waits for the end of the zombie: until the node has reaped it, it starts no other slurmd.
         wait_for(f"slurmd of {node} to end", lambda: not Path(f"/proc/{slurmd}").exists(), poll=0.01)
 
     def start_slurmd(self, node: str) -> None:
@@ -233,19 +233,19 @@ class Cluster:
         os.kill(self._init(node), signal.SIGUSR1)
 
     def configure(self, **settings: str) -> None:
-        """Change lines of slurm.conf and wait until the daemons have it; all but the settings given are kept."""
+        """Change these settings in slurm.conf and wait until the daemons have read it."""
         found = self.record
         found.spec.settings.update(settings)  # type: ignore[attr-defined]
         found.save(self.root)
         self._write_configuration(found.spec, found.ports)
         before = {node: self._has_read(node) for node in self._answering()}
         self.run("scontrol", "reconfigure")
-        # slurmctld only sends word to the nodes, and a busy one would run the next job by what it had read before.
+        # slurmctld only notifies the nodes, and a busy node would run the next job with its old configuration.
         for node, times in before.items():
             self._wait(lambda node=node, times=times: self._has_read(node) > times, node)  # type: ignore[misc]
 
     def _has_read(self, node: str) -> int:
-        """Return how often slurmd of a node has read its configuration; these are its last words on it."""
+        """Return how often slurmd of a node has read its configuration, by the last message of that in its log."""
         return (self.root / "log" / f"slurmd-{node}.log").read_text(encoding="utf-8").count(" CPU frequency setting ")
 
     def _init(self, node: str) -> int:
@@ -256,7 +256,7 @@ class Cluster:
 
     def _slurmd(self, node: str) -> int | None:
         for pid in children(self._init(node)):
-            # Others of the node come and go meanwhile.
+            # Other processes of the node may end meanwhile.
             with contextlib.suppress(OSError):
                 if Path(f"/proc/{pid}/comm").read_text(encoding="ascii").strip() == "slurmd":
                     return pid
@@ -270,14 +270,14 @@ class Cluster:
         return process
 
     def _ended(self, *roles: str) -> str:
-        """Return which of these daemons and nodes has ended, and the end of its log; nothing while all of them run."""
+        """Return an ended daemon or node of these with the end of its log; an empty string while all run."""
         for role in roles:
             if not alive(self.record.processes[role]):
                 return f"{role} has ended; its log ends:\n{tail(self.root / 'log' / f'{role}.out')}"
         return ""
 
     def _wait(self, probe: Callable[[], bool], *roles: str) -> None:
-        """Wait for an answer that takes all of these daemons and nodes."""
+        """Wait for a true value of ``probe``, which needs these daemons and nodes; fail if one of them ends."""
         try:
             wait_for(f"{' and '.join(roles)} to answer", probe, over=lambda: self._ended(*roles))
         except RigError as exc:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Submit a job to a cluster of the rig and see what became of it, the short way, for tests."""
+"""Short functions for tests that submit jobs to a cluster of the rig and wait for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENDED = frozenset("BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_O
 
 
 class Job(NamedTuple):
-    """Slurm's view of a job: state, exit status and signal of its batch script, nodes, and its output."""
+    """Slurm's record of a job: state, exit status and signal of its batch script, nodes, and its output."""
 
     number: int
     state: str
@@ -28,9 +28,9 @@ class Job(NamedTuple):
 
 
 def submit(cluster: Cluster, script: str, *options: str) -> int:
-    """Submit a script given as text, with more options of sbatch; gives the job's number.
+    """Submit the text of a script with these options of sbatch; return the job's number.
 
-    Without `--output` among the options it writes to `<root>/output/<number>`.
+    Without the option `--output` the job writes to `<root>/output/<number>`.
     """
     folder = cluster.root / "output"
     folder.mkdir(exist_ok=True)
@@ -42,7 +42,7 @@ def submit(cluster: Cluster, script: str, *options: str) -> int:
 
 
 def look(cluster: Cluster, number: int) -> Job:
-    """Return the job as it is now. Raises RigError when Slurm does not know it."""
+    """Return the current record of a job. Raises RigError if Slurm does not know the job."""
     text = cluster.run("scontrol", "--oneliner", "show", "job", str(number)).stdout
     found = dict(word.split("=", 1) for word in text.split() if "=" in word)
     code, _sep, signal = found["ExitCode"].partition(":")
@@ -58,7 +58,7 @@ def look(cluster: Cluster, number: int) -> Job:
 
 
 def ended(cluster: Cluster, number: int) -> Callable[[], str]:
-    """For wait_for, whose `over` it is, where a job is to do something: that the job has ended, and what it wrote."""
+    """Return a function for `over` of wait_for: it returns the job's state and output once the job has ended."""
 
     def over() -> str:
         job = look(cluster, number)
@@ -95,9 +95,9 @@ def finish(cluster: Cluster, script: str, *options: str, timeout: float = LIMIT)
 
 
 def rest(cluster: Cluster) -> None:
-    """Cancel what is left, and have every node take jobs again: for the next test, or it would wait in vain.
+    """Cancel all jobs and resume all nodes, for the next test.
 
-    A Prolog that fails drains its node twice, by itself and once more by slurmd's report, which may come late.
+    A failed Prolog drains its node twice: by itself, and by slurmd's report, which may come late.
     """
     nodes = cluster.record.spec.names
 
@@ -117,5 +117,5 @@ def rest(cluster: Cluster) -> None:
 
 
 def release(cluster: Cluster, number: int) -> None:
-    """Let a requeued job start soon: its nodes still clear away its first run, for which Slurm waits two minutes."""
+    """Let a requeued job start soon; by default Slurm waits two minutes, so that nodes can clean up the first run."""
     cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now+5")

@@ -2,11 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""`python -m tests.rig.slurm.newer COMMAND ...`: runs a command where /usr is that of Debian's next release.
+"""`python -m tests.rig.slurm.newer COMMAND ...`: runs a command with /usr of Debian's next release.
 
-So a test of this directory meets Slurm 24.11 and Python 3.13 instead of 22.05 and 3.11. The packages come by apt from
-the mirror that this machine uses for its own release; they are unpacked into .build and nothing of them is installed or
-configured. /etc stays that of this machine.
+Tests then use Slurm 24.11 and Python 3.13 instead of 22.05 and 3.11. The packages come by apt from the mirror of this
+machine's release. They are unpacked into .build, and not installed or configured; /etc is this machine's.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ PACKAGES = (
     *("perl-base", "gzip", "dash", "debianutils", "passwd"),
 )
 DAEMONS = ("slurmctld", "slurmd", "slurmstepd")
-# Links that alternatives and configuration of the packages would have made.
+# Folders of programs that the packages' configuration would have made.
 MADE = ("usr/local/sbin", "usr/local/bin")
 
 
@@ -38,7 +37,7 @@ def run(argv: list[str]) -> str:
 
 
 def mirror() -> str:
-    """Return where this machine's own release comes from. Raises RigError."""
+    """Return the mirror of this machine's release. Raises RigError."""
     wanted = "$(IDENTIFIER)|$(ORIGIN)|$(COMPONENT)|$(REPO_URI)|$(RELEASE)"
     for line in run(["apt-get", "indextargets", "--format", wanted]).splitlines():
         what, origin, component, uri, release = line.split("|")
@@ -48,7 +47,7 @@ def mirror() -> str:
 
 
 def unpack(folder: Path = FOLDER) -> Path:
-    """Return the root of the unpacked packages, which are fetched the first time. Raises RigError."""
+    """Return the root of the unpacked packages, which the first call downloads. Raises RigError."""
     root, done = folder / "root", folder / "done"
     if done.exists():
         return root
@@ -87,7 +86,7 @@ def unpack(folder: Path = FOLDER) -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command and return its status; 1 and one sentence when that cannot be done, 3 without a command."""
+    """Run the command and return its status, 1 with a message if it cannot be run, or 3 without a command."""
     if not arguments:
         print("usage: python -m tests.rig.slurm.newer COMMAND ...", file=sys.stderr)
         return 3

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The first process of a node: names it, gives it directories of its own, keeps slurmd, buries the dead.
+"""The init process of a node: it sets the host name, mounts the node's directories, runs slurmd and reaps processes.
 
-Runs as process 1 of the node's namespaces (`unshare --pid --mount --uts --fork`), so that ending it ends everything on
-the node at once, as a power failure would. SIGUSR2 kills slurmd alone; SIGUSR1 starts it again. A slurmd that fails by
-itself, as one whose port is taken, takes the node with it: who waits for the node sees that it is gone.
+It is process 1 of the node's namespaces (`unshare --pid --mount --uts --fork`), so that its end kills all processes of
+the node at once, like a power failure. SIGUSR2 kills slurmd only; SIGUSR1 starts it again. If slurmd fails, for example
+as its port is in use, the node ends with it, so that a wait for the node fails.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 
 
 def main(arguments: list[str]) -> int:
-    """`HOSTNAME [SOURCE:TARGET ...] -- SLURMD ...`: returns only where slurmd fails, with its status."""
+    """Run the node of `HOSTNAME [SOURCE:TARGET ...] -- SLURMD ...`; return slurmd's status if it fails."""
     split = arguments.index("--")
     hostname, *binds = arguments[:split]
     daemon = arguments[split + 1 :]
@@ -54,7 +54,7 @@ def start(daemon: list[str]) -> int:
 
 
 def buried() -> dict[int, int]:
-    """Reap every process that has ended, and give how each did; those of jobs whose parents are gone come here too."""
+    """Reap ended processes, including orphans of jobs; return {pid: status}."""
     dead = {}
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0] > 0:

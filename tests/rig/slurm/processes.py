@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Processes that outlive their parent, and are found again by pid and start time."""
+"""Processes that outlive their parent, identified by pid and start time."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
 MARK = "MLCLUSTER_SLURM_RIG"
-# How long tests wait for what takes seconds on a quiet machine; all of them share two cores with other work.
+# Limit in seconds of waits that take some seconds on an idle machine.
 LIMIT = 120.0
 
-# Popen warns about a child that still runs when the object goes; the daemons of the rig are meant to.
+# Keeps the Popen objects of daemons: Popen warns if its object is deleted while the child runs.
 _children: list[subprocess.Popen[bytes]] = []
 
 
 class RigError(Exception):
-    """An error of the rig: what was tried, what was found and what to do next, in one sentence, with the log's tail."""
+    """An error of the rig: its message has what was tried, what was found, what to do next, and the end of a log."""
 
 
 class Process(NamedTuple):
-    """One process: its pid and when it started, in clock ticks since boot."""
+    """A process: its pid and its start time in clock ticks since boot."""
 
     pid: int
     started: int
@@ -40,24 +40,24 @@ def started_at(pid: int) -> int | None:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    # The second field is a name in parentheses that may have blanks and parentheses in it.
+    # The second field is a name in parentheses, which may contain blanks and parentheses.
     fields = text.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else int(fields[19])
 
 
 def identify(pid: int) -> Process | None:
-    """Return the process that has the pid now."""
+    """Return the process that now has the pid, or None."""
     started = started_at(pid)
     return None if started is None else Process(pid, started)
 
 
 def alive(process: Process) -> bool:
-    """Return whether this very process still runs."""
+    """Return whether this process, and not another one of its pid, still runs."""
     return started_at(process.pid) == process.started
 
 
 def spawn(argv: Sequence[str], log: Path, mark: str, environment: Mapping[str, str] | None = None) -> Process:
-    """Start a daemon in a session of its own, output to ``log``; ``mark`` in its environment names the owner."""
+    """Start a daemon in a new session with output to ``log``; ``mark`` in its environment identifies its cluster."""
     values = {**os.environ, **(environment or {}), MARK: mark}
     with open(log, "ab") as output:
         try:
@@ -80,7 +80,7 @@ def spawn(argv: Sequence[str], log: Path, mark: str, environment: Mapping[str, s
 
 
 def children(pid: int) -> list[int]:
-    """Return the pids of the children of a process that has one thread."""
+    """Return the pids of the children of a single-threaded process."""
     try:
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
     except OSError:
@@ -102,14 +102,14 @@ def marked(mark: str) -> list[Process]:
 
 
 def reap() -> None:
-    """Take note of the children that have ended."""
+    """Reap the children that have ended."""
     _children[:] = [child for child in _children if child.poll() is None]
 
 
 def end(processes: Iterable[Process], how: int = signal.SIGKILL, timeout: float = LIMIT) -> None:
-    """Send a signal to those that still are what they were, and wait until they are gone.
+    """Send a signal to those processes that still run, and wait until they have ended.
 
-    Raises RigError naming the pids that are left after `timeout` seconds.
+    Raises RigError with the pids that are left after `timeout` seconds.
     """
     wanted = [process for process in processes if alive(process)]
     for process in wanted:
@@ -127,17 +127,16 @@ def end(processes: Iterable[Process], how: int = signal.SIGKILL, timeout: float 
 def wait_for(
     what: str, probe: Callable[[], T], timeout: float = LIMIT, poll: float = 0.05, over: Callable[[], str] = lambda: ""
 ) -> T:
-    """Call `probe` until it returns something true, and return that.
+    """Call ``probe`` until it returns a true value, and return that.
 
-    Raises RigError after ``timeout`` seconds, or when ``over``, which is called once a second, returns why there is
-    nothing to wait for any more.
+    Raises RigError after ``timeout`` seconds, or if ``over``, which is called once a second, returns a reason to stop.
     """
     deadline = time.monotonic() + timeout
     next_ask = time.monotonic()
     while True:
         why = ""
         if time.monotonic() >= next_ask:
-            # Before the probe: what was done last counts.
+            # Called before the probe, so that the effects of a process that ends meanwhile count.
             why = over()
             next_ask = time.monotonic() + 1
         found = probe()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of a cluster on disk, so that the next command, or the next run after a crash, finds all of it again."""
+"""The record of a cluster on disk, by which later commands, also after a crash, find its processes and files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pathlib import Path
 from .processes import Process, RigError, alive, end, identify, marked
 from .spec import NAME, Ports, Spec
 
-# Below those that the kernel takes by itself (32768 and up), above those that jobs take by their number.
+# Below the kernel's ephemeral ports (32768 and up), above the ports that jobs use by their number.
 PORTS = range(30000, 32000)
 
 
 def base() -> Path:
-    """Return the directory of all clusters of this user; short, because a socket's path has at most 107 characters."""
+    """Return the directory of this user's clusters; it is short, as the path of a socket has at most 107 bytes."""
     path = Path(f"/tmp/mlcluster-slurm-{os.getuid()}")
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o755)
@@ -45,7 +45,7 @@ def folder(name: str) -> Path:
 
 @contextlib.contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Keep other commands from the cluster meanwhile."""
+    """Hold the lock of the cluster."""
     with open(base() / f".{name}.lock", "w", encoding="ascii") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
@@ -55,8 +55,8 @@ def locked(name: str) -> Iterator[None]:
 class Record:
     """The content of rig.json.
 
-    mark is in the environment of every daemon; owner is the process with which the cluster ends, None for one that
-    stays until `down`; processes are the daemons by their role (`munged`, `slurmctld`, `n1`).
+    mark is in the environment of every daemon. owner is the process with which the cluster ends, or None if it stays
+    until `down`. processes are the daemons by role (`munged`, `slurmctld`, `n1`).
     """
 
     mark: str
@@ -66,7 +66,7 @@ class Record:
     processes: dict[str, Process] = dataclasses.field(default_factory=dict)
 
     def save(self, root: Path) -> None:
-        """Write it so that a reader sees the old or the new."""
+        """Write the record atomically."""
         temporary = root / "rig.json.new"
         temporary.write_text(json.dumps(dataclasses.asdict(self), indent=1), encoding="utf-8")
         temporary.rename(root / "rig.json")
@@ -78,7 +78,7 @@ def load(root: Path) -> Record | None:
         data = json.loads((root / "rig.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    # A checkout of another commit may know more of a cluster; its processes and its owner are what counts here.
+    # A record of another commit may have more settings; only its processes and its owner matter here.
     known = {field.name for field in dataclasses.fields(Spec)}
     spec = {key: value for key, value in data["spec"].items() if key in known}
     spec.update({name: tuple(spec.get(name, ())) for name in ("private", "mounts")})
@@ -93,7 +93,7 @@ def load(root: Path) -> Record | None:
 
 
 def names() -> list[str]:
-    """Return the clusters there are, running or left over."""
+    """Return the names of all clusters, including leftovers."""
     return sorted(entry.name for entry in base().iterdir() if entry.is_dir() and NAME.fullmatch(entry.name))
 
 
@@ -107,7 +107,7 @@ def _free(port: int) -> bool:
 
 
 def choose_ports(nodes: int) -> Ports:
-    """Return ports that no program listens on and that no other cluster has."""
+    """Return ports on which no program listens and that no other cluster has."""
     taken: set[int] = set()
     for name in names():
         record = load(base() / name)
@@ -123,8 +123,8 @@ def choose_ports(nodes: int) -> Ports:
 
 
 def create(root: Path, spec: Spec, owner: Process | None) -> Record:
-    """Return the record of a new cluster, written down. Until it is, another cluster would find its ports free."""
-    # No name of a cluster begins so.
+    """Write the record of a new cluster, which reserves its ports, and return it."""
+    # Names of clusters do not begin with a hyphen.
     with locked("-ports"):
         found = Record(secrets.token_hex(16), spec, choose_ports(spec.nodes), owner)
         found.save(root)
@@ -132,10 +132,10 @@ def create(root: Path, spec: Spec, owner: Process | None) -> Record:
 
 
 def remove(name: str) -> bool:
-    """End the processes of a cluster and remove its files; whether there was one.
+    """End the processes of a cluster and remove its files; return whether it existed.
 
-    Its processes are those that the record names, if they are still the same, and those that carry its mark: a rig
-    that was killed had no time to write down what it had just started.
+    Its processes are those of the record, if they still run, and those with its mark, as a killed rig may not have
+    recorded the processes that it had just started.
     """
     root = folder(name)
     if not root.exists():
@@ -149,7 +149,7 @@ def remove(name: str) -> bool:
 
 
 def sweep() -> list[str]:
-    """Remove the clusters whose owners have died; gives their names."""
+    """Remove the clusters whose owners have ended; return their names."""
     swept = []
     for name in names():
         with locked(name):
@@ -161,7 +161,7 @@ def sweep() -> list[str]:
 
 
 def this_process() -> Process:
-    """Return the process that asks."""
+    """Return the current process."""
     found = identify(os.getpid())
     if found is None:
         raise RigError("/proc does not show this process: the rig needs Linux with /proc mounted")

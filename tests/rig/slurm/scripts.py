@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The scripts of the role slurm_jobs as its plan has them, without a play."""
+"""The scripts of the role slurm_jobs, rendered without a play."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .processes import RigError
 
 ROLE = Path(__file__).parents[3] / "roles" / "slurm_jobs"
 MPI_TYPES = ["none", "pmi2", "pmix"]
-# A cluster in the shape of the module slurm_info: two nodes with eight GPUs in one partition.
+# The result of the module slurm_info for a cluster of two nodes with eight GPUs in one partition.
 FACTS: dict[str, Any] = {
     "healthy": True,
     "problems": [],
@@ -37,15 +37,15 @@ FACTS: dict[str, Any] = {
 
 
 class Role:
-    """The files that the role writes with settings (without their prefix), on a cluster in the shape of slurm_info.
+    """The files that the role writes with these options (without their prefix) for the facts of slurm_info.
 
-    inventory has groups and hostvars, as Ansible gives them to a play.
+    inventory has Ansible's variables groups and hostvars.
     """
 
     def __init__(
         self, facts: dict[str, Any] | None = None, inventory: dict[str, Any] | None = None, **settings: Any
     ) -> None:
-        # A checkout is found as a collection only after the caller's own preparation.
+        # Importable only after the caller has made the checkout a collection.
         from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import checks, config, files, model
         from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.settings import settings as job_settings
         from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles import slurm_jobs
@@ -62,21 +62,21 @@ class Role:
         self.config = config.parse_jobs({**given, **own})
         self.settings = job_settings(self.config, checks.scratch(self.config.checks))
         found = model.model(self.settings, self.facts)
-        # Why the role would refuse.
+        # The errors with which the role would fail.
         self.problems: list[str] = found["problems"]
         self.jobs: list[dict[str, Any]] = found["jobs"]
         self._files = files.job_files(self.jobs)
 
     def scripts(self) -> dict[str, str]:
-        """Text of each script by its path."""
+        """Return {path: text} of the scripts."""
         return {path: text for path, text in self.files().items() if path.endswith(".sbatch")}
 
     def files(self) -> dict[str, str]:
-        """Return the text of each script, and of the file beside it that describes the job, by path."""
+        """Return {path: text} of the scripts and their JSON files."""
         return {entry.path: entry.text for entry in self._files}
 
     def install(self, runtime: Path) -> None:
-        """Write what the role would write, for a cluster of the rig."""
+        """Write the files that the role writes, for a cluster of the rig."""
         for path, text in self.files().items():
             script = Path(path)
             (script.parent / "results").mkdir(parents=True, exist_ok=True)
@@ -89,8 +89,7 @@ class Role:
 
 
 def write_checks(checks: dict[str, Any], imex: str = "required") -> None:
-    """Write the scripts that tasks/node_checks.yml has the role write, with these slurm_jobs_checks and this
-    slurm_jobs_imex."""
+    """Write the scripts of tasks/node_checks.yml with these slurm_jobs_checks and this slurm_jobs_imex."""
     from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import checks as node_checks
     from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import files
 
@@ -104,12 +103,12 @@ def write_checks(checks: dict[str, Any], imex: str = "required") -> None:
 
 
 def build_runtime(folder: Path) -> Path:
-    """Build the node runtime into ``folder``, with compiled code beside its sources; return its path.
+    """Build the node runtime into ``folder``, with compiled code in addition to its sources; return its path.
 
-    Without that, each start compiles the sources, which takes two thirds of a short command's time. Tests of Slurm
-    start it hundreds of times.
+    Otherwise each start compiles the sources, which takes two thirds of a short command's time. Tests of Slurm start it
+    hundreds of times.
     """
-    # A checkout is found as a collection only after the caller's own preparation.
+    # Importable only after the caller has made the checkout a collection.
     from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
 
     sources, target = folder / "sources", folder / "mlcluster.pyz"
@@ -123,5 +122,5 @@ def build_runtime(folder: Path) -> Path:
 
 
 def test_only(cluster: Cluster, path: str) -> subprocess.CompletedProcess[str]:
-    """Return sbatch's answer to a script that it does not submit."""
+    """Return the result of ``sbatch --test-only``."""
     return cluster.run("sbatch", "--test-only", path, check=False)

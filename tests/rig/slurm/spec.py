@@ -14,25 +14,23 @@ from .processes import RigError
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 GPUS_MAX = 16
-# Where a node pauses for longer than MessageTimeout while a job starts, Slurm requeues the job and holds it for two
-# minutes. With ten seconds a pause of 13 s, as busy machines have them, made a job of one second take 135; with this it
-# takes as long as the pause.
+# If a node pauses for longer than MessageTimeout while a job starts, Slurm requeues the job and holds it for two
+# minutes. With Slurm's default of ten seconds, a pause of 13 s on a busy machine made a job of one second take 135 s.
 PATIENT = "60"
-# For Spec.settings: a dead node is noticed in 9 to 25 seconds instead of 26. A MessageTimeout of 2 made it 7, and took
-# every machine that paused for two seconds for dead.
+# For Spec.settings: a dead node is detected in 9 to 25 seconds instead of 26. A MessageTimeout of 2 made it 7 seconds,
+# but then a node counted as dead after a pause of two seconds.
 FAST_FAILURE = {"MessageTimeout": "10", "TCPTimeout": "1", "SlurmdTimeout": "2"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """One cluster: nodes n1 to nN, each with GPUs (as GRES gpu), processors and memory in MiB.
+    """A cluster of nodes n1 to nN, each with GPUs (as GRES gpu), processors and memory in MiB.
 
-    partitions maps a name to options of slurm.conf (`{"Nodes": "n[1-2]", "MaxTime": "10"}`); the default is one,
-    `main`, over all nodes. settings are lines of slurm.conf that replace the rig's own (`{"MinJobAge": "2"}`);
-    node_settings go to every node (`{"Feature": "p5"}`). topology is the text of topology.conf, plugstack that of
-    plugstack.conf. private are existing directories of which each node sees its own empty one. mounts are SOURCE:TARGET
-    of files that hide others on every node. own_addresses: each node has an address of its own on the loopback
-    network.
+    partitions: {name: options of slurm.conf}, such as `{"Nodes": "n[1-2]", "MaxTime": "10"}`; by default the partition
+    `main` has all nodes. settings: lines of slurm.conf that override the rig's (`{"MinJobAge": "2"}`). node_settings:
+    options of every node (`{"Feature": "p5"}`). topology and plugstack: the text of topology.conf and plugstack.conf.
+    private: existing directories that each node replaces by an empty one of its own. mounts: SOURCE:TARGET of bind
+    mounts on every node. own_addresses: each node has its own address on the loopback network.
     """
 
     nodes: int = 2
@@ -62,13 +60,13 @@ class Spec:
 
     @property
     def all_nodes(self) -> str:
-        """All nodes as Slurm writes them."""
+        """All nodes in Slurm's notation."""
         return f"n[1-{self.nodes}]" if self.nodes > 1 else "n1"
 
 
 @dataclasses.dataclass(frozen=True)
 class Ports:
-    """TCP ports on 127.0.0.1: of the controller, the accounting daemon, its database, and each node."""
+    """TCP ports on 127.0.0.1 of the controller, the accounting daemon, its database, and each node."""
 
     controller: int
     accounting: int
@@ -77,7 +75,7 @@ class Ports:
 
 
 def address_of(spec: Spec, ports: Ports, number: int) -> str:
-    """Return the address of node nNUMBER; that of a cluster's own network is made of its controller's port."""
+    """Return the address of node nNUMBER; with own_addresses it depends on the controller's port."""
     if not spec.own_addresses:
         return "127.0.0.1"
     return f"127.{ports.controller >> 8}.{ports.controller & 255}.{number}"
@@ -88,7 +86,7 @@ def _pairs(settings: Mapping[str, str]) -> str:
 
 
 def slurm_conf(spec: Spec, root: Path, ports: Ports, hostname: str) -> str:
-    """Return the text of slurm.conf for a cluster whose files lie in `root`."""
+    """Return the text of slurm.conf for a cluster whose files are in `root`."""
     settings = {
         "ClusterName": "rig",
         "SlurmctldHost": f"{hostname}(127.0.0.1)",
@@ -105,7 +103,7 @@ def slurm_conf(spec: Spec, root: Path, ports: Ports, hostname: str) -> str:
         "SlurmdPidFile": f"{root}/run/slurmd-%n.pid",
         "SlurmctldLogFile": f"{root}/log/slurmctld.log",
         "SlurmdLogFile": f"{root}/log/slurmd-%n.log",
-        # No plugin that would touch the host's control groups.
+        # A plugin that does not use the host's control groups.
         "ProctrackType": "proctrack/linuxproc",
         "TaskPlugin": "task/none",
         "JobAcctGatherType": "jobacct_gather/linux",
@@ -114,13 +112,13 @@ def slurm_conf(spec: Spec, root: Path, ports: Ports, hostname: str) -> str:
         "MpiDefault": "none",
         "ReturnToService": "2",
         "SlurmdTimeout": "5",
-        # Not Slurm's ten seconds: see PATIENT.
+        # Instead of Slurm's default of ten seconds: see PATIENT.
         "MessageTimeout": PATIENT,
         "KillWait": "2",
-        # Slurm's own pace (3 s to the first look at a batch job, 60 s between looks at the queue) is for many jobs.
+        # Slurm's defaults (3 s before a batch job is scheduled, 60 s between passes over the queue) are for many jobs.
         "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=100000,bf_interval=1",
         "MailProg": "/bin/true",
-        # A node may claim more processors than this machine has.
+        # Nodes may have more processors than this machine.
         "SlurmdParameters": "config_overrides",
         "PlugStackConfig": f"{root}/etc/plugstack.conf",
     }
@@ -133,7 +131,7 @@ def slurm_conf(spec: Spec, root: Path, ports: Ports, hostname: str) -> str:
             "AccountingStorageType": "accounting_storage/slurmdbd",
             "AccountingStorageHost": "127.0.0.1",
             "AccountingStoragePort": str(ports.accounting),
-            # With a private munge socket the accounting daemon is not found by AuthInfo.
+            # AuthInfo does not apply to connections with the accounting daemon, which need the munge socket here.
             "AccountingStoragePass": f"{root}/munge/socket",
             "AccountingStorageTRES": "gres/gpu",
         }
@@ -170,11 +168,11 @@ PidFile={root}/run/slurmdbd.pid
 
 
 def files(spec: Spec, root: Path, ports: Ports, hostname: str) -> dict[str, str]:
-    """Name to text of every file of the configuration directory."""
+    """Return {name: text} of the files of the configuration directory."""
     found = {
         "slurm.conf": slurm_conf(spec, root, ports, hostname),
         "cgroup.conf": "CgroupPlugin=cgroup/v1\n",
-        # The nodes share one /tmp, in which they would all make the same directory for a step.
+        # Nodes share /tmp, in which they would all make the same directory for a step.
         "mpi.conf": f"PMIxCliTmpDirBase={root}/local\n",
         "plugstack.conf": spec.plugstack or "# no plugins\n",
     }

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Python imports this by itself when its folder is on the path: botocore then records its requests."""
+"""Python imports this at its start if the folder is in PYTHONPATH; it makes botocore record its requests."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import sys
 
 
 def recorded(call, path):
-    """BaseClient's method, with one line for each call in the file ``path``.
+    """Return BaseClient's method with a line in the file ``path`` for each call.
 
-    A process that comes to ask for the operation in the file ``path``.kill dies instead, and with ``controller ``
-    before it every program between it and the tests, too. A change of EC2 or FSx is a line of JSON in the
-    file ``path``.changes, too: with its parameters and what is tagged how by then.
+    A process that requests the operation in the file ``path``.kill is killed instead. With the prefix ``controller ``,
+    so is every program between it and the tests. For a change of EC2 or FSx, the file ``path``.changes gets a line of
+    JSON with the parameters and the current tags.
     """
 
     def make(self, operation_name, api_params):
@@ -44,7 +44,7 @@ def recorded(call, path):
 
 
 def kill_controller():
-    """End every process between the tests and this one, the first one first, as a machine does that loses its power."""
+    """Kill every process between the tests and this one, the outermost first, like a power failure."""
     above, pid = [], os.getppid()
     while pid > 1 and pid != int(os.environ["MLCLUSTER_RIG_TESTS"]):
         above.append(pid)
@@ -56,7 +56,7 @@ def kill_controller():
 
 
 class Watch(importlib.abc.MetaPathFinder):
-    """Waits for botocore.client, so that processes without it pay nothing."""
+    """Patches botocore.client at its import, so that other processes do not import it."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "botocore.client":
