@@ -123,6 +123,22 @@ def test_rule_checks_enforced_groups_only(monkeypatch):
     assert list(words.old_words("plugins/x.py", PYTHON)) == []
 
 
+HITS = {
+    "pages": ("docs/x.md", "It says.\n"),
+    "docstrings_and_comments": ("plugins/x.py", "# It says\n"),
+    "strings": ("plugins/x.py", "x = 'it says'\n"),
+    "names": ("plugins/x.py", "says = 1\n"),
+    "yaml": ("roles/a/tasks/main.yml", "# It says\n"),
+    "tests_names": ("tests/x.py", "def test_it_says(): pass\n"),
+}
+
+
+@pytest.mark.parametrize("group", words.ENFORCED)
+def test_hit_of_enforced_group_is_problem(group):
+    path, text = HITS[group]
+    assert list(words.old_words(path, text)) == [f"{path}:1: 'says': use report, state, show or mean"]
+
+
 def test_option_prints_hits_of_group(monkeypatch, tmp_path, capsys):
     (tmp_path / "roles").mkdir()
     (tmp_path / "roles/a.yml").write_text("# it says $\n", encoding="utf-8")
