@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Two raw recordings for tests/gpu/run, by ctypes: libcufile's own log, and an all-reduce of NCCL on one GPU.
+"""Two raw recordings for tests/gpu/run, by ctypes: libcufile's log, and an all-reduce of NCCL on one GPU.
 
 Usage: one_gpu.py cufile LOG | nccl
-Exit status 0: done; 1: a library is missing or answered with an error, in one sentence; 3: usage.
+Exit status 0: done; 1: a library is missing or returned an error, with a message; 3: usage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TO_DEVICE, TO_HOST = 1, 2
 
 
 class OneGpuError(Exception):
-    """Why a recording could not be made, as one sentence."""
+    """An error that prevents a recording, with its reason."""
 
 
 class Status(ctypes.Structure):
@@ -31,7 +31,7 @@ class Status(ctypes.Structure):
 
 
 def load(*names: str) -> ctypes.CDLL:
-    """The first of these libraries that can be loaded."""
+    """Return the first of these libraries that can be loaded."""
     problems = []
     for name in names:
         try:
@@ -42,7 +42,7 @@ def load(*names: str) -> ctypes.CDLL:
 
 
 def cufile(log: str) -> None:
-    """Open libcufile's driver with the node's settings; it writes its own log, which also stays when it hangs."""
+    """Open libcufile's driver with the node's settings; it writes a log, which is kept if it hangs."""
     os.environ.update(CUFILE_LOGFILE_PATH=log, CUFILE_LOGGING_LEVEL="INFO")
     library = load("libcufile.so.0", "/usr/local/cuda/lib64/libcufile.so.0")
     library.cuFileDriverOpen.restype = Status
@@ -52,7 +52,7 @@ def cufile(log: str) -> None:
 
 
 def nccl() -> None:
-    """Sum one GPU's numbers over one rank and compare; NCCL itself writes what NCCL_DEBUG asks for."""
+    """Sum a GPU's numbers over one rank and compare the result; NCCL logs by NCCL_DEBUG."""
     library = load("libnccl.so.2")
     cuda = load("libcudart.so.13", "libcudart.so.12", "/usr/local/cuda/lib64/libcudart.so")
 
@@ -80,7 +80,7 @@ def nccl() -> None:
 
 
 def main() -> int:
-    """Run the one that is asked for."""
+    """Run the requested recording."""
     words = sys.argv[1:]
     if (words[:1], len(words)) not in ((["cufile"], 2), (["nccl"], 1)):
         sys.stderr.write("usage: one_gpu.py cufile LOG | nccl\n")

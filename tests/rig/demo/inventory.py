@@ -14,14 +14,14 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def inventory(status: dict) -> dict:
-    """Return the answer to ``--list`` from the rig's status of its guest."""
+    """Return the output of ``--list`` from the rig's status of its guest."""
     name = status["name"]
     groups = {group: {"hosts": [name]} for group in ("instance_store", "head")}
     return {**groups, "_meta": {"hostvars": {name: status["ansible"]}}}
 
 
 def main() -> int:
-    """Print the inventory; 1 and one sentence when the demo node does not run."""
+    """Print the inventory; print a message and return 1 if the demo node does not run."""
     command = [sys.executable, "-m", "tests.rig.vm", "status"]
     status = json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
     if not status["running"]:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The demo of `make site`: a local EC2-like node, configured by site.yml, judged by its own runtime and a job on it."""
+"""The demo of `make site`: a local EC2-like node, configured by site.yml, and verified by its runtime and a job."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def bring_up() -> tuple[dict[str, Any], bool]:
 
 
 class Proof(NamedTuple):
-    """The node's own reports after the run: each is None if it is missing."""
+    """The node's reports after the run; each is None if it is missing."""
 
     record: Optional[dict[str, Any]]
     mount: Optional[dict[str, Any]]
@@ -64,7 +64,7 @@ class Proof(NamedTuple):
 
 
 def start_slurm() -> None:
-    """Make the node a Slurm cluster of one, as an AMI or ParallelCluster would have done."""
+    """Make the node a Slurm cluster of one node, as an AMI or ParallelCluster does."""
     if rig("ssh", SLURM.read_text(encoding="utf-8"), check=False).returncode:
         raise DemoError("Slurm did not start on the node; its last output is above: `python3 -m tests.rig.vm ssh`")
 
@@ -77,7 +77,7 @@ def _json(text: str) -> Any:
 
 
 def ask(ssh: Callable[[str], str]) -> Proof:
-    """Return the node's record, mount and verdict, and that of a job on it; ``ssh`` runs a line there."""
+    """Return the node's record, mount and verdict, and a job's verdict; ``ssh`` runs a line on the node."""
     record = _json(ssh(f"cat {RECORD}"))
     record = record if isinstance(record, dict) else None
     path = record.get("path") if record else None

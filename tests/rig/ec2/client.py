@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A botocore client for the endpoint: one session, so that service models are read once; no retries."""
+"""botocore clients for the endpoint, without retries; they share a session, so that service models are read once."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def _session(key: str) -> botocore.session.Session:
 
 
 def client(url: str, service: str = "ec2", region: str = "us-east-1", key: str = "AKIARIGMAIN") -> Any:
-    """Return a client of ``service`` that talks to ``url`` and asks once."""
+    """Return a client of ``service`` for the endpoint ``url``, without retries."""
     once = botocore.config.Config(retries={"total_max_attempts": 1, "mode": "standard"})
     return _session(key).create_client(service, region_name=region, endpoint_url=url, config=once)

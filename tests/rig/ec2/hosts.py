@@ -18,7 +18,7 @@ STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "s
 
 @dataclass
 class Host:
-    """One instance; ``xml`` is its item of DescribeInstances with the tags of the look in progress."""
+    """An instance; ``xml`` returns its item of DescribeInstances with the tags of the first or a later request."""
 
     id: str
     region: str
@@ -37,7 +37,7 @@ class Host:
 
     @property
     def zone_id(self) -> str:
-        """Like use1-az1 for us-east-1a."""
+        """Return the ID of the zone, such as use1-az1 for us-east-1a."""
         area, direction, number = self.region.split("-")[0], self.region.split("-")[1], self.region.split("-")[-1]
         short = "".join(word[0] for word in ("north", "south", "east", "west", "central") if word in direction)
         return f"{area}{short}{number}-az{ord(self.fleet.zone) - ord('a') + 1}"
@@ -59,7 +59,7 @@ class Host:
 
     @property
     def node_name(self) -> str:
-        """Return the name that Slurm gives the node; it is in no tag."""
+        """Return the node's name in Slurm, which no tag has."""
         kind = "st" if self.fleet.static else "dy"
         return f"{self.fleet.queue}-{kind}-{self.fleet.compute_resource}-{self.number + 1}"
 
@@ -71,11 +71,11 @@ class Host:
         return [identifier("nn-", self.region, layer, leaf // size) for layer, size in layers]
 
     def tags_at(self, later: bool) -> dict[str, str]:
-        """Return the tags at the first look, or at a later one."""
+        """Return the tags at the first request, or at a later one."""
         return self.tags_later if later and self.tags_later is not None else self.tags
 
     def xml(self, later: bool = False) -> str:
-        """Return the item of the instance; made once."""
+        """Return the item of the instance, which is made once."""
         if later not in self._xml:
             self._xml[later] = f"<item>{xml(shape(self, later))}</item>"
         return self._xml[later]
@@ -167,18 +167,18 @@ def _interface(host: Host, number: int, kind: str) -> dict[str, Any]:
 
 
 def ipv6(host: Host) -> str:
-    """Return the global address of a host that has one."""
+    """Return the global IPv6 address of a host."""
     return f"2600:1f18::{host.index + 4:x}"
 
 
 def public_dns(host: Host) -> str:
-    """Return the public name that goes with the public address."""
+    """Return the DNS name of the public address."""
     zone = "compute-1" if host.region == "us-east-1" else f"{host.region}.compute"
     return f"ec2-{host.public_ip.replace('.', '-')}.{zone}.amazonaws.com"
 
 
 def interfaces(host: Host) -> list[dict[str, Any]]:
-    """Return the attached network interfaces; one beyond the first on a card carries EFA traffic alone."""
+    """Return the attached network interfaces; all but the first on a card are for EFA traffic only."""
     if not host.has_addresses:
         return []
     kind = types.KINDS[host.fleet.type]
@@ -201,7 +201,7 @@ def _placement(host: Host) -> dict[str, Any]:
 
 
 def capacity_block(fleet: Fleet) -> Optional[str]:
-    """Return the id of the capacity block that a fleet's reservation belongs to."""
+    """Return the id of the capacity block of a fleet's reservation."""
     return identifier("cb-0", fleet.reservation, digits=16) if fleet.block_days_left is not None else None
 
 
@@ -234,7 +234,7 @@ def _identity(host: Host) -> dict[str, Any]:
 
 
 def shape(host: Host, later: bool = False) -> dict[str, Any]:
-    """Return the instance by wire names, in the order of the real answer."""
+    """Return the instance by wire names, in the order of EC2's response."""
     fleet, kind = host.fleet, types.KINDS[host.fleet.type]
     volume = {
         "volumeId": identifier("vol-0", host.id, digits=16),

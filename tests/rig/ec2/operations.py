@@ -27,7 +27,7 @@ class Regional:
         self._pages: dict[Any, Answer] = {}
 
     def instances(self, parameters: Parameters) -> Answer:
-        """DescribeInstances; a call without a token begins a new look."""
+        """DescribeInstances; a request without a token starts a new listing."""
         wanted, ids = query.filters(parameters), query.ids_or_pages(parameters, 1000)
         if query.page_number(parameters) == 0:
             self.looks += 1
@@ -63,7 +63,7 @@ class Regional:
         return ec2("DescribeInstanceStatus", xml({"instanceStatusSet": items, "nextToken": token}))
 
     def topology(self, parameters: Parameters) -> Answer:
-        """DescribeInstanceTopology: running instances of the types that have one."""
+        """DescribeInstanceTopology: running instances of types with a topology."""
         ids, groups = query.ids_or_pages(parameters, 100), query.members(parameters, "GroupName")
         if len(groups) > 100 or int(parameters.get("MaxResults", "20")) > 100:
             raise ApiError("InvalidParameterValue", "At most 100 group names or results can be asked for at once")
@@ -128,7 +128,7 @@ class Regional:
         return ec2("DescribeCapacityBlocks", xml({"capacityBlockSet": chosen, "nextToken": token}))
 
     def regions(self, parameters: Parameters) -> Answer:
-        """DescribeRegions: those that are enabled, or all."""
+        """DescribeRegions: the enabled regions, or all."""
         shown = self.scenario.regions
         if parameters.get("AllRegions") != "true":
             shown = tuple(region for region in shown if region.opt_in != "not-opted-in")
@@ -199,7 +199,7 @@ def _topology(host: Host) -> dict[str, Any]:
 
 
 def block_end(days: int) -> str:
-    """When a capacity block ends that has so many days left; blocks end at 11:30 UTC."""
+    """Return the end of a capacity block with these days left; blocks end at 11:30 UTC."""
     end = datetime(2026, 11, 20, 11, 30, tzinfo=timezone.utc) + timedelta(days=days)
     return end.strftime(DAY)
 

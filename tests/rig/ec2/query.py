@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters, lists and pages of EC2's query API, with the limits and refusals of the real one."""
+"""Filters, lists and pages of EC2's query API, with EC2's limits and errors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def filters(parameters: dict[str, str]) -> dict[str, list[str]]:
 
 
 def _like(value: str, patterns: list[str]) -> bool:
-    # EC2 knows * and ? only; brackets are plain characters there.
+    # EC2 supports * and ? only; brackets are plain characters.
     return any(fnmatch.fnmatchcase(value, pattern.replace("[", "[[]")) for pattern in patterns)
 
 
@@ -93,7 +93,7 @@ def by_id(hosts: Sequence[Host], wanted: list[str]) -> list[Host]:
 
 
 def page_number(parameters: dict[str, str]) -> int:
-    """Return which page a request asks for, from 0. Raises ApiError for a token that was never given out."""
+    """Return the number of the requested page, from 0. Raises ApiError for an unknown token."""
     token = parameters.get("NextToken", "")
     if not token:
         return 0
@@ -106,7 +106,7 @@ def page_number(parameters: dict[str, str]) -> int:
 def page(
     items: Sequence[Any], parameters: dict[str, str], largest: int, smallest: int = 5
 ) -> tuple[list[Any], Optional[str]]:
-    """The items of the page that is asked for and the token of the next. Raises ApiError for a bad MaxResults."""
+    """Return the items of the requested page and the next page's token. Raises ApiError for a bad MaxResults."""
     size = largest
     if "MaxResults" in parameters:
         size = int(parameters["MaxResults"])
@@ -122,7 +122,7 @@ def page(
 
 
 def ids_or_pages(parameters: dict[str, str], most: int) -> list[str]:
-    """Return the instance ids of a request. Raises ApiError for ids with MaxResults, and above ``most`` of them."""
+    """Return the instance ids of a request. Raises ApiError for ids with MaxResults, or for more than ``most``."""
     ids = members(parameters, "InstanceId")
     if ids and "MaxResults" in parameters:
         text = "The parameter instancesSet cannot be used with the parameter maxResults"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The scenario of the fake endpoint: regions, fleets of instances, and what goes wrong where.
+"""The scenario of the fake endpoint: regions, fleets of instances, and faults.
 
 A scenario file is YAML (or JSON) with the fields of these classes; regions are a mapping by name::
 
@@ -30,17 +30,17 @@ SCENARIOS = Path(__file__).with_name("scenarios")
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be played; the message names the field and its allowed values."""
+    """An invalid scenario; the message has the field and its allowed values."""
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """Instances that are alike.
+    """Equal instances.
 
     ``role`` is HeadNode, Compute or LoginNode with a ``cluster`` (ParallelCluster's tags are then set), or "" for
-    plain instances. ``interfaces`` and ``efa`` count attached interfaces; None is all that the type has.
-    ``per_reservation`` instances share a reservation. ``tags`` come on top; ``tags_later`` replace them from the
-    second look at the region on. ``leaf`` instances share the lowest network node of the topology.
+    plain instances. ``interfaces`` and ``efa`` are numbers of attached interfaces; None means all that the type has.
+    ``per_reservation`` instances share a reservation. ``tags`` are additional tags; ``tags_later`` replace them from
+    the second listing of the region on. ``leaf`` instances share the lowest network node of the topology.
     """
 
     count: int = 1
@@ -73,11 +73,11 @@ class Fleet:
 
 @dataclass(frozen=True)
 class Fault:
-    """An answer that goes wrong.
+    """A faulty response.
 
-    ``code`` is an error code of the API, ``drop`` (the connection is closed without an answer), ``cut`` (it is closed
-    in the middle of the body), ``short`` (half of the XML, as if it were all), or ``html-429`` (a page of HTML with
-    that status, as proxies send it). ``times`` None is for ever; ``page`` (from 0) and ``account`` narrow it down.
+    ``code`` is an error code of the API, ``drop`` (the connection is closed without a response), ``cut`` (it is closed
+    in the middle of the body), ``short`` (half of the XML as a complete body), or ``html-429`` (a page of HTML with
+    that status, as proxies send it). ``times`` None is unlimited; ``page`` (from 0) and ``account`` restrict it.
     """
 
     operation: str = "*"
@@ -90,7 +90,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Region:
-    """One region; ``opt_in`` is its status in DescribeRegions."""
+    """A region; ``opt_in`` is its status in DescribeRegions."""
 
     name: str
     fleets: tuple[Fleet, ...] = ()
@@ -101,7 +101,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Role:
-    """A role that sts:AssumeRole gives to every caller, with ``external_id`` if that is not empty."""
+    """A role that every caller may assume, with ``external_id`` if that is not empty."""
 
     arn: str
     account: str
@@ -110,7 +110,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Everything that one endpoint plays. ``accounts`` maps access key ids to account ids; others are refused."""
+    """The data of an endpoint. ``accounts`` maps access key ids to account ids; other keys are rejected."""
 
     regions: tuple[Region, ...] = ()
     page_size: int = 1000

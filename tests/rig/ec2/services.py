@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stands in for STS, Systems Manager, DynamoDB and the instance metadata service, as far as an inventory asks them.
+"""Stands in for STS, Systems Manager, DynamoDB and the instance metadata service, with the requests of an inventory.
 
 Grammar: AWS's API references (DynamoDB 2012-08-10), and "Use IMDSv2" of the EC2 user guide. ParallelCluster 3's table
 of Slurm nodes has the key Id and the index InstanceId.
@@ -21,7 +21,7 @@ TABLE = "parallelcluster-slurm-"
 INDEX = "InstanceId"
 TOKEN = "token"
 _PAGES = {"TableName", "Limit", "ExclusiveStartKey", "ProjectionExpression", "ExpressionAttributeNames"}
-# The parameters of each operation that are answered as DynamoDB does; any other is refused.
+# The supported parameters of each operation; others are rejected.
 DYNAMODB = {
     "Scan": _PAGES | {"ConsistentRead"},
     "Query": _PAGES | {"IndexName", "KeyConditionExpression", "ExpressionAttributeValues"},
@@ -116,7 +116,7 @@ def dynamodb_operation(scenario: Scenario, hosts: list[Host], action: str, asked
 
 
 def _condition(asked: dict[str, Any]) -> tuple[str, str]:
-    """Return attribute and value of a query's one condition. Raises ApiError for a query that DynamoDB rejects."""
+    """Return attribute and value of a query's only condition. Raises ApiError for a query that DynamoDB rejects."""
     index = asked.get("IndexName", "")
     if index not in ("", INDEX):
         raise ApiError("ValidationException", f"The table does not have the specified index: {index}")
@@ -139,7 +139,7 @@ def _item(host: Host, head: Any) -> dict[str, Any]:
 
 
 def metadata_token(path: str, ttl: Optional[str]) -> Answer:
-    """Return the answer to a PUT: the token of IMDSv2, for 1 to 21600 seconds."""
+    """Return the response to a PUT: the token of IMDSv2, for 1 to 21600 seconds."""
     if path != "/latest/api/token":
         return Answer(b"not found", 404, "text/plain")
     if ttl is None or not ttl.isdecimal() or not 1 <= int(ttl) <= 21600:
@@ -148,7 +148,7 @@ def metadata_token(path: str, ttl: Optional[str]) -> Answer:
 
 
 def metadata(scenario: Scenario, path: str, token: Optional[str]) -> Answer:
-    """Return the metadata answer of an instance in the home region, without a role; IMDSv2 only."""
+    """Return the metadata of an instance in the home region, without a role; IMDSv2 only."""
     if token != TOKEN:
         return Answer(b"unauthorized", 401, "text/plain")
     known = {

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The instance types of the fake endpoint, in the shape of DescribeInstanceTypes.
+"""The instance types of the fake endpoint, in the format of DescribeInstanceTypes.
 
-Kept apart from the collection's own table on purpose: a test of one against the other must be able to fail.
+They are independent of the collection's table, so that a comparison of both can fail.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class Kind(NamedTuple):
-    """One instance type; memory in MiB, disks in GB, network in Gbit/s for the whole instance."""
+    """An instance type; memory in MiB, disks in GB, network in Gbit/s for the whole instance."""
 
     vcpus: int
     memory: int
@@ -58,7 +58,7 @@ KINDS = {
     "m7g.xlarge": Kind(4, 16384, network="Up to 12.5 Gigabit", gbps=12.5, per_card=4, threads=1, arch="arm64"),
 }
 EFA_TYPES = tuple(name for name, kind in KINDS.items() if kind.efa)
-# Only these answer DescribeInstanceTopology.
+# Only these types have a topology.
 TOPOLOGY_TYPES = ("p5.48xlarge", "p4d.24xlarge", "trn1.32xlarge")
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The wire: XML from nested values, errors and answers."""
+"""The wire format: XML of nested values, errors and responses."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from xml.sax.saxutils import escape
 
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
 STS_NAMESPACE = "https://sts.amazonaws.com/doc/2011-06-15/"
-# A bare carriage return or newline would be normalised away by the reader.
+# Readers normalize plain carriage returns and newlines.
 CONTROL = {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
 
 
 def identifier(prefix: str, *parts: Any, digits: int = 17) -> str:
-    """Return an id like those of AWS, the same for the same parts."""
+    """Return an id in AWS's format, the same for the same parts."""
     digest = hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:digits]
     return f"{prefix}{digest}"
 
@@ -41,7 +41,7 @@ def _element(name: str, content: Any) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """One HTTP answer."""
+    """An HTTP response."""
 
     body: bytes
     status: int = 200
@@ -49,7 +49,7 @@ class Answer:
 
 
 class ApiError(Exception):
-    """A refusal of the API: ``code`` and ``message`` as AWS words them, and the HTTP status."""
+    """An error of the API: AWS's ``code`` and ``message``, and the HTTP status."""
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -57,25 +57,25 @@ class ApiError(Exception):
 
 
 def ec2(action: str, members: str) -> Answer:
-    """Return an answer of EC2's query API; ``members`` is XML."""
+    """Return a response of EC2's query API; ``members`` is XML."""
     request = identifier("", action, digits=32)
     text = f'<?xml version="1.0" encoding="UTF-8"?>\n<{action}Response xmlns="{NAMESPACE}">'
     return Answer(f"{text}<requestId>{request}</requestId>{members}</{action}Response>".encode())
 
 
 def sts(action: str, members: dict[str, Any]) -> Answer:
-    """Return an answer of STS."""
+    """Return a response of STS."""
     body = {f"{action}Result": members, "ResponseMetadata": {"RequestId": identifier("", action, digits=32)}}
     return Answer(f'<{action}Response xmlns="{STS_NAMESPACE}">{xml(body)}</{action}Response>'.encode(), kind="text/xml")
 
 
 def as_json(members: dict[str, Any]) -> Answer:
-    """Return an answer of a JSON service."""
+    """Return a response of a JSON service."""
     return Answer(json.dumps(members).encode(), kind="application/x-amz-json-1.1")
 
 
 def error(service: str, problem: ApiError) -> Answer:
-    """Return the answer that reports ``problem`` in the format of the service."""
+    """Return the error response for ``problem`` in the format of the service."""
     if service in ("ssm", "dynamodb"):
         body = json.dumps({"__type": f"com.amazonaws.{service}#{problem.code}", "message": problem.message})
         return Answer(body.encode(), problem.status, "application/x-amz-json-1.1")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A stand-in for the daemon of NVIDIA IMEX, and the programs that it is called by."""
+"""A stand-in for NVIDIA's IMEX daemon and for the programs that start and query it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROGRAMS = ("nvidia-imex", "nvidia-imex-ctl", "systemctl")
 
 
 def install(folder: Path) -> None:
-    """Write the programs into a folder: one file under each name, for the stand-in goes by the name of its call."""
+    """Write the programs into a folder: the same file by several names, as the stand-in acts by its own name."""
     text = Path(__file__).with_name("imex_stand_in.py").read_text(encoding="utf-8")
     for name in PROGRAMS:
         (folder / name).write_text(f"#!/usr/bin/python3\n{text}", encoding="utf-8")

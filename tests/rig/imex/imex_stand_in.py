@@ -2,19 +2,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stands in for nvidia-imex, nvidia-imex-ctl and the part of systemctl that starts them: one process a node.
+"""Stands in for nvidia-imex, nvidia-imex-ctl and the part of systemctl that starts them: one daemon per node.
 
-Nodes are addresses of the loopback network. The program is chosen by the name of the call.
+Nodes are addresses of the loopback network. The name of the call selects the program.
 
 Grammar: NVIDIA IMEX guide (configuration, quorum, command service), driver 570 and 580; the table as in the AWS PCS
-User Guide, "Validate the IMEX setup"; what -N prints without a daemon, its exit status 255 and a driver of another
-version as the tests of NVIDIA's ai-cloud-validation describe them. Of the real one it differs in this: the command
-service listens on the node's own address and not on all, since all nodes share a network; the daemon binds its ports
-after it has left its parent; how it words errors is invented; every node that it was joined with counts as one that
-imported memory, and the persistence file lies beside config.cfg (guide, "Connections, Quorum, and Clean up").
+User Guide, "Validate the IMEX setup"; the output of -N without a daemon, its exit status 255 and a driver of another
+version as in the tests of NVIDIA's ai-cloud-validation. Differences from the real program:
 
-Beside config.cfg: stand_in.json {"version", "driver", "slow": seconds until it listens, "deaf": [addresses that it does
-not talk to]}.
+- The command service listens on the node's address only, as all nodes share a network.
+- The daemon binds its ports after it has left its parent.
+- Error messages are invented.
+- Every joined node counts as one that imported memory, and the persistence file is in the folder of config.cfg (guide,
+  "Connections, Quorum, and Clean up").
+
+Tests control it by stand_in.json in the folder of config.cfg: {"version", "driver", "slow": seconds until it listens,
+"deaf": [addresses that it ignores]}.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ C - Connected - Ready for operation
 """
 PORTS = {"SERVER_PORT": "50000", "IMEX_CMD_PORT": ""}
 QUORUM = ("NONE", "RECOVERY", "FULL")
-# Of config.cfg as its package has it: an empty or unexpected value prevents initialization.
+# Values in the package's config.cfg: an empty or unexpected value prevents initialization.
 AUTHENTICATION = ("SSL_TLS", "GSS_AUTH_ENCRYPT", "GSS_AUTH_ONLY")
 SOURCES = ("FILE", "ENV_PATH", "ENV_VAL")
 # systemd.unit(5), StartLimitBurst and StartLimitIntervalSec: its defaults.
@@ -59,11 +62,11 @@ USAGE = "Usage: nvidia-imex-ctl [-c <nvidia-imex config.cfg path>] <-N|-q> [-H]"
 
 
 class RefusedError(Exception):
-    """The last output of the program before it ends."""
+    """An error with which the program ends; the message is its last output."""
 
 
 def settings(path):
-    """KEY=VALUE lines of config.cfg, with defaults; raises RefusedError for values that the guide does not allow."""
+    """Return the settings of config.cfg over the defaults. Raises RefusedError for values that the guide forbids."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as exc:
@@ -90,7 +93,7 @@ def settings(path):
 
 
 def listed(path):
-    """Return the addresses in nodes_config.cfg; raises RefusedError for a file that cannot be used."""
+    """Return the addresses in nodes_config.cfg. Raises RefusedError for an invalid file."""
     try:
         lines = Path(path).read_text(encoding="utf-8").split()
     except OSError as exc:
@@ -106,13 +109,13 @@ def listed(path):
 
 
 def faults(path):
-    """Return the settings of a test for this daemon."""
+    """Return a test's settings for this daemon."""
     place = Path(path).with_name("stand_in.json")
     return json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}
 
 
 def own_address(have, nodes):
-    """Return the address of this node: the one it is bound to, or the first of the list that is local."""
+    """Return the address of this node: the configured one, or the first local address of the list."""
     for address in [have["BIND_INTERFACE_IP"]] if have.get("BIND_INTERFACE_IP") else nodes:
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind((address, 0))
@@ -128,7 +131,7 @@ def process_start():
 
 
 class Daemon:
-    """One node's daemon: what it is, and its connection to each node."""
+    """The daemon of a node: its state, and its connection to each node."""
 
     def __init__(self, path):
         self.have = settings(path)
@@ -151,7 +154,7 @@ class Daemon:
             stream.write(f"[{time.strftime('%b %d %Y %H:%M:%S')}] [{level}] [tid {os.getpid()}] {text}\n")
 
     def reached(self, what):
-        """Log a state with the seconds since the program was started, for who measures."""
+        """Log a state with the seconds since the program's start, for benchmarks."""
         self.log("INFO", f"{what} after {time.clock_gettime(time.CLOCK_BOOTTIME) - self.started:.3f} s")
 
     def hello(self):
@@ -197,7 +200,7 @@ class Daemon:
         return 0
 
     def importers(self):
-        """The nodes of the last instance, if that had this list and did not end cleanly; it is forgotten otherwise."""
+        """Return the last instance's nodes if it had this list and did not end cleanly; otherwise remove its file."""
         try:
             last = json.loads(self.persist.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -213,14 +216,14 @@ class Daemon:
         os._exit(0)
 
     def joined(self):
-        """Keep who was joined, for an instance after this one."""
+        """Write the joined nodes to the persistence file, for a later instance."""
         nodes = [address for address, letter in self.to.items() if letter == "C" and address != self.own]
         self.persist.write_text(json.dumps({"map": self.map, "nodes": nodes}), encoding="utf-8")
         if len(nodes) == len(self.nodes) - 1:
             self.reached("connected to all")
 
     def connect(self, address):
-        """Keep a connection to a peer, for good unless versions or lists differ."""
+        """Keep a connection to a peer open, unless versions or lists differ."""
         while True:
             with contextlib.suppress(OSError, ValueError):
                 if address in self.wanted.get("deaf", ()):
@@ -241,7 +244,7 @@ class Daemon:
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """A server whose port may be used again at once after it has ended."""
+    """A server whose port can be reused right after its end."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -249,7 +252,7 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 class PeerHandler(socketserver.StreamRequestHandler):
-    """Answers a peer with who this is, and keeps the connection."""
+    """Sends a peer this node's identity, and keeps the connection."""
 
     def handle(self):
         daemon = self.server.daemon
@@ -257,7 +260,7 @@ class PeerHandler(socketserver.StreamRequestHandler):
         if peer["address"] in daemon.wanted.get("deaf", ()):
             return
         self.wfile.write(json.dumps(daemon.hello()).encode() + b"\n")
-        # The first side that finds the mismatch ends the connection, and both know of it.
+        # The side that first detects a mismatch ends the connection, and both record it.
         if peer["address"] in daemon.to and daemon.judged(peer) != "C":
             daemon.to[peer["address"]] = daemon.judged(peer)
             return
@@ -274,7 +277,7 @@ class CommandHandler(socketserver.StreamRequestHandler):
 
 
 def imex(arguments):
-    """nvidia-imex -c FILE: becomes a daemon unless DAEMONIZE=0."""
+    """Run ``nvidia-imex -c FILE``, which becomes a daemon unless DAEMONIZE=0."""
     if arguments and arguments[0] in ("-v", "--version"):
         print(f"IMEX version is: {VERSION}")
         return 0
@@ -306,7 +309,7 @@ def imex(arguments):
 
 
 def asked(address, port):
-    """Return the answer of the daemon at an address, or None."""
+    """Return the response of the daemon at an address, or None."""
     try:
         with socket.create_connection((address, int(port)), timeout=2) as link:
             return json.loads(link.makefile("rb").readline())
@@ -315,7 +318,7 @@ def asked(address, port):
 
 
 def ctl(arguments):
-    """nvidia-imex-ctl [-c FILE] -N|-q [-H]."""
+    """Run ``nvidia-imex-ctl [-c FILE] -N|-q [-H]``."""
     words, path, what = list(arguments), CONFIG, ""
     while words:
         word = words.pop(0)
@@ -367,7 +370,7 @@ def table(nodes, own, answers):
 
 
 def systemctl(arguments):
-    """systemctl show --property=LIST UNIT, and start, stop, restart, reset-failed UNIT."""
+    """Run ``systemctl show --property=LIST UNIT``, or start, stop, restart, reset-failed with UNIT."""
     verb, *words = arguments or [""]
     properties = words.pop(0) if verb == "show" and words and words[0].startswith("--property=") else ""
     if verb not in ("show", "start", "stop", "restart", "reset-failed") or (verb == "show") != bool(properties):
@@ -414,7 +417,7 @@ def systemctl(arguments):
 
 
 def limit_starts(place):
-    """Refuse a start after too many within seconds, as systemd does until the unit's failures are reset."""
+    """Reject a start after too many starts within seconds, as systemd does until ``reset-failed``."""
     now = time.monotonic()
     recent = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else []
     recent = [one for one in recent if 0 <= now - one < STARTS_SECONDS]
@@ -424,7 +427,7 @@ def limit_starts(place):
 
 
 def state(place):
-    """active, failed where the daemon ended by itself, inactive."""
+    """Return active, failed (the daemon ended by itself) or inactive."""
     if not place.is_file():
         return "inactive"
     text = place.read_text(encoding="ascii").strip()
@@ -452,7 +455,7 @@ PROGRAMS = {"nvidia-imex": imex, "nvidia-imex-ctl": ctl, "systemctl": systemctl}
 
 
 def main():
-    """Act as the program of this name; 1 and a line on stderr for what it refuses."""
+    """Act as the program of this name; return 1 with a line on standard error for an error."""
     try:
         return PROGRAMS[Path(sys.argv[0]).name](sys.argv[1:])
     except RefusedError as refused:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A mirror of small files that stand in for what publishers offer: see README.md beside this file."""
+"""A mirror with small stand-ins for publishers' files: see README.md in this folder."""
 
 from __future__ import annotations

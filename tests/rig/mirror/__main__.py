@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""python3 -m tests.rig.mirror FOLDER: make the mirror's files there, in place of any that were."""
+"""python3 -m tests.rig.mirror FOLDER: make the mirror's files in a folder, and replace earlier ones."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Small Debian packages (deb(5)), the same bytes from the same contents on any machine."""
+"""Small, reproducible Debian packages (deb(5))."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-# Path on the node to its content and mode.
+# {path on the node: (content, mode)}.
 Files = Mapping[str, tuple[bytes, int]]
 
 
 def packed(files: Files) -> bytes:
-    """Return a gzip-compressed tar of these files with the directories above them, all of root and without times."""
+    """Return a gzip-compressed tar of these files and their parent directories, owned by root and without times."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
         seen = set()
@@ -38,7 +38,7 @@ def packed(files: Files) -> bytes:
 
 @dataclass(frozen=True)
 class Deb:
-    """One package: its files, its maintainer scripts (preinst, postinst, prerm, postrm) and what it needs."""
+    """A package: its files, its maintainer scripts (preinst, postinst, prerm, postrm) and its dependencies."""
 
     name: str
     version: str

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Shared objects that a loader can open, or cannot, compiled on the spot."""
+"""Compiles shared objects that a loader can or cannot open."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-# The symbols that NCCL looks up in a network plugin (its documentation of net plugins), and the version as text.
+# The symbols that NCCL looks up in a network plugin (its documentation of net plugins), and the version as a string.
 SOURCE = """
 const char mlcluster_plugin_version[] = "NET/OFI Initializing aws-ofi-nccl {version}";
 const char *const ncclNetPlugin_v8 = mlcluster_plugin_version;
@@ -18,7 +18,7 @@ const char *const ncclNetPlugin_v8 = mlcluster_plugin_version;
 
 
 def compile_plugin(version: str, name: str = "libnccl-net-ofi.so", loadable: bool = True) -> bytes:
-    """Compile a plugin of that version; one that is not loadable needs a library that no machine has."""
+    """Compile a plugin of that version; if it is not loadable, it needs a library that does not exist."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "plugin.c"), Path(folder, name)
         source.write_text(SOURCE.format(version=version), encoding="utf-8")

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Serve a folder over HTTP as a mirror and log the requests. Needs nothing but Python.
+"""Serves a folder over HTTP as a mirror and logs the requests; it needs the standard library only.
 
     python3 server.py FOLDER [PORT] [LOG]
 
-A path below /truncated/ promises the whole file of the path that follows and breaks off in the middle.
+A path below /truncated/ announces the whole file of the rest of the path, and ends in its middle.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Mirror(http.server.ThreadingHTTPServer):
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """One request."""
+    """Handles a request."""
 
     server: Mirror
 

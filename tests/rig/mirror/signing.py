@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A signing key of the tests, in a separate home."""
+"""A signing key for tests, in a separate GnuPG home."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 
 class Key:
-    """A key pair that lives below ``home``, a folder with a short path: gpg-agent listens on a socket in it."""
+    """A key pair below ``home``, a folder with a short path, as gpg-agent's socket is in it."""
 
     def __init__(self, home: Path, owner: str, expired: bool = False) -> None:
-        """``expired``: made years ago for a day, on which it signs what it signs."""
+        """Make the key; an ``expired`` key was valid for a day years ago, the date of all its signatures."""
         self.home = home
         self._clock = ("--faked-system-time", "20200102T000000") if expired else ()
         home.mkdir(mode=0o700, parents=True)
@@ -32,7 +32,7 @@ class Key:
         return done.stdout
 
     def validity(self) -> str:
-        """Return the validity of the key: e expired, r revoked, u the owner's own (GnuPG, doc/DETAILS)."""
+        """Return the validity of the key: e expired, r revoked, u ultimate (GnuPG, doc/DETAILS)."""
         listed = self._gpg("--with-colons", "--list-keys").decode()
         return re.findall(r"^pub:(.)", listed, re.MULTILINE)[0]
 
@@ -45,9 +45,9 @@ class Key:
         return self._gpg(*self._clock, "--passphrase", "", "--output", "-", "--detach-sign", str(path))
 
     def revoke(self) -> None:
-        """Revoke the key with the certificate that gpg made with it; later exports contain the revocation."""
+        """Revoke the key with the certificate that gpg made for it; later exports contain the revocation."""
         certificate = self.home / "openpgp-revocs.d" / f"{self.fingerprint}.rev"
-        # A colon keeps it from being used by accident (GnuPG manual, --generate-revocation).
+        # A colon prevents its use by accident (GnuPG manual, --generate-revocation).
         certificate.write_text(certificate.read_text(encoding="utf-8").replace(":-----", "-----"), encoding="utf-8")
         self._gpg("--import", str(certificate))
 

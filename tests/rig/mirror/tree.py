@@ -4,8 +4,8 @@
 
 """The files of the mirror.
 
-Names, places and the shape of the installer are those of the real things (efa_installer.sh 1.17 and 1.22, the EC2 User
-Guide, package lists of aws-ofi-nccl); what is inside them is invented and does nothing.
+Names, paths and the installer's structure are the real ones (efa_installer.sh 1.17 and 1.22, the EC2 User Guide,
+package lists of aws-ofi-nccl); the contents are invented and have no function.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OLDER, PINNED, NEWER = "1.50.0", "1.51.0", "1.52.0"
 OFI_VERSIONS = {OLDER: "1.21.1", PINNED: "1.22.0", NEWER: "1.23.0"}
 LIBFABRIC_VERSIONS = {OLDER: "2.6.0amzn1.0", PINNED: "2.7.0amzn2.0", NEWER: "2.8.0amzn1.0"}
 TRIPLET = f"{platform.machine()}-linux-gnu"
-# The older one leaves the plugin outside the loader's paths, as early ones did.
+# Early installers put the plugin outside of the loader's paths.
 PLUGIN_FOLDERS = {
     OLDER: "/opt/amazon/ofi-nccl/lib",
     PINNED: f"/opt/amazon/ofi-nccl/lib/{TRIPLET}",
@@ -45,7 +45,7 @@ echo "fi_getinfo: -61 (No data available)" >&2
 exit 61
 """
 
-# nccl-tests' own Makefile takes the same variables; without MPI=1 its programs cannot span nodes.
+# nccl-tests' Makefile has the same variables; without MPI=1 its programs run on one node only.
 MAKEFILE = """all:
 \ttest "$(MPI)" = 1
 \tmkdir -p build
@@ -56,7 +56,7 @@ MAKEFILE = """all:
 
 
 def installer_packages(version: str) -> list[Deb]:
-    """Return the packages that an installer of this version carries."""
+    """Return the packages in an installer of this version."""
     folder = PLUGIN_FOLDERS[version]
     ofi: dict[str, tuple[bytes, int]] = {
         f"{folder}/libnccl-net-ofi.so": (plugin.compile_plugin(OFI_VERSIONS[version]), 0o755)
@@ -74,7 +74,7 @@ def installer_packages(version: str) -> list[Deb]:
 
 
 def installer(version: str) -> bytes:
-    """aws-efa-installer-VERSION.tar.gz."""
+    """Return aws-efa-installer-VERSION.tar.gz."""
     files = {
         "aws-efa-installer/efa_installer.sh": (SCRIPT.read_bytes(), 0o755),
         "aws-efa-installer/env.sh": (f"EFA_INSTALLER_VERSION={version}\n".encode(), 0o644),
@@ -85,7 +85,7 @@ def installer(version: str) -> bytes:
 
 
 def packages() -> list[Deb]:
-    """Stand-ins for packages that come as single files."""
+    """Return stand-ins for packages that are published as single files."""
     names = {"libnccl2": ("2.28.9-1+cuda13.0", "libnccl.so.2"), "libgdrapi": ("2.5.1-1", "libgdrapi.so.2")}
     return [
         Deb(name, version, {f"/usr/lib/{TRIPLET}/{library}": (plugin.compile_plugin(version, library), 0o644)})
@@ -104,21 +104,21 @@ def package_list(debs: list[Deb]) -> bytes:
 
 
 def nccl_tests() -> bytes:
-    """Return the source archive of nccl-tests, as GitHub packs it: below a folder of name and version."""
+    """Return the source archive of nccl-tests in GitHub's format, with a folder of name and version."""
     return packed({f"nccl-tests-{NCCL_TESTS}/Makefile": (MAKEFILE.encode(), 0o644)})
 
 
 def make(folder: Path) -> dict[str, Any]:
-    """Fill ``folder``; returns ``{fingerprint, sha256: {relative path: hex}}``, which also lies there as facts.json."""
+    """Fill ``folder``; return ``{fingerprint, sha256: {relative path: hex}}``, which is also in its facts.json."""
     files: dict[str, bytes] = {f"aws-efa-installer-{version}.tar.gz": installer(version) for version in OFI_VERSIONS}
     debs = packages()
     files |= {package.file_name: package.build() for package in debs}
     files["Packages"] = package_list(debs)
     files[f"v{NCCL_TESTS}.tar.gz"] = nccl_tests()
-    # The same file again, with a signature by somebody else.
+    # The same file with a signature of another key.
     pinned = f"aws-efa-installer-{PINNED}.tar.gz"
     files[f"forged/{pinned}"] = files[pinned]
-    # Well signed, and something else is in it.
+    # A valid signature of other contents.
     files[f"other/{pinned}"] = packed({"another-installer/efa_installer.sh": (b"#!/bin/sh\n", 0o755)})
     for name, data in files.items():
         path = folder / name

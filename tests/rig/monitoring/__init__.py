@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real engines on 127.0.0.1: node_exporter, Prometheus with our rules, Alertmanager, a webhook that keeps alerts."""
+"""Real engines on 127.0.0.1: node_exporter, Prometheus with the rules, Alertmanager, and a webhook for alerts."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "playbooks/files/monitoring/mlcluster.rules.yml"
-# Slower than any answer on a busy machine.
+# Limit in seconds, longer than any response takes on a busy machine.
 LIMIT = 60.0
 
 
 class Webhook(http.server.ThreadingHTTPServer):
-    """Takes what Alertmanager sends: alerts is (name, status, labels) of each, in the order of their coming."""
+    """Receives alerts of Alertmanager: ``alerts`` has (name, status, labels) of each in order of arrival."""
 
     def __init__(self) -> None:
         self.alerts: list[tuple[str, str, dict[str, str]]] = []
@@ -53,7 +53,7 @@ def free_port() -> int:
 
 
 def wait_for(what: str, probe: Callable[[], t.Any], limit: float = LIMIT) -> t.Any:
-    """Return the first answer of a probe that is not empty. Raises AssertionError at the time limit."""
+    """Return the first true value of a probe. Raises AssertionError at the time limit."""
     ends = time.monotonic() + limit
     while time.monotonic() < ends:
         with contextlib.suppress(OSError, ValueError):
@@ -64,7 +64,7 @@ def wait_for(what: str, probe: Callable[[], t.Any], limit: float = LIMIT) -> t.A
 
 
 class Engines:
-    """textfile is the directory of node_exporter, webhook takes the alerts. A scrape and a rule come every second."""
+    """The engines. ``textfile`` is node_exporter's directory; ``webhook`` gets alerts; scrapes run each second."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.textfile = folder, folder / "textfile"
@@ -139,7 +139,7 @@ receivers:
 
 @contextlib.contextmanager
 def engines(folder: Path) -> Iterator[Engines]:
-    """Engines in a folder, for the length of a with statement."""
+    """Run engines in a folder during a with statement."""
     found = Engines(folder)
     try:
         found.start()
