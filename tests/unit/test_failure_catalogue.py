@@ -145,7 +145,7 @@ def test_catalogue_has_no_other(nodes):
     )
 
 
-def test_what_is_composed_is_in_catalogue(nodes):
+def test_composed_ids_are_in_catalogue(nodes):
     listed = catalogued()
     for pattern in composed_parts(nodes) - NO_PATTERNS:
         known = re.compile(re.escape(pattern).replace(r"\{\}", r"[a-z0-9_.…]+"))

@@ -45,7 +45,7 @@ UNTAGGED |= {f"arn:aws:ec2:*:*:{kind}/*" for kind in ("image", "network-interfac
 
 
 @pytest.mark.parametrize("name", ["create_network", "create_cluster", "destroy_network", "prove_on_aws"])
-def test_what_changes_something_is_bound_to_tag(name):
+def test_changing_actions_are_bound_to_tag(name):
     policy = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     for statement in policy["Statement"]:
         resources = [statement["Resource"]] if isinstance(statement["Resource"], str) else statement["Resource"]

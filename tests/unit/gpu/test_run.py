@@ -98,7 +98,7 @@ def test_every_step_runs_and_eight_files_are_kept(machine):
     assert "INFO -b 8 -e 64M -f 2 -g 1" in files["nccl.txt"]
 
 
-def test_nothing_that_names_machine_is_kept(machine):
+def test_identifiers_of_machine_are_masked(machine):
     _status, files, _table, _errors = machine()
     assert files["nvidia-smi.xml"] == (
         "<uuid>GPU-00000000-0000-0000-0000-000000000000</uuid><serial>0000000000</serial>\n"
@@ -106,7 +106,7 @@ def test_nothing_that_names_machine_is_kept(machine):
     assert "eth0:192.0.2.2<0>" in files["nccl.txt"]
 
 
-def test_what_lies_in_directory_besides_is_left_unchanged(machine, tmp_path):
+def test_other_files_in_directory_are_unchanged(machine, tmp_path):
     text = "GPU-aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee\n"
     (tmp_path / "out").mkdir()
     for place in (tmp_path / "out" / "mine", tmp_path / "target"):

@@ -63,7 +63,7 @@ def test_docker_takes_command(unit):
     assert words(unit, "ExecStop") == ["/usr/bin/docker", "stop", run.name]
 
 
-def test_it_reads_what_prologs_write(unit, tmp_path):
+def test_exporter_reads_job_files_of_prolog(unit, tmp_path):
     run = docker_run(words(unit, "ExecStart")[2:])
     folder = f"{job_labels.DIRECTORY}/gpu-jobs"
     assert run.volume.groups() == (folder, folder, "ro")

@@ -39,7 +39,7 @@ def seen(fsx, *found, **request):
     fsx.add_response("describe_file_systems", {"FileSystems": list(found)}, request)
 
 
-def test_what_is_missing_is_foretold_without_request_to_make_it(ensure, fsx):
+def test_check_mode_predicts_missing_file_system(ensure, fsx):
     seen(fsx)
     answer = ensure(check=True, **OPTIONS, **PLACE, associations=[LINK])
     assert (answer["changed"], answer["file_system"], answer["id"]) == (True, None, "")
@@ -49,7 +49,7 @@ def test_what_is_missing_is_foretold_without_request_to_make_it(ensure, fsx):
     ]
 
 
-def test_one_is_made_waited_for_and_tied(ensure, fsx):
+def test_file_system_is_made_awaited_and_linked(ensure, fsx):
     seen(fsx)
     wanted = {"associations": [{**LINK, "export": False}], "tags": {}, "kms_key": "", **OPTIONS, **PLACE}
     fsx.add_response("create_file_system", {"FileSystem": file_system(Lifecycle="CREATING")}, None)
@@ -64,7 +64,7 @@ def test_one_is_made_waited_for_and_tied(ensure, fsx):
     fsx.assert_no_pending_responses()
 
 
-def test_one_that_is_there_and_tied_is_left_unchanged(ensure, fsx):
+def test_existing_linked_file_system_is_unchanged(ensure, fsx):
     seen(fsx, file_system())
     fsx.add_response("describe_data_repository_associations", {"Associations": [TIE]}, None)
     for _look in range(2):
@@ -73,28 +73,28 @@ def test_one_that_is_there_and_tied_is_left_unchanged(ensure, fsx):
     assert (answer["changed"], answer["actions"], answer["id"]) == (False, [], ONE)
 
 
-def test_another_than_wanted_is_refused_with_every_difference(ensure, fsx):
+def test_different_file_system_is_refused_with_differences(ensure, fsx):
     seen(fsx, file_system(lustre={"EfaEnabled": False}, StorageCapacity=1200))
     message = ensure(**OPTIONS)["msg"]
     assert f"{ONE} has gib 1200 and not 7200" in message
     assert f"{ONE} has efa False and not True" in message
 
 
-def test_one_that_broke_is_reported_with_its_reason(ensure, fsx):
+def test_misconfigured_file_system_is_reported_with_reason(ensure, fsx):
     seen(fsx, file_system(**MISCONFIGURED))
     assert ensure(**OPTIONS)["msg"] == (
         f"{ONE} is MISCONFIGURED: the network interface is gone; repair or delete it by hand"
     )
 
 
-def test_what_is_needed_to_make_one_is_named(ensure, fsx):
+def test_missing_options_of_new_file_system_are_named(ensure, fsx):
     seen(fsx)
     assert ensure(name="logs")["msg"] == (
         "there is no file system logs, and to make one gib, throughput, subnet, groups are needed"
     )
 
 
-def test_request_that_is_refused_is_one_sentence(ensure, fsx):
+def test_rejected_request_is_one_sentence_of_module(ensure, fsx):
     seen(fsx)
     fsx.add_client_error("create_file_system", "ServiceLimitExceeded", "You have reached the limit.")
     assert ensure(**OPTIONS, **PLACE)["msg"] == (

@@ -34,14 +34,14 @@ def test_all_are_asked_for_at_once_and_each_once(ask, fsx):
     }
 
 
-def test_one_that_is_missing_is_named(ask, fsx):
+def test_missing_file_system_is_named(ask, fsx):
     fsx.add_client_error("describe_file_systems", "FileSystemNotFound", "File system does not exist.")
     fsx.add_response("describe_file_systems", {"FileSystems": [file_system()]}, {"FileSystemIds": [ONE]})
     fsx.add_client_error("describe_file_systems", "FileSystemNotFound", expected_params={"FileSystemIds": [TWO]})
     assert ask(ONE, TWO)["msg"] == (f"FSx in {REGION} has no file system {TWO} for this account: check id and region")
 
 
-def test_every_one_that_cannot_be_mounted_is_reported(ask, fsx):
+def test_all_unmountable_file_systems_are_reported(ask, fsx):
     zfs = file_system(0, FileSystemType="OPENZFS")
     fsx.add_response("describe_file_systems", {"FileSystems": [zfs, file_system(1, **MISCONFIGURED)]})
     assert ask(ONE, TWO)["msg"] == (
@@ -50,21 +50,21 @@ def test_every_one_that_cannot_be_mounted_is_reported(ask, fsx):
     )
 
 
-def test_one_that_is_being_made_is_refused_with_what_to_do(ask, fsx):
+def test_file_system_in_creation_is_refused_with_remedy(ask, fsx):
     fsx.add_response("describe_file_systems", {"FileSystems": [file_system(0, Lifecycle="CREATING")]})
     assert ask(ONE)["msg"].endswith(
         "is CREATING and cannot be mounted: check its state in FSx, and run this again later"
     )
 
 
-def test_who_may_not_ask_is_reported_ways_out(ask, fsx):
+def test_denied_request_is_reported_with_remedies(ask, fsx):
     fsx.add_client_error("describe_file_systems", "AccessDeniedException", "not authorized", http_status_code=400)
     message = ask(ONE)["msg"]
     assert message.startswith(f"asking FSx in {REGION} for {ONE} failed: AccessDeniedException: not authorized")
     assert message.endswith(module.WAY_OUT)
 
 
-def test_without_credentials_ways_out_are_reported(monkeypatch, run_controller_module):
+def test_missing_credentials_are_reported_with_remedies(monkeypatch, run_controller_module):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):

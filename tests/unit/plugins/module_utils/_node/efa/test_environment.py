@@ -76,7 +76,7 @@ def verdict(assignment, setting=P5):
 
 
 @pytest.mark.parametrize(("assignment", "expected"), DOCUMENTED)
-def test_what_users_export_is_judged(assignment, expected):
+def test_exported_variable_has_documented_verdict(assignment, expected):
     entry = verdict(f"export {assignment}")
     assert entry["verdict"] == expected
     assert entry["why"]

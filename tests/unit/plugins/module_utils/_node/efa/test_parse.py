@@ -136,7 +136,7 @@ def test_marker_without_version(text):
         ("rdma-core", False),
     ],
 )
-def test_what_installer_brings_itself(name, own):
+def test_packages_of_installer_are_recognized(name, own):
     assert bool(parse.OWN_PACKAGE.fullmatch(name)) is own
 
 

@@ -35,7 +35,7 @@ def error(text: str) -> str:
 
 
 @given(st.dictionaries(texts, json_values), st.sampled_from([None, 1, "\t"]))
-def test_what_json_reads_is_read_to_same(document, indent):
+def test_every_json_document_has_same_value(document, indent):
     for ascii_only in (True, False):
         text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
         node = parse(text, "f")
