@@ -62,6 +62,8 @@ RESERVE_SECONDS = 5
 # A runner that still runs this long after the deadline hangs: the interpreter ends itself.
 GRACE_SECONDS = SHIP_SECONDS + 30
 
+UNKNOWN_TYPE = "the instance metadata gave no instance type, so a loss of all its disks or GPUs was not looked for"
+
 
 class NoVerdictError(Exception):
     """The run failed; the message is one sentence, ``code`` the exit code."""
@@ -127,6 +129,9 @@ def extra_variables(roles: Sequence[Role], given: Mapping[str, Any], node: Node)
     """Return the variables of the play: those given, overridden by those that the hook fixes."""
     return {
         **bundled_variables(),
+        # Roles compare the hardware with that of the type. Whether EFA is attached, the type does not show.
+        "ec2_instance_type": node.instance_type,
+        "ec2_efa_attached": 0,
         **given,
         # A reboot in the middle of the bootstrap is a failed bootstrap.
         **{f"{role.name.rpartition('.')[2]}_reboot_allowed": False for role in roles},
@@ -198,14 +203,19 @@ def configure(report: Report) -> tuple[str, int]:
         }
     )
     report.info(f"a {node.kind} node ({node.source}); roles: {', '.join(role.name for role in roles) or 'none'}")
+    if not node.instance_type:
+        report.warn(
+            "the instance metadata gave no instance type, so a loss of all its disks or GPUs was not looked for"
+        )
     if not roles:
         return "configured: no role has anything to do on this node", 0
     state = options.path(STATE)
     state.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    key = unchanged.request_key(options.sha256, roles, extra_variables(roles, given, node))
+    variables = extra_variables(roles, given, node)
+    key = unchanged.request_key(options.sha256, roles, variables)
     # A killed run leaves no record, so with a record none of its processes are left.
-    found = unchanged.look(state / RECORD, key, roles) if _is_quick(options) else None
+    found = unchanged.look(state / RECORD, key, roles, variables) if _is_quick(options) else None
     if found is not None:
         report.update(roles=found)
         return f"configured: {len(found)} roles, nothing to do, {time.monotonic() - started:.0f} s", 0

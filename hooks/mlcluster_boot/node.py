@@ -14,6 +14,8 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
+
 from .options import OptionsError, RoleRequest
 
 # cfn_node_type of /etc/parallelcluster/cfnconfig, which AWS documents as unsupported for scripts: it may be gone.
@@ -122,8 +124,24 @@ def hardware_groups(sysfs: Path) -> list[str]:
     return groups
 
 
+def expected_groups(instance_type: str) -> list[str]:
+    """Return the groups of the hardware that every instance of a type has; an unknown type has none.
+
+    EFA is missing: the launch of an instance decides whether it is attached.
+    """
+    row = instance_types.lookup(instance_type) or {}
+    has = {
+        "instance_store": bool((row.get("instance_store") or {}).get("count")),
+        "gpu": (row.get("accelerators") or {}).get("kind") == "gpu",
+    }
+    return [group for group, is_there in has.items() if is_there]
+
+
 def look(root: Path, node_type: str | None) -> Node:
-    """Return the facts of the node from cfnconfig, /opt/slurm, sysfs and the instance metadata."""
+    """Return the facts of the node from cfnconfig, /opt/slurm, sysfs and the instance metadata.
+
+    Hardware of the instance type is in the groups even if the kernel lists none, so that its role reports the loss.
+    """
     cfn = read_cfnconfig(root / "etc/parallelcluster/cfnconfig")
     cfn_kind = KINDS.get(cfn.get("cfn_node_type", ""))
     if node_type:
@@ -136,7 +154,9 @@ def look(root: Path, node_type: str | None) -> Node:
     else:
         kind, source = "standalone", "neither cfnconfig nor /opt/slurm"
     cloud = metadata(("instance-id", "instance-type"))
-    groups = hardware_groups(root / "sys") + ([kind] if kind != "standalone" else [])
+    groups = hardware_groups(root / "sys")
+    groups += [group for group in expected_groups(cloud["instance-type"]) if group not in groups]
+    groups += [kind] if kind != "standalone" else []
     return Node(
         kind,
         source,

@@ -38,11 +38,11 @@ def remember(path: Path, key: str, roles: Sequence[Role], options: Mapping[str, 
         Host().write_text(str(path), json.dumps(document, indent=2, sort_keys=True) + "\n", 0o600)
 
 
-def look(path: Path, key: str, roles: Sequence[Role]) -> list[dict[str, Any]] | None:
+def look(path: Path, key: str, roles: Sequence[Role], variables: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Return the state of each role if the node still is as the last run has left it; None for any doubt.
 
-    None without a record, with one of another request, and where a role refuses, differs, has a problem or gives no
-    answer: the play then reports the rest.
+    None without a record, with one of another request, and where a role refuses, differs, has a problem, gives no
+    answer or lacks hardware of the node: the play then reports the rest. ``variables`` are those of the play.
     """
     host = Host()
     record = host.read_json(str(path))
@@ -54,7 +54,7 @@ def look(path: Path, key: str, roles: Sequence[Role]) -> list[dict[str, Any]] | 
         return None
     started = time.monotonic()
     answers = _ask(host, {name: options[name] for name in names})
-    if answers is None or any(_is_wrong(answer) for answer in answers.values()):
+    if answers is None or any(_is_wrong(name, answers[name], options[name], variables) for name in names):
         return None
     seconds = round(time.monotonic() - started, 3)
     return [
@@ -72,9 +72,13 @@ def _ask(host: Host, options: Mapping[str, Any]) -> dict[str, dict[str, Any]] | 
     return look_all(host, options) if options.keys() <= DOMAINS.keys() else None
 
 
-def _is_wrong(answer: Mapping[str, Any]) -> bool:
+def _is_wrong(name: str, answer: Mapping[str, Any], options: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
+    from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.hardware import missing
+
     plan = answer["plan"]
-    return bool(answer["failed"] or not plan["empty"] or plan["refusals"] or answer["problems"])
+    if answer["failed"] or not plan["empty"] or plan["refusals"] or answer["problems"]:
+        return True
+    return bool(missing(name, answer, options, variables))
 
 
 def _plain(role: Role) -> str:

@@ -25,10 +25,9 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.release import system_facts
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._here import is_here
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.hardware import (
+    KIND,
     VARIABLES,
-    known_hardware,
-    missing_hardware,
-    missing_slurm,
+    missing,
 )
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.judgement import judge
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.module_error import module_error
@@ -224,15 +223,13 @@ class ActionModule(ActionBase):
         return outcome
 
     def _with_inventory(self, role: str, answer: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer, with a failure for hardware that is in the inventory and missing on the node."""
-        known = {}
-        for name in VARIABLES:
+        """Return the answer, with a failure for all that the node must have and the role did not find."""
+        known = {name: self._vars.get(name) for name in ("group_names", "groups")}
+        for name in (*VARIABLES, KIND):
             # A role does not report errors in the site's own variables.
             with contextlib.suppress(AnsibleError):
                 known[name] = self._templar.template(self._vars.get(name))
-        groups, every = self._vars.get("group_names") or (), self._vars.get("groups") or {}
-        found = missing_hardware(role, answer, options, known_hardware(known))
-        found += missing_slurm(role, answer, options, groups, bool(every.get("head")))
+        found = missing(role, answer, options, known)
         if not found:
             return answer
         sentences = [entry.line() for entry in found]

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from plugins.module_utils._bundle import archive, build, content, manifest, wheels
+from plugins.module_utils._node.slurm.client import WITHOUT_SLURM
 from tests.build import containers
 from tests.rig.vm.command import RigError
 
@@ -41,8 +42,10 @@ TASKS = b"""- name: Leave a mark
   ansible.builtin.debug:
     msg: "{{ lookup('ansible.builtin.pipe', 'touch $MARK') }}"
 """
-# All of this collection: they do nothing on a machine without their hardware and Slurm. Only a head node has the last.
+# All roles of this collection: without their hardware and Slurm they do nothing. Only a head node has the last one.
 ROLES = ("nvme_raid0", "efa_nccl", "nvidia_gds", "fsx_lustre", "enroot_pyxis", "slurm_jobs")
+# On a node of a cluster, Slurm may only be missing on purpose.
+VARIABLES = {f"{role}_slurm_prefix": WITHOUT_SLURM for role in ("enroot_pyxis", "slurm_jobs")}
 # Processes beside what is measured that never wait.
 LOADS = (0, 20)
 # Least CPU seconds of pip for one of the hook.
@@ -122,7 +125,8 @@ def by_hook(folder: Path, bundle: Path, sha: str, title: str) -> dict[str, Any]:
 def by_roles(name: str, sha: str, title: str) -> dict[str, Any]:
     """One run of the hook with all roles in a container, which has none of their hardware. Raises ContainerError."""
     hook = ["bash", "/srv/hook.sh", "--root", "/srv/root", "--bundle", "/srv/bundle.tar.gz", "--sha256", sha]
-    hook += ["--roles", ",".join(ROLES), "--node-type", "head", "--on-failure", "terminate"]
+    hook += ["--roles", ",".join(ROLES), "--node-type", "head", "--vars", json.dumps(VARIABLES)]
+    hook += ["--on-failure", "terminate"]
     quiet = ["exec", "--env", "AWS_EC2_METADATA_DISABLED=true", name]
     begun = time.time()
     run = containers.podman(*quiet, "python3", "/srv/cost.py", "/srv/cost.json", *hook)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hooks.mlcluster_boot.main import UNKNOWN_TYPE
 from plugins.module_utils._bundle import archive, build
 from tests.bench import bench_boot_hook
 from tests.rig.vm.guest import Guest
@@ -36,7 +37,11 @@ def run_hook(node: Guest, command: list[str]) -> dict[str, Any]:
     """Run the hook, check that it configures the node, and return the status file."""
     done = node.run([*command, "--deadline", str(SECONDS)], check=False, timeout=SECONDS + 60)
     status: dict[str, Any] = json.loads(node.run(["cat", "/var/log/mlcluster/status.json"]).out)
-    assert (done.rc, status["state"], status["warnings"]) == (0, "configured", []), (status, done.out, done.err)
+    assert (done.rc, status["state"], status["warnings"]) == (0, "configured", [UNKNOWN_TYPE]), (
+        status,
+        done.out,
+        done.err,
+    )
     return status
 
 

@@ -20,6 +20,9 @@ PREFIXES = ("ec2_", "")
 VARIABLES = tuple(prefix + name for prefix in PREFIXES for name in ("instance_type", "accelerators", "efa_attached"))
 # Groups whose nodes have Slurm. A cluster without a head node, such as plain EC2 instances, may have no Slurm.
 CLUSTER = ("head", "compute", "login")
+# The boot hook passes the type of its node in this variable, since its inventory has no groups.
+KIND = "configure_node_kind"
+LISTED = "the inventory lists the node as"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +47,7 @@ def known_hardware(variables: Mapping[str, Any]) -> Hardware:
         # The launch determines how many are attached; the type has the maximum.
         attached = given.get("efa_attached", 1 if instance_types.has_efa(row) else 0)
     return Hardware(
-        source=f"a {name}" if name else "an instance",
+        source=f"{'this node is' if variables.get(KIND) else LISTED} {f'a {name}' if name else 'an instance'}",
         disks=_number(disks),
         gpus=_number(kind.get("count")) if kind.get("kind") == "gpu" else 0,
         efa=_number(attached),
@@ -63,12 +66,30 @@ def _number(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
+def missing(
+    role: str, answer: Mapping[str, Any], options: Mapping[str, Any], variables: Mapping[str, Any]
+) -> list[Result]:
+    """Return a failure for each thing that the node must have and a role did not find.
+
+    ``variables`` are those of the node: ``VARIABLES``, ``KIND``, and Ansible's ``group_names`` and ``groups``.
+    """
+    kind = variables.get(KIND)
+    if kind in CLUSTER:
+        groups, has_head = [kind], True
+    else:
+        groups, has_head = variables.get("group_names") or [], bool((variables.get("groups") or {}).get("head"))
+    return [
+        *missing_hardware(role, answer, options, known_hardware(variables)),
+        *missing_slurm(role, answer, options, groups, has_head),
+    ]
+
+
 def missing_hardware(
     role: str, answer: Mapping[str, Any], options: Mapping[str, Any], hardware: Hardware
 ) -> list[Result]:
     """Return a failure if the role found less than the inventory has; the site's own numbers take precedence."""
     is_absent = not answer["plan"]["concerned"]
-    stated = f"the inventory lists the node as {hardware.source}"
+    stated = hardware.source
     if role == "nvme_raid0" and is_absent and hardware.disks and not _is_own(options, "expected_disks", "devices"):
         if options.get("layout") == "none":
             return []
@@ -97,7 +118,7 @@ def missing_slurm(
     is_absent = not answer["plan"]["concerned"] and answer["plan"]["reason"] in (NO_CONTAINERS, NO_JOBS)
     if not found or not has_head or not is_absent or options.get("slurm_prefix") == WITHOUT_SLURM:
         return []
-    text = f"the inventory has this node in the group {found[0]} of a cluster, and no Slurm was found on it"
+    text = f"this is a {found[0]} node of a cluster, and no Slurm was found on it"
     hint = (
         f"check that the directory of Slurm, such as /opt/slurm, is mounted; {role}_slurm_prefix sets another; set "
         f"{WITHOUT_SLURM} if the node has no Slurm"

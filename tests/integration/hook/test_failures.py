@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from hooks.mlcluster_boot.main import UNKNOWN_TYPE
 from tests.integration.hook.conftest import BOOT, BUCKET, HOOK, Node, build_bundle
 from tests.integration.hook.faults import Answer, error, times
 
@@ -312,7 +313,7 @@ def test_marker_of_user_stays(node, wanted):
     assert "to run it again" in ran.log and "lift" not in ran.log
     ran = node.run(*wanted)
     assert ran.status["state"] == "configured" and node.reason() == "GPU 3 is slow"
-    assert ran.status["warnings"] == ["jobs are still kept away, for another reason: GPU 3 is slow"]
+    assert ran.status["warnings"] == [UNKNOWN_TYPE, "jobs are still kept away, for another reason: GPU 3 is slow"]
 
 
 def test_log_of_failure_is_copied_to_s3_and_cluster_logs(node, bundle, stored, proxy):

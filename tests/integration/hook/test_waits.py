@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 
+from hooks.mlcluster_boot.main import UNKNOWN_TYPE
 from tests.integration.hook.test_failures import failed, finished
 
 
@@ -19,13 +20,14 @@ def test_lock_of_dpkg_is_waited_for_and_reported(node, bundle):
         fcntl.lockf(handle, fcntl.LOCK_EX)
         ran = node.run(*words, "--wait-seconds", "1")
         finished(node, ran)
-        (warning,) = ran.status["warnings"]
+        (unknown, warning) = ran.status["warnings"]
+        assert unknown == UNKNOWN_TYPE
         assert "/var/lib/dpkg/lock-frontend is held by" in warning and f"(process {os.getpid()})" in warning
         process = node.start(*words)
         status = node.root / "var/log/mlcluster/status.json"
         process.until("the wait", lambda: '"waiting"' in status.read_text())
     ran = node.ended(process)
-    assert ran.status["state"] == "configured" and ran.status["warnings"] == [], ran.out
+    assert ran.status["state"] == "configured" and ran.status["warnings"] == [UNKNOWN_TYPE], ran.out
 
 
 def test_file_of_head_node_is_waited_for_and_reported(node, bundle):
@@ -33,7 +35,7 @@ def test_file_of_head_node_is_waited_for_and_reported(node, bundle):
     ran = node.run(*words, "--wait-seconds", "1")
     failed(node, ran, "/fsx/ready is not there after", "check that the head node has written it")
     # The run does not continue without the file.
-    assert ran.status["warnings"] == [] and node.marks() == []
+    assert ran.status["warnings"] == [UNKNOWN_TYPE] and node.marks() == []
     process = node.start(*words, "--wait-seconds", "900")
     log = node.root / "var/log/mlcluster/on_node_configured.log"
     process.until("the wait", lambda: log.read_text().count("roles: mark") == 2)

@@ -44,6 +44,30 @@ def test_groups_by_what_kernel_lists(hardware):
     assert hook_node.hardware_groups(hardware / "nothing") == []
 
 
+@pytest.mark.parametrize(
+    ("instance_type", "groups"),
+    [
+        ("p5.48xlarge", ["instance_store", "gpu"]),
+        ("trn2.48xlarge", ["instance_store"]),
+        ("p4de.24xlarge", ["instance_store", "gpu"]),
+        ("g5.xlarge", ["instance_store", "gpu"]),
+        ("m5.large", []),
+        ("zz9.metal", []),
+        ("", []),
+    ],
+)
+def test_groups_by_what_instance_type_has(instance_type, groups):
+    assert hook_node.expected_groups(instance_type) == groups
+
+
+def test_lost_hardware_of_type_keeps_its_roles(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        hook_node, "metadata", lambda names: {**dict.fromkeys(names, ""), "instance-type": "p5.48xlarge"}
+    )
+    found = hook_node.look(tmp_path, "compute")
+    assert found.groups == ("instance_store", "gpu", "compute")
+
+
 def test_cfnconfig_is_read_with_any_quotes(tmp_path):
     write(
         tmp_path, "cfnconfig", "cfn_node_type=HeadNode\nexport cfn_region='eu-west-1'\n# x\nbad line\ncfn_x=\"a b\nq=\n"

@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parents[4]
 ROLES = [Role("nvme_raid0", True), Role("mlcluster.aws.nvidia_gds", False)]
 OPTIONS = {"nvme_raid0": {"layout": "raid0"}, "nvidia_gds": {"mode": "nvfs"}, "other": {}}
 KEY = unchanged.request_key("5" * 64, ROLES, {"a": 1})
-GOOD = {"failed": None, "problems": [], "plan": {"empty": True, "refusals": []}}
+VARIABLES = {"ec2_instance_type": "p5.48xlarge", "configure_node_kind": "compute"}
+GOOD = {"failed": None, "problems": [], "plan": {"empty": True, "refusals": [], "concerned": True, "reason": ""}}
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def node(tmp_path, monkeypatch):
 
 def test_unchanged_node_needs_no_play(node):
     path, _answers, asked = node
-    found = unchanged.look(path, KEY, ROLES)
+    found = unchanged.look(path, KEY, ROLES, VARIABLES)
     assert [(entry["role"], entry["required"], entry["state"], entry["changed"]) for entry in found] == [
         ("nvme_raid0", True, "configured", 0),
         ("mlcluster.aws.nvidia_gds", False, "configured", 0),
@@ -50,14 +51,16 @@ def test_unchanged_node_needs_no_play(node):
     [
         {**GOOD, "failed": "the look gave no answer"},
         {**GOOD, "problems": ["FAIL gds.mode"]},
-        {**GOOD, "plan": {"empty": False, "refusals": []}},
-        {**GOOD, "plan": {"empty": True, "refusals": ["no driver"]}},
+        {**GOOD, "plan": {**GOOD["plan"], "empty": False}},
+        {**GOOD, "plan": {**GOOD["plan"], "refusals": ["no driver"]}},
+        # All GPUs of the type are gone since the last run.
+        {**GOOD, "plan": {**GOOD["plan"], "concerned": False, "reason": "no driver"}},
     ],
 )
 def test_doubt_starts_play(node, answer):
     path, answers, _asked = node
     answers["nvidia_gds"] = answer
-    assert unchanged.look(path, KEY, ROLES) is None
+    assert unchanged.look(path, KEY, ROLES, VARIABLES) is None
 
 
 @pytest.mark.parametrize(
@@ -78,7 +81,7 @@ def test_record_of_other_request_asks_no_role(node, text):
         unchanged.forget(path)
     else:
         path.write_text(text, encoding="utf-8")
-    assert unchanged.look(path, KEY, ROLES) is None
+    assert unchanged.look(path, KEY, ROLES, VARIABLES) is None
     assert asked == []
 
 
@@ -108,7 +111,7 @@ def test_any_changed_input_is_another_request():
 def test_role_that_lost_its_look_starts_play(node, monkeypatch):
     path, _answers, asked = node
     monkeypatch.delitem(look.DOMAINS, "nvidia_gds")
-    assert unchanged.look(path, KEY, ROLES) is None
+    assert unchanged.look(path, KEY, ROLES, VARIABLES) is None
     assert asked == []
 
 

@@ -10,36 +10,43 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.hardware import (
     Hardware,
     known_hardware,
+    missing,
     missing_hardware,
     missing_slurm,
 )
 
 P5 = {"ec2_instance_type": "p5.48xlarge"}
-WHOLE = Hardware("a p5.48xlarge", disks=8, gpus=8, efa=32)
+WHOLE = Hardware("the inventory lists the node as a p5.48xlarge", disks=8, gpus=8, efa=32)
 
 
 def answer(concerned=False, devices=None):
     results = [] if devices is None else [{"id": "efa.devices", "found": devices}]
-    return {"plan": {"concerned": concerned}, "results": results}
+    return {"plan": {"concerned": concerned, "reason": ""}, "results": results}
 
 
 @pytest.mark.parametrize(
     ("variables", "found"),
     [
-        (P5, Hardware("a p5.48xlarge", 8, 8, 1)),
+        (P5, Hardware("the inventory lists the node as a p5.48xlarge", 8, 8, 1)),
         ({**P5, "efa_attached": 32}, WHOLE),
-        ({"instance_type": "p5.48xlarge", "accelerators": {"efa_attached": 16}}, Hardware("a p5.48xlarge", 8, 8, 16)),
-        ({"ec2_instance_type": "trn1.32xlarge"}, Hardware("a trn1.32xlarge", 4, 0, 1)),
-        ({"ec2_instance_type": "m5.large"}, Hardware("a m5.large", 0, 0, 0)),
+        (
+            {"instance_type": "p5.48xlarge", "accelerators": {"efa_attached": 16}},
+            Hardware("the inventory lists the node as a p5.48xlarge", 8, 8, 16),
+        ),
+        ({"ec2_instance_type": "trn1.32xlarge"}, Hardware("the inventory lists the node as a trn1.32xlarge", 4, 0, 1)),
+        ({"ec2_instance_type": "m5.large"}, Hardware("the inventory lists the node as a m5.large", 0, 0, 0)),
         (
             {
                 "ec2_instance_type": "zz9.metal",
                 "ec2_accelerators": {"kind": "gpu", "count": 4, "instance_store_count": 2, "efa_attached": 0},
             },
-            Hardware("a zz9.metal", 2, 4, 0),
+            Hardware("the inventory lists the node as a zz9.metal", 2, 4, 0),
         ),
-        ({"ec2_instance_type": ["p5"], "ec2_accelerators": "8", "efa_attached": True}, Hardware("an instance")),
-        ({}, Hardware("an instance")),
+        (
+            {"ec2_instance_type": ["p5"], "ec2_accelerators": "8", "efa_attached": True},
+            Hardware("the inventory lists the node as an instance"),
+        ),
+        ({}, Hardware("the inventory lists the node as an instance")),
     ],
 )
 def test_hardware_comes_from_inventory_variables(variables, found):
@@ -103,7 +110,7 @@ def without_slurm(reason, concerned=False):
 def test_node_of_cluster_without_slurm_is_failure(role, reason, groups, group):
     (found,) = missing_slurm(role, without_slurm(reason), {"slurm_prefix": "/opt/slurm"}, groups, True)
     assert (found.id, found.status) == ("inventory.slurm", "fail")
-    assert f"in the group {group} of a cluster, and no Slurm was found on it" in found.line()
+    assert f"this is a {group} node of a cluster, and no Slurm was found on it" in found.line()
     assert f"/opt/slurm, is mounted; {role}_slurm_prefix sets another" in found.hint
 
 
@@ -119,3 +126,29 @@ def test_node_of_cluster_without_slurm_is_failure(role, reason, groups, group):
 )
 def test_no_slurm_is_no_failure_where_none_is_expected(given, options, groups, has_head):
     assert missing_slurm("enroot_pyxis", given, options, groups, has_head) == []
+
+
+@pytest.mark.parametrize(
+    ("role", "given", "variables", "ids"),
+    [
+        # As the boot hook passes them: without groups, and EFA unknown.
+        ("nvme_raid0", answer(), {"ec2_instance_type": "p5.48xlarge", "ec2_efa_attached": 0}, ["inventory.disks"]),
+        ("efa_nccl", answer(), {"ec2_instance_type": "p5.48xlarge", "ec2_efa_attached": 0}, []),
+        ("enroot_pyxis", without_slurm(NO_CONTAINERS), {"configure_node_kind": "compute"}, ["inventory.slurm"]),
+        ("enroot_pyxis", without_slurm(NO_CONTAINERS), {"configure_node_kind": "standalone"}, []),
+        ("enroot_pyxis", without_slurm(NO_CONTAINERS), {}, []),
+        (
+            "enroot_pyxis",
+            without_slurm(NO_CONTAINERS),
+            {"group_names": ["login"], "groups": {"head": ["h1"]}},
+            ["inventory.slurm"],
+        ),
+    ],
+)
+def test_node_is_compared_with_its_own_variables(role, given, variables, ids):
+    assert [found.id for found in missing(role, given, {}, variables)] == ids
+
+
+def test_boot_names_the_type_and_no_inventory():
+    (found,) = missing("nvidia_gds", answer(), {}, {"ec2_instance_type": "g5.xlarge", "configure_node_kind": "compute"})
+    assert "this node is a g5.xlarge with 1 GPUs" in found.line()
