@@ -101,7 +101,7 @@ INTO_PYTHON = "/usr/lib/python3/dist-packages"
 # Python loads the stand-in by its module site, which the hook leaves out with -S.
 WITH_SITE = """#!/bin/bash
 case $1 in -IS*) option=-I${1#-IS}; shift; set -- "$option" "$@";; esac
-exec -a "$0" "$0.real" "$@"
+exec -a "$0" "$(readlink -f "$0").real" "$@"
 """
 
 
