@@ -43,6 +43,9 @@ LVS = ("--reportformat", "json", "-o", "vg_name,lv_name,lv_path,lv_active")
 LVM_ALL_DEVICES = ("--devicesfile", "")
 # Services that take the instance-store disks by themselves at every boot.
 OWNER_UNITS = {"setup-ephemeral.service": "parallelcluster", "dlami-nvme.service": "dlami"}
+# Number of further tries for a device that is open exclusively without a visible user, and the seconds between them:
+# mdadm started by udev, or another look, closes it within moments.
+CLAIM_ATTEMPTS, CLAIM_SECONDS = 4, 0.25
 UNIT_DIRECTORIES = (
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -243,7 +246,7 @@ def _disk(
     kind = disk_kind(device["model"])
     below = _descendants(device, devices)
     members = [s for s in device["signatures"] if s["type"] == "linux_raid_member"]
-    claimed = host.claimed(device["path"], _number(host, device["kname"])) if kind == "instance_store" else None
+    claimed = _claimed(host, device) if kind == "instance_store" else None
     proof = None
     if claimed is not None and not device["signatures"] and device["readable"]:
         proof = prove_blank(host, device)
@@ -275,11 +278,25 @@ def _disk(
     }
 
 
+def _claimed(host: Host, device: t.Mapping[str, t.Any]) -> bool | None:
+    """Return ``Host.claimed`` of a device; a program that closes it soon does not count."""
+    number = _number(host, device["kname"])
+    found = host.claimed(device["path"], number)
+    for _attempt in range(CLAIM_ATTEMPTS):
+        if found is not True or _has_user(device):
+            break
+        host.sleep(CLAIM_SECONDS)
+        found = host.claimed(device["path"], number)
+    return found
+
+
+def _has_user(device: t.Mapping[str, t.Any]) -> bool:
+    return bool(device["children"] or device["holders"] or device["mounts"] or device["swap"])
+
+
 def _taken(host: Host, device: t.Mapping[str, t.Any]) -> bool:
     """Return whether an unlisted program has a device open: in another mount namespace, or a virtual machine."""
-    if device["children"] or device["holders"] or device["mounts"] or device["swap"]:
-        return False
-    return host.claimed(device["path"], _number(host, device["kname"])) is True
+    return not _has_user(device) and _claimed(host, device) is True
 
 
 def prove_blank(host: Host, device: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:

@@ -309,6 +309,22 @@ def test_ebs_is_never_opened():
     assert opened == ["/dev/nvme1n1"]
 
 
+@pytest.mark.parametrize(("openings", "expected"), [(0, False), (block.CLAIM_ATTEMPTS, False), (99, True)])
+def test_passing_open_of_disk_is_no_claim(openings, expected):
+    host = scene.node(1)
+    answers = [True] * openings
+    host.claimed = lambda device, number: bool(answers and answers.pop())
+    assert disks_of(host)["nvme1n1"]["claimed"] is expected
+    assert host.clock == block.CLAIM_SECONDS * min(openings, block.CLAIM_ATTEMPTS)
+
+
+def test_visible_user_of_disk_is_not_waited_for():
+    host = scene.node(2)
+    scene.foreign_array(host)
+    assert disks_of(host)["nvme1n1"]["claimed"] is True
+    assert host.clock == 0
+
+
 def test_array_that_is_being_reshaped_does_not_end_look():
     host = scene.node(1)
     for kname in ("nvme8n1", "nvme9n1"):
