@@ -1,11 +1,12 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook prove_on_aws with an account of moto whose instance is the guest, cloud-init and ssh."""
+"""The playbook prove_on_aws with an account of moto whose instance is the guest, cloud-init, ssh and each step."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -93,6 +94,32 @@ def logs(folder: Path) -> str:
     """Return the last lines of the two newest logs."""
     found = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)
     return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in found[-2:])
+
+
+@pytest.mark.timeout(3600)
+def test_run_proves_virtual_node_and_leaves_nothing(
+    account: aws.Aws, prove: Prove, session_guest: Guest, tmp_path: Path
+) -> None:
+    done = prove(**settings(account, tmp_path))
+    folder = tmp_path / "runs" / RUN
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:] + logs(folder)
+    assert set(instances(account).values()) == {"terminated"}
+    assert rest(account) == [] and not session_guest.running
+
+    text = (folder / "evidence.json").read_text(encoding="utf-8")
+    document = json.loads(text)
+    steps = {step["name"]: step for step in document["steps"]}
+    assert {step["state"] for step in steps.values()} == {"passed"}
+    for name in ("site", "verify", "verify_after_reboot", "verify_after_start"):
+        verdicts = {entry["id"]: entry["status"] for entry in steps[name]["verdicts"]}
+        assert verdicts["storage.mounted"] == verdicts["storage.members"] == "pass", (name, verdicts)
+        assert "fail" not in verdicts.values(), (name, verdicts)
+    assert document["facts"]["system"].startswith("Debian 13") and "-cloud-amd64" in document["facts"]["kernel"]
+    assert document["type"] == TYPE
+    assert not re.findall(r"\b(?:i|ami|vpc|subnet)-[0-9a-f]{8,}|\b\d+\.\d+\.\d+\.\d+\b(?!\.)", text)
+    assert sorted(path.name for path in folder.iterdir() if path.suffix not in (".log", ".jsonl")) == [
+        "evidence.json", "facts.json",
+    ]  # fmt: skip
 
 
 def test_deadline_ends_node_of_killed_controller(
