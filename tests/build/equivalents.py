@@ -10,6 +10,7 @@ import typing as t
 
 # Module, name of the change and the line of the source (without the blanks around it): why nothing changes.
 NODE = "plugins/module_utils/_node"
+DATA = "roles/slurm_jobs/files/mlcluster_data"
 EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     (f"{NODE}/nccl/verify.py", "constant", '"iters": 1 if neuron else run.header.get("iters"),'): (
         "any number from 1 on is good: nccom-test does not report its iterations"
@@ -58,8 +59,48 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         "constant",
         "return _is_running(host, device) and size.isdigit() and int(size) > 0 and host.exists(device)",
     ): "no array has one sector",
+    (f"{DATA}/files/stage.py", "constant", "PARALLEL = 4"): "how many files are copied side by side",
+    **dict.fromkeys(
+        (
+            (
+                f"{DATA}/checkpoints/backup.py",
+                "constant",
+                "def __init__(self, directory: Path, prefix: s3.Prefix, workers: int = 4) -> None:",
+            ),
+            (
+                f"{DATA}/checkpoints/backup.py",
+                "constant",
+                '"--workers", type=arguments.workers, default=4, metavar="N", help="files side by side (%(default)s)"',
+            ),
+        ),
+        "how many files are sent side by side",
+    ),
+    (f"{DATA}/checkpoints/backup.py", "constant", "MANIFEST_TRIES = 20"): "a bound on time: one more try does no harm",
+    (
+        f"{DATA}/checkpoints/backup.py",
+        "constant",
+        "for name, found in zip(names, pool.map(lambda name: self._attempt(work, name), names), strict=True):",
+    ): "map of a pool gives as many as it takes",
+    (
+        f"{DATA}/checkpoints/backup.py",
+        "comparison",
+        'if any("\\ud800" <= letter <= "\\udfff" for letter in name):',
+    ): "a byte of a name that is not UTF-8 is read as U+DC80 to U+DCFF",
+    (f"{DATA}/checkpoints/directory.py", "constant", "loads = [0] * of"): "all loads begin alike",
+    (f"{DATA}/checkpoints/directory.py", "constant", "loads[at] += files[name].size + 1"): (
+        "any number from 1 on spreads empty files"
+    ),
+    (f"{DATA}/checkpoints/directory.py", "constant", "signature, good = self._found.get(step, (None, False))"): (
+        "without a signature it is not returned"
+    ),
+    (
+        f"{DATA}/checkpoints/directory.py",
+        "constant",
+        'return json.dumps({**shown, SEAL: _seal(shown)}, indent=1).encode() + b"\\n"',
+    ): "how a manifest is indented, for people",
 }
 
+FROZEN = "no code assigns to a field of a frozen class: mypy finds that"
 SECOND_MORE = "one second more for a program, of ten or more"
 LEAST_SECONDS = 10
 EXCERPT = "the length of an excerpt that people read"
@@ -97,9 +138,26 @@ def timeouts(tree: ast.AST) -> set[int]:
     }
 
 
+def frozen(tree: ast.AST) -> set[int]:
+    """Return the places in the walk of the tree that hold the ``True`` of ``dataclass(frozen=True)``."""
+    nodes = list(ast.walk(tree))
+    values = {
+        id(keyword.value)
+        for node in nodes
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "dataclass"
+        for keyword in node.keywords
+        if keyword.arg == "frozen"
+    }
+    return {place for place, node in enumerate(nodes) if id(node) in values}
+
+
 def of_constants(tree: ast.AST) -> dict[int, str]:
-    """Return why a change of a number is equivalent, by its place in the walk of the tree."""
-    return {**dict.fromkeys(excerpts(tree), EXCERPT), **dict.fromkeys(timeouts(tree), SECOND_MORE)}
+    """Return why a change of a constant is equivalent, by its place in the walk of the tree."""
+    return {
+        **dict.fromkeys(excerpts(tree), EXCERPT),
+        **dict.fromkeys(timeouts(tree), SECOND_MORE),
+        **dict.fromkeys(frozen(tree), FROZEN),
+    }
 
 
 def _at_least(value: object, least: int) -> bool:

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -96,6 +98,88 @@ def test_recently_changed_file_is_read_again(source, server):
     """It may have changed again within the resolution of its times, so its checksum is not kept."""
     backup.Backup(source, server.prefix()).push()
     assert json.loads((source / backup.SUMS).read_text()) == {}
+
+
+@pytest.mark.parametrize(("age", "kept"), [(2_000_000_000, []), (2_000_000_001, ["a"])])
+def test_sum_is_kept_of_file_older_than_two_seconds(server, tmp_path, monkeypatch, age, kept):
+    source = write(tmp_path / "source", a=b"one")
+    changed = (source / "a").stat().st_ctime_ns
+    monkeypatch.setattr(backup.time, "time_ns", lambda: changed + age)
+    backup.Backup(source, server.prefix()).push()
+    assert list(json.loads((source / backup.SUMS).read_text())) == kept
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": 5}', '{"a": [1, 2, 3, 4]}', '{"a": null}'])
+def test_damaged_sums_are_made_anew(source, server, settled, text):
+    (source / backup.SUMS).write_text(text)
+    report = backup.Backup(source, server.prefix()).push()
+    assert report.ok and sorted(report.copied) == ["a", "empty", "sub/b"]
+    assert sorted(json.loads((source / backup.SUMS).read_text())) == ["a", "empty", "sub/b"]
+
+
+def test_sums_without_their_last_part_are_made_anew(source, server, settled):
+    backup.Backup(source, server.prefix()).push()
+    sums = json.loads((source / backup.SUMS).read_text())
+    (source / backup.SUMS).write_text(json.dumps({name: of[:4] for name, of in sums.items()}))
+    assert sorted(backup.Backup(source, server.prefix()).push().same) == ["a", "empty", "sub/b"]
+
+
+def test_read_only_directory_is_backed_up_with_warnings(source, server, monkeypatch, caplog):
+    def read_only(*_given):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(backup.Lock, "acquire", read_only)
+    monkeypatch.setattr(backup.durable, "write", read_only)
+    assert backup.Backup(source, server.prefix()).push().ok
+    warnings = [record.getMessage() for record in caplog.records]
+    assert any("goes on without a lock (" in one and "Read-only file system" in one for one in warnings)
+    assert any("sums are not kept, the next run reads all files again (" in one for one in warnings)
+
+
+def test_manifest_is_written_only_where_it_changed(source, server, monkeypatch):
+    backup.Backup(source, server.prefix()).push()
+    for verb in ("create", "replace", "put"):
+        monkeypatch.setattr(s3.Prefix, verb, lambda *_given: pytest.fail("the manifest was written"))
+    assert backup.Backup(source, server.prefix()).push().ok
+
+
+def test_server_without_conditional_writes_is_named(source, server, monkeypatch, caplog):
+    def unsupported(*_given):
+        raise s3.ConditionError("the server has no conditional writes")
+
+    monkeypatch.setattr(s3.Prefix, "create", unsupported)
+    prefix = server.prefix()
+    assert backup.Backup(source, prefix).push().ok
+    assert f"{prefix.url}: check that no other backup goes there at the same time (the server has no" in caplog.text
+    assert backup.Backup(Path(), server.prefix()).verify(deep=True).ok
+
+
+def test_only_deep_verification_reads_objects(source, server, monkeypatch):
+    backup.Backup(source, server.prefix()).push()
+    monkeypatch.setattr(s3.Prefix, "measure", lambda self, name: FileSum(0, name))
+    assert backup.Backup(Path(), server.prefix()).verify().ok
+    assert len(backup.Backup(Path(), server.prefix()).verify(deep=True).problems) == 3
+
+
+def test_report_has_seconds_and_bytes_of_its_run(source, server, tmp_path):
+    begin = time.monotonic()
+    reports = [
+        backup.Backup(source, server.prefix()).push(),
+        backup.Backup(tmp_path / "target", server.prefix()).restore(),
+        backup.Backup(Path(), server.prefix()).verify(),
+    ]
+    assert 0 < sum(report.seconds for report in reports) <= time.monotonic() - begin
+    assert [report.bytes for report in reports] == [3003, 3003, 0]
+
+
+def test_line_of_report_has_a_rate_only_of_bytes():
+    assert backup.Report().line("push") == ("0 files sent (0 bytes, 0.0 s), 0 were there, 0 went meanwhile, 0 problems")
+    assert backup.Report(same=["a"], seconds=2.0).line("push") == (
+        "0 files sent (0 bytes, 2.0 s), 1 were there, 0 went meanwhile, 0 problems"
+    )
+    assert backup.Report(copied=["a"], gone=["b"], bytes=4 * 10**12, seconds=2.0).line("restore") == (
+        "1 files restored (4000000000000 bytes, 2.0 s, 2000000 MB/s), 0 were there, 1 went meanwhile, 0 problems"
+    )
 
 
 @pytest.mark.parametrize("content", [None, b"other"])
@@ -479,3 +563,8 @@ def test_name_that_is_invalid_in_s3_is_reported(source, server):
 def test_number_without_effect_is_rejected(option):
     with pytest.raises(SystemExit, match="3"):
         command.main(["backup", "verify", "s3://bucket/run", option, "0"])
+
+
+def test_verb_has_to_be_given():
+    with pytest.raises(SystemExit, match="3"):
+        command.main(["backup"])

@@ -64,7 +64,8 @@ def test_link_below_target_is_reported_and_not_followed(source, server, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("size", "1"), ("size", None), ("sha256", 1), ("etag", []), ("mode", "755"), ("changed", 1.5)]
+    ("key", "value"),
+    [("size", "1"), ("size", None), ("sha256", 1), ("etag", []), ("mode", "755"), ("mode", True), ("changed", 1.5)],
 )
 def test_manifest_with_another_type_is_rejected(server, tmp_path, key, value):
     entry = {"size": 1, "sha256": "", "etag": "", "mode": 420, "changed": 0, key: value}

@@ -10,6 +10,7 @@ import importlib.util
 import itertools
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -17,7 +18,14 @@ from pathlib import Path
 import pytest
 from mlcluster_data import __main__ as command
 from mlcluster_data.checkpoints import directory as checkpoint_store
-from mlcluster_data.checkpoints.directory import DirectoryStore, Manifest, TornError, removable, step_name
+from mlcluster_data.checkpoints.directory import (
+    DirectoryStore,
+    Manifest,
+    StoreError,
+    TornError,
+    removable,
+    step_name,
+)
 from mlcluster_data.checkpoints.s3 import S3Store
 from mlcluster_data.errors import DataError
 from mlcluster_data.files import durable, s3
@@ -253,6 +261,11 @@ def test_files_are_divided_evenly_and_completely():
     assert sorted(sum(of.size for of in share.values()) for share in shares) == [405, 600, 900]
 
 
+def test_empty_files_are_spread_evenly():
+    files = {f"f{number}": FileSum(0, "") for number in range(6)}
+    assert [len(checkpoint_store.share(files, index, 3)) for index in range(3)] == [2, 2, 2]
+
+
 def test_checkpoint_command_lists_and_removes(store, capsys):
     where = str(store.path)
     assert command.main(["checkpoint", "list", where]) == 1
@@ -384,6 +397,72 @@ def test_only_leftovers_of_saves_and_removals_are_removed(store):
     assert all((store.path / name / "file").exists() for name in others)
 
 
+def test_next_run_ends_a_removal_that_was_killed(store, monkeypatch):
+    publish(store, 1)
+
+    class Killed(BaseException):
+        pass
+
+    def ends(_path):
+        raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(durable, "remove_tree", ends)
+        store.remove(1)
+    assert store.steps() == [] and len(list(store.path.glob(".removing-*"))) == 1
+    store.prepare()
+    assert os.listdir(store.path) == []
+
+
+def test_temporary_files_of_locks_and_latest_are_removed(store):
+    gone = [".latest.0123abcd.part", ".lock.0f", "..lock.0f.part", ".job-lock.0f", "..job-lock.0f.part"]
+    kept = [".lock", ".job-lock", ".latest", ".locker"]
+    for name in (*gone, *kept):
+        (store.path / name).write_bytes(b"x")
+    store.prepare()
+    assert sorted(os.listdir(store.path)) == sorted(kept)
+
+
+def test_temporary_file_that_goes_meanwhile_is_no_error(store, monkeypatch):
+    monkeypatch.setattr(os, "listdir", lambda _place: [".lock.0f"])
+    store.prepare()
+
+
+def test_new_directory_gives_no_warning(tmp_path, caplog):
+    DirectoryStore(tmp_path / "new").prepare()
+    assert caplog.records == []
+
+
+def test_lock_makes_its_directory_and_takes_its_time(tmp_path):
+    store = DirectoryStore(tmp_path / "new")
+    assert [store.lock()._program.stale_seconds, store.lock(0.5)._program.stale_seconds] == [30.0, 0.5]
+    assert (tmp_path / "new").is_dir()
+
+
+def test_checkpoint_is_never_published_twice(store):
+    publish(store, 1)
+    with pytest.raises(StoreError, match="is there already: resume from it"):
+        publish(store, 1, b"another")
+    assert (store.path / step_name(1) / "__0_0.distcp").read_bytes() == b"weights"
+
+
+def test_discarded_checkpoint_leaves_no_files(store, tmp_path):
+    (tmp_path / "weights").write_bytes(b"x")
+    store.put(1, "t", tmp_path / "weights")
+    for _twice in range(2):
+        store.discard(1, "t")
+        assert os.listdir(store.path) == []
+
+
+def test_torn_ones_are_forgotten_up_to_a_step(store):
+    for step in (1, 2, 3):
+        publish(store, step)
+        store.set_aside(step)
+    store.forget_torn(2)
+    (left,) = (checkpoint_store.torn_step(name) for name in os.listdir(store.path))
+    assert left == 3
+
+
 def test_killed_removal_does_not_block_later_run(store):
     publish(store, 1)
     left = store.path / ".removing-step-00000001"
@@ -411,6 +490,13 @@ def test_planted_names_are_replaced_or_rejected(store, tmp_path, what, name):
         lock.release()
     assert victim.read_bytes() == b"precious" and os.listdir(victim.parent) == ["file"]
     assert not (tmp_path / "absent").exists()
+
+
+def test_time_of_manifest_is_that_of_its_making():
+    made = Manifest.parse(Manifest(1, 1, {}, {}).text(), "kept", 1)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made.created)
+    given = Manifest(1, 1, {}, {}, "2026-01-02T03:04:05Z")
+    assert Manifest.parse(given.text(), "kept", 1) == given
 
 
 def test_formatting_of_manifest_does_not_matter(store):

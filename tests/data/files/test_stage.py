@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from mlcluster_data import __main__ as command
 from mlcluster_data.errors import DataError
 from mlcluster_data.files import durable, s3, stage
 from mlcluster_data.files.durable import Signature
+from mlcluster_data.locks import directory as locks
 
 from tests.data.support.fake_s3 import BUCKET, _server, pauses, server
 from tests.data.support.forked import FORK, RankDiedError, die_at_change, ranks, small_disk
@@ -175,6 +177,37 @@ def test_partial_files_of_others_are_kept(weights, tmp_path):
     assert all(path.exists() for path in kept) and not any(path.exists() for path in gone)
 
 
+def test_leftovers_go_where_all_files_are_there(weights, tmp_path):
+    local = tmp_path / "local"
+    stage.stage(str(weights), local)
+    (local / f".staging-{'1' * 16}").mkdir()
+    assert stage.stage(str(weights), local) == 0
+    assert not list(local.glob(".staging-*"))
+
+
+def test_file_taken_away_meanwhile_is_reported(weights, tmp_path, monkeypatch):
+    rename = durable.Directory.rename
+
+    def taken(self, name, to, other=None):
+        rename(self, name, to, other)
+        (other or self).remove(to)
+
+    monkeypatch.setattr(durable.Directory, "rename", taken)
+    with pytest.raises(DataError, match="was taken away: see what else writes there, and stage it again"):
+        stage.stage(str(weights), tmp_path / "local")
+    assert not (tmp_path / "local" / stage.MARK).exists()
+
+
+def test_progress_of_staging_reaches_the_whole(weights, tmp_path, capsys):
+    stage.stage(str(weights), tmp_path / "local")
+    assert "stage: 100% of 100k" in capsys.readouterr().err
+
+
+def test_folder_to_stage_to_has_to_be_given(weights):
+    with pytest.raises(SystemExit, match="3"):
+        command.main(["stage", str(weights)])
+
+
 def test_hidden_files_of_source_are_staged(tmp_path):
     """Only the name of staging's own folder is skipped, not every name with its prefix."""
     (tmp_path / "source" / ".staging-area").mkdir(parents=True)
@@ -189,6 +222,14 @@ def test_damaged_mark_does_not_count(weights, tmp_path, text):
     copied = stage.stage(str(weights), tmp_path / "local")
     (tmp_path / "local" / stage.MARK).write_text(text)
     assert stage.stage(str(weights), tmp_path / "local") == copied
+
+
+def test_order_of_keys_in_mark_does_not_matter(weights, tmp_path):
+    """As another program that reads and writes it leaves them."""
+    stage.stage(str(weights), tmp_path / "local")
+    mark = tmp_path / "local" / stage.MARK
+    mark.write_text(json.dumps(dict(reversed(json.loads(mark.read_text()).items()))))
+    assert stage.stage(str(weights), tmp_path / "local") == 0
 
 
 @pytest.mark.parametrize(
@@ -236,9 +277,12 @@ def test_obstacle_is_reported_before_first_byte(tmp_path, monkeypatch, there, so
     for place in (tmp_path / "local" / there, tmp_path / "weights" / source, tmp_path / "weights" / "first"):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(b"x")
+    (tmp_path / "weights" / "folder").mkdir()
+    (tmp_path / "weights" / "folder" / "second").write_bytes(b"x")
     monkeypatch.setattr(durable, "copy", lambda *_given: pytest.fail("something was copied"))
     with pytest.raises(DataError, match=rf"{tmp_path}/local/a.* but {source} belongs there: move it away"):
         stage.stage(str(tmp_path / "weights"), tmp_path / "local")
+    assert not (tmp_path / "local" / "folder").exists()
 
 
 def flip(path):
@@ -303,6 +347,19 @@ def test_runs_differ_by_job_restart_and_starting_process(monkeypatch):
         monkeypatch.setenv(f"SLURM_{name}", value)
         runs.append(stage.this_run())
     assert len(set(runs)) == len(runs)
+
+
+def test_run_outside_of_a_job_names_start_of_its_parent(monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert stage.this_run() == f"{locks.myself().boot}/{os.getppid()}/{locks._started(os.getppid())}"
+
+
+def test_run_of_unreadable_parent_is_no_other_run(monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    # Above the highest number that Linux gives to a process.
+    monkeypatch.setattr(os, "getppid", lambda: (1 << 22) + 1)
+    first, second = stage.this_run(), stage.this_run()
+    assert first != second and all(re.fullmatch("[0-9a-f]{16}", run) for run in (first, second))
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "more/config.json"])

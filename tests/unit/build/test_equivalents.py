@@ -47,6 +47,22 @@ def test_time_limit_of_program(source, found):
     assert list(equivalents.of_constants(tree).values()) == [equivalents.SECOND_MORE] * len(found)
 
 
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("@dataclasses.dataclass(frozen=True)\nclass A: ...", [True]),
+        ("@dataclass(order=True, frozen=True)\nclass A: ...", [True]),
+        ("@dataclasses.dataclass(order=True)\nclass A: ...", []),
+        ("made = thing(frozen=True)", []),
+    ],
+)
+def test_frozen_class(source, found):
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    assert [nodes[place].value for place in sorted(equivalents.frozen(tree))] == found
+    assert list(equivalents.of_constants(tree).values()) == [equivalents.FROZEN] * len(found)
+
+
 @pytest.mark.parametrize(("module", "name", "line"), sorted(equivalents.EQUIVALENT))
 def test_excused_change_exists(module, name, line):
     source = (CHECKOUT / module).read_text(encoding="utf-8")
