@@ -59,6 +59,12 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         "constant",
         "return _is_running(host, device) and size.isdigit() and int(size) > 0 and host.exists(device)",
     ): "no array has one sector",
+    (
+        f"{NODE}/storage/owner.py",
+        "constant",
+        "if not found and not explained and (written or 0) > WRITTEN_LIMIT:",
+    ): "one sector is far below the limit",
+    (f"{NODE}/efa/plugin.py", "constant", "_INTERFACES = 20"): "above the newest interface there is",
     (f"{DATA}/files/stage.py", "constant", "PARALLEL = 4"): "how many files are copied side by side",
     **dict.fromkeys(
         (

@@ -92,7 +92,7 @@ def login_memlock(files: t.Mapping[str, str], user: str = "*") -> dict[str, t.An
     found: dict[str, t.Any] = {"soft": None, "hard": None, "soft_file": None, "hard_file": None}
     for path, text in files.items():
         for line in text.splitlines():
-            fields = line.split("#", 1)[0].split()
+            fields = line.partition("#")[0].split()
             if len(fields) != 4 or fields[0] != user or fields[2] != "memlock":
                 continue
             value = parse_limit(fields[3])
@@ -106,7 +106,7 @@ def own_memlock(files: t.Mapping[str, str]) -> dict[str, dict[str, t.Any]]:
     """Return users and groups (with @ or %) with limits of their own, which override the general ones, and lower:
     {name: as ``login_memlock``}.
     """
-    lines = [line.split("#", 1)[0].split() for text in files.values() for line in text.splitlines()]
+    lines = [line.partition("#")[0].split() for text in files.values() for line in text.splitlines()]
     names = {fields[0] for fields in lines if len(fields) == 4 and fields[2] == "memlock"} - {"*", "root"}
     own = {name: login_memlock(files, name) for name in sorted(names)}
     return {

@@ -117,7 +117,7 @@ def findings(disk: t.Mapping[str, t.Any], explained: bool = False) -> tuple[str,
             f"is not proved blank (the byte at offset {disk['blank']['offset']:#x} is not zero, and nothing proves "
             "that the disk was never written since the instance started)"
         )
-    written = disk["blank"]["written"] if disk["blank"] and disk["blank"]["proof"] == ZEROS else 0
+    written = disk["blank"]["written"] if disk["blank"] and disk["blank"]["proof"] == ZEROS else None
     if not found and not explained and (written or 0) > WRITTEN_LIMIT:
         found.append(
             f"is not proved blank (sampled reads are zero, but {written} sectors were written to it in this boot, "
@@ -190,7 +190,7 @@ def _lvm_owner(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> str
 
 
 def _eks_owner(disk: t.Mapping[str, t.Any]) -> str | None:
-    names = {str(s["label"] or "").rsplit(":", 1)[-1] for s in disk["signatures"] if s["type"] == "linux_raid_member"}
+    names = {str(s["label"] or "").rpartition(":")[2] for s in disk["signatures"] if s["type"] == "linux_raid_member"}
     if EKS_ARRAY in names or any(point.startswith(EKS_MOUNT) for point in disk["mounts"]):
         return OWNER_EKS
     return None
