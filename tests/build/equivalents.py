@@ -34,6 +34,9 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     (f"{NODE}/accelerator/parse.py", "constant", "end = end + len(_END) if end >= 0 else len(text)"): (
         "the end of a document is never its beginning"
     ),
+    (f"{NODE}/accelerator/verify.py", "constant", "fastest = max(speeds, default=0)"): (
+        "it is shown where every link is up, and has a speed"
+    ),
     **dict.fromkeys(
         (
             (f"{NODE}/health/slurm.py", "constant", "SECONDS = 20"),

@@ -198,9 +198,11 @@ def test_file_taken_away_meanwhile_is_reported(weights, tmp_path, monkeypatch):
     assert not (tmp_path / "local" / stage.MARK).exists()
 
 
-def test_progress_of_staging_reaches_the_whole(weights, tmp_path, capsys):
+def test_progress_of_staging_counts_bytes_of_each_file(weights, tmp_path, monkeypatch):
+    counted = []
+    monkeypatch.setattr(stage.Progress, "advance", lambda self, *given: counted.append((*given, self.total)))
     stage.stage(str(weights), tmp_path / "local")
-    assert "stage: 100% of 100k" in capsys.readouterr().err
+    assert sorted(counted) == [(2, "more/config.json", 100_002), (100_000, "model.safetensors", 100_002)]
 
 
 def test_folder_to_stage_to_has_to_be_given(weights):

@@ -182,7 +182,7 @@ def _count(facts: Facts) -> Result:
             "gpu.count",
             f"{', '.join(facts['lost_gpus'])} gives no answer on the PCI bus",
             severity="isolate",
-            found=(on_bus or 0) - len(facts["lost_gpus"]),
+            found=len(pci or ()) - len(facts["lost_gpus"]),
             hint="look for Xid 79 in the kernel log; stop and start the instance, or replace it",
             **fields,
         )

@@ -153,21 +153,21 @@ def _networks(facts: t.Mapping[str, t.Any]) -> list[Result]:
             continue
         check = "lustre.network"
         fields: dict[str, t.Any] = {"scope": Scope(device=mount["path"]), "source": EFA_SOURCE}
-        net = facts["nets"].get("efa", {"nids": 0, "up": 0})
+        up = facts["nets"].get("efa", {"up": 0})["up"]
         probed = facts["probes"].get(mount["path"], {})
         hint = "run AWS's set-up of EFA clients for FSx for Lustre, and check with 'lnetctl net show -v'"
         if facts["net_problem"]:
             found.append(undeterminable(check, facts["net_problem"], **fields))
-        elif net["up"] < wanted:
-            what = f"{net['up']} interfaces of LNet are up on EFA, so data goes over TCP or over fewer than wanted"
-            found.append(failed(check, what, hint=hint, expected=wanted, found=net["up"], **fields))
+        elif up < wanted:
+            what = f"{up} interfaces of LNet are up on EFA, so data goes over TCP or over fewer than wanted"
+            found.append(failed(check, what, hint=hint, expected=wanted, found=up, **fields))
         elif probed.get("status") != "pass":
             found.append(undeterminable(check, "nothing was written, so no counter proves the use of EFA", **fields))
         elif facts["sent"].get("efa", 0) <= 0:
             what = "the file system was written to and LNet has sent nothing over EFA"
             found.append(failed(check, what, hint=hint, found=facts["sent"], **fields))
         else:
-            found.append(passed(check, f"{facts['sent']['efa']} messages over {net['up']} interfaces of EFA", **fields))
+            found.append(passed(check, f"{facts['sent']['efa']} messages over {up} interfaces of EFA", **fields))
     return found
 
 

@@ -116,11 +116,29 @@ def test_fields_that_driver_does_not_print(release, absent, status):
     assert judge(node(old_driver(release, *absent)))["gpu.ecc"].status == status
 
 
-@pytest.mark.parametrize(("architecture", "status"), [("Ampere", "pass"), ("Hopper", "undeterminable")])
-def test_older_gpus_have_no_repair_of_channels(architecture, status):
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "channel_repair_pending",
+        "tpc_repair_pending",
+        "unrepairable_memory",
+        "remapped_row_corr_inactive",
+        "remapped_row_unc_inactive",
+    ],
+)
+@pytest.mark.parametrize(
+    ("architecture", "status"), [("Ampere", "pass"), ("Ada Lovelace", "pass"), ("Hopper", "undeterminable")]
+)
+def test_older_gpus_have_no_repair_of_channels(tag, architecture, status):
     text = eight_gpus().replace(">Hopper<", f">{architecture}<")
-    text = text.replace("<channel_repair_pending>No", "<channel_repair_pending>N/A")
-    assert judge(node(text))["gpu.ecc"].status == status
+    text, number = re.subn(f"<{tag}>[^<]*<", f"<{tag}>N/A<", text)
+    assert (judge(node(text))["gpu.ecc"].status, number) == (status, 8)
+
+
+def test_memory_that_cannot_be_repaired_is_read_on_older_gpus():
+    text = eight_gpus().replace(">Hopper<", ">Ampere<")
+    text = text.replace("<sram_threshold_exceeded>No", "<sram_threshold_exceeded>N/A")
+    assert judge(node(text))["gpu.ecc"].status == "undeterminable"
 
 
 def turing(retired="0", pending="No", architecture="Turing"):
@@ -204,6 +222,14 @@ def test_gpu_held_below_its_speed(old, new, words):
     result = judge(node(last(text, old, new)))["gpu.clocks"]
     assert (result.status, result.severity) == ("fail", "monitor")
     assert words in result.message
+
+
+def test_boost_clock_that_no_gpu_has_is_no_evidence():
+    old, new = (f"<max_customer_boost_clocks>\n\t\t\t<graphics_clock>{word}<" for word in ("1980 MHz", "N/A"))
+    assert judge(node(eight_gpus().replace(old, new)))["gpu.clocks"].status == "pass"
+    assert judge(node(last(eight_gpus(), old, new)))["gpu.clocks"].status == "undeterminable"
+    slower = judge(node(last(eight_gpus(), old, old.replace("1980", "1979"))))["gpu.clocks"]
+    assert "has a boost clock of 1979 MHz, and its neighbours of 1980 MHz" in slower.message
 
 
 def test_application_clocks_below_their_default():
@@ -434,6 +460,13 @@ def test_error_in_any_field_is_undeterminable(path, word):
     found = judge(node(eight_gpus(**{path: word})))
     assert found["gpu.answers"].status == "undeterminable"
     assert word in found["gpu.answers"].message
+
+
+@pytest.mark.parametrize(("count", "end"), [(8, "'ERR!'"), (9, "'ERR!' and 1 more"), (10, "'ERR!' and 2 more")])
+def test_eight_errors_are_quoted_and_rest_is_counted(count, end):
+    fields = "".join(f"<x{number}>ERR!</x{number}>" for number in range(count))
+    message = judge(node(eight_gpus().replace("</gpu>", f"{fields}</gpu>", 1)))["gpu.answers"].message
+    assert message.count("ERR!") == 8 and message.endswith(end)
 
 
 def test_names_of_processes_are_no_errors():

@@ -297,6 +297,13 @@ def test_module_options_of_loaded_modules(good, row, status, severity, words):
     assert (one.status, one.severity) == (status, severity) and (one.message or one.reason).startswith(words)
 
 
+def test_module_that_is_not_loaded_yet_keeps_verdict(good):
+    (row,) = good["module_options"]
+    good["module_options"] = [row, {**row, "name": "ksocklnd.credits", "found": None, "loaded": False}]
+    (one,) = found(good, "lustre.module_options")
+    assert (one.status, one.found) == ("pass", "ptlrpc.ptlrpcd_per_cpt_max=32, ksocklnd.credits=32")
+
+
 def directory(state, number=1):
     return {"path": f"/fsx/{number}", "state": state, "why": f"why {number}"}
 
