@@ -67,6 +67,11 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         "constant",
         "if not found and not explained and (written or 0) > WRITTEN_LIMIT:",
     ): "one sector is far below the limit",
+    (
+        f"{NODE}/health/dcgm.py",
+        "constant",
+        "value = float(word) if word is not None and word not in _NO_VALUE else -1.0",
+    ): "no negative number is a figure",
     (f"{NODE}/efa/plugin.py", "constant", "_INTERFACES = 20"): "above the newest interface there is",
     (f"{DATA}/files/stage.py", "constant", "PARALLEL = 4"): "how many files are copied side by side",
     **dict.fromkeys(

@@ -181,5 +181,7 @@ class Asker:
             name = "own"
         else:
             name = {None: "strict", False: "no_p2pdma", True: "with_p2pdma"}[changes.get("use_pci_p2pdma")]
+            # Without this a file that libcufile takes proves nothing about a direct path.
+            assert changes.items() >= {"allow_compat_mode": False, "force_compat_mode": False}.items(), changes
         self.questions.append((name, directory))
         return self.driver if name == "driver" else self.answers[name]

@@ -253,6 +253,8 @@ def test_failed_driver_is_not_probed_for_next_mount():
     facts = survey(host, asker, ["/data", "/raid"])
     assert [question for question in asker.questions if question[0] == "strict"] == [("strict", "/data")]
     assert [mount["mode"] for mount in facts["mounts"]] == ["compat", "compat"]
+    # Nothing was asked, so no time was spent.
+    assert facts["mounts"][1]["probe"]["strict"] == {**NO_MODULE, "seconds": 0.0}
 
 
 def test_refused_file_does_not_affect_next_mount():
@@ -396,6 +398,12 @@ def test_advice_depends_on_layout(line, fields, words):
     mount = {"path": "/x", "mount_point": "/x", "fstype": line, "layout": "network", "mode": "compat", **fields}
     text = gds.layout_advice(mount, "x86_64", False)
     assert (text is None) if words is None else (words in text)
+
+
+@pytest.mark.parametrize(("mount_point", "named"), [("/data", "/data is Lustre"), (None, "/data/scratch is Lustre")])
+def test_advice_names_mount_point_before_path(mount_point, named):
+    mount = {"path": "/data/scratch", "mount_point": mount_point, "fstype": "lustre", "layout": "", "mode": "compat"}
+    assert gds.layout_advice(mount, "x86_64", False).startswith(named)
 
 
 def test_raid0_with_p2pdma_gives_advice_on_x86_only():
