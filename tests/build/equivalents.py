@@ -31,8 +31,12 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         'found = _ANCHOR.search(line[: MAX_DECORATION + 40]) if "# " in line else None',
     ): "longer than any line that begins an output",
     (f"{NODE}/nccl/parse.py", "constant", "MAX_DECORATION = 200"): "a bound on time, far above any decoration",
-    (f"{NODE}/accelerator/parse.py", "constant", "end = end + len(_END) if end >= 0 else len(text)"): (
-        "the end of a document is never its beginning"
+    **dict.fromkeys(
+        (
+            (f"{NODE}/accelerator/parse.py", "constant", "end = end + len(_END) if end >= 0 else len(text)"),
+            (f"{NODE}/accelerator/parse.py", "comparison", "end = end + len(_END) if end >= 0 else len(text)"),
+        ),
+        "the end of a document is never its beginning",
     ),
     (f"{NODE}/accelerator/verify.py", "constant", "fastest = max(speeds, default=0)"): (
         "it is shown where every link is up, and has a speed"
@@ -41,6 +45,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         (
             (f"{NODE}/health/slurm.py", "constant", "SECONDS = 20"),
             (f"{NODE}/health/dcgm.py", "constant", "SECONDS = 20"),
+            (f"{NODE}/health/container.py", "constant", "IMPORT_SECONDS = 60"),
             (f"{NODE}/health/image.py", "constant", "LONGEST = 140"),
             (f"{NODE}/health/image.py", "constant", "ASK_SECONDS = 20"),
             (

@@ -272,8 +272,8 @@ def _gpu(index: int, gpu: ET.Element) -> dict[str, t.Any]:
         if value is None and raw is not None:
             unreadable[name] = raw
     for block in ("remapped_rows", "remapped_rows/row_remapper_histogram"):
-        if _raw(gpu, block):
-            unreadable[block] = _raw(gpu, block) or ""
+        if raw := _raw(gpu, block):
+            unreadable[block] = raw
     for scope in ("volatile", "aggregate"):
         facts["ecc"][scope] = _counts(gpu, scope, unreadable)
     facts["clock_reasons"] = _clock_reasons(gpu, unreadable)

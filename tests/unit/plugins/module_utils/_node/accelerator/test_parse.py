@@ -469,6 +469,18 @@ def test_texts_are_cut_to_length():
     gpu = gpu_of(f"<minor_number>{'x' * 300}</minor_number><a><b>ERR! {'y' * 300} error</b></a>")
     assert len(gpu["unreadable"]["minor"]) == 80
     assert [len(text) for text in gpu["errors"].values()] == [80]
+    gpu = gpu_of(
+        f"<clocks_event_reasons><{'r' * 70}>Active</{'r' * 70}></clocks_event_reasons><{'p' * 130}>ERR!</{'p' * 130}>"
+    )
+    assert [len(name) for name in (*gpu["clock_reasons"], *gpu["errors"])] == [60, 120]
+
+
+def test_block_without_its_fields_is_unreadable_as_whole():
+    gpu = gpu_of("<remapped_rows>N/A</remapped_rows>")
+    assert gpu["unreadable"] == {"remapped_rows": "N/A"}
+    inner = "<row_remapper_histogram>Unknown Error</row_remapper_histogram>"
+    gpu = gpu_of(f"<remapped_rows>{inner}</remapped_rows>")
+    assert gpu["unreadable"] == {"remapped_rows/row_remapper_histogram": "Unknown Error"}
 
 
 def test_errors_of_gpu_are_named_by_path_without_processes():
@@ -550,6 +562,7 @@ def test_lines_around_document_are_warnings_up_to_number():
     [
         ("A100", "NVIDIA A100-SXM4-40GB", True),
         ("a100", "NVIDIA A100", True),
+        ("A100", "A100", True),
         ("A10", "NVIDIA A10G", False),
         ("RTX PRO", "NVIDIA RTX PRO 6000", True),
         ("RTX PRO", "NVIDIA RTX 6000", False),

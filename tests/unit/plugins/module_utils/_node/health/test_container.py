@@ -438,6 +438,15 @@ def test_host_facts_identify_host():
     assert health_container.host_facts(host)["efa"] == 4
 
 
+def test_host_facts_have_each_volume_with_its_device(monkeypatch):
+    record = {"volumes": [{"path": "/scratch"}, {"path": "/gone"}]}
+    monkeypatch.setattr(health_container, "read_document", lambda host, path: record)
+    assert health_container.host_facts(container())["volumes"] == [
+        {"path": "/scratch", "device": "9:127"},
+        {"path": "/gone", "device": None},
+    ]
+
+
 @pytest.mark.parametrize(("root", "known"), [("0:77 /", True), ("0:77 ", False), (7, False), ("a:77 /", False)])
 def test_shape_of_root(root, known):
     assert health_container.is_root(root) is known
