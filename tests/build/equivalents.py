@@ -78,6 +78,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         "value = float(word) if word is not None and word not in _NO_VALUE else -1.0",
     ): "no negative number is a figure",
     (f"{NODE}/efa/plugin.py", "constant", "_INTERFACES = 20"): "above the newest interface there is",
+    (f"{DATA}/files/stage.py", "returned value", "return False"): "what is returned is only tried for truth",
     (f"{DATA}/files/stage.py", "constant", "PARALLEL = 4"): "how many files are copied side by side",
     **dict.fromkeys(
         (

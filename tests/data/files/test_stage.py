@@ -234,6 +234,15 @@ def test_order_of_keys_in_mark_does_not_matter(weights, tmp_path):
     assert stage.stage(str(weights), tmp_path / "local") == 0
 
 
+@pytest.mark.parametrize(("old", "new"), [(stage.SCHEMA, "other/1"), ('"size": 2', '"size": 3')])
+def test_changed_mark_does_not_count(weights, tmp_path, old, new):
+    stage.stage(str(weights), tmp_path / "local")
+    mark = tmp_path / "local" / stage.MARK
+    assert old in mark.read_text()
+    mark.write_text(mark.read_text().replace(old, new))
+    assert stage.stage(str(weights), tmp_path / "local") == 2
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [
@@ -279,12 +288,13 @@ def test_obstacle_is_reported_before_first_byte(tmp_path, monkeypatch, there, so
     for place in (tmp_path / "local" / there, tmp_path / "weights" / source, tmp_path / "weights" / "first"):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(b"x")
-    (tmp_path / "weights" / "folder").mkdir()
-    (tmp_path / "weights" / "folder" / "second").write_bytes(b"x")
+    # Judged before the obstacle, and not made.
+    (tmp_path / "weights" / "0").mkdir()
+    (tmp_path / "weights" / "0" / "second").write_bytes(b"x")
     monkeypatch.setattr(durable, "copy", lambda *_given: pytest.fail("something was copied"))
     with pytest.raises(DataError, match=rf"{tmp_path}/local/a.* but {source} belongs there: move it away"):
         stage.stage(str(tmp_path / "weights"), tmp_path / "local")
-    assert not (tmp_path / "local" / "folder").exists()
+    assert not (tmp_path / "local" / "0").exists()
 
 
 def flip(path):
@@ -328,6 +338,15 @@ def test_flipped_bit_is_found_once_in_run(weights, tmp_path, job, failing_disk, 
         job(number)
         assert stage.stage(str(weights), local) == 0
         assert len(read) == times
+
+
+def test_mark_is_written_once_in_run(weights, tmp_path, job, monkeypatch):
+    marked, mark = [], stage._mark
+    monkeypatch.setattr(stage, "_mark", lambda *given: (marked.append(given[1]), mark(*given)))
+    for number in (1, 1, 2, 2):
+        job(number)
+        stage.stage(str(weights), tmp_path / "local")
+    assert len(marked) == 2 and marked[0] != marked[1]
 
 
 def test_change_that_keeps_size_and_time_is_staged_again(weights, tmp_path, job):
