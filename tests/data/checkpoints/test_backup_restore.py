@@ -80,3 +80,17 @@ def test_repeatedly_changed_manifest_is_failure(source, server, capsys, monkeypa
         monkeypatch.setattr(backup.s3.Prefix, verb, lambda *_given: None)
     assert command.main(["backup", "push", str(source), server.prefix().url]) == 1
     assert f"was changed by others {backup.MANIFEST_TRIES} times in a row: back up again" in capsys.readouterr().err
+
+
+def test_nothing_is_restored_above_a_lock_that_is_held(source, server, tmp_path):
+    backup.Backup(source, server.prefix()).push()
+    target = tmp_path / "target"
+    (target / "sub").mkdir(parents=True)
+    lock = backup.Lock(target / "sub")
+    lock.acquire()
+    try:
+        with pytest.raises(backup.LockedError, match=f"{target}/sub is in use by process {os.getpid()}"):
+            backup.Backup(target, server.prefix()).restore()
+    finally:
+        lock.release()
+    assert os.listdir(target) == ["sub"] and os.listdir(target / "sub") == []
