@@ -565,6 +565,13 @@ def test_number_without_effect_is_rejected(option):
         command.main(["backup", "verify", "s3://bucket/run", option, "0"])
 
 
+def test_directory_that_cannot_be_made_is_one_sentence(source, server, tmp_path, capsys):
+    backup.Backup(source, server.prefix()).push()
+    (tmp_path / "file").write_bytes(b"x")
+    assert command.main(["backup", "restore", server.prefix().url, str(tmp_path / "file")]) == 1
+    assert capsys.readouterr().err.endswith(f"ERROR: {tmp_path}/file: File exists\n")
+
+
 def test_verb_has_to_be_given():
     with pytest.raises(SystemExit, match="3"):
         command.main(["backup"])
