@@ -353,6 +353,14 @@ def test_nothing_is_read_without_removable_checkpoint(store, monkeypatch):
     assert checkpoint_store.retain(store, 2, checkpoint_store.Proofs(store).good) == []
 
 
+def test_only_a_store_that_is_not_in_place_copies_files(place, tmp_path):
+    store, _where, _flip = place
+    publish(store, 1, source=tmp_path / "local")
+    (tmp_path / "copies").mkdir()
+    assert store.check(1, store.manifest(1).files, tmp_path / "copies") == []
+    assert sorted(os.listdir(tmp_path / "copies")) == ([] if store.in_place else [".metadata", "__0_0.distcp"])
+
+
 def test_torn_checkpoints_stay_until_good_one_of_step(place, tmp_path):
     store, _where, flip_bit = place
     for step in (1, 2, 3):
@@ -425,6 +433,15 @@ def test_temporary_files_of_locks_and_latest_are_removed(store):
 
 def test_temporary_file_that_goes_meanwhile_is_no_error(store, monkeypatch):
     monkeypatch.setattr(os, "listdir", lambda _place: [".lock.0f"])
+    store.prepare()
+
+
+def test_latest_is_written_only_where_it_is_missing(store, monkeypatch, caplog):
+    publish(store, 1)
+    (store.path / "latest").unlink()
+    store.prepare()
+    assert (store.path / "latest").read_text() == "step-00000001\n" and caplog.records == []
+    monkeypatch.setattr(durable, "write", lambda *_given: pytest.fail("latest was written"))
     store.prepare()
 
 
