@@ -25,7 +25,9 @@ from ..slurm.look import ON_NODES
 from ..system.host import Host, NodeError
 
 DIRECTORY = "/run/mlcluster"
-SCHEMA = "mlcluster.job/1"
+SCHEMA = "mlcluster.job_labels/1"
+# A job that an earlier version recorded still runs after an upgrade.
+READABLE = (SCHEMA, "mlcluster.job/1")
 MOST_GPUS = 64
 # The title of the process that slurmd starts for each step of a job.
 _STEP = re.compile(r"slurmstepd: \[(\d{1,10})\.")
@@ -69,7 +71,7 @@ def known(host: Host, directory: str = DIRECTORY) -> list[Job]:
         if not re.fullmatch(r"[1-9][0-9]{0,9}\.json", name):
             continue
         data = host.read_json(f"{directory}/jobs/{name}")
-        if isinstance(data, dict) and data.get("schema") == SCHEMA and isinstance(data.get("gpus"), list):
+        if isinstance(data, dict) and data.get("schema") in READABLE and isinstance(data.get("gpus"), list):
             gpus = tuple(gpu for gpu in data["gpus"] if _is_gpu(gpu))
             label = data.get("name")
             found.append(Job(int(name[:-5]), str(data.get("user")), gpus, label if isinstance(label, str) else None))

@@ -77,9 +77,15 @@ def test_epilog_removes_only_its_job(host):
 
 def test_invalid_record_of_job_is_skipped(host):
     host.put("/run/mlcluster/jobs/9.json", "[]")
-    host.put("/run/mlcluster/jobs/10.json", '{"schema": "mlcluster.job/1", "gpus": [true, -1, 99, 2], "user": 1}')
+    host.put("/run/mlcluster/jobs/10.json", '{"schema": "mlcluster.job_labels/1", "gpus": [true, -1, 99, 2]}')
+    host.put("/run/mlcluster/jobs/11.json", '{"schema": "mlcluster.report/1", "gpus": [2]}')
     host.put("/run/mlcluster/jobs/x.json", "{")
     assert [(job.job_id, job.gpus) for job in job_labels.known(host)] == [(7, (0, 3)), (10, (2,))]
+
+
+def test_record_of_earlier_version_is_read(host):
+    host.put("/run/mlcluster/jobs/12.json", '{"schema": "mlcluster.job/1", "gpus": [1], "user": "ann"}')
+    assert job_labels.known(host)[-1] == Job(12, "ann", (1,))
 
 
 @pytest.mark.parametrize(
