@@ -37,10 +37,12 @@ _OWN = {
     "nodes": "nodes",
     "time": "minutes",
     **{key: key for key in _PLACES},
+    # Pyxis adds these to the mounts of each step of the job.
+    "container-mounts": "container_mounts",
 }
 _SCRIPTS_OWN = frozenset({
-    "container-image", "export", "output", "error", "chdir", "ntasks", "ntasks-per-node", "signal", "requeue",
-    "no-requeue", "open-mode",
+    "container-image", "container-name", "container-workdir", "export", "output", "error", "chdir", "ntasks",
+    "ntasks-per-node", "signal", "requeue", "no-requeue", "open-mode",
 })  # fmt: skip
 # Keys that jobs of every kind take.
 COMMON = frozenset(
@@ -49,6 +51,13 @@ COMMON = frozenset(
 _COMMON_TYPES: dict[str, Type] = {"minutes": MINUTES, "nodes": NODES}
 # The path of a file that is not absolute: below the working directory, of a home, or with the end of a squashfs file.
 _RELATIVE_IMAGE = re.compile(r"[.~]|(?!/)(?!.*://).*\.(sqsh|squashfs|sqfs)\Z", re.IGNORECASE | re.DOTALL)
+# Pyxis splits a list of mounts at commas and a mount at colons, and writes each between double quotes for bash to read.
+_MOUNT = re.compile(r"""/[^,:\s"'$`\\]*:/[^,:\s"'$`\\]*(:(?P<flags>[a-z+]+))?""")
+# Source: enroot-mount.c of Enroot 4.1.2. It ignores an unknown flag, and mounts what was to be read-only for writing.
+_FLAGS = frozenset(
+    "ro rw exec noexec dev nodev suid nosuid sync async atime noatime relatime norelatime diratime nodiratime bind "
+    "rbind private rprivate slave rslave shared rshared unbindable runbindable nofail silent".split()
+)
 VERSION = re.compile(r"[0-9][A-Za-z0-9._]{0,31}")
 
 
@@ -142,9 +151,18 @@ def _text_problems(who: str, found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{who}container_mounts must be a list"
         return
     for mount in mounts:
-        # Pyxis splits a list of mounts at commas, and a mount at colons.
-        if not isinstance(mount, str) or not re.fullmatch(r"/[^,:\s]*:/[^,:\s]*(:[a-z,+-]+)?", mount):
-            yield f"{who}container_mounts has {mount!r}: give SOURCE:TARGET or SOURCE:TARGET:FLAGS, without blanks"
+        parts = _MOUNT.fullmatch(mount) if isinstance(mount, str) else None
+        unknown = sorted(set(((parts and parts["flags"]) or "rw").split("+")) - _FLAGS)
+        if parts is None:
+            yield (
+                f"{who}container_mounts has {mount!r}: give SOURCE:TARGET or SOURCE:TARGET:FLAG+FLAG, without blanks, "
+                "quotes, commas, $ and \\"
+            )
+        elif unknown:
+            yield (
+                f"{who}container_mounts has {mount!r}: Enroot ignores the flag {unknown[0]!r}: choose ro, rw or "
+                "another one of mount"
+            )
 
 
 def _job_problems(index: int, job: Any, names: Sequence[Any]) -> Iterator[str]:

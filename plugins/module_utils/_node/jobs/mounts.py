@@ -26,6 +26,8 @@ def container_mounts(paths: Iterable[Path], configured: Sequence[str]) -> list[s
 
     Raises NodeError where a configured mount shows another directory under one of the paths, or forbids to write.
     """
+    # Enroot mounts in this order, and a later mount hides an earlier one at or below its target.
+    configured = sorted(configured, key=lambda mount: len(_target(mount)))
     added: list[str] = []
     for one in sorted(paths, key=lambda entry: entry.path):
         if re.search(r"[,:\s]", one.path):
@@ -33,16 +35,12 @@ def container_mounts(paths: Iterable[Path], configured: Sequence[str]) -> list[s
                 f"{one.option} is {one.path!r}, and a list of mounts is split at commas, colons and blanks: use a "
                 "path without them"
             )
-        cover = max(
-            (mount for mount in configured if _below(one.path, _target(mount))),
-            key=lambda mount: len(_target(mount)),
-            default=None,
-        )
+        cover = next((mount for mount in reversed(configured) if _below(one.path, _target(mount))), None)
         if cover is not None:
             _check(one, cover)
         elif not any(_below(one.path, path) for path in added):
             added.append(one.path)
-    return [f"{path}:{path}" for path in added] + list(configured)
+    return [f"{path}:{path}" for path in added] + configured
 
 
 def _target(mount: str) -> str:

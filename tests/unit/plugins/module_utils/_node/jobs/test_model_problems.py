@@ -95,12 +95,15 @@ def test_replaceable_results_are_rejected(settings, mode, sound):
 
 
 def test_option_never_outweighs_setting_of_job(settings):
-    found = problems(settings, job("training", options={"nodes": 100, "time": 5, "job_name": "x", "signal": "INT@5"}))
+    options = {"nodes": 100, "time": 5, "job_name": "x", "signal": "INT@5", "container_mounts": "/a:/b"}
+    found = problems(settings, job("training", options={**options, "container_workdir": "/x"}))
     assert found == [
         "job training: options has nodes: set nodes of the job instead",
         "job training: options has time: set minutes of the job instead",
         "job training: options has job-name: set name of the job instead",
         "job training: options has signal: the script takes care of that itself, so leave it out",
+        "job training: options has container-mounts: set container_mounts of the job instead",
+        "job training: options has container-workdir: the script takes care of that itself, so leave it out",
     ]
 
 
@@ -121,3 +124,33 @@ def test_two_trainings_never_have_one_directory(settings, first, second, sentenc
 def test_training_and_shards_never_have_one_directory(settings):
     (found,) = problems(settings, job("training", checkpoints="/fsx/out/c"), job("preprocess"))
     assert found.startswith("jobs training and preprocess would write into the same directory")
+
+
+@pytest.mark.parametrize(
+    "mount", ["/a:/b", "/a:/b:ro", "/a:/b:ro+noexec", "/a-b/c_d.e:/:rbind+rslave", "/a:/b:nofail+silent"]
+)
+def test_mount_of_pyxis_is_accepted(settings, mount):
+    assert problems(settings, container_mounts=[mount]) == []
+
+
+@pytest.mark.parametrize(
+    ("mount", "words"),
+    [
+        ("/a", "give SOURCE:TARGET"),
+        ("a:/b", "give SOURCE:TARGET"),
+        ("/a:b", "give SOURCE:TARGET"),
+        # Pyxis takes what follows the comma for another mount.
+        ("/a:/b:ro,noexec", "give SOURCE:TARGET"),
+        ("/home/$USER:/b", "give SOURCE:TARGET"),
+        ("/a:/b/`id`", "give SOURCE:TARGET"),
+        ('/a"x:/b', "give SOURCE:TARGET"),
+        ("/a\\x:/b", "give SOURCE:TARGET"),
+        # Enroot mounts these for writing.
+        ("/a:/b:readonly", "Enroot ignores the flag 'readonly'"),
+        ("/a:/b:ro+fast", "Enroot ignores the flag 'fast'"),
+        ("/a:/b:ro+", "Enroot ignores the flag ''"),
+    ],
+)  # fmt: skip
+def test_mount_that_pyxis_reads_otherwise_is_rejected(settings, mount, words):
+    (problem,) = problems(settings, container_mounts=[mount])
+    assert problem.startswith(f"container_mounts has {mount!r}: {words}")

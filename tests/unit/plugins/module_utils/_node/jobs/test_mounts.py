@@ -31,6 +31,10 @@ TWO = ["/fsx:/fsx:ro", "/fsx/checkpoints:/fsx/checkpoints"]
         ([JOBS, SAVED], ["/:/"], ["/:/"]),
         ([CODE], ["/fsx:/fsx:ro"], ["/fsx:/fsx:ro"]),
         ([SAVED], TWO, TWO),
+        # In the other order the first would be hidden, and the checkpoints read-only.
+        ([SAVED], TWO[::-1], TWO),
+        # Of two mounts at one place the last is seen.
+        ([CODE], ["/old:/fsx", "/fsx:/fsx"], ["/old:/fsx", "/fsx:/fsx"]),
         ([JOBS, CODE], ["/data:/data:ro"], ["/fsx/code:/fsx/code", "/fsx/jobs:/fsx/jobs", "/data:/data:ro"]),
         # A second mount of a directory does not replace the first.
         ([CODE], ["/fsx/code:/workspace"], ["/fsx/code:/fsx/code", "/fsx/code:/workspace"]),
@@ -72,3 +76,8 @@ def test_mount_that_shows_something_else_is_rejected(mount):
     with pytest.raises(NodeError) as refused:
         container_mounts([path], [mount])
     assert str(refused.value) == sentence
+
+
+def test_last_of_two_mounts_at_one_place_counts():
+    with pytest.raises(NodeError, match="that is /old inside of the container"):
+        container_mounts([Path("directory", "/fsx", False)], ["/fsx:/fsx", "/old:/fsx"])
