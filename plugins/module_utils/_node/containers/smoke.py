@@ -19,6 +19,7 @@ from ..slurm import states
 from ..system.host import CommandError
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .host import EnrootHost
+from .start_errors import start_problem
 
 # Prints the identity of the root directory, and whether the devices of EFA are visible.
 _SHOW = "echo node=$SLURMD_NODENAME root=$(stat -c %d:%i /) efa=$(ls -d /dev/infiniband 2>/dev/null)"
@@ -118,7 +119,7 @@ def try_container(host: EnrootHost, bin_dir: str, trial: Trial) -> tuple[Result,
     except CommandError as exc:
         if exc.rc is None or _gave_up_waiting(exc.stderr):
             return undeterminable(check, f"the container did not start in time: {exc}", scope=scope), None
-        text, hint = f"no container starts for {trial.user}: {exc}", None
+        text, hint = f"no container starts for {trial.user}: {start_problem(exc.stderr) or exc}", None
         if "TaskProlog failed" in exc.stderr:
             hint = "Slurm runs TaskProlog inside the container, where it is missing: remove it from slurm.conf"
         return failed(check, text, severity="isolate", scope=scope, hint=hint), None
@@ -151,6 +152,12 @@ def _pmix(host: EnrootHost, bin_dir: str, trial: Trial) -> Result:
     except CommandError as exc:
         if exc.rc is None or _gave_up_waiting(exc.stderr):
             return undeterminable("pyxis.pmix", f"the container did not start in time: {exc}")
+        problem = start_problem(exc.stderr)
+        if problem:
+            hint = "see the hook 50-slurm-pmi.sh of Enroot, which mounts the directories of PMIx"
+            if re.search(r"%[nh]\b", problem):
+                hint = "set SlurmdSpoolDir to a path without %n and %h, which the hook 50-slurm-pmi.sh does not replace"
+            return failed("pyxis.pmix", f"no container starts with --mpi={trial.mpi}: {problem}", hint=hint)
         return failed(
             "pyxis.pmix",
             f"a container started with --mpi={trial.mpi} does not see the directory of the PMIx server",

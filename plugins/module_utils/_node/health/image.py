@@ -13,6 +13,7 @@ import sys
 import typing as t
 import uuid
 
+from ..containers.start_errors import start_problem
 from ..slurm.client import Slurm, node_name
 from ..slurm.look import container_options
 from ..slurm.parse import nodes
@@ -109,13 +110,16 @@ def _read(image: str, done: CommandResult, seconds: float) -> list[Result]:
     if found:
         verdicts = [_inside(image, verdict) for verdict in found]
         return [passed(CHECK, f"{len(found)} checks inside", scope=scope, seconds=seconds), *verdicts]
-    errors = " ".join(done.stderr.split())[-300:] or "no error output"
+    errors = start_problem(done.stderr) or " ".join(done.stderr.split())[-300:] or "no error output"
     if _NO_PLACE.search(done.stderr):
         return [
             undeterminable(CHECK, "jobs occupy the node, so no container was started", scope=scope, seconds=seconds)
         ]
     if done.rc and _PYXIS.search(done.stderr):
         hint = "look with 'mlcluster containers-info', then try the image with srun by hand"
+        if "Invalid image format" in errors:
+            # Enroot's words also for a file that the user may not read.
+            hint = "check that the file is a complete squashfs image, and that the user may read it"
         message = f"no container starts: {errors}"
         return [failed(CHECK, message, severity="reset", scope=scope, hint=hint, seconds=seconds)]
     hint = "check that the image has python3, 3.9 or newer"

@@ -72,6 +72,13 @@ def test_failing_container_fails(host):
     assert ask(host) == [("pyxis.container", "fail")] * 2
 
 
+def test_reason_of_failing_container_is_its_message(host):
+    errors = "slurmstepd: error: pyxis:     [INFO] Extracting\nslurmstepd: error: pyxis:     [ERROR] No space\n"
+    host.answers["--container-image"] = CommandError(["srun"], 1, "", errors, "failed with status 1")
+    (result,) = smoke(host, BIN, IMAGE, ["alice"], 60)
+    assert result.message == "no container starts for alice: [ERROR] No space"
+
+
 def test_missing_task_prolog_is_named(host):
     errors = "slurmstepd-n1: error: TaskProlog failed status=1\n"
     host.answers["--container-image"] = CommandError(["srun"], 1, "", errors, "failed with status 1")
@@ -104,6 +111,29 @@ def test_unknown_user_and_missing_image_are_undeterminable(host):
 def test_trial_without_image_is_not_applicable(host):
     assert [result.status for result in smoke(host, BIN, "", [], 60)] == ["not_applicable"]
     assert host.ran == []
+
+
+NO_PMIX = "slurmstepd: error: pyxis:     enroot-mount: failed to mount: {}/pmix.35.1 at /x: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("spool", "hint"),
+    [
+        (
+            "/spool/%n",
+            "set SlurmdSpoolDir to a path without %n and %h, which the hook 50-slurm-pmi.sh does not replace",
+        ),
+        ("/spool", "see the hook 50-slurm-pmi.sh of Enroot, which mounts the directories of PMIx"),
+    ],
+)
+def test_container_that_pmix_prevents_names_its_mount(host, spool, hint):
+    host.answers["PMIX_RANK"] = CommandError(["srun"], 1, "", NO_PMIX.format(spool), "failed with status 1")
+    found = {result.id: result for result in smoke(host, BIN, IMAGE, ["alice"], 60)}["pyxis.pmix"]
+    assert (found.status, found.hint) == ("fail", hint)
+    assert found.message == (
+        f"no container starts with --mpi=pmix: enroot-mount: failed to mount: {spool}/pmix.35.1 at /x: "
+        "No such file or directory"
+    )
 
 
 def test_pmix_fails_without_directory_or_is_skipped(host):

@@ -74,6 +74,7 @@ def test_other_user_starts_container(host):
     [
         (1, "srun: error: Unable to allocate resources", "undeterminable", "jobs occupy the node"),
         (1, "pyxis: failed to import docker image", "fail", "no container starts: pyxis: failed to import"),
+        (1, f"slurmstepd: error: pyxis:  [ERROR] No space\n{'srun: error: ' * 40}", "fail", "starts: [ERROR] No space"),
         (127, "slurmstepd: error: execve(): python3: No such file or directory", "undeterminable", "no report"),
         (0, "", "undeterminable", "gave no report: no error output"),
     ],
