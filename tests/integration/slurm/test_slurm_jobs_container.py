@@ -29,7 +29,8 @@ def contained(tmp_path_factory):
     source = PROGRAMS / "spank_container.c"
     subprocess.run(["gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
     cluster = Cluster(f"pytest-spank-{os.getpid()}")
-    yield cluster.up(Spec(gpus=2, plugstack=f"required {library}\n"), owned=True)
+    # The containers of a node are on its own disk.
+    yield cluster.up(Spec(gpus=2, plugstack=f"required {library} {cluster.local}\n"), owned=True)
     cluster.down()
 
 
@@ -47,11 +48,14 @@ def ran_inside(contained, run_module, runtime, tmp_path, image):
     facts = run_module(slurm_info, contained)
     assert facts["container_options"] == 1
 
-    def run(job, task="", **settings):
+    def run(job, task="", before=None, **settings):
         role = scripts.Role(facts, jobs=[job], dir=str(tmp_path), container_image=str(image), **settings)
         assert role.problems == []
         role.install(runtime)
-        number = int(contained.run("sbatch", "--parsable", str(tmp_path / f"{job['name']}.sbatch")).stdout)
+        number = int(contained.run("sbatch", "--parsable", "--hold", str(tmp_path / f"{job['name']}.sbatch")).stdout)
+        if before:
+            before(number)
+        contained.run("scontrol", "release", str(number))
         # File names of an array have the job's number and the task's.
         return Ran(jobs.wait(contained, number)._replace(number=f"{number}{task}"), tmp_path, job["name"])
 
@@ -146,12 +150,17 @@ def test_preprocessing_in_container_keeps_its_shards(ran_inside, tmp_path_factor
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--container-image={image}", "--container-mounts=/no/such:/x"], "no such file or directory: /no/such"),
-        (["--container-image={image}", "--container-mounts=/usr"], "invalid mount: /usr"),
-        (["--container-image={image}", "--container-mounts=/usr:/x:fast"], "invalid mount flag: fast"),
-        (["--container-image={image}", "--container-workdir=/no/such"], "no such working directory: /no/such"),
-        (["--container-image=/no/such.sqsh"], "no such image: /no/such.sqsh"),
-        (["--container-image=./a.sqsh"], "no such image: ./a.sqsh"),
+        (["--container-image={image}", "--container-mounts=/no/such:/x"], "source path does not exist: /no/such"),
+        (["--container-image={image}", "--container-mounts=:/x"], "--container-mounts: invalid format: :/x"),
+        (["--container-image={image}", "--container-mounts=usr:/x"], "mount source must be a relative path, an absolu"),
+        (["--container-image={image}", "--container-mounts=/usr:x"], "mount target must be a relative path or an abso"),
+        # What follows a comma is another mount.
+        (["--container-image={image}", "--container-mounts=/usr:/x:ro,noexec"], "Invalid --container-mounts argument"),
+        (["--container-image={image}", "--container-workdir=/no/such"], "couldn't chdir to /no/such: No such file or"),
+        (["--container-image=/no/such.sqsh"], "[ERROR] No such file or directory: /no/such.sqsh"),
+        (["--container-image=./a.sqsh"], "[ERROR] No such file or directory: ./a.sqsh"),
+        (["--container-image=/etc/hostname"], "[ERROR] Invalid image format: /etc/hostname"),
+        (["--container-image={image}", "--container-image=/x"], "--container-image specified multiple times"),
         (["--container-mounts=/usr:/x"], "no --container-image: /usr:/x"),
         (["--container-image={image}", "--container-writeable"], "unrecognized option '--container-writeable'"),
     ],
@@ -159,6 +168,47 @@ def test_preprocessing_in_container_keeps_its_shards(ran_inside, tmp_path_factor
 def test_stand_in_rejects_what_pyxis_rejects(contained, image, options, words):
     done = contained.run("srun", "--chdir=/", *(word.format(image=image) for word in options), "true", check=False)
     assert done.returncode != 0 and words in done.stderr
+
+
+@pytest.mark.parametrize("mount", ["{folder}", "{folder}:{folder}:fast"])
+def test_stand_in_accepts_what_pyxis_accepts(contained, image, tmp_path, mount):
+    """A mount without a target, and a flag that Enroot ignores: the mount is for writing."""
+    options = (f"--container-image={image}", f"--container-mounts={mount.format(folder=tmp_path)}")
+    contained.run("srun", "--nodes=1", "--chdir=/", *options, "touch", f"{tmp_path}/written")
+    assert (tmp_path / "written").exists()
+
+
+def test_stand_in_has_no_locale_of_host(contained, image, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    show = ("sh", "-c", "echo ${LC_ALL-none}")
+    assert contained.run("srun", "--nodes=1", f"--container-image={image}", *show).stdout == "none\n"
+
+
+LEFT = "[ERROR] File already exists: {}/pyxis_{}.0"
+
+
+def leave_container(cluster, number):
+    """Make the first container of a job on n2, as a node that died has it."""
+    (cluster.local_of("n2") / f"pyxis_{number}.0").mkdir()
+
+
+def test_stand_in_rejects_container_that_is_there(contained, image):
+    number = jobs.submit(contained, f"srun --container-image={image} true", "--hold", "--nodelist=n2")
+    leave_container(contained, number)
+    contained.run("scontrol", "release", str(number))
+    done = jobs.wait(contained, number)
+    assert done.exit_code == 1 and LEFT.format(contained.local, number) in done.output
+    # And a step that ends leaves none.
+    assert list(contained.local_of("n1").glob("pyxis_*")) == []
+
+
+def test_training_replaces_container_of_its_first_start(contained, ran_inside, tmp_path_factory, monkeypatch):
+    """A requeued job has the same numbers, and on a node that died the container of its first start is still there."""
+    monkeypatch.setenv("PYXIS_CONTAINER_WORKDIR", "/nowhere")
+    job = {"name": "train", "kind": "training", **TIMES, "launcher": "srun", "command": ["/bin/true"]}
+    outside = tmp_path_factory.mktemp("outside")
+    done = ran_inside({**job, "checkpoints": f"{outside}/c"}, before=lambda number: leave_container(contained, number))
+    assert (done.job.state, done.exit_file) == ("COMPLETED", "0\n"), done.job.output
 
 
 def test_stand_in_isolates(contained, image, tmp_path):

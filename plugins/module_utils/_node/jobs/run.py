@@ -19,7 +19,7 @@ from .kinds import KINDS
 from .live import ENDING, LiveWork, Signals, write
 from .results import Results
 from .spec import Spec, parse
-from .step import own_variables
+from .step import enroot_variables, own_variables
 from .verify import judge_job, write_report
 from .work import JobError, SignalError, Work
 
@@ -39,7 +39,7 @@ def run_job(spec: Spec, host: Host, variables: t.Mapping[str, str], version: str
     """
     kind = KINDS[spec.kind]
     os.umask(0o022)
-    own = own_variables(variables, spec.sbatch)
+    own = {**own_variables(variables, spec.sbatch), **enroot_variables(spec.container)}
     if kind.submit and not own.get("SLURM_ARRAY_TASK_ID"):
         return _submit(spec, host, own, kind.submit, options)
     number = job_number(kind.array, own)

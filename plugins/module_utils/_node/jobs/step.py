@@ -91,14 +91,24 @@ def without_no_plugin(variables: t.Mapping[str, str], container: Container | Non
     return () if container is None or "NCCL_NET_PLUGIN" in variables else ("--without", "NCCL_NET_PLUGIN=none")
 
 
+def enroot_variables(container: Container | None) -> dict[str, str]:
+    """Return what Enroot needs on the host to start the container of a step.
+
+    Pyxis names a container after the numbers of job and step, and a requeued job has the same ones. On a node that
+    died, or where the step was killed, the first container is still there, and Enroot rejects the name without this.
+    """
+    return {} if container is None else {"ENROOT_FORCE_OVERRIDE": "yes"}
+
+
 def own_variables(variables: t.Mapping[str, str], sbatch: t.Collection[str]) -> dict[str, str]:
     """Return the variables of the batch step without those of a job that this one was submitted from.
 
     Submitted from inside of another (srun --pty bash, salloc), a job inherits that one's variables, and its steps would
     follow them: in another order, on its cores, with its share of the memory. ``sbatch`` names the options that the
-    script itself has; their variables stay.
+    script itself has; their variables stay. Variables of Pyxis go too: they act on every step, also on one that looks
+    at the host.
     """
-    leaving: tuple[str, ...] = ("SLURM_MEM_PER_",)
+    leaving: tuple[str, ...] = ("SLURM_MEM_PER_", "PYXIS_CONTAINER_")
     names: set[str] = set()
     if variables.get("SLURM_STEP_ID"):
         leaving += ("SLURM_STEP", "SLURM_CPU_BIND", "SLURM_MEM_BIND")

@@ -3,14 +3,19 @@
  * GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
  * SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Stands in for Pyxis 0.24.0 with Enroot 4.1 (their READMEs): a real SPANK plugin with the options of Pyxis that the
- * job scripts use. A container has its own root file system, which is deleted with it. It sees the system's directories
- * read-only, and its mounts, and nothing else. An image is a file with lines WORKDIR=PATH and NAME=VALUE; an image name
- * of a registry has neither.
+ * Stands in for Pyxis 0.24.0 with Enroot 4.1.2 (their sources, and their behaviour in a cluster of this rig): a real
+ * SPANK plugin with the options of Pyxis that the job scripts use. A container has its own root file system, which is
+ * deleted with it. It sees the system's directories read-only, and its mounts, and nothing else. An image is a file with
+ * lines WORKDIR=PATH and NAME=VALUE; an image name of a registry has neither. Each task has its own container, where
+ * Pyxis has one a node.
  *
- * Rejected, with Pyxis' mark in the message: an image path that is missing or not absolute, a mount without a target or
- * with an unknown flag, a missing mount source, a missing working directory, and the options for mounts and working
- * directory without an image, for which Pyxis only warns.
+ * Argument of the plugin, if any: the directory of a node's containers. Each step has one there, with the name that
+ * Pyxis gives it, until the step ends. If one of that name exists, it is rejected, as by Enroot.
+ *
+ * Rejected with the words of Pyxis: a missing image, a file that is not one, two images; by srun, a mount without a
+ * source or with a source or target that is not a path; by the step, a missing mount source or working directory.
+ * Accepted: a mount without a target, and any flag, since Enroot ignores unknown ones. Rejected here, while Pyxis only
+ * warns: mounts and a working directory without an image. Not implemented: relative sources, tmpfs and umount.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,7 +34,10 @@ SPANK_PLUGIN(container, 1)
 
 #define ROOT "/mnt"
 
-static char image[4096], mounts[8192], workdir[4096];
+static char image[4096], mounts[8192], workdir[4096], place[4096];
+static int taken;
+/* Locales of the host, which the image may lack. */
+static const char *const cleared[] = { "LANG", "LANGUAGE", "LC_ALL" };
 static const char *const shared[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc" };
 static const char *const kernel[] = { "proc", "sys", "dev" };
 
@@ -43,13 +51,47 @@ static int set_image(int value, const char *argument, int remote)
 {
 	(void)value;
 	(void)remote;
+	if (image[0] && strcmp(image, argument) != 0) {
+		slurm_error("pyxis: --container-image specified multiple times");
+		return -1;
+	}
 	return keep(image, sizeof(image), argument);
+}
+
+static int is_known(const char *source)
+{
+	return strchr("./", source[0]) || strcmp(source, "tmpfs") == 0 || strcmp(source, "umount") == 0;
+}
+
+static int check_mount(const char *entry)
+{
+	char copy[sizeof(mounts)], *rest = copy, *source, *target;
+
+	snprintf(copy, sizeof(copy), "%s", entry);
+	source = strsep(&rest, ":");
+	target = rest ? strsep(&rest, ":") : source;
+	if (!source[0] || !target[0])
+		slurm_error("pyxis: --container-mounts: invalid format: %s", entry);
+	else if (!is_known(source))
+		slurm_error("pyxis: mount source must be a relative path, an absolute path, \"tmpfs\" or \"umount\"");
+	else if (!strchr("./", target[0]))
+		slurm_error("pyxis: mount target must be a relative path or an absolute path");
+	else
+		return 0;
+	return -1;
 }
 
 static int set_mounts(int value, const char *argument, int remote)
 {
+	char copy[sizeof(mounts)], *entry, *rest = copy;
+
 	(void)value;
 	(void)remote;
+	if (keep(copy, sizeof(copy), argument) < 0)
+		return -1;
+	while ((entry = strsep(&rest, ",")))
+		if (check_mount(entry) < 0)
+			return -1;
 	return keep(mounts, sizeof(mounts), argument);
 }
 
@@ -104,7 +146,7 @@ static int show(const char *source, const char *target, int read_only)
 	struct stat state;
 
 	if (stat(source, &state) < 0)
-		return refuse("no such file or directory", source);
+		return refuse("--container-mounts: source path does not exist", source);
 	if (make_place(target, S_ISDIR(state.st_mode)) < 0)
 		return refuse("could not be made in the container", target);
 	snprintf(path, sizeof(path), ROOT "%s", target);
@@ -136,17 +178,14 @@ static int show_mounts(void)
 
 	strcpy(copy, mounts);
 	while (mounts[0] && (entry = strsep(&rest, ","))) {
-		char *source = strsep(&entry, ":"), *target = strsep(&entry, ":"), *flag;
+		char *source = strsep(&entry, ":"), *target = entry ? strsep(&entry, ":") : source, *flag;
 		int read_only = 0;
 
-		if (!source || source[0] != '/' || !target || target[0] != '/')
-			return refuse("invalid mount", source && *source ? source : "(empty)");
-		while (entry && (flag = strsep(&entry, "+"))) {
+		if (source[0] != '/' || target[0] != '/')
+			return refuse("not there in this stand-in", source);
+		while (entry && (flag = strsep(&entry, "+")))
 			if (strcmp(flag, "ro") == 0)
 				read_only = 1;
-			else if (strcmp(flag, "rw") != 0)
-				return refuse("invalid mount flag", flag);
-		}
 		if (show(source, target, read_only) < 0)
 			return -1;
 	}
@@ -161,14 +200,18 @@ static int read_image(spank_t spank)
 
 	if (!is_path())
 		return 0;
-	if (image[0] != '/' || !(file = fopen(image, "r")))
-		return refuse("no such image", image);
+	if (!(file = fopen(image, "r"))) {
+		refuse("failed to create container filesystem for image", image);
+		return refuse("    [ERROR] No such file or directory", image);
+	}
 	while (fgets(line, sizeof(line), file)) {
 		char *value = strchr(line, '=');
 
 		line[strcspn(line, "\n")] = '\0';
-		if (!value)
-			continue;
+		if (!value) {
+			fclose(file);
+			return refuse("    [ERROR] Invalid image format", image);
+		}
 		*value++ = '\0';
 		if (strcmp(line, "WORKDIR") != 0)
 			spank_setenv(spank, line, value, 1);
@@ -176,6 +219,31 @@ static int read_image(spank_t spank)
 			return refuse("WORKDIR of the image could not be made", value);
 	}
 	return fclose(file);
+}
+
+/* Once for each step of a node: the place of its container. */
+int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
+{
+	char value[16];
+	uint32_t job, step;
+
+	if (spank_remote(spank) != 1 || !image[0] || count < 1)
+		return 0;
+	if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
+		return -1;
+	snprintf(place, sizeof(place), "%s/pyxis_%u.%u", arguments[0], job, step);
+	if (mkdir(place, 0700) == 0)
+		return 0;
+	taken = errno == EEXIST && spank_getenv(spank, "ENROOT_FORCE_OVERRIDE", value, sizeof(value)) != ESPANK_SUCCESS;
+	return errno == EEXIST ? 0 : refuse("no directory", place);
+}
+
+int slurm_spank_exit(spank_t spank, int count, char **arguments)
+{
+	(void)count;
+	(void)arguments;
+	return spank_remote(spank) == 1 && place[0] && !taken ? rmdir(place) : 0;
 }
 
 int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
@@ -186,6 +254,10 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
 	(void)arguments;
 	if (!image[0])
 		return mounts[0] || workdir[0] ? refuse("no --container-image", mounts[0] ? mounts : workdir) : 0;
+	if (taken)
+		return refuse("    [ERROR] File already exists", place);
+	for (at = 0; at < sizeof(cleared) / sizeof(*cleared); ++at)
+		spank_unsetenv(spank, cleared[at]);
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("container", ROOT, "tmpfs", 0, "mode=0755") < 0)
 		return refuse("no namespace", strerror(errno));
@@ -208,7 +280,8 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments)
 	(void)spank;
 	(void)count;
 	(void)arguments;
-	if (image[0] && chdir(workdir[0] ? workdir : "/") < 0)
-		return refuse("no such working directory", workdir);
-	return 0;
+	if (!image[0] || chdir(workdir[0] ? workdir : "/") == 0)
+		return 0;
+	slurm_error("pyxis: couldn't chdir to %s: %s", workdir, strerror(errno));
+	return -1;
 }

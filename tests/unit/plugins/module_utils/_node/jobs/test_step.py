@@ -73,12 +73,18 @@ OUTER = {
             ("distribution", "cpus-per-task"),
             {"PATH", "SLURM_JOB_ID", "SLURM_NTASKS", "SLURM_DISTRIBUTION", "SLURM_CPUS_PER_TASK"},
         ),
+        ({"PATH": "/bin", "PYXIS_CONTAINER_IMAGE": "/x.sqsh", "PYXIS_CONTAINER_READONLY": "1"}, (), {"PATH"}),
         # Submitted from no step: what it has is of this job.
         ({**OUTER, "SLURM_STEP_ID": ""}, (), set(OUTER) - {"SLURM_MEM_PER_CPU"}),
     ],
 )
 def test_variables_of_job_around_this_one_are_left_out(variables, sbatch, kept):
     assert set(step.own_variables(variables, sbatch)) == kept
+
+
+def test_container_of_first_start_may_be_replaced():
+    assert step.enroot_variables(Container("/x.sqsh", (), "/w")) == {"ENROOT_FORCE_OVERRIDE": "yes"}
+    assert step.enroot_variables(None) == {}
 
 
 def test_variables_of_image_that_choose_transport_are_cleared():
