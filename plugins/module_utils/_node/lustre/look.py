@@ -110,17 +110,19 @@ def efa_interfaces(known: str | None) -> int:
 def fstab_line(system: FileSystem, fstab: t.Iterable[t.Mapping[str, str]]) -> dict[str, t.Any]:
     """Return the owner of a file system's line in fstab: {dns_name, line: own, other or none, fstab_options}.
 
-    The same source does not make a line own: ParallelCluster writes such lines too, and maintains them.
+    The same source does not make a line own: ParallelCluster writes such lines too, and maintains them. Of several
+    lines, one that is not own counts: writing the own line would replace all lines of the path.
     """
-    for entry in fstab:
-        if entry["path"] == system.path:
-            own = entry["src"] == system.source and files.OWN_LINE in entry["opts"].split(",")
-            return {
-                "dns_name": system.dns_name,
-                "line": "own" if own else "other",
-                "fstab_options": entry["opts"],
-            }
-    return {"dns_name": system.dns_name, "line": "none", "fstab_options": None}
+    lines = [entry for entry in fstab if entry["path"] == system.path]
+    others = [line for line in lines if not (line["src"] == system.source and _is_marked(line))]
+    if not lines:
+        return {"dns_name": system.dns_name, "line": "none", "fstab_options": None}
+    options = (others or lines)[0]["opts"]
+    return {"dns_name": system.dns_name, "line": "other" if others else "own", "fstab_options": options}
+
+
+def _is_marked(line: t.Mapping[str, str]) -> bool:
+    return files.OWN_LINE in line["opts"].split(",")
 
 
 def mount_facts(host: Host, path: str, timeout: float, wanted: FileSystem | None = None) -> dict[str, t.Any]:

@@ -30,6 +30,9 @@ def make_plan(facts: Facts, config: RoleConfig) -> Plan:
         return refused(ROLE, disks.refusals)
     if not disks.claims and not (config.image_build and config.storage.layout != "none"):
         return not_concerned(ROLE, f"no volume, since {_no_volume(config)}")
+    foreign = foreign_fstab(facts)
+    if foreign:
+        return refused(ROLE, foreign)
     packages = missing_packages(facts, config)
     if packages and not facts["manager"]:
         names = ", ".join(packages)
@@ -93,6 +96,20 @@ def fstab_changes(facts: Facts) -> tuple[list[Line], list[Line]]:
     paths = {volume["path"] for volume in volumes}
     missing = [line for line in wanted if line not in fstab]
     return missing, [line for line in fstab if line["src"] in sources and line["path"] not in paths]
+
+
+def foreign_fstab(facts: Facts) -> list[str]:
+    """Return a message for each line of fstab that is not the role's and that writing its line would replace."""
+    known = {f"UUID={uuid}" for uuid in (facts["storage"]["record"] or {}).get("filesystem_uuids") or ()}
+    missing, _stale = fstab_changes(facts)
+    known |= {line["src"] for line in missing}
+    return [
+        f"/etc/fstab mounts {line['src']} on {line['path']}: take that line out, or choose another "
+        "nvme_raid0_mount_point"
+        for wanted in missing
+        for line in facts["storage"]["fstab"]
+        if line["path"] == wanted["path"] and line["src"] not in known
+    ]
 
 
 def own_fstab(record: t.Mapping[str, t.Any] | None, fstab: t.Sequence[Line]) -> list[Line]:

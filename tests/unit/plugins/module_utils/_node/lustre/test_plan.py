@@ -281,6 +281,9 @@ def test_own_line_is_updated_and_others_are_kept(host: Node) -> None:
     assert with_line(ours, "noatime,flock,_netdev,nofail,x-mlcluster") == ([], [path])
     changed, own = with_line(ours, "defaults,x-mlcluster")
     assert (len(changed), own) == (1, [path])
+    # Updating the own line would replace the user's line of the same path.
+    both = f"{ours} {path} lustre defaults,x-mlcluster 0 0\nfs-2.example.com:/ {path} nfs4 _netdev 0 0\n#"
+    assert with_line(f"{both}{ours}", "defaults") == ([], [])
     # ParallelCluster's own line for the same file system, and one for another.
     assert with_line(ours, "_netdev,noauto,x-systemd.automount") == ([], [])
     assert with_line("fs-1.example.com@tcp:/other", "_netdev,noauto,x-systemd.automount") == ([], [])

@@ -143,6 +143,23 @@ def test_path_that_volume_has_left_goes_from_fstab():
     assert [line["path"] for line in step.arguments["stale"]] == ["/data"]
 
 
+@pytest.mark.parametrize("options", [{"mount_options": ["nofail", "noatime"]}, {"mount_point": "/moved"}])
+@pytest.mark.parametrize("source", ["fs.example:/x", "LABEL=mlcluster"])
+def test_line_of_user_at_path_is_not_replaced(source, options):
+    """The volume is mounted, so that only its line in fstab differs."""
+    host = carry_out(node(2))
+    path = options.get("mount_point", "/data")
+    host.machine.files["/etc/fstab"] += f"{source} {path} nfs4 noauto 0 0\n"
+    assert plan_of(host).refusals == (), "the role's own line is there"
+    (refusal,) = plan_of(host, **options).refusals
+    assert refusal.startswith(f"/etc/fstab mounts {source} on {path}: take that line out")
+
+
+def test_earlier_line_of_role_is_replaced():
+    host = carry_out(node(2))
+    assert plan_of(host, mount_options=["nofail", "noatime"]).differences() == ["config", "fstab"]
+
+
 @pytest.mark.parametrize(
     ("options", "without", "packages"),
     [

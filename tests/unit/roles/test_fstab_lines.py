@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A role takes its own line out of fstab, and no other line of the same path."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
+
+from tests.rig import templating
+from tests.unit.checkout import CHECKOUT
+
+UUID, FSX = "UUID=0f5b4c5e-0000-5000-8000-000000000001", "fs-1.example.com@tcp:/abc"
+# The file of each task, its name, and the line that it takes out.
+TASKS = {
+    "nvme_raid0/tasks/act.yml": ("Act | Remove former mount points from fstab", UUID),
+    "nvme_raid0/tasks/remove.yml": ("Remove | Remove the fstab line and keep the mount", UUID),
+    "fsx_lustre/tasks/remove.yml": ("Remove | Remove the role's fstab lines and keep the mounts", FSX),
+}
+
+
+def removals():
+    """Return every task of a role that takes lines out of a file whose path is that of fstab."""
+    found = {}
+    for path in sorted((CHECKOUT / "roles").glob("*/tasks/**/*.yml")):
+        for task in templating.load(path) or []:
+            module = task.get("ansible.builtin.lineinfile") or {}
+            if "fstab_path" in module.get("path", "") and module["state"] == "absent":
+                found[path.relative_to(CHECKOUT / "roles").as_posix()] = task
+    return found
+
+
+def test_every_removal_from_fstab_is_tried():
+    assert set(removals()) == set(TASKS)
+    texts = [path.read_text(encoding="utf-8") for path in (CHECKOUT / "roles").glob("*/tasks/**/*.yml")]
+    assert not any("absent_from_fstab" in text for text in texts), "it takes every line of the path"
+
+
+@pytest.mark.parametrize("path", TASKS)
+def test_only_line_of_source_and_path_goes(path):
+    task, (name, source) = removals()[path], TASKS[path]
+    assert task["name"] == name
+    variable = task["loop_control"]["loop_var"]
+    templar = Templar(loader=DataLoader(), variables={variable: {"src": source, "path": "/data"}})
+    pattern = re.compile(templar.template(task["ansible.builtin.lineinfile"]["regexp"]))
+    assert pattern.search(f"{source} /data ext4 nofail 0 0\n")
+    assert pattern.search(f"\t{source}\t /data\text4 nofail\n")
+    for line in (
+        "fs-2.example.com:/ /data nfs4 _netdev 0 0\n",
+        f"{source} /data2 ext4 nofail 0 0\n",
+        f"{source} /x/data ext4 nofail 0 0\n",
+        f"{source}1 /data ext4 nofail 0 0\n",
+        f"# {source} /data ext4 nofail 0 0\n",
+        f"{source.replace('.', '-').replace('UUID', 'LABEL')} /data ext4 nofail 0 0\n",
+    ):
+        assert not pattern.search(line), line
