@@ -19,7 +19,6 @@ from ..scratch import directories as scratch
 from ..scratch import quota as scratch_quota
 from ..slurm.client import Slurm, node_name
 from ..slurm.look import ON_NODES
-from ..slurm.parse import QUEUE_FORMAT, queue
 from ..system.ask import whole_number
 from ..system.host import Host, NodeError
 from ..system.parallel import STATE_DIRECTORY, Check, run_all
@@ -128,7 +127,7 @@ def _remove(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
 
 
 def _sweep(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
-    slurm = Slurm(host, args.slurm_prefix, args.slurm_conf)
+    slurm = Slurm(host, args.slurm_prefix, args.slurm_conf, local=True)
     known = scratch.survey(base)
     live, problem = _live(slurm) if known else (set(), None)
     swept = scratch.sweep(host, base, known, live, time.time(), args.keep_hours * 3600, args.least_free)
@@ -149,12 +148,15 @@ def _sweep(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
 
 def _live(slurm: Slurm) -> tuple[set[int] | None, str | None]:
     """Return the jobs that Slurm has on this node, or None and the reason why they are unknown."""
-    arguments = ("--noheader", f"--states={ON_NODES}", f"--nodelist={node_name()}", f"--format={QUEUE_FORMAT}")
+    arguments = ("--noheader", "--all", f"--states={ON_NODES}", f"--nodelist={node_name()}", "--format=%A")
     try:
         text = slurm.ask("squeue", *arguments, timeout=SLURM_SECONDS)
     except NodeError as exc:
         return None, str(exc)
-    return {job["job_id"] for job in queue(text)}, None
+    rows = text.split()
+    # A job in a row that is not understood would lose its directory.
+    unread = [row for row in rows if not (row.isascii() and row.isdecimal())]
+    return (None, f"squeue printed {unread[0][:100]!r}, which is no job") if unread else (set(map(int, rows)), None)
 
 
 def _removed(check: str, what: str, base: str, emptied: scratch.TrashResult) -> Result:

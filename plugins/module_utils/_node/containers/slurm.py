@@ -94,7 +94,7 @@ def busy(host: EnrootHost, slurm: t.Mapping[str, t.Any]) -> str:
     node = node_name()
     arguments = ("--noheader", "--all", f"--states={ON_NODES}", f"--nodelist={node}", "--format=%i")
     try:
-        output = Slurm(host, slurm["prefix"], conf).ask("squeue", *arguments, timeout=_ASK_SECONDS)
+        output = Slurm(host, slurm["prefix"], conf, local=True).ask("squeue", *arguments, timeout=_ASK_SECONDS)
     except NodeError as exc:
         return f"could not determine which jobs have the node {node} ({exc})"
     jobs = output.split()

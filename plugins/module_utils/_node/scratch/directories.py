@@ -250,7 +250,11 @@ def empty_trash(host: Host, base: str, seconds: float) -> TrashResult:
 
 
 def _boot_id(host: Host) -> str:
-    return (host.read_text("/proc/sys/kernel/random/boot_id") or "").strip()
+    """Return the kernel's id of this boot. Raises ``NodeError`` without one: each directory would look left behind."""
+    boot = (host.read_text("/proc/sys/kernel/random/boot_id") or "").strip()
+    if not boot:
+        raise NodeError("read /proc/sys/kernel/random/boot_id and found no boot id: mount /proc, then run again")
+    return boot
 
 
 def _locked(host: Host, handle: int) -> contextlib.AbstractContextManager[None]:

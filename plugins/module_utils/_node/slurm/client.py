@@ -49,12 +49,15 @@ class Slurm:
     """The Slurm that a node belongs to.
 
     prefix: the directory above its bin (None: ``find_prefix``, else the system path). conf: its slurm.conf (None: the
-    default of Slurm).
+    default of Slurm). local: only the cluster of that slurm.conf is asked, whatever SLURM_CLUSTERS names.
     """
 
-    def __init__(self, host: Host, prefix: t.Optional[str] = None, conf: t.Optional[str] = None) -> None:
+    def __init__(
+        self, host: Host, prefix: t.Optional[str] = None, conf: t.Optional[str] = None, local: bool = False
+    ) -> None:
         self.host = host
         self.conf = conf
+        self.local = local
         self.prefix = prefix or find_prefix(host, "scontrol")
 
     def argv(self, program: str, *arguments: str) -> list[str]:
@@ -71,9 +74,14 @@ class Slurm:
                 "or run this on a node that submits jobs"
             )
         # Without it scontrol truncates the pending tasks of an array after 64 characters (squeue's manual page).
-        variables = ["SLURM_BITSTR_LEN=0"] if program == "scontrol" else []
+        variables = [f"--unset={name}" for name in sorted(os.environ) if self._narrows(program, name)]
+        variables += ["SLURM_BITSTR_LEN=0"] if program == "scontrol" else []
         variables += [f"SLURM_CONF={self.conf}"] if self.conf else []
         return (["env", *variables] if variables else []) + [path, *arguments]
+
+    def _narrows(self, program: str, variable: str) -> bool:
+        """Return whether a variable of the environment keeps jobs out of an answer (squeue's manual page)."""
+        return (program == "squeue" and variable.startswith("SQUEUE_")) or (self.local and variable == "SLURM_CLUSTERS")
 
     def run(self, program: str, *arguments: str, timeout: float = TIMEOUT) -> CommandResult:
         """Run a command and return its result for any exit status."""

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import scratch as scratch_cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.scratch import directories as scratch
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the jobs' directories are root's")
@@ -22,11 +23,13 @@ class Node(Host):
 
     def __init__(self, queue="", rc=0):
         self.answer = CommandResult(rc, queue, "Unable to contact slurm controller")
+        self.asked = []
 
     def exists(self, path):
         return path in ("/opt/slurm/bin/scontrol", "/opt/slurm/bin/squeue") or super().exists(path)
 
     def run(self, argv, timeout=120, check=True, stdin=None):
+        self.asked.append(list(argv))
         return self.answer
 
 
@@ -121,8 +124,7 @@ def test_node_without_volume_is_not_applicable(run):
 def test_sweep_keeps_jobs_of_this_node(run):
     for job in ("1", "2", "3"):
         run("make", "--job", job, "--uid", "65534")
-    queue = "2|2|RUNNING|nobody|main|n1|sleep\n3|3|COMPLETING|nobody|main|n1|x|y\n"
-    code, line = run("sweep", host=Node(queue))
+    code, line = run("sweep", host=Node("2\n3\n"))
     assert (code, line.partition("found ")[2]) == (0, "leftovers of jobs: 1: 3 names removed")
     assert sorted(path.name for path in run.base.glob("job-*")) == ["job-2", "job-3"]
 
@@ -132,6 +134,27 @@ def test_sweep_without_slurm_answer_removes_nothing(run):
     code, line = run("sweep", host=Node(rc=1))
     assert (code, "only leftovers of an earlier boot could be swept" in line) == (2, True)
     assert [path.name for path in run.base.glob("job-*")] == ["job-1"]
+
+
+@pytest.mark.parametrize("queue", ["1_[3-4]\n", "job 1\n", "-1\n", "\u0661\n"])
+def test_sweep_with_unread_answer_removes_nothing(run, queue):
+    run("make", "--job", "1", "--uid", "65534")
+    code, line = run("sweep", host=Node(f"2\n{queue}"))
+    assert (code, "squeue printed" in line) == (2, True)
+    assert [path.name for path in run.base.glob("job-*")] == ["job-1"]
+
+
+def test_sweep_asks_for_every_job_of_this_node(monkeypatch):
+    """Whatever the environment says: a job that is not in the answer loses its directory."""
+    for name in ("SQUEUE_USERS", "SQUEUE_PARTITION", "SLURM_CLUSTERS"):
+        monkeypatch.setenv(name, "other")
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    node = Node("7\n")
+    assert scratch_cli._live(Slurm(node, local=True)) == ({7}, None)
+    (argv,) = node.asked
+    assert argv[:4] == ["env", "--unset=SLURM_CLUSTERS", "--unset=SQUEUE_PARTITION", "--unset=SQUEUE_USERS"]
+    assert argv[4:7] == ["/opt/slurm/bin/squeue", "--noheader", "--all"]
+    assert argv[8:] == ["--nodelist=n1", "--format=%A"]
 
 
 def test_recent_leftovers_are_kept(run):

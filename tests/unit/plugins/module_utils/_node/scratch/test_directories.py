@@ -201,6 +201,17 @@ def test_sweep_removes_directories_of_ended_jobs(base):
     assert names(base) == ["job-2"]
 
 
+def test_unknown_boot_sweeps_nothing(base):
+    class NoProc(Host):
+        def read_text(self, path):
+            return None if path.endswith("boot_id") else super().read_text(path)
+
+    make(base, 1)
+    with pytest.raises(NodeError, match="found no boot id"):
+        scratch.sweep(NoProc(), base, scratch.survey(base), {1}, time.time())
+    assert names(base) == ["job-1"]
+
+
 def test_unknown_jobs_sweep_only_earlier_boots(base):
     make(base, 1, host=OtherBoot())
     make(base, 2)

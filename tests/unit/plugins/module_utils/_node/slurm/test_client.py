@@ -59,3 +59,22 @@ def test_node_name_is_slurm_name_or_short_host_name(monkeypatch):
 )
 def test_unanswered_command_is_recognized(code, text, unanswered):
     assert client.is_unanswered(CommandResult(code, "", text)) is unanswered
+
+
+@pytest.mark.parametrize(
+    ("local", "program", "unset"),
+    [
+        (False, "squeue", ["SQUEUE_STATES"]),
+        (True, "squeue", ["SLURM_CLUSTERS", "SQUEUE_STATES"]),
+        (True, "scontrol", ["SLURM_CLUSTERS"]),
+        (False, "scontrol", []),
+    ],
+)
+def test_variables_that_narrow_answer_are_unset(monkeypatch, local, program, unset):
+    for name in ("SQUEUE_STATES", "SLURM_CLUSTERS", "SLURM_CONF"):
+        monkeypatch.setenv(name, "x")
+    machine = Machine("/opt/slurm")
+    machine.programs |= {"/opt/slurm/bin/squeue", "/opt/slurm/bin/scontrol"}
+    argv = client.Slurm(machine, local=local).argv(program, "-h")
+    assert [word.partition("=")[2] for word in argv if word.startswith("--unset=")] == unset
+    assert argv[-2:] == [f"/opt/slurm/bin/{program}", "-h"]
