@@ -17,8 +17,10 @@ from ..system.role_file import path_of
 from . import checks as node_checks
 from . import files
 
-# Directories below dir: of programs, which the role owns completely, and of tools, where a site may have its own.
+# Directories below dir: of the data programs and of tools. Others may have files in both.
 DATA, TOOLS = "mlcluster_data", "tools"
+# In the first lines of every program file of this collection.
+OWN_PROGRAM = "mlcluster.aws contributors"
 ROLE_FILES = tuple(path_of(role) for role in ("slurm_jobs", "slurm_jobs_checks", "slurm_jobs_tools"))
 # Replaces the text of slurm.conf, with its owner and mode, and keeps the one that it replaces.
 Rewrite = t.Callable[[str, str], None]
@@ -33,9 +35,31 @@ def find(host: Host, place: str, checks: t.Mapping[str, t.Any]) -> dict[str, lis
     tools = f"{place}/{TOOLS}"
     there = [f"{tools}/{name}" for name in host.listdir(tools)] if _is_directory(host, tools) else []
     built = [path for path in there if _is_directory(host, path) and host.stat(f"{path}/{files.BUILT}")]
-    whole = [path for path in (f"{place}/{DATA}",) if _is_directory(host, path)]
-    emptied = [tools] if _is_directory(host, tools) and built == there else []
-    return {"scripts": scripts, "files": [*jobs, *own], "directories": [*built, *whole], "emptied": emptied}
+    programs, emptied = _programs(host, f"{place}/{DATA}")
+    emptied += [tools] if _is_directory(host, tools) and built == there else []
+    return {"scripts": scripts, "files": [*jobs, *own, *programs], "directories": built, "emptied": emptied}
+
+
+def _programs(host: Host, path: str) -> tuple[list[str], list[str]]:
+    """Return the program files below a directory, and the directories that are empty without them, deepest first."""
+    if not _is_directory(host, path):
+        return [], []
+    found: list[str] = []
+    emptied: list[str] = []
+    there = [f"{path}/{name}" for name in host.listdir(path)]
+    for entry in there:
+        if _is_directory(host, entry):
+            inside, empty = _programs(host, entry)
+            found += inside
+            emptied += empty
+        elif _is_program(host, entry):
+            found.append(entry)
+    return found, [*emptied, path] if set(there) <= {*found, *emptied} else emptied
+
+
+def _is_program(host: Host, path: str) -> bool:
+    compiled = path.endswith(".pyc") and path.split("/")[-2] == "__pycache__"
+    return compiled or (path.endswith(".py") and is_ours(host, path, OWN_PROGRAM))
 
 
 def _is_directory(host: Host, path: str) -> bool:

@@ -6,13 +6,15 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import checks as node_checks
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import files, remove
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
-from tests.rig.slurm.scripts import Role
+from tests.rig.slurm.scripts import ROLE, Role
 from tests.unit.fakes.fake_jobs_host import CONF, NO_SLURM, SILENT, JobsHost
 
 CHECKS = node_checks.wanted({})
@@ -111,3 +113,27 @@ def test_everything_found_is_deleted(host, tmp_path):
         "/fsx/jobs/mine.sbatch",
     ]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_data_programs_go_and_files_of_others_stay(tmp_path, monkeypatch):
+    """A folder of the same name may hold a data set."""
+    monkeypatch.setattr(remove.node_checks, "paths", lambda checks: {})
+    data = tmp_path / "mlcluster_data"
+    for name in ("__init__.py", "files/s3.py"):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_text("# Copyright: (c) 2026, mlcluster.aws contributors\n")
+    (data / "files/__pycache__").mkdir()
+    (data / "files/__pycache__/s3.cpython-312.pyc").write_bytes(b"")
+    found = remove.find(Host(), str(tmp_path), CHECKS)
+    assert found["emptied"] == [str(data / "files/__pycache__"), str(data / "files"), str(data)]
+    (data / "shard-0.tar").write_bytes(b"precious")
+    (data / "files/mine.py").write_text("print(1)\n")
+    (data / "link").symlink_to(tmp_path)
+    remove.remove(Host(), remove.find(Host(), str(tmp_path), CHECKS))
+    assert (sorted(os.listdir(data)), os.listdir(data / "files")) == (["files", "link", "shard-0.tar"], ["mine.py"])
+
+
+def test_every_data_program_is_recognized():
+    programs = list((ROLE / "files/mlcluster_data").rglob("*.py"))
+    assert len(programs) > 30
+    assert all(remove.OWN_PROGRAM in path.read_text(encoding="utf-8") for path in programs)
