@@ -48,7 +48,7 @@ options:
   delete:
     description:
       - Delete objects under the prefix that are not in the folder.
-      - Rejected for a folder without files, and for one file.
+      - Rejected for a folder without files, for one file, and without a prefix.
     type: bool
     default: false
   sample:
@@ -146,6 +146,10 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             f"{params['source']} is one file, and delete would take everything else under the prefix; leave delete out"
         )
     start = f"{params['prefix'].strip('/')}/" if params["prefix"].strip("/") else ""
+    if params["delete"] and not start:
+        raise aws.AwsError(
+            f"there is no prefix, and delete would take everything else in the bucket {params['bucket']}; give a prefix"
+        )
     by_key = {file.key: file for file in files}
     unknown = [name for name in params["sample"] if start + name not in by_key]
     if unknown:
