@@ -20,6 +20,7 @@ import re
 import typing as t
 import uuid
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.devices import UNIT_DIRECTORIES
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.first_boot import SEEN_PATH
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult, Host
 
@@ -54,6 +55,14 @@ OPTIONS = {
     "vgremove": "--devicesfile --yes --force",
     "wipefs": "--all --no-act --json",
 }
+
+
+# Values of -E that mke2fs(8) lists.
+EXT_OPTIONS = frozenset(
+    "encoding encoding_flags mmp_update_interval stride stripe_width offset resize lazy_itable_init lazy_journal_init "
+    "assume_storage_prezeroed no_copy_xattrs num_backup_sb packed_meta_blocks root_owner root_perms test_fs discard "
+    "nodiscard quotatype".split()
+)
 
 
 class FailedError(Exception):
@@ -158,6 +167,10 @@ class SimulatedHost(Host):
         if int(options["raid-devices"]) != len(devices):
             wanted, given = options["raid-devices"], len(devices)
             raise FailedError(1, f"mdadm: You have listed {given} devices where {wanted} were wanted")
+        if not re.fullmatch(r"[0-9a-f]{8}(:[0-9a-f]{8}){3}", options["uuid"]):
+            raise FailedError(2, f"mdadm: Bad uuid: {options['uuid']}")
+        if int(options["chunk"]) < 4:
+            raise FailedError(2, f"mdadm: invalid chunk/rounding value: {options['chunk']}")
         for path in devices:
             self._need_free(path, "mdadm: super1.x cannot open {}: Device or resource busy", 2)
         members = [self.machine.find(path).kname for path in devices]
@@ -181,8 +194,20 @@ class SimulatedHost(Host):
 
     def _mdadm_assemble(self, args: list[str]) -> None:
         identity = next(arg for arg in args if arg.startswith("--uuid="))[7:].replace(":", "")
-        spec = {}
-        members = [d.kname for d in self.machine.devices.values() if d.md.get("uuid") == identity and d.type == "disk"]
+        spec, given = {}, [arg for arg in args[2:] if arg.startswith("/dev/")]
+        for path in given:
+            device = self.machine.find(path)
+            if not device or not device.md:
+                raise FailedError(1, f"mdadm: {path} has no superblock - assembly aborted")
+        # Of the given devices it passes over those of another array, and busy ones.
+        members = [
+            d.kname
+            for d in self.machine.devices.values()
+            if d.md.get("uuid") == identity
+            and d.type == "disk"
+            and (not given or d.path in given)
+            and not self.machine.busy(d.kname)
+        ]
         for member in members:
             spec = self.machine.devices[member].md
         if len(members) < spec.get("raid_devices", 1):
@@ -269,6 +294,8 @@ class SimulatedHost(Host):
     def _do_pvremove(self, args: list[str]) -> None:
         for path in (arg for arg in args if arg.startswith("/dev/")):
             device = self.machine.find(path)
+            if any(device.kname in group["members"] for group in self.machine.groups.values()):
+                raise FailedError(5, f"  PV {path} is used by a VG so please use vgreduce first.")
             device.signatures = [s for s in device.signatures if s["type"] != "LVM2_member"]
 
     def _do_lvchange(self, args: list[str]) -> None:
@@ -283,8 +310,22 @@ class SimulatedHost(Host):
     def _mkfs(self, args: list[str], kind: str, identity: str) -> None:
         self._need_free(args[-1], "mkfs: {} contains a mounted filesystem", 1)
         device = self.machine.find(args[-1])
+        label = args[args.index("-L") + 1]
+        if device.signatures and ("-F" if kind == "ext4" else "-f") not in args:
+            raise FailedError(1, f"{args[-1]} contains a {device.signatures[0]['type']} file system")
+        if kind == "xfs" and len(label) > 12:
+            raise FailedError(1, f"Invalid value {label} for -L option")
+        if kind == "ext4":
+            extended = args[args.index("-E") + 1].split(",") if "-E" in args else []
+            unknown = {option.partition("=")[0] for option in extended} - EXT_OPTIONS
+            if unknown:
+                raise FailedError(1, f"Bad option(s) specified: {','.join(sorted(unknown))}")
+        try:
+            uuid.UUID(identity)
+        except ValueError:
+            raise FailedError(1, f"could not parse UUID: {identity}") from None
         device.signatures = []
-        self.machine.sign(device.kname, kind, identity, args[args.index("-L") + 1])
+        self.machine.sign(device.kname, kind, identity, label)
         self.machine.write(device.kname, FILESYSTEM_CONTENT)
         device.blocks = {1024: ext4_superblock()} if kind == "ext4" else {0: xfs_superblock()}
 
@@ -294,6 +335,8 @@ class SimulatedHost(Host):
             self.machine.mounts.append({**below, "target": args[2]})
             return
         device = self.machine.find(args[-2])
+        if args[-1] not in self.machine.directories:
+            raise FailedError(32, f"mount: {args[-1]}: mount point does not exist.")
         if not device or args[1] not in [signature["type"] for signature in device.signatures]:
             raise FailedError(32, f"mount: {args[-1]}: wrong fs type, bad option, bad superblock on {args[-2]}")
         self.machine.mount(device.kname, args[-1], args[1])
@@ -314,6 +357,8 @@ class SimulatedHost(Host):
             raise FailedError(1, "")
 
     def _do_swapoff(self, args: list[str]) -> None:
+        if args[0] not in self.machine.swaps:
+            raise FailedError(255, f"swapoff: {args[0]}: swapoff failed: Invalid argument")
         self.machine.swaps.remove(args[0])
 
     def _do_systemctl(self, args: list[str]) -> str | None:
@@ -324,6 +369,10 @@ class SimulatedHost(Host):
             states = self.states.get(unit, ["inactive/dead"])
             active, sub = (states.pop(0) if len(states) > 1 else states[0]).split("/")
             return f"ActiveState={active}\nSubState={sub}\n"
+        if args[0] == "disable" and not any(f"{place}/{unit}" in self.machine.files for place in UNIT_DIRECTORIES):
+            raise FailedError(1, f"Failed to disable unit: Unit file {unit} does not exist.")
+        if args[0] == "mask" and f"/etc/systemd/system/{unit}" in self.machine.files:
+            raise FailedError(1, f"Failed to mask unit: File /etc/systemd/system/{unit} already exists.")
         if args[0] == "disable":
             self.machine.files.pop(f"/etc/systemd/system/multi-user.target.wants/{unit}", None)
         if args[0] == "mask":

@@ -705,6 +705,60 @@ def test_simulated_disks_refuse():
     assert "0 devices where 2" in host.run(f"{create.format(0, 1.2)} --raid-devices=2".split(), check=False).stderr
 
 
+UUIDS = "00000001:00000002:00000003:00000004"
+CREATE = (
+    "mdadm --create /dev/md/a --level=0 --metadata=1.2 --homehost=any --name=a --uuid={} --chunk={} --raid-devices=1 "
+    "/dev/nvme1n1"
+)
+MKFS = "mkfs.{} -L label {} /dev/nvme1n1"
+IDENTITY = "0f5b4c5e-0000-5000-8000-000000000001"
+# A line, what it refuses there, and what is done before.
+DISK_REFUSALS = [
+    (f"mdadm --assemble /dev/md/a --uuid={UUIDS} /dev/nvme1n1", "/dev/nvme1n1 has no superblock", []),
+    (CREATE.format("0:0:0:0", 512), "Bad uuid: 0:0:0:0", []),
+    (CREATE.format(UUIDS, 2), "invalid chunk/rounding value: 2", []),
+    (MKFS.format("ext4", f"-F -U {IDENTITY} -E nodiscrad"), "Bad option(s) specified: nodiscrad", []),
+    (MKFS.format("ext4", "-F -U identity"), "could not parse UUID: identity", []),
+    (MKFS.format("xfs", f"-m uuid={IDENTITY}"), "contains a ext4 file system",
+     [MKFS.format("ext4", f"-F -U {IDENTITY}")]),
+    (MKFS.format("xfs", f"-f -m uuid={IDENTITY}").replace("label", "label-of-13-x"), "Invalid value", []),
+    ("mount -t ext4 /dev/nvme1n1 /absent", "mount point does not exist", [MKFS.format("ext4", f"-F -U {IDENTITY}")]),
+    ("swapoff /dev/nvme1n1", "swapoff failed: Invalid argument", []),
+    ("systemctl disable --now absent.service", "Unit file absent.service does not exist", []),
+    ("systemctl mask there.service", "File /etc/systemd/system/there.service already exists", []),
+    ("pvremove --yes /dev/nvme1n1", "is used by a VG", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "refusal", "before"), DISK_REFUSALS, ids=[line for line, *_rest in DISK_REFUSALS])
+def test_simulated_disks_refuse_what_does_not_fit(line, refusal, before):
+    machine = Machine()
+    machine.stores(1)
+    machine.unit("there.service")
+    if line.startswith("pvremove"):
+        machine.volume("vg", "lv", ["nvme1n1"])
+    host = SimulatedHost(machine)
+    for done in before:
+        assert host.run(done.split()).rc == 0
+    assert refusal in host.run(line.split(), check=False).stderr
+
+
+def test_simulated_assembly_takes_given_free_members_only():
+    """A device that is left out of the list, or in use, is not a member of what is assembled."""
+    machine = Machine()
+    machine.stores(2)
+    host = SimulatedHost(machine)
+    create = f"mdadm --create /dev/md/a --level=0 --metadata=1.2 --homehost=any --name=a --uuid={UUIDS} --chunk=512"
+    host.run(f"{create} --raid-devices=2 /dev/nvme1n1 /dev/nvme2n1".split())
+    array = next(name for name in machine.devices if name.startswith("md"))
+    assemble = f"mdadm --assemble /dev/md/a --uuid={UUIDS}"
+    both = f"{assemble} /dev/nvme1n1 /dev/nvme2n1".split()
+    assert "from 0 drives" in host.run(both, check=False).stderr, "the array holds them"
+    host.run(["mdadm", "--stop", f"/dev/{array}"])
+    assert "from 1 drives" in host.run(both[:-1], check=False).stderr
+    assert host.run(both).rc == 0
+
+
 def test_every_stand_in_is_tested_with_wrong_call():
     """A file that stands in for a program is named here, or by test_programs.py of the Slurm tests."""
     tested = {PCLUSTER, LUSTRE, MODPROBE, DOCKER, AWS, ENROOT, EFA, EC2, IMEX, GRAMMARS}

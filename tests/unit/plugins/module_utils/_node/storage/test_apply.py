@@ -234,7 +234,10 @@ def test_mask_unit_moves_existing_unit_file_away():
     ]
     assert f"/etc/systemd/system/{scene.PCLUSTER_UNIT}" not in host.machine.files
     host.calls.clear()
+    # A unit file outside of /etc stays.
+    host.machine.files[f"/usr/lib/systemd/system/{scene.DLAMI_UNIT}"] = "[Service]\n"
     act(host, "mask_unit", unit=scene.DLAMI_UNIT)
+    assert f"/usr/lib/systemd/system/{scene.DLAMI_UNIT}" in host.machine.files
 
 
 def test_earlier_backup_of_unit_file_is_not_replaced():
