@@ -190,3 +190,44 @@ def test_sync_copies_missing_files_only(call, tmp_path):
     assert call("aws", RIGHT["aws"]).stdout == ""
     assert [path.name for path in (tmp_path / "s3/bucket/x").iterdir()] == ["a"]
     assert call("aws", "s3 sync --dryrun --exclude .backed-up {} s3://bucket/x").stdout == ""
+
+
+def test_sync_compares_sizes_and_times_only(call, tmp_path):
+    """As the AWS CLI does: it does not read content."""
+    source, copy = tmp_path / "data" / "a", tmp_path / "s3/bucket/x/a"
+    source.parent.mkdir()
+    source.write_text("old")
+    os.utime(source, (1_000_000, 1_000_000))
+    call("aws", RIGHT["aws"])
+    source.write_text("new")
+    os.utime(source, (1_000_000, 1_000_000))
+    call("aws", RIGHT["aws"])
+    assert copy.read_text() == "old"
+    later = copy.stat().st_mtime + 5
+    os.utime(source, (later, later))
+    call("aws", RIGHT["aws"])
+    assert copy.read_text() == "new"
+    source.write_text("longer")
+    os.utime(source, (1_000_000, 1_000_000))
+    call("aws", RIGHT["aws"])
+    assert copy.read_text() == "longer"
+
+
+def test_listing_ends_with_1_where_nothing_is(call, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a").write_text("x")
+    assert call("aws", "s3 ls s3://bucket/x/").returncode == 1
+    call("aws", RIGHT["aws"])
+    assert call("aws", "s3 ls s3://bucket/x/").returncode == 0
+    assert call("aws", "s3 ls s3://bucket/").returncode == 0
+    assert call("aws", "s3 ls s3://bucket/x/a/").returncode == 1
+    assert call("aws", "s3 ls s3://bucket/y/").returncode == 1
+
+
+def test_object_is_printed_or_absent(call, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a").write_text("x")
+    call("aws", RIGHT["aws"])
+    assert call("aws", "s3 cp s3://bucket/x/a -").stdout == "x"
+    done = call("aws", "s3 cp s3://bucket/x/b -")
+    assert done.returncode == 1 and 'Key "x/b" does not exist' in done.stderr

@@ -14,6 +14,9 @@ import argparse
 import concurrent.futures
 import dataclasses
 import errno
+import functools
+import hashlib
+import json
 import logging
 import os
 import posixpath
@@ -31,6 +34,11 @@ BACKED_UP = ".backed-up"
 REMOVING = ".removing-"
 # The marker that the trainer of slurm_jobs writes is a manifest of this schema.
 MANIFEST = "mlcluster.checkpoint/1"
+FIELDS = frozenset(("schema", "step", "world_size", "files", "notes", "created"))
+SEAL = "sha256"
+# Words of such a manifest. A damaged one still has some of them.
+_OWN_WORDS = ("mlcluster.checkpoint", '"schema"', '"world_size"', '"created"', '"notes"', f'"{SEAL}"')
+_WORDS_LEFT = 3
 # Files read in parallel to prove a checkpoint.
 READERS = 4
 # The shortest prefix, so that all digits at the end belong to the number.
@@ -42,7 +50,7 @@ _REMOVED = re.compile(rf"{re.escape(REMOVING)}(?!\.)(.*?)\d+(?:-[0-9a-f]{{8}})?"
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
     """One directory: its path, its number, whether it is complete, whether its copy was verified, its name without the
-    number, and the device and inode that it had when it was looked at.
+    number, the device and inode that it had when it was looked at, and whether it has a marker.
     """
 
     path: str
@@ -51,6 +59,7 @@ class Checkpoint:
     backed_up: bool
     prefix: str = ""
     identity: tuple[int, int] | None = None
+    has_marker: bool = True
 
 
 def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
@@ -68,8 +77,11 @@ def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
             # Before anything in it is looked at: what is removed has to be what was judged.
             identity = _identity(path)
             complete = _whole(host, path, marker)
-            backed_up = host.exists(posixpath.join(path, BACKED_UP))
-            found.append(Checkpoint(path, int(match.group(2)), complete, backed_up, match.group(1), identity))
+            backed_up = _is_backed_up(host, path, marker)
+            has_marker = _size(posixpath.join(path, marker)) is not None
+            found.append(
+                Checkpoint(path, int(match.group(2)), complete, backed_up, match.group(1), identity, has_marker)
+            )
     return sorted(found, key=lambda entry: (-entry.step, entry.path))
 
 
@@ -104,6 +116,64 @@ def _whole(host: Host, path: str, marker: str) -> bool:
     )
 
 
+def _is_backed_up(host: Host, path: str, marker: str) -> bool:
+    """Return whether a verified copy has the content that the checkpoint has now."""
+    mark, now = read_mark(host, path) or {}, signature(posixpath.join(path, marker))
+    return now is not None and mark.get("verified") is True and mark.get("marker") == now
+
+
+def read_mark(host: Host, path: str) -> dict[str, t.Any] | None:
+    """Return the mark of a copy that was begun: target, marker (``signature``), verified; None if none was begun.
+
+    Empty for a mark of another version, which proves that a copy was made, and not of which content.
+    """
+    if not host.exists(posixpath.join(path, BACKED_UP)):
+        return None
+    mark = host.read_json(posixpath.join(path, BACKED_UP))
+    return mark if isinstance(mark, dict) else {}
+
+
+def write_mark(path: str, target: str, marker: list[int] | None, verified: bool) -> None:
+    """Write the mark of a copy. Raises OSError."""
+    mark = {"target": target, "marker": marker, "verified": verified}
+    files.replace_file(posixpath.join(path, BACKED_UP), json.dumps(mark).encode())
+
+
+def signature(path: str) -> list[int] | None:
+    """Return what changes when a file is written again: inode, size, times of change in ns; None without a file.
+
+    A training writes the marker of a checkpoint last.
+    """
+    try:
+        state = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return [state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+
+
+def is_manifest(text: str | None) -> bool:
+    """Return whether a marker lists every file with its SHA-256, so that it belongs to one content only."""
+    return _manifest(text or "") is not None
+
+
+def _manifest(text: str) -> dict[str, t.Any] | None:
+    """Return the manifest in the text of a marker, as the trainer of slurm_jobs wrote it; None for any other text.
+
+    Manifests of earlier versions have no seal.
+    """
+    try:
+        manifest = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(manifest, dict) or manifest.get("schema") != MANIFEST:
+        return None
+    seal = manifest.pop(SEAL, None)
+    if set(manifest) != FIELDS or not isinstance(manifest["files"], dict):
+        return None
+    content = json.dumps(manifest, sort_keys=True).encode()
+    return manifest if seal in (None, hashlib.sha256(content).hexdigest()) else None
+
+
 def _size(path: str) -> int | None:
     try:
         return os.stat(path).st_size
@@ -117,13 +187,19 @@ def latest(found: t.Sequence[Checkpoint]) -> Checkpoint | None:
 
 
 def removable(
-    found: t.Sequence[Checkpoint], keep: int, backed_up_only: bool, proved: t.Callable[[Checkpoint], bool]
+    found: t.Sequence[Checkpoint],
+    keep: int,
+    backed_up_only: bool,
+    proved: t.Callable[[Checkpoint], bool],
+    lists_files: t.Callable[[str], bool] = lambda prefix: False,
 ) -> list[Checkpoint]:
     """Return the complete ones beyond the newest `keep` good ones, and incomplete ones older than the newest good one.
 
     At least one good one stays. proved: whether the content of one is good, asked only where something may go. Each
     name is looked at by itself, and one that has no complete checkpoint is left alone: `eval_2` is no older `step-100`.
-    With backed_up_only a complete one goes only if its copy was verified.
+    With backed_up_only a complete one goes only if its copy was verified. lists_files: whether the markers of a name
+    are manifests. Such a training gives a directory its name only when it is complete, so that one without a marker is
+    somebody's.
     """
     leaving = []
     wanted = max(keep, 1)
@@ -132,6 +208,8 @@ def removable(
         complete = [entry for entry in same if entry.complete]
         old = [entry for entry in complete[wanted:] if entry.backed_up or not backed_up_only]
         half = [entry for entry in same if complete and not entry.complete and entry.step < complete[0].step]
+        if half and lists_files(prefix):
+            half = [entry for entry in half if entry.has_marker]
         good: list[Checkpoint] = []
         for entry in complete if old or half else []:
             if len(good) < (wanted if old else 1) and proved(entry):
@@ -142,16 +220,24 @@ def removable(
     return leaving
 
 
-def has_its_content(host: Host, entry: Checkpoint, marker: str) -> bool:
+def has_its_content(host: Host, entry: Checkpoint, marker: str, lists_files: bool = False) -> bool:
     """Return whether every file has the SHA-256 that the marker lists, read to its last byte.
 
-    A marker without checksums, as other trainings write it, proves all it can by its existence.
+    A marker without checksums, as other trainings write it, proves all it can by its existence; a manifest that is
+    damaged, of another step or of another version proves nothing. lists_files: the markers of this training are
+    manifests, so that any other one is damaged.
     """
-    if host.read_text(posixpath.join(entry.path, marker)) is None:
+    path = posixpath.join(entry.path, marker)
+    text = host.read_text(path)
+    if text is None:
         return False
-    manifest = host.read_json(posixpath.join(entry.path, marker))
-    if not isinstance(manifest, dict) or manifest.get("schema") != MANIFEST:
+    if not lists_files and sum(word in text for word in _OWN_WORDS) < _WORDS_LEFT:
         return True
+    manifest = _manifest(text)
+    if manifest is None or manifest["step"] != entry.step:
+        LOGGER.error("checkpoints: %s is not the manifest that was written, or of another version: %s does not count, "
+                     "and older ones stay", path, entry.path)  # fmt: skip
+        return False
     files = manifest["files"].items()
     sums = {posixpath.join(entry.path, posixpath.basename(name)): of["sha256"] for name, of in files}
     with concurrent.futures.ThreadPoolExecutor(READERS) as pool:
@@ -253,7 +339,20 @@ def prune(
     host: Host, directory: str, marker: str, keep: int, backed_up_only: bool, found: t.Sequence[Checkpoint]
 ) -> tuple[list[str], int]:
     """Take away what ``removable`` names, and what an earlier removal left; return what went, and an exit code."""
-    leaving = removable(found, keep, backed_up_only, lambda entry: has_its_content(host, entry, marker))
+
+    @functools.lru_cache(None)
+    def lists_files(prefix: str) -> bool:
+        """Return whether any marker of a training is a manifest."""
+        same = (entry.path for entry in found if entry.prefix == prefix)
+        return any(is_manifest(host.read_text(posixpath.join(path, marker))) for path in same)
+
+    leaving = removable(
+        found,
+        keep,
+        backed_up_only,
+        lambda entry: has_its_content(host, entry, marker, lists_files(entry.prefix)),
+        lists_files,
+    )
     removed, code = [], result.EXIT_OK
     for path in leftovers(host, directory, found):
         try:

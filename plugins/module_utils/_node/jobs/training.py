@@ -95,9 +95,25 @@ def monitor_command(work: Work) -> tuple[str, ...]:
     )
 
 
+def copy_target(spec: Spec, checkpoint: str) -> str:
+    """Return the place of a checkpoint's copy in S3."""
+    return "/".join((spec.values["backup"], spec.name, posixpath.basename(checkpoint)))
+
+
+def list_command(spec: Spec, target: str) -> tuple[str, ...]:
+    """Return the command that ends with 1, and no output, where there is nothing below a place in S3.
+
+    Source: awscli, customizations/s3/subcommands.py, ListCommand.
+    """
+    return (spec.tools["aws"], "s3", "ls", f"{target}/")
+
+
 def sync_command(spec: Spec, checkpoint: str, *how: str) -> tuple[str, ...]:
-    """Return the command that copies a checkpoint to S3."""
-    target = "/".join((spec.values["backup"], spec.name, posixpath.basename(checkpoint)))
+    """Return the command that copies a checkpoint to S3.
+
+    It compares sizes and times only: an object of the same size that is newer than the file counts as its copy.
+    """
+    target = copy_target(spec, checkpoint)
     return (spec.tools["aws"], "s3", "sync", *how, "--exclude", checkpoints.BACKED_UP, checkpoint, target)
 
 
@@ -177,6 +193,7 @@ def show(work: Work) -> None:
     if values["backup"]:
         work.note("for each complete checkpoint that is not backed up, the newest first:")
         checkpoint = posixpath.join(values["checkpoints"], "CHECKPOINT")
+        work.run(*list_command(spec, copy_target(spec, checkpoint)))
         work.run(*sync_command(spec, checkpoint, "--only-show-errors"))
         work.run(*sync_command(spec, checkpoint, "--dryrun"))
     work.note(f"after a request, unless the training ended with 0, at most {values['requeues']} times:")
@@ -395,16 +412,48 @@ class Training:
                 self.note(f"NOT backed up: {entry.path}")
 
     def _copied(self, path: str) -> bool:
+        target = copy_target(self.spec, path)
+        try:
+            marker = checkpoints.signature(posixpath.join(path, self.values["marker"]))
+            if not self._may_copy_to(target, path):
+                return False
+            checkpoints.write_mark(path, target, marker, verified=False)
+        except OSError as exc:
+            self.note(f"cannot use {path}: {exc.strerror}")
+            return False
         if self.work.run(*sync_command(self.spec, path, "--only-show-errors")):
             return False
         status, left = self.work.answer(*sync_command(self.spec, path, "--dryrun"))
         if status or left.strip():
             return False
         try:
-            touch(posixpath.join(path, checkpoints.BACKED_UP))
+            checkpoints.write_mark(path, target, marker, verified=True)
         except OSError:
             return False
         return True
+
+    def _may_copy_to(self, target: str, path: str) -> bool:
+        """Return whether all that is at the target came from this checkpoint, so that no other copy is overwritten."""
+        mark = checkpoints.read_mark(self.work.host, path)
+        if mark is not None and mark.get("target", target) == target:
+            return True
+        status, listed = self.work.answer(*list_command(self.spec, target))
+        if status == 1 and not listed.strip():
+            return True
+        if status == 0 and self._has_same_manifest(target, path):
+            return True
+        if status == 0:
+            self.note(f"{target} holds another checkpoint of that name: set backup to a prefix of this training alone")
+        return False
+
+    def _has_same_manifest(self, target: str, path: str) -> bool:
+        """Return whether the copy has the manifest of this checkpoint, as after a restore from it."""
+        marker = self.values["marker"]
+        text = self.work.host.read_text(posixpath.join(path, marker))
+        if not checkpoints.is_manifest(text):
+            return False
+        status, there = self.work.answer(self.spec.tools["aws"], "s3", "cp", f"{target}/{marker}", "-")
+        return status == 0 and there == text
 
     def _finish(self, status: int, holder: Child) -> int:
         """End all running steps, save, prune and store the status; return it.

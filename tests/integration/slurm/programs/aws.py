@@ -1,16 +1,18 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stands in for `aws s3 sync` of the AWS CLI 2, with a folder for S3. Grammar: its command reference, `aws s3 sync`.
+"""Stands in for `aws s3` sync, ls and cp of the AWS CLI 2, with a folder for S3. Grammar: its command reference.
 
-It has no other command. A file LOSSY in the program's folder makes it lose its input and report success. A file SLOW
-makes it wait until that file is removed.
+cp only prints an object. As documented, sync copies a file whose object is missing, of another size, or older. A file
+LOSSY in the program's folder makes sync lose its input and report success. A file SLOW makes it wait until that file is
+removed.
 """
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
+import os
 import re
 import shutil
 import sys
@@ -33,7 +35,12 @@ class Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     made = Parser(prog="aws", allow_abbrev=False, add_help=False)
     commands = made.add_subparsers(dest="service", required=True).add_parser("s3", add_help=False)
-    sync = commands.add_subparsers(dest="command", required=True).add_parser("sync", allow_abbrev=False, add_help=False)
+    verbs = commands.add_subparsers(dest="command", required=True)
+    verbs.add_parser("ls", allow_abbrev=False, add_help=False).add_argument("target")
+    copy = verbs.add_parser("cp", allow_abbrev=False, add_help=False)
+    copy.add_argument("target")
+    copy.add_argument("file", choices=("-",))
+    sync = verbs.add_parser("sync", allow_abbrev=False, add_help=False)
     sync.add_argument("source")
     sync.add_argument("target")
     sync.add_argument("--exclude", action="append", default=[])
@@ -42,11 +49,44 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def is_current(file: os.stat_result, copy: os.stat_result) -> bool:
+    """Return whether sync leaves an object as it is; it does not read content."""
+    return copy.st_size == file.st_size and copy.st_mtime >= file.st_mtime
+
+
+def list_objects(target: Path, folder: bool) -> int:
+    """End with 1 where no object has a name that begins so."""
+    found = sorted(target.iterdir() if folder and target.is_dir() else target.parent.glob(f"{target.name}*"))
+    if folder and not target.is_dir():
+        found = []
+    for path in found:
+        print(f"                           PRE {path.name}/" if path.is_dir() else f"{path.stat().st_size} {path.name}")
+    return 0 if found else 1
+
+
+def show(target: Path, place: str) -> int:
+    """Print an object."""
+    if not target.is_file():
+        print(
+            "fatal error: An error occurred (404) when calling the HeadObject operation: Key "
+            f'"{place.partition("//")[2].partition("/")[2]}" does not exist',
+            file=sys.stderr,
+        )
+        return 1
+    sys.stdout.write(target.read_text(encoding="utf-8"))
+    return 0
+
+
 def main() -> int:
     args = parser().parse_args()
     if not re.fullmatch(r"s3://[a-z0-9.-]{3,63}(/.*)?", args.target):
         parser().error(f"Invalid argument type: {args.target}")
-    source, target = Path(args.source), HERE / "s3" / args.target.removeprefix("s3://")
+    target = HERE / "s3" / args.target.removeprefix("s3://")
+    if args.command == "ls":
+        return list_objects(target, args.target.endswith("/"))
+    if args.command == "cp":
+        return show(target, args.target)
+    source = Path(args.source)
     if not source.is_dir():
         print(f"The user-provided path {args.source} does not exist.", file=sys.stderr)
         return FAILED
@@ -58,7 +98,7 @@ def main() -> int:
         copy = target / name
         if file.is_dir() or any(fnmatch.fnmatchcase(name, pattern) for pattern in args.exclude):
             continue
-        if copy.exists() and copy.read_bytes() == file.read_bytes():
+        if copy.exists() and is_current(file.stat(), copy.stat()):
             continue
         if args.dryrun:
             print(f"(dryrun) upload: {file} to {args.target}/{name}")

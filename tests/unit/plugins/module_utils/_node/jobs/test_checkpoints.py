@@ -28,7 +28,7 @@ def make(folder, step, complete=True, backed_up=False, name="step-{}"):
     if complete:
         (path / "complete").touch()
     if backed_up:
-        (path / checkpoints.BACKED_UP).touch()
+        checkpoints.write_mark(str(path), "s3://b/x", checkpoints.signature(str(path / "complete")), verified=True)
     return str(path)
 
 
@@ -52,6 +52,38 @@ def test_newest_checkpoint_is_found_by_number_not_time(tmp_path, verb):
     (folder / "latest_checkpointed_iteration.txt").write_text("1000")
     assert verb("--latest") == (0, [new])
     assert verb("--not-backed-up") == (0, [new, old])
+
+
+def rewrite(path):
+    (path / "complete").unlink()
+    (path / "complete").write_text("")
+
+
+MARKS = {
+    "of an earlier version": lambda path: (path / checkpoints.BACKED_UP).write_text(""),
+    "damaged": lambda path: (path / checkpoints.BACKED_UP).write_text('{"verified": true, "mar'),
+    "of a copy that was only begun": lambda path: checkpoints.write_mark(
+        str(path), "s3://b/x", checkpoints.signature(str(path / "complete")), verified=False
+    ),
+    "of content that was written anew since": rewrite,
+}
+
+
+@pytest.mark.parametrize("what", MARKS)
+def test_mark_that_proves_no_copy_of_content_keeps_checkpoint(tmp_path, verb, what):
+    old = make(tmp_path / "c", 1, backed_up=True)
+    new = make(tmp_path / "c", 2, backed_up=True)
+    assert verb("--not-backed-up") == (0, [])
+    MARKS[what](pathlib.Path(old))
+    assert verb("--not-backed-up") == (0, [old])
+    assert verb("--prune", "1", "--backed-up-only") == (0, [])
+    assert pathlib.Path(new).exists() and pathlib.Path(old).exists()
+
+
+def test_mark_without_marker_is_no_copy(tmp_path, verb):
+    half = pathlib.Path(make(tmp_path / "c", 1, complete=False))
+    checkpoints.write_mark(str(half), "s3://b/x", None, verified=True)
+    assert verb() == (0, [f"{half}: incomplete"])
 
 
 def test_none_is_reported(verb):
@@ -293,10 +325,25 @@ def test_good_ones_stay_whatever_is_damaged(entries, keep, backed_up_only, damag
         assert not any(entry.complete for entry in leaving)
 
 
+def manifest(step, files, **other):
+    """Return a manifest as the trainer writes it."""
+    content = {
+        "schema": checkpoints.MANIFEST,
+        "step": step,
+        "world_size": 1,
+        "files": files,
+        "notes": {},
+        "created": "",
+    }
+    content.update(other)
+    seal = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return json.dumps({**content, "sha256": seal}, indent=1) + "\n"
+
+
 def sealed(folder, step, content=b"x"):
     path = pathlib.Path(make(folder, step))
     files = {"weights": {"size": 1, "sha256": hashlib.sha256(b"x").hexdigest()}}
-    (path / "complete").write_text(json.dumps({"schema": checkpoints.MANIFEST, "files": files}))
+    (path / "complete").write_text(manifest(step, files))
     (path / "weights").write_bytes(content)
     return str(path)
 
@@ -305,8 +352,9 @@ def test_flipped_bit_in_newest_drives_no_good_one_out(tmp_path, verb, capsys):
     folder = tmp_path / "c"
     made = [sealed(folder, step, b"y" if step == 4 else b"x") for step in (1, 2, 3, 4)]
     half = make(folder, 0, complete=False)
-    assert verb("--prune", "1") == (0, [made[1], made[0], half])
-    assert sorted(os.listdir(folder)) == ["step-3", "step-4"]
+    assert verb("--prune", "1") == (0, [made[1], made[0]])
+    # The trainer gives a directory this name when it is complete: that one was put there by somebody.
+    assert sorted(os.listdir(folder)) == [os.path.basename(half), "step-3", "step-4"]
     pathlib.Path(made[2], "weights").write_bytes(b"z")
     make(folder, 1, complete=False)
     assert verb("--prune", "1") == (0, [])
@@ -341,3 +389,58 @@ def test_marker_without_sums_proves_by_its_existence(tmp_path, verb, marker):
     made = make(tmp_path / "c", 1)
     pathlib.Path(made, "complete").write_text(marker)
     assert verb("--latest") == (0, [made])
+
+
+def flipped(text, at):
+    return text[:at] + chr(ord(text[at]) ^ 1) + text[at + 1 :]
+
+
+WRONG = {
+    "a bit of its begin": lambda text: flipped(text, 0),
+    "a bit of its schema": lambda text: flipped(text, text.index("checkpoint/1")),
+    "a bit of its step": lambda text: flipped(text, text.index('"step": 3') + 8),
+    "a bit of its seal": lambda text: flipped(text, text.rindex('"sha256": "') + 12),
+    "a bit of the name of its seal": lambda text: flipped(text, text.rindex('"sha256"') + 1),
+    "nothing left": lambda text: "",
+    "zeros": lambda text: "\0" * len(text),
+    "another step": lambda text: manifest(2, json.loads(text)["files"]),
+    "another version": lambda text: manifest(3, json.loads(text)["files"], schema="mlcluster.checkpoint/2"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_damaged_manifest_of_newest_drives_no_good_one_out(tmp_path, verb, what):
+    """The trainer takes it for torn, and would have nothing to resume from."""
+    made = [sealed(tmp_path / "c", step) for step in (1, 2, 3)]
+    marker = pathlib.Path(made[2], "complete")
+    marker.write_text(WRONG[what](marker.read_text()))
+    assert verb("--prune", "1") == (0, [made[0]])
+    assert sorted(os.listdir(tmp_path / "c")) == ["step-2", "step-3"]
+
+
+def test_every_flipped_bit_of_manifest_is_noticed(tmp_path):
+    path = pathlib.Path(sealed(tmp_path, 12), "complete")
+    (entry,) = checkpoints.find(Host(), str(tmp_path), "complete")
+    good = path.read_bytes()
+    assert checkpoints.has_its_content(Host(), entry, "complete")
+    for place in range(len(good) - 1):
+        bad = bytearray(good)
+        bad[place] ^= 1
+        path.write_bytes(bytes(bad))
+        assert not checkpoints.has_its_content(Host(), entry, "complete"), bad
+
+
+def test_manifest_without_seal_is_of_earlier_version(tmp_path):
+    path = pathlib.Path(sealed(tmp_path, 1), "complete")
+    before = json.loads(path.read_text())
+    del before["sha256"]
+    path.write_text(json.dumps(before))
+    (entry,) = checkpoints.find(Host(), str(tmp_path), "complete")
+    assert checkpoints.has_its_content(Host(), entry, "complete", lists_files=True)
+
+
+def test_marker_of_another_training_may_be_json(tmp_path, verb):
+    made = [make(tmp_path / "c", step) for step in (1, 2)]
+    for path in made:
+        pathlib.Path(path, "complete").write_text('{"step": 1, "world_size": 8, "schema": "x"}')
+    assert verb("--prune", "1") == (0, [made[0]])

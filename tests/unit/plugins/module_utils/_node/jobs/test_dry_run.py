@@ -145,6 +145,7 @@ CASES = {
                 "--master-addr=ADDRESS --master-port=20000 train.py '$(id)'"
             ),
             "# for each complete checkpoint that is not backed up, the newest first:",
+            "aws s3 ls s3://bucket/runs/x/CHECKPOINT/",
             "aws s3 sync --only-show-errors --exclude .backed-up /fsx/c/CHECKPOINT s3://bucket/runs/x/CHECKPOINT",
             "aws s3 sync --dryrun --exclude .backed-up /fsx/c/CHECKPOINT s3://bucket/runs/x/CHECKPOINT",
             "# after a request, unless the training ended with 0, at most 20 times:",

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -18,10 +19,13 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import training as engine
 
 from tests.rig.slurm.scripts import ROLE
+from tests.unit.checkout import CHECKOUT
 
 from .conftest import NUMBER
 
 HEARS = 'until [ -e "$JOBS/c/checkpoint-now" ]; do sleep 0.05; done\nexit 75'
+# The AWS CLI where nothing is in S3 yet.
+COPIES = '[ "$2" = ls ] && exit 1; exit 0'
 # Slurm's srun ends its step for TERM, whatever the training does.
 DEAF = "exec sleep 600"
 
@@ -39,7 +43,7 @@ def signalled(batch, training):
         python = f'case "$*" in *" hold "*) {hold} ;; esac\nexec {sys.executable} "$@"'
         shown = 'echo "$*" >>"$JOBS/scontrol"; [ "$2" = hostnames ] && echo n1\n'
         answers = f'{shown}[ "$1" = requeue ] || exit 0\n{requeue}'
-        bodies = {"srun": f'echo "$*" >>"$JOBS/srun"\n{srun}', "scontrol": answers, "python": python, "aws": "exit 0"}
+        bodies = {"srun": f'echo "$*" >>"$JOBS/srun"\n{srun}', "scontrol": answers, "python": python, "aws": COPIES}
         for name, body in bodies.items():
             batch.program(name, (once if name == program else "") + body)
         done = batch.start(job, settings={"python": f"{batch.folder}/bin/python"}, **(environment or {}))
@@ -205,18 +209,100 @@ def test_newest_checkpoint_goes_to_s3_first(signalled, batch, events):
 def test_copy_that_is_not_proved_does_not_count(training, batch, events, aws):
     (batch.folder / "c" / "step-1").mkdir(parents=True)
     (batch.folder / "c" / "step-1" / "complete").touch()
-    batch.program("aws-stand-in", aws)
+    batch.program("aws-stand-in", f'[ "$2" = ls ] && exit 1; {aws}')
     job = {**training, "backup": "s3://bucket/runs"}
     batch.start(job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
     assert f"NOT backed up: {batch.folder}/c/step-1\n" in events()
-    assert not (batch.folder / "c" / "step-1" / ".backed-up").exists()
+    assert json.loads((batch.folder / "c" / "step-1" / ".backed-up").read_text())["verified"] is False
+
+
+@pytest.fixture
+def copying(training, batch, events):
+    """copying(keep) runs a training with the stand-in for the AWS CLI, and returns what the events say of its copies.
+
+    ``copying.at`` is the folder that stands for the prefix of this training in S3.
+    """
+    (batch.folder / "cli").mkdir()
+    shutil.copy(CHECKOUT / "tests/integration/slurm/programs/aws.py", batch.folder / "cli" / "aws")
+
+    def run(keep=3):
+        batch.program("aws-stand-in", f'exec {sys.executable} {batch.folder}/cli/aws "$@"')
+        job = {**training, "backup": "s3://bucket/runs", "keep": keep}
+        done = batch.start(job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+        assert done.returncode == 0, done
+        return [line.partition(": ")[2] for line in events().splitlines() if "backed up" in line or "holds" in line]
+
+    run.at = batch.folder / "cli/s3/bucket/runs/t"
+    return run
+
+
+def checkpoint(folder, step, content, marker="", mtime=None):
+    place = folder / f"step-{step}"
+    place.mkdir(parents=True, exist_ok=True)
+    for name, text in (("data", content), ("complete", marker)):
+        (place / name).write_text(text)
+        if mtime:
+            os.utime(place / name, (mtime, mtime))
+    return place
+
+
+MANIFEST = json.dumps(
+    {"schema": "mlcluster.checkpoint/1", "step": 1, "world_size": 1, "files": {}, "notes": {}, "created": ""}
+)
+
+
+@pytest.mark.parametrize("marker", ["", MANIFEST])
+def test_copy_of_another_training_is_neither_replaced_nor_believed(copying, batch, marker):
+    """The AWS CLI takes an object of the same size for the copy of an older file."""
+    mine = checkpoint(batch.folder / "c", 1, "mine!", marker, mtime=1_000_000)
+    other = checkpoint(copying.at, 1, "other", marker and marker.replace('"created": ""', '"created": "x"'))
+    checkpoint(batch.folder / "c", 2, "newer")
+    found = copying(keep=1)
+    assert f"NOT backed up: {mine}" in found
+    assert "s3://bucket/runs/t/step-1 holds another checkpoint of that name: set backup to a prefix" in " ".join(found)
+    assert (other / "data").read_text() == "other" and (mine / "data").read_text() == "mine!"
+
+
+def test_checkpoint_restored_from_its_copy_is_backed_up(copying, batch):
+    mine = checkpoint(batch.folder / "c", 1, "mine!", MANIFEST)
+    checkpoint(copying.at, 1, "mine!", MANIFEST)
+    assert f"backed up {mine}" in copying()
+
+
+def test_checkpoint_that_is_written_anew_is_sent_again(copying, batch):
+    mine = checkpoint(batch.folder / "c", 1, "first")
+    assert f"backed up {mine}" in copying()
+    (mine / "complete").unlink()
+    checkpoint(batch.folder / "c", 1, "again")
+    # The copy was made a while ago.
+    os.utime(copying.at / "step-1" / "data", (1_000_000, 1_000_000))
+    assert f"backed up {mine}" in copying()
+    assert (copying.at / "step-1" / "data").read_text() == "again"
+
+
+def test_copy_that_was_begun_goes_on(copying, batch):
+    mine = checkpoint(batch.folder / "c", 1, "mine!")
+    (batch.folder / "cli" / "LOSSY").touch()
+    assert f"NOT backed up: {mine}" in copying()
+    (batch.folder / "cli" / "LOSSY").unlink()
+    checkpoint(copying.at, 1, "mi")
+    assert f"backed up {mine}" in copying()
+    assert (copying.at / "step-1" / "data").read_text() == "mine!"
+
+
+def test_place_in_s3_that_cannot_be_listed_is_not_written_to(training, batch, events):
+    checkpoint(batch.folder / "c", 1, "mine")
+    batch.program("aws-stand-in", 'echo "$*" >>"$JOBS/aws"; [ "$2" = ls ] && exit 254; exit 0')
+    batch.start({**training, "backup": "s3://bucket/runs"}, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+    assert f"NOT backed up: {batch.folder}/c/step-1\n" in events()
+    assert "sync" not in (batch.folder / "aws").read_text()
 
 
 def test_copy_at_end_goes_on_when_job_is_reported_to_end(training, batch, events):
     """Slurm sends TERM to every process of the job."""
     (batch.folder / "c" / "step-1").mkdir(parents=True)
     (batch.folder / "c" / "step-1" / "complete").touch()
-    batch.program("aws-stand-in", 'kill -TERM $$; kill -TERM $(cat "$JOBS/pid"); exit 0')
+    batch.program("aws-stand-in", '[ "$2" = ls ] && exit 1; kill -TERM $$; kill -TERM $(cat "$JOBS/pid"); exit 0')
     done = batch.start({**training, "backup": "s3://bucket/runs"}, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
     assert (done.returncode, batch.status) == (0, "0\n"), done
     assert f" backed up {batch.folder}/c/step-1\n" in events()
