@@ -161,7 +161,7 @@ def crooked(tmp_path, monkeypatch):
         ("validate shards", "validate could not continue (shards/manifest.json: Is a directory)"),
         ("validate file/x", "file/x is not a folder"),
         ("stage texts --to file/x", "file/x: Not a directory): fix that, or choose another folder"),
-        ("stage file/x --to o", "file/x holds no file"),
+        ("stage file/x --to o", "file/x cannot be read (file/x: Not a directory)"),
         ("checkpoint list file/x", "file/x cannot be used (file/x: Not a directory)"),
         ("checkpoint prune empty", "empty holds no checkpoint"),
         ("hold file/x", "file/x could not be held for one job (Not a directory)"),

@@ -351,6 +351,10 @@ def turn(path: Path) -> None:
         (lambda place: (place / "data").unlink(), "/data is gone or of another size than its manifest lists"),
         (lambda place: turn(place / "data"), "/data has other content than its manifest lists"),
         (lambda place: turn(place / "complete"), "/complete"),
+        (
+            lambda place: (place / "data").symlink_to((place / "data").rename(place.parent / "moved")),
+            "/data is a link or has a name that is never sent",
+        ),
     ],
 )
 def test_damaged_checkpoint_never_replaces_its_good_copy(server, tmp_path, damage, expected):

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from mlcluster_data import __main__ as command
 from mlcluster_data.checkpoints import backup
+from mlcluster_data.files import s3
 
 from tests.data.support.fake_s3 import _server, server
 from tests.data.support.planted import PLANTED, plant
@@ -94,3 +96,16 @@ def test_nothing_is_restored_above_a_lock_that_is_held(source, server, tmp_path)
     finally:
         lock.release()
     assert os.listdir(target) == ["sub"] and os.listdir(target / "sub") == []
+
+
+def test_file_that_goes_while_it_is_restored_is_problem(source, server, tmp_path, monkeypatch):
+    """Another program removed the folder that it was made in: it is not there, so the restore is not complete."""
+    prefix = server.prefix()
+    assert backup.Backup(source, prefix).push().ok
+
+    def vanish(self, _name, _file, where):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(where))
+
+    monkeypatch.setattr(s3.Prefix, "fetch", vanish)
+    report = backup.Backup(tmp_path / "target", prefix).restore()
+    assert not report.ok and report.gone == [] and "No such file or directory" in report.problems[0]

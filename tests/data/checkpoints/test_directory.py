@@ -113,6 +113,29 @@ def test_flipped_bit_in_manifest_is_detected(store):
     assert Manifest.parse(good, "/kept/step-00000012", 12) == store.manifest(12)
 
 
+def test_manifest_of_later_version_is_not_torn(store):
+    """It would be set aside, and removed once the training has come as far again."""
+    publish(store, 12)
+    path = store.path / step_name(12) / "complete"
+    later = json.loads(path.read_text())
+    del later["sha256"]
+    later["schema"] = "mlcluster.checkpoint/2"
+    later["sha256"] = checkpoint_store._seal(later)
+    path.write_text(json.dumps(later))
+    with pytest.raises(checkpoint_store.StoreError, match=r"has schema mlcluster.checkpoint/2 .* use the version that"):
+        store.manifest(12)
+    later["step"] = 13
+    path.write_text(json.dumps(later))
+    with pytest.raises(TornError):
+        store.manifest(12)
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"schema": "mlcluster.checkpoint/1", "step": 1e999}'])
+def test_manifest_beyond_all_bounds_is_torn(text):
+    with pytest.raises(TornError):
+        Manifest.parse(text, "/kept/step-00000001", 1)
+
+
 def test_manifest_of_earlier_version_is_accepted(store):
     publish(store, 12)
     path = store.path / step_name(12) / "complete"

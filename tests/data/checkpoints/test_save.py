@@ -339,8 +339,25 @@ def test_s3_keeps_checkpoints_as_directory_does(place, server):
     server.client.put_object(Bucket=BUCKET, Key=f"run/{step_name(9)}/__0_0.distcp", Body=b"left by a killed run")
     assert in_s3(place, server, looked) == [(2, True, None)]
     assert not server.prefix().list(step_name(9)) and server.prefix().list(f".torn-{step_name(3)}")
+    torn = server.prefix().list(f"{step_name(3)}/")
+    assert f"{step_name(3)}/.metadata" in torn and len(torn) > 1
+    assert in_s3(place, server, looked) == [(2, True, None)]
+    assert server.prefix().list(f"{step_name(3)}/") == torn, "the next start removed what was set aside"
     assert in_s3(place, server, save_four) == [""]
+    assert not server.prefix().list(".torn-") and not server.prefix().list(step_name(3))
+
+
+def test_step_that_is_saved_again_in_s3_stays(place, server):
+    def save_three(opened):
+        opened.save(3, filled(3), own(3))
+        return opened.close().error
+
+    assert in_s3(place, server, save_three) == [""]
+    server.client.put_object(Bucket=BUCKET, Key=f"run/{step_name(3)}/.metadata", Body=b"torn")
+    assert in_s3(place, server, looked) == [None]
+    assert in_s3(place, server, save_three) == [""]
     assert not server.prefix().list(".torn-")
+    assert in_s3(place, server, looked) == [(3, True, {"rank": 0, "step": 3})]
 
 
 def test_temporary_failure_of_s3_is_retried(place, server):

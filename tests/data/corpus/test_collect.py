@@ -275,7 +275,7 @@ def test_planted_link_is_not_cleared(tmp_path, what):
 
 @pytest.mark.parametrize("what", PLANTED)
 @pytest.mark.parametrize("name", ["input-00000.jsonl", "inputs.json"])
-def test_planted_names_of_inputs_are_replaced_not_followed(tmp_path, what, name):
+def test_planted_names_of_inputs_are_not_followed(tmp_path, what, name):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     (tmp_path / "out").mkdir()
@@ -283,7 +283,52 @@ def test_planted_names_of_inputs_are_replaced_not_followed(tmp_path, what, name)
     try:
         collect.split(["a", "b"], tmp_path / "out", 1, {})
     except DataError:
-        assert what == "directory" or name == "inputs.json"
+        assert name == "input-00000.jsonl" or what != "dangling link"
     else:
-        assert read(tmp_path / "out") == ["a", "b"]
+        assert read(tmp_path / "out") == ["a", "b"] and what == "dangling link"
     assert victim.read_bytes() == b"precious" and not (tmp_path / "absent").exists()
+
+
+def test_input_that_collect_did_not_make_is_kept(tmp_path):
+    """A folder of inputs made by hand has no manifest."""
+    mine = tmp_path / "input-00001.jsonl"
+    mine.write_text('{"text": "precious"}\n')
+    with pytest.raises(DataError, match=r"input-00001\.jsonl is there already and no run of collect made it"):
+        collect.split(["a", "b"], tmp_path, 2, {})
+    assert [path.name for path in tmp_path.iterdir()] == [mine.name]
+    assert mine.read_text() == '{"text": "precious"}\n'
+
+
+def test_input_that_appears_before_its_name_is_given_is_kept(tmp_path):
+    def documents():
+        yield from ("a", "b")
+        (tmp_path / "input-00001.jsonl").write_text("precious")
+
+    with pytest.raises(DataError, match="File exists"):
+        collect.split(documents(), tmp_path, 2, {})
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"input-00001.jsonl": "precious"}
+
+
+@pytest.mark.parametrize("change", [b"changed", None])
+def test_named_inputs_of_killed_run_go_unless_changed(tmp_path, change):
+    def work(_report):
+        def write(folder, name, content):
+            if name == "inputs.json":
+                os.kill(os.getpid(), signal.SIGKILL)
+            real(folder, name, content)
+
+        real, collect.Directory.write = collect.Directory.write, write
+        collect.split(["a", "b"], tmp_path / "out", 2, {})
+
+    with pytest.raises(RankDiedError):
+        ranks(0, work, tmp_path)
+    left = tmp_path / "out" / "input-00000.jsonl"
+    assert left.exists()
+    if change is None:
+        collect.split(["c", "d"], tmp_path / "out", 2, {})
+        assert read(tmp_path / "out") == ["c", "d"]
+    else:
+        left.write_bytes(change)
+        with pytest.raises(DataError, match="no run of collect made it"):
+            collect.split(["c", "d"], tmp_path / "out", 2, {})
+        assert left.read_bytes() == change

@@ -109,3 +109,11 @@ def test_sources_are_files_and_folders_of_text(tmp_path):
         text.text_files([tmp_path / "none"])
     with pytest.raises(DataError, match="is missing"):
         text.text_files([tmp_path / "missing"])
+
+
+@pytest.mark.parametrize("name", ["link", "link.txt"])
+def test_text_behind_link_is_not_missed_silently(tmp_path, name):
+    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / name).symlink_to(tmp_path.parent if name == "link" else tmp_path / "absent")
+    with pytest.raises(DataError, match=rf"{tmp_path} cannot be read as a whole \({tmp_path / name}: is a link"):
+        text.text_files([tmp_path])

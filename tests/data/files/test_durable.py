@@ -313,3 +313,64 @@ def test_too_deep_tree_is_error(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="too many directories in each other"):
         durable.remove_tree(tmp_path / "1")
     durable.remove_tree(tmp_path / "1" / "2")
+
+
+def test_files_below_folder_are_complete(tmp_path):
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "two").write_text("x")
+    (tmp_path / "a").write_text("x")
+    (tmp_path / "c").symlink_to(tmp_path / "a")
+    os.mkfifo(tmp_path / "pipe")
+    assert [str(path.relative_to(tmp_path)) for path in durable.files_below(tmp_path)] == ["a", "b/two", "c"]
+
+
+HIDES = {
+    "link to a folder": (lambda place: place.symlink_to(place.parent), "is a link to a folder, which is not followed"),
+    "link to nowhere": (lambda place: place.symlink_to("absent"), "is a link that leads nowhere"),
+}
+
+
+@pytest.mark.parametrize("what", HIDES)
+def test_link_behind_which_files_would_be_missed_is_rejected(tmp_path, what):
+    make, words = HIDES[what]
+    (tmp_path / "folder").mkdir()
+    make(tmp_path / "folder" / "link")
+    with pytest.raises(OSError, match=words) as caught:
+        durable.files_below(tmp_path)
+    assert caught.value.filename == str(tmp_path / "folder" / "link")
+
+
+def test_folder_that_cannot_be_read_is_rejected(tmp_path, monkeypatch):
+    (tmp_path / "closed").mkdir()
+    real = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(PermissionError):
+        durable.files_below(tmp_path)
+
+
+def test_moved_file_replaces_none(tmp_path):
+    for name in ("from", "to"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "from" / "file").write_text("new")
+    with Directory.open(tmp_path / "from") as source, Directory.open(tmp_path / "to") as target:
+        source.move("file", "file", target)
+        assert (tmp_path / "to" / "file").read_text() == "new" and not (tmp_path / "from" / "file").exists()
+        source.write("file", b"newer")
+        with pytest.raises(FileExistsError):
+            source.move("file", "file", target)
+    assert (tmp_path / "to" / "file").read_text() == "new" and (tmp_path / "from" / "file").exists()
+
+
+def test_earlier_file_gets_next_free_name(tmp_path):
+    for number in (1, 2):
+        (tmp_path / "file").write_text(str(number))
+        assert durable.keep_earlier(tmp_path / "file") == f"file.earlier-{number}"
+        durable.write(tmp_path / "file", b"new")
+    names = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert names == {"file": "new", "file.earlier-1": "1", "file.earlier-2": "2"}

@@ -46,3 +46,30 @@ def test_planted_entry_is_replaced_at_start(tmp_path, what):
     journal.rewind(0)
     journal.write(1, loss=1.0)
     assert read(journal.path) == [{"step": 1, "loss": 1.0}] and victim.read_bytes() == b"precious"
+
+
+def test_lines_of_earlier_training_are_kept_at_begin(tmp_path):
+    lines = [{"step": 1, "loss": 2.0}, {"step": 1, "checkpoint": {"step": 1, "error": ""}}]
+    for number in (1, 2):
+        journal = Journal(tmp_path / "metrics.jsonl")
+        for line in lines:
+            journal.write(**line)
+        journal.rewind(0)
+        assert read(journal.path) == []
+        assert read(tmp_path / f"metrics.jsonl.earlier-{number}") == lines
+
+
+def test_lines_before_first_checkpoint_are_not_kept(tmp_path):
+    journal = Journal(tmp_path / "metrics.jsonl")
+    journal.write(1, loss=2.0)
+    journal.write(1, checkpoint={"step": 1, "error": "full"})
+    journal.rewind(0)
+    assert read(journal.path) == [] and [path.name for path in tmp_path.iterdir()] == ["metrics.jsonl"]
+
+
+def test_resumed_training_keeps_one_file(tmp_path):
+    journal = Journal(tmp_path / "metrics.jsonl")
+    journal.write(1, checkpoint={"step": 1, "error": ""})
+    journal.write(2, loss=1.0)
+    journal.rewind(1)
+    assert [line["step"] for line in read(journal.path)] == [1] and len(list(tmp_path.iterdir())) == 1

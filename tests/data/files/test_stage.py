@@ -520,3 +520,10 @@ def test_mark_of_earlier_version_confirms_files_by_size(tmp_path):
     (tmp_path / stage.MARK).write_text('{"missing": [3, "x"], "changed": [4, "x"], "same": [3, "x"]}')
     with durable.Directory.open(tmp_path) as folder:
         assert list(stage._earlier(folder)) == ["same"]
+
+
+def test_source_with_link_to_folder_is_not_staged_in_part(weights, tmp_path):
+    (weights / "more files").symlink_to(tmp_path)
+    with pytest.raises(DataError, match=r"cannot be read \(.*more files: is a link to a folder, which is not followed"):
+        stage.stage(str(weights), tmp_path / "local")
+    assert not (tmp_path / "local").exists()

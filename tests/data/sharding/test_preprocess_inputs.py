@@ -60,3 +60,26 @@ def test_input_changed_since_its_first_shards_is_rejected(tmp_path, inputs, prep
     assert "/in/input-00000.jsonl has another SHA-256 than it had when" in capsys.readouterr().err
     shutil.copy(inputs / "input-00000.jsonl", source)
     assert preprocess(source, tmp_path / "out") == 0
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "input-00001.json", "shard-00000-00000.tar"])
+def test_file_of_another_program_is_not_replaced(tmp_path, inputs, preprocess, capsys, name):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_text("precious")
+    assert preprocess(inputs, tmp_path / "out") == 1
+    assert f"out/{name} would be replaced, and there is no plan.json of the run" in capsys.readouterr().err
+    assert {path.name: path.read_text() for path in (tmp_path / "out").iterdir()} == {name: "precious"}
+
+
+def test_task_that_begins_beside_another_goes_on(tmp_path, inputs, preprocess, monkeypatch):
+    """The other one wrote its plan and a file between the two looks at the folder."""
+    assert preprocess(inputs, tmp_path / "out") == 0
+    read, looks = store.Folder.read, []
+
+    def plan_comes(self, name):
+        looks.append(name)
+        return None if looks == ["plan.json"] else read(self, name)
+
+    monkeypatch.setattr(store.Folder, "read", plan_comes)
+    assert preprocess(inputs, tmp_path / "out") == 0
+    assert looks[:2] == ["plan.json", "plan.json"]

@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
+import os
 import shutil
 from pathlib import Path
 
@@ -17,7 +19,9 @@ from mlcluster_data.checkpoints import directory as checkpoint_store
 from mlcluster_data.checkpoints.directory import DirectoryStore, Manifest, step_name
 from mlcluster_data.checkpoints.s3 import S3Store
 from mlcluster_data.corpus import collect, validate
+from mlcluster_data.errors import DataError
 from mlcluster_data.files import durable, journal, stage, store
+from mlcluster_data.files.durable import Directory
 from mlcluster_data.locks.directory import Lock
 
 from tests.data.support.forked import ranks
@@ -187,6 +191,24 @@ class Collect(Program):
         need(not list((disk / "inputs").glob(".collect.*")) or there, "a half stays")
 
 
+class CollectAgain(Collect):
+    """Collect where the disk is full once all inputs have their names, and again."""
+
+    def run(self, disk, note):
+        write = Directory.write
+
+        def full(folder, name, content):
+            if name == "inputs.json":
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+            write(folder, name, content)
+
+        Directory.write = full
+        with contextlib.suppress(DataError):
+            collect.split(["one", "two", "three"], disk / "inputs", 2, {})
+        Directory.write = write
+        super().run(disk, note)
+
+
 class Preprocess(Program):
     """Make shards of inputs, with or without a spool folder."""
 
@@ -316,4 +338,5 @@ class Train(Program):
         need(weights.exists(), "no weights")
 
 
-SIMPLE = {"write": Write, "lock": Hold, "checkpoints": Checkpoints, "stage": Stage, "collect": Collect}
+SIMPLE = {"write": Write, "lock": Hold, "checkpoints": Checkpoints, "stage": Stage, "collect": Collect,
+          "collect again": CollectAgain}  # fmt: skip

@@ -336,3 +336,15 @@ def test_full_log_disk_does_not_end_training(run):
 
     assert run.go(during=on_a_full_disk)[0][0]
     assert DirectoryStore(run.root / "kept").steps()[0] == 2 * STEPS
+
+
+def test_weights_of_earlier_training_are_kept(tmp_path):
+    networks = []
+    for seed in (1, 2, 2):
+        torch.manual_seed(seed)
+        networks.append(Model(CONFIG))
+        trainer.write_result(tmp_path / "out" / "small.pt", networks[-1])
+    assert sorted(os.listdir(tmp_path / "out")) == ["small.json", "small.pt", "small.pt.earlier-1"]
+    for name, network in (("small.pt.earlier-1", networks[0]), ("small.pt", networks[1])):
+        weights = torch.load(tmp_path / "out" / name, weights_only=True)
+        assert all(torch.equal(weights[key], value) for key, value in network.state_dict().items())

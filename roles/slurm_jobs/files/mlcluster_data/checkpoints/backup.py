@@ -175,7 +175,7 @@ class Backup:
             proved = {name: of for name, of in copies.items() if name in there and there[name].etag == of.etag}
             self.report.problems += self._lost(copies.keys() - proved.keys())
             try:
-                self._rounds(rounds(names), lambda name: self._push(name, proved, sums))
+                self._rounds(rounds(names), lambda name: self._push_or_gone(name, proved, sums))
             finally:
                 # Proved files are recorded even if the rest was cut short.
                 self._write(copies, proved)
@@ -256,8 +256,6 @@ class Backup:
         problem = ""
         try:
             found = work(name)
-        except FileNotFoundError:
-            found = "gone"
         except (OSError, s3.S3Error, BackupError) as exc:
             found, problem = "failed", durable.reason(exc)
         with self._guard:
@@ -278,6 +276,13 @@ class Backup:
             for name in sorted(names)
             if not os.path.lexists(self.directory / name)
         ]
+
+    def _push_or_gone(self, name: str, proved: dict[str, Copy], sums: dict[str, list[t.Any]]) -> str:
+        # Retention may remove a file meanwhile; nothing may be missing after a restore.
+        try:
+            return self._push(name, proved, sums)
+        except FileNotFoundError:
+            return "gone"
 
     def _push(self, name: str, proved: dict[str, Copy], sums: dict[str, list[t.Any]]) -> str:
         path = self.directory / name

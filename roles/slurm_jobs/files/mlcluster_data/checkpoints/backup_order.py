@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from ..files.durable import FileSum
 from . import directory as checkpoint_store
-from .directory import COMPLETE, LATEST, DirectoryStore, TornError
+from .directory import COMPLETE, LATEST, DirectoryStore, StoreError, TornError
 
 
 def rounds(names: Iterable[str]) -> list[list[str]]:
@@ -32,6 +32,7 @@ def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileS
     damaged: set[str] = set()
     listed: dict[str, FileSum] = {}
     problems = []
+    sent = set(names)
     for name in rounds(names)[1]:
         folder = str(PurePosixPath(name).parent)
         place = directory / folder
@@ -42,13 +43,16 @@ def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileS
             files = DirectoryStore(place.parent).manifest(step).files
             if other := sorted(file for file, of in files.items() if _size(place / file) != of.size):
                 raise TornError(f"{place / other[0]} is gone or of another size than its manifest lists")
-        except TornError as exc:
+            # Links are passed over, and without such a file the copy would look complete.
+            if unsent := sorted(file for file in files if str(PurePosixPath(folder, file)) not in sent):
+                raise TornError(f"{place / unsent[0]} is a link or has a name that is never sent")
+        except (TornError, StoreError) as exc:
             # A checkpoint that retention removes meanwhile is not a failure.
             if (place / COMPLETE).exists():
                 damaged.add(folder)
                 problems.append(f"{exc}: this checkpoint is not sent, and a copy of it stays as it is")
             continue
-        listed |= {f"{folder}/{file}": of for file, of in files.items()}
+        listed |= {str(PurePosixPath(folder, file)): of for file, of in files.items()}
     kept = [name for order in rounds(names)[: 2 if damaged else 3] for name in order]
     return [name for name in kept if str(PurePosixPath(name).parent) not in damaged], listed, problems
 

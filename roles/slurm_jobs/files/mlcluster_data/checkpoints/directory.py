@@ -76,9 +76,14 @@ class Manifest:
 
     @classmethod
     def parse(cls, text: bytes, where: str, step: int) -> Manifest:
-        """Read that of a step. Raises TornError for anything else."""
+        """Read that of a step. Raises StoreError for one of another version, TornError for anything else."""
         try:
             found = json.loads(text)
+            if found["schema"] != SCHEMA and found.get(SEAL) == _seal(found):
+                raise StoreError(
+                    f"{where}/{COMPLETE} has schema {found['schema']} and not {SCHEMA}, and is whole: use the version "
+                    "that wrote it"
+                )
             if found["schema"] != SCHEMA:
                 raise TornError(f"{where}/{COMPLETE} has schema {found['schema']} and not {SCHEMA}")
             files = {str(name): FileSum(int(of["size"]), str(of["sha256"])) for name, of in found["files"].items()}
@@ -92,7 +97,7 @@ class Manifest:
             if made.step != step:
                 raise TornError(f"{where}/{COMPLETE} is that of step {made.step}")
             return made
-        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as exc:
             raise TornError(f"{where}/{COMPLETE} is not a manifest of a checkpoint ({durable.reason(exc)})") from exc
 
 
@@ -102,7 +107,7 @@ FIELDS = frozenset({"schema", *(field.name for field in dataclasses.fields(Manif
 
 def _seal(shown: Mapping[str, t.Any]) -> str:
     """Return the SHA-256 of a manifest's content, independent of its layout."""
-    plain = json.loads(json.dumps(shown))
+    plain = json.loads(json.dumps({name: value for name, value in shown.items() if name != SEAL}))
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 

@@ -103,15 +103,22 @@ class S3Store:
         return bool(self.prefix.list(TORN))
 
     def set_aside(self, step: int) -> None:
-        # Without it the rest is not a checkpoint any more, and goes at the next start.
+        # Without it the rest is not a checkpoint any more. It stays until forget_torn(), or the next save of its step.
         name = step_name(step)
         self.prefix.put(f"{TORN}{name}-{time.time_ns():x}/{COMPLETE}", self.prefix.get(f"{name}/{COMPLETE}") or b"")
         self.prefix.delete([f"{name}/{COMPLETE}"])
         self._name_newest()
 
+    def _torn(self) -> dict[str, int]:
+        """Return the step of each checkpoint that was set aside, by the name of its object."""
+        steps = {entry: checkpoint_store.torn_step(entry.partition("/")[0]) for entry in self.prefix.list(TORN)}
+        return {entry: step for entry, step in steps.items() if step is not None}
+
     def forget_torn(self, until: int) -> None:
-        found = {entry: checkpoint_store.torn_step(entry.partition("/")[0]) for entry in self.prefix.list(TORN)}
-        self.prefix.delete(entry for entry, step in found.items() if step is not None and step <= until)
+        found = {entry: step for entry, step in self._torn().items() if step <= until}
+        for step in sorted(set(found.values()).difference(self.steps())):
+            self.prefix.delete(self.prefix.list(f"{step_name(step)}/"))
+        self.prefix.delete(found)
 
     def remove(self, step: int) -> None:
         name = step_name(step)
@@ -122,7 +129,8 @@ class S3Store:
     def _remove_unpublished(self) -> None:
         entries = self.prefix.list("step-")
         published = {checkpoint_store.step_name(step) for step in self.steps()}
+        kept = {step_name(step) for step in self._torn().values()}
         folders = {entry.partition("/")[0] for entry in entries}
-        for folder in sorted(folders - published):
+        for folder in sorted(folders - published - kept):
             if step_of(folder) is not None:
                 self.prefix.delete(s3.names_of(list(entries), folder))

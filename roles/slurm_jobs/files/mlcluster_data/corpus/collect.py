@@ -13,6 +13,8 @@ import contextlib
 import hashlib
 import heapq
 import json
+import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,9 @@ from .text import ON_BAD, Bad, Division, read_documents, text_files
 # Each input is an open file; the usual limit of a process is 1024.
 INPUTS_MOST = 900
 ASIDE = ".collect."
+# In the folder for the temporary files: the SHA-256 of each input, by name, from before the first of them has its name.
+NAMES = "names.json"
+_INPUT = re.compile(r"input-\d{5}\.jsonl")
 
 
 def datasets_documents(source: str, division: Division, field: str) -> Iterator[str]:
@@ -57,12 +62,17 @@ def datasets_documents(source: str, division: Division, field: str) -> Iterator[
         raise DataError(f"{source} cannot be loaded ({first}): check its name, the network and HF_TOKEN") from exc
 
 
+def names_of(count: int) -> list[str]:
+    """Return the names of so many inputs."""
+    return [f"input-{number:05d}.jsonl" for number in range(count)]
+
+
 class Splitter:
     """N input files in the making: written aside and shown all at once by `publish`. Raises OSError, DataError."""
 
     def __init__(self, folder: Path, count: int) -> None:
         self.folder = folder
-        self.names = [f"input-{number:05d}.jsonl" for number in range(count)]
+        self.names = names_of(count)
         self.sums = [hashlib.sha256() for _name in self.names]
         self.sizes = [0] * count
         self.documents = [0] * count
@@ -84,12 +94,15 @@ class Splitter:
         heapq.heapreplace(self._shortest, (self.sizes[at], at))
 
     def publish(self, about: dict[str, Any]) -> dict[str, Any]:
-        """Sync the files, give them their names, write the manifest; returns it."""
+        """Sync the files, give them their names, write the manifest; returns it. Raises FileExistsError."""
         self._making.close()
-        for name in self.names:
-            self._aside.rename(name, name, self._here)
+        sums = {name: digest.hexdigest() for name, digest in zip(self.names, self.sums)}
+        self._aside.write(NAMES, json.dumps(sums).encode())
+        # An input with its name, and no such list, would count as somebody's after a power failure.
         self._here.sync()
-        self._aside.path.rmdir()
+        for name in self.names:
+            self._aside.move(name, name, self._here)
+        self._here.sync()
         files = [
             manifest.Input(name, documents, size, digest.hexdigest())
             for name, documents, size, digest in zip(self.names, self.documents, self.sizes, self.sums)
@@ -97,6 +110,7 @@ class Splitter:
         content = {"schema": manifest.INPUTS_SCHEMA, "files": manifest.rows(files), **about}
         self._here.write(manifest.INPUTS, manifest.dump(content))
         self._open.close()
+        durable.remove_tree(self._aside.path)
         return content
 
     def abandon(self) -> None:
@@ -109,10 +123,36 @@ class Splitter:
 
 
 def remove_aside(folder: Path) -> None:
-    """Remove the temporary files of killed runs; links of such names are kept."""
+    """Remove the temporary files of killed runs, and inputs without a manifest that such a run had named already.
+
+    Links of such names are kept, and inputs of another content.
+    """
     for aside in folder.glob(f"{ASIDE}*"):
         if aside.is_dir() and not aside.is_symlink():
+            if not (folder / manifest.INPUTS).exists():
+                _remove_named(folder, aside)
             durable.remove_tree(aside)
+
+
+def _remove_named(folder: Path, aside: Path) -> None:
+    with Directory.open(folder) as here, here.below(aside.name) as place:
+        # Another user could name any file here.
+        if os.fstat(place.descriptor).st_uid != os.geteuid() or not place.is_plain(NAMES):
+            return
+        for name, digest in json.loads(place.read(NAMES)).items():
+            if _INPUT.fullmatch(name) and here.is_plain(name) and here.digest(name).sha256 == digest:
+                here.remove(name)
+        here.sync()
+
+
+def refuse_taken(folder: Path, names: Iterable[str]) -> None:
+    """Raise DataError for the first name of an input that something has already."""
+    for name in names:
+        if os.path.lexists(folder / name):
+            raise DataError(
+                f"{folder / name} is there already and no run of collect made it: choose another folder, or move it "
+                "away"
+            )
 
 
 def sources_of(texts: Sequence[str]) -> tuple[list[Path], list[str]]:
@@ -154,6 +194,7 @@ def split(documents: Iterable[str], folder: Path, count: int, about: dict[str, A
         if (folder / manifest.INPUTS).exists():
             raise DataError(f"{folder} holds inputs already ({manifest.INPUTS}): remove them, or choose another folder")
         remove_aside(folder)
+        refuse_taken(folder, names_of(count))
         splitter = Splitter(folder, count)
         try:
             for text in documents:

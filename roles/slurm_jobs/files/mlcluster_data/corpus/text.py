@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from ..errors import DataError
+from ..files import durable
 
 TEXT_SUFFIXES = (".txt", ".text", ".md")
 JSON_SUFFIXES = (".jsonl", ".json", ".ndjson")
@@ -181,7 +182,13 @@ def text_files(sources: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for source in sources:
         if source.is_dir():
-            below = sorted(path for path in source.rglob("*") if path.is_file() and _is_text(path))
+            try:
+                below = [path for path in durable.files_below(source) if _is_text(path)]
+            except OSError as exc:
+                raise DataError(
+                    f"{source} cannot be read as a whole ({durable.reason(exc)}): fix that, or name the files and "
+                    "folders in it one by one"
+                ) from exc
             if not below:
                 names = " ".join(TEXT_SUFFIXES + JSON_SUFFIXES)
                 raise DataError(f"{source} holds no text: put files there that end in {names}, or these with .gz")

@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import errno
 import hashlib
+import itertools
 import os
 import re
 import secrets
@@ -170,6 +171,12 @@ class Directory:
         """Rename, into another directory where one is given; what has the new name is replaced."""
         os.replace(name, to, src_dir_fd=self.descriptor, dst_dir_fd=(other or self).descriptor)
 
+    def move(self, name: str, to: str, other: Directory) -> None:
+        """Move a file into another directory, under a name that nothing has there. Raises FileExistsError."""
+        # Unlike a rename, a link never replaces what is there.
+        os.link(name, to, src_dir_fd=self.descriptor, dst_dir_fd=other.descriptor, follow_symlinks=False)
+        os.unlink(name, dir_fd=self.descriptor)
+
     def link(self, name: str, to: str) -> None:
         """Give a file a second name. Raises FileExistsError for one that is taken."""
         fd = self.descriptor
@@ -268,6 +275,33 @@ def parts_of(name: str) -> tuple[str, ...]:
     return parts
 
 
+def files_below(folder: Path) -> list[Path]:
+    """Return the plain files in a folder and in those below it, sorted; a link to a file is one.
+
+    Raises OSError for what would be missing without a notice: a folder that cannot be read, a link to a folder, and a
+    link that leads nowhere.
+    """
+    found = []
+    for place, folders, names in os.walk(folder, onerror=_raise):
+        for path in (Path(place, name) for name in folders):
+            if path.is_symlink():
+                raise OSError(errno.ELOOP, "is a link to a folder, which is not followed", str(path))
+        for path in (Path(place, name) for name in names):
+            try:
+                mode = path.stat().st_mode
+            except FileNotFoundError:
+                if not path.is_symlink():
+                    raise
+                raise OSError(errno.ENOENT, "is a link that leads nowhere", str(path)) from None
+            if stat.S_ISREG(mode):
+                found.append(path)
+    return sorted(found)
+
+
+def _raise(error: OSError) -> t.NoReturn:
+    raise error
+
+
 def make_directory(path: Path) -> None:
     """Make a directory and those above it, each name synced; nothing where there is one. Raises OSError."""
     try:
@@ -344,6 +378,20 @@ def write(path: Path, content: bytes) -> None:
     """Put a file in place of what has its name, mode 0644 less the umask. Raises OSError, and then leaves no half."""
     with Directory.open(path.parent) as directory:
         directory.write(path.name, content)
+
+
+def keep_earlier(path: Path) -> str:
+    """Give a file, whose name is about to go to a new one, a second name that nothing has; return that.
+
+    Raises OSError.
+    """
+    with Directory.open(path.parent) as folder:
+        for number in itertools.count(1):
+            name = f"{path.name}.earlier-{number}"
+            with contextlib.suppress(FileExistsError):
+                folder.link(path.name, name)
+                return name
+    raise AssertionError("there is always one more number")
 
 
 def copy(source: Path, file: t.BinaryIO) -> FileSum:

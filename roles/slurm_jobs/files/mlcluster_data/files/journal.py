@@ -28,9 +28,17 @@ class Journal:
         self._missing = 0
 
     def rewind(self, step: int) -> None:
-        """Forget what comes after a step, and a line that was cut off. Raises OSError."""
+        """Forget what comes after a step, and a line that was cut off. Raises OSError.
+
+        At the begin of a training, the lines of an earlier one that published a checkpoint are kept in a file of
+        another name: with another directory for checkpoints, this is another training.
+        """
         self.close()
-        kept = [line for line in read(self.path) if line["step"] <= step]
+        found = read(self.path)
+        kept = [line for line in found if line["step"] <= step]
+        if not step and any(_is_published(line) for line in found):
+            LOGGER.warning("%s is of an earlier training: it is kept as %s", self.path, durable.keep_earlier(self.path))
+            kept = []
         durable.write(self.path, "".join(f"{json.dumps(line)}\n" for line in kept).encode())
 
     def write(self, step: int, **values: t.Any) -> None:
@@ -68,6 +76,11 @@ class Journal:
             with contextlib.suppress(OSError):
                 self._file.close()
             self._file = None
+
+
+def _is_published(line: dict[str, t.Any]) -> bool:
+    about = line.get("checkpoint")
+    return isinstance(about, dict) and not about.get("error")
 
 
 def read(path: Path) -> list[dict[str, t.Any]]:

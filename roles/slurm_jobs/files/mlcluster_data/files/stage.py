@@ -61,7 +61,7 @@ def listing_of(source: str) -> Listing:
         found: Listing = {name: [one.size, one.etag] for name, one in there if name and not name.endswith("/")}
     else:
         path = Path(source)
-        files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
+        files = [path] if path.is_file() else durable.files_below(path)
         top = path.parent if path.is_file() else path
         states = ((str(file.relative_to(top)), file.stat()) for file in files)
         found = {name: [state.st_size, state.st_mtime_ns] for name, state in states}

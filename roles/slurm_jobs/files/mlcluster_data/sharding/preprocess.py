@@ -13,6 +13,7 @@ import concurrent.futures
 import contextlib
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,8 @@ from . import tar as shards
 
 # Of a sample, whose length is kept in 32 bits, and of a shard, which is held in memory as a whole.
 TOKENS_MOST = (1 << 31) - 1
+# The names of all that a run makes in the folder for its shards, besides the plan.
+_MADE = re.compile(r"manifest\.json|input-\d{5,}\.json|shard-\d{5,}-\d{5,}\.tar")
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ def make_job(args: argparse.Namespace) -> tuple[Job, blocks.Settings]:
         "inputs": [{"name": one.name, "bytes": one.bytes, "sha256": one.sha256} for one in inputs],
     }
     where = store.at(args.output)
+    refuse_taken(where)
     there = manifest.parse(where.create(manifest.PLAN, manifest.dump(plan)), manifest.PLAN, manifest.PLAN_SCHEMA)
     if other := sorted(key for key in {**plan, **there} if plan.get(key) != there.get(key)):
         raise DataError(
@@ -114,6 +118,19 @@ def make_job(args: argparse.Namespace) -> tuple[Job, blocks.Settings]:
         spool = spool / f"shards-{hashlib.sha256((args.output + digest).encode()).hexdigest()[:12]}"
         durable.own_directory(spool)
     return Job(args.input, inputs, where, spool, plan), blocks.Settings(definition, ids, args.whole, args.on_bad)
+
+
+def refuse_taken(where: store.Store) -> None:
+    """Raise DataError for a file of another program that has the name of one that a run makes. Raises S3Error."""
+    if where.read(manifest.PLAN) is not None:
+        return
+    taken = sorted(name for name in where.signatures() if _MADE.fullmatch(name))
+    # Another task may have begun meanwhile, and its plan comes before its first file.
+    if taken and where.read(manifest.PLAN) is None:
+        raise DataError(
+            f"{where.place(taken[0])} would be replaced, and there is no {manifest.PLAN} of the run that made it: give "
+            "this run a folder of its own, or move it away"
+        )
 
 
 def part_name(at: int) -> str:

@@ -288,12 +288,23 @@ class Trainer:
 
 
 def write_result(path: Path, network: models.Model) -> None:
-    """Write the trained weights (a state dict, for torch.load) and beside it its sizes as JSON. Raises DataError."""
+    """Write the trained weights (a state dict, for torch.load) and beside it its sizes as JSON. Raises DataError.
+
+    Files of other content, as of an earlier training, are kept under another name.
+    """
     try:
         durable.make_directory(path.parent)
         content = io.BytesIO()
         torch.save(network.state_dict(), content)
-        durable.write(path, content.getvalue())
-        durable.write(path.with_suffix(".json"), json.dumps(dataclasses.asdict(network.config)).encode() + b"\n")
+        _write_kept(path, content.getvalue())
+        _write_kept(path.with_suffix(".json"), json.dumps(dataclasses.asdict(network.config)).encode() + b"\n")
     except OSError as exc:
         raise DataError(f"the weights could not be written to {path}: {durable.reason(exc)}") from exc
+
+
+def _write_kept(path: Path, content: bytes) -> None:
+    with durable.Directory.open(path.parent) as folder:
+        differs = folder.is_plain(path.name) and folder.read(path.name) != content
+    if differs:
+        LOGGER.warning("%s is of an earlier training: it is kept as %s", path, durable.keep_earlier(path))
+    durable.write(path, content)
