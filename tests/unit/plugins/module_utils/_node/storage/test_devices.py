@@ -86,6 +86,14 @@ def test_hidden_paths_of_multipath_disk_are_not_disks():
     assert sorted(disks_of(host)) == ["nvme0n1", "nvme1n1"]
 
 
+def test_serials_are_those_of_current_disks_of_kind():
+    host = scene.node(2)
+    host.machine.add("nvme1c1n1", "disk", model=INSTANCE_STORE, serial="AWS0001", hidden=True)
+    host.machine.add("xvdb", "disk")
+    assert block.serials_of(host, "instance_store") == [("nvme1n1", "AWS0001"), ("nvme2n1", "AWS0002")]
+    assert [kname for kname, _serial in block.serials_of(host, "ebs")] == ["nvme0n1"]
+
+
 def test_file_where_device_node_should_be_proves_nothing():
     host = scene.node(1)
     host.machine.devices["nvme1n1"].openable = False
