@@ -351,7 +351,7 @@ def filesystem_use(host: Host, path: str, fstype: str) -> dict[str, bool]:
     if fstype == "xfs" and head[:4] == b"XFSB":
         # sb_inprogress: mkfs.xfs sets it first and clears it last, and the kernel refuses to mount with it.
         return {"finished": head[126] == 0, "pristine": False}
-    superblock = head[1024:2048]
+    superblock = head[1024:]
     if fstype != "ext4" or superblock[56:58] != b"\x53\xef":
         return unknown
     inodes, free = (int.from_bytes(superblock[at : at + 4], "little") for at in (0, 16))

@@ -359,6 +359,16 @@ def test_lsblk_output_counts_with_any_status(shape):
     assert sorted(disks_of(host)) == ["nvme0n1", "nvme1n1", "nvme2n1"]
 
 
+def test_array_at_rest_is_read_from_its_beginning(monkeypatch):
+    host = scene.node(2)
+    host.machine.array("md127", scene.store_names(host), scene.FOREIGN_ARRAY)
+    facts, skipped = block.gather(host), []
+    monkeypatch.setattr(block.blank, "prove", lambda host, reader, device, seed, skip=0: skipped.append(skip))
+    block.look_at_rest(host, facts, ())
+    # Members have their superblock before the data.
+    assert skipped == [block.blank.SUPERBLOCK_END, block.blank.SUPERBLOCK_END, 0]
+
+
 class Head:
     """A host whose only device begins with these bytes; without any it cannot be opened."""
 
