@@ -272,6 +272,11 @@ nccl_leaves_efa:
   returned: always
   type: dict
   sample: null
+linker_problem:
+  description: Why C(ldconfig -p) gave no answer, so that a library that was not found may exist; null if it did.
+  returned: always
+  type: str
+  sample: null
 nccl_tuner:
   description: >-
     C(value) and C(source) of NCCL_TUNER_PLUGIN, whether it C(loads) (null if it is not set), and the C(error).
@@ -331,7 +336,7 @@ limits:
   description: >-
     Locked memory of a C(login) of any user and of C(root) by limits.conf and limits.d. C(soft) and C(hard) are KiB,
     unlimited or null (not set); C(soft_file) and C(hard_file) are the files of the effective lines. C(others) has the
-    users and groups with lower limits.
+    users and groups with lower limits, C(unread) the files that could not be read.
   returned: always
   type: dict
   sample: {"login": {"soft": "unlimited", "hard": "unlimited"}, "root": {"soft": null, "hard": null}, "others": {}}

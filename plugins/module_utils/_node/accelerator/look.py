@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import re
 import typing as t
 
@@ -14,6 +15,7 @@ from ..._data import instance_types, ultraservers
 from ..system.ask import ask
 from ..system.host import CommandError, Host
 from ..system.instance import instance_type
+from ..verdict.result import moment
 from . import parse
 from .neuron import look_at_neuron, neuron_wanted
 from .parse import parse_driver_version
@@ -30,6 +32,7 @@ LOG_LINES = 20000
 LOG_PATTERN = "NVRM: Xid|SXid|Linux version"
 # No driver reports an Xid earlier; a large machine with many messages may lose the kernel's first ones.
 BOOT_SECONDS = 600
+SINCE_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +54,7 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
     has_smi = host.which("nvidia-smi") is not None
     gpus_expected = bool(pci) or wanted == "gpu" or (has_smi and wanted is None)
     proc = host.read_text("/proc/driver/nvidia/version") or ""
-    neuron = look_at_neuron(host, options.timeout) if neuron_wanted(host, table) else None
+    neuron = look_at_neuron(host, options.timeout) if neuron_wanted(host, table, bool(pci)) else None
     smi = _smi(host, options) if gpus_expected else None
     # With a lost GPU nvidia-smi hangs at each call: do not call it again.
     problem = smi["problem"] if smi else None
@@ -131,6 +134,10 @@ def _kernel_log(host: Host, options: Options) -> dict[str, t.Any]:
     only the end of a long log was read, or its beginning is gone, or it is not a kernel log at all.
     """
     since = ["--since", options.xid_since] if options.xid_since else []
+    if options.xid_since and not _is_past(host, options.xid_since):
+        # As after the clock was set back: all that follows the last reset looks older.
+        later = f"Xids count from {options.xid_since} on, and it is {host.now()} by the node's clock"
+        return {"source": None, "problem": later, "partial": False, **parse.parse_xids("")}
     journal = ["journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LOG_LINES), *since]
     problems = []
     for source, argv in (("journal", journal), ("dmesg", ["dmesg", "--time-format", "iso", *since])):
@@ -145,6 +152,15 @@ def _kernel_log(host: Host, options: Options) -> dict[str, t.Any]:
             return {"source": source, "problem": None, "partial": partial, **parse.parse_xids(text)}
         problems.append(problem or f"{argv[0]} showed no kernel messages")
     return {"source": None, "problem": "; ".join(problems), "partial": False, **parse.parse_xids("")}
+
+
+def _is_past(host: Host, since: str) -> bool:
+    """Return whether a local time, as for journalctl, is not after the node's clock; unknown counts as after it."""
+    now = moment(host.now())
+    try:
+        return now is not None and datetime.datetime.strptime(since, SINCE_FORMAT).timestamp() <= now.timestamp()
+    except ValueError:
+        return False
 
 
 def _is_whole(host: Host, text: str, dated: bool) -> bool:

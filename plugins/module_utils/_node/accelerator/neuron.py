@@ -22,10 +22,15 @@ MEMORY_TOLERANCE_PERCENT = 8
 _NEURON_LS = "/opt/aws/neuron/bin/neuron-ls"
 
 
-def neuron_wanted(host: Host, table: t.Mapping[str, t.Any] | None) -> bool:
-    """Return whether the node should have Neuron devices, by the instance type or the loaded driver."""
+def neuron_wanted(host: Host, table: t.Mapping[str, t.Any] | None, has_gpus: bool) -> bool:
+    """Return whether the node should have Neuron devices, by the instance type or the loaded driver.
+
+    has_gpus: NVIDIA GPUs are on the PCI bus. An image for several types may load the driver on a node of GPUs too.
+    """
     chips = table["accelerators"] if table else None
-    return bool(chips and chips["kind"] == "neuron") or host.exists("/sys/module/neuron")
+    if chips:
+        return bool(chips["kind"] == "neuron")
+    return not has_gpus and host.exists("/sys/module/neuron")
 
 
 def look_at_neuron(host: Host, timeout: float = 60) -> dict[str, t.Any]:

@@ -14,6 +14,7 @@ from ..._data import instance_types
 from ..._data.ultraservers import is_ultraserver
 from ..accelerator.cuda import CUDA_HOME, cuda_version
 from ..accelerator.fabric_manager import joined_by_nvswitch
+from ..accelerator.look import pci_gpus
 from ..accelerator.neuron import look_at_neuron, neuron_wanted
 from ..accelerator.parse import parse_driver_version
 from ..system.ask import ask, line, number
@@ -79,7 +80,7 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
     if expected is None and table:
         expected = table["efa_interfaces"]
     waited = wait_for_devices(host, expected, options.wait_seconds)
-    libraries = parse_ldconfig(ask(host, ["ldconfig", "-p"])[0])
+    libraries, linker_problem = linker_cache(host)
     packages, manager = installed_packages(host)
     plugins = find_plugins(host, options.plugin_dirs, libraries)
     modules = {name: _module(host, name) for name in ("efa", "nvidia", "neuron", "gdrdrv")}
@@ -107,6 +108,7 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
         "nccl_net": opened_net(host, libraries, plugins),
         "nccl_tuner": opened_tuner(host),
         "nccl_leaves_efa": leaving_setting(host),
+        "linker_problem": linker_problem,
         "nccl": _library(host, "libnccl.so.2", libraries),
         "gdrcopy": {
             **_library(host, "libgdrapi.so.2", libraries),
@@ -114,7 +116,7 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
         },
         "nvshmem": _library(host, "libnvshmem_host.so.3", libraries, nvshmem_places(host)),
         "mpi": _mpi(host),
-        "neuron": look_at_neuron(host) if neuron_wanted(host, table) else None,
+        "neuron": look_at_neuron(host) if neuron_wanted(host, table, bool(pci_gpus(host))) else None,
         "cuda": {
             "path": options.cuda_home if host.exists(options.cuda_home) else None,
             "version": cuda_version(host, options.cuda_home),
@@ -135,6 +137,14 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
         "files": {path: host.sha256(path) for path in options.files},
         "paths": {path: host.stat(path) for path in options.paths},
     }
+
+
+def linker_cache(host: Host) -> tuple[dict[str, list[str]], str | None]:
+    """Return the libraries of the linker's cache, and why a library that is not among them may exist all the same."""
+    shown, problem = ask(host, ["ldconfig", "-p"])
+    libraries = parse_ldconfig(shown)
+    # Every system has the C library in it.
+    return libraries, problem or (None if libraries else "ldconfig -p lists no library")
 
 
 def has_nvswitch(host: Host, table: t.Mapping[str, t.Any] | None) -> bool | None:
@@ -330,7 +340,8 @@ def _mpi(host: Host) -> list[dict[str, t.Any]]:
 
 
 def _units(host: Host, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
-    """Return units by name: exists, active, enabled, pid, memlock configured and of the running process.
+    """Return units by name: exists (None: not known), active, enabled, pid, memlock configured and of the running
+    process.
 
     A daemon that somebody started without its unit is found by the name of its process.
     """
@@ -343,7 +354,8 @@ def _units(host: Host, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
         running = host.read_text(f"/proc/{pid}/limits") if pid else None
         configured = fields.get("LimitMEMLOCK")
         found[name] = {
-            "exists": fields.get("LoadState") == "loaded",
+            # systemctl prints a block for each unit, even for one that does not exist.
+            "exists": fields["LoadState"] == "loaded" if fields.get("LoadState") else None,
             "active": fields.get("ActiveState") == "active",
             "enabled": fields.get("UnitFileState") == "enabled",
             "pid": pid,
@@ -377,8 +389,11 @@ def _limits(host: Host) -> dict[str, t.Any]:
     folder = "/etc/security/limits.d"
     paths = ["/etc/security/limits.conf"]
     paths += [f"{folder}/{name}" for name in host.listdir(folder) if name.endswith(".conf")]
-    files = {path: host.read_text(path) or "" for path in paths}
+    texts = {path: host.read_text(path) for path in paths}
+    files = {path: text or "" for path, text in texts.items()}
     return {
+        # Of a login as root pam_limits reads these too.
+        "unread": [path for path, text in texts.items() if text is None and host.exists(path)],
         "login": parse.login_memlock(files),
         "root": parse.login_memlock(files, "root"),
         "others": parse.own_memlock(files),

@@ -45,7 +45,7 @@ def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
         _library(facts, "nccl"),
         _gdrcopy(facts),
         _library(facts, "nvshmem"),
-        *verify_versions(facts, used=uses_efa(facts) is not False or bool(family["accelerators"])),
+        *verify_versions(facts, used=_needs_libraries(facts)),
         *(verify_neuron(neuron, family["accelerators"], family["source"]) if neuron else []),
         *verify_peers(facts["peers"]),
     ]
@@ -230,6 +230,9 @@ def _plugin(facts: t.Mapping[str, t.Any]) -> Result:
         return failed(check, f"the plugin does not load: {plugin['error']}", scope=scope, hint="run 'ldd' on it")
     if not plugin["interfaces"]:
         return failed(check, "the library loads and offers no NCCL network interface", scope=scope)
+    if plugin["on_linker_path"] is False and facts["linker_problem"]:
+        why = f"the plugin loads, and whether NCCL finds it by name is not known: {facts['linker_problem']}"
+        return undeterminable(check, why, found=plugin["version"], scope=scope)
     if plugin["on_linker_path"] is False:
         return undeterminable(
             check,
@@ -272,6 +275,9 @@ def _opened(facts: t.Mapping[str, t.Any], plugin: t.Mapping[str, t.Any]) -> Resu
         )
     if not net["names"]:
         return failed(check, f"{set_by} keeps NCCL from opening any plugin", scope=scope, hint="remove it")
+    if net["path"] is None and facts["linker_problem"]:
+        why = f"which library NCCL opens for {' or '.join(net['names'])} is not known: {facts['linker_problem']}"
+        return undeterminable(check, why, scope=scope)
     if net["path"] is None:
         names = " or ".join(net["names"])
         why = f", by {set_by}" if set_by else ", its default name"
@@ -318,6 +324,10 @@ def _limits(facts: t.Mapping[str, t.Any]) -> list[Result]:
 def _login_limit(facts: t.Mapping[str, t.Any]) -> Result:
     login, scope = facts["limits"]["login"], Scope(device="login")
     fields: dict[str, t.Any] = {"expected": UNLIMITED, "scope": scope, "source": _LIMIT_SOURCE}
+    unread = facts["limits"]["unread"]
+    if unread:
+        reason = f"{', '.join(unread)} cannot be read, and the last file with a limit counts"
+        return undeterminable("efa.limits", reason, hint="run as root", **fields)
     low = [kind for kind in ("soft", "hard") if login[kind] != UNLIMITED]
     others = facts["limits"]["others"]
     if not low and others:
@@ -397,6 +407,8 @@ def _fabric_manager(facts: t.Mapping[str, t.Any]) -> Result:
     if not driver:
         return undeterminable(check, "the NVIDIA driver is not loaded, so there is no version to compare with")
     fields: dict[str, t.Any] = {"expected": driver, "found": manager["version"], "scope": Scope(device=manager["unit"])}
+    if manager["exists"] is None:
+        return undeterminable(check, f"systemctl does not report {manager['unit']}", **fields)
     if not manager["exists"]:
         return failed(
             check,
@@ -432,8 +444,15 @@ def _fabric_manager(facts: t.Mapping[str, t.Any]) -> Result:
     return decide(check, evidence, [Subject(manager)], **fields)
 
 
+def _needs_libraries(facts: t.Mapping[str, t.Any]) -> bool:
+    """Return whether the machine may have EFA or accelerators."""
+    return uses_efa(facts) is not False or bool(facts["family"]["accelerators"])
+
+
 def _library(facts: t.Mapping[str, t.Any], name: str) -> Result:
     check, library = f"efa.{name}", facts[name]
+    if library["path"] is None and facts["linker_problem"] and _needs_libraries(facts):
+        return undeterminable(check, f"whether the library is installed is not known: {facts['linker_problem']}")
     if library["path"] is None:
         return not_applicable(check, "the library is not installed")
     scope = Scope(device=library["path"])

@@ -416,6 +416,7 @@ def test_log_without_boot_proves_no_absence(first, status):
 
 def test_dated_log_needs_times():
     host = good_node()
+    host.now = lambda: "2026-02-14T12:00:00Z"
     for log, status in (
         ("2026-02-14T09:00:00+0000 n kernel: noise\n", "pass"),
         ("Hint: nothing\n", "undeterminable"),
@@ -446,3 +447,13 @@ def test_hostile_values_end_in_verdicts_and_never_in_crash(fields):
     assert {result.id for result in results} == set(GPU_CHECKS)
     for result in results:
         json.dumps(result.to_dict())
+
+
+@pytest.mark.parametrize("since", ["2026-03-01 12:00:00", "2026-99-99 12:00:00"])
+def test_start_of_xids_in_future_proves_nothing(since):
+    host = good_node()
+    host.programs |= {"dmesg"}
+    host.commands["journalctl -k"] = host.commands["dmesg"] = ""
+    found = judge(host, xid_since=since)["gpu.xid"]
+    assert (found.status, found.found) == ("undeterminable", None)
+    assert f"Xids count from {since} on, and it is 2026-01-31T12:00:00Z by the node's clock" in found.reason

@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data import instanc
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.versions import minima_problems, rules_for
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import version_key
 
-from tests.unit.fakes.fake_training_host import PLUGIN, TrainingHost, firmware, good_node
+from tests.unit.fakes.fake_training_host import PLUGIN, TrainingHost, firmware, good_node, ldconfig
 from tests.unit.plugins.module_utils._node.efa.test_look import judge
 
 
@@ -129,7 +129,7 @@ def test_unreadable_version_is_no_pass(component, host):
 
 def test_missing_component_is_not_judged():
     host = node()
-    host.commands["ldconfig -p"] = ""
+    host.commands["ldconfig -p"] = ldconfig("/lib/libc.so.6")
     found = versions(host)
     assert (found["nccl"].status, found["cuda"].status) == ("not_applicable", "not_applicable")
     assert found["cuda"].reason == "the CUDA toolkit is not on this machine"

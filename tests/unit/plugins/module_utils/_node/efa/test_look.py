@@ -62,6 +62,7 @@ def test_good_node_passes_everything():
 def test_machine_without_efa_is_not_judged_by_it():
     host = TrainingHost()
     training_host.firmware(host, "g6.xlarge")
+    host.commands["ldconfig -p"] = training_host.ldconfig("/lib/libc.so.6")
     assert set(statuses(host).values()) == {"not_applicable"}
 
 
@@ -72,7 +73,9 @@ def test_head_node_may_have_software():
 
 
 def test_unknown_machine_gets_no_claims():
-    found = statuses(TrainingHost())
+    host = TrainingHost()
+    host.commands["ldconfig -p"] = training_host.ldconfig("/lib/libc.so.6")
+    found = statuses(host)
     assert {key for key, status in found.items() if status == "undeterminable"} == {
         "efa.devices",
         "efa.driver",
@@ -210,6 +213,7 @@ def test_rpm_systems_are_asked_by_rpm():
     host = good_node()
     host.programs = {"rpm"}
     host.commands["rpm -qa"] = "efa\t2.17.2-1.amzn2023\nkernel\t6.1.0-1\n"
+    host.files["/etc/dnf/plugins/versionlock.conf"] = "[main]\nenabled = 1\n"
     host.files["/etc/dnf/plugins/versionlock.list"] = "kernel-0:6.1.0-1.*\n"
     host.files["/opt/amazon/efa_installed_packages"] = "# EFA installer version: 1.43.0\nefa-2.17.2-1.amzn2023.x86_64\n"
     facts = look(host)

@@ -134,11 +134,30 @@ def test_plugin_that_works_is_preferred_to_newer_place():
 
 def test_plugin_that_linker_does_not_know_is_no_pass():
     host = good_node()
-    host.commands["ldconfig -p"] = missing("ldconfig -p")
+    host.commands["ldconfig -p"] = training_host.ldconfig("/lib/libc.so.6")
     result = judge(host)["efa.plugin"]
     assert (result.status, result.found) == ("undeterminable", "1.16.1")
     assert "does not find it by name" in result.line()
     assert "put /opt/amazon/ofi-nccl/lib into a file of /etc/ld.so.conf.d" in result.hint
+
+
+@pytest.mark.parametrize("answer", [hanging("ldconfig -p", 30), CommandResult(1, "", "ldconfig: no cache"), ""])
+def test_library_is_not_missing_without_linker(answer):
+    host = good_node()
+    host.commands["ldconfig -p"] = answer
+    found = judge(host)
+    names = ("efa.nccl", "efa.gdrcopy", "efa.nvshmem", "efa.plugin", "versions.nccl")
+    assert {found[name].status for name in names} == {"undeterminable"}
+    assert "whether the library is installed is not known: ldconfig -p" in found["efa.nccl"].reason
+    assert "whether NCCL finds it by name is not known: ldconfig -p" in found["efa.plugin"].reason
+
+
+def test_opened_plugin_is_unknown_without_linker():
+    host = good_node()
+    facts = look(host)
+    facts["nccl_net"]["path"], facts["linker_problem"] = None, "ldconfig -p: no answer within 30 seconds"
+    found = next(one for one in verify(facts) if one.id == "efa.plugin")
+    assert found.status == "undeterminable" and "which library NCCL opens" in found.reason
 
 
 def test_neuron_machines_need_no_plugin():
@@ -215,6 +234,14 @@ def test_limits_of_single_users_go_before_those_of_everybody():
     result = judge(host)["efa.limits login"]
     assert (result.status, result.found) == ("undeterminable", {"ubuntu": 64})
     assert "logins of ubuntu have lower limits of their own" in result.line()
+
+
+def test_unreadable_file_of_limits_is_named():
+    host = good_node()
+    host.links["/etc/security/limits.d/99-site.conf"] = "/root/limits.conf"
+    found = judge(host)["efa.limits login"]
+    assert (found.status, found.hint) == ("undeterminable", "run as root")
+    assert found.reason.startswith("/etc/security/limits.d/99-site.conf cannot be read")
 
 
 def test_missing_limit_is_not_unlimited():
@@ -619,14 +646,15 @@ def test_fabric_manager_of_machine_that_is_not_known(facts, changes, status):
 )
 def test_login_needs_both_limits(facts, soft, hard, status, words):
     limit = {"soft": soft, "hard": hard, "soft_file": "/x", "hard_file": "/x"}
-    facts["limits"] = {"login": limit, "others": {}}
+    facts["limits"] = {"login": limit, "others": {}, "unread": []}
     found = next(one for one in verify(facts) if one.id == "efa.limits" and one.scope.device == "login")
     assert (found.status, found.message or "", found.expected) == (status, words, "unlimited")
 
 
 def test_limits_of_others_are_named_by_their_lowest(facts):
     login = {"soft": "unlimited", "hard": "unlimited"}
-    facts["limits"] = {"login": login, "others": {"ann": {"soft": None, "hard": 8}, "bob": {"soft": 4, "hard": 8}}}
+    others = {"ann": {"soft": None, "hard": 8}, "bob": {"soft": 4, "hard": 8}}
+    facts["limits"] = {"login": login, "others": others, "unread": []}
     found = next(one for one in verify(facts) if one.id == "efa.limits" and one.scope.device == "login")
     assert (found.status, found.found) == ("undeterminable", {"ann": 8, "bob": 4})
 
@@ -670,3 +698,12 @@ def test_units_that_do_not_run_have_no_limit(facts):
     facts["units"] = {"a.service": unit, "b.service": {**unit, "pid": 7}}
     found = {one.scope.device: one.status for one in verify(facts) if one.id == "efa.limits"}
     assert found == {"login": "pass", "b.service": "undeterminable"}
+
+
+@pytest.mark.parametrize("answer", [hanging("systemctl", 30), CommandResult(1, "", "no bus"), ""])
+def test_fabric_manager_is_not_missing_without_systemctl(answer):
+    host = good_node()
+    host.commands["systemctl show"] = answer
+    found = judge(host)["efa.fabric_manager"]
+    assert (found.status, found.severity) == ("undeterminable", "none")
+    assert found.reason == "systemctl does not report nvidia-fabricmanager.service"
