@@ -20,6 +20,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plu
     apply_changes,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import Plan
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.units import WANTS
 
 from tests.unit.fakes.fake_rooted_host import RootedHost, with_enroot, with_pyxis
 
@@ -104,4 +105,4 @@ def carry_out(host: RootedHost, plan: Plan, **options: t.Any) -> None:
         host.folder(path, 0o1777)
     if plan.units:
         prepare(host, config.enroot.local)
-        host.put(f"{files.WANTS}/{files.UNIT}")
+        host.put(f"{WANTS}/{files.UNIT}")

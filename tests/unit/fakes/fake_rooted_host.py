@@ -159,12 +159,15 @@ def node(root: Path, slurm: str = "22.05.8") -> RootedHost:
     host.put("/opt/slurm/include/slurm/slurm_version.h", "#define SLURM_VERSION_NUMBER 0x160508\n")
     host.answers["/opt/slurm/bin/scontrol --version"] = f"slurm-wlm {slurm}\n"
     host.answers["/opt/slurm/bin/srun --help"] = "Usage: srun\n"
+    host.answers["/opt/slurm/bin/srun --mpi=list"] = "MPI plugin types are...\n\tnone\n\tpmi2\n"
+    # It runs no jobs itself.
+    host.answers["/opt/slurm/bin/sinfo --noheader --Node --format"] = "n7 elsewhere\n"
     host.folder("/run")
     host.put("/proc/1/comm", "systemd\n")
     host.put("/etc/os-release", 'ID=debian\nNAME="Debian GNU/Linux"\nVERSION_ID="12"\n')
     for program in ("dpkg-query", "apt-get"):
         host.put(f"/usr/bin/{program}", mode=0o755)
-    host.answers["dpkg-query -W"] = ""
+    host.answers["dpkg-query -W"] = "bash\t5.2\tii \n"
     return host
 
 

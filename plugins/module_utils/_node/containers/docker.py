@@ -13,7 +13,7 @@ import typing as t
 
 from ..system.host import CommandError, NodeError
 from ..system.versions import version_key
-from ..verdict.result import Result, failed, passed, undeterminable
+from ..verdict.result import Result, failed, not_applicable, passed, undeterminable
 from .host import EnrootHost
 from .local_directories import Place
 
@@ -117,9 +117,11 @@ def verdict(host: EnrootHost, docker: t.Mapping[str, t.Any]) -> Result:
         return failed("docker.version", "dockerd is not installed, so no image can be built here", severity="none")
     if docker["version"] is None:
         return undeterminable("docker.version", f"{docker['path']} does not report its version")
-    shown = _output(host, ["docker", "info", "--format", "{{.DockerRootDir}}"])
-    where = f", images in {shown.strip()}" if shown and shown.strip() else ", not running now"
-    return passed("docker.version", docker["version"] + where)
+    shown = (_output(host, ["docker", "info", "--format", "{{.DockerRootDir}}"]) or "").strip()
+    if not shown.startswith("/"):
+        reason = f"Docker {docker['version']} is installed and does not answer now, which only building images needs"
+        return not_applicable("docker.version", reason, hint="look with 'systemctl status docker'")
+    return passed("docker.version", f"{docker['version']}, images in {shown}")
 
 
 def _output(host: EnrootHost, argv: t.Sequence[str]) -> str | None:

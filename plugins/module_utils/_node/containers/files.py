@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ..system.units import starts_at_boot
 from . import credentials as enroot_credentials
 from . import docker as enroot_docker
 from . import enroot_conf
@@ -16,7 +17,6 @@ from .host import EnrootHost
 
 UNIT = "mlcluster-containers.service"
 UNIT_PATH = f"/etc/systemd/system/{UNIT}"
-WANTS = "/etc/systemd/system/multi-user.target.wants"
 TMPFILES_PATH = "/etc/tmpfiles.d/mlcluster-enroot.conf"
 SLURMD_PATH = "/etc/systemd/system/slurmd.service.d/50-mlcluster-enroot.conf"
 SYSCTL_PATH = "/etc/sysctl.d/60-mlcluster-enroot.conf"
@@ -103,7 +103,7 @@ def unit_text() -> str:
 
 def unit_enabled(host: EnrootHost) -> bool:
     """Return whether systemd starts the boot unit at boot."""
-    return UNIT in host.listdir(WANTS)
+    return starts_at_boot(host, UNIT)
 
 
 def slurmd_text(bin_dir: str) -> str:

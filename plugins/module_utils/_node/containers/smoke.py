@@ -49,25 +49,31 @@ def smoke(host: EnrootHost, bin_dir: str, image: str, users: t.Sequence[str], se
             )
         ]
     node = node_name(host, bin_dir)
+    if node is None:
+        # A container on another node proves nothing of this one.
+        reason = "sinfo gave no answer, so the name of this node in Slurm is not known"
+        return [undeterminable("pyxis.container", reason, hint="look with 'scontrol ping'")]
     results = []
     seen = None
     for user in users:
         verdict, inside = try_container(host, bin_dir, Trial(image, user, node, seconds))
         results.append(verdict)
         seen = seen or inside
-    trial = Trial(image, users[0], node, seconds, _mpi_plugin(host, bin_dir))
     if results[0].status == "pass":
-        results.append(_pmix(host, bin_dir, trial))
+        mpi = _mpi_plugin(host, bin_dir)
+        trial = Trial(image, users[0], node, seconds, mpi or "")
+        silent = undeterminable("pyxis.pmix", "srun --mpi=list gave no answer")
+        results.append(silent if mpi is None else _pmix(host, bin_dir, trial))
         results.append(_devices(seen or {}))
     return results
 
 
-def node_name(host: EnrootHost, bin_dir: str) -> str:
-    """Return the name that Slurm has for this node, "" if it runs no jobs: then any node is used."""
+def node_name(host: EnrootHost, bin_dir: str) -> str | None:
+    """Return the name that Slurm has for this node, "" if it runs no jobs: then any node is used. None: not known."""
     try:
         output = host.run([f"{bin_dir}/sinfo", "--noheader", "--Node", "--format=%N %n"], timeout=30).stdout
     except CommandError:
-        return ""
+        return None
     name = socket.gethostname().split(".", 1)[0]
     for line in output.splitlines():
         words = line.split()
@@ -123,6 +129,11 @@ def try_container(host: EnrootHost, bin_dir: str, trial: Trial) -> tuple[Result,
         if "TaskProlog failed" in exc.stderr:
             hint = "Slurm runs TaskProlog inside the container, where it is missing: remove it from slurm.conf"
         return failed(check, text, severity="isolate", scope=scope, hint=hint), None
+    other = inside.get("node") or there.node
+    if there.node and other != there.node:
+        # Two nodes have different root directories without any container.
+        text = f"the step ran on {other} instead of {there.node}, so nothing proves that it ran in a container"
+        return undeterminable(check, text, scope=scope), None
     if not inside.get("root") or inside["root"] == outside.get("root"):
         text = f"a job of {trial.user} that asked for a container ran on the host: Pyxis is not active"
         hint = "check 'srun --help | grep container-image' and plugstack.conf"
@@ -199,9 +210,10 @@ def _gave_up_waiting(stderr: str) -> bool:
     return "Unable to allocate resources" in stderr or "Immediate execution" in stderr
 
 
-def _mpi_plugin(host: EnrootHost, bin_dir: str) -> str:
+def _mpi_plugin(host: EnrootHost, bin_dir: str) -> str | None:
+    """Return the plugin for PMIx, "" without it; None if srun does not list its plugins."""
     try:
         done = host.run([f"{bin_dir}/srun", "--mpi=list"], timeout=30)
     except CommandError:
-        return ""
+        return None
     return "pmix" if re.search(r"^\s*pmix\b", done.stdout + done.stderr, re.MULTILINE) else ""

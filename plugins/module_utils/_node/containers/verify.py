@@ -210,11 +210,12 @@ def _nvidia(nvidia: t.Mapping[str, t.Any], config: EnrootConfig) -> Result:
             check, "nvidia-container-cli is missing, so containers see no GPU", severity="isolate", hint=RERUN
         )
     pinned = config.toolkit_version.partition("-")[0]
-    if pinned and not nvidia["version"]:
-        return undeterminable(check, f"{nvidia['tool']} does not report its version, and {pinned} is wanted")
+    if not nvidia["version"]:
+        wanted = f", and {pinned} is wanted" if pinned else ", so whether it runs at all is not known"
+        return undeterminable(check, f"{nvidia['tool']} does not report its version{wanted}")
     if pinned and nvidia["version"] != pinned:
         return failed(check, "another version of nvidia-container-cli", expected=pinned, found=nvidia["version"])
-    return passed(check, f"nvidia-container-cli {nvidia['version'] or 'of unknown version'}")
+    return passed(check, f"nvidia-container-cli {nvidia['version']}")
 
 
 def _boot_unit(host: EnrootHost) -> Result:

@@ -14,6 +14,7 @@ import re
 import typing as t
 
 from ..system.host import Host, NodeError
+from ..system.instance import instance_id
 from ..system.state import STATE_DIRECTORY, write_json
 
 SEEN_PATH = f"{STATE_DIRECTORY}/disks_seen.json"
@@ -71,9 +72,9 @@ def _cloud_init_began(host: Host) -> bool:
 
     The firmware names the instance: a directory that came with the image belongs to another one.
     """
-    tag = (host.read_text("/sys/class/dmi/id/board_asset_tag") or "").strip()
+    tag = instance_id(host)
     boot = re.search(r"^btime ([0-9]+)$", host.read_text("/proc/stat") or "", re.MULTILINE)
-    if not re.fullmatch(r"i-[0-9a-f]{8,17}", tag) or boot is None:
+    if tag is None or boot is None:
         return False
     done = host.run(["stat", "--format=%W", f"/var/lib/cloud/instances/{tag}"], timeout=10, check=False)
     born = done.stdout.strip()

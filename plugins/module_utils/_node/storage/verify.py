@@ -10,6 +10,7 @@ import posixpath
 import typing as t
 
 from ..system.host import Host
+from ..system.units import starts_at_boot
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .blank import NEVER_WRITTEN, ZEROS
 from .config import StorageConfig
@@ -192,7 +193,7 @@ def _write_read(host: Host, volume: t.Mapping[str, t.Any]) -> Result:
 
 def boot_unit_enabled(host: Host) -> bool:
     """Return whether systemd starts the boot unit by itself."""
-    return BOOT_UNIT in host.listdir("/etc/systemd/system/multi-user.target.wants")
+    return starts_at_boot(host, BOOT_UNIT)
 
 
 def _boot_unit(host: Host) -> Result:

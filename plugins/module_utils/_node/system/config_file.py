@@ -21,3 +21,12 @@ def read_config(host: Host, path: str, role: str) -> t.Any:
         return json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise NodeError(f"{path} is not valid JSON ({exc}): run the role {role} again to write it") from None
+
+
+def is_configured(host: Host, path: str) -> bool:
+    """Return whether a role wrote this file of its settings. Raises ``NodeError`` if it exists and is unreadable."""
+    if host.read_text(path) is not None:
+        return True
+    if host.exists(path):
+        raise NodeError(f"{path} is there and could not be read: run as root, and check that it is a plain file")
+    return False

@@ -19,6 +19,12 @@ def instance_type(host: Host) -> str | None:
     return product if vendor == "Amazon EC2" and re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", product) else None
 
 
+def instance_id(host: Host) -> str | None:
+    """Return the id of this EC2 instance from the firmware tables; None where they have none."""
+    tag = (host.read_text("/sys/class/dmi/id/board_asset_tag") or "").strip()
+    return tag if re.fullmatch(r"i-[0-9a-f]{8,17}", tag) else None
+
+
 def table_disks(instance_type: str | None) -> int | None:
     """Return the number of instance-store disks of the instance type; None for an unknown type."""
     known = instance_types.lookup(instance_type) if instance_type else None

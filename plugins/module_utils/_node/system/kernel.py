@@ -29,8 +29,13 @@ def kernel_modules(host: Host, name: str = "nvidia-fs") -> dict[str, t.Any]:
 
 
 def kernel_releases(host: Host) -> dict[str, t.Any]:
-    """Return {running, next: the newest, which boots next, or None; installed: releases with modules}."""
+    """Return {running, next: the newest, which boots next, or None; installed: releases with modules}.
+
+    A kernel whose installation did not end has no list of modules, and boots all the same if its image is there.
+    """
     running = (host.read_text("/proc/sys/kernel/osrelease") or "").strip() or None
-    releases = [name for name in host.listdir("/lib/modules") if host.exists(f"/lib/modules/{name}/modules.dep")]
-    newest = max(releases, key=lambda text: (version_key(text.replace("-", ".")), text), default=None)
+    names = host.listdir("/lib/modules")
+    releases = [name for name in names if host.exists(f"/lib/modules/{name}/modules.dep")]
+    bootable = [name for name in names if name in releases or host.exists(f"/boot/vmlinuz-{name}")]
+    newest = max(bootable, key=lambda text: (version_key(text.replace("-", ".")), text), default=None)
     return {"running": running, "next": newest, "installed": releases}

@@ -35,6 +35,9 @@ def parse_dpkg(text: str) -> dict[str, dict[str, t.Any]]:
             "broken": status[1] in _UNFINISHED or status[2] == "R",
         }
         before = packages.get(name)
+        if before and before["installed"] and entry["installed"]:
+            # An upgrade replaces the one that is not held.
+            entry["held"] = entry["held"] and before["held"]
         # One name of several architectures: the installed one counts, and a broken one is not hidden by another.
         if (entry["installed"] or entry["broken"]) and not (before and before["broken"]):
             packages[name] = entry
@@ -61,18 +64,30 @@ def parse_versionlock(text: str) -> set[str]:
     return names
 
 
+def locked_names(host: Host) -> set[str]:
+    """Return the names of packages that dnf does not replace. dnf 4 reads its list only with the plugin, enabled."""
+    settings = host.read_text("/etc/dnf/plugins/versionlock.conf") or ""
+    enabled = re.search(r"^[ \t]*enabled[ \t]*[=:][ \t]*(1|true|yes|on)[ \t]*$", settings, re.MULTILINE | re.IGNORECASE)
+    paths = ["/etc/dnf/plugins/versionlock.list"] if enabled else []
+    return parse_versionlock("\n".join(host.read_text(path) or "" for path in [*paths, "/etc/dnf/versionlock.toml"]))
+
+
 def installed_packages(host: Host) -> tuple[dict[str, dict[str, t.Any]] | None, str | None]:
-    """All packages and the name of the manager that was asked; None, None where there is neither dpkg nor rpm."""
+    """All packages and the name of the manager that was asked; None, None where neither dpkg nor rpm lists any.
+
+    A system of one of them may have the other too, whose database is empty.
+    """
     if host.which("dpkg-query"):
         shown, problem = ask(
             host, ["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"], timeout=60
         )
-        return (parse_dpkg(shown), "dpkg") if not problem else (None, None)
+        found = parse_dpkg(shown)
+        if problem or found:
+            return (found, "dpkg") if not problem else (None, None)
     if host.which("rpm"):
         shown, problem = ask(host, ["rpm", "-qa", "--qf", "%{NAME}\\t%{VERSION}-%{RELEASE}\\n"], timeout=60)
-        locks = ("/etc/dnf/plugins/versionlock.list", "/etc/dnf/versionlock.toml")
-        locked = parse_versionlock("\n".join(host.read_text(path) or "" for path in locks))
-        return (parse_rpm(shown, locked), "rpm") if not problem else (None, None)
+        found = parse_rpm(shown, locked_names(host))
+        return (found, "rpm") if found and not problem else (None, None)
     return None, None
 
 

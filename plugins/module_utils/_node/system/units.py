@@ -8,6 +8,12 @@ from __future__ import annotations
 
 import re
 
+from .host import Host
+
+UNITS = "/etc/systemd/system"
+WANTS = f"{UNITS}/multi-user.target.wants"
+_MASK = "/dev/null"
+
 
 def parse_units(text: str) -> dict[str, dict[str, str]]:
     """Parse ``systemctl show`` of several units into {Id: {property: value}}; an empty line separates the blocks."""
@@ -17,3 +23,12 @@ def parse_units(text: str) -> dict[str, dict[str, str]]:
         if fields.get("Id"):
             units[fields["Id"]] = fields
     return units
+
+
+def starts_at_boot(host: Host, unit: str) -> bool:
+    """Return whether systemd starts a unit at boot: multi-user.target wants it, it is there, and it is not masked.
+
+    The link of the target outlasts a removed unit, and a mask changes nothing but the unit's own file.
+    """
+    link = f"{WANTS}/{unit}"
+    return host.exists(link) and _MASK not in (host.realpath(link), host.realpath(f"{UNITS}/{unit}"))

@@ -14,8 +14,9 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.doc
     DROPIN_PATH,
     daemon_text,
     merge,
+    verdict,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, NodeError
 
 from tests.unit.fakes import fake_rooted_host as rooted
 from tests.unit.fakes.fake_containers_role import plan_of, texts
@@ -76,3 +77,14 @@ def test_objects_are_merged_and_other_values_replaced():
         "a": {"b": 1, "c": [2]},
         "d": {"e": 1},
     }
+
+
+@pytest.mark.parametrize("answer", ["", "Cannot connect to the Docker daemon\n", CommandResult(1, "", "no daemon")])
+def test_docker_that_does_not_answer_is_no_pass(tmp_path, answer):
+    host = rooted.node(tmp_path)
+    host.answers["docker info"] = answer
+    found = verdict(host, {"path": "/usr/bin/dockerd", "version": "27.3.1"})
+    assert (found.id, found.status) == ("docker.version", "not_applicable")
+    host.answers["docker info"] = "/scratch/docker\n"
+    found = verdict(host, {"path": "/usr/bin/dockerd", "version": "27.3.1"})
+    assert (found.status, found.found) == ("pass", "27.3.1, images in /scratch/docker")

@@ -22,6 +22,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.pla
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import Package
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.units import WANTS
 
 from tests.unit.fakes import fake_rooted_host as rooted
 from tests.unit.fakes.fake_containers_role import carry_out, config_of, facts_of, plan_of, step, texts
@@ -60,7 +61,7 @@ def on(host: rooted.RootedHost, name: str) -> rooted.RootedHost:
             Path(host.at(f"/usr/bin/{program}")).unlink()
         for program in ("rpm", "dnf"):
             host.put(f"/usr/bin/{program}", mode=0o755)
-        host.answers["rpm -qa"] = ""
+        host.answers["rpm -qa"] = "bash\t5.2-1\n"
     return host
 
 
@@ -554,7 +555,7 @@ def test_reboot_recreates_only_run_directories(host: rooted.RootedHost) -> None:
 
 def test_disabled_boot_unit_is_enabled(host: rooted.RootedHost) -> None:
     carry_out(good(host), plan_of(host))
-    host.remove(f"{files.WANTS}/{files.UNIT}")
+    host.remove(f"{WANTS}/{files.UNIT}")
     plan = plan_of(host)
     assert plan.differences() == [f"unit {files.UNIT}"]
     assert (plan.units[0].enabled, plan.units[0].state) == (True, "restarted")

@@ -191,3 +191,11 @@ def test_login_node_tries_any_node(host):
     assert not any(word.startswith("--nodelist") for word in first)
     # On the node of the first step, or the root directories cannot be compared.
     assert "--nodelist=n1" in second
+
+
+def test_container_of_another_node_proves_nothing(host):
+    host.answers["sinfo"] = CommandError(["sinfo"], None, "", "", "no answer within 30 seconds")
+    (one,) = smoke(host, BIN, IMAGE, ["alice"], 60)
+    assert (one.id, one.status) == ("pyxis.container", "undeterminable")
+    assert one.reason.startswith("sinfo gave no answer")
+    assert not any("runuser" in argv for argv in host.ran)

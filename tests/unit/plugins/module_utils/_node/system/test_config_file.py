@@ -21,3 +21,14 @@ def test_unreadable_config_file_is_one_sentence(tmp_path):
         config_file.read_config(Host(), str(deep), "nvme_raid0")
     with pytest.raises(NodeError, match="must be a JSON object"):
         slurm_verdict.parse_asked(DEEP)
+
+
+def test_unreadable_settings_are_not_missing(tmp_path):
+    path = tmp_path / "storage.json"
+    assert not config_file.is_configured(Host(), str(path))
+    path.write_text("{}")
+    assert config_file.is_configured(Host(), str(path))
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(NodeError, match="is there and could not be read"):
+        config_file.is_configured(Host(), str(path))

@@ -5,7 +5,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.instance import instance_type, table_disks
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.instance import (
+    instance_id,
+    instance_type,
+    table_disks,
+)
 
 from tests.unit.fakes import fake_storage_scene as scene
 
@@ -34,3 +38,21 @@ def test_instance_type_comes_from_firmware(vendor, product, expected):
 )
 def test_number_of_disks_of_type(instance_type, expected):
     assert table_disks(instance_type) == expected
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [
+        ("i-0123456789abcdef0\n", "i-0123456789abcdef0"),
+        ("i-12345678", "i-12345678"),
+        ("Not Specified\n", None),
+        ("i-../../x", None),
+        (None, None),
+    ],
+)
+def test_instance_id_comes_from_firmware(tag, expected):
+    host = scene.node(0)
+    host.machine.files.pop("/sys/class/dmi/id/board_asset_tag", None)
+    if tag:
+        host.machine.files["/sys/class/dmi/id/board_asset_tag"] = tag
+    assert instance_id(host) == expected

@@ -30,3 +30,12 @@ def test_modules_that_cannot_be_asked_for():
     host.files["/lib/modules/6.8.0-1021-aws/modules.dep"] = ""
     assert kernel_modules(host)["installed"] == {}
     assert kernel_modules(GdsHost()) == {"running": None, "next": None, "installed": {}}
+
+
+def test_kernel_of_unfinished_installation_boots_next():
+    host = node()
+    host.files["/lib/modules/6.8.0-1021-aws/modules.dep"] = ""
+    host.files["/lib/modules/6.8.0-1100-aws/kernel/a.ko"] = ""
+    assert kernel_modules(host)["next"] == "6.8.0-1021-aws"
+    host.files["/boot/vmlinuz-6.8.0-1100-aws"] = ""
+    assert kernel_modules(host)["next"] == "6.8.0-1100-aws"

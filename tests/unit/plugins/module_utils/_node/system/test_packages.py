@@ -39,6 +39,13 @@ def test_states_of_debian_packages():
     assert [packages[name]["broken"] for name in ("half", "unpacked", "reinstall", "twice")] == [True] * 4
 
 
+@pytest.mark.parametrize("order", [("hi ", "ii "), ("ii ", "hi ")])
+def test_package_is_held_in_all_architectures(order):
+    listed = training_host.dpkg([("libnccl2", "2.0", status) for status in order])
+    assert parse_dpkg(listed)["libnccl2"]["held"] is False
+    assert parse_dpkg(training_host.dpkg([("libnccl2", "2.0", "hi "), ("libnccl2", "2.0", "rc ")]))["libnccl2"]["held"]
+
+
 def test_rpm_packages_and_their_locks():
     locked = parse_versionlock(
         "# a comment\nkernel-0:6.1.0-1.amzn2023.*\n!excluded-0:1-1.*\nnvidia-driver-cuda-3:580.1-1.*\n"
@@ -89,3 +96,34 @@ def test_package_manager_without_answer_is_error(program, command):
     with pytest.raises(NodeError, match="got no answer"):
         package_versions(host, ["nvidia-gds"])
     assert installed_packages(host) == (None, None)
+
+
+def test_empty_database_is_no_answer():
+    host = managed("dpkg-query", DPKG, "")
+    assert installed_packages(host) == (None, None)
+    # Amazon Linux can have dpkg too.
+    host.programs["rpm"] = "/usr/bin/rpm"
+    host.commands[RPM] = "efa\t2.17.2-1\n"
+    assert installed_packages(host)[1] == "rpm"
+    host.commands[RPM] = ""
+    assert installed_packages(host) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "held"),
+    [
+        ("[main]\nenabled = 1\n", True),
+        ("[main]\nenabled=True\n", True),
+        ("[main]\nenabled = 0\n", False),
+        ("[main]\n# enabled = 1\n", False),
+        (None, False),
+    ],
+)
+def test_lock_counts_only_with_plugin_of_dnf(settings, held):
+    host = managed("rpm", RPM, "kernel\t6.1.0-1\nefa\t2.17.2-1\n")
+    host.files["/etc/dnf/plugins/versionlock.list"] = "kernel-0:6.1.0-1.*\n"
+    host.files["/etc/dnf/versionlock.toml"] = '[[packages]]\nname = "efa"\n'
+    if settings is not None:
+        host.files["/etc/dnf/plugins/versionlock.conf"] = settings
+    found = installed_packages(host)[0]
+    assert (found["kernel"]["held"], found["efa"]["held"]) == (held, True)
