@@ -16,6 +16,7 @@ from ..efa.look import MARKER_PATH
 from ..efa.plugin import choose_plugin, find_plugins, nccl_version, try_load
 from ..efa.tools import fi_info_program, libfabric_version
 from ..system.host import Host, NodeError
+from ..system.mounts import find_mount, read_mounts
 from ..system.state import STATE_DIRECTORY
 from ..system.versions import at_least, version_key
 from ..verdict.result import SEVERITIES, Result, failed, passed, undeterminable
@@ -155,13 +156,28 @@ def gather(host: Host, checks: t.Sequence[t.Mapping[str, t.Any]], seen: t.Mappin
             facts[name] = host.which(rest)
         elif kind == "daemon":
             facts[name] = _daemon(host, rest)
-        elif kind == "size":
-            facts[name] = host.filesystem_size(rest) if host.exists(rest) else None
         else:
-            value = _SOURCES[name](host, seen)
+            value = _size(host, rest) if kind == "size" else _SOURCES[name](host, seen)
             if value is not UNKNOWN:
                 facts[name] = value
     return facts
+
+
+def _size(host: Host, path: str) -> object:
+    """Return the bytes of the file system at a path; None without one of its own.
+
+    A mount point without its file system is a directory of the root disk, which may be large enough.
+    """
+    if not host.exists(path):
+        return None
+    try:
+        mount = find_mount(host.realpath(path), read_mounts(host))
+    except NodeError:
+        return UNKNOWN
+    if mount is None or mount["target"] == "/":
+        return None
+    size = host.filesystem_size(path)
+    return UNKNOWN if size is None else size
 
 
 def _daemon(host: Host, name: str) -> str | None:

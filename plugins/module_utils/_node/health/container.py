@@ -134,13 +134,16 @@ def is_root(root: object) -> bool:
 def host_facts(host: Host) -> dict[str, t.Any]:
     """Return the facts that a host writes for its containers: ``look``, local volumes, boot ID and time."""
     mounts = {mount["target"]: mount["device"] for mount in read_mounts(host)}
-    volumes = (read_document(host, RECORD_PATH) or {}).get("volumes") or []
+    record = read_document(host, RECORD_PATH)
+    volumes = (record or {}).get("volumes") or []
+    # A damaged record does not prove that there is no volume.
+    known = record is not None or not host.exists(RECORD_PATH)
     return {
         "schema": FACTS_SCHEMA,
         "boot_id": line(host, "/proc/sys/kernel/random/boot_id"),
         "time": host.now(),
         **look(host),
-        "volumes": [{"path": one["path"], "device": mounts.get(one["path"])} for one in volumes],
+        "volumes": [{"path": one["path"], "device": mounts.get(one["path"])} for one in volumes] if known else None,
     }
 
 
@@ -328,7 +331,7 @@ def _devices(
 def _mounts(host: Host, outside: t.Mapping[str, t.Any] | None) -> list[Result]:
     """Return whether each local volume of the host is here: a mount of the same device, at any path.
 
-    The root directory does not count: Enroot unpacks images onto the local volume.
+    The root directory does not count: Enroot unpacks images onto the local volume. Nor does a single file of it.
     """
     check = "container.mounts"
     if outside is None:
@@ -344,7 +347,8 @@ def _mounts(host: Host, outside: t.Mapping[str, t.Any] | None) -> list[Result]:
         return [undeterminable(check, str(exc))]
     results = []
     for volume in volumes:
-        places = [m["target"] for m in mounts if m["device"] == volume["device"] and m["target"] != "/"]
+        there = [m["target"] for m in mounts if m["device"] == volume["device"] and m["target"] != "/"]
+        places = [path for path in there if (host.stat(path) or {"is_dir": True})["is_dir"]]
         scope = Scope(device=volume["path"])
         if not volume["device"]:
             text = "the local volume was not mounted on the host when it wrote its facts"

@@ -10,6 +10,7 @@ They reuse the looks of the other parts, on a host that runs no programs.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import typing as t
 
 from ..accelerator import look as accelerator
@@ -19,6 +20,7 @@ from ..efa.verify import verify as verify_efa
 from ..scratch import directories as scratch
 from ..storage.config import CONFIG_PATH
 from ..storage.record import RECORD_PATH, read_document
+from ..system.config_file import is_configured
 from ..system.host import CommandError, CommandResult, Host, NodeError
 from ..system.mounts import read_mounts
 from ..verdict.result import FAIL, PASS, Result, Scope, failed, not_applicable, passed, undeterminable
@@ -92,8 +94,11 @@ def _gpu_count(host: Host, facts: t.Mapping[str, t.Any]) -> Result:
 def check_xids(host: Host, options: accelerator.Options, allowed: t.Collection[int] = ()) -> list[Result]:
     """Return the verdicts gpu.xid and gpu.xid_count, from the kernel log of this boot."""
     facts = accelerator.look(running_only(host, "journalctl", "dmesg"), options)
-    if facts["neuron"] is not None or facts["smi"] is None:
-        return [not_applicable("gpu.xid", "no GPU is on this node")]
+    if facts["neuron"] is not None:
+        return [not_applicable("gpu.xid", "this node has Neuron devices")]
+    if facts["smi"] is None:
+        # As its count: whether a GPU is here may be unknown.
+        return [dataclasses.replace(one, id="gpu.xid") for one in verify_accelerators(facts) if one.id == "gpu.count"]
     return [verdict for verdict in judge_accelerators(facts, allowed) if verdict.id.startswith("gpu.xid")]
 
 
@@ -117,8 +122,12 @@ def judge_accelerators(
 
 def check_storage(host: Host) -> list[Result]:
     """Return storage.record and, for each volume of the record, storage.mounted; touches no filesystem."""
-    if host.read_text(RECORD_PATH) is None:
-        if host.read_text(CONFIG_PATH) is None:
+    try:
+        recorded, configured = is_configured(host, RECORD_PATH), is_configured(host, CONFIG_PATH)
+    except NodeError as exc:
+        return [undeterminable("storage.record", str(exc))]
+    if not recorded:
+        if not configured:
             return [not_applicable("storage.record", "this node has no local storage to check")]
         hint = "look with 'systemctl status mlcluster-storage'"
         message = f"{CONFIG_PATH} configures local storage, and {RECORD_PATH} is missing"
@@ -180,11 +189,20 @@ def check_scratch(host: Host, base: str | None, least_percent: int = LEAST_FREE_
     """Return scratch.space and scratch.write for the filesystem of the jobs' directories."""
     try:
         base = base or scratch.default_base(host)
+        if read_document(host, RECORD_PATH) is None and host.exists(RECORD_PATH):
+            # On which path the volume has to be mounted is not known either.
+            return [undeterminable("scratch.space", f"{RECORD_PATH} is damaged", hint="run the role nvme_raid0 again")]
         if base is None:
             return [not_applicable("scratch.space", "this node has no local volume for the jobs' directories")]
         missing = scratch.no_volume(host, base)
         if missing:
             return [not_applicable("scratch.space", missing)]
+        try:
+            away = scratch.unmounted_volume(host, base)
+        except NodeError as exc:
+            return [undeterminable("scratch.space", str(exc), scope=Scope(device=base))]
+        if away:
+            return [failed("scratch.space", away, severity="reset", scope=Scope(device=base))]
         if host.is_root():
             with scratch.opened_base(base, or_above=True) as handle:
                 free = scratch.free_percent(handle)

@@ -27,7 +27,8 @@ from ..storage.config import CONFIG_PATH, load_config
 from ..storage.converge import context_for, survey
 from ..storage.record import RECORD_PATH, read_document
 from ..storage.verify import verify as verify_storage
-from ..system.host import Host
+from ..system.config_file import is_configured
+from ..system.host import Host, NodeError
 from ..system.instance import instance_type
 from ..system.parallel import STATE_DIRECTORY, Check, run_all
 from ..system.versions import version_key
@@ -264,7 +265,7 @@ def _slurm(host: Host, options: Options) -> Slurm:
 
 def _storage(host: Host) -> list[Result]:
     """Return the verdicts of storage-info, on a node whose storage was set up."""
-    if host.read_text(CONFIG_PATH) is None:
+    if not is_configured(host, CONFIG_PATH):
         return [not_applicable("storage.plan", "this node has no local storage to check")]
     config = load_config(host, CONFIG_PATH)
     facts, plan = survey(host, config)
@@ -272,5 +273,9 @@ def _storage(host: Host) -> list[Result]:
 
 
 def _volumes(host: Host) -> list[str]:
-    volumes = (read_document(host, RECORD_PATH) or {}).get("volumes") or []
+    """Return the paths of the local volumes, the root without any. Raises ``NodeError`` if they are not known."""
+    record = read_document(host, RECORD_PATH)
+    if record is None and host.exists(RECORD_PATH):
+        raise NodeError(f"{RECORD_PATH} is damaged, so the local volumes are not known: run the role nvme_raid0 again")
+    volumes = (record or {}).get("volumes") or []
     return [volume["path"] for volume in volumes] or ["/"]

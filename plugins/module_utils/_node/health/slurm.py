@@ -10,7 +10,7 @@ import typing as t
 
 from ..slurm import parse as slurm_parse
 from ..slurm import states
-from ..slurm.client import Slurm, node_name
+from ..slurm.client import PCS_SCHEDULERS, WITHOUT_SLURM, Slurm, node_name
 from ..system.host import CommandError, NodeError
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 
@@ -26,7 +26,10 @@ def check_slurm(slurm: Slurm, kind: str | None = None) -> list[Result]:
         ping = slurm.run("scontrol", "ping", timeout=SECONDS)
     except CommandError as exc:
         return [undeterminable("slurm.controller", str(exc))]
-    except NodeError:
+    except NodeError as exc:
+        if slurm.prefix not in (None, WITHOUT_SLURM) or slurm.host.listdir(PCS_SCHEDULERS):
+            # It was named, such as on a file system that is not mounted now, or there are several.
+            return [undeterminable("slurm.controller", str(exc))]
         return [not_applicable("slurm.controller", "Slurm is not installed here")]
     controllers = slurm_parse.controllers(ping.stdout)
     if not controllers:

@@ -29,12 +29,23 @@ from ..lustre.config import load_config as load_lustre
 from ..lustre.verify import verify as verify_lustre
 from ..scratch import directories as scratch
 from ..system.ask import ask, line
+from ..system.config_file import is_configured
 from ..system.distribution import read_distribution
 from ..system.host import Host, NodeError
 from ..system.kernel import kernel_releases
-from ..system.mounts import read_mounts
+from ..system.mounts import SHARED_FILESYSTEMS, read_mounts
 from ..system.units import parse_units
-from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
+from ..verdict.result import (
+    FAIL,
+    UNDETERMINABLE,
+    Result,
+    Scope,
+    failed,
+    not_applicable,
+    overall,
+    passed,
+    undeterminable,
+)
 
 # Services that a training node may have; one that is enabled and not running is broken.
 SERVICES = (
@@ -49,7 +60,6 @@ SERVICES = (
     "slurmdbd.service",
     "systemd-timesyncd.service",
 )
-NETWORK_FILESYSTEMS = ("lustre", "nfs", "nfs4", "fuse.mount-s3", "wekafs", "beegfs")
 LEAST_ROOT_PERCENT = 5
 # Packages whose versions should be the same on every node, by the names of Debian's and of Red Hat's families.
 PACKAGES = (
@@ -95,7 +105,7 @@ def check_clock(host: Host) -> list[Result]:
 def check_services(host: Host) -> list[Result]:
     """Return node.service for each of ``SERVICES`` that is enabled on this node."""
     output, problem = ask(
-        host, ["systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState", "--", *SERVICES]
+        host, ["systemctl", "show", "--property=Id,Names,LoadState,ActiveState,UnitFileState", "--", *SERVICES]
     )
     if problem:
         return [undeterminable("node.service", problem)]
@@ -103,20 +113,45 @@ def check_services(host: Host) -> list[Result]:
     if not units:
         # systemctl prints a block for each requested unit, even for one that does not exist.
         return [undeterminable("node.service", f"systemctl lists no unit: {output.strip()[:100] or 'no output'}")]
-    found = []
-    for name, unit in sorted(units.items()):
-        if unit.get("UnitFileState") != "enabled" or unit.get("LoadState") != "loaded":
-            continue
-        state, scope = unit.get("ActiveState", ""), Scope(device=name)
-        if state in ("active", "reloading"):
-            found.append(passed("node.service", state, scope=scope))
-        elif state == "activating":
-            found.append(undeterminable("node.service", "it is starting", scope=scope, found=state))
-        else:
-            hint = f"look with 'journalctl -u {name}'"
-            message = "it is enabled and not running"
-            found.append(failed("node.service", message, severity="reset", scope=scope, found=state, hint=hint))
+    listed = {name for unit in units.values() for name in [unit["Id"], *unit.get("Names", "").split()]}
+    missing = sorted(set(SERVICES) - listed)
+    judged = (_service(name, unit) for name, unit in sorted(units.items()))
+    found = [verdict for verdict in judged if verdict is not None]
+    if missing:
+        found.append(undeterminable("node.service", f"systemctl does not list {', '.join(missing)}"))
     return found or [not_applicable("node.service", "none of the checked services is enabled here")]
+
+
+# Values of LoadState (systemd(1)) and of UnitFileState (systemctl(1), is-enabled).
+_ABSENT = ("not-found", "masked")
+_BROKEN = ("bad-setting", "error")
+_ENABLED = ("enabled", "enabled-runtime")
+_NOT_ENABLED = (
+    "disabled", "static", "indirect", "generated", "transient", "alias", "linked", "linked-runtime", "masked",
+    "masked-runtime",
+)  # fmt: skip
+
+
+def _service(name: str, unit: t.Mapping[str, str]) -> Result | None:
+    """Return the verdict on a service; None if systemd is not to start it."""
+    load, file, scope = unit.get("LoadState", ""), unit.get("UnitFileState", ""), Scope(device=name)
+    state = unit.get("ActiveState", "")
+    if load in _ABSENT or (load == "loaded" and file in _NOT_ENABLED):
+        return None
+    if load in _BROKEN and file not in _NOT_ENABLED:
+        hint = f"look with 'systemd-analyze verify {name}'"
+        message = "systemd cannot load its unit file"
+        return failed("node.service", message, severity="reset", scope=scope, found=load, hint=hint)
+    if load != "loaded" or file not in _ENABLED:
+        message = f"whether it is to run is not known: LoadState is '{load}', UnitFileState is '{file}'"
+        return undeterminable("node.service", message, scope=scope)
+    if state in ("active", "reloading"):
+        return passed("node.service", state, scope=scope)
+    if state == "activating":
+        return undeterminable("node.service", "it is starting", scope=scope, found=state)
+    hint = f"look with 'journalctl -u {name}'"
+    message = "it is enabled and not running"
+    return failed("node.service", message, severity="reset", scope=scope, found=state, hint=hint)
 
 
 def check_root(host: Host, least_percent: float = LEAST_ROOT_PERCENT) -> list[Result]:
@@ -131,7 +166,7 @@ def check_root(host: Host, least_percent: float = LEAST_ROOT_PERCENT) -> list[Re
 
 def check_mounts(host: Host) -> list[Result]:
     """Return mounts.answer for each network file system: whether it reports its size. The check's limit ends a hang."""
-    mounts = [mount for mount in read_mounts(host) if mount["fstype"] in NETWORK_FILESYSTEMS]
+    mounts = [mount for mount in read_mounts(host) if mount["fstype"] in SHARED_FILESYSTEMS]
     if not mounts:
         return [not_applicable("mounts.answer", "no network file system is mounted")]
     found = []
@@ -185,9 +220,9 @@ def check_containers(host: EnrootHost | None = None) -> list[Result]:
 
 def check_lustre(host: Host) -> list[Result]:
     """Return the verdicts of lustre-info without a write, on a node that the role fsx_lustre set up."""
-    if host.read_text(LUSTRE_CONFIG) is None:
-        return [not_applicable("lustre.mounted", "the role fsx_lustre has not set this node up")]
     try:
+        if not is_configured(host, LUSTRE_CONFIG):
+            return [not_applicable("lustre.mounted", "the role fsx_lustre has not set this node up")]
         return verify_lustre(lustre.look(host, load_lustre(host, LUSTRE_CONFIG), lustre.Request()))
     except NodeError as exc:
         return [undeterminable("lustre.mounted", str(exc))]
@@ -208,7 +243,11 @@ def check_pcluster_diag(host: Host) -> list[Result]:
     report = _report_in(output)
     if report is None:
         return [undeterminable("pcluster.diag", problem or "its report is not the JSON that 3.16 writes")]
-    return [_pcluster_verdict(entry) for entry in report] or [undeterminable("pcluster.diag", "it ran no check")]
+    found = [_pcluster_verdict(entry) for entry in report] or [undeterminable("pcluster.diag", "it ran no check")]
+    if problem and overall(found) not in (FAIL, UNDETERMINABLE):
+        # Its report has no failure that its exit status could stand for.
+        found.append(undeterminable("pcluster.diag", problem))
+    return found
 
 
 def _report_in(text: str) -> list[dict[str, t.Any]] | None:

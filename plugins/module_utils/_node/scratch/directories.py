@@ -78,7 +78,7 @@ def no_volume(host: Host, base: str) -> str | None:
     None if the volume exists or is configured.
     """
     volume = os.path.dirname(base) or "/"
-    if host.exists(volume) or host.read_text(CONFIG_PATH) is not None:
+    if host.exists(volume) or host.exists(CONFIG_PATH):
         return None
     return f"there is no {volume} for the jobs' directories, and this node is to have no local storage"
 
@@ -155,11 +155,18 @@ def _check_owner(handle: int, path: str, last: bool) -> None:
 
 
 def free_percent(where: int | str) -> dict[str, float]:
-    """Return the free space and the free inodes of a filesystem for users, in percent."""
+    """Return the free space and the free inodes of a filesystem for users, in percent.
+
+    Raises ``NodeError`` if it reports no size, as Lustre without its servers.
+    """
     info = os.statvfs(where)
+    if not info.f_blocks:
+        raise NodeError(
+            "asked the file system for its free space and it reports a size of 0: look with 'df' and 'mount'"
+        )
     # XFS and ext4 count inodes; filesystems that allocate them on demand report 0.
     inodes = 100.0 * info.f_favail / info.f_files if info.f_files else 100.0
-    space = 100.0 * info.f_bavail / info.f_blocks if info.f_blocks else 100.0
+    space = 100.0 * info.f_bavail / info.f_blocks
     return {"bytes": round(space, 1), "inodes": round(inodes, 1)}
 
 

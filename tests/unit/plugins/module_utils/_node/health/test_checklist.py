@@ -25,6 +25,7 @@ def compute_node():
     host = good_node()
     host.programs |= {"docker", "enroot"}
     host.files["/scratch"] = ""
+    host.files["/proc/self/mountinfo"] += "30 29 9:0 / /scratch rw - ext4 /dev/md0 rw\n"
     # Eight disks of 3800 GB with ext4 on them.
     host.sizes["/scratch"] = 8 * 3_800_000_000_000 * 98 // 100
     host.files["/proc/4712/comm"] = "slurmd\n"
@@ -74,6 +75,24 @@ def test_scratch_may_be_ten_percent_smaller():
     host.sizes["/scratch"] -= 1
     result = go_through(host, "compute")["checklist.scratch"]
     assert (result.status, result.expected, result.unit) == ("fail", 27_648_000_000_000, "bytes")
+
+
+def test_scratch_on_root_disk_is_no_scratch():
+    host = compute_node()
+    host.sizes["/"] = host.sizes["/scratch"]
+    host.files["/proc/self/mountinfo"] = "29 1 8:1 / / rw - ext4 /dev/root rw\n"
+    found = go_through(host, "compute")["checklist.scratch"]
+    assert (found.status, found.message) == ("fail", "the scratch space is missing")
+
+
+@pytest.mark.parametrize("broken", ["mounts", "size"])
+def test_scratch_of_unknown_size_is_undeterminable(broken):
+    host = compute_node()
+    if broken == "mounts":
+        host.files["/proc/self/mountinfo"] = "?\n"
+    else:
+        del host.sizes["/scratch"]
+    assert go_through(host, "compute")["checklist.scratch"].status == "undeterminable"
 
 
 def test_good_head_node_passes():
@@ -168,6 +187,7 @@ def test_failing_nvidia_smi_leaves_gpus_undeterminable():
 def test_site_values_override_checklist():
     host = compute_node()
     host.files["/local"] = ""
+    host.files["/proc/self/mountinfo"] += "31 29 9:1 / /local rw - ext4 /dev/md1 rw\n"
     host.sizes["/local"] = 3_700_000_000_000
     found = go_through(
         host,

@@ -537,3 +537,19 @@ def test_each_volume_gets_verdict():
     host.files["/proc/self/mountinfo"] += "31 1 9:127 / /second rw - xfs /dev/md127 rw\n"
     assert health_container._mounts(host, {"volumes": volumes[:1]})[0].found == "/scratch"
     assert [one.status for one in health_container._mounts(host, {"volumes": []})] == ["not_applicable"]
+
+
+def test_single_file_of_volume_is_no_volume():
+    host = container()
+    host.files["/proc/self/mountinfo"] = f"{OVERLAY}30 1 9:127 /job.sh /job.sh rw - xfs /dev/md127 rw\n"
+    host.files["/job.sh"] = "#!/bin/sh"
+    host.files[FACTS] = facts()
+    assert statuses(host)["container.mounts"] == "fail"
+
+
+def test_damaged_record_leaves_volumes_unknown():
+    host = good_node()
+    host.files["/var/lib/mlcluster/local_storage.json"] = "{"
+    assert health_container.host_facts(host)["volumes"] is None
+    (one,) = health_container._mounts(host, {"volumes": None})
+    assert (one.status, one.reason) == ("undeterminable", "the host's facts do not give its local volumes")

@@ -136,6 +136,12 @@ def test_neuron_driver_on_unknown_machine():
     assert health_checks.check_accelerators(host, CHIPS)[1].status == "undeterminable"
 
 
+def test_xids_of_unreadable_pci_bus_are_undeterminable():
+    found = health_checks.check_xids(TrainingHost(), CHIPS)
+    assert [(one.id, one.status) for one in found] == [("gpu.xid", "undeterminable")]
+    assert "the PCI bus cannot be seen" in found[0].reason
+
+
 def test_no_accelerators_is_not_applicable():
     host = TrainingHost()
     efa_device(host, 0)
@@ -319,6 +325,38 @@ def test_other_user_checks_space_without_write(space):
     assert host.calls == []
 
 
+def test_space_of_root_disk_is_not_that_of_volume(space):
+    space(60, 70)
+    host = Disk()
+    record = {"state": "intact", "layout": "single", "path": "/local", "boot_id": "this", "serials": ["A"]}
+    record.update(filesystem_uuids=["u"], volumes=[{"path": "/local", "fs_uuid": "u", "serials": ["A"]}])
+    host.files[RECORD] = json.dumps(record)
+    (one,) = health_checks.check_scratch(host, None)
+    assert (one.id, one.status, one.severity) == ("scratch.space", "fail", "reset")
+    assert one.message.startswith("the local volume is not mounted on /local")
+    host.files["/proc/self/mountinfo"] += "30 29 259:1 / /local rw - ext4 /dev/nvme1n1 rw\n"
+    assert verdict(health_checks.check_scratch(host, None))[0] == ("scratch.space", "pass", "none")
+    host.files["/proc/self/mountinfo"] = "?\n"
+    assert verdict(health_checks.check_scratch(host, None)) == [("scratch.space", "undeterminable", "none")]
+
+
+def test_damaged_record_leaves_space_undeterminable(space):
+    space(60, 70)
+    host = Disk()
+    host.files[RECORD] = "{"
+    for base in (None, "/local/jobs"):
+        assert verdict(health_checks.check_scratch(host, base)) == [("scratch.space", "undeterminable", "none")]
+
+
+@pytest.mark.parametrize("path", [RECORD, CONFIG])
+def test_unreadable_storage_settings_are_undeterminable(path):
+    host = TrainingHost()
+    host.links[path] = "/root/storage.json"
+    (one,) = health_checks.check_storage(host)
+    assert (one.id, one.status) == ("storage.record", "undeterminable")
+    assert one.reason.startswith(f"{path} is there and could not be read")
+
+
 def test_lost_volume_fails_and_unconfigured_one_does_not():
     host = TrainingHost()
     found = health_checks.check_scratch(host, "/local/jobs")[0]
@@ -472,12 +510,15 @@ def test_counts_report_expected_and_source():
     assert health_checks.check_accelerators(host, CHIPS)[0].severity == "reset"
 
 
-def test_neuron_count_on_gpu_type_is_undeterminable():
-    host = TrainingHost()
-    firmware(host, "p5.48xlarge")
-    host.files.update({"/sys/module/neuron/version": "2.24.7.0\n", "/dev/neuron0": ""})
-    one = health_checks.check_accelerators(host, CHIPS)[1]
-    assert (one.id, one.status, one.found) == ("neuron.count", "undeterminable", 1)
+@pytest.mark.parametrize("known", [True, False])
+def test_neuron_driver_hides_no_lost_gpu(known):
+    host = gpu_node(7)
+    host.files["/sys/module/neuron/version"] = "2.24.7.0\n"
+    if not known:
+        del host.files["/sys/class/dmi/id/product_name"]
+    (count,) = health_checks.check_accelerators(host, CHIPS)
+    assert (count.id, count.status, count.expected, count.found) == ("gpu.count", "fail", 8, 7)
+    assert health_checks.check_xids(host, CHIPS)[0].status == "pass"
 
 
 def neuron_count(nodes):

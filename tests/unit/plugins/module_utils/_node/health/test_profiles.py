@@ -46,6 +46,13 @@ def test_full_profile_includes_all_parts(tmp_path):
     assert found["storage.plan"] == "not_applicable"
 
 
+def test_damaged_record_leaves_path_to_gpus_unknown(tmp_path):
+    host = good_node()
+    host.files["/var/lib/mlcluster/local_storage.json"] = "{"
+    found = names("full", host, tmp_path)
+    assert (found["gds.mode"], found["storage.record"], found["scratch.space"]) == ("undeterminable",) * 3
+
+
 def test_package_manager_is_asked_once_for_everything(tmp_path):
     host = good_node()
     asked = tmp_path / "asked"

@@ -9,7 +9,11 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import image as health_image
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.slurm import check_slurm
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import (
+    PCS_SCHEDULERS,
+    WITHOUT_SLURM,
+    Slurm,
+)
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 
 from tests.unit.fakes.fake_training_host import TrainingHost, hanging
@@ -66,6 +70,22 @@ def test_node_that_takes_jobs_passes(host):
     found = slurm_of(host)
     assert {key: one.status for key, one in found.items()} == {"slurm.controller": "pass", "slurm.node": "pass"}
     assert (found["slurm.node"].found, found["slurm.node"].message) == ("takes jobs", "it takes jobs: IDLE")
+
+
+def test_absent_slurm_is_not_applicable():
+    for prefix in (None, WITHOUT_SLURM):
+        (one,) = check_slurm(Slurm(TrainingHost(), prefix))
+        assert (one.status, one.reason) == ("not_applicable", "Slurm is not installed here")
+
+
+def test_named_or_ambiguous_slurm_is_not_absent():
+    (named,) = check_slurm(Slurm(TrainingHost(), "/opt/slurm"))
+    assert (named.id, named.status) == ("slurm.controller", "undeterminable")
+    assert "looked for scontrol in /opt/slurm/bin" in named.reason
+    several = TrainingHost()
+    for version in ("24.11", "25.05"):
+        several.files[f"{PCS_SCHEDULERS}/slurm-{version}/bin/scontrol"] = ""
+    assert [one.status for one in check_slurm(Slurm(several))] == ["undeterminable"]
 
 
 @pytest.mark.parametrize("names", ["n2", "n2 n3", "n1 n1"])

@@ -40,8 +40,19 @@ def only(results):
     return result
 
 
-def unit(name, active="active", file_state="enabled", load="loaded"):
-    return f"Id={name}\nLoadState={load}\nActiveState={active}\nUnitFileState={file_state}\n"
+def unit(name, active="active", file_state="enabled", load="loaded", names=""):
+    return f"Id={name}\nNames={names or name}\nLoadState={load}\nActiveState={active}\nUnitFileState={file_state}\n"
+
+
+def units(*blocks):
+    """The answer about all services: these blocks, and that the others do not exist."""
+    named = "".join(blocks)
+    rest = [unit(name, "inactive", "", "not-found") for name in system.SERVICES if name not in named]
+    return "\n".join([*blocks, *rest])
+
+
+def services(*blocks):
+    return system.check_services(with_answers({UNITS: units(*blocks)}))
 
 
 @pytest.mark.parametrize(
@@ -65,16 +76,13 @@ def test_unreadable_clock_reports_reason():
 
 
 def test_enabled_service_has_to_run():
-    output = "\n".join(
-        [
-            unit("slurmd.service", "failed"),
-            unit("munge.service"),
-            unit("docker.service", "inactive", "disabled"),
-            unit("chronyd.service", "inactive", "", "not-found"),
-            unit("slurmctld.service", "activating"),
-        ]
-    )
-    found = {result.scope.device: result for result in system.check_services(with_answers({UNITS: output}))}
+    output = [
+        unit("slurmd.service", "failed"),
+        unit("munge.service"),
+        unit("docker.service", "inactive", "disabled"),
+        unit("slurmctld.service", "activating"),
+    ]
+    found = {result.scope.device: result for result in services(*output)}
     assert {name: result.status for name, result in found.items()} == {
         "munge.service": "pass",
         "slurmd.service": "fail",
@@ -83,10 +91,41 @@ def test_enabled_service_has_to_run():
     assert (found["slurmd.service"].severity, found["slurmd.service"].found) == ("reset", "failed")
 
 
-def test_no_enabled_service_is_not_applicable():
-    assert only(system.check_services(with_answers({UNITS: unit("slurmd.service", load="not-found")}))).status == (
-        "not_applicable"
-    )
+@pytest.mark.parametrize(
+    "block",
+    [
+        unit("slurmd.service", "inactive", "", "not-found"),
+        unit("slurmd.service", "inactive", "masked", "masked"),
+        unit("slurmd.service", "failed", "disabled"),
+        unit("slurmd.service", "failed", "static"),
+    ],
+)
+def test_no_enabled_service_is_not_applicable(block):
+    assert only(services(block)).status == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("block", "status"),
+    [
+        (unit("slurmd.service", "inactive", "enabled", "bad-setting"), "fail"),
+        (unit("slurmd.service", "failed", "", "error"), "fail"),
+        (unit("slurmd.service", "inactive", "disabled", "bad-setting"), "undeterminable"),
+        (unit("slurmd.service", "failed", "enabled-runtime"), "fail"),
+        (unit("slurmd.service", "active", "enabled-runtime"), "pass"),
+        (unit("slurmd.service", "failed", "enabled-somehow"), "undeterminable"),
+        (unit("slurmd.service", "failed", ""), "undeterminable"),
+        (unit("slurmd.service", "failed", "enabled", "stub"), "undeterminable"),
+    ],
+)
+def test_service_in_odd_state_is_judged(block, status):
+    one = only(services(block))
+    assert (one.status, one.scope.device) == (status, "slurmd.service")
+
+
+def test_services_that_systemctl_leaves_out_are_named():
+    found = system.check_services(with_answers({UNITS: unit("chrony.service", names="chrony.service chronyd.service")}))
+    assert [one.status for one in found] == ["pass", "undeterminable"]
+    assert "slurmd.service" in found[1].reason and "chronyd" not in found[1].reason
 
 
 @pytest.mark.parametrize("output", [CommandResult(1, "", "no bus"), "", "Running in chroot, ignoring command\n"])
@@ -207,6 +246,13 @@ def test_pcluster_diag_report_is_read_despite_exit_status():
 )
 def test_invalid_pcluster_diag_report_is_undeterminable(output):
     assert only(of_diag(output)).status == "undeterminable"
+
+
+@pytest.mark.parametrize("status", ["PASSED", "SKIPPED"])
+def test_failed_pcluster_diag_is_no_pass(status):
+    found = of_diag(CommandResult(139, diag({"check_id": "IMDS", "status": status}), "Segmentation fault"))
+    assert [one.id for one in found] == ["pcluster.imds", "pcluster.diag"]
+    assert found[1].status == "undeterminable" and "ended with status 139" in found[1].reason
 
 
 def test_any_pcluster_check_name_becomes_id():
@@ -337,5 +383,5 @@ def test_pcluster_check_without_details_shows_status(status, judged, severity):
 
 
 def test_reloading_service_passes():
-    (one,) = system.check_services(with_answers({UNITS: unit("slurmd.service", "reloading")}))
+    (one,) = services(unit("slurmd.service", "reloading"))
     assert (one.status, one.found) == ("pass", "reloading")

@@ -228,6 +228,13 @@ def test_scarce_space_removes_oldest_kept_leftover_first(base, monkeypatch):
     assert (swept.taken, swept.kept) == ([1], [2, 3])
 
 
+def test_filesystem_without_size_has_no_free_share(monkeypatch):
+    blank = os.statvfs_result((4096, 4096, 0, 0, 0, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(scratch.os, "statvfs", lambda where: blank)
+    with pytest.raises(NodeError, match="reports a size of 0"):
+        scratch.free_percent("/")
+
+
 @pytest.mark.parametrize(("keep", "taken", "kept"), [(0, [7], []), (3600, [], [7])])
 def test_clock_set_back_does_not_change_retention(base, keep, taken, kept):
     make(base)
