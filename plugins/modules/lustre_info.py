@@ -98,6 +98,11 @@ package_manager:
   returned: success
   type: str
   sample: dpkg
+packages_asked:
+  description: Whether O(packages) names any.
+  returned: success
+  type: bool
+  sample: true
 packages:
   description: The installed packages of O(packages), with their versions.
   returned: success
@@ -123,6 +128,11 @@ tuning:
   type: list
   elements: dict
   sample: [{"name": "mdc.*.max_rpcs_in_flight", "wanted": "64", "found": ["8"], "differs": true, "problem": null}]
+tune:
+  description: Whether the role tunes the client here.
+  returned: success
+  type: bool
+  sample: true
 tuning_wanted:
   description: How many parameters are wanted.
   returned: success

@@ -16,7 +16,7 @@ ASKED, OTHER = "what was asked for", "for the role, and judged by nobody"
 WORDS = ("N/A", "Unknown Error", "ERR!", "not supported", "NaN")
 NUMBERS = ("zero", "half", "ten times")
 LEDGER = (
-    *(Excuse(f"machine/{name}", ASKED) for name in ("memory_kib", "cpus")),
+    *(Excuse(name, ASKED) for name in ("machine/memory_kib", "machine/cpus", "tune")),
     Excuse("kernel/next", "it is judged by lustre.next_kernel, which does not apply here"),
     Excuse("kernel/installed/*", "another version", NUMBERS),
     *(Excuse(f"tools/{name}", NAME, WORDS) for name in ("lfs", "lctl", "modinfo")),

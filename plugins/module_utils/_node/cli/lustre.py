@@ -84,7 +84,15 @@ def tune_verb(args: argparse.Namespace, host: Host | None = None) -> int:
     except NodeError as exc:
         LOGGER.error("lustre-tune: %s", exc)
         return result.EXIT_UNDETERMINABLE
-    wanted = lustre_tuning.parameters(lustre_tuning.machine(host), config.tuning) if config.tune else []
+    if not config.tune:
+        LOGGER.info("lustre-tune: nothing is set, since fsx_lustre_tune is off")
+        return result.EXIT_OK
+    size = lustre_tuning.machine(host)
+    wanted = lustre_tuning.parameters(size, config.tuning)
+    if not wanted and None in size.values():
+        unknown_sizes = " and ".join(name for name, value in size.items() if value is None)
+        LOGGER.error("lustre-tune: %s of this machine are unknown, and the values follow them", unknown_sizes)
+        return result.EXIT_UNDETERMINABLE
     if not wanted:
         LOGGER.info("lustre-tune: a machine of this size needs no other values than Lustre's own")
         return result.EXIT_OK

@@ -21,6 +21,7 @@ from ..system.kernel import kernel_modules
 from ..system.mounts import mount_unit, read_fstab, read_mounts
 from ..system.packages import installed_packages
 from ..system.parallel import Check, run_all
+from ..system.units import starts_at_boot
 from ..verdict.result import Result, Scope, failed, passed
 from . import directories, files, tuning
 from .config import FileSystem, LustreConfig, config_text
@@ -67,6 +68,7 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
         "tools": {name: host.which(name) for name in TOOLS},
         "version": line(host, "/sys/fs/lustre/version"),
         "package_manager": manager,
+        "packages_asked": bool(request.packages),
         "packages": {name: entry["version"] for name, entry in sorted(chosen.items())},
         "unheld_packages": sorted(name for name, entry in chosen.items() if not entry["held"]),
         "mounts": mounts,
@@ -75,6 +77,7 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
         "fstab": fstab,
         "directories": directories.look(host, config, proved),
         "tuning": tuning.compare(host, wanted, config.timeout) if proved else [],
+        "tune": config.tune,
         "tuning_wanted": len(wanted),
         "module_options": tuning.loaded_options(host, options),
         "modprobe_text": tuning.modprobe_text(options),
@@ -82,8 +85,8 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
         "net_problem": net_problem,
         "sent": sent_since(nets_before, nets_after),
         "efa_wanted": config.efa_interfaces or efa_interfaces(instance_type(host)),
-        "efa_service": host.exists(f"/etc/systemd/system/multi-user.target.wants/{files.EFA_SERVICE}"),
-        "boot_unit_enabled": host.exists(files.ENABLED),
+        "efa_service": starts_at_boot(host, files.EFA_SERVICE),
+        "boot_unit_enabled": starts_at_boot(host, files.BOOT_UNIT),
         "mount_units": [mount_unit(system.path) for system in config.file_systems],
         "config_text": config_text(config),
         "files": {path: host.sha256(path) for path in request.files},

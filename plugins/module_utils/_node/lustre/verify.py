@@ -79,6 +79,8 @@ def _module_for(facts: t.Mapping[str, t.Any], check: str, release: str | None, w
 
 def _held(facts: t.Mapping[str, t.Any]) -> Result:
     check = "lustre.held"
+    if facts["packages_asked"] is not True:
+        return not_applicable(check, "the packages to hold are those of the role fsx_lustre, which checks them")
     if not is_text(facts["package_manager"]):
         return undeterminable(check, "no package manager answered")
     if not facts["packages"]:
@@ -190,10 +192,20 @@ def _directories(facts: t.Mapping[str, t.Any]) -> list[Result]:
     return found or [passed(check, f"{len(rows)} directories")]
 
 
+def _not_tuned(facts: t.Mapping[str, t.Any], check: str, reason: str) -> Result:
+    """Return the verdict where no value is wanted: ``reason`` holds if the size of the machine is known."""
+    if facts["tune"] is not True:
+        return not_applicable(check, "fsx_lustre_tune is off")
+    unknown = [name for name, size in facts["machine"].items() if size is None]
+    if unknown:
+        return undeterminable(check, f"{' and '.join(unknown)} of this machine are unknown, and the values follow them")
+    return not_applicable(check, reason)
+
+
 def _tuning(facts: t.Mapping[str, t.Any]) -> Result:
     check, rows = "lustre.tuning", facts["tuning"]
     if not facts["tuning_wanted"]:
-        return not_applicable(check, "a machine of this size needs no other values than Lustre's own")
+        return _not_tuned(facts, check, "a machine of this size needs no other values than Lustre's own")
     if not rows:
         return undeterminable(check, "no file system is mounted that has parameters")
     source = "; ".join(dict.fromkeys(row["source"] for row in rows))
@@ -219,7 +231,7 @@ _TUNING = (
 def _module_options(facts: t.Mapping[str, t.Any]) -> Result:
     check, rows = "lustre.module_options", facts["module_options"]
     if not rows:
-        return not_applicable(check, "a machine of this size needs no other options than the modules' own")
+        return _not_tuned(facts, check, "a machine of this size needs no other options than the modules' own")
     source = "; ".join(dict.fromkeys(row["source"] for row in rows))
     wrong = [row for row in rows if row["found"] not in (None, row["wanted"])]
     if wrong:

@@ -61,6 +61,16 @@ def test_small_machine_needs_no_tuning(host):
     assert host.ran == []
 
 
+def test_machine_of_unknown_size_is_not_tuned(host, caplog):
+    host.files[CONFIG_PATH] = config_text(parse_config({}))
+    host.files["/proc/cpuinfo"] = ""
+    args = cli.build_parser("1").parse_args(["lustre-tune"])
+    assert lustre_cli.tune_verb(args, host) == 2
+    assert "cpus of this machine are unknown" in caplog.text
+    host.files[CONFIG_PATH] = config_text(parse_config({"tune": False}))
+    assert lustre_cli.tune_verb(args, host) == 0
+
+
 def test_info_prints_its_verdicts(host, capsys):
     host.files[CONFIG_PATH] = config_text(parse_config({"file_systems": [{"path": host.mount("fsx")}]}))
     assert lustre_cli.show(cli.build_parser("1").parse_args(["lustre-info"]), host) == 0

@@ -265,8 +265,22 @@ def found(facts, check):
         ({"tuning": []}, "lustre.tuning", "undeterminable", "no file system is mounted that has parameters"),
         ({"tuning_wanted": 0}, "lustre.tuning", "not_applicable", "a machine of this size needs no other values"),
         ({"module_options": []}, "lustre.module_options", "not_applicable", "a machine of this size needs no other"),
+        ({"packages_asked": False}, "lustre.held", "not_applicable", "the packages to hold are those of the role"),
+        ({"tuning_wanted": 0, "tune": False}, "lustre.tuning", "not_applicable", "fsx_lustre_tune is off"),
+        (
+            {"tuning_wanted": 0, "machine": {"memory_kib": None, "cpus": None}},
+            "lustre.tuning",
+            "undeterminable",
+            "memory_kib and cpus of this machine are unknown",
+        ),
+        (
+            {"module_options": [], "machine": {"cpus": None}},
+            "lustre.module_options",
+            "undeterminable",
+            "cpus of this machine are unknown",
+        ),
     ],
-)
+)  # fmt: skip
 def test_verdict_on_facts_of_look(good, change, check, status, words):
     for name, value in change.items():
         good[name] = {**good[name], **value} if isinstance(value, dict) else value
