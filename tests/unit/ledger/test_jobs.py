@@ -62,18 +62,25 @@ def nccom_judge(lines):
 
 def fsx_good():
     table = dict.fromkeys(("creation", "stat", "removal"), "     8453.634     8453.634     8453.634          0.000")
-    rows = [{"operation": name, "API": "POSIX", "bwMaxMIB": 5000.5} for name in ("write", "read")]
+    counts = {"numTasks": 8, "tasksPerNode": 8}
+    rows = [{"operation": name, "API": "POSIX", **counts, "bwMaxMIB": 5000.5} for name in ("write", "read")]
     ran = {"size": 20, "memory": 10, "ior": 0, "mdtest": 0}
-    return {"ran": ran, "summary": rows, "table": table, "least": {"write": 4000, "read": 4000}, "stripes": "raid0"}
+    launched = {"tasks": 8, "nodes": 1}
+    least = {"write": 4000, "read": 4000}
+    return {
+        "ran": ran, "summary": rows, "table": table, "least": least, "stripes": "raid0", "launched": launched
+    }  # fmt: skip
 
 
 def fsx_judge(folder, facts):
     (folder / "ran.json").write_text(json.dumps(facts["ran"]))
     (folder / "ior.json").write_text(json.dumps({"summary": facts["summary"]}))
-    (folder / "mdtest.out").write_text("".join(f"   File {name} :{row}\n" for name, row in facts["table"].items()))
+    launched = "mdtest-4.0.0 was launched with {tasks} total task(s) on {nodes} node(s)\n".format(**facts["launched"])
+    rows = (f"   File {name} :{row}\n" for name, row in facts["table"].items())
+    (folder / "mdtest.out").write_text("".join([launched, *rows]))
     (folder / "stripes.txt").write_text(facts["stripes"] or "")
     asked = {f"least_{name}_mib": facts["least"].get(name) for name in ("write", "read")}
-    return judge_fsx_io(Job(asked, NODES[:1], str(folder)), Host())
+    return judge_fsx_io(Job({**asked, "tasks_per_node": 8}, NODES[:1], str(folder)), Host())
 
 
 FSX = (

@@ -82,6 +82,7 @@ def _results(run: Mapping[str, Any], job: Mapping[str, Any]) -> list[result.Resu
         return [result.undeterminable("job.end", "not_submitted", message=message or f"{name} was not submitted")]
     state, code = job.get("state"), job.get("exit_code")
     ending = f"job {job.get('job_id')} is {state} with exit status {code}"
+    ending += f" by signal {job['signal']}" if job.get("signal") else ""
     if state not in ("COMPLETED", "FAILED"):
         # Also where a report is there: what ended the job may have ended what it was to prove. That of a job which had
         # no node is of an earlier one of its number.
@@ -97,7 +98,8 @@ def _results(run: Mapping[str, Any], job: Mapping[str, Any]) -> list[result.Resu
         if code in (result.EXIT_OK, result.EXIT_UNDETERMINABLE, result.EXIT_USAGE):
             return [result.undeterminable("job.end", "no_report", message=why)]
         return [result.failed("job.end", why, severity="monitor", expected=0, found=code)]
-    if code != result.exit_code(own):
+    # A batch script that a signal ended has status 0 too.
+    if code != result.exit_code(own) or (state == "COMPLETED") != (code == result.EXIT_OK) or job.get("signal"):
         return [
             *own,
             result.undeterminable(

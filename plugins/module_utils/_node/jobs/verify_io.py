@@ -30,6 +30,10 @@ SKEW = 300
 _NUMBER = r"\d{1,18}(?:\.\d{1,18})?"
 _RATE = re.compile(rf"\s*(File (?:creation|stat|removal))\s*:?\s+{_NUMBER}\s+{_NUMBER}\s+({_NUMBER})\s+{_NUMBER}\s*")
 
+# Printed by every mdtest; older ones write "nodes".
+_LAUNCHED = re.compile(r"mdtest\S* was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node(?:\(s\)|s)")
+_MPI_HINT = "Set slurm_jobs_mpi to what the program's MPI takes: without it each task is a run of its own"
+
 Figures = dict[str, float]
 
 
@@ -216,14 +220,44 @@ def ior_figures(text: str | None) -> Figures:
     return {name: _together(several, min) for name, several in found.items()}
 
 
+def ior_problem(text: str | None, nodes: int, tasks: int) -> str:
+    """Return why IOR's JSON summary is not of one run with so many tasks on each node; empty where it is."""
+    try:
+        rows = [(entry["numTasks"], entry["tasksPerNode"]) for entry in json.loads(text or "")["summary"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "its summary does not give the numbers of its tasks"
+    if rows and all(row == (nodes * tasks, tasks) for row in rows):
+        return ""
+    found = next((row for row in rows if row != (nodes * tasks, tasks)), ("no", "none"))
+    return f"it had {found[0]} tasks, {found[1]} a node, where {nodes * tasks} were asked for, {tasks} a node"
+
+
+def mdtest_problem(text: str | None, nodes: int, tasks: int) -> str:
+    """Return why an output of mdtest is not of one run with so many tasks on each node; empty where it is."""
+    rows = [(int(of), int(on)) for of, on in _LAUNCHED.findall(text or "")]
+    if rows == [(nodes * tasks, nodes)]:
+        return ""
+    if not rows:
+        return "its output does not give the numbers of its tasks and nodes"
+    several = f"it ran {len(rows)} times" if len(rows) > 1 else f"it had {rows[0][0]} tasks on {rows[0][1]} nodes"
+    return f"{several}, where one run with {nodes * tasks} tasks on {nodes} nodes was asked for"
+
+
 def mdtest_figures(text: str | None) -> Figures:
     """Return operations/s (the mean) by operation from mdtest's table."""
     matches = (_RATE.fullmatch(line) for line in (text or "").splitlines())
     return {found.group(1): float(found.group(2)) for found in matches if found}
 
 
-def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int) -> list[result.Result]:
-    """Return io.ior.write and io.ior.read against the least MiB/s that the site expects (0: unknown)."""
+def _other_run(check: str, problem: str, found: object = None) -> result.Result:
+    return result.undeterminable(check, "other_run", message=problem, found=found, hint=_MPI_HINT)
+
+
+def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int, problem: str = "") -> list[result.Result]:
+    """Return io.ior.write and io.ior.read against the least MiB/s that the site expects (0: unknown).
+
+    ``problem`` is of ``ior_problem``: another run than the one that was asked for proves nothing.
+    """
     results = []
     for operation in ("write", "read"):
         check = f"io.ior.{operation}"
@@ -237,6 +271,8 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int) -> list[r
             why = f"IOR ended with {rc}" if rc else f"IOR gives no figure for {operation}"
             found = None if _is_no_number(figure) else figure
             results.append(result.failed(check, f"{why}; see ior.out beside the results", found=found))
+        elif problem:
+            results.append(_other_run(check, f"IOR: {problem}", round(figure, 1)))
         elif not wanted:
             results.append(
                 result.undeterminable(
@@ -265,22 +301,32 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int) -> list[r
     return results
 
 
-def judge_mdtest(figures: Figures, rc: int) -> result.Result:
-    """Return io.mdtest: whether files were made, looked up and removed; no expected figure is known."""
+def judge_mdtest(figures: Figures, rc: int, problem: str = "") -> result.Result:
+    """Return io.mdtest: whether files were made, looked up and removed; no expected figure is known.
+
+    ``problem`` is of ``mdtest_problem``.
+    """
     wanted = {"File creation", "File stat", "File removal"}
     lacking = sorted(name for name in wanted if not figures.get(name))
     if rc or lacking:
         why = f"mdtest ended with {rc}" if rc else f"mdtest gives no rate for {', '.join(lacking)}"
         return result.failed("io.mdtest", f"{why}; see mdtest.out beside the results", found=figures)
+    if problem:
+        return _other_run("io.mdtest", f"mdtest: {problem}", figures)
     shown = ", ".join(f"{name} {rate:.0f}" for name, rate in sorted(figures.items()))
     return result.passed("io.mdtest", figures, unit="1/s", message=f"{shown} a second")
 
 
-def judge_cache(size: int, memory: int, nodes: int) -> result.Result:
-    """Return io.cache: whether the data may have come from the memory of the nodes. Bytes of one node."""
+def judge_cache(size: int, memory: int, nodes: int, problem: str = "") -> result.Result:
+    """Return io.cache: whether the data may have come from the memory of the nodes. Bytes of one node.
+
+    ``problem`` is of ``ior_problem``: a task that is a run of its own reads what it wrote itself.
+    """
     if size <= 0 or memory <= 0:
         message = f"ran.json gives {size} bytes read and {memory} bytes of memory"
         return result.undeterminable("io.cache", "unread", message=message, hint="See ran.json and /proc/meminfo")
+    if problem:
+        return _other_run("io.cache", f"IOR: {problem}", size)
     if size > memory:
         return result.passed("io.cache", size, expected=memory, unit="B", message="more than a node's memory was read")
     if nodes > 1:

@@ -79,10 +79,10 @@ def duration(text: t.Optional[str]) -> t.Optional[int]:
     return ((int(days) * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
-def exit_status(text: t.Optional[str]) -> tuple[int, int]:
-    """Return the exit code and the signal of "3:0" or "0:9"."""
-    code, _colon, signal = (text or "0:0").partition(":")
-    return number(code) or 0, number(signal) or 0
+def exit_status(text: t.Optional[str]) -> tuple[t.Optional[int], int]:
+    """Return the exit code and the signal of "3:0" or "0:9"; no code for any other text."""
+    found = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text or "", re.ASCII)
+    return (int(found.group(1)), int(found.group(2))) if found else (None, 0)
 
 
 def gpus(gres: t.Optional[str]) -> tuple[int, t.Optional[str]]:

@@ -77,7 +77,8 @@ def main() -> int:
     wanted = [("write", write)] * args.w + [("read", read)] * args.r
     if rank == 0:
         Path(f"{args.o}.00000000" if args.F else args.o).write_text("x")
-        summary = [{"operation": name, "API": args.a, "bwMaxMIB": speed} for name, speed in wanted]
+        counts = {"numTasks": tasks, "tasksPerNode": on_node}
+        summary = [{"operation": name, "API": args.a, **counts, "bwMaxMIB": speed} for name, speed in wanted]
         document = {"Version": "4.0.0", "Command line": " ".join(sys.argv), "summary": summary}
         if given.get("summaryFormat") == "JSON":
             Path(given.get("summaryFile", "/dev/stdout")).write_text(json.dumps(document))

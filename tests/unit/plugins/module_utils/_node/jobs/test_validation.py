@@ -101,3 +101,22 @@ def test_job_without_passing_verdict_is_no_pass():
     judged = collect([run(text=report(nothing))])
     assert (judged["status"], judged["exit_code"]) == ("undeterminable", 2)
     assert "nothing was proved" in judged["problems"][0]
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "signal", "status"),
+    [
+        ("COMPLETED", 0, 0, "pass"),
+        ("FAILED", 0, 9, "undeterminable"),
+        ("FAILED", 0, 0, "undeterminable"),
+        ("COMPLETED", 0, 9, "undeterminable"),
+        ("COMPLETED", None, 0, "undeterminable"),
+    ],
+)
+def test_report_does_not_outweigh_end_of_job(state, code, signal, status):
+    given = run(state, code, report(PASSED))
+    given["job"]["signal"] = signal
+    found = collect([given])
+    assert (found["status"], found["exit_code"]) == (status, 0 if status == "pass" else 2)
+    assert status == "pass" or "one of the two is not true" in found["problems"][0]
+    assert not signal or "by signal 9" in found["problems"][0]

@@ -90,6 +90,59 @@ def test_mdtest_of_either_version():
     assert io.judge_mdtest(io.mdtest_figures(old + new + new.replace("stat", "removal")), 1).status == "fail"
 
 
+def ior_text(*counts):
+    return json.dumps({"summary": [{"operation": "write", "numTasks": of, "tasksPerNode": on} for of, on in counts]})
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        (ior_text((16, 8), (16, 8)), ""),
+        # Without the right MPI each task is a run of its own, and the last one to end leaves its summary.
+        (ior_text((1, 1)), "it had 1 tasks, 1 a node, where 16 were asked for, 8 a node"),
+        (ior_text((16, 8), (16, 16)), "it had 16 tasks, 16 a node"),
+        (ior_text(), "it had no tasks"),
+        ('{"summary": [{"operation": "write"}]}', "does not give the numbers of its tasks"),
+        (None, "does not give the numbers of its tasks"),
+    ],
+)
+def test_ior_of_other_tasks_is_named(text, wrong):
+    found = io.ior_problem(text, 2, 8)
+    assert wrong in found and bool(found) == bool(wrong)
+
+
+@pytest.mark.parametrize(
+    ("lines", "wrong"),
+    [
+        (["mdtest-4.0.0 was launched with 16 total task(s) on 2 node(s)"], ""),
+        (["mdtest-1.9.3 was launched with 16 total task(s) on 2 nodes"], ""),
+        (["mdtest-4.0.0 was launched with 1 total task(s) on 1 node(s)"], "it had 1 tasks on 1 nodes"),
+        (["mdtest-4.0.0 was launched with 1 total task(s) on 1 node(s)"] * 16, "it ran 16 times"),
+        (["mdtest-4.0.0 was launched with 16 total task(s) on 1 node(s)"], "it had 16 tasks on 1 nodes"),
+        ([], "does not give the numbers"),
+    ],
+)
+def test_mdtest_of_other_tasks_is_named(lines, wrong):
+    found = io.mdtest_problem("\n".join(lines), 2, 8)
+    assert wrong in found and bool(found) == bool(wrong)
+
+
+def test_run_of_other_tasks_proves_nothing():
+    figures = {"write": 10.0, "read": 10.0}
+    rates = dict.fromkeys(("File creation", "File stat", "File removal"), 5.0)
+    found = [
+        *io.judge_ior(figures, {"write": 9, "read": 9}, 0, "it had 1 tasks"),
+        io.judge_cache(9, 10, 2, "it had 1 tasks"),
+        io.judge_cache(11, 10, 1, "it had 1 tasks"),
+        io.judge_mdtest(rates, 0, "it had 1 tasks"),
+    ]
+    assert {(one.status, one.reason) for one in found} == {("undeterminable", "other_run")}
+    assert "slurm_jobs_mpi" in found[0].hint
+    # A program that failed is a failure all the same.
+    assert io.judge_ior(figures, {"write": 9, "read": 9}, 1, "it had 1 tasks")[0].status == "fail"
+    assert io.judge_mdtest(rates, 1, "it had 1 tasks").status == "fail"
+
+
 def test_ior_counts_least_of_several_figures():
     rows = [{"operation": "write", "bwMaxMIB": figure} for figure in (5000, 1, 4000)]
     assert io.ior_figures(json.dumps({"summary": rows})) == {"write": 1.0}

@@ -499,3 +499,11 @@ def test_accounted_job_has_partition_and_node():
 def test_name_without_range_counts_as_one():
     names = ",".join(f"x{number}" for number in range(256))
     assert len(slurm_parse.expand(f"r[{names}]n[1-256]")) == slurm_parse.HOSTS_MOST
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [("3:0", (3, 0)), ("0:9", (0, 9)), ("", (None, 0)), (None, (None, 0)), ("Unknown", (None, 0)), ("0", (None, 0))],
+)
+def test_exit_status_that_is_not_there_is_not_zero(text, status):
+    assert slurm_parse.exit_status(text) == status
