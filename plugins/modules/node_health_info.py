@@ -165,6 +165,11 @@ instance_type:
   returned: always
   type: str
   sample: p5.48xlarge
+instance_id:
+  description: The id of the EC2 instance that answered, from the firmware tables; null on other machines.
+  returned: always
+  type: str
+  sample: i-0123456789abcdef0
 ready:
   description: Whether the node may run jobs, by O(gate) and O(least_severity).
   returned: always
@@ -227,7 +232,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.profile
     split,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.instance import instance_type
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.instance import instance_id, instance_type
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import SEVERITIES
 
 
@@ -279,6 +284,7 @@ def main() -> None:
         changed=False,
         profile=given["profile"],
         instance_type=given["instance_type"] or instance_type(host),
+        instance_id=instance_id(host),
         ready=not keep_away,
         blocking=[result.line() for result in keep_away],
         results=[result.to_dict() for result in results],

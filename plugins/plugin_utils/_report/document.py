@@ -15,6 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.parse import expand
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.subjects import FULL_SUBJECTS
 
@@ -76,7 +78,8 @@ def build(
     _demand(previous, SCHEMA, "previous")
     if result.moment(time) is None:
         raise ReportError(f"time is {time!r}: give it like 2026-01-31T12:00:00Z")
-    judged = sorted((_node(given) for given in nodes), key=lambda node: natural(node["name"]))
+    answered = _answered_by(nodes)
+    judged = sorted((_node(given, answered) for given in nodes), key=lambda node: natural(node["name"]))
     names = collections.Counter(node["name"] for node in judged)
     if twice := [name for name, count in names.items() if count > 1]:
         raise ReportError(f"nodes has {twice[0]} twice: give each node once")
@@ -114,16 +117,44 @@ def _demand(document: Mapping[str, Any] | None, schema: str, what: str) -> None:
         raise ReportError(f"{what} is not {schema} but {found!r}: give the file that this version wrote")
 
 
-def _node(given: Mapping[str, Any]) -> dict[str, Any]:
+def _health(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    health = given.get("health")
+    return health if isinstance(health, Mapping) else {}
+
+
+def _answered_by(nodes: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return the names of the nodes by the instance that answered for them."""
+    found: dict[str, list[str]] = {}
+    for given in nodes:
+        machine = _health(given).get("instance_id")
+        if isinstance(machine, str) and machine:
+            found.setdefault(machine, []).append(short(given.get("name")))
+    return found
+
+
+def _of_another_machine(given: Mapping[str, Any], answered: Mapping[str, Sequence[str]]) -> str:
+    """Return why the machine that answered is not known to be this node; empty if nothing contradicts it."""
+    machine, expected = _health(given).get("instance_id"), given.get("instance_id")
+    if not isinstance(machine, str) or not machine:
+        return ""
+    if expected and machine != expected:
+        return f"another machine answered: it is {short(machine)}, and the inventory has {short(expected)}"
+    others = [name for name in answered[machine] if name != given.get("name")]
+    return f"the same machine, {short(machine)}, answered for {_few(others)} too" if others else ""
+
+
+def _node(given: Mapping[str, Any], answered_by: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     name, kind = given.get("name"), given.get("kind") or "node"
     if not isinstance(name, str) or not name:
         raise ReportError(f"an entry of nodes has the name {name!r}: give a text")
     if kind not in KINDS:
         raise ReportError(f"node {name} is of kind {kind!r}: give one of {', '.join(KINDS)}")
-    health = given.get("health")
-    health = health if isinstance(health, Mapping) else {}
+    health = _health(given)
     versions = health.get("versions")
     judged, answered = _results(name, health)
+    other = _of_another_machine(given, answered_by)
+    if other:
+        judged.append(unproved(NO_ANSWER, "another_machine", other, name))
     return {
         "name": name,
         "kind": kind,
@@ -286,6 +317,18 @@ def _validated(validation: Mapping[str, Any] | None) -> list[str] | None:
     return chosen if isinstance(chosen, list) and all(isinstance(name, str) for name in chosen) else None
 
 
+def _ran_on(validation: Mapping[str, Any] | None) -> list[str]:
+    """Return the nodes that Slurm gave to the jobs of a validation; empty where that cannot be read."""
+    found: set[str] = set()
+    for job in listed((validation or {}).get("jobs")):
+        nodes = job.get("nodes") if isinstance(job, Mapping) else None
+        try:
+            found |= set(expand(nodes)) if isinstance(nodes, str) else set()
+        except NodeError:
+            return []
+    return sorted(found)
+
+
 def _doubt_nodes(validation: Mapping[str, Any] | None, nodes: Sequence[Mapping[str, Any]]) -> str:
     """Return why a validation does not count for these nodes; empty if it counts."""
     chosen = _validated(validation)
@@ -299,11 +342,15 @@ def _doubt_nodes(validation: Mapping[str, Any] | None, nodes: Sequence[Mapping[s
 
 
 def _not_validated(validation: Mapping[str, Any] | None, nodes: Sequence[Mapping[str, Any]]) -> str:
-    """Return which nodes of the report were not chosen for the validation; empty without any."""
-    chosen = _validated(validation)
+    """Return which nodes of the report the validation did not have; empty without any."""
     others = [_slurm_name(node) for node in nodes if node.get("kind") in ("compute", "node", None)]
+    chosen, how = _validated(validation), "were not to run on"
+    if chosen == []:
+        # The names of nodes need not be those of Slurm; then nothing is known.
+        ran = _ran_on(validation)
+        chosen, how = ran if set(ran) & set(others) else [], "did not run on"
     others = [name for name in others if chosen and name not in chosen]
-    return f"the jobs prove nothing of {_few(others)}, which they were not to run on" if others else ""
+    return f"the jobs prove nothing of {_few(others)}, which they {how}" if others else ""
 
 
 def _few(names: Sequence[str]) -> str:

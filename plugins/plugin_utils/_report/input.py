@@ -24,6 +24,10 @@ MOST_SHORT = 300
 REACH = "Check that it runs, and that it accepts your ssh login"
 HINTS = (
     (
+        re.compile(r"another machine|the same machine"),
+        "Compare the node's address in the inventory (ansible_host) with the one that EC2 has for the instance",
+    ),
+    (
         re.compile(r"sudo", re.IGNORECASE),
         "Let the user that Ansible connects as run sudo without a password, or give --ask-become-pass",
     ),

@@ -64,6 +64,49 @@ def test_one_damaged_verdict_does_not_hide_others():
     ]
 
 
+def of_machine(name, machine, **fields):
+    node = scene.node(name, **fields)
+    return {**node, "health": {**node["health"], "instance_id": machine}}
+
+
+def test_node_of_another_instance_is_not_proved():
+    good = build(of_machine("a", "i-0123456789abcdef0", instance_id="i-0123456789abcdef0"))
+    assert (good["status"], good["exit_code"]) == ("pass", 0)
+    document = build(of_machine("a", "i-0fedcba9876543210", instance_id="i-0123456789abcdef0"))
+    assert (document["status"], document["exit_code"]) == ("undeterminable", 2)
+    (problem,) = document["problems"]
+    assert problem["id"] == "node.answer" and "another machine answered: it is i-0fedcba9876543210" in problem["text"]
+    assert "ansible_host" in problem["hint"]
+
+
+def test_one_machine_proves_no_two_nodes():
+    document = build(of_machine("a", "i-0123456789abcdef0"), of_machine("b", "i-0123456789abcdef0"), scene.node("c"))
+    assert {node["name"]: node["status"] for node in document["nodes"]} == {
+        "a": "undeterminable", "b": "undeterminable", "c": "pass"
+    }  # fmt: skip
+    assert "answered for b too" in document["nodes"][0]["results"][-1]["message"]
+    apart = build(of_machine("a", "i-0123456789abcdef0"), of_machine("b", "i-0fedcba9876543210"), of_machine("c", None))
+    assert apart["counts"]["pass"] == 3
+
+
+@pytest.mark.parametrize(
+    ("ran", "words"),
+    [
+        ("n[1-2]", "the jobs prove nothing of n3, which they did not run on"),
+        ("n[1-3]", ""),
+        # Slurm has other names for these nodes.
+        ("ip-[1-2]", ""),
+        ("n[1-", ""),
+        (None, ""),
+    ],
+)
+def test_nodes_that_slurm_did_not_choose_are_named(ran, words):
+    validation = scene.validation(scene.verdict("nccl.correct"))
+    validation = {**validation, "jobs": [{**job, "nodes": ran} for job in validation["jobs"]]}
+    document = build(*(scene.node(f"n{number}") for number in (1, 2, 3)), validation=validation)
+    assert document["jobs_source"] == words
+
+
 @pytest.mark.parametrize("subjects", FULL_SUBJECTS)
 def test_node_without_subject_is_not_proved(subjects):
     node = scene.node("a")
