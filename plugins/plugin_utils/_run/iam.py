@@ -16,6 +16,7 @@ from .names import COLLECTION
 FOLDER = COLLECTION / "docs" / "iam"
 # A node's role is not the role of the user who runs playbooks.
 NODES = ("hook",)
+CONDITIONAL = "conditional"
 _ASSUMED = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.+")
 
 
@@ -63,13 +64,20 @@ def simulate(session: Any, arn: str, actions: Sequence[str]) -> dict[str, str]:
         pages = client.get_paginator("simulate_principal_policy").paginate(
             PolicySourceArn=_principal(client, arn), ActionNames=list(actions)
         )
-        decisions = {
-            entry["EvalActionName"]: entry["EvalDecision"] for page in pages for entry in page["EvaluationResults"]
-        }
+        decisions = {entry["EvalActionName"]: _decision(entry) for page in pages for entry in page["EvaluationResults"]}
     except (botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError) as exc:
         raise RightsError(f"IAM does not report what {arn} may do: {_reason(exc)}") from exc
     # A missing action does not count as allowed.
     return {action: decisions.get(action, "not reported") for action in actions}
+
+
+def _decision(entry: Mapping[str, Any]) -> str:
+    """Return a decision, ``conditional`` if a policy compares a value that the simulation does not have.
+
+    Then IAM leaves out a statement, whether it allows (in one region, for example) or denies (without MFA).
+    """
+    decision = str(entry["EvalDecision"])
+    return CONDITIONAL if decision != "explicitDeny" and entry.get("MissingContextValues") else decision
 
 
 def _principal(client: Any, arn: str) -> str:

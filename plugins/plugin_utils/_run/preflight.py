@@ -208,7 +208,7 @@ def _python(task: Mapping[str, Any]) -> tuple[str, str] | None:
 def rights(
     decisions: Mapping[str, Mapping[str, str]], unbound: Mapping[str, Iterable[str]], why: str | None = None
 ) -> list[Result]:
-    """Check IAM's decision on the actions of each playbook: allowed, implicitDeny or explicitDeny.
+    """Check IAM's decision on the actions of each playbook: allowed, conditional, implicitDeny or explicitDeny.
 
     ``unbound`` are the actions of a playbook that its policy allows for every resource ("*"), so that the decision is
     final; the others depend on names of the site. ``why`` is the reason if IAM gave no answer.
@@ -222,7 +222,7 @@ def rights(
         denied = sorted(
             action
             for action, decision in answers.items()
-            if decision == "explicitDeny" or (decision != "allowed" and action in set(unbound.get(playbook, ())))
+            if decision == "explicitDeny" or (decision == "implicitDeny" and action in set(unbound.get(playbook, ())))
         )
         unsure = sorted(
             action for action, decision in answers.items() if decision != "allowed" and action not in denied
@@ -232,7 +232,7 @@ def rights(
             text = f"{playbook}.yml is denied {', '.join(denied)}"
             found.append(failed(check, text, hint=hint))
         elif unsure:
-            text = f"{playbook}.yml: whether {', '.join(unsure)} is allowed depends on the names of buckets and roles"
+            text = f"{playbook}.yml: whether {', '.join(unsure)} is allowed depends on names or conditions of policies"
             found.append(undeterminable(check, "by_name", message=text, hint=hint))
         elif answers:
             found.append(

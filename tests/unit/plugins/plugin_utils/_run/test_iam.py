@@ -96,6 +96,20 @@ def test_missing_action_is_not_allowed(session):
     }
 
 
+@pytest.mark.parametrize(
+    ("decision", "missing", "found"),
+    [
+        ("allowed", [], "allowed"),
+        ("allowed", ["aws:MultiFactorAuthPresent"], "conditional"),
+        ("implicitDeny", ["aws:RequestedRegion"], "conditional"),
+        ("implicitDeny", [], "implicitDeny"),
+        ("explicitDeny", ["aws:RequestedRegion"], "explicitDeny"),
+    ],
+)
+def test_decision_without_a_compared_value_is_conditional(decision, missing, found):
+    assert iam._decision({**evaluation("ec2:RunInstances", decision), "MissingContextValues": missing}) == found
+
+
 def test_denied_simulation_is_one_sentence(session):
     session.stub("iam").add_client_error("simulate_principal_policy", "AccessDenied", "no")
     with pytest.raises(iam.RightsError, match=f"IAM does not report what {USER} may do: AccessDenied: no"):

@@ -141,9 +141,12 @@ def test_python_version_is_judged(python, status, start):
     [
         ({"ec2:RunInstances": "allowed"}, [], "pass", "create.yml: all 1 actions are allowed"),
         ({"ec2:RunInstances": "implicitDeny"}, ["ec2:RunInstances"], "fail", "create.yml is denied ec2:RunInstances"),
-        ({"s3:GetObject": "implicitDeny"}, [], "undeterminable", "depends on the names of buckets and roles"),
+        ({"s3:GetObject": "implicitDeny"}, [], "undeterminable", "depends on names or conditions of policies"),
+        ({"ec2:RunInstances": "conditional"}, ["ec2:RunInstances"], "undeterminable", "whether ec2:RunInstances is"),
         ({"s3:GetObject": "explicitDeny"}, [], "fail", "is denied s3:GetObject"),
         ({"s3:GetObject": "somethingNew"}, [], "undeterminable", "s3:GetObject"),
+        # IAM left it out of its answer.
+        ({"s3:GetObject": "not reported"}, ["s3:GetObject"], "undeterminable", "s3:GetObject"),
         ({}, [], "undeterminable", "IAM gave no answer"),
     ],
 )
