@@ -551,13 +551,13 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "storage.boot_unit",
-        "the unit is disabled: after a stop the node has no volume",
+        "the unit is disabled, masked or gone: after a stop the node has no volume",
         ("monitor",),
         ("full", "role"),
     ),
     (
         "scratch.space",
-        "the volume of jobs is almost full",
+        "the volume of jobs is almost full, not mounted, or of size 0",
         ("reset",),
         ("prolog", "full"),
     ),
@@ -683,13 +683,13 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "enroot.boot_unit",
-        "mlcluster-containers.service is disabled",
+        "mlcluster-containers.service is disabled, masked or gone",
         ("monitor",),
         ("role",),
     ),
     (
         "docker.version",
-        "Docker does not answer",
+        "Docker is missing; it is no pass while docker info does not answer",
         (),
         ("role",),
     ),
@@ -1049,19 +1049,19 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "io.ior.write",
-        "below your limit, or the program failed",
+        "below your limit, or the program failed; undeterminable if other tasks ran than requested",
         ("monitor",),
         ("job",),
     ),
     (
         "io.ior.read",
-        "below your limit, or the program failed",
+        "below your limit, or the program failed; undeterminable if other tasks ran than requested",
         ("monitor",),
         ("job",),
     ),
     (
         "io.mdtest",
-        "below your limit, or the program failed",
+        "below your limit, or the program failed; undeterminable if other tasks ran than requested",
         ("monitor",),
         ("job",),
     ),
@@ -1115,7 +1115,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "preflight.rights",
-        "IAM denies a call of the playbook; undeterminable if it depends on names",
+        "IAM denies a call of the playbook; undeterminable if it depends on names or conditions",
         ("monitor",),
         ("preflight",),
     ),
@@ -1211,7 +1211,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "node.answer",
-        "it did not answer Ansible, its answer was unreadable, or nothing was proved",
+        "it did not answer Ansible, another machine did, its answer was unreadable, or nothing was proved",
         (),
         ("report",),
     ),
@@ -1223,7 +1223,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "node.service",
-        "an enabled service does not run",
+        "an enabled service does not run, or systemd cannot load its unit",
         ("reset",),
         ("full",),
     ),
