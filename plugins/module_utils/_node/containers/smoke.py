@@ -126,6 +126,8 @@ def try_container(host: EnrootHost, bin_dir: str, trial: Trial) -> tuple[Result,
         if exc.rc is None or _gave_up_waiting(exc.stderr):
             return undeterminable(check, f"the container did not start in time: {exc}", scope=scope), None
         text, hint = f"no container starts for {trial.user}: {start_problem(exc.stderr) or exc}", None
+        if "account is currently not available" in exc.stderr:
+            hint = "Enroot starts the user's login shell, and that of this user is nologin: choose another user"
         if "TaskProlog failed" in exc.stderr:
             hint = "Slurm runs TaskProlog inside the container, where it is missing: remove it from slurm.conf"
         return failed(check, text, severity="isolate", scope=scope, hint=hint), None

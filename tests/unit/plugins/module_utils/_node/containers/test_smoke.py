@@ -79,14 +79,23 @@ def test_reason_of_failing_container_is_its_message(host):
     assert result.message == "no container starts for alice: [ERROR] No space"
 
 
-def test_missing_task_prolog_is_named(host):
-    errors = "slurmstepd-n1: error: TaskProlog failed status=1\n"
+@pytest.mark.parametrize(
+    ("errors", "hint"),
+    [
+        (
+            "slurmstepd-n1: error: TaskProlog failed status=1\n",
+            "Slurm runs TaskProlog inside the container, where it is missing: remove it from slurm.conf",
+        ),
+        (
+            "slurmstepd-n1: error: pyxis:     This account is currently not available.\n",
+            "Enroot starts the user's login shell, and that of this user is nologin: choose another user",
+        ),
+    ],
+)
+def test_known_cause_is_named(host, errors, hint):
     host.answers["--container-image"] = CommandError(["srun"], 1, "", errors, "failed with status 1")
     (result,) = smoke(host, BIN, IMAGE, ["alice"], 60)
-    assert (result.status, result.hint) == (
-        "fail",
-        "Slurm runs TaskProlog inside the container, where it is missing: remove it from slurm.conf",
-    )
+    assert (result.status, result.hint) == ("fail", hint)
 
 
 @pytest.mark.parametrize(
