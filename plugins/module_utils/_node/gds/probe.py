@@ -265,10 +265,10 @@ def read_outcome(ended: Ended, steps: str, log: str) -> dict[str, t.Any]:
     if ended.rc != 0 or not ("done" in done or "stopped" in done):
         last = (ended.output.strip().splitlines() or ["no message"])[-1]
         return _outcome("crash", step, reason=f"{step} ended the process with status {ended.rc}: {last}", **common)
-    return _answered(done, step, common)
+    return _answered(done, begun, common)
 
 
-def _answered(done: dict[str, dict[str, t.Any]], step: str, common: dict[str, t.Any]) -> dict[str, t.Any]:
+def _answered(done: dict[str, dict[str, t.Any]], begun: list[str], common: dict[str, t.Any]) -> dict[str, t.Any]:
     load = done.get("load", {})
     if done.get("create", {}).get("problem"):
         reason = f"no temporary file could be made: {done['create']['problem']}"
@@ -291,7 +291,20 @@ def _answered(done: dict[str, dict[str, t.Any]], step: str, common: dict[str, t.
     if done.get("compare", {}).get("same") is False:
         reason = "the data read back through GPU memory differ from the data written"
         return _outcome("corrupt", "compare", reason=reason, **common)
-    return _outcome("ok", step, err=0, cu_err=0, **common)
+    lost = _lost(done, begun)
+    if lost:
+        return _outcome("crash", lost, reason=f"the answer of {lost} is not in what the process reported", **common)
+    return _outcome("ok", begun[-1] if begun else "open", err=0, cu_err=0, **common)
+
+
+def _lost(done: dict[str, dict[str, t.Any]], begun: list[str]) -> str | None:
+    """Return a step without an answer, or without a good one where the process went on; None for none."""
+    implied = [after for first, after in (("create", "register"), ("read", "compare")) if first in begun]
+    for name in ("load", "open", *begun, *implied):
+        good = done.get(name, {}).get("absent") == [] if name == "load" else done.get(name, {}).get("err") == 0
+        if not good:
+            return name
+    return None if "done" in done else "done"
 
 
 def _strerror(answer: dict[str, t.Any]) -> str:

@@ -40,6 +40,48 @@ def test_child_that_ended_without_answer_is_crash():
     assert answer["state"] == "crash"
 
 
+WHOLE = (
+    {"begin": "create"},
+    {"step": "create", "err": 0},
+    {"begin": "load"},
+    {"step": "load", "absent": [], "version": 1190},
+    {"begin": "open"},
+    {"step": "open", "err": 0, "cu_err": 0},
+    {"begin": "register"},
+    {"step": "register", "err": 0, "cu_err": 0},
+    {"begin": "buffer"},
+    {"step": "buffer", "err": 0},
+    {"begin": "write"},
+    {"step": "write", "err": 0, "cu_err": 0},
+    {"begin": "read"},
+    {"step": "read", "err": 0, "cu_err": 0},
+    {"step": "compare", "err": 0, "same": True},
+    {"step": "done"},
+)
+
+
+def test_whole_answer_is_good():
+    assert brief(read_outcome(Ended(0, "", 0.1), steps(*WHOLE), "")) == ("ok", "read", 0)
+    assert brief(read_outcome(Ended(0, "", 0.1), steps(*WHOLE[2:6], {"step": "done"}), "")) == ("ok", "open", 0)
+
+
+@pytest.mark.parametrize("lost", ["create", "load", "open", "register", "buffer", "write", "read", "compare"])
+def test_lost_answer_of_step_proves_nothing(lost):
+    answer = read_outcome(Ended(0, "", 0.1), steps(*(line for line in WHOLE if line.get("step") != lost)), "")
+    assert (answer["state"], answer["step"]) == ("crash", lost)
+    assert answer["reason"] == f"the answer of {lost} is not in what the process reported"
+
+
+def test_run_that_ended_early_without_error_proves_nothing():
+    answer = read_outcome(Ended(0, "", 0.1), steps(*WHOLE[:6], {"step": "stopped"}), "")
+    assert answer["state"] == "crash"
+
+
+def test_step_never_begun_proves_nothing():
+    answer = read_outcome(Ended(0, "", 0.1), steps(*WHOLE[:6], {"step": "done"}), "")
+    assert (answer["state"], answer["step"]) == ("crash", "register")
+
+
 def test_version_is_as_exact_as_can_be():
     full = {"table": {"versions": {"GDS release version": "1.15.1.6"}}, "version": "1.15"}
     less = {"table": {"versions": {}}, "version": "1.15"}
