@@ -95,7 +95,17 @@ def fstab_changes(facts: Facts) -> tuple[list[Line], list[Line]]:
     sources = {line["src"] for line in wanted}
     paths = {volume["path"] for volume in volumes}
     missing = [line for line in wanted if line not in fstab]
-    return missing, [line for line in fstab if line["src"] in sources and line["path"] not in paths]
+    recorded = {volume["path"] for volume in (facts["storage"]["record"] or {}).get("volumes") or ()}
+    options = {line["opts"] for line in wanted}
+    # The user can mount the volume in one more place: such a line has another path and other options.
+    stale = [
+        line
+        for line in fstab
+        if line["src"] in sources
+        and line["path"] not in paths
+        and (line["path"] in recorded or line["opts"] in options)
+    ]
+    return missing, stale
 
 
 def foreign_fstab(facts: Facts) -> list[str]:
@@ -116,5 +126,5 @@ def own_fstab(record: t.Mapping[str, t.Any] | None, fstab: t.Sequence[Line]) -> 
     """Return the lines of fstab that this role wrote, by its record: an adopted volume's line is its owner's."""
     if not record or record.get("layout") == "adopted":
         return []
-    sources = {f"UUID={volume['fs_uuid']}" for volume in record.get("volumes") or ()}
-    return [line for line in fstab if line["src"] in sources]
+    own = {(f"UUID={volume['fs_uuid']}", volume["path"]) for volume in record.get("volumes") or ()}
+    return [line for line in fstab if (line["src"], line["path"]) in own]

@@ -15,6 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import CONFIG_PATH
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.role_config import parse_config
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.role_plan import make_plan, own_fstab
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.mounts import parse_fstab
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import Package
 
 from tests.unit.fakes import fake_storage_scene as scene
@@ -155,6 +156,16 @@ def test_line_of_user_at_path_is_not_replaced(source, options):
     assert refusal.startswith(f"/etc/fstab mounts {source} on {path}: take that line out")
 
 
+@pytest.mark.parametrize(("options", "stale"), [("ro,nofail", []), ("", ["/more"])])
+def test_line_of_user_for_volume_at_another_path_is_kept(options, stale):
+    """One with the role's options is that of an interrupted run, whose record has the new path already."""
+    host = carry_out(node(2))
+    (line,) = parse_fstab(host.machine.files["/etc/fstab"])
+    host.machine.files["/etc/fstab"] += f"{line['src']} /more ext4 {options or line['opts']} 0 0\n"
+    steps = [step for step in plan_of(host).steps if step.name == "fstab"]
+    assert [line["path"] for step in steps for line in step.arguments["stale"]] == stale
+
+
 def test_earlier_line_of_role_is_replaced():
     host = carry_out(node(2))
     assert plan_of(host, mount_options=["nofail", "noatime"]).differences() == ["config", "fstab"]
@@ -220,7 +231,9 @@ def test_refused_node_is_left_unchanged():
 
 def test_removal_takes_only_lines_of_role():
     host = carry_out(node(2))
+    (line,) = parse_fstab(host.machine.files["/etc/fstab"])
     host.machine.files["/etc/fstab"] += "UUID=0000 / ext4 defaults 0 1\nfs.example:/x /fsx lustre _netdev 0 0\n"
+    host.machine.files["/etc/fstab"] += f"{line['src']} /more ext4 ro 0 0\nLABEL=x {line['path']} ext4 noauto 0 0\n"
     facts = storage.look(host, scene.config())
     assert [line["path"] for line in own_fstab(facts["record"], facts["fstab"])] == ["/data"]
     assert own_fstab(None, facts["fstab"]) == []
