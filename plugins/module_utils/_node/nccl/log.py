@@ -48,6 +48,9 @@ _FAILURE = re.compile(
     r"|Node failure|[Tt]imed out waiting|CANCELLED)|Job step aborted|STEP .{0,60}CANCELLED|oom[_-]kill"
     r"|mpirun noticed|prterun noticed|MPI_ABORT|MPI_Abort|CUDA error|Cuda failure|CANCELLED AT"
     r"|^Killed|^Aborted|^Bus error|Out of bounds values\s*:\s*\d+ FAILED"
+    # No container started: lines of Pyxis and Enroot, which stand before those of srun.
+    r"|error: pyxis: +(?:failed to (?:create container|import docker image)|--container-mounts: |couldn't chdir to "
+    r"|enroot-|\[ERROR\]|FATAL ERROR)"
 )
 # Reports of a launcher or library that may be harmless: the test's own result decides.
 _NOTE = re.compile(r"(?:srun|slurmstepd): error: (?!couldn't chdir|.{0,200}(?:retrying|will retry))|[Oo]ut of memory")

@@ -168,6 +168,12 @@ FATAL = [
     "Segmentation fault (core dumped)",
     "mpirun noticed that process rank 3 with PID 0 on node node-2 exited on signal 9 (Killed).",
     "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD",
+    # Pyxis 0.24.0 with Enroot 4.1.2.
+    "slurmstepd-n1: error: pyxis: failed to create container filesystem for image: /fsx/images/train.sqsh",
+    "slurmstepd-n1: error: pyxis:     [ERROR] No such file or directory: /fsx/images/train.sqsh",
+    "slurmstepd: error: pyxis:     enroot-mount: failed to mount: /spool/%n/pmix.35.1 at /x: No such file or directory",
+    "slurmstepd: error: pyxis: --container-mounts: source path does not exist: /no/such",
+    "slurmstepd: error: pyxis: couldn't chdir to /no/such: No such file or directory",
 ]
 
 
@@ -177,6 +183,18 @@ def test_line_that_ends_task_fails_test(line, decoration):
     lines = good()
     lines.insert(-8, line)
     assert statuses(decorated(lines, decoration))[0] == "fail"
+
+
+def test_container_that_does_not_start_is_reason():
+    lines = [
+        "slurmstepd-n1: error: pyxis: container start failed with error code: 1",
+        "slurmstepd-n1: error: pyxis: printing enroot log file:",
+        "slurmstepd-n1: error: pyxis:     enroot-mount: failed to mount: /a at /b: No such file or directory",
+        "slurmstepd-n1: error: Failed to invoke spank plugin stack",
+        "srun: error: n1: tasks 0-1: Exited with exit code 1",
+    ]
+    correct = judge(parse(lines), Asked(ranks=2, nodes=1, rc=1)).results[0]
+    assert correct.message == f"the test failed: {' '.join(lines[2].split())}"
 
 
 @pytest.mark.parametrize(
