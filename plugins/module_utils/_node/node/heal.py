@@ -211,13 +211,21 @@ def resume(slurm: Slurm, name: str, ids: t.Sequence[str], results: t.Sequence[Re
     unproved = [one for one in results if one.id in ids and one.status not in (PASS, NOT_APPLICABLE)]
     unproved = [one for one in unproved if one not in blocking]
     missing = sorted(set(ids) - {one.id for one in results})
-    if not blocking and not unproved and not missing:
+    vanished = drain.vanished(ids, results)
+    if not blocking and not unproved and not missing and not vanished:
         drain.update(slurm, name, SLURM_SECONDS, "State=RESUME")
-        return f"{name} takes jobs again: the full check proved {', '.join(ids)}"
+        passed = {one.id for one in results if one.status == PASS}
+        proved = ", ".join(one for one in ids if one in passed)
+        done = [f"the full check proved {proved}"] if proved else []
+        gone = ", ".join(one for one in ids if one not in passed)
+        done += [f"{gone} no longer applies"] if gone else []
+        return f"{name} takes jobs again: {'; '.join(done)}"
     if blocking or unproved:
         reason = drain.reason_for([*blocking, *unproved])
-    else:
+    elif missing:
         reason = f"{drain.PREFIX}{','.join(missing)} (none): the full check has no verdict on it"
+    else:
+        reason = f"{drain.PREFIX}{','.join(vanished)} (none): it failed, and now it does not apply"
     drain.update(slurm, name, SLURM_SECONDS, "State=DRAIN", f"Reason={reason}")
     return f"{name} stays drained: {reason}"
 

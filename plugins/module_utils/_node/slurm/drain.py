@@ -10,13 +10,15 @@ import re
 import typing as t
 
 from ..system.host import NodeError
-from ..verdict.result import FAIL, UNDETERMINABLE, Result, printable, worst_severity
+from ..verdict.result import FAIL, PASS, UNDETERMINABLE, Result, printable, worst_severity
 from .client import Slurm
 from .parse import nodes
 
 # Prefix of the reason of our drains; a person who drains the same node gives another reason.
 PREFIX = "mlcluster health: "
 LONGEST_REASON = 200
+# Prefixes of checks whose subject is part of the machine.
+HARDWARE = ("gpu.", "dcgm.", "neuron.", "efa.")
 _IDS = re.compile(re.escape(PREFIX) + r"([a-z0-9_.,]+)(?: \((none|monitor|reset|reboot|isolate)\))?: ")
 
 
@@ -40,6 +42,16 @@ def reason_for(blocking: t.Sequence[Result], before: t.Sequence[str] = ()) -> st
     return " ".join(printable(f"{PREFIX}{ids} ({worst_severity(blocking)}): {first}").split())[:LONGEST_REASON]
 
 
+def vanished(ids: t.Collection[str], results: t.Sequence[Result]) -> list[str]:
+    """Return the checks of hardware that no longer apply: they did when they drained the node, so it lacks something.
+
+    Another check may stop to apply by intent, such as that of a volume whose role was taken off the node.
+    """
+    proved = {verdict.id for verdict in results if verdict.status == PASS}
+    judged = {verdict.id for verdict in results if verdict.id in ids}
+    return sorted(name for name in judged - proved if name.startswith(HARDWARE))
+
+
 def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float) -> str:
     """Drain the node for these verdicts; return one sentence on what was done. Raises ``NodeError``."""
     reason = reason_for(blocking)
@@ -57,9 +69,9 @@ def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float)
 
 
 def undrain(slurm: Slurm, node: str, results: t.Sequence[Result], seconds: float) -> str | None:
-    """End our drain if each of its checks passes or does not apply; return what was done, None if nothing.
+    """End our drain if each of its checks passes or, but for hardware, does not apply.
 
-    Raises ``NodeError``.
+    Returns what was done, None if nothing. Raises ``NodeError``.
     """
     state = state_of(slurm, node, seconds)
     mine = drained_for(state["reason"])
@@ -67,7 +79,8 @@ def undrain(slurm: Slurm, node: str, results: t.Sequence[Result], seconds: float
         return None
     ids = set(mine[0])
     judged = {verdict.id for verdict in results}
-    open_still = sorted({v.id for v in results if v.id in ids and v.status in (FAIL, UNDETERMINABLE)} | (ids - judged))
+    unhealthy = {v.id for v in results if v.id in ids and v.status in (FAIL, UNDETERMINABLE)}
+    open_still = sorted(unhealthy | (ids - judged) | set(vanished(ids, results)))
     if open_still:
         return f"{node} stays drained: {', '.join(open_still)} is not proved to be healthy"
     update(slurm, node, seconds, "State=UNDRAIN")

@@ -12,7 +12,12 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.node import he
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.healing import Event, Policy
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import failed, passed, undeterminable
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import (
+    failed,
+    not_applicable,
+    passed,
+    undeterminable,
+)
 
 from tests.unit.fakes.fake_rooted_host import RootedHost
 
@@ -198,12 +203,30 @@ def test_node_before_its_reboot_is_not_proved(tmp_path, monkeypatch, state, boot
         ((failed("gpu.xid", "rare", severity="monitor"),), "mlcluster health: gpu.xid (monitor): rare"),
         ((passed("gpu.count", 8),), "mlcluster health: gpu.xid (none): the full check has no verdict on it"),
         ((), "mlcluster health: gpu.xid (none): the full check has no verdict on it"),
+        (
+            (not_applicable("gpu.xid", "no GPU is on this node"),),
+            "mlcluster health: gpu.xid (none): it failed, and now it does not apply",
+        ),
     ],
 )
 def test_node_without_proof_stays_drained(tmp_path, monkeypatch, results, reason):
     head = Head(tmp_path, n1(reason=HEALING.format("reboot", "reboot"), booted=BACK))
     _done, sent, _asked = node(head, monkeypatch, *results)
     assert sent == [["update", "NodeName=n1", "State=DRAIN", f"Reason={reason}"]]
+
+
+def test_volume_taken_off_is_named_and_not_proved(tmp_path, monkeypatch):
+    reason = HEALING.format("reboot", "reboot").replace("gpu.xid", "gpu.xid,storage.mounted")
+    head = Head(tmp_path, n1(reason=reason, booted=BACK))
+    done, sent, _asked = node(head, monkeypatch, WELL, not_applicable("storage.mounted", "no local volume"))
+    assert done == "n1 takes jobs again: the full check proved gpu.xid; storage.mounted no longer applies"
+    assert sent[0][-1] == "State=RESUME"
+
+
+def test_one_of_several_gpus_may_not_apply(tmp_path, monkeypatch):
+    head = Head(tmp_path, n1(reason=HEALING.format("reboot", "reboot"), booted=BACK))
+    _done, sent, _asked = node(head, monkeypatch, WELL, not_applicable("gpu.xid", "another"))
+    assert sent[0][-1] == "State=RESUME"
 
 
 def test_other_failure_of_severity_monitor_is_ignored(tmp_path, monkeypatch):

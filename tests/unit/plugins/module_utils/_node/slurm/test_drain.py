@@ -8,7 +8,12 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import drain as health_drain
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host, NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import failed, passed, undeterminable
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import (
+    failed,
+    not_applicable,
+    passed,
+    undeterminable,
+)
 
 BROKEN = [failed("gpu.count", "2 GPUs\nare missing", severity="isolate"), failed("storage.mounted", "not mounted")]
 OURS = "mlcluster health: gpu.count,storage.mounted (isolate): 2 GPUs are missing"
@@ -98,6 +103,14 @@ def test_other_state_is_not_undrained(state, reason):
 def test_unproved_check_keeps_drain(results):
     message, updates = undrain(Controller("IDLE+DRAIN", OURS), *results)
     assert (message, updates) == ("n1 stays drained: storage.mounted is not proved to be healthy", [])
+
+
+def test_hardware_that_is_gone_keeps_drain_and_volume_taken_off_does_not():
+    gone = (not_applicable("gpu.count", "no GPU is on the PCI bus"), WELL[1])
+    message, updates = undrain(Controller("IDLE+DRAIN", OURS), *gone)
+    assert (message, updates) == ("n1 stays drained: gpu.count is not proved to be healthy", [])
+    off = (WELL[0], not_applicable("storage.mounted", "no local volume"))
+    assert undrain(Controller("IDLE+DRAIN", OURS), *off)[1] == [["NodeName=n1", "State=UNDRAIN"]]
 
 
 def test_unknown_node_is_reported():
