@@ -369,6 +369,15 @@ def test_array_at_rest_is_read_from_its_beginning(monkeypatch):
     assert skipped == [block.blank.SUPERBLOCK_END, block.blank.SUPERBLOCK_END, 0]
 
 
+def test_array_over_two_partitions_of_disk_is_on_it_once():
+    host = scene.node(1)
+    for number in (1, 2):
+        host.machine.part("nvme1n1", number)
+    host.machine.array("md5", ["nvme1n1p1", "nvme1n1p2"], scene.FOREIGN_ARRAY)
+    names = [entry["kname"] for entry in disks_of(host)["nvme1n1"]["stack"]]
+    assert names == ["nvme1n1p1", "nvme1n1p2", "md5"]
+
+
 class Head:
     """A host whose only device begins with these bytes; without any it cannot be opened."""
 
@@ -387,11 +396,10 @@ class Head:
 
 
 def superblock(**fields):
-    """Return the first 4 KiB of a new ext4: 1,000 inodes, 11 of them used."""
+    """Return the first 4 KiB of a new ext4: 1,000 inodes, 11 of them used. No byte of another field is zero."""
     places = {"inodes": (0, 4), "free": (16, 4), "mounted": (44, 4), "mounts": (52, 2), "magic": (56, 2)}
-    values = {"inodes": 1000, "free": 989, "magic": 0xEF53, **fields}
+    values = {"inodes": 1000, "free": 989, "mounted": 0, "mounts": 0, "magic": 0xEF53, **fields}
     head = bytearray(b"\xff" * 4096)
-    head[1024:2048] = bytes(1024)
     for name, value in values.items():
         start, size = places[name]
         head[1024 + start : 1024 + start + size] = value.to_bytes(size, "little")
