@@ -378,6 +378,15 @@ def test_array_over_two_partitions_of_disk_is_on_it_once():
     assert names == ["nvme1n1p1", "nvme1n1p2", "md5"]
 
 
+@pytest.mark.parametrize(("status", "output"), [(1, f"MD_UUID={scene.FOREIGN_ARRAY}\n"), (0, "MD_LEVEL=raid0\n")])
+def test_superblock_that_mdadm_cannot_read_is_not_identity(status, output):
+    host = scene.node(2)
+    scene.foreign_array(host)
+    real, done = host.run, CommandResult(status, output, "mdadm: cannot read\n")
+    host.run = lambda argv, *rest, **more: done if "--examine" in argv else real(argv, *rest, **more)
+    assert disks_of(host)["nvme1n1"]["md"] is None
+
+
 class Head:
     """A host whose only device begins with these bytes; without any it cannot be opened."""
 
