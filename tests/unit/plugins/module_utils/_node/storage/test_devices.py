@@ -387,6 +387,17 @@ def test_superblock_that_mdadm_cannot_read_is_not_identity(status, output):
     assert disks_of(host)["nvme1n1"]["md"] is None
 
 
+@pytest.mark.parametrize("missing", ["pvs", "lvs", "volume"])
+def test_lvm_is_asked_only_with_both_tools_and_volume(missing):
+    host = scene.node(1)
+    if missing != "volume":
+        host.machine.volume("vg", "lv", ["nvme1n1"])
+        host.programs.discard(missing)
+    facts = block.gather(host)
+    assert (facts["physical_volumes"], facts["logical_volumes"]) == ([], [])
+    assert {"pvs", "lvs"}.isdisjoint(call[0] for call in host.calls)
+
+
 class Head:
     """A host whose only device begins with these bytes; without any it cannot be opened."""
 
