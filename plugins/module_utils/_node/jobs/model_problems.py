@@ -52,7 +52,7 @@ _COMMON_TYPES: dict[str, Type] = {"minutes": MINUTES, "nodes": NODES}
 # The path of a file that is not absolute: below the working directory, of a home, or with the end of a squashfs file.
 _RELATIVE_IMAGE = re.compile(r"[.~]|(?!/)(?!.*://).*\.(sqsh|squashfs|sqfs)\Z", re.IGNORECASE | re.DOTALL)
 # Pyxis splits a list of mounts at commas and a mount at colons, and writes each between double quotes for bash to read.
-_MOUNT = re.compile(r"""/[^,:\s"'$`\\]*:/[^,:\s"'$`\\]*(:(?P<flags>[a-z+]+))?""")
+_MOUNT = re.compile(r"""/[^,:\s"'$`\\]*:(?P<target>/[^,:\s"'$`\\]*)(:(?P<flags>[a-z+]+))?""")
 # Source: enroot-mount.c of Enroot 4.1.2. It ignores an unknown flag, and mounts what was to be read-only for writing.
 _FLAGS = frozenset(
     "ro rw exec noexec dev nodev suid nosuid sync async atime noatime relatime norelatime diratime nodiratime bind "
@@ -158,6 +158,8 @@ def _text_problems(who: str, found: Mapping[str, Any]) -> Iterator[str]:
                 f"{who}container_mounts has {mount!r}: give SOURCE:TARGET or SOURCE:TARGET:FLAG+FLAG, without blanks, "
                 "quotes, commas, $ and \\"
             )
+        elif not parts["target"].strip("/."):
+            yield f"{who}container_mounts has {mount!r}, which hides the whole image: give a directory below /"
         elif unknown:
             yield (
                 f"{who}container_mounts has {mount!r}: Enroot ignores the flag {unknown[0]!r}: choose ro, rw or "

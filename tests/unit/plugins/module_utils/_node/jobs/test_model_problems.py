@@ -127,7 +127,7 @@ def test_training_and_shards_never_have_one_directory(settings):
 
 
 @pytest.mark.parametrize(
-    "mount", ["/a:/b", "/a:/b:ro", "/a:/b:ro+noexec", "/a-b/c_d.e:/:rbind+rslave", "/a:/b:nofail+silent"]
+    "mount", ["/a:/b", "/a:/b:ro", "/a:/b:ro+noexec", "/a-b/c_d.e:/b:rbind+rslave", "/:/host:ro", "/a:/b:nofail+silent"]
 )
 def test_mount_of_pyxis_is_accepted(settings, mount):
     assert problems(settings, container_mounts=[mount]) == []
@@ -154,3 +154,10 @@ def test_mount_of_pyxis_is_accepted(settings, mount):
 def test_mount_that_pyxis_reads_otherwise_is_rejected(settings, mount, words):
     (problem,) = problems(settings, container_mounts=[mount])
     assert problem.startswith(f"container_mounts has {mount!r}: {words}")
+
+
+@pytest.mark.parametrize("mount", ["/:/", "/:/:ro", "/data://", "/data:/."])
+def test_mount_that_hides_image_is_rejected(settings, mount):
+    """With /:/ the container has the root directory of the host, and runs its programs."""
+    (problem,) = problems(settings, container_mounts=[mount])
+    assert problem == f"container_mounts has {mount!r}, which hides the whole image: give a directory below /"

@@ -28,7 +28,6 @@ TWO = ["/fsx:/fsx:ro", "/fsx/checkpoints:/fsx/checkpoints"]
         # One mount shows them all.
         ([JOBS, CODE, SAVED], ["/fsx:/fsx"], ["/fsx:/fsx"]),
         ([JOBS, CODE], ["/fsx/:/fsx/"], ["/fsx/:/fsx/"]),
-        ([JOBS, SAVED], ["/:/"], ["/:/"]),
         ([CODE], ["/fsx:/fsx:ro"], ["/fsx:/fsx:ro"]),
         ([SAVED], TWO, TWO),
         # In the other order the first would be hidden, and the checkpoints read-only.
