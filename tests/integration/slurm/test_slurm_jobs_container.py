@@ -154,7 +154,7 @@ def test_preprocessing_in_container_keeps_its_shards(ran_inside, tmp_path_factor
         (["--container-image={image}", "--container-mounts=:/x"], "--container-mounts: invalid format: :/x"),
         (["--container-image={image}", "--container-mounts=usr:/x"], "mount source must be a relative path, an absolu"),
         (["--container-image={image}", "--container-mounts=/usr:x"], "mount target must be a relative path or an abso"),
-        # What follows a comma is another mount.
+        # A comma separates mounts.
         (["--container-image={image}", "--container-mounts=/usr:/x:ro,noexec"], "Invalid --container-mounts argument"),
         (["--container-image={image}", "--container-workdir=/no/such"], "couldn't chdir to /no/such: No such file or"),
         (["--container-image=/no/such.sqsh"], "[ERROR] No such file or directory: /no/such.sqsh"),

@@ -145,7 +145,7 @@ def test_sweep_with_unread_answer_removes_nothing(run, queue):
 
 
 def test_sweep_asks_for_every_job_of_this_node(monkeypatch):
-    """Whatever the environment says: a job that is not in the answer loses its directory."""
+    """The environment must not limit the query, as a job that is not in the answer loses its directory."""
     for name in ("SQUEUE_USERS", "SQUEUE_PARTITION", "SLURM_CLUSTERS"):
         monkeypatch.setenv(name, "other")
     monkeypatch.setenv("SLURMD_NODENAME", "n1")

@@ -218,9 +218,9 @@ def test_copy_that_is_not_proved_does_not_count(training, batch, events, aws):
 
 @pytest.fixture
 def copying(training, batch, events):
-    """copying(keep) runs a training with the stand-in for the AWS CLI, and returns what the events say of its copies.
+    """Return ``copying(keep)``: it runs a training with a stand-in for the AWS CLI; returns events of its copies.
 
-    ``copying.at`` is the folder that stands for the prefix of this training in S3.
+    ``copying.at`` is the folder that stands for this training's prefix in S3.
     """
     (batch.folder / "cli").mkdir()
     shutil.copy(CHECKOUT / "tests/integration/slurm/programs/aws.py", batch.folder / "cli" / "aws")
@@ -252,7 +252,7 @@ MANIFEST = json.dumps(
 
 
 @pytest.mark.parametrize("marker", ["", MANIFEST])
-def test_copy_of_another_training_is_neither_replaced_nor_believed(copying, batch, marker):
+def test_copy_of_another_training_is_not_used_or_replaced(copying, batch, marker):
     """The AWS CLI takes an object of the same size for the copy of an older file."""
     mine = checkpoint(batch.folder / "c", 1, "mine!", marker, mtime=1_000_000)
     other = checkpoint(copying.at, 1, "other", marker and marker.replace('"created": ""', '"created": "x"'))
