@@ -38,7 +38,7 @@ case "$#:$1" in
 1:version) echo @VERSION@ ;;
 2:digest)
     address "$2"
-    echo 5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef ;;
+    echo sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef ;;
 4:import)
     [ "$2" = --output ] || refuse "Unknown option: $2"
     address "$4"

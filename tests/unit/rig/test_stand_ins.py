@@ -303,7 +303,7 @@ def enroot(tmp_path):
 
 def test_enroot_imports(shell, enroot, tmp_path):
     assert shell(enroot, "version").stdout == "4.1.2\n"
-    assert re.fullmatch(r"[0-9a-f]{64}\n", shell(enroot, "digest docker://r.example#a/b:1").stdout)
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}\n", shell(enroot, "digest docker://r.example#a/b:1").stdout)
     assert shell(enroot, "import --output {}/x.sqsh docker://r.example#a/b@sha256:0f").returncode == 0
     assert (tmp_path / "x.sqsh").read_bytes().startswith(b"hsqs")
     refuses(shell(enroot, "import --output {}/x.sqsh docker://a"), "File already exists")
