@@ -65,7 +65,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_finished_data_set_is_not_changed(tmp_path, capsys):
     shards = copied("shards", tmp_path)
     assert preprocess(tmp_path, shards, 0, 1) == 0
-    assert capsys.readouterr().out.count("shards are there already") == 2
+    assert capsys.readouterr().out.count("shards exist already") == 2
     assert contents(shards) == contents(FIXTURES / "shards")
 
 

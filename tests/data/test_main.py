@@ -121,7 +121,7 @@ def test_excessive_number_is_wrong_usage(words, number, capsys, monkeypatch, tmp
         command.main([*words[:-1], f"{words[-1]}={number}"])
     assert stop.value.code == 3
     error = capsys.readouterr().err.splitlines()[-1]
-    assert f"{number[:60]} is not a whole number from " in error and len(error) < 200
+    assert f"{number[:60]} is not an integer from " in error and len(error) < 200
     assert list(tmp_path.iterdir()) == []
 
 

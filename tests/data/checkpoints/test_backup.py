@@ -349,7 +349,7 @@ def turn(path: Path) -> None:
     [
         (lambda place: os.truncate(place / "data", 3), "/data is gone or of another size than its manifest lists"),
         (lambda place: (place / "data").unlink(), "/data is gone or of another size than its manifest lists"),
-        (lambda place: turn(place / "data"), "/data has other content than its manifest lists"),
+        (lambda place: turn(place / "data"), "/data differs from its manifest"),
         (lambda place: turn(place / "complete"), "/complete"),
         (
             lambda place: (place / "data").symlink_to((place / "data").rename(place.parent / "moved")),
@@ -366,7 +366,7 @@ def test_damaged_checkpoint_never_replaces_its_good_copy(server, tmp_path, damag
     third = listed(source, 3)
     report = backup.Backup(source, server.prefix()).push()
     (problem,) = report.problems
-    assert problem.startswith(str(places[1])) and expected in problem and "a copy of it stays as it is" in problem
+    assert problem.startswith(str(places[1])) and expected in problem and "an existing copy is kept" in problem
     assert [name for name in report.copied if name.startswith(third.name)] == [
         f"{third.name}/data",
         f"{third.name}/complete",
@@ -463,7 +463,7 @@ def test_links_are_reported_and_not_followed(source, server, caplog):
     (source / "folder").symlink_to("/etc")
     report = backup.Backup(source, server.prefix()).push()
     assert report.ok and sorted(report.copied) == ["a", "empty", "sub/b"]
-    assert "link is passed over" in caplog.text and "folder is passed over" in caplog.text
+    assert "link is skipped" in caplog.text and "folder is skipped" in caplog.text
 
 
 def test_lock_of_killed_backup_is_replaced(source, server):

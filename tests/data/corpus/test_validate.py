@@ -132,7 +132,7 @@ def test_many_problems_are_counted(tmp_path):
 def test_missing_manifest_is_undeterminable(tmp_path, capsys):
     (tmp_path / "a.txt").write_text("x\n")
     assert command.main(["validate", str(tmp_path)]) == 2
-    assert "no manifest to hold them against" in capsys.readouterr().out
+    assert "no manifest to compare them with" in capsys.readouterr().out
     (tmp_path / "b.txt").write_bytes(b"\xff\n")
     (tmp_path / "c.txt").touch()
     assert command.main(["validate", str(tmp_path), "--json"]) == 1

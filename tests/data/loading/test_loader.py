@@ -110,7 +110,7 @@ def test_rows_have_one_width_on_request(inputs, preprocess, tmp_path):
 def test_manifest_with_invalid_numbers_is_one_sentence(shards, tmp_path, value):
     content = json.loads((shards.path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps({**content, "length": value, "pad": 0}))
-    with pytest.raises(DataError, match=r"manifest\.json has no whole number for length: make the shards again"):
+    with pytest.raises(DataError, match=r"manifest\.json has no integer for length: make the shards again"):
         make_loader(LoaderConfig(str(tmp_path), 8))
 
 
@@ -386,7 +386,7 @@ def test_full_cache_disk_is_reported_once(shards, tmp_path, capfd):
     ((seen, left),) = ranks(0, work, tmp_path)
     assert sorted(seen) == sorted(everything(shards.path))
     assert left == []
-    assert capfd.readouterr().err.count("No space left on device, shards are read without keeping them here") == 1
+    assert capfd.readouterr().err.count("No space left on device, shards are read without caching them here") == 1
 
 
 def test_other_cache_errors_are_raised(shards, tmp_path, monkeypatch):

@@ -123,7 +123,7 @@ def refuse(request, **_kwargs):
 @pytest.mark.parametrize(
     ("event", "handler", "words"),
     [
-        ("before-sign", forget, "the server does not heed If-None-Match"),
+        ("before-sign", forget, "the server ignores If-None-Match"),
         ("before-send", refuse, "the server has no conditional writes"),
     ],
 )

@@ -225,7 +225,7 @@ def test_full_disk_is_one_sentence_and_next_run_resumes(tmp_path, inputs, prepro
         return
     assert status == 1
     assert "No space left on device" in error
-    assert error.endswith("start the same task again, which goes on behind its last whole shard")
+    assert error.endswith("start the same task again, which continues after its last whole shard")
     assert left == []
     assert made
 
@@ -254,7 +254,7 @@ def test_lock_of_killed_task_is_replaced(tmp_path, inputs, preprocess, shards, c
     with pytest.raises(RankDiedError):
         ranks(0, work, tmp_path)
     assert preprocess(inputs, tmp_path) == 0
-    assert "which is over, was taken away" in capsys.readouterr().out
+    assert "which has ended, was removed" in capsys.readouterr().out
     assert contents(tmp_path) == contents(shards.path)
 
 
@@ -262,7 +262,7 @@ def test_lock_of_killed_task_is_replaced(tmp_path, inputs, preprocess, shards, c
 def test_another_plan_on_same_output_is_rejected(tmp_path, inputs, preprocess, capsys, options):
     assert preprocess(inputs, tmp_path, "--task", "0", "--tasks", "3") == 0
     assert preprocess(inputs, tmp_path, *options) == 1
-    assert "holds shards that are made otherwise" in capsys.readouterr().err
+    assert "holds shards with other settings" in capsys.readouterr().err
 
 
 def test_changed_inputs_are_another_plan(tmp_path, texts, preprocess, capsys):
@@ -351,7 +351,7 @@ def test_line_that_is_not_a_document_is_rejected(tmp_path, preprocess, capsys, m
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text("short\n" + "x" * 20_000 + "\n")
     assert preprocess(tmp_path / "in", tmp_path / "out") == 1
-    assert "a.txt: the line behind byte" in capsys.readouterr().err
+    assert "a.txt: the line after byte" in capsys.readouterr().err
 
 
 def test_blocks_are_whole_lines(tmp_path):
@@ -398,7 +398,7 @@ def test_killed_worker_is_one_sentence(inputs, tokenizer):
     with blocks.Pool(settings, 2) as pool:
         with pytest.raises(BrokenProcessPool):
             pool._pool.submit(os._exit, 9).result()
-        with pytest.raises(DataError, match="was ended, most likely for want of memory"):
+        with pytest.raises(DataError, match="was ended, most likely for lack of memory"):
             list(pool.encode(inputs / "input-00000.jsonl", 0))
 
 
@@ -407,7 +407,7 @@ def test_killed_worker_is_one_sentence(inputs, tokenizer):
     [
         ({"STEP": "0"}, "SLURM_ARRAY_TASK_STEP=0 is not a task of an array"),
         ({"ID": "x"}, "SLURM_ARRAY_TASK_ID=x, SLURM_ARRAY_TASK_COUNT=4,"),
-        ({"COUNT": "9" * 5000}, "is not a task of an array: start it with sbatch --array, or give --task and --tasks"),
+        ({"COUNT": "9" * 5000}, "is not a task of an array: start it with sbatch --array, or use --task and --tasks"),
     ],
 )
 def test_invalid_slurm_variables_are_one_sentence(changes, words):

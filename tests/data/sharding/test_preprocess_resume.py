@@ -61,7 +61,7 @@ def test_damaged_shard_is_made_again(tmp_path, inputs, preprocess, shards, capsy
         (tmp_path / "out" / "manifest.json").unlink()
     harm(tmp_path / "out" / SHARD)
     assert preprocess(inputs, tmp_path / "out") == 0
-    assert f"{tmp_path}/out/{SHARD} is missing or not as it was made: it is made anew" in capsys.readouterr().out
+    assert f"{tmp_path}/out/{SHARD} is missing or was changed: it is made again" in capsys.readouterr().out
     assert contents(tmp_path / "out") == contents(shards.path)
 
 
@@ -71,7 +71,7 @@ def test_manifest_is_not_written_over_damaged_shard(tmp_path, inputs, preprocess
     (tmp_path / "out" / "manifest.json").unlink()
     harm(tmp_path / "out" / SHARD)
     assert preprocess(inputs, tmp_path / "out", "--task", "0", "--tasks", "3") == 1
-    assert f"{tmp_path}/out/{SHARD} is missing or not as it was made, so the manifest" in capsys.readouterr().err
+    assert f"{tmp_path}/out/{SHARD} is missing or was changed, so the manifest" in capsys.readouterr().err
     assert not (tmp_path / "out" / "manifest.json").exists()
     assert preprocess(inputs, tmp_path / "out", "--task", "1", "--tasks", "3") == 0
     assert contents(tmp_path / "out") == contents(shards.path)
@@ -86,7 +86,7 @@ def test_damaged_shard_in_s3_is_made_again(server, inputs, preprocess, capsys):
     prefix.put(name, b"x" * len(good[name]))
     prefix.delete(["manifest.json"])
     assert preprocess(inputs, where, *few) == 0
-    assert f"{where}/{name} is missing or not as it was made" in capsys.readouterr().out
+    assert f"{where}/{name} is missing or was changed" in capsys.readouterr().out
     assert {name: prefix.get(name) for name in prefix.list()} == good
 
 
@@ -213,5 +213,5 @@ def test_shard_changed_after_creation_is_reported_at_end(tmp_path, inputs, prepr
 
     monkeypatch.setattr(subject, "finish", harmed)
     assert preprocess(inputs, tmp_path / "out") == 1
-    assert f"{SHARD} is missing or not as it was made, so the manifest is not written" in capsys.readouterr().err
+    assert f"{SHARD} is missing or was changed, so the manifest is not written" in capsys.readouterr().err
     assert not (tmp_path / "out" / "manifest.json").exists()

@@ -251,7 +251,7 @@ def test_rejected_token_is_never_shown(hub, inputs, tmp_path, capsys, monkeypatc
     options = ["--input", str(inputs), "--output", str(tmp_path / "out"), "--tokenizer", "owner/gated"]
     assert command.main(["preprocess", *options]) == 1
     printed = capsys.readouterr()
-    assert "the token given is not allowed" in printed.err
+    assert "the given token has no access" in printed.err
     assert "Bearer hf_verysecret" in hub.seen
     assert "hf_verysecret" not in printed.out + printed.err + caplog.text
     assert not any("hf_verysecret" in path.read_text() for path in tmp_path.rglob("*.json"))

@@ -9,7 +9,7 @@ standard library only, and so does ``hold``, which a job starts with the Python 
 
 import sys
 
-# Here, and in syntax that Python 3.6 reads, too: it cannot parse the modules beside this one.
+# Checked here, in syntax that Python 3.6 also reads: it cannot parse the other modules.
 if sys.argv[0] == "-m":
     _oldest, _variable = ((3, 9), "") if sys.argv[1:2] == ["hold"] else ((3, 10), "data_")
     if sys.version_info < _oldest:

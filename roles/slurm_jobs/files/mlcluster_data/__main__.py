@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``python -m mlcluster_data COMMAND``: one command a module, imported only when it is called.
+"""``python -m mlcluster_data COMMAND``: each command is a module, imported only when it is called.
 
 A command's module has ``add_arguments(parser)`` and ``run(args) -> int``. Exit status: 0 done or pass, 1 failed,
 2 undeterminable, 3 wrong usage.
@@ -22,10 +22,10 @@ from .locks.directory import LockedError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "array": ("sharding.array", "print the --array range for the inputs of a folder"),
-    "backup": ("checkpoints.backup", "back a directory up to S3, and get it back"),
-    "checkpoint": ("checkpoints.command", "look at checkpoints, check them, remove old ones"),
+    "backup": ("checkpoints.backup", "back up a directory to S3, and restore it"),
+    "checkpoint": ("checkpoints.command", "list checkpoints, check them, remove old ones"),
     "collect": ("corpus.collect", "gather text from files or the datasets library into N inputs"),
-    "hold": ("locks.holder", "keep a directory for one job while standard input is open"),
+    "hold": ("locks.holder", "reserve a directory for one job while standard input is open"),
     "preprocess": ("sharding.preprocess", "tokenise the inputs of one array task into shards"),
     "stage": ("files.stage", "copy weights or other files to the local disks of this node, once"),
     "train": ("training.train", "train a small transformer on shards, on any number of ranks"),
@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with this project's exit status for wrong usage."""
+    """An argument parser with this project's exit status for wrong usage."""
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the error, and end with 3."""
@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def overview() -> str:
-    """Return the commands with what each does, one a line."""
+    """Return the commands with their descriptions, one a line."""
     width = max(map(len, COMMANDS), default=0)
     return "\n".join(f"  {name:<{width}}  {summary}" for name, (_module, summary) in sorted(COMMANDS.items()))
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser = Parser(
             prog=f"mlcluster_data {words[0]}",
             description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=module.__doc__,
+            epilog=(module.__doc__ or "").replace("``", "`"),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(parser)
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ERROR: {error}", file=sys.stderr)
         return FAIL
     except OSError as error:
-        # An unreadable file, a directory instead of a file, a file in the middle of a path.
+        # Such as an unreadable file, a directory instead of a file, or a file in the middle of a path.
         print(
             f"ERROR: {words[0]} could not continue ({durable.reason(error)}): fix that and start it again",
             file=sys.stderr,

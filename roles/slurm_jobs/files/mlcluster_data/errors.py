@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The errors that a user is meant to read, and the exit statuses of every command."""
+"""Errors with messages for users, and the exit statuses of every command."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ PASS, FAIL, UNDETERMINABLE, USAGE = 0, 1, 2, 3
 
 
 class DataError(Exception):
-    """Something that cannot go on: the text is one sentence, what was tried, what was found, what to do next."""
+    """A failure with a message of one sentence for the user: what was tried, what was found, what to do next."""
 
 
 class CorruptError(DataError):
-    """A file whose content is not what its manifest promises; the text names the file."""
+    """A file whose content differs from its manifest; the message names the file."""

@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checkpoints: save, keep in a directory or in S3, back up."""
+"""Checkpoints: save them, store them in a directory or in S3, back them up."""

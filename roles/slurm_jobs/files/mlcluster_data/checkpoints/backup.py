@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Back a directory up to S3 and get it back: only what is new is sent, and every checksum is checked.
+"""Back up a directory to S3 and restore it. Only new content is sent, and every checksum is checked.
 
-Beside the objects lies a manifest with the SHA-256 and the entity tag of each. An object is taken for up to date only
-if both agree, so one that was changed or lost in the bucket is sent again. Nothing is ever deleted, here or there.
-Checkpoints go only when they are whole, the manifest of each after its files, `latest` last.
+A manifest beside the objects has the SHA-256 and the entity tag of each. An object is up to date only if both agree,
+so an object that was changed or lost in the bucket is sent again. Nothing is ever deleted, in either place. Only
+complete checkpoints are sent, the manifest of each after its files, and ``latest`` last.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ SCHEMA = "mlcluster.backup/1"
 MANIFEST = ".mlcluster-backup.json"
 SUMS = ".mlcluster-sums.json"
 BACKUP_LOCK = ".backup-lock"
-# A file younger than this may change again without a new time, since times are that coarse on some systems.
+# A younger file may change again with the same time, because some file systems have coarse times.
 SETTLED_SECONDS = 2.0
 _PASSED_OVER = (INCOMING, REMOVING, TORN, STRANGE)
 _LOCKS = (LOCK, JOB_LOCK, STAGE_LOCK, TRAIN_LOCK, BACKUP_LOCK)
-# Others may write the same manifest between a look at it and a write.
+# Other runs may write the same manifest between our read and our write.
 MANIFEST_TRIES = 20
 
 
@@ -80,7 +80,7 @@ class Copy:
 
 @dataclasses.dataclass
 class Report:
-    """Names of files copied, already there, removed meanwhile, and a sentence for each problem."""
+    """Names of files that were copied, already stored, or removed meanwhile, and a sentence for each problem."""
 
     copied: list[str] = dataclasses.field(default_factory=list)
     same: list[str] = dataclasses.field(default_factory=list)
@@ -91,11 +91,11 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether everything that is there was proved to be copied."""
+        """Whether every existing file is proved to be copied."""
         return not self.problems
 
     def line(self, verb: str) -> str:
-        """One line for people: of a push, restore or verify."""
+        """Return one line about a push, restore or verify, for users."""
         problems = f"{len(self.problems)} problems"
         if verb == "verify":
             return f"{len(self.same)} objects agree with the manifest, {problems} ({self.seconds:.1f} s)"
@@ -107,9 +107,9 @@ class Report:
 
 
 def walk(source: Path) -> tuple[list[str], list[str]]:
-    """Return names of the files to back up, relative to the source, and the skipped ones with the reason.
+    """Return the names of the files to back up, relative to the source, and the skipped ones with the reason.
 
-    Links and special files are passed over, unfinished and torn checkpoints, and what this package keeps for itself.
+    Skipped are links, special files, unfinished and torn checkpoints, and this package's own files.
     """
     names: list[str] = []
     notes: list[str] = []
@@ -122,20 +122,20 @@ def walk(source: Path) -> tuple[list[str], list[str]]:
             if name.startswith(_PASSED_OVER) or (here / name).is_symlink() or unfinished:
                 folders.remove(name)
                 if not name.startswith(_PASSED_OVER):
-                    notes.append(f"{here / name} is passed over: {'not complete' if unfinished else 'a link'}")
+                    notes.append(f"{here / name} is skipped: {'not complete' if unfinished else 'a link'}")
         for name in files:
             path = here / name
             if _is_own(name):
                 continue
             if path.is_symlink() or not path.is_file():
-                notes.append(f"{path} is passed over: no plain file")
+                notes.append(f"{path} is skipped: not a plain file")
                 continue
             names.append(path.relative_to(source).as_posix())
     return sorted(names), sorted(notes)
 
 
 def _is_own(name: str) -> bool:
-    """Return whether a file is one that this package keeps for itself, or has half written; all of those are hidden."""
+    """Return whether a file belongs to this package itself, or is half written; both are hidden."""
     return (
         name in (SUMS, MANIFEST)
         or name.startswith(_PASSED_OVER)
@@ -155,13 +155,13 @@ class Backup:
         self.directory, self.prefix, self.workers = directory, prefix, workers
         self.report = Report()
         self._guard = threading.Lock()
-        # The files' checksums from the manifests of the checkpoints in it.
+        # The checksums of files, from the manifests of the checkpoints in the directory.
         self._listed: dict[str, FileSum] = {}
 
     def push(self, rehash: bool = False) -> Report:
-        """Copy what is new or changed. `rehash` reads every file again instead of trusting size and time of change.
+        """Copy new and changed files. ``rehash`` reads every file again instead of trusting size and time of change.
 
-        Raises BackupError and S3Error when nothing can be done; what concerns one file is a problem in the report.
+        Raises BackupError and S3Error if nothing can be done; errors of single files are problems in the report.
         """
         begin = time.monotonic()
         names, notes = walk(self.directory)
@@ -177,17 +177,17 @@ class Backup:
             try:
                 self._rounds(rounds(names), lambda name: self._push_or_gone(name, proved, sums))
             finally:
-                # Proved files are recorded even if the rest was cut short.
+                # Proved files are recorded even if the run was interrupted.
                 self._write(copies, proved)
                 self._keep_sums(sums)
         self.report.seconds = time.monotonic() - begin
         return self.report
 
     def restore(self, overwrite: bool = False) -> Report:
-        """Get every file of the manifest back, whole or not at all.
+        """Restore every file of the manifest, each completely or not at all.
 
-        A file that is there and differs is a problem, unless `overwrite`. Raises BackupError where there is no backup,
-        LockedError where somebody else writes there or below, OSError where the directory cannot be written.
+        An existing file that differs is a problem, unless ``overwrite``. Raises BackupError without a backup,
+        LockedError while another process writes there or below, OSError if the directory cannot be written.
         """
         begin = time.monotonic()
         copies = self._backed_up()
@@ -199,7 +199,7 @@ class Backup:
         return self.report
 
     def verify(self, deep: bool = False) -> Report:
-        """Compare the bucket with the manifest; `deep` reads every object to its end."""
+        """Compare the bucket with the manifest; ``deep`` reads every object completely."""
         begin = time.monotonic()
         copies = self._backed_up()
         there = self.prefix.list()
@@ -237,9 +237,9 @@ class Backup:
         return copies
 
     def _rounds(self, order: list[list[str]], work: Callable[[str], str]) -> None:
-        """Do the work on each name, those of a round side by side; `work` gives copied, same or gone.
+        """Do the work on each name, in parallel within a round; ``work`` returns copied, same or gone.
 
-        A manifest of a checkpoint waits for its files, `latest` for everything: they are left out where one failed.
+        A checkpoint's manifest waits for its files, and ``latest`` for everything. They are left out if a file failed.
         """
         failed: set[str] = set()
         for at, names in enumerate(order):
@@ -266,9 +266,9 @@ class Backup:
         return found
 
     def _lost(self, names: Iterable[str]) -> list[str]:
-        """Return a problem for each object that was changed or lost in the bucket and whose file is gone here too.
+        """Return a problem for each object that was changed or lost in the bucket and whose file is also gone here.
 
-        It is reported by this run only: the manifest lists no more than what is there.
+        Only this run reports it, because the manifest lists existing objects only.
         """
         return [
             f"{self.prefix.under(name)} was changed or lost after the backup, and {self.directory / name} is missing, "
@@ -289,7 +289,7 @@ class Backup:
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise BackupError(f"{str(path)!r} has a name that is not UTF-8, as no object in S3 can have: rename it")
         state = path.stat()
-        # The time of change of the inode, too: tar, rsync or a program can set that of the content back.
+        # Also the inode's time of change: tar, rsync and other programs can reset that of the content.
         key = list(dataclasses.astuple(Signature.of(state)))
         parts = None
         known = sums.get(name)
@@ -299,9 +299,7 @@ class Backup:
             parts = s3.measure(path, self.prefix.part)
             found = parts.whole
         if self._listed.get(name, found) != found:
-            raise BackupError(
-                f"{path} has other content than its manifest lists: not sent, a copy of it stays as it is"
-            )
+            raise BackupError(f"{path} differs from its manifest: it was not sent, and an existing copy is kept")
         before = proved.get(name)
         result = "same"
         if before is None or before.sum != found:
@@ -349,7 +347,7 @@ class Backup:
         return "same"
 
     def _write(self, before: dict[str, Copy], proved: dict[str, Copy]) -> None:
-        """Bring the manifest up to date with what this run changed, and keep what another one wrote meanwhile."""
+        """Add the changes of this run to the manifest, and keep those that another run wrote meanwhile."""
         if proved == before:
             return
         changed = {name: of for name, of in proved.items() if before.get(name) != of}
@@ -363,7 +361,7 @@ class Backup:
                 if self.prefix.replace(MANIFEST, text, found[1]) if found else self.prefix.create(MANIFEST, text):
                     return
             except s3.ConditionError as exc:
-                LOGGER.warning("%s: check that no other backup goes there at the same time (%s)", self.prefix.url, exc)
+                LOGGER.warning("%s: check that no other backup writes at the same time (%s)", self.prefix.url, exc)
                 self.prefix.put(MANIFEST, text)
                 return
         raise BackupError(
@@ -371,7 +369,7 @@ class Backup:
         )
 
     def _sums(self) -> dict[str, list[t.Any]]:
-        # It only saves time: an unusable one is made anew.
+        # The file only saves time, so an unusable one is replaced.
         with contextlib.suppress(OSError, ValueError):
             found = json.loads(durable.read(self.directory / SUMS))
             if isinstance(found, dict):
@@ -392,7 +390,7 @@ class Backup:
         except LockedError as exc:
             raise BackupError(str(exc)) from exc
         except OSError as exc:
-            LOGGER.warning("%s: goes on without a lock (%s), check that no other backup runs", self.directory, exc)
+            LOGGER.warning("%s: continues without a lock (%s), check that no other backup runs", self.directory, exc)
         try:
             yield
         finally:
@@ -404,14 +402,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common = argparse.ArgumentParser(add_help=False)
     count = arguments.at_least_one
     common.add_argument(
-        "--workers", type=arguments.workers, default=4, metavar="N", help="files side by side (%(default)s)"
+        "--workers", type=arguments.workers, default=4, metavar="N", help="files in parallel (%(default)s)"
     )
     common.add_argument(
-        "--attempts", type=count, default=s3.ATTEMPTS, metavar="N", help="tries a request (%(default)s)"
+        "--attempts", type=count, default=s3.ATTEMPTS, metavar="N", help="tries of each request (%(default)s)"
     )
     common.add_argument("--json", action="store_true", help="print the report as JSON")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    push = verbs.add_parser("push", parents=[common], help="send what is new or changed")
+    push = verbs.add_parser("push", parents=[common], help="send new and changed files")
     push.add_argument("directory", type=arguments.path, metavar="DIRECTORY")
     push.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
     push.add_argument("--rehash", action="store_true", help="read every file again, regardless of its time of change")
@@ -421,7 +419,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     restore.add_argument("--overwrite", action="store_true", help="replace files that differ from the backup")
     verify = verbs.add_parser("verify", parents=[common], help="compare the bucket with the manifest of the backup")
     verify.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
-    verify.add_argument("--deep", action="store_true", help="read every object to its end")
+    verify.add_argument("--deep", action="store_true", help="read every object completely")
 
 
 def run(args: argparse.Namespace) -> int:

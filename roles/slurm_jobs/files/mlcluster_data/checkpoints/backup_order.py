@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files of a directory to back up, in an order in which no incomplete checkpoint in the bucket looks complete."""
+"""The order in which files are backed up, so that no incomplete checkpoint in the bucket looks complete."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def rounds(names: Iterable[str]) -> list[list[str]]:
 def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileSum], list[str]]:
     """Return the names without damaged checkpoints, the files that the other manifests list, and the problems.
 
-    A damaged one would take the place of its good copy. With one, `latest` is left out too, which may name it. Content
-    is not read here. Raises OSError.
+    A damaged checkpoint would replace its good copy. If there is one, ``latest`` is left out too, since it may name it.
+    Content is not read here. Raises OSError.
     """
     damaged: set[str] = set()
     listed: dict[str, FileSum] = {}
@@ -50,7 +50,7 @@ def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileS
             # A checkpoint that retention removes meanwhile is not a failure.
             if (place / COMPLETE).exists():
                 damaged.add(folder)
-                problems.append(f"{exc}: this checkpoint is not sent, and a copy of it stays as it is")
+                problems.append(f"{exc}: this checkpoint was not sent, and an existing copy is kept")
             continue
         listed |= {str(PurePosixPath(folder, file)): of for file, of in files.items()}
     kept = [name for order in rounds(names)[: 2 if damaged else 3] for name in order]

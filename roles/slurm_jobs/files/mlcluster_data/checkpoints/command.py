@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Look at the checkpoints of a training, in a directory or in S3: which there are, whether they are good to the last
-byte, and old ones away. A training that runs keeps the lock, so nothing is removed under it.
+"""List, check and remove the checkpoints of a training, in a directory or in S3. A running training holds the lock, so
+none of its checkpoints is removed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     verbs = parser.add_subparsers(dest="verb", required=True)
     shown = verbs.add_parser("list", help="the published checkpoints, newest first")
-    verify = verbs.add_parser("verify", help="read the newest one to its last byte; 1 where it is not good")
+    verify = verbs.add_parser("verify", help="read the newest one completely; exit status 1 if it is not good")
     prune = verbs.add_parser("prune", help="remove all but the newest good ones")
     for verb in (shown, verify, prune):
         verb.add_argument("place", type=arguments.place, metavar="DIRECTORY|s3://BUCKET/PREFIX")
-    verify.add_argument("--all", action="store_true", help="every one, not only the newest")
-    prune.add_argument("--keep", type=arguments.at_least_one, default=3, metavar="N", help="so many stay (%(default)s)")
+    verify.add_argument("--all", action="store_true", help="all of them, not only the newest")
+    prune.add_argument(
+        "--keep", type=arguments.at_least_one, default=3, metavar="N", help="how many stay (%(default)s)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

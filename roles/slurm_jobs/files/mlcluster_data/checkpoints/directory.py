@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where checkpoints are kept: their form, a directory that holds them, which is good, which may go. No torch in here.
+"""Directories of checkpoints: their format, and which checkpoints are good and which may be removed. Without torch.
 
-A checkpoint is `step-NNNNNNNN` with the files of torch.distributed.checkpoint and the manifest `complete`, which lists
-every file with size and SHA-256. It is made under a hidden name and renamed when it is whole, so a name that can be
-seen is a checkpoint that was whole; `latest` then names it. `mlcluster checkpoints` and the training job read the same.
+A checkpoint is ``step-NNNNNNNN`` with the files of torch.distributed.checkpoint and the manifest ``complete``, which
+lists every file with size and SHA-256. It is written under a hidden name and renamed when it is complete, so a visible
+name was complete once; ``latest`` then names it. ``mlcluster checkpoints`` and the training job read the same format.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INDEX = ".metadata"
 LATEST = "latest"
 INCOMING = ".incoming-"
 TORN = ".torn-"
-# An entry that had the name of a checkpoint and is not one. It may belong to another program, so it is never removed.
+# An entry with the name of a checkpoint that is not one. It may belong to another program, so it is never removed.
 STRANGE = ".strange-"
 # The name that `mlcluster checkpoints --prune` gives to checkpoints that it removes.
 REMOVING = ".removing-"
@@ -54,7 +54,7 @@ class TornError(CorruptError):
 
 
 class StoreError(DataError):
-    """A checkpoint cannot be stored here; the message states what was tried, what was found and what to do."""
+    """A checkpoint could not be stored; the message states what was tried, what was found and what to do."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Manifest:
     created: str = ""
 
     def text(self) -> bytes:
-        """Return the manifest as it is written, with a SHA-256 of its content."""
+        """Return the text of the manifest's file, with a SHA-256 of its content."""
         files = {name: dataclasses.asdict(found) for name, found in sorted(self.files.items())}
         created = self.created or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         shown = {"schema": SCHEMA, **dataclasses.asdict(self), "created": created, "files": files}
@@ -133,17 +133,17 @@ def torn_step(name: str) -> int | None:
 
 
 def _is_left(name: str) -> bool:
-    """Return whether this is what a save or a removal left half done; any other hidden name may be somebody's."""
+    """Return whether an interrupted save or removal left this name; other hidden names may belong to other programs."""
     if name.startswith(INCOMING):
         return step_of(name.removeprefix(INCOMING).rpartition("-")[0]) is not None
     return name.startswith(REMOVING) and _REMOVED.fullmatch(name.removeprefix(REMOVING)) is not None
 
 
 class Guard(t.Protocol):
-    """A lock: see locks.directory.Lock. S3 raises S3Error in the place of OSError."""
+    """A lock: see locks.directory.Lock. For S3 it raises S3Error instead of OSError."""
 
     def acquire(self) -> Owner | None:
-        """Take it, or raise LockedError."""
+        """Take the lock, or raise LockedError."""
 
     def ours(self) -> bool:
         """Return whether the lock is still held."""
@@ -160,19 +160,19 @@ class Store(t.Protocol):
     in_place: bool
 
     def lock(self, stale_seconds: float | None = None) -> Guard:
-        """Return the lock that lets one run at a time write; makes the place if it is missing."""
+        """Return the lock for one writer at a time; create the place if it is missing."""
 
     def prepare(self) -> None:
-        """Make the place, remove what earlier runs left half written, and set `latest` right. Needs the lock."""
+        """Create the place, remove unfinished files of earlier runs, and correct ``latest``. Needs the lock."""
 
     def put(self, step: int, token: str, source: Path) -> FileSum:
-        """Take one file of a checkpoint that is being made; called on every node."""
+        """Store one file of an unfinished checkpoint; called on every node."""
 
     def publish(self, step: int, token: str, manifest: Manifest, index: Path) -> None:
-        """Make the checkpoint visible: index, manifest, rename, then `latest`. Raises StoreError for a taken name."""
+        """Make the checkpoint visible: index, manifest, rename, then ``latest``. Raises StoreError for a taken name."""
 
     def discard(self, step: int, token: str) -> None:
-        """Remove a checkpoint that is being made and will not be published."""
+        """Remove an unfinished checkpoint that will not be published."""
 
     def steps(self) -> list[int]:
         """Return the steps of the published checkpoints, newest first."""
@@ -181,13 +181,13 @@ class Store(t.Protocol):
         """Return the manifest of a step. Raises TornError if it is missing or not a manifest."""
 
     def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:
-        """Return the problems of these files, read to their last byte; with a directory they are copied there, too.
+        """Return the problems of these files, read completely; with a directory they are copied to it, too.
 
-        Raises OSError or S3Error for a file that cannot be read now: it may be good.
+        Raises OSError or S3Error for a file that cannot be read now, since it may be good.
         """
 
     def signature(self, step: int) -> object:
-        """Return what changes with the content of any file of a checkpoint. Raises FileNotFoundError for none."""
+        """Return a value that changes with the content of any file. Raises FileNotFoundError without a checkpoint."""
 
     def set_aside(self, step: int) -> None:
         """Hide a torn checkpoint, so that no run resumes from it."""
@@ -231,7 +231,7 @@ def _is_plain(path: Path) -> bool:
 
 
 class DirectoryStore:
-    """A directory that all nodes share, such as one on FSx for Lustre."""
+    """A directory that all nodes share, for example on FSx for Lustre."""
 
     in_place = True
 
@@ -256,7 +256,7 @@ class DirectoryStore:
         self._name_newest()
 
     def _name_newest(self) -> None:
-        """Have `latest` name the newest one: a run may have ended between the rename and that, or one was set aside."""
+        """Let ``latest`` name the newest checkpoint: a run may have ended before it did, or one was set aside."""
         latest, steps = self.path / LATEST, self.steps()
         try:
             if not steps:
@@ -264,11 +264,11 @@ class DirectoryStore:
             elif not os.path.lexists(latest) or durable.read(latest) != naming(steps[0]):
                 durable.write(latest, naming(steps[0]))
         except OSError as exc:
-            # No program here depends on it, so a failure must not stop a training.
+            # No program of this collection depends on it, so a failure must not stop a training.
             LOGGER.warning("%s does not name the newest checkpoint: %s", latest, durable.reason(exc))
 
     def _clear(self, left: Path) -> None:
-        """Remove what an earlier run left, whose last process may still write into it: then the next one does it."""
+        """Remove unfinished files of an earlier run. If its last process still writes, the next run removes them."""
         try:
             durable.remove_tree(left)
         except OSError as exc:
@@ -287,7 +287,7 @@ class DirectoryStore:
         files = {**manifest.files, INDEX: self.put(step, token, index)}
         with Directory.open(self.path) as top:
             with top.below(made) as place:
-                # Its names are synced with it, those of the other files included.
+                # This syncs the names of all its files.
                 place.write(COMPLETE, dataclasses.replace(manifest, files=files).text())
             if _is_plain(final / COMPLETE):
                 raise StoreError(f"{final} is there already: resume from it, or give this run a directory of its own")
@@ -297,7 +297,7 @@ class DirectoryStore:
                 LOGGER.warning("%s had no %s and made room for the checkpoint of its name: it is %s now", final,
                                COMPLETE, self.path / aside)  # fmt: skip
             top.rename(made, final.name)
-            # Its name is synced with this one.
+            # This also syncs its name.
             top.write(LATEST, naming(step))
 
     def discard(self, step: int, token: str) -> None:
@@ -338,16 +338,17 @@ class DirectoryStore:
     def remove(self, step: int) -> None:
         name = step_name(step)
         leaving = f"{REMOVING}{name}-{secrets.token_hex(4)}"
-        # Gone already if `mlcluster checkpoints` was faster.
+        # `mlcluster checkpoints` may have removed it already.
         with contextlib.suppress(FileNotFoundError), Directory.open(self.path) as top:
             top.rename(name, leaving)
-            # Before its files go: half a checkpoint must not have its name again after a power failure.
+            # Synced before its files are removed: after a power failure a partial checkpoint must not have its name
+            # again.
             top.sync()
             durable.remove_tree(self.path / leaving)
 
     def signature(self, step: int) -> object:
         with Directory.open(self.path) as top, top.below(step_name(step)) as place:
-            # Others leave hidden marks beside the files.
+            # Other programs leave hidden files here.
             names = [name for name in os.listdir(place.descriptor) if name == INDEX or not name.startswith(".")]
             states = {name: place.state(name) for name in names}
         return {name: Signature.of(state) for name, state in states.items() if state}
@@ -361,33 +362,33 @@ def _incoming(step: int, token: str) -> str:
 
 
 class Proofs:
-    """Which checkpoints of a store were read to their last byte, what was found, and whether that still holds."""
+    """The checkpoints of a store that were read completely, with the result of each and whether it still holds."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._found: dict[int, tuple[object, bool]] = {}
 
     def known(self, step: int) -> bool | None:
-        """Return whether a checkpoint is good; None where it was not read or has changed since. Raises OSError."""
+        """Return whether a checkpoint is good; None if it was not read or has changed since. Raises OSError."""
         signature, good = self._found.get(step, (None, False))
         return good if signature is not None and signature == self.look(step) else None
 
     def look(self, step: int) -> object | None:
-        """Return the signature of a checkpoint as it is now; None where there is none. Raises OSError."""
+        """Return the current signature of a checkpoint; None without one. Raises OSError."""
         try:
             return self.store.signature(step)
         except FileNotFoundError:
             return None
 
     def add(self, step: int, signature: object, problems: Sequence[str]) -> None:
-        """Note what reading a checkpoint found; `signature` was taken before."""
+        """Record the result of reading a checkpoint; ``signature`` was taken before."""
         self._found[step] = signature, not problems
         if problems:
             LOGGER.warning("%s/%s does not count as a good checkpoint, so older ones stay: %s", self.store.url,
                            step_name(step), joined(problems))  # fmt: skip
 
     def good(self, step: int) -> bool:
-        """Return whether a checkpoint is good, which is read unless that is known. Raises as Store.check() does."""
+        """Return whether a checkpoint is good; read it unless that is known. Raises as Store.check() does."""
         known = self.known(step)
         if known is None:
             before = self.look(step)
@@ -398,9 +399,9 @@ class Proofs:
 
 
 def removable(steps: Sequence[int], good: t.Callable[[int], bool], keep: int) -> list[int]:
-    """Return the steps (newest first) that may go: those older than the newest `keep` good ones, never the only one.
+    """Return the steps (newest first) older than the newest ``keep`` good ones, which may be removed.
 
-    `good` proves one, and is asked only where something may go. Raises ValueError for keep below 1.
+    ``good`` proves a step; it is called only if something may be removed. Raises ValueError for keep below 1.
     """
     if keep < 1:
         raise ValueError(f"{keep} checkpoints were to be kept: keep at least 1")
@@ -417,9 +418,9 @@ def removable(steps: Sequence[int], good: t.Callable[[int], bool], keep: int) ->
 
 
 def retain(store: Store, keep: int, good: t.Callable[[int], bool] | None = None) -> list[int]:
-    """Remove what may go; return the steps that went, oldest first. Raises OSError.
+    """Remove old checkpoints; return their steps, oldest first. Raises OSError.
 
-    good: proves a checkpoint, by default Proofs.good(), which reads it. Torn checkpoints that were set aside are
+    ``good`` proves a checkpoint; the default Proofs.good() reads it. Torn checkpoints that were set aside are
     removed once the training has reached their step again.
     """
     good = good or Proofs(store).good
@@ -433,7 +434,7 @@ def retain(store: Store, keep: int, good: t.Callable[[int], bool] | None = None)
 
 
 def verify(store: Store, step: int, copy_to: Path | None = None) -> list[str]:
-    """Return the problems of one checkpoint, every byte read; none for a good one. Raises as Store.check() does."""
+    """Read a checkpoint completely and return its problems. Raises as Store.check() does."""
     try:
         manifest = store.manifest(step)
     except TornError as exc:
@@ -443,7 +444,7 @@ def verify(store: Store, step: int, copy_to: Path | None = None) -> list[str]:
 
 
 def share(files: Mapping[str, FileSum], index: int, of: int) -> dict[str, FileSum]:
-    """Return the files that the `index`-th of `of` readers checks, so that bytes are spread evenly."""
+    """Return the files that reader ``index`` of ``of`` checks; bytes are divided evenly."""
     loads = [0] * of
     mine = {}
     for name in sorted(files, key=lambda entry: (-files[entry].size, entry)):

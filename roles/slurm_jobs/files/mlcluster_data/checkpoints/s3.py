@@ -19,7 +19,7 @@ from .directory import COMPLETE, INDEX, LATEST, TORN, Guard, Manifest, StoreErro
 
 
 class S3Store:
-    """A prefix in S3. There is no rename there: a checkpoint is published by the object `complete`, written last."""
+    """A prefix in S3. There is no rename there: a checkpoint is published by the object ``complete``, written last."""
 
     in_place = False
 
@@ -44,7 +44,7 @@ class S3Store:
 
     def put(self, step: int, token: str, source: Path) -> FileSum:
         name = step_name(step)
-        # A checkpoint that is being made has no name of its own: its files would replace those of a good one.
+        # An unfinished checkpoint has no name of its own, so its files would replace those of a good one.
         if self.prefix.get(f"{name}/{COMPLETE}") is not None:
             raise StoreError(f"{self.url}/{name} is there already: resume from it, or give this run its own prefix")
         return self.prefix.put_file(f"{name}/{source.name}", source)[0]
@@ -56,7 +56,7 @@ class S3Store:
         other = [file for file, of in files.items() if sizes.get(f"{name}/{file}") != of.size]
         if other:
             raise StoreError(
-                f"{self.url}/{name}/{other[0]} is not as it was sent: another run writes there, so end one of them"
+                f"{self.url}/{name}/{other[0]} differs from what was sent: another run writes there, so end one of them"
             )
         self.prefix.put(f"{name}/{COMPLETE}", dataclasses.replace(manifest, files=files).text())
         self.prefix.put(LATEST, naming(step))
@@ -122,7 +122,7 @@ class S3Store:
 
     def remove(self, step: int) -> None:
         name = step_name(step)
-        # The file that makes it a checkpoint goes first, so that the rest of a removal does not count as one.
+        # Removed first: without this object the rest does not count as a checkpoint.
         self.prefix.delete([f"{name}/{COMPLETE}"])
         self.prefix.delete(self.prefix.list(f"{name}/"))
 

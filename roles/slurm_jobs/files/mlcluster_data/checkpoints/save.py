@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checkpoints of a training that goes on meanwhile: to the local NVMe first, from there to where they are kept.
+"""Save checkpoints while the training continues: first to the local NVMe, from there to the store.
 
     checkpointer = Checkpointer(DirectoryStore(Path("/fsx/checkpoints/model1")), Path("/data/scratch/model1"))
     loaded = checkpointer.load(state)
@@ -46,22 +46,22 @@ LOGGER = logging.getLogger("mlcluster.data")
 SAVING = ".saving-"
 LOADING = ".loading-"
 RANK = "rank"
-# torch's own is not an Exception but a BaseException.
+# torch's own error is a BaseException.
 FAILURES = (Exception, dcp.api.CheckpointException)
 Tensors = Mapping[str, torch.Tensor]
 T = t.TypeVar("T")
 
 
 class CheckpointError(DataError):
-    """A checkpoint could not be made or loaded; the same on every rank, in one sentence."""
+    """A checkpoint could not be saved or loaded; every rank raises it with the same sentence."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
     """The result of one save: whether it is published, else why not.
 
-    Seconds: `blocked` for which the training stood still in save(), `written` until all was on the local disks,
-    `drained` until it was published, both from the call of save().
+    Seconds: ``blocked`` in which save() blocked the training; from the call of save(), ``written`` until everything was
+    on the local disks, and ``drained`` until it was published.
     """
 
     step: int
@@ -73,14 +73,14 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Loaded:
-    """A checkpoint that was loaded: its manifest, and this rank's own tensors ({} if other ranks wrote it)."""
+    """A loaded checkpoint: its manifest, and this rank's own tensors ({} if other ranks wrote it)."""
 
     manifest: Manifest
     rank_state: dict[str, torch.Tensor]
 
 
 def pack(value: t.Any) -> torch.Tensor:
-    """Plain JSON as a tensor of bytes (uint8, one dimension), so that no checkpoint holds pickled objects."""
+    """Return plain JSON as a tensor of bytes (uint8, one dimension), so that no checkpoint has pickled objects."""
     return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).clone()
 
 
@@ -90,25 +90,25 @@ def unpack(tensor: torch.Tensor) -> t.Any:
 
 
 class Checkpointer:
-    """Saves and loads the state of one training; at most one save is under way."""
+    """Save and load the state of one training; at most one save runs at a time."""
 
     def __init__(
         self, store: Store, local: Path, *, keep: int = 3, stale_seconds: float | None = None,
     ) -> None:  # fmt: skip
         """Open a store for writing.
 
-        local: a directory on this node's own disk. keep: how many good checkpoints stay. stale_seconds: after so long
-        without a sign of life a lock is left behind, by default as the store has it.
-        Raises CheckpointError on every rank when another run writes there or the place cannot be made.
+        ``local``: a directory on this node's own disk. ``keep``: the number of good checkpoints to keep.
+        ``stale_seconds``: a lock without a sign of life for this time is abandoned (default: that of the store). Raises
+        CheckpointError on every rank if another run writes there or the place cannot be created.
         """
-        # A directory for each destination: two trainings of one node may be given the same local disk.
+        # A directory for each destination: two trainings of a node may use the same local disk.
         self.store, self.keep = store, keep
         self.local = local / hashlib.sha256(store.url.encode()).hexdigest()[:12]
         self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
         # Each thread has its own group: collectives of two threads must not meet in one group.
         self._saving = dist.new_group(backend="gloo")
         self._draining = dist.new_group(backend="gloo")
-        # Kept from save to save, with the memory that the state is copied to; pinned where there is a GPU to copy from.
+        # Kept between saves, with the memory for the copy of the state, which is pinned if there is a GPU.
         cuda = torch.cuda.is_available()
         self._stager = DefaultStager(
             StagingOptions(
@@ -118,7 +118,7 @@ class Checkpointer:
         self.token = self._from_first(lambda: secrets.token_hex(4), self._saving)
         self._lock: Guard | None = None
         self._together(lambda: self._open(stale_seconds), self._saving)
-        # Only now: the run that left these is over, since its lock is ours.
+        # Only with the lock: the run that left these files has ended.
         self._forget_earlier_runs()
         self._proofs = checkpoint_store.Proofs(store)
         self._thread: threading.Thread | None = None
@@ -129,7 +129,7 @@ class Checkpointer:
             self._lock = self.store.lock(stale_seconds)
             before = self._lock.acquire()
             if before:
-                LOGGER.warning("%s: took the lock of %s, which is gone", self.store.url, before)
+                LOGGER.warning("%s: took over the lock of %s, which has ended", self.store.url, before)
             self.store.prepare()
         durable.own_directory(self.local)
 
@@ -143,11 +143,11 @@ class Checkpointer:
     def save(
         self, step: int, state: Mapping[str, t.Any], rank_state: Tensors, notes: Mapping[str, t.Any] | None = None
     ) -> Outcome | None:
-        """Begin to save; returns as soon as the state may change again, with the outcome of the save before.
+        """Start to save; return as soon as the state may change again, with the outcome of the previous save.
 
-        step: what has been done, 0 or more. state: nested dicts of tensors under names that all ranks agree on (a name
-        that several ranks hold is kept once). rank_state: tensors of this rank alone. notes: plain JSON of rank 0.
-        Failures of the save are reported by the next save(), wait() or close().
+        ``step``: the finished steps, 0 or more. ``state``: nested dicts of tensors under names that all ranks agree on
+        (a name that several ranks have is stored once). ``rank_state``: tensors of this rank alone. ``notes``: plain
+        JSON of rank 0. Failures of the save are reported by the next save(), wait() or close().
         """
         begin = time.monotonic()
         before = self.wait()
@@ -169,7 +169,7 @@ class Checkpointer:
         return before
 
     def wait(self) -> Outcome | None:
-        """Wait for the save under way; gives its outcome, once. None where there is none."""
+        """Wait for the running save and return its outcome, once. None without a save."""
         if self._thread:
             self._thread.join()
             self._thread = None
@@ -177,7 +177,7 @@ class Checkpointer:
         return outcome
 
     def close(self) -> Outcome | None:
-        """Wait for the save under way, and give the lock back."""
+        """Wait for the running save, and release the lock."""
         outcome = self.wait()
         self._stager.close()
         if self._lock:
@@ -187,7 +187,7 @@ class Checkpointer:
     def _finish(
         self, future: t.Any, step: int, target: Path, notes: dict[str, t.Any], begin: float, blocked: float
     ) -> None:
-        """Run in the background: the rest of the save, then the drain, then the removal of the local copy."""
+        """Finish the save in the background: write it, drain it to the store, remove the local copy."""
         written = 0.0
 
         def drain() -> dict[str, FileSum]:
@@ -199,7 +199,9 @@ class Checkpointer:
 
         def publish(files: Mapping[str, FileSum]) -> None:
             if self._lock and not self._lock.ours():
-                raise CheckpointError("another run has taken the lock: this one was silent for too long and must end")
+                raise CheckpointError(
+                    "another run has taken the lock: this run gave no sign of life for too long and must end"
+                )
             self.store.publish(step, self.token, Manifest(step, self.world_size, files, notes), target / INDEX)
 
         error = ""
@@ -207,7 +209,7 @@ class Checkpointer:
             parts = self._together(drain, self._draining)
             merged = {name: found for part in parts for name, found in part.items()}
             self._together(lambda: publish(merged) if self.rank == 0 else None, self._draining)
-        except FAILURES as exc:  # any error is reported to the training, which can go on
+        except FAILURES as exc:  # any error is reported to the training, which can continue
             error = f"checkpoint of step {step} was not published in {self.store.url}: {durable.reason(exc)}"
         shutil.rmtree(target, ignore_errors=True)
         self._tidy(step, bool(error))
@@ -222,16 +224,16 @@ class Checkpointer:
             raise CheckpointError(f"{_first_line(exc)} ({self.local} has {free} bytes free)") from exc
 
     def _still_ours(self) -> bool:
-        """Return whether the files may be removed: another run that took the lock may be writing the same names."""
+        """Return whether the lock is still held; otherwise another run may write the same names."""
         try:
             return self._lock is None or self._lock.ours()
         except Exception as exc:
-            LOGGER.warning("%s: nothing old is removed, since its lock cannot be read: %s", self.store.url,
+            LOGGER.warning("%s: old checkpoints are kept, since the lock cannot be read: %s", self.store.url,
                            durable.reason(exc))  # fmt: skip
             return False
 
     def _tidy(self, step: int, failed: bool) -> None:
-        """Remove a save that failed, or old checkpoints, after what stays was read to its last byte."""
+        """Remove a failed save, or old checkpoints after the remaining ones were read completely."""
         try:
             if not failed:
                 self._prove_newest()
@@ -244,7 +246,7 @@ class Checkpointer:
             LOGGER.warning("%s: old checkpoints could not be removed: %s", self.store.url, durable.reason(exc))
 
     def _prove_newest(self) -> None:
-        """Read so many checkpoints, the newest first, that others may be removed; each rank reads its share."""
+        """Read enough checkpoints, the newest first, for older ones to be removed; each rank reads its share."""
         steps, wanted = self._from_first(self._to_prove, self._draining)
         for step in steps:
             if not wanted:
@@ -258,7 +260,7 @@ class Checkpointer:
         return steps, self.keep if len(steps) > self.keep else int(bool(steps) and self.store.has_torn())
 
     def _prove(self, step: int) -> bool:
-        """Return whether a checkpoint is good to its last byte, the same on every rank. Raises CheckpointError."""
+        """Read a checkpoint completely; return whether it is good, the same on every rank. Raises CheckpointError."""
 
         def look() -> list[str]:
             try:
@@ -279,11 +281,11 @@ class Checkpointer:
     # Loading
 
     def load(self, state: dict[str, t.Any]) -> Loaded | None:
-        """Load the newest checkpoint that is good to its last byte into `state`, in place; None where there is none.
+        """Load the newest good checkpoint into ``state``, in place, after reading it completely; None without one.
 
-        One that is not good is set aside and the next older one is taken. Raises CheckpointError when a good one does
-        not fit the state (other model or optimizer), when one cannot be read now, which may be good, and when one that
-        is not good cannot be set aside: it would count among those that are kept, in the place of a good one.
+        A bad checkpoint is set aside, and the next older one is tried. Raises CheckpointError if a good one does not
+        fit the state (other model or optimizer), if one cannot be read now and so may be good, and if a bad one cannot
+        be set aside, since it would count as one of those to keep.
         """
         for step in self._from_first(self.store.steps, self._saving):
             place = self.store_place(step)
@@ -294,7 +296,7 @@ class Checkpointer:
                 if not self.store.in_place:
                     shutil.rmtree(place, ignore_errors=True)
                 raise CheckpointError(
-                    f"the checkpoint of step {step} cannot be read now, so nothing is loaded and nothing set aside "
+                    f"the checkpoint of step {step} cannot be read now, so none is loaded or set aside "
                     f"({exc}): fix that and start again, or move it away to resume from the one before"
                 ) from exc
             if not problems:
@@ -311,13 +313,13 @@ class Checkpointer:
         return None
 
     def store_place(self, step: int) -> Path:
-        """Return where the files of a checkpoint are read on this node."""
+        """Return the directory from which this node reads the files of a checkpoint."""
         if self.store.in_place:
             return Path(self.store.url) / step_name(step)
         return self.local / f"{LOADING}{step_name(step)}-{self.token}"
 
     def _problems(self, step: int, place: Path) -> list[str]:
-        """Return a checkpoint's problems; each file is read by one of the ranks that see it (all, or a node's)."""
+        """Return a checkpoint's problems; one of the ranks that see a file (all, or those of a node) reads it."""
         hosts = self._gather(socket.gethostname(), self._saving)
         peers = [rank for rank, host in enumerate(hosts) if self.store.in_place or host == hosts[self.rank]]
 
@@ -373,7 +375,7 @@ class Checkpointer:
         return t.cast("T", self._together(lambda: work() if self.rank == 0 else None, group)[0])
 
     def _together(self, work: Callable[[], T], group: dist.ProcessGroup | None) -> list[T]:
-        """Do something on every rank and give all results; where one fails, all raise CheckpointError."""
+        """Call a function on every rank and return all results; if one rank fails, all raise CheckpointError."""
         value: t.Any = None
         error = ""
         try:
@@ -390,7 +392,7 @@ class Checkpointer:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return the cause of an error in a line: what torch.distributed.checkpoint raises holds those of all ranks."""
+    """Return the cause of an error in one line; an error of torch.distributed.checkpoint has those of all ranks."""
     failures = getattr(error, "failures", None)
     if failures:
         error = next(iter(failures.values()))[0]

@@ -19,7 +19,7 @@ NAME_BYTES = 150
 
 
 def place(text: str) -> str:
-    """Return a path or URL. Rejects an empty one, as of a variable never set: it would be the working directory."""
+    """Return a path or URL. Rejects an empty one, such as an unset variable, which would be the working directory."""
     if not text.strip():
         raise argparse.ArgumentTypeError(
             "it is empty: set a path, and check that the variable that should contain it is set"
@@ -33,7 +33,7 @@ def path(text: str) -> Path:
 
 
 def name(text: str) -> str:
-    """Return the name of a file without its folder, of which something else may follow."""
+    """Return a file name without its folder, short enough for a prefix and a suffix."""
     if text in ("", ".", "..") or "/" in text or "\0" in text or len(text.encode()) > NAME_BYTES:
         raise argparse.ArgumentTypeError(
             f"{text[:60]!r} is not a name for a file: use one of 1 to {NAME_BYTES} bytes without a slash"
@@ -42,12 +42,12 @@ def name(text: str) -> str:
 
 
 def between(least: int, most: int) -> Callable[[str], int]:
-    """Return a type of argument: a whole number from the one to the other."""
+    """Return a type of argument: an integer from ``least`` to ``most``."""
 
     def number(text: str) -> int:
-        # Python itself does not turn a text of some thousand digits into a number.
+        # Python rejects strings of some thousand digits.
         if not text.isdecimal() or len(text) > DIGITS or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text[:60]} is not a whole number from {least} to {most}")
+            raise argparse.ArgumentTypeError(f"{text[:60]} is not an integer from {least} to {most}")
         return int(text)
 
     return number

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far a long piece of work is: a bar on a terminal, now and then a line in a log."""
+"""Progress of long work: a bar on a terminal, a line every 30 seconds in a log."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def amount(number: float) -> str:
 
 
 class Progress:
-    """Progress of one piece of work of ``total`` units (bytes, shards); use as a context manager.
+    """Progress of work with ``total`` units (bytes, shards); use as a context manager.
 
-    On a terminal one line is drawn over and over; elsewhere a whole line is printed every 30 s, and one at the end.
+    On a terminal one line is updated; elsewhere a line is printed every 30 s, and one at the end.
     """
 
     def __init__(self, title: str, total: int, stream: TextIO | None = None) -> None:
@@ -44,7 +44,7 @@ class Progress:
         print(f"\r{self.line()}" if self.terminal else self.line(), file=self.stream, flush=True)
 
     def advance(self, units: int, note: str = "") -> None:
-        """Count ``units`` more as done and show it when it is due; ``note`` is shown behind the figures."""
+        """Add ``units`` to the finished ones, and print the progress if due; ``note`` follows the figures."""
         self.done += units
         self.note = note or self.note
         now = time.monotonic()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Verdicts of a check in the form that the whole project uses: `mlcluster.result/1`, in a `mlcluster.report/1`."""
+"""Verdicts of a check in the project's format: ``mlcluster.result/1`` in a ``mlcluster.report/1``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..errors import FAIL, PASS, UNDETERMINABLE
 def verdict(
     name: str, status: str, message: str, *, expected: Any = None, found: Any = None, **more: str | None
 ) -> dict[str, Any]:
-    """One `mlcluster.result/1`: status pass, fail or undeterminable; `more` may hold unit, reason, hint and source."""
+    """Return an ``mlcluster.result/1``: status pass, fail or undeterminable; ``more``: unit, reason, hint, source."""
     result: dict[str, Any] = {
         "id": name,
         "status": status,
@@ -32,7 +32,7 @@ def verdict(
 
 
 def report(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a `mlcluster.report/1` of these results."""
+    """Return a ``mlcluster.report/1`` of these results."""
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     return {
         "schema": "mlcluster.report/1",
@@ -44,7 +44,7 @@ def report(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def exit_status(results: list[dict[str, Any]]) -> int:
-    """Return 1 if a result is fail, 2 if one is undeterminable or there is no result, else 0."""
+    """Return 1 if a result is fail, else 2 if one is undeterminable or there is none, else 0."""
     statuses = {result["status"] for result in results}
     if "fail" in statuses:
         return FAIL

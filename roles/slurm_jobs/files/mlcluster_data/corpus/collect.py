@@ -2,8 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sources are text files (.txt, .md, .jsonl, each also with .gz), folders of them, or hf:NAME[:CONFIG[:SPLIT]] for the
-datasets library where that is installed. Documents stay whole. Each input is a file of JSON lines, one document a
-line; documents go to the input that is shortest so far, so that all end up alike. inputs.json comes last.
+datasets library if it is installed. Documents are not divided. Each input is a file of JSON lines, one document a
+line. Each document goes to the input that is the shortest so far, so that all get similar sizes. inputs.json is
+written last.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _INPUT = re.compile(r"input-\d{5}\.jsonl")
 def datasets_documents(source: str, division: Division, field: str) -> Iterator[str]:
     """Documents of a dataset of the datasets library, streamed. Raises DataError.
 
-    The rows are one document each; divided by heading or by empty lines, they are the lines of one long file, as the
-    rows of wikitext are.
+    Each row is one document. With a division by headings or empty lines, the rows are the lines of one long file, as in
+    wikitext.
     """
     try:
         import datasets
@@ -68,7 +69,7 @@ def names_of(count: int) -> list[str]:
 
 
 class Splitter:
-    """N input files in the making: written aside and shown all at once by `publish`. Raises OSError, DataError."""
+    """N unfinished input files, which ``publish`` renames to their names together. Raises OSError, DataError."""
 
     def __init__(self, folder: Path, count: int) -> None:
         self.folder = folder
@@ -84,7 +85,7 @@ class Splitter:
         self._files = [self._making.enter_context(self._aside.new(name)) for name in self.names]
 
     def add(self, text: str) -> None:
-        """Put a document into the input that is shortest so far; its id is its place: input and number therein."""
+        """Add a document to the input that is the shortest so far; its id is that input and its number in it."""
         at = self._shortest[0][1]
         line = json.dumps({"id": f"{at}-{self.documents[at]}", "text": text}, ensure_ascii=False).encode() + b"\n"
         self._files[at].write(line)
@@ -114,7 +115,7 @@ class Splitter:
         return content
 
     def abandon(self) -> None:
-        """Leave nothing behind."""
+        """Remove all unfinished files."""
         with contextlib.suppress(OSError):
             self._making.close()
         with contextlib.suppress(OSError):
@@ -179,10 +180,10 @@ def documents_of(
 
 
 def split(documents: Iterable[str], folder: Path, count: int, about: dict[str, Any]) -> dict[str, Any]:
-    """Divide documents into `count` inputs of `folder`, which holds the old ones or the new; returns the manifest.
+    """Divide documents into ``count`` inputs of ``folder`` and return the manifest; the folder never has a part.
 
-    Raises DataError when there are fewer documents than inputs, when the folder holds inputs already, when somebody
-    else writes there, or when the disk is full.
+    Raises DataError if there are fewer documents than inputs, if the folder already has inputs, if another process
+    writes there, or if the disk is full.
     """
     lock = DirectoryLock(folder)
     try:
@@ -226,7 +227,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--boundary", default="", help="pattern of the lines that begin a document, for heading")
     parser.add_argument("--field", default="text", help="field or column with the text (text)")
-    parser.add_argument("--on-bad", choices=ON_BAD, default="fail", help="what to do with what is not UTF-8 (fail)")
+    parser.add_argument("--on-bad", choices=ON_BAD, default="fail", help="policy for text that is not UTF-8 (fail)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The manifests: what a folder of inputs or of shards holds, each file with its size and SHA-256.
+"""Manifests: the files of a folder of inputs or shards, each with its size and SHA-256.
 
-A manifest is written last, so that a folder with one is complete. Names are relative to the folder.
+A manifest is written last, so a folder with a manifest is complete. Names are relative to the folder.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def _seal(content: dict[str, Any]) -> str:
 
 
 def parse_sealed(raw: bytes, name: str, schema: str) -> dict[str, Any]:
-    """Read a manifest that ``sealed`` made. Raises DataError if it is not a manifest, or differs from what was written.
+    """Parse a manifest made by ``sealed``. Raises DataError if it is not one, or differs from the written text.
 
-    One of an earlier version has no seal.
+    A manifest of an earlier version has no seal.
     """
     content = parse(raw, name, schema)
     if SEAL in content and content.pop(SEAL) != _seal(content):
@@ -92,7 +92,7 @@ def parse(raw: bytes, name: str, schema: str) -> dict[str, Any]:
 
 
 def entries(kind: type[Entry], content: dict[str, Any], key: str, name: str) -> list[Entry]:
-    """Return the files that a manifest lists. Raises DataError when a field is missing or strange."""
+    """Return the files that a manifest lists. Raises DataError for missing and invalid fields."""
     wanted = [field.name for field in dataclasses.fields(kind)]
     found = []
     for row in content.get(key) or []:
@@ -105,12 +105,12 @@ def entries(kind: type[Entry], content: dict[str, Any], key: str, name: str) -> 
 
 
 def rows(files: list[Any]) -> list[dict[str, Any]]:
-    """Entries as they stand in a manifest."""
+    """Return entries in the form of a manifest."""
     return [dataclasses.asdict(file) for file in files]
 
 
 def inputs_of(folder: Path) -> list[Input]:
-    """Return the inputs of a folder: by its manifest, else its .jsonl and .txt files, sorted. Raises DataError."""
+    """Return the inputs of a folder from its manifest, else its .jsonl and .txt files, sorted. Raises DataError."""
     listed = folder / INPUTS
     if listed.exists():
         content = parse(durable.read(listed), str(listed), INPUTS_SCHEMA)

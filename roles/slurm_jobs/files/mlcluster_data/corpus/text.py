@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documents out of text files, their boundaries kept.
+"""Read documents from text files, with their boundaries.
 
-A document must not be torn apart: an article, a page, a conversation. ``Division`` decides how a file is divided; JSON
-lines always carry one document per line.
+A document is a unit that must not be divided: an article, a page, a conversation. ``Division`` decides where documents
+end in a file; JSON lines always have one document per line.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ LINE_MOST = 256 << 20
 class Division:
     """Where documents end in plain text.
 
-    `kind`: ``file`` (one document a file), ``line`` (one a line), ``blank`` (an empty line ends one), ``heading`` (a
-    line that matches `heading` begins one).
+    ``kind``: ``file`` (one document a file), ``line`` (one a line), ``blank`` (an empty line ends one), ``heading`` (a
+    line that matches ``heading`` begins one).
     """
 
     kind: str = "file"
@@ -51,7 +51,7 @@ class Division:
             raise DataError(f"--boundary {self.heading} is not a regular expression: {exc}") from exc
 
     def documents(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yield the documents in lines (each with its line end); those without anything but white space are dropped."""
+        """Yield the documents in lines (with their line ends), without those that have only white space."""
         pattern = re.compile(self.heading) if self.kind == "heading" else None
         gathered: list[str] = []
         for line in lines:
@@ -86,7 +86,7 @@ class Bad:
     replaced: int = 0
 
     def line(self, where: object, raw: bytes) -> str | None:
-        """One line of a file as text; None when it is to be left out. Raises DataError."""
+        """Return one line of a file as text; None if it is skipped. Raises DataError."""
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as exc:
@@ -97,7 +97,7 @@ class Bad:
             return None
 
     def text(self, line: str, where: object, field: str = "text") -> str | None:
-        """Return the text of one JSON line; None when it is to be left out. Raises DataError."""
+        """Return the text of one JSON line; None if it is skipped. Raises DataError."""
         try:
             return text_of(line, where, field)
         except DataError as exc:
@@ -105,14 +105,14 @@ class Bad:
             return None
 
     def document(self, problem: str) -> None:
-        """Count a document that cannot be used. Raises DataError when that is not allowed."""
+        """Count an unusable document. Raises DataError if the policy forbids it."""
         if self.policy != "skip":
             raise DataError(f"{problem}: repair the file, or pass over such documents with --on-bad skip")
         self.skipped += 1
 
 
 def lines_of(file: IO[bytes] | gzip.GzipFile, name: str, bad: Bad) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a binary file with their numbers. Raises DataError for one that is too long or no UTF-8."""
+    """Yield the lines of a binary file with their numbers. Raises DataError for too long and non-UTF-8 lines."""
     number = 0
     while raw := file.readline(LINE_MOST + 1):
         number += 1
@@ -124,7 +124,7 @@ def lines_of(file: IO[bytes] | gzip.GzipFile, name: str, bad: Bad) -> Iterator[t
 
 
 def text_of(line: str, where: object, field: str = "text") -> str:
-    """Return the text of one JSON line. Raises DataError when it holds none, or what UTF-8 cannot hold."""
+    """Return the text of one JSON line. Raises DataError if it has none, or characters that UTF-8 cannot encode."""
     try:
         value = json.loads(line)
     except ValueError as exc:
@@ -166,7 +166,7 @@ def read_documents(path: Path, division: Division, bad: Bad, field: str = "text"
 
 
 def _damage(path: Path) -> str:
-    """Return what is wrong with a gzip file, read to its end, since it is skipped as a whole; empty for a good one."""
+    """Return the damage of a gzip file, read completely because it is skipped as a whole; empty for a good one."""
     with contextlib.suppress(OSError):
         try:
             with gzip.open(path, "rb") as file:

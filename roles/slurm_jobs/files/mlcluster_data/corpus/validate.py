@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A folder of inputs or of shards is held against its manifest: number of files, sizes, SHA-256, UTF-8, documents or
-samples, and a sample to look at. Needs the standard library only. The exit status is 0 when all is proved, 1 when
-something is wrong, 2 when that cannot be determined (no manifest).
+"""Compare a folder of inputs or shards with its manifest: number of files, sizes, SHA-256, UTF-8, documents or samples;
+a few documents are shown. Needs the standard library only. The exit status is 0 if everything is proved, 1 if
+something is wrong, 2 if that cannot be determined (no manifest).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def check_shard(folder: Path, file: manifest.Shard) -> list[str]:
 
 
 def sample(folder: Path, files: list[manifest.Input], seed: int) -> list[dict[str, str]]:
-    """Return a few documents, one of each of up to three inputs: the line after a place chosen by `seed`."""
+    """Return a few documents, one of each of up to three inputs: the line after a place chosen by ``seed``."""
     rng = random.Random(seed)  # noqa: S311 - a choice, no secret
     found = []
     for file in rng.sample(files, min(3, len(files))):
@@ -107,7 +107,7 @@ def judged(name: str, problems: list[str], found: Any, good: str) -> Result:
         expected=0,
         found=len(problems),
         unit="problems",
-        hint="make what is named again",
+        hint="make the named files again",
     )
 
 
@@ -128,7 +128,10 @@ def chosen(folder: Path, files: list[Any], part: bool) -> list[Any]:
 
 
 def validate_inputs(folder: Path, seed: int = 0, jobs: int = 1, part: bool = False) -> list[Result]:
-    """Return the verdicts `data.files`, `data.content` and `data.sample` on a folder of inputs. Raises DataError."""
+    """Return the verdicts ``data.files``, ``data.content`` and ``data.sample`` of a folder of inputs.
+
+    Raises DataError.
+    """
     name = str(folder / manifest.INPUTS)
     content = manifest.parse(durable.read(folder / manifest.INPUTS), name, manifest.INPUTS_SCHEMA)
     files = manifest.entries(manifest.Input, content, "files", name)
@@ -150,7 +153,7 @@ def validate_inputs(folder: Path, seed: int = 0, jobs: int = 1, part: bool = Fal
 
 
 def validate_shards(folder: Path, jobs: int = 1, part: bool = False) -> list[Result]:
-    """Return the verdicts `data.files` and `data.content` on a folder of shards. Raises DataError."""
+    """Return the verdicts ``data.files`` and ``data.content`` on a folder of shards. Raises DataError."""
     name = str(folder / manifest.DATASET)
     content = manifest.parse(durable.read(folder / manifest.DATASET), name, manifest.DATASET_SCHEMA)
     files = manifest.entries(manifest.Shard, content, "shards", name)
@@ -188,7 +191,7 @@ def validate(folder: Path, seed: int = 0, jobs: int = 1, part: bool = False) -> 
         verdicts.verdict(
             "data.files",
             "undeterminable",
-            f"{folder} has {len(texts)} readable text files and no manifest to hold them against",
+            f"{folder} has {len(texts)} readable text files and no manifest to compare them with",
             found=len(texts),
             reason="no_manifest",
             hint="make the folder with collect or preprocess",
@@ -212,7 +215,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("folder", type=arguments.path, help="folder with inputs or shards")
     parser.add_argument("--json", action="store_true", help="print a mlcluster.report/1")
-    parser.add_argument("--part", action="store_true", help="the folder holds a part only: judge what is there")
+    parser.add_argument("--part", action="store_true", help="the folder has a part only: check the existing files")
     parser.add_argument("--seed", type=int, default=0, help="which documents are shown (0)")
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=arguments.workers, default=cores, help="files read at a time (cores)")

@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that are whole or absent, the log of a training, S3, the local copy."""
+"""Durable files, the journal of a training, S3, the local copy."""

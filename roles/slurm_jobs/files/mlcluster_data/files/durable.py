@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that are whole or absent, whatever ends the process, in directories that others may write too.
+"""Write files that are complete or absent, whatever ends the process, also in directories that others may write.
 
-Only this module opens a file for writing. A file is made under a random name (O_EXCL, O_NOFOLLOW) in a directory that
-is open, synced, renamed, and the directory is synced. Links below an open directory are refused, never followed.
+Only this module opens a file for writing. A file is created under a random name (O_EXCL, O_NOFOLLOW) in an open
+directory, synced and renamed, and the directory is synced. Links below an open directory are rejected, never followed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import stat
 import typing as t
 from pathlib import Path
 
-# The deepest nesting of directories that is removed: each is open meanwhile, and a process may open 1024 files.
+# Limit of nested directories that are removed: each stays open, and a process may open 1024 files.
 DEEPEST = 200
 CHUNK = 8 << 20
 # The longest name that a file system allows, in bytes (NAME_MAX of Linux).
@@ -35,7 +35,7 @@ _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclasses.dataclass(frozen=True)
 class FileSum:
-    """The identity of a content: its size in bytes and its SHA-256 in hexadecimal digits."""
+    """The identity of content: its size in bytes and its SHA-256 in hexadecimal digits."""
 
     size: int
     sha256: str
@@ -64,7 +64,7 @@ class Directory:
 
     @classmethod
     def open(cls, path: Path) -> Directory:
-        """Open a directory by the path that the user gave, in which links are followed."""
+        """Open a directory by a path of the user, in which links are followed."""
         return cls(path, os.open(path, _FOLDER))
 
     def __enter__(self) -> Directory:
@@ -74,15 +74,15 @@ class Directory:
         self.close()
 
     def close(self) -> None:
-        """Close it; every other method fails from then on."""
+        """Close the directory; all other methods fail after that."""
         os.close(self.descriptor)
 
     def sync(self) -> None:
-        """Make the names in it outlast a power failure."""
+        """Sync the directory, so that its names survive a power failure."""
         os.fsync(self.descriptor)
 
     def below(self, *names: str, make: bool = False) -> Directory:
-        """Open a directory below this one, name by name; `make` creates what is missing, each name synced."""
+        """Open a directory below this one, name by name; ``make`` creates what is missing, each name synced."""
         found = Directory(self.path, os.dup(self.descriptor))
         for name in names:
             with found as parent:
@@ -94,7 +94,7 @@ class Directory:
         return found
 
     def private(self, begin: str) -> Directory:
-        """Make a directory of a random name that begins so, for this user alone, and open it."""
+        """Create a directory for this user alone, with a random name after this prefix, and open it."""
         name = begin + secrets.token_hex(_TOKEN_BYTES)
         os.mkdir(name, 0o700, dir_fd=self.descriptor)
         return self.below(name)
@@ -126,16 +126,16 @@ class Directory:
         return os.fdopen(_only_plain(self._open(name, _READ | os.O_NOFOLLOW), self.path / name), "rb")
 
     def write(self, name: str, content: bytes) -> None:
-        """Put a file in place of what has its name, mode 0644 less the umask."""
+        """Write a file, mode 0644 less the umask; an existing file of that name is replaced."""
         with self.making(name) as file:
             file.write(content)
 
     @contextlib.contextmanager
     def making(self, name: str, mode: int | None = None, sync: bool = True) -> t.Iterator[t.BinaryIO]:
-        """Give a file to write, which has a random name and takes the place of `name` when the block ends well.
+        """Yield a file to write with a random name, which replaces ``name`` if the block succeeds.
 
-        Otherwise it is removed. mode: of the file, by default 0644 less the umask. sync: whether it has to outlast a
-        power failure.
+        Otherwise it is removed. ``mode``: that of the file, by default 0644 less the umask. ``sync``: whether it must
+        survive a power failure.
         """
         aside = aside_of(name)
         # pylint overlooks that new() handles BaseException, of which GeneratorExit is one.
@@ -151,7 +151,7 @@ class Directory:
 
     @contextlib.contextmanager
     def new(self, name: str, mode: int | None = None, sync: bool = True) -> t.Iterator[t.BinaryIO]:
-        """Give a file to write of a name that nothing has; it is removed unless the block ends well.
+        """Yield a new file to write; it is removed unless the block succeeds.
 
         The name itself is not synced: see sync(). Raises FileExistsError, also for a link.
         """
@@ -168,7 +168,7 @@ class Directory:
             raise
 
     def rename(self, name: str, to: str, other: Directory | None = None) -> None:
-        """Rename, into another directory where one is given; what has the new name is replaced."""
+        """Rename a file, also into another directory; an existing file of the new name is replaced."""
         os.replace(name, to, src_dir_fd=self.descriptor, dst_dir_fd=(other or self).descriptor)
 
     def move(self, name: str, to: str, other: Directory) -> None:
@@ -178,12 +178,12 @@ class Directory:
         os.unlink(name, dir_fd=self.descriptor)
 
     def link(self, name: str, to: str) -> None:
-        """Give a file a second name. Raises FileExistsError for one that is taken."""
+        """Give a file a second name. Raises FileExistsError if that exists."""
         fd = self.descriptor
         os.link(name, to, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a link itself; nothing where there is none, or it cannot be removed."""
+        """Remove a file, or a link itself; do nothing if it is missing or cannot be removed."""
         with contextlib.suppress(OSError):
             os.unlink(name, dir_fd=self.descriptor)
 
@@ -202,9 +202,9 @@ class Directory:
         os.rmdir(name, dir_fd=self.descriptor)
 
     def lock_file(self, name: str) -> int:
-        """Open a file for the kernel's lock, made where it is missing; return its descriptor.
+        """Open a file for the kernel's lock, created if it is missing; return its descriptor.
 
-        What another user planted under the name is refused: it may be held for ever.
+        A file of another user is rejected, since its lock may be held for ever.
         """
         try:
             descriptor = self._open(name, os.O_RDWR | _NEW, 0o644)
@@ -213,9 +213,9 @@ class Directory:
         return self._own(_only_plain(descriptor, self.path / name), name)
 
     def appending(self, name: str) -> int:
-        """Open a file to append to, made where it is missing; return its descriptor.
+        """Open a file to append to, created if it is missing; return its descriptor.
 
-        A file of another user, or one with a second name, is refused.
+        A file of another user, or one with a second name, is rejected.
         """
         try:
             descriptor = self._open(name, os.O_WRONLY | os.O_APPEND | _NEW, 0o644)
@@ -228,7 +228,7 @@ class Directory:
         return found
 
     def _own(self, descriptor: int, name: str) -> int:
-        """Refuse a file that belongs neither to this user, nor to root, nor to the owner of the directory."""
+        """Reject a file that belongs neither to this user, nor to root, nor to the owner of the directory."""
         if os.fstat(descriptor).st_uid not in (os.geteuid(), 0, os.fstat(self.descriptor).st_uid):
             os.close(descriptor)
             raise OSError(errno.EPERM, "belongs to another user, so it is not used", str(self.path / name))
@@ -250,19 +250,19 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def aside_of(name: str) -> str:
-    """Return a random name for what will be called `name`: hidden, begun as the name is, and not too long."""
+    """Return a random hidden name for the unfinished file ``name``: it begins with that name and is not too long."""
     end = f".{secrets.token_hex(_TOKEN_BYTES)}{PART}"
     begin = os.fsencode(name)[: NAME_MOST - len(end) - 1]
     return f".{os.fsdecode(begin)}{end}"
 
 
 def is_aside(name: str) -> bool:
-    """Return whether a name is one of aside_of(): what a process that was killed left. Any other may be somebody's."""
+    """Return whether a name is one of aside_of(), left by a killed process. Other programs may own other names."""
     return _ASIDE.fullmatch(name) is not None
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the parts of a relative path. Raises ValueError, with the reason, for what is not a path of a file."""
+    """Return the parts of a relative path. Raises ValueError with the reason if it cannot be the path of a file."""
     parts = tuple(name.split("/"))
     if "\0" in name:
         raise ValueError("has a null byte in it")
@@ -303,7 +303,7 @@ def _raise(error: OSError) -> t.NoReturn:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and those above it, each name synced; nothing where there is one. Raises OSError."""
+    """Create a missing directory and its missing parents, with each name synced. Raises OSError."""
     try:
         os.mkdir(path)
     except FileNotFoundError:
@@ -318,9 +318,9 @@ def make_directory(path: Path) -> None:
 
 
 def own_directory(path: Path) -> None:
-    """Make a directory for this user alone; nothing where there is one. Raises OSError, also for one of others.
+    """Create a missing directory for this user alone. Raises OSError, also for a directory of another user.
 
-    It may lie in one that all users may write but not rename in, such as /tmp; not in one of another user.
+    It may be in a directory that all users may write but not rename in, such as /tmp, but not in that of another user.
     """
     make_directory(path.parent)
     with contextlib.suppress(FileExistsError):
@@ -328,13 +328,13 @@ def own_directory(path: Path) -> None:
     with Directory.open(path.parent) as parent, parent.below(path.name) as own:
         above, state = os.fstat(parent.descriptor), os.fstat(own.descriptor)
         if above.st_uid not in (0, os.geteuid()):
-            raise OSError(errno.EPERM, "belongs to another user, who could exchange what is in it", str(path.parent))
+            raise OSError(errno.EPERM, "belongs to another user, who could exchange its content", str(path.parent))
         if state.st_uid != os.geteuid() or state.st_mode & 0o022:
             raise OSError(errno.EPERM, "is not for this user alone (mode 0700): remove it", str(path))
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory outlast a power failure. Raises OSError."""
+    """Sync a directory, so that its names survive a power failure. Raises OSError."""
     with Directory.open(path) as directory:
         directory.sync()
 
@@ -375,7 +375,7 @@ def _sum_of(file: t.BinaryIO) -> FileSum:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Put a file in place of what has its name, mode 0644 less the umask. Raises OSError, and then leaves no half."""
+    """Write a file completely or not at all, mode 0644 less the umask; an existing file is replaced. Raises OSError."""
     with Directory.open(path.parent) as directory:
         directory.write(path.name, content)
 
@@ -416,7 +416,7 @@ def remove_tree(path: Path) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Return an error in a few words, with the path and the advice that fit it."""
+    """Return an error in a few words, with its path and advice."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}"
@@ -424,7 +424,7 @@ def reason(error: BaseException) -> str:
 
 
 def _umask() -> int:
-    # Linux reports it without changing it, unlike os.umask(), which changes it for every thread.
+    # Linux reports the umask here; os.umask() would change it for every thread.
     with contextlib.suppress(OSError, StopIteration, ValueError), open("/proc/self/status", encoding="ascii") as status:
         line = next(line for line in status if line.startswith("Umask:"))
         return int(line.split()[1], 8)
@@ -432,7 +432,7 @@ def _umask() -> int:
 
 
 def pieces(path: Path, size: int) -> t.Iterator[bytes]:
-    """Read a file in pieces of `size` bytes, the last one shorter. Raises OSError."""
+    """Read a file in pieces of ``size`` bytes, the last one shorter. Raises OSError."""
     with open(path, "rb") as file:
         while piece := file.read(size):
             yield piece

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A file of JSON lines that a resumed run takes up where its checkpoint was, not where the killed run stopped."""
+"""A file of JSON lines that a resumed run continues at the step of its checkpoint, not where the killed run ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOGGER = logging.getLogger("mlcluster.data")
 
 
 class Journal:
-    """One file; every line is an object with `step`."""
+    """One file; every line is an object with ``step``."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError where its folder cannot be made."""
@@ -42,7 +42,7 @@ class Journal:
         durable.write(self.path, "".join(f"{json.dumps(line)}\n" for line in kept).encode())
 
     def write(self, step: int, **values: t.Any) -> None:
-        """Add a line, at once. A line that cannot be written, as on a full disk, is logged and missing; no error."""
+        """Write a line at once. An error, as on a full disk, is only logged, and the line is missing."""
         try:
             self._add(f"{json.dumps({'step': step, **values})}\n".encode())
         except OSError as exc:
@@ -65,7 +65,7 @@ class Journal:
             while line:
                 line = line[self._file.write(line) :]
         except OSError:
-            # A line after half a line would be lost with it.
+            # A line after an incomplete one would be lost with it.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file.fileno(), end)
             raise

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Objects below one S3 prefix, each sent and fetched with its SHA-256 checked. Needs boto3.
 
-Credentials and region are boto3's own business (instance role, environment); AWS_ENDPOINT_URL_S3 names another server.
+boto3 finds credentials and region (instance role, environment); AWS_ENDPOINT_URL_S3 names another server.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ConditionError(S3Error):
 
 @dataclasses.dataclass(frozen=True)
 class Remote:
-    """An object as a listing shows it: size in bytes, entity tag."""
+    """An object in a listing: size in bytes, entity tag."""
 
     size: int
     etag: str
@@ -54,7 +54,7 @@ class Remote:
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """A file read once: its sum, and the SHA-256 of each part in binary."""
+    """The sum of a file, and the SHA-256 of each part in binary."""
 
     whole: FileSum
     part_size: int
@@ -62,7 +62,7 @@ class Parts:
 
 
 def part_size(size: int, wanted: int = PART_SIZE) -> int:
-    """Return the size of parts for a file of `size` bytes, so that there are not too many of them."""
+    """Return the part size for a file of ``size`` bytes, within the limit of parts."""
     return max(wanted, -(-size // PARTS_MOST))
 
 
@@ -87,7 +87,7 @@ class Prefix:
     """The objects below s3://BUCKET/PREFIX; names are relative to it. Every method raises S3Error."""
 
     def __init__(self, url: str, *, attempts: int = ATTEMPTS, parallel: int = 4, part: int = PART_SIZE) -> None:
-        """attempts: how often one request is tried in all; parallel: parts of a file that are under way at once."""
+        """``attempts``: total tries of one request; ``parallel``: parts of a file that are sent at the same time."""
         found = _URL.fullmatch(url)
         if not found:
             raise S3Error(f"{url} is not a place in S3: use s3://BUCKET or s3://BUCKET/PREFIX")
@@ -119,9 +119,9 @@ class Prefix:
         return f"{self.url}/{name}"
 
     def put_file(self, name: str, path: Path, parts: Parts | None = None) -> tuple[FileSum, str]:
-        """Send a file; gives its sum and the object's entity tag, once S3 has confirmed the checksum of every part.
+        """Send a file; return its sum and the object's entity tag once S3 has confirmed the checksum of every part.
 
-        parts: what measure() found, where the file was read already. A file that changes meanwhile is an error.
+        ``parts``: the result of measure() if the file was read already. A file that changes meanwhile is an error.
         """
         try:
             found = parts or measure(path, self.part)
@@ -135,21 +135,21 @@ class Prefix:
             raise S3Error(f"{path} could not be sent to {self.under(name)}: {durable.reason(exc)}") from exc
 
     def put(self, name: str, content: bytes) -> str:
-        """Send some bytes; gives the object's entity tag."""
+        """Send bytes; return the object's entity tag."""
         try:
             return self._put(name, content)
         except self._failures as exc:
             raise S3Error(f"{self.under(name)} could not be written: {durable.reason(exc)}") from exc
 
     def create(self, name: str, content: bytes) -> str | None:
-        """Put a small object where there is none yet; gives its entity tag, None where there is one.
+        """Create a small object; return its entity tag, None if the object exists.
 
         Raises ConditionError too.
         """
         return self._put_if(name, content, {"IfNoneMatch": "*"})
 
     def replace(self, name: str, content: bytes, etag: str) -> str | None:
-        """Replace a small object that has this entity tag; gives the new one, None where it has another or is gone.
+        """Replace a small object with this entity tag; return the new tag, None if it has another or is missing.
 
         Raises ConditionError too.
         """
@@ -177,7 +177,7 @@ class Prefix:
         return b"".join(pieces)
 
     def fetch(self, name: str, file: t.BinaryIO, where: Path) -> FileSum:
-        """Get an object into an open file; return the sum of what was written. where: of the file, for people."""
+        """Fetch an object into an open file; return the sum of the bytes. ``where``: the file's path for messages."""
         try:
             return self._stream(name, file.write, lambda: (file.seek(0), file.truncate()))
         except self._failures as exc:
@@ -185,7 +185,7 @@ class Prefix:
             raise kind(f"{self.under(name)} could not be fetched to {where}: {durable.reason(exc)}") from exc
 
     def measure(self, name: str) -> FileSum:
-        """Read an object to its end and keep nothing of it."""
+        """Read an object completely and return its sum."""
         try:
             return self._stream(name, lambda piece: None, lambda: None)
         except self._failures as exc:
@@ -193,7 +193,7 @@ class Prefix:
             raise kind(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
 
     def list(self, below: str = "") -> dict[str, Remote]:
-        """Return every object whose name begins so."""
+        """Return every object with this prefix."""
         found = {}
         try:
             pages = self._client.get_paginator("list_objects_v2").paginate(
@@ -207,7 +207,7 @@ class Prefix:
         return found
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete objects; one that is not there is deleted already."""
+        """Delete objects; missing objects are no error."""
         left = list(names)
         try:
             while left:
@@ -229,7 +229,7 @@ class Prefix:
             return str(done["ETag"])
         except self._failures as exc:
             code = _code(exc)
-            # 409: another process wrote at the same moment. 404: it was to be replaced and is gone.
+            # 409: another process wrote at the same moment. 404: the object to replace is missing.
             if code in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409", "NoSuchKey", "404"):
                 return None
             if code in ("NotImplemented", "501"):
@@ -284,7 +284,7 @@ class Prefix:
         return {"PartNumber": at + 1, "ETag": done["ETag"], "ChecksumSHA256": checksum}
 
     def _stream(self, name: str, take: t.Callable[[bytes], t.Any], restart: t.Callable[[], t.Any]) -> FileSum:
-        """Read an object; a connection that breaks in its middle, which boto3 does not mend, is begun again."""
+        """Read an object; retry a connection that breaks in the middle, which boto3 does not."""
         for attempt in range(1, self.attempts + 1):
             restart()
             whole, size = hashlib.sha256(), 0

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Call it before the training's first step, from every rank: the first one on a node copies, the others wait, and all
-find the files whole. The source is a file, a folder, or an s3:// prefix. A file that was staged before is copied again
-where the source or its size has changed; its SHA-256 is checked once in each job. .staged.json comes last.
+"""Copy files to the node's local disks; every rank calls it before the first step. The first rank of a node copies, the
+others wait. The source is a file, a folder, or an s3:// prefix. A staged file is copied again if the source or its
+size has changed; its SHA-256 is checked once in each job. .staged.json is written last.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from .durable import Directory, FileSum, Signature
 
 MARK = ".staged.json"
 SCHEMA = "mlcluster.staged/1"
-# The names of all files that stagings brought here, or were about to; other files are never replaced.
+# The names of all files that were staged here, or will be; other files are never replaced.
 NAMES = ".staged-names.json"
-# A folder for unfinished files, made anew by each staging and removed at its end, or by the next one.
+# A folder for unfinished files; each staging creates it and removes it at its end, else the next one does.
 ASIDE = ".staging-"
 # As Directory.private() makes one. A folder of another name, such as .staging-area, belongs to another program.
 _ASIDE = re.compile(re.escape(ASIDE) + r"[0-9a-f]{16}")
@@ -43,7 +43,7 @@ Listing = dict[str, list[object]]
 
 @dataclasses.dataclass(frozen=True)
 class Staged:
-    """A file that was staged: what it was at the source, its sum, and its signature here."""
+    """A staged file: its state at the source, its sum, and its signature here."""
 
     source: list[object]
     sum: FileSum
@@ -51,9 +51,9 @@ class Staged:
 
 
 def listing_of(source: str) -> Listing:
-    """Return the files of a source: name to size and what changes with the content (time of change, entity tag).
+    """Return the files of a source: {name: size, and time of change or entity tag}.
 
-    What a staging keeps for itself is left out. Raises DataError, S3Error.
+    Files of the staging itself are left out. Raises DataError, S3Error.
     """
     if s3.is_url(source):
         there = s3.Prefix(source).list().items()
@@ -79,7 +79,7 @@ def _is_own(name: str) -> bool:
 
 
 def _problems(names: Collection[str]) -> Iterator[str]:
-    """Yield the names that cannot all be paths of files in one folder, shortened, each with the reason."""
+    """Yield the names that cannot be paths of files in one folder, shortened, each with the reason."""
     folders = {"/".join(parts[:end]) for name in names for parts in [name.split("/")] for end in range(1, len(parts))}
     for name in sorted(names):
         shown = name if len(name) <= 300 else f"{name[:300]}..."
@@ -114,7 +114,7 @@ def this_run() -> str:
 
 
 def _marked(folder: Directory) -> tuple[str, dict[str, Staged]]:
-    """Return the mark: the run that checked the sums last, and the files. Empty if it is missing or damaged."""
+    """Return the content of .staged.json: the run that checked the sums last, and the files; empty if invalid."""
     try:
         content = json.loads(folder.read(MARK))
         if content["schema"] != SCHEMA or content.pop("sha256") != _seal(content):
@@ -129,7 +129,7 @@ def _marked(folder: Directory) -> tuple[str, dict[str, Staged]]:
 
 
 def _earlier(folder: Directory) -> dict[str, Staged]:
-    """Return the mark of an earlier version, which has sizes only: the sums are those of the present files."""
+    """Return the content of an earlier version's .staged.json, which has sizes only, with the sums of present files."""
     found = {}
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         for name, about in json.loads(folder.read(MARK)).items():
@@ -142,7 +142,7 @@ def _earlier(folder: Directory) -> dict[str, Staged]:
 
 
 def _brought(folder: Directory) -> set[str]:
-    """Return the names that stagings brought here, by their list and by the mark, also that of an earlier version."""
+    """Return the names of all files that were staged here, from both lists, also those of an earlier version."""
     found: set[str] = set()
     for name in (NAMES, MARK):
         with contextlib.suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
@@ -161,13 +161,13 @@ def _mark(folder: Directory, run: str, files: Mapping[str, Staged]) -> None:
 
 
 def _open_folder(folder: Directory, name: str, make: bool = False) -> tuple[Directory, str]:
-    """Return the directory that a file lies in, open, and its name there."""
+    """Return the opened directory of a file, and its name there."""
     *folders, last = durable.parts_of(name)
     return folder.below(*folders, make=make), last
 
 
 def _is_good(folder: Directory, name: str, staged: Staged, read: bool) -> bool:
-    """Return whether a file is as it was staged; `read` has its sum checked too."""
+    """Return whether a file is unchanged since it was staged; with ``read`` its sum is checked, too."""
     try:
         place, last = _open_folder(folder, name)
         with place:
@@ -180,7 +180,7 @@ def _is_good(folder: Directory, name: str, staged: Staged, read: bool) -> bool:
 
 
 def staged(folder: Directory, wanted: Listing) -> dict[str, Staged]:
-    """Return the files of a listing that are here and good: as they were staged, their sums checked once a run."""
+    """Return the files of a listing that are here and unchanged; their sums are checked once a run."""
     run, marked = _marked(folder)
     marked = marked or _earlier(folder)
     known = {name: of for name, of in marked.items() if wanted.get(name) == of.source}
@@ -191,9 +191,9 @@ def staged(folder: Directory, wanted: Listing) -> dict[str, Staged]:
 
 
 def stage(source: str, folder: Path) -> int:
-    """Bring a source to a local folder; return how many files were copied.
+    """Copy a source to a local folder; return how many files were copied.
 
-    Raises DataError, LockedError where a program other than a staging writes there, and S3Error.
+    Raises DataError, S3Error, and LockedError if a program other than a staging writes there.
     """
     try:
         wanted = listing_of(source)
@@ -221,9 +221,9 @@ def stage(source: str, folder: Path) -> int:
 def _copy(source: str, folder: Directory, wanted: Listing, have: dict[str, Staged], missing: list[str]) -> None:
     brought = _brought(folder)
     _refuse_obstacles(folder, missing, brought)
-    # Before the first file has its name here: a staging that dies leaves files that the next one may replace.
+    # Written before the first file has its name here, so that the next staging may replace the files of a killed one.
     folder.write(NAMES, json.dumps({"files": sorted(brought.union(wanted))}).encode())
-    # It lists files that are being replaced; if it came back after a power failure, their signatures would differ.
+    # The old list has files that will be replaced. After a power failure it would not match their signatures.
     folder.remove(MARK)
     size = sum(int(str(wanted[name][0])) for name in missing)
     _room(folder.path, size)
@@ -244,9 +244,9 @@ def _copy(source: str, folder: Directory, wanted: Listing, have: dict[str, Stage
 
 
 def _refuse_obstacles(folder: Directory, names: Collection[str], brought: Collection[str]) -> None:
-    """Raise DataError, before the first byte, for what stands here where a file or a folder of the source belongs.
+    """Raise DataError, before anything is written, for entries in the place of a file or folder of the source.
 
-    A file that a staging `brought` may be replaced.
+    Files in ``brought`` were staged and may be replaced.
     """
     for name in names:
         place, last = folder, name
@@ -267,7 +267,7 @@ def _refuse_obstacles(folder: Directory, names: Collection[str], brought: Collec
 
 
 def _fetch(source: str, name: str, about: list[object], folder: Directory, aside: Directory, part: str) -> Staged:
-    """Bring one file in place, and return what it is there."""
+    """Copy one file to its place, and return its entry."""
     with aside.new(part, 0o644) as file:
         if s3.is_url(source):
             found = s3.Prefix(source).fetch(name, file, folder.path / name)
@@ -282,7 +282,7 @@ def _fetch(source: str, name: str, about: list[object], folder: Directory, aside
         place.sync()
         state = place.state(last)
         if state is None:
-            raise DataError(f"{folder.path / name} was taken away: see what else writes there, and stage it again")
+            raise DataError(f"{folder.path / name} was removed: see which program does that, and stage it again")
         return Staged(about, found, Signature.of(state))
 
 

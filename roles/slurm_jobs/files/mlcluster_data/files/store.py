@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where shards and manifests are kept: a folder (Lustre, NVMe) or a prefix in S3, with the same few operations."""
+"""Stores of shards and manifests: a folder (Lustre, NVMe) or a prefix in S3, with the same operations."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ class Store(Protocol):
         """Return the content of a small file; None if it is missing."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Put a small file in place, whole or not at all."""
+        """Write a small file, completely or not at all."""
 
     def create(self, name: str, content: bytes) -> bytes:
-        """Put a small file in place unless there is one; gives what stands there then."""
+        """Write a small file unless it exists; return the content that is there then."""
 
     def put(self, name: str, path: Path, wanted: FileSum) -> object:
-        """Move a finished, synced file in place, whole or not at all; return its signature.
+        """Move a finished, synced file to its place, completely or not at all; return its signature.
 
-        Raises DataError for one of another sum.
+        Raises DataError if the file has another sum.
         """
 
     def proof(self, name: str, wanted: FileSum) -> object | None:
-        """Read a file; return its signature, None where it has another sum or is missing."""
+        """Read a file; return its signature, None if it is missing or has another sum."""
 
     def signatures(self) -> dict[str, object]:
-        """Return what changes with the content of each file, unless its disk fails."""
+        """Return for each file a value that changes with its content, unless its disk fails."""
 
     def clean(self, beginning: str) -> None:
-        """Remove what writers that were killed left of files whose names begin so."""
+        """Remove unfinished files of killed writers whose names begin with this prefix."""
 
     def place(self, name: str) -> str:
-        """Return the whole path or URL, for people."""
+        """Return the full path or URL, for messages."""
 
 
 class Folder:
@@ -122,7 +122,7 @@ class Folder:
 
 
 class Bucket:
-    """A prefix in S3; an object is whole or absent by itself."""
+    """A prefix in S3, where an object is complete or absent."""
 
     def __init__(self, prefix: s3.Prefix) -> None:
         self.prefix = prefix
@@ -136,7 +136,7 @@ class Bucket:
         self.prefix.put(name, content)
 
     def create(self, name: str, content: bytes) -> bytes:
-        """See Store; of two at the same moment the later one stays, and the other one sees it when it looks again."""
+        """See Store. Of two concurrent writes the later one stays, and the other writer sees it when it reads again."""
         if (found := self.prefix.get(name)) is not None:
             return found
         self.prefix.put(name, content)
@@ -189,7 +189,7 @@ def _folder(where: str) -> Folder:
 
 
 def spool(where: str, store: Store) -> Path:
-    """Return the folder where files are written first: ``where``, else the store, else that for temporary files.
+    """Return the folder where files are written first: ``where``, else the store, else the temporary directory.
 
     Raises DataError.
     """

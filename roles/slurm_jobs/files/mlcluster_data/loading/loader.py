@@ -8,17 +8,17 @@
         ...
         checkpoint["loader"] = loader.state_dict()
 
-A batch is a dict of tensors with B rows (the last one of a worker may have fewer) of L places:
+A batch is a dict of tensors with B rows (the last batch of a worker may have fewer) of L places:
 
-- `input_ids` int64 [B, L], filled up with the padding's own id;
-- `labels` int64 [B, L], equal to input_ids where there is a token, the end of text included, and -100 elsewhere. They
+- ``input_ids`` int64 [B, L], filled up with the padding's own id;
+- ``labels`` int64 [B, L], equal to input_ids where there is a token, the end of text included, and -100 elsewhere. They
   are not shifted: the model or the loss compares place i with labels[i + 1], as transformers' models do;
-- `attention_mask` bool [B, L], true where there is a token;
-- `ids` int64 [B], the number of each sample (shards.sample_name returns its name), -1 for a row that only fills.
+- ``attention_mask`` bool [B, L], true where there is a token;
+- ``ids`` int64 [B], the number of each sample (shards.sample_name returns its name), -1 for a row that only fills.
 
-A rank that has fewer batches than another gets batches at the end whose labels are all -100: sum the loss and divide
-by the number of labels of all ranks (at least 1) rather than take the mean of each. Rank and world come from RANK and
-WORLD_SIZE or torch.distributed, as webdataset finds them.
+A rank that has fewer batches than another gets batches at the end whose labels are all -100. So sum the loss and divide
+by the number of labels of all ranks (at least 1), instead of taking the mean of each rank. Rank and world come from
+RANK and WORLD_SIZE or torch.distributed, as webdataset finds them.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ Batch = dict[str, torch.Tensor]
 
 @dataclasses.dataclass(frozen=True)
 class LoaderConfig:
-    """How shards are read.
+    """Settings of the loader.
 
     shards: folder or s3:// prefix with the shards and their manifest.json.
     batch_size: samples in a batch of one rank.
-    workers: processes that read for a rank; 0: the rank reads by itself. prefetch: batches each has ready.
-    seed, shuffle: the order; each epoch has another one. buffer: samples that are shuffled together (1: none).
+    workers: processes that read for a rank; 0: the rank reads itself. prefetch: batches that each prepares.
+    seed, shuffle: the order, which differs in each epoch. buffer: samples that are shuffled together (1: none).
     uneven: "pad" (every sample is seen, ranks with fewer get batches without labels) or "drop" (the epoch ends with
     the rank that has the fewest).
-    resampled: shards are drawn with replacement, `epoch_batches` batches a rank make an epoch.
+    resampled: shards are drawn with replacement, ``epoch_batches`` batches a rank make an epoch.
     pad_multiple: L is the longest sample rounded up to a multiple of this, at most the samples' greatest length.
     cache, cache_bytes: folder on the local NVMe where shards are kept, and how much of it (0: nine tenths).
     on_corrupt: "raise" or "skip" (the shard is named on stderr and its samples are missing).
@@ -97,7 +97,7 @@ class LoaderConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """The content of the manifest."""
+    """The data set, from its manifest."""
 
     shards: tuple[Shard, ...]
     length: int
@@ -123,12 +123,12 @@ def open_dataset(where: str) -> Dataset:
     found = tuple(shard for shard in manifest.entries(Shard, content, "shards", place) if shard.samples)
     about: dict[str, Any] = {name: content.get(name) for name in ("length", "pad", "eos", "vocabulary", "tokens")}
     if wrong := [name for name, value in about.items() if not isinstance(value, int) or value < 0]:
-        raise DataError(f"{place} has no whole number for {', '.join(wrong)}: make the shards again, or get it back")
+        raise DataError(f"{place} has no integer for {', '.join(wrong)}: make the shards again, or get it back")
     return Dataset(found, **about, key=hashlib.sha256(raw).hexdigest())
 
 
 def collate(rows: list[tuple[int, np.ndarray]], dataset: Dataset, multiple: int) -> Batch:
-    """Return samples as a batch; without any, one row that only fills."""
+    """Return samples as a batch; without samples, one row of padding."""
     longest = max((len(ids) for _number, ids in rows), default=1)
     width = min(-(-longest // multiple) * multiple, max(dataset.length, longest))
     tokens = np.full((max(1, len(rows)), width), dataset.pad, np.int64)
@@ -139,14 +139,14 @@ def collate(rows: list[tuple[int, np.ndarray]], dataset: Dataset, multiple: int)
     there = torch.from_numpy(np.arange(width)[None, :] < lengths[:, None])
     labels = input_ids.masked_fill(~there, IGNORED)
     if not rows:
-        # A row without any place to look at gives softmax nothing to divide by.
+        # A row without any place to attend to would make softmax divide by zero.
         there[:, 0] = True
     numbers = torch.tensor([number for number, _ids in rows] or [FILLER], dtype=torch.int64)
     return {"input_ids": input_ids, "labels": labels, "attention_mask": there, "ids": numbers}
 
 
 class _Epoch(torch.utils.data.IterableDataset[Any]):
-    """The batches of one worker in an epoch from round ``first`` on: one per round, None when it has no more.
+    """The batches of one worker in an epoch from round ``first`` on: one per round, None after the last.
 
     An error is an item, so that it reaches the training as it was raised.
     """
@@ -178,7 +178,7 @@ class _Epoch(torch.utils.data.IterableDataset[Any]):
             yield collate(rows, self.dataset, self.config.pad_multiple)
 
     def _urls(self, worker: int) -> Iterator[int]:
-        """Return the shards before they are divided; resampled ones are drawn by each worker for itself."""
+        """Return the shards before they are divided; with resampling each worker draws its own."""
         if self.geometry.resampled:
             return loader_order.shards_of(self.geometry, len(self.dataset.shards), self.epoch, self.rank, worker)
         return iter(loader_order.shard_order(self.geometry, len(self.dataset.shards), self.epoch))
@@ -187,7 +187,7 @@ class _Epoch(torch.utils.data.IterableDataset[Any]):
         return () if self.geometry.resampled else (webdataset.split_by_node, webdataset.split_by_worker)
 
     def _shuffled(self, source: Iterator[int], worker: int) -> Iterator[tuple[int, np.ndarray] | None]:
-        """Samples from round `first` on, in groups that are shuffled each by itself."""
+        """Yield the samples from round ``first`` on, shuffled within each group."""
         start = self.first * self.geometry.batch
         group, behind = divmod(start, self.geometry.group)
         rows = self._rows(source, group * self.geometry.group)
@@ -198,7 +198,7 @@ class _Epoch(torch.utils.data.IterableDataset[Any]):
             group, behind = group + 1, 0
 
     def _rows(self, source: Iterator[int], start: int) -> Iterator[tuple[int, np.ndarray] | None]:
-        """Yield the samples from place `start` on; complete shards before it are not read. None for a missing one."""
+        """Yield the samples from place ``start`` on, None for a missing one; whole shards before it are not read."""
         cache = Cache(Path(self.config.cache), self.config.cache_bytes) if self.config.cache else None
         reader = Reader(Source(self.config.shards), cache)
         for number in source:
@@ -227,7 +227,7 @@ class _Epoch(torch.utils.data.IterableDataset[Any]):
 
 
 class _Identity:
-    """Pass the rank to its workers, however they were started."""
+    """Pass the rank to its workers with every start method."""
 
     def __init__(self, rank: int, world: int) -> None:
         self.rank, self.world = rank, world
@@ -238,10 +238,10 @@ class _Identity:
 
 
 class Loader:
-    """Iterate over it for an epoch; `state_dict` is where the next run goes on."""
+    """Batches of a rank: each iteration is an epoch, and ``state_dict`` is where the next run continues."""
 
     def __init__(self, config: LoaderConfig, dataset: Dataset) -> None:
-        """Raises DataError when there are too few shards."""
+        """Prepare the order. Raises DataError if there are too few shards."""
         self.config, self.dataset = config, dataset
         self.rank, world, _worker, _workers = webdataset.utils.pytorch_worker_info()
         self.geometry = Geometry(
@@ -257,11 +257,11 @@ class Loader:
         self.epoch = self.batches = self.samples = 0
 
     def __len__(self) -> int:
-        """Steps of every rank in the present epoch, those already made included."""
+        """Return the steps of every rank in the current epoch, including finished ones."""
         return loader_order.steps(self.geometry, self.dataset.counts, self.epoch, self.config.uneven)
 
     def __iter__(self) -> Iterator[Batch]:
-        """Yield the rest of the present epoch. Raises DataError, CorruptError, S3Error."""
+        """Yield the rest of the current epoch. Raises DataError, CorruptError, S3Error."""
         steps = len(self)
         batches = loader_order.batches_of(self.geometry, self.dataset.counts, self.epoch, self.rank)
         first, behind = loader_order.position(batches, self.batches)
@@ -272,7 +272,7 @@ class Loader:
                     raise item
                 yield self._given(item)
         finally:
-            # A stored error would keep this frame alive, and with it the workers, which then end only after seconds.
+            # A stored error would keep this frame and its workers alive, which then end only after seconds.
             items.close()
             del items
         while self.batches < steps:
@@ -295,7 +295,7 @@ class Loader:
         )
 
     def _given(self, batch: Batch) -> Batch:
-        # Counted before it is handed out: a state that is saved in the loop's body holds the batch at work as done.
+        # Counted before it is yielded: a state that is saved in the loop's body counts this batch as done.
         self.batches += 1
         self.samples += int((batch["ids"] != FILLER).sum())
         return batch
@@ -305,7 +305,7 @@ class Loader:
         self.epoch, self.batches, self.samples = epoch, 0, 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the order stands: epoch, batches and samples given in it, and what it depends on. Plain JSON."""
+        """Return the position as plain JSON: epoch, its yielded batches and samples, parameters of the order."""
         return {
             "schema": STATE_SCHEMA,
             "epoch": self.epoch,
@@ -316,10 +316,10 @@ class Loader:
         }
 
     def load_state_dict(self, state: dict[str, Any], on_change: str = "raise") -> None:
-        """Go on where a state was saved.
+        """Continue where a state was saved.
 
-        With other shards, ranks, workers or batches the order is another one: that raises DataError, or begins the
-        state's epoch from its start where `on_change` is "restart".
+        With other shards, ranks, workers or batches the order differs. Then raise DataError, or begin the state's epoch
+        from its start if ``on_change`` is "restart".
         """
         if state.get("schema") != STATE_SCHEMA:
             raise DataError(f"the loader's state is of the schema {state.get('schema')}, not {STATE_SCHEMA}")

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which samples each worker of each rank reads in an epoch, in which order, computed from the manifest alone.
+"""The order in which each worker of each rank reads samples in an epoch, computed from the manifest alone.
 
-Every process computes the same plan, so ranks agree without talking, every rank makes the same number of steps, and a
-run goes on in the middle of an epoch without reading what is behind it. Samples have places: the first sample of a
+Every process computes the same plan. So ranks need no communication, every rank makes the same number of steps, and a
+run continues in the middle of an epoch without reading earlier samples. Samples have places: the first sample of a
 worker's first shard has place 0. Places are shuffled in groups; a batch is a range of shuffled places.
 """
 
@@ -21,10 +21,11 @@ from ..errors import DataError
 
 @dataclasses.dataclass(frozen=True)
 class Geometry:
-    """Parameters of the order besides the shards; runs with equal ones can resume from each other's state.
+    """Parameters of the order besides the shards; runs with equal parameters can resume from each other's state.
 
-    `world` ranks with `workers` processes each (1 also where the rank reads by itself), batches of `batch` samples,
-    places shuffled in groups of `group` (1: not at all), `resampled` as many batches a rank and epoch (0: not).
+    ``world``: number of ranks. ``workers``: processes of each rank (1 also if the rank itself reads). ``batch``:
+    samples of a batch. ``group``: places that are shuffled together (1: no shuffle). ``resampled``: batches of a rank
+    in an epoch (0: no resampling).
     """
 
     world: int
@@ -62,10 +63,10 @@ def shard_order(geometry: Geometry, shards: int, epoch: int) -> list[int]:
 
 
 def shards_of(geometry: Geometry, shards: int, epoch: int, rank: int, worker: int) -> Iterator[int]:
-    """Return the shards that a worker reads, in order; without end when resampled.
+    """Return the shards that a worker reads, in order; endless with resampling.
 
-    Divided as webdataset's split_by_node and split_by_worker do it: every world-th from the rank-th on, and of those
-    every workers-th from the worker-th on.
+    They are divided like webdataset's split_by_node and split_by_worker do: every world-th shard from the rank-th on,
+    and of those every workers-th from the worker-th on.
     """
     if geometry.resampled:
         rng = _rng(geometry.seed, epoch, rank, worker)
@@ -75,7 +76,7 @@ def shards_of(geometry: Geometry, shards: int, epoch: int, rank: int, worker: in
 
 
 def batches_of(geometry: Geometry, counts: Sequence[int], epoch: int, rank: int) -> list[int]:
-    """Return how many batches each worker of a rank makes in an epoch; `counts` are the samples of each shard."""
+    """Return how many batches each worker of a rank makes in an epoch; ``counts`` are the samples of each shard."""
     if geometry.resampled:
         each, more = divmod(geometry.resampled, geometry.workers)
         return [each + (worker < more) for worker in range(geometry.workers)]
@@ -85,15 +86,15 @@ def batches_of(geometry: Geometry, counts: Sequence[int], epoch: int, rank: int)
 
 
 def steps(geometry: Geometry, counts: Sequence[int], epoch: int, uneven: str) -> int:
-    """Steps of every rank in an epoch: of the rank with the most batches (`uneven` pad) or the fewest (drop)."""
+    """Return the steps of every rank in an epoch: the most batches of a rank (``uneven`` pad), or the fewest (drop)."""
     totals = [sum(batches_of(geometry, counts, epoch, rank)) for rank in range(geometry.world)]
     return max(totals) if uneven == "pad" else min(totals)
 
 
 def position(batches: Sequence[int], delivered: int) -> tuple[int, int]:
-    """Return where to go on after `delivered` batches: (round, how many of that round are delivered).
+    """Return where to continue after ``delivered`` batches: (round, how many of that round are delivered).
 
-    Workers are asked in turn, one batch each a round; one that has no more is passed over.
+    Workers take turns with one batch in each round; a worker without more batches is skipped.
     """
     done = 0
     for turn in range(max(batches, default=0)):
@@ -105,7 +106,7 @@ def position(batches: Sequence[int], delivered: int) -> tuple[int, int]:
 
 
 def group_order(geometry: Geometry, epoch: int, rank: int, worker: int, group: int, size: int) -> list[int]:
-    """Return the shuffled places within a group of `size` samples."""
+    """Return the shuffled places within a group of ``size`` samples."""
     if geometry.group <= 1 or not geometry.shuffle:
         return list(range(size))
     return [int(one) for one in _rng(geometry.seed, epoch, rank, worker, group).permutation(size)]

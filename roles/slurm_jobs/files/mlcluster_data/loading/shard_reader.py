@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shards as samples: fetched from a folder or S3, kept on the local NVMe, proved by SHA-256, read by webdataset."""
+"""Read samples from shards: fetch them from a folder or S3, cache them on the local NVMe, check their SHA-256."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from ..errors import CorruptError, DataError
 from ..files import durable, s3
 from ..sharding import tar as shards
 
-# The room that a cache without a limit leaves on its disk.
+# The space that a cache without a limit leaves free on its disk.
 LEFT_FREE = 0.1
 # Names of a cache's files, unfinished ones included. Other files in its folder are not its own.
 _KEPT = re.compile(r"\.?[0-9a-f]{24}-.+")
 
 
 class Source:
-    """Where the shards are; a client for S3 is made in each process, since none outlives a fork."""
+    """The place of the shards; each process creates its own client for S3, which does not survive a fork."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -56,10 +56,10 @@ class Source:
 
 
 class Cache:
-    """Shards that were read before, in a folder of the local NVMe; the longest unused go when room is needed."""
+    """A cache of shards on the local NVMe; the longest unused ones are removed for new ones."""
 
     def __init__(self, folder: Path, most: int = 0) -> None:
-        """`most` bytes are kept (0: nine tenths of the disk). Raises DataError."""
+        """Keep at most ``most`` bytes (0: nine tenths of the disk). Raises DataError."""
         try:
             durable.make_directory(folder)
         except OSError as exc:
@@ -69,11 +69,11 @@ class Cache:
         self.full = False
 
     def path(self, shard: Shard) -> Path:
-        """Where a shard is kept: by its content, so that a data set made anew is never mistaken for the old one."""
+        """Return the path of a shard, named by its content: a rebuilt data set is never mistaken for the old one."""
         return self.folder / f"{shard.sha256[:24]}-{Path(shard.name).name}"
 
     def read(self, shard: Shard) -> bytes | None:
-        """Return a shard that is here and whole; None otherwise, and one that is not whole is removed."""
+        """Return a cached shard, None without one; a damaged one is removed."""
         path = self.path(shard)
         try:
             content = path.read_bytes()
@@ -86,10 +86,10 @@ class Cache:
         return None
 
     def keep(self, shard: Shard, content: bytes) -> None:
-        """Put a shard here, if there is room; a full disk is logged once and is not an error."""
+        """Store a shard if there is space; a full disk is logged once and is not an error."""
         try:
             self._make_room(len(content))
-            # It is gone if another process needed the room. Not synced: it is read only if its checksum is right.
+            # Another process may remove it to get space. Not synced, because it is only used if its checksum is right.
             with (
                 contextlib.suppress(FileNotFoundError),
                 durable.Directory.open(self.folder) as here,
@@ -100,7 +100,7 @@ class Cache:
             if exc.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
                 raise
             if not self.full:
-                print(f"{self.folder}: {exc.strerror}, shards are read without keeping them here", file=sys.stderr)
+                print(f"{self.folder}: {exc.strerror}, shards are read without caching them here", file=sys.stderr)
             self.full = True
 
     def _make_room(self, size: int) -> None:
@@ -117,13 +117,13 @@ class Cache:
         for _used, taken, path in sorted(kept):
             if total + size <= most:
                 return
-            # A process that reads it meanwhile has it open, or fetches it again.
+            # A process that reads it has it open, or fetches it again.
             path.unlink(missing_ok=True)
             total -= taken
 
 
 def is_whole(content: bytes, shard: Shard) -> bool:
-    """Return whether these are the bytes that the manifest promises."""
+    """Return whether these bytes have the size and SHA-256 of the manifest."""
     return len(content) == shard.bytes and hashlib.sha256(content).hexdigest() == shard.sha256
 
 
@@ -135,7 +135,7 @@ class Reader:
         self.cache = cache
 
     def load(self, shard: Shard) -> bytes:
-        """Return a shard's bytes, proved. Raises CorruptError, DataError, S3Error."""
+        """Return a shard's bytes after checking them. Raises CorruptError, DataError, S3Error."""
         if self.cache and (content := self.cache.read(shard)) is not None:
             return content
         content = self.source.read(shard.name)

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One writer at a time on a directory that many nodes share, also after a writer that was killed.
+"""A lock for one writer at a time on a directory that many nodes share; the lock of a killed writer is taken over.
 
-The lock is a file that names its owner. Its owner touches it; a process that waits for it watches whether that
-continues, so that no two clocks are compared and the file system needs no flock of its own. It is made by link(2),
-which NFS and Lustre do in one step on the server.
+The lock is a file that names its owner. The owner touches it regularly, and a waiting process watches for that. So no
+two clocks are compared, and the file system needs no flock. It is made by link(2), which is atomic on the servers of
+NFS and Lustre.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from ..files import durable
 
 LOGGER = logging.getLogger("mlcluster.data")
 NAME = ".lock"
-# The lock of a whole job, whatever program it starts; the program has its own.
+# The lock of a whole job with all its programs; each program also has its own.
 JOB_NAME = ".job-lock"
-# That of a training on its journals and weights, with the name of its model behind it; those of other models may lie
-# beside them.
+# The lock of a training on its journals and weights, followed by the name of its model: several models may share a
+# directory.
 TRAIN_NAME = ".train-lock"
-# The kernel's lock by which the ranks of a node wait for the one that stages; unlike the others it stays.
+# The kernel's lock on which the ranks of a node wait for the one that stages; unlike the others it is not removed.
 STAGE_NAME = ".stage-lock"
-# After so many seconds without a sign of life a lock is taken from its owner; it gives one six times as often.
+# Seconds without a sign of life after which a lock is taken from its owner, who gives one six times as often.
 STALE_SECONDS = 30.0
-# Locks that are watched at once, so that several that were left behind cost no more time than one.
+# Locks that are watched at the same time, so that several abandoned ones cost no more time than one.
 WATCHED = 32
 # Errors of durable for a link, a directory, and a pipe or device where a file is expected.
 STRANGE = (errno.ELOOP, errno.EISDIR, errno.EINVAL)
 
 
 class LockedError(DataError):
-    """Somebody else works here; the text names him and what to do."""
+    """Another process holds the lock; the message names it and what to do."""
 
 
 class NoLockError(LockedError):
-    """A file of another origin is called as a lock is."""
+    """A file with the name of a lock is not one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,9 +68,9 @@ class Owner:
     cluster: str = ""
 
     def lives(self, other: Owner) -> bool | None:
-        """Return whether `other` runs, seen from this process; None where that cannot be seen, as on another node.
+        """Return whether ``other`` runs, seen from this process; None if that is unknown, as on another node.
 
-        An earlier run of the same Slurm job is over, also while its last process is still being ended.
+        An earlier run of the same Slurm job counts as ended, also while its last process is being ended.
         """
         if self.same_job(other) and self.restart != other.restart:
             return False
@@ -119,14 +119,14 @@ class Lock:
         self.owner = myself()
         self._released = threading.Event()
         self._beating: threading.Thread | None = None
-        # Open while the lock is wanted or held, so that a change of the path leads nowhere else.
+        # Open while the lock is requested or held, so that a changed path does not lead elsewhere.
         self._here: durable.Directory | None = None
 
     def acquire(self) -> Owner | None:
-        """Take the lock; gives the owner that it was taken from, where that one is gone.
+        """Take the lock; return the ended owner that it was taken from, if any.
 
-        Raises LockedError when another process holds it and lives, at once where that can be seen and after at most
-        `stale_seconds` otherwise; OSError when the directory cannot be written.
+        Raises LockedError if another living process holds it: at once if that is visible, otherwise after at most
+        ``stale_seconds``. Raises OSError if the directory cannot be written.
         """
         self._here = durable.Directory.open(self.path.parent)
         try:
@@ -153,7 +153,7 @@ class Lock:
         return before
 
     def check(self) -> None:
-        """Raise LockedError where another process holds it and lives; what a dead one left is taken away."""
+        """Raise LockedError if another living process holds the lock; remove the lock of a dead one."""
         with self._folder() as here:
             found = self._read(here) if here else None
             if here and found is not None:
@@ -167,7 +167,7 @@ class Lock:
         return found is not None and found.token == self.owner.token
 
     def release(self) -> None:
-        """Give the lock back, if it still is ours; one that could not be given back counts as left behind soon."""
+        """Release the lock if it is still ours; otherwise it counts as abandoned soon."""
         self._released.set()
         if self._beating:
             self._beating.join()
@@ -178,18 +178,18 @@ class Lock:
             pass
         except (OSError, LockedError) as exc:
             # The error that ended the run has to be reported.
-            LOGGER.warning("%s was not given back (%s)", self.path, durable.reason(exc))
+            LOGGER.warning("%s was not released (%s)", self.path, durable.reason(exc))
         finally:
             self._close()
 
     def of_this_job(self) -> bool:
-        """Return whether the Slurm job that this process is part of holds it."""
+        """Return whether the Slurm job of this process holds it."""
         found = self._found()
         return found is not None and self.owner.same_job(found)
 
     @contextlib.contextmanager
     def _folder(self) -> Iterator[durable.Directory | None]:
-        """Give the directory, open; None where it is missing."""
+        """Return the opened directory; None if it is missing."""
         if self._here:
             yield self._here
             return
@@ -220,28 +220,28 @@ class Lock:
         )
 
     def _make(self, here: durable.Directory) -> bool:
-        # Made elsewhere and linked, so that it is never seen empty.
+        # Written under another name and linked, so that it is never visible while empty.
         own = f"{self.path.name}.{self.owner.token}"
         try:
             try:
-                # Synced: an empty lock after a power failure would have no owner, and stay.
+                # Synced: after a power failure an empty lock would have no owner and would never be removed.
                 with here.new(own) as file:
                     file.write(json.dumps(dataclasses.asdict(self.owner)).encode())
                 here.link(own, self.path.name)
             finally:
                 here.remove(own)
         except (FileExistsError, FileNotFoundError):
-            # Removed: os.listdir() of a directory that is gone gives nothing, and no file can be made in it.
+            # The directory was removed: os.listdir() of its descriptor is empty, and no file can be made in it.
             if not os.fstat(here.descriptor).st_nlink:
                 raise
-            # Taken, or removed with the files of killed runs by the owner of the lock.
+            # Another process took the lock, or its owner removed this file with those of killed runs.
             return False
         return True
 
     def _sweep(self, here: durable.Directory) -> None:
-        """Remove what processes that were killed left of locks that they were about to make.
+        """Remove unfinished locks of killed processes.
 
-        Not what is on its way back to the one it was taken from by mistake: see _take_away().
+        Keep a lock that is being returned after it was taken by mistake: see _take_away().
         """
         left = re.compile(rf"{re.escape(self.path.name)}\.[0-9a-f]{{16}}")
         for name in os.listdir(here.descriptor):
@@ -249,7 +249,7 @@ class Lock:
                 here.remove(name)
 
     def _touched(self, here: durable.Directory, found: Owner) -> bool:
-        """Return whether the file is touched, changed or gone within the time after which it counts as left behind."""
+        """Return whether the file is touched, changed or removed within the time after which it counts as abandoned."""
         first = self._mark(here)
         deadline = time.monotonic() + self.stale_seconds
         while time.monotonic() < deadline:
@@ -266,14 +266,14 @@ class Lock:
             return False
         mistaken = self._read(here, aside) != judged
         if mistaken:
-            # Another one was faster and this is its own new lock: back with it.
+            # Another process was faster and this is its new lock: return it.
             with contextlib.suppress(FileExistsError):
                 here.link(aside, self.path.name)
         os.unlink(aside, dir_fd=here.descriptor)
         return not mistaken
 
     def _mark(self, here: durable.Directory) -> tuple[int, int] | None:
-        # An NFS client may answer stat() from memory for a minute; opening a file makes it ask the server.
+        # An NFS client may answer stat() from its cache for a minute; opening a file makes it ask the server.
         try:
             with here.reading(self.path.name) as file:
                 state = os.fstat(file.fileno())
@@ -283,12 +283,12 @@ class Lock:
 
     def _beat(self, here: durable.Directory) -> None:
         while not self._released.wait(self.stale_seconds / 6):
-            # The signs of life go on even if the server does not answer for a while.
+            # The signs of life continue even if the server does not answer for a while.
             with contextlib.suppress(OSError, LockedError):
                 found = self._read(here)
                 if found is not None and found.token != self.owner.token:
                     return
-                # It may be gone for a moment, taken by mistake and on its way back: see _take_away().
+                # It may be missing for a moment, if it was taken by mistake and is being returned: see _take_away().
                 os.utime(self.path.name, dir_fd=here.descriptor, follow_symlinks=False)
 
     def _read(self, here: durable.Directory, name: str = "") -> Owner | None:
@@ -310,9 +310,9 @@ class Lock:
 
 
 class DirectoryLock:
-    """A directory for one program of one job: both locks, with the methods of Lock.
+    """Both locks of a directory, that of the program and that of the job, with the methods of Lock.
 
-    That of the job stays with it where this process is part of that job, which then has the directory already.
+    If this process is part of the job that holds the directory, the lock of the job stays with the job.
     """
 
     def __init__(self, directory: Path, stale_seconds: float = STALE_SECONDS) -> None:
@@ -337,7 +337,7 @@ class DirectoryLock:
         return self._program.ours()
 
     def release(self) -> None:
-        """Give back what still is ours."""
+        """Release the locks that are still ours."""
         if self._has_job:
             self._job.release()
         self._program.release()
@@ -345,7 +345,7 @@ class DirectoryLock:
 
 @contextlib.contextmanager
 def only_writer(directory: Path) -> Iterator[None]:
-    """No other program of this package, and no job, has the directory meanwhile. Raises LockedError, OSError."""
+    """Hold a directory against other programs of this package and other jobs. Raises LockedError, OSError."""
     lock = DirectoryLock(directory)
     lock.acquire()
     try:
@@ -355,9 +355,9 @@ def only_writer(directory: Path) -> Iterator[None]:
 
 
 def check(directory: Path) -> None:
-    """Raise LockedError where a program or another job works in the directory. Raises OSError.
+    """Raise LockedError if a program or another job holds the directory. Raises OSError.
 
-    Files of that name from other programs, as some have them in folders of their own, do not count.
+    Files of that name that are no locks do not count: some programs have them in their own folders.
     """
     job = Lock(directory, name=JOB_NAME)
     with contextlib.suppress(NoLockError):
@@ -368,7 +368,7 @@ def check(directory: Path) -> None:
 
 
 def check_below(directory: Path) -> None:
-    """Raise LockedError where a program or another job works in any directory below this one. Raises OSError."""
+    """Raise LockedError if a program or another job holds a directory below this one. Raises OSError."""
     held = [
         Path(folder)
         for folder, _folders, files in os.walk(directory)

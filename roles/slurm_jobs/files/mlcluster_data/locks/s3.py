@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One writer at a time below a prefix in S3: the lock of a directory, as an object.
+"""A lock for one writer at a time below a prefix in S3: that of a directory, as an object.
 
-It is made, renewed and taken over by conditional writes (Amazon S3 user guide, "How to prevent object overwrites with
-conditional writes"): If-None-Match: * makes it only where there is none, If-Match with its entity tag replaces only
-what was seen. Its owner writes it anew as a sign of life, which changes the entity tag; clocks are not compared.
+Conditional writes create, renew and take over the lock (Amazon S3 user guide, "How to prevent object overwrites with
+conditional writes"): If-None-Match: * creates it only if it is missing, and If-Match with its entity tag replaces only
+the known object. The owner rewrites it as a sign of life, which changes the entity tag; clocks are not compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from . import directory as lock
 from .directory import LockedError, Owner
 
 LOGGER = logging.getLogger("mlcluster.data")
-# A request may be tried again for a while before it succeeds, and each sign of life costs money.
+# A request may be retried for a while before it succeeds, and each sign of life costs money.
 STALE_SECONDS = 90.0
 
 
@@ -38,10 +38,10 @@ class S3Lock:
         self._beating: threading.Thread | None = None
 
     def acquire(self) -> Owner | None:
-        """Take the lock; gives the owner that it was taken from, where that one is gone.
+        """Take the lock; return the ended owner that it was taken from, if any.
 
-        Raises LockedError when another process holds it and lives, and S3Error. If the server or boto3 has no
-        conditional writes nothing is locked, and a warning is logged.
+        Raises S3Error, and LockedError if another living process holds it. If the server or boto3 has no conditional
+        writes, nothing is locked and a warning is logged.
         """
         before = None
         try:
@@ -61,7 +61,7 @@ class S3Lock:
             else:
                 # A server that does not know the condition would let every process make it.
                 if self.prefix.create(self.name, self._content()) is not None:
-                    raise s3.ConditionError("the server does not heed If-None-Match")
+                    raise s3.ConditionError("the server ignores If-None-Match")
         except s3.ConditionError as exc:
             LOGGER.warning("%s is not locked (%s): check that no other training uses it", self.prefix.url, exc)
             self._etag = ""
@@ -78,7 +78,7 @@ class S3Lock:
         return found is not None and found[0].token == self.owner.token
 
     def release(self) -> None:
-        """Give the lock back, if it still is ours; one that could not be given back counts as left behind soon."""
+        """Release the lock if it is still ours; otherwise it counts as abandoned soon."""
         self._released.set()
         if not self._beating:
             return
@@ -87,7 +87,7 @@ class S3Lock:
             if self.ours():
                 self.prefix.delete([self.name])
         except s3.S3Error as exc:
-            LOGGER.warning("%s: its lock was not given back (%s)", self.prefix.url, exc)
+            LOGGER.warning("%s: its lock was not released (%s)", self.prefix.url, exc)
 
     def _content(self) -> bytes:
         self._beats += 1
@@ -102,7 +102,7 @@ class S3Lock:
         return bool(self._etag)
 
     def _own(self) -> str:
-        """Return the entity tag where it is ours: of a request that arrived and whose answer did not."""
+        """Return the entity tag if the lock is ours: a request may have arrived although its answer did not."""
         found = self._read()
         return found[1] if found is not None and found[0].token == self.owner.token else ""
 
@@ -117,7 +117,7 @@ class S3Lock:
             raise LockedError(f"{where} is not a lock of this program: see what it is, and move it away") from exc
 
     def _goes_on(self, owner: Owner, etag: str) -> bool:
-        """Return whether the owner writes it anew within the time after which it counts as left behind."""
+        """Return whether the owner renews the lock within the time after which it counts as abandoned."""
         deadline = time.monotonic() + self.stale_seconds
         while time.monotonic() < deadline:
             time.sleep(min(1.0, self.stale_seconds / 20))
@@ -128,7 +128,7 @@ class S3Lock:
 
     def _beat(self) -> None:
         while not self._released.wait(self.stale_seconds / 6):
-            # The signs of life go on even if the server does not answer for a while.
+            # The signs of life continue even if the server does not answer for a while.
             with contextlib.suppress(s3.S3Error):
                 if not self._replace(self._etag):
                     return

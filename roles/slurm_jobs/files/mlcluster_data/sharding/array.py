@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The range is for sbatch: `sbatch --array=$(python -m mlcluster_data array INPUTS --limit 8) ...`. There is one task
+"""The range is for sbatch: ``sbatch --array=$(python -m mlcluster_data array INPUTS --limit 8) ...``. There is one task
 for each input, or fewer with --tasks; --limit is how many of them run at once.
 """
 
@@ -18,7 +18,7 @@ ARRAY_MOST = 4_000_001
 
 
 def spec(inputs: int, tasks: int | None = None, limit: int | None = None) -> str:
-    """Return the value of --array for so many inputs: `0-9%4`. Raises DataError."""
+    """Return the value of --array for these inputs, such as ``0-9%4``. Raises DataError."""
     if inputs < 1:
         raise DataError("an array needs an input: put .jsonl or .txt files into the folder, or call collect first")
     last = min(inputs, tasks or inputs) - 1
@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("input", type=arguments.path, help="folder with the inputs")
     count = arguments.between(0, arguments.MOST)
-    parser.add_argument("--tasks", type=count, help="at most so many tasks (one for each input)")
-    parser.add_argument("--limit", type=count, help="at most so many at once")
+    parser.add_argument("--tasks", type=count, help="maximum number of tasks (one for each input)")
+    parser.add_argument("--limit", type=count, help="maximum number that run at once")
 
 
 def run(args: argparse.Namespace) -> int:

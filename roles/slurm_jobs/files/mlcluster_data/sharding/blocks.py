@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Blocks of an input file encoded on all cores of a task, their results in the order of the file.
 
-A block is a range of whole lines. The processes read their blocks themselves, so that no text goes from one to another,
-and only a few blocks are under way at once, so that memory does not grow with the input.
+A block is a range of whole lines. The processes read their blocks themselves, so no text is sent between processes.
+Only a few blocks are in progress at the same time, so memory does not grow with the input.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 @dataclass(frozen=True)
 class Encoded:
-    """The documents of a block: ids one after the other, how many each has, where the line of each ends (bytes)."""
+    """The documents of a block: all ids in order, the number of ids of each, the byte after the line of each."""
 
     tokens: np.ndarray
     counts: np.ndarray
@@ -53,7 +53,7 @@ class Settings:
 
 
 def ranges(path: Path, start: int, size: int) -> Iterator[tuple[int, int]]:
-    """Ranges of whole lines from byte `start` on, each of about `size` bytes. Raises DataError, OSError."""
+    """Yield ranges of whole lines from byte ``start`` on, each of about ``size`` bytes. Raises DataError, OSError."""
     with open(path, "rb") as file:
         total = os.fstat(file.fileno()).st_size
         while start < total:
@@ -62,7 +62,7 @@ def ranges(path: Path, start: int, size: int) -> Iterator[tuple[int, int]]:
             rest = file.readline(LINE_MOST)
             if len(rest) == LINE_MOST and not rest.endswith(b"\n"):
                 raise DataError(
-                    f"{path}: the line behind byte {start} is longer than {LINE_MOST >> 20} MiB: it is not a document"
+                    f"{path}: the line after byte {start} is longer than {LINE_MOST >> 20} MiB: it is not a document"
                 )
             end += len(rest) - 1
             yield start, end
@@ -70,7 +70,7 @@ def ranges(path: Path, start: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def read_block(path: Path, start: int, end: int, bad: Bad) -> tuple[list[str], list[int]]:
-    """Return the documents of a block, and the byte behind each. Raises DataError that names file and line, OSError."""
+    """Return the documents of a block, and the byte after each. Raises OSError, and DataError with file and line."""
     with open(path, "rb") as file:
         file.seek(start)
         content = file.read(end - start)
@@ -93,7 +93,7 @@ def read_block(path: Path, start: int, end: int, bad: Bad) -> tuple[list[str], l
 
 @dataclass(frozen=True)
 class _Line:
-    """The line that begins at byte `at`; its number is counted only when somebody asks."""
+    """The line that begins at byte ``at``; its number is counted only if needed."""
 
     path: Path
     at: int
@@ -112,7 +112,7 @@ _on_bad = ""
 
 
 def prepare(settings: Settings, parent: int | None) -> None:
-    """Make this process ready to encode; it ends with its parent, where it has one (a process ID)."""
+    """Prepare this process to encode; it ends with its parent, if a process ID is given."""
     global _encoder, _on_bad
     if parent is not None:
         # Otherwise the processes of a killed task would wait for work for ever.
@@ -125,7 +125,7 @@ def prepare(settings: Settings, parent: int | None) -> None:
 
 
 def encode_block(path: Path, start: int, end: int) -> Encoded:
-    """Encode one block, in a process that is prepared. Raises DataError."""
+    """Encode one block, after ``prepare`` in this process. Raises DataError."""
     if _encoder is None:
         raise RuntimeError("this process was not prepared")
     bad = Bad(_on_bad)
@@ -140,7 +140,7 @@ def encode_block(path: Path, start: int, end: int) -> Encoded:
 
 
 class Pool:
-    """The processes of a task; use as a context manager. With one process all is done in this one."""
+    """The processes of a task; use as a context manager. With one process, this process does all the work."""
 
     def __init__(self, settings: Settings, processes: int) -> None:
         self.processes = processes
@@ -160,7 +160,7 @@ class Pool:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def encode(self, path: Path, start: int) -> Iterator[Encoded]:
-        """Yield the blocks of a file from byte `start` on, in order. Raises DataError, OSError."""
+        """Yield the blocks of a file from byte ``start`` on, in order. Raises DataError, OSError."""
         if self._pool is None:
             for begin, end in ranges(path, start, BLOCK_BYTES):
                 yield encode_block(path, begin, end)
@@ -175,6 +175,6 @@ class Pool:
                 yield waiting.popleft().result()
         except concurrent.futures.process.BrokenProcessPool as exc:
             raise DataError(
-                f"a process that encoded {path} was ended, most likely for want of memory: ask for more with --mem, or "
-                "for fewer with --processes"
+                f"a process that encoded {path} was ended, most likely for lack of memory: request more with --mem, or "
+                "fewer processes with --processes"
             ) from exc

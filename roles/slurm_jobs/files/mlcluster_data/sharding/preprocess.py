@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inputs are divided among the tasks of a Slurm array: task I of N takes every N-th input from the I-th on. All
-that is finished is kept in a manifest of each input after every shard, so that a task that is started again goes on
-behind its last whole shard, whatever ended it. When all inputs are done, manifest.json is written.
+"""Make shards of inputs, divided among the tasks of a Slurm array: task I of N takes every N-th input from the
+I-th on. After every shard, the manifest of its input is written, so a restarted task continues after its last complete
+shard. When all inputs are done, manifest.json is written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..locks.directory import Lock, check
 from . import blocks, tokenizer
 from . import tar as shards
 
-# Of a sample, whose length is kept in 32 bits, and of a shard, which is held in memory as a whole.
+# Limits of a sample, whose length has 32 bits, and of a shard, which is completely in memory.
 TOKENS_MOST = (1 << 31) - 1
 # The names of all that a run makes in the folder for its shards, besides the plan.
 _MADE = re.compile(r"manifest\.json|input-\d{5,}\.json|shard-\d{5,}-\d{5,}\.tar")
@@ -47,7 +47,7 @@ class Job:
     store: store.Store
     spool: Path
     plan: dict[str, Any]
-    # Signatures of the shards that this process made or has read.
+    # Signatures of the shards that this process wrote or read.
     proved: dict[str, object] = field(default_factory=dict)
 
     @property
@@ -57,7 +57,7 @@ class Job:
 
 
 def tasks_of(args: argparse.Namespace, environment: Mapping[str, str]) -> tuple[int, int]:
-    """Return which task this is and how many there are: from the options, else from Slurm, else the only one.
+    """Return the index of this task and the number of tasks: from the options, else from Slurm, else a single task.
 
     Raises DataError.
     """
@@ -75,17 +75,17 @@ def _slurm_task(environment: Mapping[str, str]) -> tuple[int, int]:
     given = [environment.get(name, default) for name, default in zip(names, ("", "", "0", "1"))]
     try:
         number, count, first, step = map(int, given)
-        # A range that does not begin at 0 or leaves some out is counted as Slurm counts its tasks.
+        # Indices of a range that does not begin at 0 or has gaps are counted as Slurm counts its tasks.
         return (number - first) // step, count
     except (ValueError, ZeroDivisionError) as exc:
         stated = ", ".join(f"{name}={value[:20]}" for name, value in zip(names, given))
         raise DataError(
-            f"{stated} is not a task of an array: start it with sbatch --array, or give --task and --tasks"
+            f"{stated} is not a task of an array: start it with sbatch --array, or use --task and --tasks"
         ) from exc
 
 
 def make_job(args: argparse.Namespace) -> tuple[Job, blocks.Settings]:
-    """Look at everything, agree with the other tasks on the plan. Raises DataError, S3Error."""
+    """Return the job, after agreeing with the other tasks on its plan. Raises DataError, S3Error."""
     inputs = manifest.inputs_of(args.input)
     found, config = tokenizer.load(args.tokenizer, args.token_secret)
     ids = tokenizer.ids_of(found, config, args.eos, args.pad)
@@ -109,12 +109,12 @@ def make_job(args: argparse.Namespace) -> tuple[Job, blocks.Settings]:
     there = manifest.parse(where.create(manifest.PLAN, manifest.dump(plan)), manifest.PLAN, manifest.PLAN_SCHEMA)
     if other := sorted(key for key in {**plan, **there} if plan.get(key) != there.get(key)):
         raise DataError(
-            f"{args.output} holds shards that are made otherwise ({', '.join(other)} differ, see {manifest.PLAN}): "
+            f"{args.output} holds shards with other settings ({', '.join(other)} differ, see {manifest.PLAN}): "
             "give this run a folder of its own, or remove that one"
         )
     spool = store.spool(args.spool, where)
     if not (isinstance(where, store.Folder) and spool == where.path):
-        # A disk that several jobs write to: each has a folder of its own.
+        # Several jobs may write to the disk, so each has its own folder.
         spool = spool / f"shards-{hashlib.sha256((args.output + digest).encode()).hexdigest()[:12]}"
         durable.own_directory(spool)
     return Job(args.input, inputs, where, spool, plan), blocks.Settings(definition, ids, args.whole, args.on_bad)
@@ -134,15 +134,15 @@ def refuse_taken(where: store.Store) -> None:
 
 
 def part_name(at: int) -> str:
-    """Return the manifest of one input."""
+    """Return the file name of the manifest of one input."""
     return f"input-{at:05d}.json"
 
 
 class InputWork:
-    """The shards of one input: those that are there already, and how to go on."""
+    """The shards of one input: the existing ones, and the position to continue from."""
 
     def __init__(self, job: Job, at: int) -> None:
-        """Raises DataError when what stands there is of another plan."""
+        """Read the manifest of this input. Raises DataError if it is of another plan."""
         self.job, self.at = job, at
         self.name = job.inputs[at].name
         self.shards: list[Shard] = []
@@ -161,7 +161,7 @@ class InputWork:
         if content.get("plan") != self.job.key:
             raise DataError(f"{where} is of another plan: remove the folder")
         found = manifest.entries(Shard, content, "shards", where)
-        # It determines the place to resume from: with another one documents would be missing, or there twice.
+        # It determines the position to resume from; with a wrong one documents would be missing or duplicated.
         ends = content.get("ends")
         numbers = [*ends, content.get("skipped"), content.get("replaced")] if isinstance(ends, list) else []
         whole_numbers = all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
@@ -173,25 +173,25 @@ class InputWork:
         self.sha256 = str(content.get("input_sha256") or self.sha256)
 
     def keep_good(self) -> None:
-        """Forget the first shard that is not as it was made, and those behind it. Raises S3Error, OSError."""
+        """Drop the first missing or changed shard and all later ones. Raises S3Error, OSError."""
         bad = first_bad(self.job, self.shards)
         if bad is not None:
-            print(f"{self.job.store.place(bad.name)} is missing or not as it was made: it is made anew", flush=True)
+            print(f"{self.job.store.place(bad.name)} is missing or was changed: it is made again", flush=True)
             at = self.shards.index(bad)
             self.shards, self.ends, self.complete = self.shards[:at], self.ends[:at], False
 
     @property
     def start(self) -> int:
-        """The byte of the input to go on from."""
+        """The byte of the input from which to continue."""
         return self.ends[-1] if self.ends else 0
 
     @property
     def documents(self) -> int:
-        """How many documents the shards hold."""
+        """The number of documents in the shards."""
         return sum(shard.documents for shard in self.shards)
 
     def save(self) -> None:
-        """Keep what is done so far."""
+        """Write the manifest of the finished shards."""
         content = {
             "schema": manifest.PART_SCHEMA,
             "plan": self.job.key,
@@ -206,7 +206,7 @@ class InputWork:
         self.job.store.write(part_name(self.at), manifest.sealed(content))
 
     def add(self, tokens: np.ndarray, counts: np.ndarray, end: int) -> Shard:
-        """Write the next shard of these documents, the last of which ends at byte `end`."""
+        """Write the next shard with these documents; the last one ends at byte ``end``."""
         plan = self.job.plan
         name = f"shard-{self.at:05d}-{len(self.shards):05d}.tar"
         rows = shards.rows_of(self.at, self.documents, tokens, counts, plan["length"], plan["packed"])
@@ -219,9 +219,9 @@ class InputWork:
         return shard
 
     def check(self) -> None:
-        """Raise DataError for an input that is not what was collected, or not what its first shards were made of.
+        """Raise DataError for an input that has changed since it was collected or its first shards were made.
 
-        The place to go on from would be in the midst of another document. Raises OSError.
+        The position to continue from would be in the middle of another document. Raises OSError.
         """
         path, wanted = self.job.folder / self.name, self.job.inputs[self.at].bytes
         found = durable.digest(path)
@@ -233,12 +233,12 @@ class InputWork:
             self.sha256 = found.sha256
             return
         raise DataError(
-            f"{path} {what} when it was collected or its first shards were made: get it back, or collect the text "
+            f"{path} {what} when it was collected or its first shards were made: restore it, or collect the text "
             "again and give its shards a folder of their own"
         )
 
     def run(self, pool: blocks.Pool, progress: Progress) -> None:
-        """Make what is missing. Raises DataError, S3Error, OSError."""
+        """Make the missing shards. Raises DataError, S3Error, OSError."""
         self.check()
         self.job.store.clean(f"shard-{self.at:05d}-")
         for left in self.job.spool.glob(f".shard-{self.at:05d}-*.part"):
@@ -256,7 +256,7 @@ class InputWork:
         progress.advance(self.job.inputs[self.at].bytes - last)
 
     def _gathered(self, pool: blocks.Pool) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-        """Documents for one shard at a time: a shard is closed by the document with which it is full."""
+        """Yield the documents of one shard at a time; the document that fills a shard is its last."""
         most = self.job.plan["shard_tokens"]
         tokens: list[np.ndarray] = []
         counts: list[np.ndarray] = []
@@ -281,7 +281,7 @@ class InputWork:
 
 
 def first_bad(job: Job, found: list[Shard]) -> Shard | None:
-    """Return the first shard that is missing or differs from its part manifest; each is read once in a run.
+    """Return the first shard that is missing or differs from its manifest; each shard is read once in a run.
 
     Raises S3Error, OSError.
     """
@@ -299,7 +299,7 @@ def first_bad(job: Job, found: list[Shard]) -> Shard | None:
 
 
 def finish(job: Job) -> dict[str, Any] | None:
-    """Write the manifest of all when every input is done; None while some are missing. Raises DataError, S3Error."""
+    """Write manifest.json if every input is done; None while some are not. Raises DataError, S3Error."""
     works = [InputWork(job, at) for at in range(len(job.inputs))]
     if not all(work.complete for work in works):
         return None
@@ -307,8 +307,8 @@ def finish(job: Job) -> dict[str, Any] | None:
     bad = first_bad(job, found)
     if bad is not None:
         raise DataError(
-            f"{job.store.place(bad.name)} is missing or not as it was made, so the manifest is not written: start the "
-            f"task of {works[bad.input].name} again, which makes it anew"
+            f"{job.store.place(bad.name)} is missing or was changed, so the manifest is not written: start the "
+            f"task of {works[bad.input].name} again, which makes it again"
         )
     content = {
         **job.plan,
@@ -324,18 +324,18 @@ def finish(job: Job) -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def only_one(job: Job, at: int) -> Iterator[None]:
-    """Keep all other tasks from this input, and from the folder of the shards. Raises DataError, OSError.
+    """Lock this input, and the folder of the shards, against all other tasks. Raises DataError, OSError.
 
-    In S3 there is no lock: two that do the same write the same bytes there, and no object is ever half written. Two on
-    one node would do so in the same files that are on their way there, so they are kept apart by those.
+    In S3 there is no lock: two tasks of the same input write the same bytes, and no object is ever incomplete. Two
+    tasks of one node would write the same temporary files, so these files have a lock.
     """
     base = job.store.path if isinstance(job.store, store.Folder) else job.spool
     with durable.Directory.open(base) as top, top.below(".locks", f"input-{at:05d}", make=True) as folder:
         lock = Lock(folder.path)
     if before := lock.acquire():
-        print(f"input {at}: the lock of {before}, which is over, was taken away")
+        print(f"input {at}: the lock of {before}, which has ended, was removed")
     try:
-        # Its own lock exists already, so a process that locks the whole folder now sees it.
+        # This task's lock exists already, so a process that locks the whole folder sees it.
         check(base)
         yield
     finally:
@@ -352,14 +352,14 @@ def work_through(job: Job, settings: blocks.Settings, mine: list[int], processes
                     work = InputWork(job, at)
                     work.keep_good()
                     if work.complete:
-                        print(f"{work.name}: its {len(work.shards)} shards are there already")
+                        print(f"{work.name}: its {len(work.shards)} shards exist already")
                         progress.advance(job.inputs[at].bytes)
                         continue
                     work.run(pool, progress)
     except OSError as exc:
         raise DataError(
             f"a shard could not be made ({durable.reason(exc)}) in {job.spool} or {job.store.place('')}: make room or "
-            "fix that, and start the same task again, which goes on behind its last whole shard"
+            "fix that, and start the same task again, which continues after its last whole shard"
         ) from exc
 
 
@@ -379,8 +379,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--eos", default="", help="token that ends a document (else that of tokenizer_config.json)")
     add("--pad", default="", help="token that fills rows (else the tokenizer's own, else one more number)")
     add("--length", type=arguments.between(1, TOKENS_MOST), default=2048, help="most tokens in a sample (2048)")
-    add("--packed", action="store_true", help="let documents follow each other in full rows")
-    add("--form", choices=shards.FORMS, default="npy", help="how samples are kept (npy, compact)")
+    add("--packed", action="store_true", help="fill rows with several documents")
+    add("--form", choices=shards.FORMS, default="npy", help="format of samples (npy, compact)")
     add(
         "--shard-tokens",
         type=arguments.between(1, TOKENS_MOST),
@@ -388,15 +388,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tokens in a shard, which are held in memory (16 Mi)",
     )
     add("--spool", default=os.environ.get("MLCLUSTER_SPOOL", ""), help="fast local folder to write shards to first")
-    add("--task", type=arguments.between(0, arguments.MOST), help="which task this is (else SLURM_ARRAY_TASK_ID)")
-    add("--tasks", type=arguments.at_least_one, help="how many there are (else SLURM_ARRAY_TASK_COUNT)")
+    add("--task", type=arguments.between(0, arguments.MOST), help="index of this task (else SLURM_ARRAY_TASK_ID)")
+    add("--tasks", type=arguments.at_least_one, help="number of tasks (else SLURM_ARRAY_TASK_COUNT)")
     add("--processes", type=arguments.workers, default=cores(), help="processes to encode with (the task's cores)")
-    add("--on-bad", choices=ON_BAD, default="fail", help="what to do with what is not UTF-8 or no JSON (fail)")
-    add("--whole", action="store_true", help="encode each text as a whole, not by a table of its words")
+    add("--on-bad", choices=ON_BAD, default="fail", help="policy for text that is not UTF-8 or JSON (fail)")
+    add("--whole", action="store_true", help="encode each text as a whole, without the table of words")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do the work of one task."""
+    """Run one task; return its exit status."""
     index, count = tasks_of(args, os.environ)
     job, settings = make_job(args)
     mine = list(range(index, len(job.inputs), count))

@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shards: tars of samples, whole or absent, that webdataset reads.
+"""Shards: tar archives of samples, complete or absent, that webdataset reads.
 
-A sample is a row of at most `length` token ids. In the compact form a member of the tar holds many samples, as three
-.npy files with the same key: `tokens` (all ids, one sample after the other), `lengths` (how many ids each sample has,
-uint32) and `ids` (which sample each is, int64). In the JSON form each sample is a file of its own, KEY.json, with
-`id` and `input_ids`.
+A sample is a row of at most ``length`` token ids. In the compact form a member of the tar has many samples, as three
+.npy files with the same key: ``tokens`` (all ids, one sample after the other), ``lengths`` (the number of ids of each
+sample, uint32) and ``ids`` (the number of each sample, int64). In the JSON form each sample is a separate file,
+KEY.json, with ``id`` and ``input_ids``.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ import numpy as np
 from ..errors import CorruptError, DataError
 from ..files import durable
 
-# A sample's number: 15 bits of the input, 30 of the document therein, 18 of the row in the document.
+# A sample's number: 15 bits for the input, 30 for the document in the input, 18 for the row in the document.
 INPUT_BITS, DOCUMENT_BITS, ROW_BITS = 15, 30, 18
 BLOCK_SAMPLES = 256
 FORMS = ("npy", "json")
 
 
 def sample_name(number: int) -> str:
-    """Return a sample's number as people read it: INPUT-DOCUMENT-ROW, each counted from 0."""
+    """Return the readable form of a sample's number: INPUT-DOCUMENT-ROW, each counted from 0."""
     rest, row = divmod(int(number), 1 << ROW_BITS)
     at, document = divmod(rest, 1 << DOCUMENT_BITS)
     return f"{at}-{document}-{row}"
 
 
 def sample_numbers(at: int, documents: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the numbers of samples, int64 [n], of input `at`. Raises DataError for what the bits do not hold."""
+    """Return the numbers of samples of input ``at``, int64 [n]. Raises DataError if they need more bits."""
     for what, most, bits in (
         ("inputs", at, INPUT_BITS),
         ("documents in an input", documents.max(initial=0), DOCUMENT_BITS),
@@ -54,7 +54,7 @@ def sample_numbers(at: int, documents: np.ndarray, rows: np.ndarray) -> np.ndarr
 
 @dataclass(frozen=True)
 class Rows:
-    """Samples of one shard: `tokens` [total], `lengths` uint32 [n], `ids` int64 [n]."""
+    """Samples of one shard: ``tokens`` [total], ``lengths`` uint32 [n], ``ids`` int64 [n]."""
 
     tokens: np.ndarray
     lengths: np.ndarray
@@ -62,10 +62,10 @@ class Rows:
 
 
 def rows_of(at: int, first: int, tokens: np.ndarray, counts: np.ndarray, length: int, packed: bool) -> Rows:
-    """Cut documents into samples of at most `length` ids.
+    """Cut documents into samples of at most ``length`` ids and return them.
 
-    ``counts`` [documents] is how many of ``tokens`` each document has; ``first`` is the first's number in input ``at``.
-    Packed, the documents follow each other in rows that are full but for the last; else each begins a row of its own.
+    ``counts`` [documents] is the number of ``tokens`` of each document; ``first`` is the number of the first one in
+    input ``at``. Packed, documents follow each other in full rows; otherwise each document begins a new row.
     """
     begins = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
     if packed:
@@ -84,7 +84,7 @@ def rows_of(at: int, first: int, tokens: np.ndarray, counts: np.ndarray, length:
 
 
 class _Hashed:
-    """A file that is hashed while it is written."""
+    """A file whose SHA-256 is computed while it is written."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -120,7 +120,7 @@ def members(rows: Rows, form: str) -> Iterator[tuple[str, bytes]]:
 
 
 def write_shard(folder: Path, name: str, rows: Rows, form: str) -> tuple[Path, int, str]:
-    """Write a shard to a hidden name in `folder`, synced: (path, bytes, SHA-256). Raises OSError, leaving no half."""
+    """Write a shard under a hidden name in ``folder``, synced; return (path, bytes, SHA-256). Raises OSError."""
     aside = durable.aside_of(name)
     with durable.Directory.open(folder) as here, here.new(aside, 0o644) as file:
         hashed = _Hashed(file)
@@ -147,7 +147,7 @@ def read_array(content: bytes, name: str) -> np.ndarray:
 
 
 def samples_of(group: dict[str, Any], name: str) -> list[tuple[int, np.ndarray]]:
-    """The samples in one group of files of a shard, as webdataset gives it: (number, ids [n]). Raises CorruptError."""
+    """Yield (number, ids [n]) of the samples in one group of files, as webdataset returns it. Raises CorruptError."""
     if "json" in group:
         try:
             content = json.loads(group["json"])

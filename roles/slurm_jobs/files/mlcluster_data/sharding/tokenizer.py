@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A tokenizer by path or hub id, the ids it puts around a document, and fast encoding of many documents.
+"""Load a tokenizer by path or hub id, find the ids around a document, and encode many documents fast.
 
-Needs tokenizers and numpy. Text in documents is text: the names of special tokens in it are encoded letter by letter.
+Needs tokenizers and numpy. The names of special tokens in a document are encoded as ordinary text.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import tokenizers
 
 TOKEN_VARIABLE = "HF_TOKEN"  # noqa: S105 - the name of a variable
-# The patterns of these pre-tokenizers cut at a single space between two other characters, whatever stands around it:
-# no alternative reaches over one. They are those of GPT-2 (tokenizers' own ByteLevel), Llama 3 and Qwen 2.
+# The patterns of these pre-tokenizers always cut at a single space between two other characters, because none of their
+# alternatives contains one. They are those of GPT-2 (tokenizers' own ByteLevel), Llama 3 and Qwen 2.
 _LLAMA3 = "|".join(
     (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",
@@ -42,13 +42,13 @@ CUT_AT_SPACES = frozenset({_LLAMA3, _LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")})
 _SPACE = re.compile(r"(?<=\S) (?=\S)")
 _ASCII_SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f"
 _OTHER_SPACES = "".join(map(chr, (0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)))
-# The memory of one process for the words that it knows: about 100 MB.
+# The number of words that one process remembers, in about 100 MB.
 WORDS_MOST = 300_000
 WORD_CHARACTERS_MOST = 16 << 20
 WORDS_AT_ONCE = 512
 # How byte-level tokenizers write a space (the printable alphabet for bytes of GPT-2).
 SPACE_OF_BYTES = "\u0120"
-# Longer texts are encoded in slices of about so many characters.
+# Longer texts are encoded in slices of about this many characters.
 SLICE_CHARACTERS = 1 << 20
 # Above this share of unknown words the table of words costs more than it saves (texts without spaces between words).
 UNKNOWN_MOST = 0.3
@@ -79,32 +79,32 @@ def _from_hub(name: str, secret: str) -> tokenizers.Tokenizer:
     token = _secret(secret) if secret else os.environ.get(TOKEN_VARIABLE)
     try:
         return tokenizers.Tokenizer.from_pretrained(name, token=token)
-    except Exception as exc:  # the library raises many kinds, plain Exception among them
+    except Exception as exc:  # the library raises many types, also plain Exception
         reason = _hub_reason(exc, bool(token))
         raise DataError(f"the tokenizer {name} cannot be loaded from the hub: {reason}") from None
 
 
 def _hub_reason(error: Exception, has_token: bool) -> str:
-    """Return why the hub failed, and what to do; never the library's own text, which could contain the request."""
+    """Return why the hub failed, and what to do, without the library's own text, which could contain the request."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     status = getattr(getattr(error, "response", None), "status_code", None)
-    why = "the token given is not allowed" if has_token else f"no token was given ({TOKEN_VARIABLE} or --token-secret)"
+    why = "the given token has no access" if has_token else f"no token was given ({TOKEN_VARIABLE} or --token-secret)"
     # For the library a gated model is a subclass of a missing one.
     if "GatedRepoError" in kinds or (status in (401, 403) and "RepositoryNotFoundError" not in kinds):
-        return f"it is gated and {why}; accept its licence there, or copy tokenizer.json here and give the path"
+        return f"it is gated and {why}; accept its licence there, or copy tokenizer.json here and use its path"
     if "RepositoryNotFoundError" in kinds or "HFValidationError" in kinds:
         return f"the name is unknown there, or it is private and {why}; a folder here needs a tokenizer.json"
     if kinds & {"LocalEntryNotFoundError", "OfflineModeIsEnabled", "ConnectionError", "ConnectError"}:
-        return "it cannot be reached from here; copy tokenizer.json here and give the path"
+        return "it cannot be reached from here; copy tokenizer.json here and use its path"
     if "EntryNotFoundError" in kinds:
-        return "the model has no tokenizer.json; make one there and give the path"
-    return f"{type(error).__name__}; copy tokenizer.json here and give the path"
+        return "the model has no tokenizer.json; make one there and use its path"
+    return f"{type(error).__name__}; copy tokenizer.json here and use its path"
 
 
 def load(name: str, secret: str = "") -> tuple[tokenizers.Tokenizer, dict[str, Any]]:
     """Return the tokenizer of a file, a folder or a hub id, with the content of tokenizer_config.json beside it.
 
-    `secret` names the hub token in Secrets Manager, otherwise it is in HF_TOKEN. Raises DataError.
+    ``secret`` names the hub token in Secrets Manager, otherwise it is in HF_TOKEN. Raises DataError.
     """
     import tokenizers
 
@@ -124,9 +124,9 @@ def load(name: str, secret: str = "") -> tuple[tokenizers.Tokenizer, dict[str, A
 
 @dataclass(frozen=True)
 class Ids:
-    """The numbers around the text: `before` and `after` each document, `eos` (the last of `after`), `pad`.
+    """The special ids: ``before`` and ``after`` each document, ``eos`` (the last of ``after``), ``pad``.
 
-    `vocabulary` counts the tokens, pad included: the size that the model's embedding needs.
+    ``vocabulary`` is the number of tokens with padding, which is the size of the model's embedding.
     """
 
     before: tuple[int, ...]
@@ -142,10 +142,10 @@ class Ids:
 
 
 def ids_of(tokenizer: tokenizers.Tokenizer, config: dict[str, Any], eos: str = "", pad: str = "") -> Ids:
-    """Return which ids end a document and fill a row. Raises DataError when the end is not known.
+    """Return the ids that end a document and fill a row. Raises DataError if the end is unknown.
 
-    The padding is never the end of text, whose loss would be masked then: without one of its own it gets the first
-    number after the vocabulary.
+    Padding and the end of text are never the same id, because the loss of the end would be masked. If the tokenizer
+    has no padding, it gets the first number after the vocabulary.
     """
 
     def named(key: str) -> str:
@@ -183,10 +183,10 @@ def _around(tokenizer: tokenizers.Tokenizer) -> tuple[tuple[int, ...], tuple[int
 
 
 def cuts_at_spaces(definition: dict[str, Any]) -> bool:
-    """Return whether a text may be encoded in pieces that begin at single spaces (tokenizer.json as read).
+    """Return whether a text may be encoded in pieces that begin at single spaces, by the content of tokenizer.json.
 
-    So it is where nothing looks further than a piece: BPE without dropout, no normalizer, a pre-tokenizer that cuts
-    there, and no added token with white space in or around it.
+    This is possible if encoding never depends on other pieces: BPE without dropout, no normalizer, a pre-tokenizer that
+    cuts there, and no added token with white space in or around it.
     """
     model, before = definition.get("model") or {}, definition.get("pre_tokenizer") or {}
     if definition.get("normalizer") or model.get("type") != "BPE" or model.get("dropout"):
@@ -220,7 +220,7 @@ def pieces(text: str) -> list[str]:
 
 
 class _Words(dict[str, bytes]):
-    """Words and their ids; what is asked for and not there is noted, and is nothing meanwhile."""
+    """Words and their ids. A missing word is recorded as such, and has no ids until it is added."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -232,14 +232,14 @@ class _Words(dict[str, bytes]):
 
 
 class Encoder:
-    """Encodes many documents; one for each process.
+    """An encoder of many documents; each process has its own.
 
-    Where the tokenizer allows it, each word is encoded once and looked up from then on, which gives the same ids many
-    times faster; a document of each call is encoded in both ways and compared.
+    If the tokenizer allows it, each word is encoded once and then looked up, which gives the same ids many times
+    faster. One document of each call is encoded in both ways and compared.
     """
 
     def __init__(self, definition: str, ids: Ids, whole: bool = False) -> None:
-        """`definition` is the text of a tokenizer.json; `whole` leaves out the table of words. Raises DataError."""
+        """``definition`` is the text of a tokenizer.json; ``whole`` leaves out the table of words. Raises DataError."""
         import tokenizers
 
         self.tokenizer = tokenizers.Tokenizer.from_str(definition)
@@ -251,20 +251,20 @@ class Encoder:
         self.by_words = not whole and cuts_at_spaces(json.loads(definition))
         self._before = np.array(ids.before, self.dtype).tobytes()
         self._after = np.array(ids.after, self.dtype).tobytes()
-        # Words with the space in front of them, and words that begin a text.
+        # Words with a leading space, and words at the start of a text.
         self._words = _Words()
         self._heads: dict[str, bytes] = {}
         self._characters = 0
         self._begins = self._beginnings() if self.by_words else np.zeros(0, bool)
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
-        """Return the ids of each text with what stands around it, as bytes of `ids.dtype`. Raises DataError."""
+        """Return the ids of each text with the special ids around it, as bytes of ``ids.dtype``. Raises DataError."""
         if not texts:
             return []
         try:
             found = self._word_by_word(texts) if self.by_words else self._whole(texts)
         except (TypeError, UnicodeEncodeError) as exc:
-            raise DataError(f"a text cannot be encoded ({exc}): it holds what is not a character") from exc
+            raise DataError(f"a text cannot be encoded ({exc}): it has an invalid character") from exc
         return [b"".join((self._before, body, self._after)) for body in found]
 
     def _whole(self, texts: Iterable[str]) -> list[bytes]:
@@ -292,16 +292,14 @@ class Encoder:
         if short:
             probe = min(short[:16], key=lambda at: len(texts[at]))
             if found[probe] != self._whole([texts[probe]])[0]:
-                raise DataError(
-                    "this tokenizer gives other ids for a text than for its words, which must not be: use --whole"
-                )
+                raise DataError("this tokenizer gives other ids for a text than for its words: use --whole")
         self._tidy()
         for at in set(range(len(texts))).difference(short):
             found[at] = b"".join(self._slices(texts[at]))
         return found
 
     def _slices(self, text: str) -> Iterator[bytes]:
-        """Yield a long text in slices that begin behind a space, so that its words take little memory at once."""
+        """Yield a long text in slices that begin after a space, so that its words need little memory at once."""
         start = 0
         while start <= len(text):
             space = _SPACE.search(text, start + SLICE_CHARACTERS)
@@ -320,9 +318,9 @@ class Encoder:
             start = end + 1
 
     def _learn(self, total: int) -> None:
-        """Have the words that were missed in the table; each is encoded with the space in front of it.
+        """Add the missing words to the table; each is encoded with its leading space.
 
-        Where too many of the `total` words at hand are new, the table is given up.
+        If too many of ``total`` words are new, the table is not used any more.
         """
         unknown = list(dict.fromkeys(self._words.missing))
         self._words.missing.clear()
@@ -336,8 +334,8 @@ class Encoder:
     def _in_a_row(self, words: list[str]) -> list[bytes]:
         """Return the ids of each of these words, encoded as one text, which is much faster than one by one.
 
-        Every word begins with a token that begins with a space, and no other token does, unless there are spaces in a
-        word: then their numbers do not agree.
+        Every word begins with a token that begins with a space, and no other token does. If a word contains spaces, the
+        numbers of words and of such tokens differ.
         """
         (body,) = self._whole(["".join(f" {word}" for word in words)])
         starts = np.flatnonzero(self._begins[np.frombuffer(body, self.dtype)]) * self.dtype.itemsize
@@ -347,7 +345,7 @@ class Encoder:
         return [body[start:end] for start, end in zip(starts.tolist(), ends)]
 
     def _beginnings(self) -> np.ndarray:
-        """Of each id, whether its token begins with a space, bool [ids]."""
+        """Return for each id whether its token begins with a space, bool [ids]."""
         tokens = self.tokenizer.get_vocab(with_added_tokens=True)
         found = np.zeros(max(tokens.values()) + 1, bool)
         found[[number for token, number in tokens.items() if token.startswith(SPACE_OF_BYTES)]] = True
@@ -362,6 +360,6 @@ class Encoder:
 
 
 def definition_of(tokenizer: tokenizers.Tokenizer) -> tuple[str, str]:
-    """Return a tokenizer as text that another process can make it of, and the SHA-256 of that."""
+    """Return a tokenizer as text for other processes, and the SHA-256 of the text."""
     text = tokenizer.to_str()
     return text, hashlib.sha256(text.encode()).hexdigest()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small decoder-only transformer, so that the training job has something real to train."""
+"""A small decoder-only transformer for the training job."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from torch.nn import functional
 from ..cli.progress import amount
 from ..errors import DataError
 
-# The label of a token that is not to be learnt: padding (torch's own ignore_index).
+# The label of tokens without loss, such as padding (torch's default ignore_index).
 IGNORED = -100
-# Deeper than any model that is trained; each is a list of objects, however narrow.
+# Deeper than any real model; each layer costs objects, however narrow it is.
 LAYERS_MOST = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig:
-    """Sizes: token ids in all, positions at most, width, layers, heads. Raises DataError for sizes that do not fit."""
+    """Sizes: vocabulary, maximum positions, width, layers, heads. Raises DataError for sizes that do not fit."""
 
     vocabulary: int
     length: int
@@ -48,12 +48,12 @@ class ModelConfig:
 
     @property
     def weights(self) -> int:
-        """How many numbers there are to learn, but for the few of norms and biases."""
+        """The number of weights, without the few of norms and biases."""
         return (self.vocabulary + self.length) * self.width + self.layers * 12 * self.width**2
 
 
 class Block(nn.Module):
-    """Causal self-attention and a feed-forward layer, each on what is normalised before and added after."""
+    """Causal self-attention and a feed-forward layer, each with a normalised input and a residual connection."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Block(nn.Module):
         )
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """hidden: float [batch, positions, width]; gives the same shape."""
+        """Return a tensor of the same shape as ``hidden``, float [batch, positions, width]."""
         batch, positions, width = hidden.shape
         mixed = self.attention_in(self.before_attention(hidden))
         query, key, value = mixed.view(batch, positions, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
@@ -77,7 +77,7 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    """Token ids in, logits out; input and output embedding are one."""
+    """A model from token ids to logits; input and output embedding share their weights."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -90,9 +90,9 @@ class Model(nn.Module):
             nn.init.normal_(parameter, std=0.02)
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """input_ids: int64 [batch, positions]; gives float [batch, positions, vocabulary].
+        """Return the logits of ``input_ids`` (int64 [batch, positions]), float [batch, positions, vocabulary].
 
-        What pads on the right is seen by no earlier position, since attention is causal.
+        Padding on the right does not influence earlier positions, since attention is causal.
         """
         where = torch.arange(input_ids.shape[1], device=input_ids.device)
         hidden = self.tokens(input_ids) + self.positions(where)
@@ -102,15 +102,15 @@ class Model(nn.Module):
 
 
 def loss_sum(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Sum of the cross-entropy in nats (float, no dimension) over all positions that have a next token to learn.
+    """Return the sum of the cross-entropy in nats (a scalar) over all positions that have a next token to learn.
 
-    logits: float [batch, positions, vocabulary]. labels: int64 [batch, positions], at each position the token that
-    stands there, or -100; position n is judged by label n + 1.
+    ``logits``: float [batch, positions, vocabulary]. ``labels``: int64 [batch, positions], the token at each position,
+    or -100; position n is compared with label n + 1.
     """
     flat = logits[:, :-1].reshape(-1, logits.shape[-1])
     return functional.cross_entropy(flat.float(), labels[:, 1:].reshape(-1), ignore_index=IGNORED, reduction="sum")
 
 
 def learnt(labels: torch.Tensor) -> int:
-    """Return how many positions loss_sum() adds up."""
+    """Return the number of positions that loss_sum() adds up."""
     return int((labels[:, 1:] != IGNORED).sum())

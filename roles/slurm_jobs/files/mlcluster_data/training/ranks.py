@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ranks of one training: how they find each other, and what they decide together at every step."""
+"""The ranks of one training: their process group, and their common decision at every step."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from ..files.s3 import S3Error
 T = t.TypeVar("T")
 # torch.distributed.checkpoint's background thread works on the CPU, so a group for GPUs has a CPU backend as well.
 BACKENDS = {"gloo": "gloo", "nccl": "cpu:gloo,cuda:nccl"}
-# A rank that is silent for so long counts as dead; the end of its process is noticed at once.
+# A rank without an answer for this time counts as dead; the end of its process is noticed at once.
 TIMEOUT_MINUTES = 20
 
 
 @contextmanager
 def joined(backend: str) -> Iterator[torch.device]:
-    """Join the other ranks by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; run alone if they are not set.
+    """Join the other ranks by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or run alone if they are not set.
 
-    Gives the device of this rank. Raises DataError when the backend does not fit this machine or a variable is missing.
+    Yield the device of this rank. Raises DataError if the backend does not fit this machine or a variable is missing.
     """
     device = torch.device("cpu")
     if backend == "nccl":
@@ -58,9 +58,9 @@ def joined(backend: str) -> Iterator[torch.device]:
 
 
 def together(work: Callable[[], T]) -> T:
-    """Do what a rank does before it meets the others; where one fails, all end at once rather than wait for it.
+    """Do the preparations of a rank; if they fail on one rank, all ranks end at once instead of waiting for it.
 
-    Raises what the work raised here, else DataError with what it was elsewhere.
+    Raises the error of the work on this rank, else DataError with that of another rank.
     """
     group = dist.new_group(backend="gloo")
     failure: Exception | None = None
@@ -78,7 +78,7 @@ def together(work: Callable[[], T]) -> T:
 
 
 class StopRequest:
-    """Whether this rank was asked to write a checkpoint and end: by USR1, by TERM, or by a file that appears."""
+    """A request to write a checkpoint and end: by USR1, by TERM, or by a file that appears."""
 
     def __init__(self, file: Path | None) -> None:
         self.file = file
@@ -96,7 +96,7 @@ class StopRequest:
 
 
 class Step(t.NamedTuple):
-    """The next step as all ranks know it: ranks with a batch, tokens to learn and samples of all, a request to stop."""
+    """The next step over all ranks: ranks with a batch, tokens to learn, samples, a request to stop."""
 
     batches: int
     tokens: int
@@ -105,15 +105,15 @@ class Step(t.NamedTuple):
 
 
 class Council:
-    """Sums over all ranks on the CPU, in a group of its own."""
+    """Sums over all ranks on the CPU, in a separate process group."""
 
     def __init__(self) -> None:
         self._group = dist.new_group(backend="gloo")
 
     def agree(self, tokens: int | None, samples: int, stop: bool) -> Step:
-        """tokens and samples of this rank's next batch, tokens None where it has none left.
+        """Return the next step from the tokens and samples of this rank's next batch; tokens is None without a batch.
 
-        Raises DataError when only some have one, with which no step can be made.
+        Raises DataError if only some ranks have a batch.
         """
         mine = torch.tensor([tokens is not None, tokens or 0, samples, stop], dtype=torch.int64)
         dist.all_reduce(mine, group=self._group)

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One process of this is one rank. torchrun or the training job of slurm_jobs starts them; alone it is one rank.
+"""Train on shards. Each process is one rank; torchrun or the training job of slurm_jobs starts them.
 
-It goes on from the newest good checkpoint. USR1, TERM, or the file that MLCLUSTER_CHECKPOINT_REQUEST names let all
-ranks write a checkpoint and end with 75, by which the job knows that it goes back into the queue. Exit status: 0
-finished, 75 asked to stop and saved, 1 failed, 3 wrong usage.
+It continues from the newest good checkpoint. On USR1, TERM, or the file named by MLCLUSTER_CHECKPOINT_REQUEST, all
+ranks write a checkpoint and end with 75, after which the job is requeued. Exit status: 0 finished, 75 stopped on
+request and saved, 1 failed, 3 wrong usage.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ASKED_TO_STOP = 75
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command; those of the training job's environment are the defaults."""
+    """Add the options of the command; defaults come from the training job's environment."""
     add = parser.add_argument
     environment = os.environ
     add(
@@ -56,15 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--log-dir", type=arguments.path, help="folder for MODEL-metrics.jsonl")
     add("--output-dir", type=arguments.path, help="folder for the weights at the end, MODEL.pt and MODEL.json")
     add("--tensorboard-dir", type=arguments.path, help="folder for TensorBoard's events")
-    add("--model-name", type=arguments.name, default="model", help="what the files are called (%(default)s)")
-    add("--batch-size", type=arguments.at_least_one, default=32, help="samples a rank takes in a step (%(default)s)")
+    add("--model-name", type=arguments.name, default="model", help="name of the files (%(default)s)")
+    add("--batch-size", type=arguments.at_least_one, default=32, help="samples of a rank in a step (%(default)s)")
     add("--learning-rate", type=float, default=3e-4, help="(%(default)s)")
     add("--warmup-steps", type=arguments.between(0, arguments.MOST), default=100,
         help="steps in which the rate rises to it (%(default)s)")  # fmt: skip
-    add("--epochs", type=arguments.at_least_one, default=1, help="how often each sample is learnt (%(default)s)")
+    add("--epochs", type=arguments.at_least_one, default=1, help="number of epochs (%(default)s)")
     add("--checkpoint-freq", type=arguments.at_least_one, default=500, metavar="STEPS",
         help="steps between checkpoints (%(default)s)")  # fmt: skip
-    add("--keep", type=arguments.at_least_one, default=3, help="checkpoints that stay (%(default)s)")
+    add("--keep", type=arguments.at_least_one, default=3, help="checkpoints to keep (%(default)s)")
     add(
         "--log-freq",
         type=arguments.at_least_one,
@@ -78,19 +78,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="loader processes of each rank (%(default)s)")  # fmt: skip
     add("--shuffle-buffer", type=arguments.at_least_one, default=10_000, help="samples shuffled together (%(default)s)")
     add("--cache-dir", default="", help="folder on the local NVMe where shards are kept")
-    add("--on-corrupt", choices=("raise", "skip"), default="raise", help="what a corrupt shard does (%(default)s)")
-    add("--seed", type=int, default=0, help="of the weights and the order of the samples (%(default)s)")
+    add("--on-corrupt", choices=("raise", "skip"), default="raise", help="action for a corrupt shard (%(default)s)")
+    add("--seed", type=int, default=0, help="seed of the weights and of the order of the samples (%(default)s)")
     add("--width", type=arguments.at_least_one, default=128, help="of the model (%(default)s)")
     add("--layers", type=arguments.at_least_one, default=2, help="of the model (%(default)s)")
     add("--heads", type=arguments.at_least_one, default=4, help="of the model (%(default)s)")
     add("--reshard", action="store_true",
-        help="go on with other ranks, workers, batches or shards than before, from the begin of the epoch")  # fmt: skip
+        help="continue with other ranks, workers, batches or shards, from the start of the epoch")  # fmt: skip
     add("--record-samples", action="store_true",
         help="write the names of all samples to MODEL-samples-RANK.jsonl in --log-dir")  # fmt: skip
 
 
 def open_batches(args: argparse.Namespace) -> loader.Loader:
-    """Return this rank's share of the data. Raises DataError, S3Error."""
+    """Return this rank's batches. Raises DataError, S3Error."""
     return loader.make_loader(
         loader.LoaderConfig(
             args.data_dir,
@@ -105,12 +105,12 @@ def open_batches(args: argparse.Namespace) -> loader.Loader:
 
 
 def model_config(args: argparse.Namespace, dataset: loader.Dataset) -> ModelConfig:
-    """Return the model for a dataset: its numbers of tokens and positions are the data's."""
+    """Return the model's sizes; tokens and positions are those of the dataset."""
     return ModelConfig(max(dataset.vocabulary, dataset.pad + 1), dataset.length, args.width, args.layers, args.heads)
 
 
 def open_board(folder: Path, step: int) -> trainer.Board:
-    """TensorBoard's writer; events after `step`, of a run that was killed, are hidden. Raises DataError."""
+    """Return TensorBoard's writer; events after ``step``, of a killed run, are hidden. Raises DataError."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as exc:
@@ -131,7 +131,7 @@ def _journals(args: argparse.Namespace, rank: int) -> tuple[Journal | None, Jour
 
 
 def _make_folders(args: argparse.Namespace) -> None:
-    """Make the folders that are written to later, before hours of work. Raises DataError."""
+    """Create the output folders before hours of work. Raises DataError."""
     for name in ("log_dir", "output_dir", "tensorboard_dir"):
         folder = getattr(args, name)
         try:
@@ -144,7 +144,7 @@ def _make_folders(args: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def _only_of_its_name(args: argparse.Namespace) -> t.Iterator[None]:
-    """No other training writes files of this model into the same folders: a resumed one would cut the other's short.
+    """Lock the output folders for this model: a resumed training truncates files, also those of another training.
 
     Raises DataError.
     """
@@ -163,9 +163,9 @@ def _only_of_its_name(args: argparse.Namespace) -> t.Iterator[None]:
 
 
 def train(args: argparse.Namespace, device: torch.device, stop: ranks.StopRequest) -> int:
-    """Train on this rank; gives the exit status. Raises DataError."""
+    """Train on this rank; return the exit status. Raises DataError."""
     if dist.get_rank():
-        # One look a step at a file that all nodes share, not one from each rank; all hear of it from the first.
+        # Only the first rank reads the shared file in each step, and the others learn the result from it.
         stop.file = None
     with contextlib.ExitStack() as held:
         batches, network, journals = ranks.together(lambda: _begin(args, device, held))
@@ -175,7 +175,7 @@ def train(args: argparse.Namespace, device: torch.device, stop: ranks.StopReques
 def _begin(
     args: argparse.Namespace, device: torch.device, held: contextlib.ExitStack
 ) -> tuple[loader.Loader, Model, tuple[Journal | None, Journal | None]]:
-    """Return the objects that each rank makes by itself."""
+    """Return the objects that each rank creates by itself."""
     _make_folders(args)
     if dist.get_rank() == 0:
         held.enter_context(_only_of_its_name(args))
@@ -200,7 +200,7 @@ def _train(
                                step_file=step_times.file_of(os.environ))  # fmt: skip
         step = work.resume()
         if rank == 0:
-            LOGGER.info("%s: %s at step %d, %d ranks", args.model_name, "goes on" if step else "begins", step,
+            LOGGER.info("%s: %s at step %d, %d ranks", args.model_name, "continues" if step else "begins", step,
                         dist.get_world_size())  # fmt: skip
             if args.tensorboard_dir:
                 work.board = open_board(args.tensorboard_dir, step)
@@ -208,7 +208,7 @@ def _train(
     finally:
         checkpointer.close()
     if not finished:
-        LOGGER.info("rank %d: saved and ends at step %d, as it was asked to", rank, work.position.step)
+        LOGGER.info("rank %d: saved and ends at step %d, as requested", rank, work.position.step)
         return ASKED_TO_STOP
     if rank == 0 and args.output_dir:
         trainer.write_result(args.output_dir / f"{args.model_name}.pt", network)
@@ -223,16 +223,16 @@ def run(args: argparse.Namespace) -> int:
         )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     request = os.environ.get("MLCLUSTER_CHECKPOINT_REQUEST")
-    # Before anything that takes time, so that an early request is heeded at the first step.
+    # Before anything that takes time, so that an early request takes effect at the first step.
     stop = ranks.StopRequest(Path(request) if request else None)
     try:
         with ranks.joined(args.distributed_backend) as device:
             return train(args, device, stop)
     except RuntimeError as exc:
-        # torch raises it from the signal that the end of a process makes, so wherever this one is at work.
+        # torch raises this anywhere, because it comes from the signal of an ended process.
         if not str(exc).startswith("DataLoader worker"):
             raise
         raise DataError(
-            f"a process of the loader was ended ({exc}), most likely for want of memory: ask for more with --mem, or "
-            "for fewer with --workers"
+            f"a process of the loader was ended ({exc}), most likely for lack of memory: request more with --mem, or "
+            "fewer workers with --workers"
         ) from exc

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The loop of a training: steps, checkpoints, the request to stop, and going on after any end.
+"""The loop of a training: steps, checkpoints, the request to stop, and resuming after any end.
 
 A gradient counts every token of all ranks alike, whatever the size of their batches. If a rank is killed, the steps
 since the last published checkpoint are lost, and they are made again in the same order.
@@ -31,25 +31,27 @@ from .ranks import Council, Step, StopRequest
 from .step_times import StepTimes
 
 LOGGER = logging.getLogger("mlcluster.data")
-# So many saves may fail in a row, as on a full disk, before the training ends.
+# Number of failed saves in a row, as on a full disk, after which the training ends.
 FAILED_SAVES = 3
 
 
 class Batches(t.Protocol):
-    """A source of batches, such as loader.Loader: each iteration is the rest of an epoch, in the same number of steps
-    on every rank, after which ``epoch`` is one more.
+    """A source of batches, such as loader.Loader.
+
+    Each iteration yields the rest of an epoch, with the same number of steps on every rank, and then increments
+    ``epoch``.
     """
 
     epoch: int
 
     def __iter__(self) -> t.Iterator[dict[str, torch.Tensor]]:
-        """Dicts with input_ids, labels (int64 [batch, positions]) and ids (int64 [batch], below 0 for no sample)."""
+        """Yield dicts with input_ids, labels (int64 [batch, positions]) and ids (int64 [batch], below 0: no sample)."""
 
     def state_dict(self) -> dict[str, t.Any]:
-        """Return where it is, as plain JSON."""
+        """Return the position as plain JSON."""
 
     def load_state_dict(self, state: dict[str, t.Any], on_change: str = "raise") -> None:
-        """Go on from there; with "restart", from the begin of its epoch where the order has become another one."""
+        """Continue at a position; with "restart", at the start of its epoch if the order has changed."""
 
     def set_epoch(self, epoch: int) -> None:
         """Begin an epoch."""
@@ -69,7 +71,7 @@ class Board(t.Protocol):
 class Plan:
     """The parameters of a training. checkpoint_steps and log_steps: intervals in steps.
 
-    reshard: where the order of the data cannot go on, begin the epoch again.
+    reshard: begin the epoch again if the order of the data cannot continue.
     """
 
     epochs: int
@@ -82,7 +84,7 @@ class Plan:
 
 @dataclasses.dataclass
 class Position:
-    """Where the training is: steps and samples (of all ranks) so far."""
+    """The progress of the training: steps and samples (of all ranks) so far."""
 
     step: int = 0
     samples: int = 0
@@ -96,7 +98,7 @@ class Trainer:
         *, metrics: Journal | None = None, record: Journal | None = None, board: Board | None = None,
         step_file: Path | None = None,
     ) -> None:  # fmt: skip
-        """metrics and board are those of rank 0; record takes the names of this rank's samples, step_file its times."""
+        """Only rank 0 has ``metrics`` and ``board``; ``record`` stores the names of this rank's samples."""
         self.plan, self.network, self.batches = plan, network, batches
         self.checkpointer, self.stop = checkpointer, stop
         self.metrics, self.record, self.board = metrics, record, board
@@ -112,7 +114,7 @@ class Trainer:
         self._loss = torch.zeros(())
 
     def resume(self) -> int:
-        """Go on from the newest good checkpoint, or begin; gives the step. Raises CheckpointError."""
+        """Continue from the newest good checkpoint, or begin; return the step. Raises CheckpointError."""
         network, optimizer = get_state_dict(self.network, self.optimizer)
         state = {"model": network, "optimizer": optimizer}
         loaded = self.checkpointer.load(state)
@@ -129,7 +131,7 @@ class Trainer:
             self._saved = self.position.step
             self._restore_rank(loaded)
         else:
-            # get_state_dict() filled it in, to have names to load.
+            # get_state_dict() created these, to have names to load.
             self.optimizer.state.clear()
         for journal in (self.metrics, self.record):
             if journal:
@@ -137,7 +139,7 @@ class Trainer:
         return self.position.step
 
     def _compare(self, step: int, made: dict[str, int]) -> None:
-        """Raise CheckpointError for the checkpoint of another model, also where the weights are of the same sizes."""
+        """Raise CheckpointError for the checkpoint of another model, even if its weights have the same sizes."""
         now = dataclasses.asdict(self.network.config)
         other = ", ".join(f"{name} {made.get(name)} and now {now[name]}" for name in now if made.get(name) != now[name])
         if other:
@@ -163,9 +165,9 @@ class Trainer:
         self.batches.set_epoch(int(loaded.manifest.notes["epoch"]))
 
     def run(self) -> bool:
-        """Train to the end, or to a request to stop; gives whether it is the end. The last step is published then.
+        """Train to the end or to a request to stop; return whether it is the end. The last step is published.
 
-        Raises CheckpointError when that could not be done, or saves failed again and again.
+        Raises CheckpointError if that failed, or if too many saves failed in a row.
         """
         finished = self._epochs()
         if self._saved != self.position.step:
@@ -185,7 +187,7 @@ class Trainer:
         return True
 
     def _epoch(self, epoch: int) -> bool:
-        """Learn what is left of an epoch; gives whether it is left before its end, as was asked for."""
+        """Train the rest of an epoch; return whether a request to stop ended it early."""
         self.times.begin()
         source = iter(self.batches)
         while True:
@@ -239,7 +241,7 @@ class Trainer:
         self._show(values)
 
     def _show(self, values: dict[str, float]) -> None:
-        """Draw them. If the board fails, as on a full disk, the training continues without it."""
+        """Send the metrics to TensorBoard. If that fails, as on a full disk, the training continues without it."""
         if self.board:
             try:
                 for name, value in values.items():
@@ -284,7 +286,7 @@ class Trainer:
         if must or self._failed >= FAILED_SAVES:
             raise CheckpointError(outcome.error)
         if dist.get_rank() == 0:
-            LOGGER.warning("%s; the training goes on and tries again at the next one", outcome.error)
+            LOGGER.warning("%s; the training continues and tries again at the next one", outcome.error)
 
 
 def write_result(path: Path, network: models.Model) -> None:
