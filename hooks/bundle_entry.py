@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Start the runner of a bundle: this is the file bin/run-node there.
+"""Start the runner of a bundle, in which this file is bin/run-node.
 
 PYTHON -I bin/run-node [OPTIONS]     hooks/mlcluster_boot/main.py of the bundle, with its options
-PYTHON -I bin/run-node --version     what is in the bundle, after loading it; changes nothing
+PYTHON -I bin/run-node --version     the versions in the bundle, after loading it; changes nothing
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ def manifest() -> dict:
 
 
 def isolate() -> None:
-    """Make the packages of the bundle the only ones.
+    """Remove all packages but those of the bundle from the path of this Python.
 
-    What a node has in its own site-packages would be loaded beside what the bundle was proved with. PYTHONPATH is no
-    way to name the bundle's: modules run on the node's own Python, and may not see these packages.
+    Packages in the node's own site-packages were not tested with the bundle. PYTHONPATH cannot name those of the
+    bundle, since modules run on the node's own Python and must not see them.
     """
     kept = [path for path in sys.path if os.path.basename(path.rstrip("/")) not in FOREIGN]
     sys.path[:] = [os.path.join(BUNDLE, "site"), os.path.join(BUNDLE, "hooks"), *kept]
-    # With PYTHONUNBUFFERED each module would be read byte by byte: 340,000 system calls.
+    # With PYTHONUNBUFFERED Ansible reads each module byte by byte, with 340,000 system calls.
     for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONUNBUFFERED"):
         os.environ.pop(name, None)
-    # A short run leaves little garbage. The usual number of searches for it costs a tenth of the run.
+    # A short run leaves little garbage, and Python's default number of collections costs a tenth of the run.
     gc.set_threshold(100_000)
     # artifacts/vars.json refers to it.
     os.environ["MLCLUSTER_BUNDLE"] = BUNDLE
@@ -64,7 +64,7 @@ def main(argv: list[str]) -> int:
     if sys.version_info[:2] < tuple(int(part) for part in wanted.split(".")):
         found = f"{sys.version_info[0]}.{sys.version_info[1]}"
         print(
-            f"this bundle is made for Python {wanted} and was started with {found}: give the one for {found}",
+            f"this bundle is made for Python {wanted} and was started with {found}: use the one for {found}",
             file=sys.stderr,
         )
         return 3

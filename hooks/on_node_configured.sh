@@ -254,17 +254,17 @@ read_options() { # sets every global that follows from the options
 
 check_options() {
     if [ -z "$pointer" ]; then
-        [[ $bundle && $sha ]] || wrong "give --bundle with its --sha256, or --pointer"
+        [[ $bundle && $sha ]] || wrong "use --bundle with its --sha256, or --pointer"
     elif [ -n "$bundle$sha" ]; then
         wrong "--pointer names the bundle: leave --bundle and --sha256 out"
     elif [ -z "${opt[public-key]:-}" ]; then
         wrong "--pointer needs --public-key, the key that it has to be signed with"
     fi
     [[ -z $sha || $sha =~ [^0] ]] ||
-        wrong "the --sha256 of zeros is a placeholder: give the one that make bundle has printed"
+        wrong "the --sha256 of zeros is a placeholder: use the one that make bundle printed"
     [[ ${opt[vars]:-} != http://* ]] ||
         wrong "--vars takes s3://..., https://..., a file or {JSON}: nothing signs variables," \
-            "and anybody on the way can change what comes by http://"
+            "and anyone on the way can change a file that comes by http://"
     local name
     for name in bundle pointer vars; do
         [[ ! ${opt[$name]:-} =~ ^(s3|https?)://.*[[:cntrl:]] ]] ||
@@ -332,7 +332,7 @@ take_lock() { # for root alone: any user who could open it could hold it until t
     local open
     open=$(open_to_others "$runs" "$root/var/lib/mlcluster")
     [ -z "$open" ] ||
-        fail 2 "others may write where lock and state are, $open: give it to root with mode 0755"
+        fail 2 "others may write where lock and state are, $open: make root its owner and its mode 0755"
     { (umask 077 && : >>"$runs/hook.lock") && chmod 0600 "$runs/hook.lock" &&
         exec 9>>"$runs/hook.lock"; } 2>/dev/null ||
         fail 2 "cannot write $runs/hook.lock: is the disk full or read-only?"
@@ -373,7 +373,7 @@ s3() { # get|put FILE ADDRESS SECONDS, in a subshell, which it becomes
     python=$(find_python 6 'import boto3') &&
         exec timeout "$4" "$python" -I -c "$S3_PROGRAM" "$1" "$2" "$bucket" "$key" "$owner"
     echo "NoTool: neither the AWS CLI nor a Python with boto3 is here:" \
-        "install one, or give a presigned https address"
+        "install one, or use a presigned https address"
     return 1
 }
 
@@ -542,7 +542,7 @@ check_places() { # programs of root must not be in a directory that others may w
     local open
     open=$(open_to_others "$root/opt" "$root/opt/mlcluster" "$home")
     [ -z "$open" ] || fail 2 "others may write where bundles are unpacked, $open:" \
-        "give it to root with mode 0755"
+        "make root its owner and its mode 0755"
 }
 
 prove_sum() { # FILE
@@ -586,7 +586,7 @@ choose_python() { # sets python
     minor=$(sed -nE 's/.*"python": *"3\.([0-9]+)".*/\1/p' "$manifest" | head -n 1)
     python=$(find_python "${minor:-10}") ||
         fail 2 "this node has no Python 3.${minor:-10} or newer, not even ParallelCluster's:" \
-            "install python3.${minor:-10}, or give the bundle made for this node's Python"
+            "install python3.${minor:-10}, or use the bundle made for this node's Python"
 }
 
 write_variables() { # and the options, in files: a command line is open to every user

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The events of a run of Ansible: the same from ansible-runner, which the hook uses, and from a callback of Ansible."""
+"""Events of a run of Ansible, the same from ansible-runner (used by the hook) and from a callback plugin."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ EMPTY_MESSAGES = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """One event; ``time`` is in seconds of whatever clock its source uses.
+    """One event; ``time`` is in seconds, by the clock of its source.
 
     ``kind`` is ``play``, ``no_hosts``, ``task``, ``start`` (a host begins a task), ``result`` (a host ended one),
     ``stats`` (the end), or empty. ``outcome`` of a result is ``ok``, ``skipped``, ``failed`` or ``unreachable``.
-    ``interleaved`` of a play: each host goes on by itself. ``counts`` of the end: by host, each of ``COUNTS``.
+    ``interleaved`` of a play: hosts do not wait for each other. ``counts`` of the end: by host, each of ``COUNTS``.
     """
 
     kind: str
@@ -56,13 +56,13 @@ class Event:
 
 
 def is_interleaved(strategy: object) -> bool:
-    """Return whether a strategy lets each host go on by itself."""
+    """Return whether hosts do not wait for each other in a strategy."""
     name = str(strategy or "").rpartition(".")[2]
     return "free" in name or "pinned" in name
 
 
 def closing_counts(tables: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """Return the counts of each host, in order of their names, from Ansible's tables: one a count, by host."""
+    """Return the counts of each host, sorted by name; Ansible has a table of hosts for each count."""
     names = sorted(set().union(*(tables.get(key) or {} for key in (*STATS.values(), "processed"))))
     return {host: {count: int((tables.get(key) or {}).get(host, 0)) for count, key in STATS.items()} for host in names}
 
@@ -99,8 +99,10 @@ def _tail(text: object, count: int) -> list[str]:
 
 
 def failure_message(res: object) -> str:
-    """Return the message of a task result: at most six lines, with the end of the output if the message gives no
-    reason; of a loop, the first three items that failed."""
+    """Return the message of a task result in at most six lines.
+
+    If the message gives no reason, the end of the output is added. Of a loop, the first three failed items are shown.
+    """
     if not isinstance(res, Mapping):
         return str(res)
     items = [item for item in res.get("results") or [] if isinstance(item, Mapping) and item.get("failed")]

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Configure the node from an unpacked bundle; on_node_configured.sh starts this program.
 
-Exit codes: 0 configured, or not and the policy (``--on-failure continue|drain``) keeps the node; with ``terminate``
-1 a required role failed, 2 the run gave no verdict (deadline, no Python, stopped), 3 options or variables are wrong.
+Exit codes: 0 configured, or failed under a policy that keeps the node (``--on-failure continue|drain``); with
+``terminate`` 1 a required role failed, 2 no verdict (deadline, no Python, stopped), 3 wrong options or variables.
 It never reboots the node.
 """
 
@@ -59,7 +59,7 @@ RECORD = "configured.json"
 DLAMI_SECONDS = 120
 # Part of the deadline that is reserved for the report and for copying the log to S3.
 RESERVE_SECONDS = 5
-# A runner that still runs this long after the deadline hangs: the interpreter ends itself.
+# A runner that still runs this long after the deadline hangs, and the interpreter ends itself.
 GRACE_SECONDS = SHIP_SECONDS + 30
 
 UNKNOWN_TYPE = "the instance metadata gave no instance type, so a loss of all its disks or GPUs was not looked for"
@@ -74,18 +74,18 @@ class NoVerdictError(Exception):
 
 
 class StopError(BaseException):
-    """A signal stops the run. Not an Exception: logging and the waits for commands would swallow it."""
+    """A signal stops the run. It is not an Exception, which logging and the waits for commands would swallow."""
 
 
 def playbook_command(folder: Path) -> Path:
     """Write ``folder/ansible-playbook``, which runs the code of the bundle with this Python; return the folder.
 
-    ansible-runner finds the program by its name, and one that the system has is of another version.
+    ansible-runner finds the program by its name, and the one of the system has another version.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o755)
     text = (
-        # Without site the packages of the node stay out, and their start-up code. A short run leaves little garbage:
-        # to look for it as often as Python does costs a seventh of the run.
+        # Without ``site``, Python loads neither the node's packages nor their start-up code. A short run leaves little
+        # garbage, and Python's default number of collections costs a seventh of the run.
         f"#!{sys.executable} -ISB\nimport gc\nimport sys\n\ngc.set_threshold(100_000)\nsys.path[:] = {sys.path!r}\n"
         "from ansible.cli.playbook import main\n\nsys.exit(main(['ansible-playbook', *sys.argv[1:]]))\n"
     )
@@ -111,7 +111,7 @@ def environment(folder: Path, state: Path) -> dict[str, str]:
         "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
         "ANSIBLE_PIPELINING": "true",
         "ANSIBLE_GATHERING": "explicit",
-        # The inventory is one word on the command line: of seven plugins that would be loaded for it, one reads that.
+        # The inventory is a host list on the command line, which one of seven default plugins reads: load only that.
         "ANSIBLE_INVENTORY_ENABLED": "ansible.builtin.host_list",
         "ANSIBLE_INJECT_FACT_VARS": "false",
         "ANSIBLE_LOCALHOST_WARNING": "false",
@@ -126,7 +126,7 @@ def bundled_variables() -> dict[str, Any]:
 
 
 def extra_variables(roles: Sequence[Role], given: Mapping[str, Any], node: Node) -> dict[str, Any]:
-    """Return the variables of the play: those given, overridden by those that the hook fixes."""
+    """Return the variables of the play: those of the user, overridden by those that the hook sets."""
     return {
         **bundled_variables(),
         # Roles compare the hardware with that of the type. Whether EFA is attached, the type does not show.
@@ -176,18 +176,18 @@ def _note(report: Report, wait: Wait | None) -> None:
     entry = {"what": wait.what, "seconds": wait.seconds, "obstacle": wait.obstacle}
     report.update(waits=[*report.document["waits"], entry])
     if wait.obstacle:
-        report.warn(f"waited {wait.seconds:.0f} s for {wait.what} and go on without: {wait.obstacle}")
+        report.warn(f"waited {wait.seconds:.0f} s for {wait.what} and continue without: {wait.obstacle}")
     else:
         report.info(f"waited {wait.seconds:.1f} s for {wait.what}")
 
 
 def available_roles() -> list[str]:
-    """Return the names of the roles of the collection in this bundle; one without main is only for other roles."""
+    """Return the names of the collection's roles in this bundle; roles without main serve only other roles."""
     return sorted(path.parents[1].name for path in (COLLECTIONS / ROLES).glob("*/tasks/main.yml"))
 
 
 def configure(report: Report) -> tuple[str, int]:
-    """Look, wait, run the play; return (message, 0) of a configured node. Raises NoVerdictError."""
+    """Look, wait, run the play; return (message, 0) if the node is configured. Raises NoVerdictError."""
     options = report.options
     node = look(options.root, options.node_type)
     given = read_vars(options.vars_file, options.vars_source)
@@ -214,7 +214,7 @@ def configure(report: Report) -> tuple[str, int]:
     started = time.monotonic()
     variables = extra_variables(roles, given, node)
     key = unchanged.request_key(options.sha256, roles, variables)
-    # A killed run leaves no record, so with a record none of its processes are left.
+    # A killed run leaves no record. If there is one, no processes of a killed run are left.
     found = unchanged.look(state / RECORD, key, roles, variables) if _is_quick(options) else None
     if found is not None:
         report.update(roles=found)
@@ -264,7 +264,7 @@ def _play(report: Report, node: Node, roles: Sequence[Role], given: Mapping[str,
 
 
 def verdict(report: Report, outcome: Outcome) -> tuple[str, int]:
-    """Return (message, 0) for a play that configured the node. Raises NoVerdictError for any other."""
+    """Return (message, 0) if the play configured the node. Raises NoVerdictError otherwise."""
     entries = report.document["roles"]
     failed = [entry for entry in entries if entry["state"] == "failed"]
     reasons = "; ".join(f"{entry['role']}: {' '.join(entry['message'].split())[:300]}" for entry in failed)
@@ -297,8 +297,8 @@ def verdict(report: Report, outcome: Outcome) -> tuple[str, int]:
 def _stop_on_signals() -> Iterator[None]:
     """Turn SIGTERM before and after the play into StopError; the play handles its own signals.
 
-    The second one, as a group and timeout(1) both send it, must break into neither the way back nor the report, and
-    nor must the first one once the run is over.
+    A second SIGTERM (a process group and timeout(1) both send one) must not interrupt the cleanup or the report. Nor
+    must a first one after the end of the run.
     """
 
     def stop(number: int, _frame: object) -> NoReturn:
@@ -313,7 +313,7 @@ def _stop_on_signals() -> Iterator[None]:
 
 
 def _ignore_hangup(_number: int, _frame: object) -> None:
-    """Do nothing on SIGHUP: a closing terminal signals the hook too, which then stops this process with SIGTERM."""
+    """Ignore SIGHUP: a closing terminal also signals the hook, which then stops this process with SIGTERM."""
 
 
 def run(words: Sequence[str]) -> int:
@@ -346,8 +346,8 @@ def _reported(report: Report) -> int:
     except StopError as exc:
         return report.finish("failed", str(exc), 2)
     except Exception as exc:
-        report.logger.exception("the run could not go on")
-        return report.finish("failed", f"the run could not go on ({type(exc).__name__}: {exc})", 2)
+        report.logger.exception("the run could not continue")
+        return report.finish("failed", f"the run could not continue ({type(exc).__name__}: {exc})", 2)
     return report.finish("configured", message, code)
 
 
@@ -374,10 +374,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="run-node", description=__doc__)
     parser.add_argument("--options-file", type=Path, required=True)
     args = parser.parse_args(argv)
-    # Not SIG_IGN: child processes would inherit that.
+    # A handler instead of SIG_IGN, which child processes would inherit.
     signal.signal(signal.SIGHUP, _ignore_hangup)
     code = run(read_words(args.options_file))
-    # Its absence shows the hook that the run has been reported.
+    # Removed: this shows the hook that the run has been reported.
     args.options_file.unlink()
     _detach_stdio()
     return code

@@ -18,15 +18,15 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data import instanc
 
 from .options import OptionsError, RoleRequest
 
-# cfn_node_type of /etc/parallelcluster/cfnconfig, which AWS documents as unsupported for scripts: it may be gone.
-KINDS = {"HeadNode": "head", "LoginNode": "login", "ComputeFleet": "compute"}
+# cfn_node_type of /etc/parallelcluster/cfnconfig. AWS does not support this file for scripts, so it may be missing.
+CFN_NODE_TYPES = {"HeadNode": "head", "LoginNode": "login", "ComputeFleet": "compute"}
 METADATA = "http://169.254.169.254"
 METADATA_SECONDS = 2
 # Controller model of EC2's NVMe instance store; PCI vendors and devices of EFA and of NVIDIA's GPUs (VGA, 3D).
 INSTANCE_STORE = "Amazon EC2 NVMe Instance Storage"
 EFA_VENDOR, EFA_DEVICE = "0x1d0f", "0xefa"
 GPU_VENDOR, GPU_CLASSES = "0x10de", ("0x0300", "0x0302")
-# The roles in the order in which they run, each with the groups of which it takes any.
+# The roles in the order in which they run. A role runs on nodes that are in any of its groups.
 ROLES: Mapping[str, frozenset[str]] = {
     "nvme_raid0": frozenset({"instance_store"}),
     "efa_nccl": frozenset({"efa"}),
@@ -35,7 +35,7 @@ ROLES: Mapping[str, frozenset[str]] = {
     "enroot_pyxis": frozenset({"compute", "login", "head"}),
     "slurm_jobs": frozenset({"head"}),
 }
-# Roles that run on one type of node only, since they write what all nodes share.
+# Roles that run on one type of node only, since they write files that all nodes share.
 SHARED = {"slurm_jobs": "head"}
 # Roles whose failure is a warning by default.
 BEST_EFFORT = frozenset({"nvidia_gds"})
@@ -143,7 +143,7 @@ def look(root: Path, node_type: str | None) -> Node:
     Hardware of the instance type is in the groups even if the kernel lists none, so that its role reports the loss.
     """
     cfn = read_cfnconfig(root / "etc/parallelcluster/cfnconfig")
-    cfn_kind = KINDS.get(cfn.get("cfn_node_type", ""))
+    cfn_kind = CFN_NODE_TYPES.get(cfn.get("cfn_node_type", ""))
     if node_type:
         kind, source = node_type, "--node-type"
     elif cfn_kind:
@@ -185,8 +185,8 @@ def choose_roles(
         astray = [request.name for request in requests if SHARED.get(request.name, node.kind) != node.kind]
         if astray:
             raise OptionsError(
-                f"{', '.join(astray)} writes what all nodes share, which only the head node may do, and this is a "
-                f"{node.kind} node: leave it out of --roles"
+                f"{', '.join(astray)} writes files that all nodes share, which only the head node may do, and this is "
+                f"a {node.kind} node: leave it out of --roles"
             )
         named = list(requests)
     else:

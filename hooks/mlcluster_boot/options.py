@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 POLICIES = ("continue", "drain", "terminate")
 PHASES = ("build", "boot")
-KINDS = ("head", "login", "compute", "standalone")
+NODE_TYPES = ("head", "login", "compute", "standalone")
 ROLE_NAME = re.compile(r"(?:[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*\.)?[a-z_][a-z0-9_]*")
 # Options that a report needs even if others are wrong.
 KEPT = (
@@ -40,9 +40,9 @@ PCS_SECONDS = 1800
 BOOTSTRAP_TIMEOUT = re.compile(rb"^ *(?:Compute|Head)NodeBootstrapTimeout: *0*([1-9][0-9]{0,5})\b", re.MULTILINE)
 # Reserved for the rest of the bootstrap after the hook.
 AFTER_SECONDS = 120
-# The configuration lies on a share of the head node, which may not answer.
+# The configuration is on a share of the head node, which may not answer.
 CONFIGURATION_SECONDS = 10
-# If less than this is left, the node is past its bootstrap and the run has the whole limit.
+# If less than this is left, the bootstrap of the node is over and the run has the whole limit.
 LEAST_SECONDS = 240
 
 
@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     level.add_argument("--required", action="store_const", const=True, dest="required")
     level.add_argument("--best-effort", action="store_const", const=False, dest="required")
     parser.add_argument("--phase", choices=PHASES, default="boot")
-    parser.add_argument("--node-type", choices=KINDS)
+    parser.add_argument("--node-type", choices=NODE_TYPES)
     parser.add_argument("--on-failure", choices=POLICIES, default="drain")
     parser.add_argument("--wait-for", action="append", default=[], type=Path)
     parser.add_argument("--wait-seconds", type=int, default=300)
@@ -144,7 +144,7 @@ def bootstrap_left(root: Path, started_at: float) -> float:
 
 
 def parse_options(words: Sequence[str]) -> Options:
-    """Parse the words of the hook and those that it added. Raises OptionsError."""
+    """Parse the user's options and those that the hook adds. Raises OptionsError."""
     args = _parser().parse_args([word if value is None else f"{word}={value}" for word, value in _pairs(words)])
     seconds = args.deadline
     return Options(
@@ -178,7 +178,7 @@ def _pairs(words: Sequence[str]) -> list[tuple[str, str | None]]:
 
 
 def fallback_options(words: Sequence[str]) -> Options:
-    """Return options that suffice to report wrong ones: root, times, and the policy if it is known."""
+    """Return the options that a report of wrong options needs: root, times, and the policy if it is known."""
     given = {name: value for name, value in _pairs(words) if value}
     kept = [word for name in KEPT if name in given for word in (name, given[name])]
     policy = given.get("--on-failure", "drain")

@@ -4,7 +4,7 @@
 """Run a playbook through ansible-runner and turn its events into progress, timings, a status file and a log.
 
 Each run has a private directory ``<report-dir>/<UTC time>-<pid>/`` with ``status.json`` (schema
-``mlcluster.run/1``, replaced atomically while the run goes on) and ``ansible.log``; ``<report-dir>/latest``
+``mlcluster.run/1``, replaced atomically while the run continues) and ``ansible.log``; ``<report-dir>/latest``
 points to the newest. Exit codes: 0 every host was configured, 1 a host failed or was unreachable,
 2 the run gave no verdict (an error before any host, no host at all, time over, interrupted), 3 usage.
 """
@@ -51,7 +51,7 @@ class RunError(Exception):
 
 
 class Display:
-    """Progress on a stream: one updating line on a terminal, plain lines elsewhere, never long silent."""
+    """Progress on a stream: one updating line on a terminal, plain lines elsewhere, at least every ten seconds."""
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
@@ -71,7 +71,7 @@ class Display:
         self.spoke = time.monotonic()
 
     def line(self, text: str) -> None:
-        """Show a line that stays."""
+        """Print a permanent line."""
         with self.lock:
             self._put(f"\r\x1b[K{text}\n" if self.terminal else f"{text}\n")
 
@@ -160,7 +160,7 @@ class Run:
         except OSError as exc:
             if not self.complained:
                 self.complained = True
-                self.display.line(f"cannot write {self.status_file} ({exc.strerror}); the run goes on without it")
+                self.display.line(f"cannot write {self.status_file} ({exc.strerror}); the run continues without it")
 
     def note(self, text: str) -> None:
         """Add lines to the log, each with its time."""
@@ -179,12 +179,12 @@ class Run:
                 if kind == "task":
                     self.display.task(text)
                 elif kind == "failure" or (kind == "role" and not self.watch):
-                    # A watcher reports the roles itself.
+                    # With ``watch`` the caller reports the roles itself.
                     self.display.line(text)
             if shown:
                 self.save()
         except Exception as exc:
-            # An exception here would leave ansible-playbook running without a reader.
+            # An exception here would leave ansible-playbook without a reader of its output.
             self.note(f"event {event.get('event')} was not understood: {type(exc).__name__}: {exc}")
         return False
 
@@ -290,9 +290,9 @@ def run_playbook(
 ) -> Outcome:
     """Run ``playbook`` (with ``project_dir`` as the working directory) and return how it ended.
 
-    ``arguments`` go to ansible-playbook as they are; ``timeout`` is in seconds; ``keep`` is how many runs
-    stay in ``report_dir``; ``programs`` is the folder of ansible-playbook, by default that of this Python;
-    ``watch`` is called with the object of the status file whenever it changes. Raises RunError when nothing could be
+    ``arguments`` are passed to ansible-playbook unchanged. ``timeout`` is in seconds. ``keep`` is the number of runs
+    that stay in ``report_dir``. ``programs`` is the folder of ansible-playbook, by default that of this Python.
+    ``watch`` is called with the object of the status file whenever it changes. Raises RunError if nothing could be
     started.
     """
     run = Run(str(playbook), Path(report_dir), stream or sys.stdout, keep, watch)

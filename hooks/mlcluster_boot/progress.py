@@ -22,7 +22,7 @@ def _count(number: int) -> str:
 
 @dataclasses.dataclass
 class Part:
-    """A role's turn: its start (seconds), and its nodes by outcome."""
+    """A role that runs: its start (seconds), and its nodes by outcome."""
 
     role: str
     began: float
@@ -42,9 +42,9 @@ class Part:
 
 
 class Progress:
-    """The state of a run; every method that ends something returns the lines that stay.
+    """The state of a run. Methods return the lines to print for roles that have ended.
 
-    ``interleaved``: each node goes on by itself (strategy free), so that roles end with their play and not with the
+    ``interleaved``: nodes do not wait for each other (strategy free), so a role ends with its play instead of with the
     next role.
     """
 
@@ -60,7 +60,7 @@ class Progress:
         self.failed: dict[str, str] = {}
 
     def handle(self, event: Event) -> list[str]:
-        """Process one event; return the lines of the roles that are over with it."""
+        """Process one event; return the lines of the roles that it ends."""
         if event.kind == "play":
             lines = self.end_part(event.time)
             self.interleaved = event.interleaved
@@ -77,7 +77,7 @@ class Progress:
         return []
 
     def task(self, role: str, name: str, now: float) -> list[str]:
-        """Record the start of a task, of a role ("": of none)."""
+        """Record the start of a task, with the name of its role or ""."""
         role = role or OUTSIDE
         if self.interleaved:
             self.name, self.part = name, self.parts.setdefault(role, Part(role, now))
@@ -90,7 +90,7 @@ class Progress:
         return lines
 
     def end_part(self, now: float) -> list[str]:
-        """End the role's turn, or that of all interleaved roles; return their lines."""
+        """End the current role, or all interleaved roles; return their lines."""
         parts, self.part, self.parts = self.parts, None, {}
         return [
             part.summary(now if part.last is None else part.last)
@@ -109,7 +109,7 @@ class Progress:
     ) -> None:
         """Record that a node ended a task; outcome is ok, skipped, failed or unreachable.
 
-        ``role`` is set if the task may be of another role than the last one that began."""
+        ``role`` is set if the task may belong to another role than the last one that began."""
         self.running.add(host)
         self.done.add(host)
         part = self.part if role is None else self.parts.get(role or OUTSIDE, self.part)

@@ -97,7 +97,9 @@ class Report:
         except OSError as exc:
             if not self.write_failed:
                 self.write_failed = True
-                self.logger.warning("cannot write %s (%s): the run goes on without it", self.status_file, exc.strerror)
+                self.logger.warning(
+                    "cannot write %s (%s): the run continues without it", self.status_file, exc.strerror
+                )
 
     def info(self, text: str) -> None:
         """Log a line."""
@@ -126,7 +128,7 @@ class Report:
         if entry["required"]:
             self.logger.error("%s", text)
         else:
-            self.logger.warning("%s; it is best effort, so the run goes on", text)
+            self.logger.warning("%s; it is best effort, so the run continues", text)
 
     def finish(self, state: str, message: str, exit_code: int) -> int:
         """Report the end of the run by the policy; return the exit code of the hook."""
@@ -166,7 +168,7 @@ class Report:
             elif marker is not None:
                 self.warn(f"jobs are still kept away, for another reason: {marker.reason}")
         except NodeError as exc:
-            self.warn(f"the drain marker could not be looked at: {exc}")
+            self.warn(f"the drain marker could not be read: {exc}")
 
     def _ship(self) -> None:
         """Copy log, status and the log of the play below ``--log-prefix``; a failure to copy is a warning."""

@@ -22,7 +22,7 @@ KILL_SECONDS = 10
 class Stop:
     """Condition to stop a run: a signal came, or its time is over by the monotonic clock.
 
-    ansible-runner's own limit goes by the time of day, which a node may set only while it is configured.
+    ansible-runner's own limit uses the time of day, which may change while a node is configured.
     """
 
     def __init__(self, seconds: int | None) -> None:
@@ -69,7 +69,7 @@ def end_workers(marker: str) -> None:
     """Kill the processes that a stopped run left, found by the marker in their environment, and wait for their end.
 
     ansible-runner kills ansible-playbook's process group, but its workers have left that group and would wait for
-    their dead parent for ever. Another look finds what one of them started meanwhile.
+    their dead parent for ever. The search is repeated for processes that a worker started meanwhile.
     """
     deadline = time.monotonic() + KILL_SECONDS
     while (found := _workers(marker)) and time.monotonic() < deadline:

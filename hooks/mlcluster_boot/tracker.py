@@ -20,7 +20,7 @@ SCHEMA = "mlcluster.run/1"
 OUTCOME = "configure_node_outcome"
 # The action whose result has the options of roles.
 LOOK = "mlcluster.aws.node_plan"
-# Roles without tasks of their own turn: what others include of them is theirs.
+# Roles whose tasks count as tasks of the role that includes them.
 SHARED = frozenset({"plan"})
 
 
@@ -65,7 +65,7 @@ class Tracker:
         # The options of the roles' looks, by role.
         self.options: dict[str, dict[str, Any]] = {}
         self.progress = Progress(started)
-        # The role whose turn it is, empty outside of roles.
+        # The role that runs now; empty outside of roles.
         self.turn = ""
 
     def handle(self, event: Event) -> list[tuple[str, str]]:
@@ -90,7 +90,7 @@ class Tracker:
         return summaries
 
     def _in_turn(self, event: Event) -> Event:
-        """Return the event as one of the role whose turn it is."""
+        """Return the event with the role that runs now."""
         if event.role in SHARED:
             return dataclasses.replace(event, role=self.turn)
         if event.kind in ("play", "task"):
@@ -158,7 +158,7 @@ class Tracker:
                 failure["rescued"] = True
 
     def close(self, status: str, rc: int | None, tail: str = "") -> None:
-        """Settle the state from the runner's closing status and exit code; ``tail`` is the end of its output."""
+        """Set the final state by the runner's status and exit code; ``tail`` is the end of its output."""
         self.rc = rc
         if status in ("timeout", "canceled"):
             self.state = status

@@ -20,18 +20,18 @@ SCHEMA = "mlcluster.configured/1"
 
 
 def request_key(bundle: str, roles: Sequence[Role], variables: Mapping[str, Any]) -> str:
-    """Return a sum over all that a run is asked for: the bundle, the roles and the variables of the play."""
+    """Return a checksum of a run's request: the bundle, the roles and the variables of the play."""
     asked = [bundle, [[role.full_name, role.required] for role in roles], variables]
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def forget(path: Path) -> None:
-    """Remove the record before the node is changed: a run that is cut short leaves none."""
+    """Remove the record before the node is changed, so that an interrupted run leaves none."""
     path.unlink(missing_ok=True)
 
 
 def remember(path: Path, key: str, roles: Sequence[Role], options: Mapping[str, Mapping[str, Any]]) -> None:
-    """Record the request of a run that configured the node, if every role of the run supports such a look."""
+    """Record the request of a run that configured the node, if every role of the run supports ``look``."""
     names = [_plain(role) for role in roles]
     if all(name in options for name in names):
         document = {"schema": SCHEMA, "key": key, "options": {name: options[name] for name in names}}
@@ -39,9 +39,9 @@ def remember(path: Path, key: str, roles: Sequence[Role], options: Mapping[str, 
 
 
 def look(path: Path, key: str, roles: Sequence[Role], variables: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the state of each role if the node still is as the last run has left it; None for any doubt.
+    """Return the state of each role if the node is unchanged since the last run; None in case of doubt.
 
-    None without a record, with one of another request, and where a role refuses, differs, has a problem, gives no
+    None without a record, with a record of another request, and if a role refuses, differs, has a problem, does not
     answer or lacks hardware of the node: the play then reports the rest. ``variables`` are those of the play.
     """
     host = Host()
@@ -64,8 +64,8 @@ def look(path: Path, key: str, roles: Sequence[Role], variables: Mapping[str, An
 
 
 def _ask(host: Host, options: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """Return the answer of each role; None if one of them does not support such a look."""
-    # Only a node with a record needs them: a fresh one does without these 140 files.
+    """Return the answer of each role; None if one of them does not support ``look``."""
+    # Imported here: only a node with a record needs these 140 files.
     from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS
     from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import look_all
 
@@ -82,5 +82,5 @@ def _is_wrong(name: str, answer: Mapping[str, Any], options: Mapping[str, Any], 
 
 
 def _plain(role: Role) -> str:
-    """Return the name of a role of this collection; another's keeps its whole name, which no look has."""
+    """Return the short name of a role of this collection; a role of another keeps its full name."""
     return role.full_name.removeprefix("mlcluster.aws.")

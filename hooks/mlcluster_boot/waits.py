@@ -130,8 +130,8 @@ def repair_dpkg(root: Path, host: Commands, seconds: float) -> str:
 def end_leftovers(marker: str, seconds: float, proc: Path = Path("/proc")) -> Wait | None:
     """Kill the ansible-playbook of a killed run, and wait for the commands that it had started on the node.
 
-    ``marker`` is the beginning of the environment entry by which the processes of earlier runs are known. The caller
-    holds the lock of the runs, so none of them belongs to anybody. None where there are none.
+    ``marker`` is the beginning of the environment entry that marks the processes of earlier runs. The caller holds the
+    lock of the runs, so no other run owns them. None if there are none.
     """
 
     def left() -> list[tuple[int, bytes]]:
@@ -150,7 +150,7 @@ def end_leftovers(marker: str, seconds: float, proc: Path = Path("/proc")) -> Wa
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(number, signal.SIGKILL)
         return (
-            f"processes {', '.join(str(number) for number, _words in processes)} of a killed run go on"
+            f"processes {', '.join(str(number) for number, _words in processes)} of a killed run continue"
             if processes
             else ""
         )
@@ -162,8 +162,8 @@ def end_leftovers(marker: str, seconds: float, proc: Path = Path("/proc")) -> Wa
 def pause_update_timers(host: Commands, record: Path, warn: Callable[[str], None]) -> Iterator[list[str]]:
     """Stop the timers of automatic updates; start them at the end, including those that a killed run had stopped.
 
-    A systemd that does not answer fails no run. Timers that could not be started are a warning and
-    stay in the record for the next run.
+    If systemd does not answer, the run continues. Timers that could not be started are a warning and stay in the
+    record for the next run.
     """
     stopped = _recorded(record)
     if host.which("systemctl") is not None:

@@ -51,7 +51,7 @@ def test_version_exits_0_and_touches_nothing(node, proxy):
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        ([], "give --bundle with its --sha256, or --pointer"),
+        ([], "use --bundle with its --sha256, or --pointer"),
         (["--bundel", "x"], "there is no option '--bundel': see docs/boot_hook.md"),
         (["--phase", "later"], "--phase takes build or boot, not 'later'"),
         (["--node-type", "gpu"], "--node-type takes head, login, compute or standalone, not 'gpu'"),

@@ -264,7 +264,7 @@ def test_policy_decides_on_failure(node, wanted, policy, code):
         (["--x[$(exit)]", "y"], "there is no option '--x[$(exit)]'"),
         (["--@"], "there is no option '--@'"),
         (["--bundle"], "--bundle needs a value"),
-        (["--bundle", "x"], "give --bundle with its --sha256, or --pointer"),
+        (["--bundle", "x"], "use --bundle with its --sha256, or --pointer"),
         (["--bundle", "x", "--sha256", "abc"], "--sha256 takes 64 hexadecimal digits, small letters, not 'abc'"),
         (["--pointer", "x", "--bundle", "y"], "--pointer names the bundle: leave --bundle and --sha256 out"),
         (["--pointer", "x", "--version-floor", "1.x"], "--version-floor takes a version such as 1.2.3, not '1.x'"),

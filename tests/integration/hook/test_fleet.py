@@ -31,7 +31,7 @@ def boot_all(nodes, words):
 def whole_bundle(target):
     """Return a bundle with all packages, as in a release, with marker roles, and its sha256."""
     aim = archive.parse_target(f"debian-py{bench_boot_hook.PYTHON}")
-    files, components = build.gather(bench_boot_hook.request(), aim)
+    files, components = build.collect_files(bench_boot_hook.request(), aim)
     release = build.add_compiled(bench_boot_hook.request(), aim, files)
     contents = manifest.manifest("1.2.3", "", aim, 1_700_000_000, components, release)
     files["MANIFEST.json"] = archive.Member(manifest.to_json(contents))

@@ -137,7 +137,7 @@ def test_closed_output_does_not_end_run(node, bundle, reader):
 
     assert run(*local(bundle), "--on-failure", "terminate") == (0, "configured")
     assert run("--bundle", "x", "--on-failure", "terminate") == (3, "failed")
-    assert "configured: 1 roles" in log_of(node) and "ERROR: give --bundle with its --sha256" in log_of(node)
+    assert "configured: 1 roles" in log_of(node) and "ERROR: use --bundle with its --sha256" in log_of(node)
 
 
 def test_name_that_is_not_utf_8_is_accepted(node, bundle, tmp_path):

@@ -27,7 +27,7 @@ def test_name_of_several_nodes_is_rejected_before_slurm(tmp_path):
     children = {"head": {"hosts": {"controller": {}}}, "compute": {"hosts": nodes}}
     inventory = tmp_path / "inventory.json"
     inventory.write_text(json.dumps({"all": {"vars": common, "children": children}}))
-    given = {"ansible_become": False, "upgrade_nodes_how": "reboot", "upgrade_nodes_reboot": False}
+    given = {"ansible_become": False, "upgrade_nodes_method": "reboot", "upgrade_nodes_reboot": False}
     argv = [Path(sys.executable).with_name("ansible-playbook"), "-i", inventory, "playbooks/upgrade_nodes.yml"]
     done = subprocess.run(
         [*argv, "-e", json.dumps(given)],

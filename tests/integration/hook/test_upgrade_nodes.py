@@ -94,7 +94,7 @@ def command(cluster, folder, gone=(), **settings) -> tuple[list[str], dict[str, 
     (folder / "inventory.json").write_text(json.dumps({"all": {"vars": common, "children": children}}))
     given = {
         "ansible_become": False,
-        "upgrade_nodes_how": "reboot",
+        "upgrade_nodes_method": "reboot",
         # Nodes are this machine, which must not reboot.
         "upgrade_nodes_reboot": False,
         "upgrade_nodes_tasks": str(folder / "change.yml"),
@@ -119,7 +119,7 @@ def upgrade(cluster, folder, **settings):
 
 def roles(**settings):
     """Return the settings of the method "roles" with the role of the test."""
-    return {"upgrade_nodes_how": "roles", "upgrade_nodes_roles": ["site.own.driver"], **settings}
+    return {"upgrade_nodes_method": "roles", "upgrade_nodes_roles": ["site.own.driver"], **settings}
 
 
 def changed(output: str) -> dict[str, int]:
@@ -245,14 +245,14 @@ def saving(tmp_path):
 
 def test_reimage_replaces_instance_of_each_node(saving, tmp_path):
     before = {name: scontrol(saving, name, "SlurmdStartTime") for name in states(saving)}
-    done = upgrade(saving, tmp_path, upgrade_nodes_how="reimage", upgrade_nodes_release="ami-1")
+    done = upgrade(saving, tmp_path, upgrade_nodes_method="reimage", upgrade_nodes_release="ami-1")
     assert done.returncode == 0, done.stdout
     assert {state for state, _reason in states(saving).values()} == {"idle"}
     assert [name for name, since in before.items() if scontrol(saving, name, "SlurmdStartTime") == since] == []
-    again = upgrade(saving, tmp_path, upgrade_nodes_how="reimage", upgrade_nodes_release="ami-1")
+    again = upgrade(saving, tmp_path, upgrade_nodes_method="reimage", upgrade_nodes_release="ami-1")
     assert set(changed(again.stdout).values()) == {0}
 
 
 def test_unknown_method_is_rejected(slurm, tmp_path):
-    done = upgrade(slurm, tmp_path, upgrade_nodes_how="magic")
-    assert done.returncode != 0 and "set -e upgrade_nodes_how=roles, reboot or reimage" in done.stdout
+    done = upgrade(slurm, tmp_path, upgrade_nodes_method="magic")
+    assert done.returncode != 0 and "set -e upgrade_nodes_method=roles, reboot or reimage" in done.stdout

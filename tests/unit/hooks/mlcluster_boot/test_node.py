@@ -165,7 +165,7 @@ def test_level_of_one_role_goes_before_that_of_all():
 
 
 def test_only_head_node_writes_what_is_shared():
-    with pytest.raises(OptionsError, match=r"slurm_jobs writes what all nodes share.*this is a compute node"):
+    with pytest.raises(OptionsError, match=r"slurm_jobs writes files that all nodes share.*this is a compute node"):
         hook_node.choose_roles(a_node("compute"), [RoleRequest("slurm_jobs", None)], None, ROLES, {})
     assert hook_node.choose_roles(a_node("head"), [RoleRequest("slurm_jobs", None)], None, ROLES, {})
 

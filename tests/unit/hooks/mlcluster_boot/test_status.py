@@ -75,7 +75,7 @@ def test_each_role_that_ended_has_one_line_with_task_and_message(report, caplog)
     failure = "at 'Make | Make the array': no room"
     assert [record.getMessage() for record in caplog.records] == [
         "role nvme_raid0 configured after 1.5 s, 2 changed",
-        f"role site.own.motd failed after 1.5 s {failure}; it is best effort, so the run goes on",
+        f"role site.own.motd failed after 1.5 s {failure}; it is best effort, so the run continues",
         f"role slurm_jobs failed after 1.5 s {failure}",
     ]
 

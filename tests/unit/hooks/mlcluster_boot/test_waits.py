@@ -225,7 +225,7 @@ def test_play_of_killed_run_is_ended_but_not_its_commands(tmp_path):
         # Before it runs, the kernel shows no environment of a process that Popen has begun.
         assert play.stdout.read(1) == package.stdout.read(1) == b"\n"
         left = waits.end_leftovers(marker, 0)
-        assert f"{package.pid}" in left.obstacle and left.obstacle.endswith("of a killed run go on")
+        assert f"{package.pid}" in left.obstacle and left.obstacle.endswith("of a killed run continue")
         assert play.wait() == -9 and package.poll() is None
         package.stdin.close()
         assert package.wait() == 0
