@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.dry_run import DryWork
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import JOB_KINDS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.spec import Container, Spec
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.step import Step
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
@@ -20,7 +20,7 @@ SETTINGS = {"local_dir": "/local", "dir": "/fsx/jobs", "ends_at": "", "capacity"
 
 def spec_of(kind: str, container: Container | None = None, tasks: int = 2, **options: t.Any) -> Spec:
     """The smallest job x of a kind on two nodes with two GPUs each, with more options."""
-    of = KINDS[kind]
+    of = JOB_KINDS[kind]
     values = of.values({**of.example, **options})
     values.update(of.fill(values, SETTINGS))
     tools = {tool: TOOLS.get(tool, tool) for tool in of.tools}

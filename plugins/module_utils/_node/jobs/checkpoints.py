@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checkpoints of a training for the scripts of slurm_jobs: the last good one, and those that may be deleted.
 
-A checkpoint is a directory whose name ends in a number; it is complete when the marker file is in it, which the
-training writes last, and the files that it lists are. The number, not the time, decides which is newer. Directories of
-another name than that of a complete one are somebody else's.
+A checkpoint is a directory whose name ends in a number. It is complete if it has the marker file, which the training
+writes last, and all files that the marker lists. The number, not the time, decides which is newer. Directories whose
+names differ from those of complete checkpoints belong to other programs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..verdict import result
 
 LOGGER = logging.getLogger("mlcluster")
 BACKED_UP = ".backed-up"
-# Being removed; such a name is not a checkpoint any more, so an interrupted removal leaves none that looks complete.
+# A checkpoint that is being removed; with this name the rest of an interrupted removal never looks complete.
 REMOVING = ".removing-"
 # The marker that the trainer of slurm_jobs writes is a manifest of this schema.
 MANIFEST = "mlcluster.checkpoint/1"
@@ -74,7 +74,7 @@ def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
         path = posixpath.join(directory, name)
         state = host.stat(path) if match else None
         if match and state and state["is_dir"] and not state["is_link"]:
-            # Before anything in it is looked at: what is removed has to be what was judged.
+            # Before reading its content: only this very directory may be removed later.
             identity = _identity(path)
             complete = _whole(host, path, marker)
             backed_up = _is_backed_up(host, path, marker)
@@ -193,7 +193,7 @@ def removable(
     proved: t.Callable[[Checkpoint], bool],
     lists_files: t.Callable[[str], bool] = lambda prefix: False,
 ) -> list[Checkpoint]:
-    """Return the complete ones beyond the newest `keep` good ones, and incomplete ones older than the newest good one.
+    """Return the checkpoints to remove.
 
     At least one good one stays. proved: whether the content of one is good, asked only where something may go. Each
     name is looked at by itself, and one that has no complete checkpoint is left alone: `eval_2` is no older `step-100`.
@@ -249,9 +249,9 @@ def has_its_content(host: Host, entry: Checkpoint, marker: str, lists_files: boo
 
 
 def leftovers(host: Host, directory: str, found: t.Sequence[Checkpoint]) -> list[str]:
-    """Return what an interrupted removal left: directories named like one of ``found``, apart from the number.
+    """Return what an interrupted removal left: directories with names like those of ``found`` apart from the number.
 
-    Any other hidden name may be somebody's.
+    Other hidden names may belong to other programs.
     """
     prefixes = {entry.prefix for entry in found}
     left = []
@@ -265,20 +265,20 @@ def leftovers(host: Host, directory: str, found: t.Sequence[Checkpoint]) -> list
 
 
 def remove(entry: Checkpoint) -> bool:
-    """Take a checkpoint away; False where another was faster with it.
+    """Remove a checkpoint; False if another process removed it first.
 
-    Raises OSError, also where something else has its name by now: a link in its path may have been exchanged.
+    Raises OSError, also if another directory has its name now: a link in its path may have been exchanged.
     """
     directory, name = posixpath.split(entry.path)
     handle = files.open_directory(directory)
     try:
         try:
             if entry.identity not in (None, _identity(name, handle)):
-                raise OSError(errno.ESTALE, "it is another directory than was looked at", entry.path)
+                raise OSError(errno.ESTALE, "it is another directory than at the look", entry.path)
             os.rename(name, REMOVING + name, src_dir_fd=handle, dst_dir_fd=handle)
         except FileNotFoundError:
             return False
-        # Before its files go: half a checkpoint must not have its name again after a power cut.
+        # Before its files are removed: after a power cut a partial checkpoint must not have its name again.
         os.fsync(handle)
         files.remove_tree(handle, REMOVING + name)
     finally:
@@ -298,13 +298,13 @@ def clear(leaving: str) -> None:
 
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
-    verb = subparsers.add_parser("checkpoints", help="show the checkpoints of a training, or take old ones away")
+    verb = subparsers.add_parser("checkpoints", help="show the checkpoints of a training, or remove old ones")
     verb.add_argument("directory", metavar="DIRECTORY", help="where the training writes them")
-    verb.add_argument("--marker", default="complete", help="file that makes one complete (%(default)s)")
+    verb.add_argument("--marker", default="complete", help="file that marks a complete checkpoint (%(default)s)")
     what = verb.add_mutually_exclusive_group()
     what.add_argument("--latest", action="store_true", help="print the newest complete one; 2 if there is none")
     what.add_argument("--not-backed-up", action="store_true", help="print the complete ones without a verified copy")
-    what.add_argument("--prune", type=int, metavar="KEEP", help="take all but so many complete ones away")
+    what.add_argument("--prune", type=int, metavar="KEEP", help="remove all but this number of complete ones")
     verb.add_argument("--backed-up-only", action="store_true", help="with --prune: only those with a verified copy")
     verb.set_defaults(handler=checkpoints)
 
@@ -315,7 +315,7 @@ def checkpoints(args: argparse.Namespace, host: Host | None = None) -> int:
     try:
         found = find(host, args.directory, args.marker)
     except OSError as exc:
-        LOGGER.error("checkpoints: %s cannot be read (%s): its checkpoints are unknown, and none is taken away",
+        LOGGER.error("checkpoints: %s cannot be read (%s): its checkpoints are unknown, and none is removed",
                      exc.filename, exc.strerror)  # fmt: skip
         return result.EXIT_UNDETERMINABLE
     newest = latest(found)

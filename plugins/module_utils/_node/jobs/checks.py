@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The scripts that Slurm runs on nodes before and after jobs, and as its health check: settings, and Slurm's. Pure."""
+"""Settings of the scripts that Slurm runs on nodes before and after jobs and as its health check, and Slurm's. Pure."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from ..imex.config import MODES as IMEX_MODES
 
 # Keys of slurm_jobs_checks and their defaults.
 DEFAULTS: dict[str, t.Any] = {
-    # The node runtime as role nvme_raid0 installs it, on a disk of the node: a Prolog must not wait for a file server.
+    # The node runtime of the role nvme_raid0, on a disk of the node: a Prolog must not wait for a file server.
     "command": "/usr/local/bin/mlcluster",
-    # open: only what is proved to be broken keeps jobs away. closed: also what could not be proved.
+    # open: only a failed check keeps jobs away. closed: an undeterminable check does, too.
     "gate": "open",
-    # Drain the node with the reason when something keeps jobs away, and end such a drain when it is well again.
+    # Drain the node with the reason if a check keeps jobs away, and resume it if the checks pass again.
     "drain": True,
     "undrain": True,
-    # More options of mlcluster health, one list entry a word: [--instance-type, p5.48xlarge].
+    # More options of mlcluster health, one word in each list entry: [--instance-type, p5.48xlarge].
     "health_options": [],
-    # More options of mlcluster imex up, one list entry a word: [--seconds, "120"].
+    # More options of mlcluster imex up, one word in each list entry: [--seconds, "120"].
     "imex_options": [],
-    # Directory above Slurm's bin, and its slurm.conf, if they are not in Slurm's own places: slurmd passes neither to
+    # Directory above Slurm's bin, and its slurm.conf, if they are not in the default places: slurmd passes neither to
     # a HealthCheckProgram. Empty: slurm_jobs_slurm_prefix and slurm_jobs_slurm_conf, if they are set.
     "slurm_prefix": "",
     "slurm_conf": "",
-    # Whether each job gets a directory of its own, and where it lies; empty: jobs below the volume of nvme_raid0.
+    # Whether each job gets its own directory, and the parent directory; empty: jobs below the volume of nvme_raid0.
     "scratch": True,
     "scratch_base": "",
-    # Hours to keep files that jobs left behind, and the percentage of free space below which they go earlier.
+    # Hours to keep files of ended jobs, and the percentage of free space below which they are removed earlier.
     "keep_hours": 0,
     "least_free_percent": 10,
-    # How many GiB of the local volume each running job may hold, 0 for all there is, and what the health check does to
-    # a job that holds more: report it on the check's error output, or also cancel it.
+    # Limit of each running job in GiB of the local volume (0: no limit), and what the health check does with a job
+    # above it: report it on the check's error output, or also cancel it.
     "quota_gib": 0,
-    "over_quota": "tell",
-    # How long an Epilog may spend on emptying; the rest is done later.
+    "over_quota": "report",
+    # Seconds that an Epilog may spend on removing files; the health check removes the rest.
     "epilog_seconds": 20,
     # Whether Prolog and Epilog note which job has which GPU, for the labels of metrics (docs/guides/monitoring.md).
     "labels": True,
     # How often Slurm runs the health check, in seconds, if the role configures it (slurm_jobs_node_checks: slurm).
     "interval": 300,
-    # Where the scripts lie on every node, for Prolog, Epilog, TaskProlog and HealthCheckProgram of slurm.conf.
+    # Paths of the scripts on every node, for Prolog, Epilog, TaskProlog and HealthCheckProgram of slurm.conf.
     "prolog": "/etc/mlcluster/slurm/prolog",
     "epilog": "/etc/mlcluster/slurm/epilog",
     "task_prolog": "/etc/mlcluster/slurm/task_prolog",
@@ -62,7 +62,7 @@ HOOKS = {
 NO_VOLUME = "/scratch"
 CONF = "/etc/slurm/slurm.conf"
 OWN_CONF = "mlcluster_checks.conf"
-# Slurm reads an included file without a path from beside slurm.conf, and sends it to nodes that have no files.
+# An included file without a path is in the directory of slurm.conf, and Slurm sends it to nodes without files.
 INCLUDE = f"include {OWN_CONF}"
 _PLACES = ("command", "scratch_base", *HOOKS.values())
 _NUMBERS = ("keep_hours", "least_free_percent", "quota_gib", "epilog_seconds", "interval")
@@ -78,7 +78,7 @@ def wanted(
     slurm_conf: str | None = None,
     imex: str = IMEX_MODES[0],
 ) -> dict[str, t.Any]:
-    """Return all settings of the checks; ``volume`` is where the node has its local disks, None without any.
+    """Return all settings of the checks; ``volume`` is the mount point of the local disks, None without them.
 
     ``imex`` is the value of slurm_jobs_imex, which is not a setting of slurm_jobs_checks.
     """
@@ -102,7 +102,7 @@ def number(value: t.Any) -> int:
 
 
 def scratch(given: Checks, volume: str | None = None) -> str:
-    """Return where jobs have their directories on the local disks; empty where nothing gives them one."""
+    """Return the parent of the jobs' directories on the local disks; empty if jobs get none."""
     checks = wanted(given, volume)
     return str(checks["scratch_base"]) if checks["scratch"] else ""
 
@@ -114,16 +114,16 @@ def problems(given: Checks) -> list[str]:
     found = []
     if unknown:
         found.append(
-            f"slurm_jobs_checks has {', '.join(unknown)}, which is not known: it knows {', '.join(sorted(DEFAULTS))}"
+            f"slurm_jobs_checks has {', '.join(unknown)}, which is unknown: it may have {', '.join(sorted(DEFAULTS))}"
         )
-    for key, allowed in (("gate", ("open", "closed")), ("over_quota", ("tell", "cancel"))):
+    for key, allowed in (("gate", ("open", "closed")), ("over_quota", ("report", "cancel"))):
         if checks[key] not in allowed:
-            found.append(f"slurm_jobs_checks.{key} is {checks[key]}: give {' or '.join(allowed)}")
+            found.append(f"slurm_jobs_checks.{key} is {checks[key]}: use {' or '.join(allowed)}")
     if not 1 <= checks["interval"] <= 65535:
-        found.append(f"slurm_jobs_checks.interval is {given['interval']}: give 1 to 65535 seconds")
+        found.append(f"slurm_jobs_checks.interval is {given['interval']}: use 1 to 65535 seconds")
     for key in ("health_options", "imex_options"):
         if not isinstance(checks[key], list):
-            found.append(f"slurm_jobs_checks.{key} is not a list: give one list entry a word")
+            found.append(f"slurm_jobs_checks.{key} is not a list: use one list entry for each word")
     return found + [
         f"slurm_jobs_checks.{key} is not an absolute path of plain characters"
         for key in _PLACES
@@ -140,8 +140,8 @@ def paths(checks: Checks) -> dict[str, str]:
 class SlurmState:
     """State of the checks in Slurm's configuration.
 
-    ``due`` are the settings that it needs, ``taken`` the programs that it runs instead, ``in_use`` the settings by
-    which it runs our scripts: an absent one of these drains every node.
+    ``due`` are the settings that it needs. ``taken`` are the programs that it runs instead. ``in_use`` are the settings
+    by which it runs our scripts: a missing script drains every node.
     """
 
     due: t.Mapping[str, str]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Verdicts on runs of nccl-tests and nccom-test, which the kinds nccl and nccom share."""
+"""Verdicts on runs of nccl-tests and nccom-test, shared by the job kinds nccl and nccom."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _tool(job: Job) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Ran:
-    """One run: its nodes, exit status, and round (runs of a round went on at the same time)."""
+    """One run: its nodes, exit status, and round (the runs of a round ran at the same time)."""
 
     unit: str
     collective: str
@@ -43,7 +43,7 @@ class Ran:
 
 
 def read_runs(text: str | None) -> list[Ran]:
-    """Return the lines UNIT, COLLECTIVE, NODES, STATUS, ROUND of the script; a torn line is left out."""
+    """Return the runs from lines UNIT, COLLECTIVE, NODES, STATUS, ROUND; an incomplete line is left out."""
     found = []
     for line in (text or "").splitlines():
         parts = line.split("\t")
@@ -63,7 +63,7 @@ def judge_collectives(job: Job, host: Host) -> list[result.Result]:
     mixed = _one_for_two(job, runs, where_of) or _of_others(job, runs, where_of)
     results = [_complete(job, runs, topology), *mixed]
     for run, verdicts in judged:
-        # A run between two nodes belongs to neither alone: a report draws its map of pairs by this.
+        # A run between two nodes belongs to both: reports use this for the map of pairs.
         where = result.Scope(
             node=run.nodes[0] if len(run.nodes) == 1 else None,
             device="+".join(run.nodes) if len(run.nodes) == 2 else None,
@@ -114,7 +114,7 @@ def _judge_run(
 
 
 def _counters(job: Job, run: Ran, host: Host, side: str) -> dict[str, Snapshot] | None:
-    """Return the counters of the run's nodes; None where no node has an EFA device that counts."""
+    """Return the counters of the run's nodes; None if no node has an EFA device with counters."""
     path = posixpath.join(job.results, f"counters.{run.round}.{side}")
     text = host.read_text(path)
     if text is None:
@@ -125,9 +125,9 @@ def _counters(job: Job, run: Ran, host: Host, side: str) -> dict[str, Snapshot] 
 
 
 def domains_of(nodes: t.Sequence[str], topology: str) -> list[tuple[str, ...]]:
-    """Return the nodes by UltraServer, which is a block of Slurm's topology; a node in no block is by itself.
+    """Return the nodes by UltraServer, which is a block of Slurm's topology; a node without a block is alone.
 
-    Without any block all nodes are taken for one UltraServer.
+    Without any block, all nodes count as one UltraServer.
     """
     blocks = parse_blocks(topology)
     if not blocks:
@@ -140,16 +140,16 @@ def domains_of(nodes: t.Sequence[str], topology: str) -> list[tuple[str, ...]]:
 
 
 def domains_joined(nodes: t.Sequence[str], topology: str | None) -> int | None:
-    """Return of how many UltraServers some nodes are; None where Slurm has no blocks."""
+    """Return the number of UltraServers of some nodes; None if Slurm has no blocks."""
     return len(domains_of(nodes, topology)) if topology and parse_blocks(topology) else None
 
 
 def expected_runs(
     layout: str, collectives: t.Sequence[str], nodes: t.Sequence[str], topology: str = ""
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Return collective and nodes of every run that a layout makes; of ``bisect`` the one that it begins with.
+    """Return collective and nodes of every run of a layout; of ``bisect`` only the first.
 
-    ``domains``: each UltraServer by itself, then all of them together.
+    ``domains``: each UltraServer alone, then all of them together.
     """
     count = len(nodes)
     groups: list[tuple[str, ...]]
@@ -161,7 +161,7 @@ def expected_runs(
         groups = domains_of(nodes, topology)
         groups += [tuple(nodes)] if len(groups) > 1 else []
     elif layout == "pairs" and count > 1:
-        # Each node with its neighbour on either side; two nodes are one pair.
+        # Each node with both neighbours; two nodes are one pair.
         starts = [*range(0, count - 1, 2), *(range(1, count, 2) if count > 2 else ())]
         groups = [(nodes[index], nodes[(index + 1) % count]) for index in starts]
     else:
@@ -170,7 +170,7 @@ def expected_runs(
 
 
 def _complete(job: Job, runs: t.Sequence[Ran], topology: str) -> result.Result:
-    """Return whether every run of the layout is there, each on the nodes that it has to be on."""
+    """Return the verdict on whether every run of the layout exists, on the right nodes."""
     check = f"{job.asked['kind']}.complete"
     wanted = expected_runs(job.asked["layout"], job.asked["collectives"], job.nodes, topology)
     had = {(run.collective, frozenset(run.nodes)) for run in runs}
@@ -188,9 +188,9 @@ def _complete(job: Job, runs: t.Sequence[Ran], topology: str) -> result.Result:
 
 
 def _one_for_two(job: Job, runs: t.Sequence[Ran], where: t.Mapping[Ran, frozenset[str]]) -> list[result.Result]:
-    """Return a verdict for each two runs of which one output cannot be both: of one name, or of the same hosts.
+    """Return a failure for each two runs that have the same output: the same name, or the same hosts.
 
-    ``where`` has the hosts that an output names.
+    ``where`` has the hosts in each output.
     """
     found = []
     for first, second in itertools.combinations(runs, 2):
@@ -206,9 +206,9 @@ def _one_for_two(job: Job, runs: t.Sequence[Ran], where: t.Mapping[Ran, frozense
 
 
 def _of_others(job: Job, runs: t.Sequence[Ran], where: t.Mapping[Ran, frozenset[str]]) -> list[result.Result]:
-    """Return a verdict for each run whose output names nodes of the job that the run was not on.
+    """Return a failure for each run whose output names nodes of the job that were not in the run.
 
-    Host names may differ from Slurm's, so a name that no node of the job has proves nothing.
+    Host names may differ from Slurm's, so a name of no node of the job proves nothing.
     """
     found = []
     for run in runs:
@@ -225,10 +225,10 @@ def _group(nodes: t.Sequence[str]) -> str:
 
 
 def nodes_that_stand_out(runs: t.Sequence[tuple[tuple[str, ...], str]]) -> list[result.Result]:
-    """Return which nodes fail, from runs (nodes, status of correctness and fabric) that overlap. Pure.
+    """Return the nodes that fail, from overlapping runs (nodes, status of correctness and fabric). Pure.
 
-    A node is singled out when it fails alone, or when it fails with others, never succeeds with any, and each of those
-    that it failed with has succeeded elsewhere. A single failing pair accuses no node.
+    A node is singled out if it fails alone. It is also singled out if it fails with others, never succeeds with any,
+    and each of those nodes has succeeded in another run. A single failing pair accuses no node.
     """
     failed = [frozenset(nodes) for nodes, status in runs if status == result.FAIL]
     good = {node for nodes, status in runs if status == result.PASS and len(nodes) > 1 for node in nodes}

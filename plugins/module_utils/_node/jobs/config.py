@@ -5,7 +5,7 @@
 """The options of the role slurm_jobs, their defaults and limits.
 
 The role has three parts, each with its own options: the scripts of jobs, the scripts that Slurm runs on every node, and
-what jobs take from packages.
+the packages that jobs need.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ JOBS: list[dict[str, t.Any]] = [
 ]
 _SLURM: dict[str, dict[str, t.Any]] = {"slurm_prefix": {"type": "path"}, "slurm_conf": {"type": "path"}}
 
-# The role's options, and from artifacts on what the controller adds: version, url and sha256 of the sources of each
-# tool to build; the reservations that the inventory knows of; the sha256 of each program for data, by its path below
-# dir; that of the runtime.
+# The role's options; those from artifacts on are added by the controller: version, url and sha256 of the sources of
+# each tool to build; the reservations of the inventory; the sha256 of each data program, by its path below dir, and of
+# the runtime.
 ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "dir": {"type": "str", "default": "/fsx/mlcluster/jobs"},
     "require_mount": {"type": "bool", "default": True},
@@ -151,7 +151,7 @@ class ChecksConfig:
 
 @dataclasses.dataclass(frozen=True)
 class ToolsConfig:
-    """The packages with tools that jobs take on a node, each as name or name=version."""
+    """The packages with tools that jobs need on a node, each as name or name=version."""
 
     node_packages: tuple[str, ...] = ("fio",)
 
@@ -172,7 +172,7 @@ def parse_tools(raw: t.Mapping[str, t.Any]) -> ToolsConfig:
 
 
 def jobs_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
-    """Return a sentence for everything that no cluster could carry out, the role's variables by their names."""
+    """Return a sentence for each option that no cluster could carry out, with the names of the role's variables."""
     # It imports all job kinds, and most nodes of a cluster have no scripts of jobs to write.
     from .model_problems import shape_problems
 
@@ -183,28 +183,28 @@ def jobs_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
         found.append(f"slurm_jobs_build has {', '.join(strange)}: choose of {', '.join(BUILDS)}")
     for name, account in (("owner", config.owner), ("group", config.group)):
         if not _ACCOUNT.fullmatch(account):
-            found.append(f"slurm_jobs_{name} is {account!r}: give the name of an account")
+            found.append(f"slurm_jobs_{name} is {account!r}: use the name of an account")
     return found + ([] if config.node_checks == "none" else checks_problems(raw))
 
 
 def checks_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
-    """Return a sentence for everything in ``checks`` that cannot be meant."""
+    """Return a sentence for each invalid setting in ``checks``."""
     return node_checks.problems(parse_checks(raw).checks)
 
 
 def tools_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
-    """Return a sentence about what is not a name of a package."""
+    """Return a sentence about invalid names of packages; none if all are valid."""
     strange = [spec for spec in parse_tools(raw).node_packages if not _PACKAGE.fullmatch(spec)]
     if not strange:
         return []
     problem = (
-        f"slurm_jobs_node_packages has {', '.join(strange)}: give names of packages, each with =VERSION if it is to be "
+        f"slurm_jobs_node_packages has {', '.join(strange)}: use names of packages, each with =VERSION if it is to be "
         "pinned"
     )
     return [problem]
 
 
 def _in_full(problem: str) -> str:
-    """Return a sentence that begins with an option, with the variable of the role in its place."""
+    """Return a sentence that begins with an option, with the role's variable in the place of the option."""
     option = problem.partition(" ")[0]
     return f"{PREFIX}{problem}" if option in ARGUMENT_SPEC else problem

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shows a job: every step as a command line, as it would run when each step ends with 0."""
+"""Show a job: every step as a command line, as if each step ended with 0."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import shlex
 import typing as t
 
 from ..system.host import Host
-from .kinds import KINDS
+from .kinds import JOB_KINDS
 from .spec import Spec
 from .step import Step
 from .work import Work
@@ -19,9 +19,9 @@ JOB = "JOBID"
 
 
 def lines(spec: Spec, host: Host, nodes: t.Sequence[str] = ()) -> list[str]:
-    """Return what the job would run, a command line a step; without nodes they are called node1, node2 and so on."""
+    """Return a command line for each step of the job; without nodes their names are node1, node2 and so on."""
     named = tuple(nodes) or tuple(f"node{at + 1}" for at in range(spec.nodes))
-    kind = KINDS[spec.kind]
+    kind = JOB_KINDS[spec.kind]
     work = DryWork(spec, host, JOB, named, f"{JOB}-TIME")
     work.note(f"{spec.name}: {kind.title}")
     work.note(f"nodes: {' '.join(named)}")
@@ -37,7 +37,7 @@ def lines(spec: Spec, host: Host, nodes: t.Sequence[str] = ()) -> list[str]:
 
 
 class DryWork(Work):
-    """A job of which nothing runs. ``printed`` is what it would have run."""
+    """A job that runs nothing. ``printed`` are the lines of its steps."""
 
     dry = True
 
@@ -46,13 +46,13 @@ class DryWork(Work):
         self.printed: list[str] = []
 
     def note(self, text: str) -> None:
-        """Print what is not a step, as a comment."""
+        """Print a line that is not a step as a comment."""
         self.printed.append(f"# {text}")
 
     def on_each_node(self, *words: str) -> int:
         status = super().on_each_node(*words)
         part = DryWork(self.spec, self.host, self.number, ("NODE",), self.unique)
-        on_node = KINDS[self.spec.kind].on_node
+        on_node = JOB_KINDS[self.spec.kind].on_node
         if on_node:
             on_node(part, words)
         self.printed += [f"#   on each node: {line.removeprefix('# ')}" for line in part.printed]

@@ -16,7 +16,7 @@ RANKS = {"RANK": "SLURM_PROCID", "LOCAL_RANK": "SLURM_LOCALID", "WORLD_SIZE": "S
 def scratch_directory(host: Host, base: str, variables: t.Mapping[str, str]) -> str:
     """Return the directory that the node has made for this job on its local disks, an empty string without one.
 
-    No TaskProlog could name it in a container, inside of which Slurm would look for that program.
+    A TaskProlog cannot set it for a container, because Slurm would look for that program inside of the container.
     """
     path = posixpath.join(base, f"job-{variables.get('SLURM_JOB_ID', '')}", "tmp")
     info = host.stat(path) if base else None
@@ -32,9 +32,9 @@ def task_variables(
 ) -> dict[str, str]:
     """Return the variables of the program. Pure. Raises NodeError outside of a step of Slurm.
 
-    ``scratch`` is the directory of the job on the local disks, if any. ``ranks``: those that torch.distributed reads.
-    ``spool``: where shards are written first, if the job does not name a place itself. ``without``: NAME=VALUE of
-    variables that are left out if they have just that value.
+    ``scratch`` is the directory of the job on the local disks, if any. ``ranks``: add the variables of
+    torch.distributed. ``spool``: where shards are written first, unless the job names a place. ``without``: NAME=VALUE
+    of variables that are left out if they have exactly that value.
     """
     found = {name: value for name, value in variables.items() if f"{name}={value}" not in without}
     if scratch:

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Content of the files that the role slurm_jobs writes: scripts of jobs, and those that Slurm runs around jobs.
+"""Content of the files that the role slurm_jobs writes: scripts of jobs, and scripts that Slurm runs around jobs.
 
-Every value from outside is one quoted word; programs are started, and nothing is decided in shell.
+Every external value is one quoted word. The scripts only start programs; all decisions are made in Python.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ fi
 
 
 def quote(value: object) -> str:
-    """Return any value as one word of a shell. Raises ValueError for a list, a mapping or None."""
+    """Return a value as one word of a shell. Raises ValueError for a list, a dictionary or None."""
     if isinstance(value, (t.Mapping, list, tuple, set)) or value is None:
-        raise ValueError(f"only a text or a number can be one word of a shell, and this is {value!r}")
+        raise ValueError(f"only a string or a number can be one word of a shell, and this is {value!r}")
     text = str(value)
     if "\0" in text:
-        raise ValueError("a text with a NUL in it cannot be a word of a shell")
-    # Brackets, commas and tildes have a meaning in arrays and assignments, so only plain characters stay unquoted.
+        raise ValueError("a string with a NUL in it cannot be a word of a shell")
+    # Brackets, commas and tildes are special in arrays and assignments, so only plain characters stay unquoted.
     return text if _BARE.fullmatch(text) else "'" + text.replace("'", "'\"'\"'") + "'"
 
 
@@ -91,7 +91,7 @@ def job_script(job: t.Mapping[str, t.Any]) -> str:
 
 
 def mark(tool: str, place: str, mpi_home: str, cuda_home: str, version: str) -> File:
-    """Return the file that records what a tool was built with; it is written last."""
+    """Return the file that records the build options of a tool; it is written last."""
     made = {"version": version, "mpi_home": mpi_home, "cuda_home": cuda_home}
     return File(tool, f"{place}/{BUILT}", json.dumps(made, indent=2, sort_keys=True) + "\n")
 
@@ -121,7 +121,7 @@ def _slurm(checks: Checks) -> list[str]:
 
 def _health(checks: Checks) -> str:
     place = ["--scratch", checks["scratch_base"]] if checks["scratch"] else []
-    # Where a job starts without its domain, a node that has none is no reason to keep jobs away.
+    # If a job may start without its domain, a node without one must not keep jobs away.
     imex = [] if checks["imex"] == IMEX_MODES[0] else ["--imex", checks["imex"]]
     options = [*place, *_slurm(checks), *imex, *checks["health_options"]]
     command = [checks["command"], "health", "--profile", "prolog", *options]
@@ -169,7 +169,7 @@ def _prolog(checks: Checks) -> str:
 
 
 def _imex(checks: Checks, closed: bool) -> str:
-    """Return the lines that start a job's NVLink domain; the lock is released first, as this may take a minute."""
+    """Return the lines that start a job's NVLink domain, after releasing the lock, since this may take a minute."""
     if checks["imex"] == "none":
         return ""
     drain = ["--drain"] if checks["drain"] else []
@@ -197,7 +197,7 @@ def _epilog(checks: Checks) -> str:
         text += "# While a run of mlcluster watch writes the job into the metrics, its label cannot go.\n"
         text += f"{_WATCH_LOCK}{_words([checks['command']])} job-label remove >/dev/null 8<&-\nexec 8<&-\n"
     if checks["imex"] != "none":
-        # On other nodes, and for jobs without a domain, there is no record and nothing to start for.
+        # Other nodes, and jobs without a domain, have no record, so no program has to start.
         command = _words([checks["command"], "imex", "down", *_slurm(checks)])
         text += f"[ ! -e {RECORD} ] || {command} >/dev/null\n"
     if checks["scratch"]:

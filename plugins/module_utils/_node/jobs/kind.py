@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The parts of a kind of job. Pure."""
+"""Job kinds and their parts. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .work import Work
 
 Values = t.Mapping[str, t.Any]
 Judge = t.Callable[[Job, Host], list[Result]]
-# Returns the exit status of the job, or None where that is the verdict's.
+# Returns the exit status of the job, or None if that of the verdict counts.
 Run = t.Callable[[Work], t.Optional[int]]
 Submit = t.Callable[[Work, t.Sequence[str]], int]
 OnNode = t.Callable[[Work, t.Sequence[str]], int]
@@ -24,25 +24,25 @@ OnNode = t.Callable[[Work, t.Sequence[str]], int]
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """The properties that all jobs of a kind share.
+    """A job kind: the properties that all its jobs share.
 
     ``title`` is the question that it answers, ``proves`` its row in the role's README. ``nodes`` is a number or
-    ``all``, ``tasks`` is ``one`` or ``gpu`` (one for each GPU) a node, ``minutes`` the time limit.
-    ``use`` is the use that the NCCL environment is made for (None: none is set) and ``debug`` its NCCL_DEBUG.
+    ``all``, ``tasks`` is ``one`` or ``gpu`` (one for each GPU) on each node, ``minutes`` the time limit.
+    ``use`` selects the NCCL environment (None: none is set) and ``debug`` is its NCCL_DEBUG.
     ``container`` is ``never``, ``may`` or ``always``; ``accelerator`` is the only type of node that it fits.
     ``array``: one task for each of many inputs, which shares its node with others.
     ``asked`` names the options that the verdict needs, ``tools`` the settings with paths of programs.
-    ``paths`` maps each option with a path that steps use to whether they write there; in a container it is mounted.
+    ``paths`` maps each option with a path to whether steps write there; in a container it is mounted.
     ``baseline``: the verdict reads the site's baseline. ``writes`` names the option with a directory that no other job
-    may write into. ``example`` is the smallest job of the kind with which nothing is wrong.
+    may write into. ``example`` is the smallest valid job of the kind.
 
-    ``run(work)`` runs the steps of a job. The directory of results is there for a kind with a judge; another one makes
-    it where it needs it. ``on_node(work, words)`` is what a step of it runs on a node by
-    ``mlcluster job-node``. ``submit(work, options)`` submits an array whose script is started by hand.
-    ``fill(values, settings)`` completes defaults that depend on the role's settings and returns the changed ones.
-    ``programs(values, settings, image)`` returns the programs that have to be on the nodes; by default all ``tools``.
-    ``problems(values, job)`` yields what is wrong with options together; each may have a value of any type.
-    ``judge(job, host)`` returns the verdicts; a kind without one gives the reason in ``unjudged``.
+    ``run(work)`` runs the steps of a job. For a kind with a judge the directory of results exists; another kind creates
+    it if needed. ``on_node(work, words)`` is the part of a step that ``mlcluster job-node`` runs on a node.
+    ``submit(work, options)`` submits an array whose script is started by hand. ``fill(values, settings)`` completes
+    defaults that depend on the role's settings and returns the changed ones. ``programs(values, settings, image)``
+    returns the programs that the nodes need; by default all ``tools``. ``problems(values, job)`` yields errors in
+    combinations of options, whose values may have any type. ``judge(job, host)`` returns the verdicts; a kind without
+    one gives the reason in ``unjudged``.
     """
 
     title: str
@@ -75,11 +75,11 @@ class Kind:
     problems: t.Callable[[Values, Values], t.Iterator[str]] = lambda values, job: iter(())
 
     def values(self, job: Values) -> dict[str, t.Any]:
-        """Return the options of ``job``, with defaults for those that it leaves out."""
+        """Return the options of ``job``, with defaults for missing ones."""
         return {name: job.get(name, option.default) for name, option in self.options.items()}
 
     def needed_programs(self, values: Values, settings: Values, image: str) -> list[str]:
-        """Return names or paths of the programs that have to be on the nodes."""
+        """Return names or paths of the programs that the nodes need."""
         if self.programs is not None:
             return list(self.programs(values, settings, image))
         return [settings[tool] for tool in self.tools]

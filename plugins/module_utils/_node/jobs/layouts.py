@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes run a collective together: all, each by itself (single), pairs of neighbours, halves of what fails
-(bisect), or each UltraServer and then all (domains).
+"""Layouts: the nodes that run a collective together. All, each alone (single), pairs of neighbours, halves of a failing
+group (bisect), or each UltraServer and then all (domains).
 
-Each run leaves its output, a line of runs.tsv and, around its round, the counters of the EFA devices of every node.
+Each run writes its output and a line of runs.tsv; each round, the counters of the EFA devices of every node before and
+after it.
 """
 
 from __future__ import annotations
@@ -27,10 +28,9 @@ Nodes = tuple[str, ...]
 
 
 class Rounds:
-    """Runs of a job in rounds; runs of a round go on side by side.
+    """Runs of a job in rounds; the runs of a round run side by side.
 
-    ``ranks`` is their number on a node. ``counts`` is whether a round reads the counters; it stops once no node has
-    any.
+    ``ranks`` is their number on a node. ``counts``: whether a round reads the counters; false after no node had any.
     """
 
     def __init__(self, work: Work, launch: Launch, ranks: int, counts: bool) -> None:
@@ -43,7 +43,7 @@ class Rounds:
     def run(self, collective: str, groups: t.Sequence[Nodes], side_by_side: bool = True) -> list[int]:
         """Run a collective once on each group of nodes, as one round, and return the exit statuses."""
         self._look("before")
-        # A launch may look for a free port, so each is made when those before it have begun or ended.
+        # A launch may look for a free port, so it is made after the earlier ones have begun or ended.
         batches = [groups] if side_by_side else [[group] for group in groups]
         statuses = [status for batch in batches for status in self._run(collective, batch)]
         self._look("after")
@@ -101,7 +101,7 @@ def run_layout(work: Work, launch: Launch, ranks: int, pairs_side_by_side: bool 
     layout, collectives = work.spec.values["layout"], work.spec.values["collectives"]
     rounds = Rounds(work, launch, ranks, counts=layout != "single")
     if layout == "bisect":
-        work.note("halves a group of nodes as long as it fails; each that fails runs with one that does not")
+        work.note("halves a group of nodes as long as it fails; each failing node runs with a good one")
         bisect(work.nodes, lambda group: rounds.fails(collectives[0], group))
         return
     topology = _topology(work, layout)
@@ -114,7 +114,7 @@ def run_layout(work: Work, launch: Launch, ranks: int, pairs_side_by_side: bool 
         if layout != "pairs":
             rounds.run(collective, groups)
             continue
-        # A node runs with its neighbour on either side, so that the node is found and not only the pair.
+        # A node runs with both neighbours, so that the node is found and not only the pair.
         groups = [group for group in groups if len(group) > 1]
         half = len(work.nodes) // 2
         for batch in (groups[:half], groups[half:]):
@@ -123,7 +123,7 @@ def run_layout(work: Work, launch: Launch, ranks: int, pairs_side_by_side: bool 
 
 
 def _topology(work: Work, layout: str) -> str:
-    """Return what Slurm prints of its blocks, for the verdict too; empty where no UltraServer is asked about."""
+    """Return Slurm's output on its blocks, and store it for the verdict; empty if no UltraServer is involved."""
     if layout != "domains" and is_ultraserver(work.spec.asked.get("instance_type")) is False:
         return ""
     text = work.ask("scontrol", "show", "topology")
@@ -133,9 +133,9 @@ def _topology(work: Work, layout: str) -> str:
 
 
 def bisect(nodes: Nodes, fails: t.Callable[[Nodes], bool]) -> None:
-    """Halve a group that fails until what is left fails by itself or in pairs; one that does not fail is done with.
+    """Halve a failing group until single nodes or pairs are left; a group that does not fail is finished.
 
-    A fabric that fails shows only between nodes: each of a failing pair runs with a node that is known to be good.
+    A fabric fails only between nodes, so each node of a failing pair runs with a node that is known to be good.
     """
     good = ""
     failing: list[str] = []
@@ -144,7 +144,7 @@ def bisect(nodes: Nodes, fails: t.Callable[[Nodes], bool]) -> None:
         group = groups.pop(0)
         half = (len(group) + 1) // 2
         if not fails(group):
-            # A node by itself shows nothing of its fabric.
+            # A single node proves nothing about its fabric.
             good = group[0] if len(group) > 1 else good
         elif len(group) == 2:
             failing += group

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A job that runs: its steps as child processes, its signals, its end.
+"""A running job: its steps as child processes, its signals, its end.
 
-A signal only sets a flag and ends a wait, so nothing is cut short at a place where it must not be: a step that was
-started is known, a directory that was made is removed.
+A signal only sets a flag and ends a wait. So no critical section is interrupted: every started step is known, and every
+temporary directory is removed.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ NOT_STARTED = 127
 
 
 class Signals:
-    """The signals that this process got since it is in use, and a way to wait for one, or for the end of a child."""
+    """The signals that this process received, and waits for signals and for the end of a child."""
 
     def __init__(self, ending: t.Sequence[int], noted: t.Sequence[int] = ()) -> None:
-        """``received`` has those that end the job, in order; ``noted`` those that the kind of job looks at."""
+        """``received`` has the signals that end the job, in order; ``noted`` those that the job kind handles."""
         self.received: list[int] = []
         self.noted: list[int] = []
         self._ending = frozenset(ending)
@@ -50,27 +50,27 @@ class Signals:
         self._before = {number: signal.signal(number, self._note) for number in numbers}
         self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        # The runtime blocks them from its first line on, so a signal that arrived since then is delivered now.
+        # The runtime has blocked them since its first line, so an earlier signal is delivered now.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*ENDING, signal.SIGUSR1))
 
     def _note(self, number: int, _frame: t.Any) -> None:
         (self.received if number in self._ending else self.noted).append(number)
 
     def wait(self, seconds: float | None = None, streams: t.Collection[int] = ()) -> None:
-        """Wait for a signal, the end of a child, something to read from a stream, or the end of the time."""
+        """Wait for a signal, the end of a child, data in a stream, or the time limit."""
         if self._read in select.select([self._read, *streams], [], [], seconds)[0]:
             with contextlib.suppress(BlockingIOError):
                 while os.read(self._read, 512):
                     pass
 
     def ignore(self) -> None:
-        """Let neither this process nor a child that is started from now on hear of a signal that ends the job."""
+        """Ignore signals that end the job, in this process and in children started from now on."""
         for number in self._before:
             if number != signal.SIGCHLD:
                 signal.signal(number, signal.SIG_IGN)
 
     def close(self) -> None:
-        """Let the process have its signals as before."""
+        """Restore the signal handlers of the process."""
         signal.set_wakeup_fd(self._wakeup)
         for number, before in self._before.items():
             signal.signal(number, before)
@@ -79,7 +79,7 @@ class Signals:
 
 
 class Child:
-    """A step that was started; ``process`` is None for one that could not be."""
+    """A started step; ``process`` is None if it could not be started."""
 
     def __init__(self, process: subprocess.Popen[bytes] | None) -> None:
         self.process = process
@@ -91,7 +91,7 @@ class Child:
 
     @property
     def status(self) -> int:
-        """Its exit status as a shell counts it: 128 and the signal that ended it, 127 where it was not started."""
+        """Its exit status as in a shell: 128 plus the signal that ended it, 127 if it was not started."""
         if self.process is None:
             return NOT_STARTED
         code = int(self.process.returncode)
@@ -112,9 +112,9 @@ class LiveWork(Work):
     ) -> None:  # fmt: skip
         super().__init__(spec, host, number, nodes, f"{number}-{int(time.time())}")
         self.version = version
-        # In seconds since 1970, as the reports of nodes have it.
+        # In seconds since 1970, as in the reports of nodes.
         self.started = int(time.time())
-        # Whether the status is kept as soon as a signal ends the job, and not by the kind itself.
+        # Whether the status is stored as soon as a signal ends the job; otherwise the kind stores it.
         self.keeps_at_once = True
         # Whether a signal still ends the running steps.
         self.stops = True
@@ -124,14 +124,14 @@ class LiveWork(Work):
         self._children: list[Child] = []
 
     def log(self, text: str, stream: int = 1) -> bool:
-        """Print lines behind the name of the job; return whether they could be written."""
+        """Print lines after the name of the job; return whether they could be written."""
         return write(stream, f"{self.spec.name}: {text}\n")
 
     def start(
         self, step: Step, stdin: int = subprocess.DEVNULL, stdout: int | None = None, stderr: int | None = None,
         more: t.Mapping[str, str] | None = None,
     ) -> Child:  # fmt: skip
-        """Start a step and return it running. The descriptors take the place of its files; ``more`` are variables."""
+        """Start a step and return it. The descriptors replace its files; ``more`` are variables."""
         with contextlib.ExitStack() as opened:
 
             def stream(path: str, given: int | None) -> int | None:
@@ -179,7 +179,7 @@ class LiveWork(Work):
         return [child.status for child in children]
 
     def answer(self, *argv: str, stderr: int | None = None) -> tuple[int, str]:
-        """Return the exit status of a command and what it prints; its errors go where stderr leads."""
+        """Return the exit status and the output of a command; its errors go to ``stderr``."""
         with os.fdopen(os.memfd_create("answer", os.MFD_CLOEXEC), "r+", encoding="utf-8", errors="replace") as answer:
             child = self.start(
                 Step(argv), stdout=answer.fileno(), stderr=answer.fileno() if stderr == subprocess.STDOUT else stderr
@@ -220,8 +220,8 @@ class LiveWork(Work):
             yield
         finally:
             self.terminate()
-            # A step that ignores the signal is killed together with this process, so the files go before it has ended;
-            # what it has written since goes after that.
+            # A step that ignores the signal is killed together with this process, so its files are removed before its
+            # end; later files are removed after that.
             shutil.rmtree(path, ignore_errors=True)
             self.wait_for_the_end()
             shutil.rmtree(path, ignore_errors=True)
@@ -239,14 +239,14 @@ class LiveWork(Work):
 
 
 def opened_file(path: str, how: int) -> int:
-    """Return a descriptor to write what steps print, in the directory that the job made for itself. Raises OSError."""
+    """Return a descriptor for the output of steps, in the job's own directory. Raises OSError."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | how, 0o644)
 
 
 def become(argv: t.Sequence[str], variables: t.Mapping[str, str]) -> int:
-    """Become another program, and return only where it cannot be started, with the status of a shell for that."""
+    """Replace this process by another program; return only if that fails, with the status of a shell."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        # Python ignores them, and a program that is started inherits that.
+        # Python ignores these signals, and the program would inherit that.
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvpe(argv[0], list(argv), dict(variables))  # noqa: S606

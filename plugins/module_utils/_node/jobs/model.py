@@ -16,7 +16,7 @@ from ..slurm import request as slurm_request
 from ..system.host import NodeError
 from . import mounts
 from .kind import Kind
-from .kinds import KINDS
+from .kinds import JOB_KINDS
 from .model_problems import shape_problems
 from .spec import Container, Spec
 
@@ -33,14 +33,14 @@ def model(settings: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -
     has not run yet.
     """
     if settings.get("gpus_per_node") == "":
-        # The role sets None without a number, which ansible-core before 2.19 renders as an empty string.
+        # Without a number the role sets None, which ansible-core before 2.19 renders as an empty string.
         settings = {**settings, "gpus_per_node": None}
     problems = list(shape_problems(settings))
     if problems:
         return {"jobs": [], "problems": problems}
     jobs = []
     for requested in settings["jobs"]:
-        kind = KINDS[requested["kind"]]
+        kind = JOB_KINDS[requested["kind"]]
         if kind.accelerator and _accelerator(settings) not in (None, kind.accelerator):
             continue
         try:
@@ -96,7 +96,7 @@ def _mpi(settings: Mapping[str, Any], facts: Mapping[str, Any] | None) -> str:
         if name in offered:
             return name
     raise NodeError(
-        f"its ranks find each other over {' or '.join(MPI_TYPES)}, and srun offers {', '.join(offered) or 'nothing'}: "
+        f"its ranks connect over {' or '.join(MPI_TYPES)}, and srun offers {', '.join(offered) or 'nothing'}: "
         "install Slurm's PMIx plugin"
     )
 
@@ -114,7 +114,7 @@ def _environment(settings: Mapping[str, Any], kind: Kind, container: bool) -> li
     )
     nccl_options = nccl_env.Options(
         debug=kind.debug,
-        # A test that silently falls back to sockets would measure sockets.
+        # A test must not fall back to sockets silently.
         pin_network=kind.debug == "INFO" and instance_types.has_efa(known),
         extra=dict(settings["environment"]),
     )
@@ -179,7 +179,7 @@ def _spec(settings: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, str]
         asked=json.loads(job["asked"]),
     )
     text = spec.text()
-    # In the script, so that two jobs of one script are the same only where they run the same.
+    # In the script, so that two jobs of one script only count as the same if they run the same.
     return {"path": spec.path, "text": text, "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
 
@@ -200,7 +200,7 @@ def _mounts(
     paths += [
         mounts.Path(option, values[option], written)
         for option, written in kind.paths.items()
-        # An option may name something else, such as a tokenizer of the hub or a prefix in S3.
+        # An option may also be no path, such as a tokenizer of the hub or a prefix in S3.
         if str(values[option]).startswith("/")
     ]
     return mounts.container_mounts(paths, requested.get("container_mounts", settings["container_mounts"]))
@@ -214,7 +214,7 @@ def _asked(
     tasks: int,
     values: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the facts that the verdict needs and no output contains."""
+    """Return the facts that the verdict needs and that no output contains."""
     return {
         "kind": requested["kind"],
         "name": requested["name"],
@@ -257,16 +257,16 @@ def _directives(
 
 
 def _share(kind: Kind, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options for a job's share of its nodes: all of each node, or the cores that it requests."""
+    """Return the options for a job's share of its nodes: whole nodes, or the requested cores."""
     if kind.array:
         # Submitted unchanged, the single task does all the work; the script itself determines the number of tasks.
         return {"cpus-per-task": values["cpus_per_task"], "array": 0}
-    # All the memory of the nodes: with memory-based scheduling a job is otherwise given the default share.
+    # All the memory of the nodes: with memory-based scheduling a job otherwise gets the default share.
     return {"exclusive": None, "mem": 0}
 
 
 def _cluster_problems(job: Job, facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why this cluster cannot run a job whose settings are valid in themselves."""
+    """Yield the reasons why this cluster cannot run a job with valid settings."""
     options = {line["name"]: None if line["value"] is None else str(line["value"]) for line in job["directives"]}
     huge = slurm_request.huge_problems(options)
     if huge:

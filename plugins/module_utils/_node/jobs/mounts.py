@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The mounts of a container: those that are configured, and every path that its job names. Pure."""
+"""The mounts of a container: the configured ones, and those for every path of its job. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..system.host import NodeError
 
 @dataclasses.dataclass(frozen=True)
 class Path:
-    """A path that has to be the same directory inside of the container and outside: the option it is from."""
+    """A path that must be the same directory inside and outside of the container, and the option that has it."""
 
     option: str
     path: str
@@ -22,9 +22,9 @@ class Path:
 
 
 def container_mounts(paths: Iterable[Path], configured: Sequence[str]) -> list[str]:
-    """Return SOURCE:TARGET[:FLAGS] for ``srun --container-mounts``; a directory stands before what lies below it.
+    """Return SOURCE:TARGET[:FLAGS] for ``srun --container-mounts``, each directory before those below it.
 
-    Raises NodeError where a configured mount shows another directory under one of the paths, or forbids to write.
+    Raises NodeError if a configured mount shows another directory under one of the paths, or forbids to write.
     """
     # Enroot mounts in this order, and a later mount hides an earlier one at or below its target.
     configured = sorted(configured, key=lambda mount: len(_target(mount)))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role slurm_jobs on a node of jobs: the scripts that Slurm runs there, and packages that jobs take."""
+"""The role slurm_jobs on a compute node: the scripts that Slurm runs there, and packages that jobs need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .role import volume_path
 
 CHECKS = "slurm_jobs_checks"
 TOOLS = "slurm_jobs_tools"
-# All packages are listed once.
+# For one list of all packages.
 _SECONDS = 180.0
 _EPOCH = re.compile(r"\d+:")
 _ARCHITECTURE = re.compile(r"\.(x86_64|aarch64|noarch)\Z")
@@ -29,12 +29,12 @@ Facts = t.Mapping[str, t.Any]
 
 
 def seconds(config: ChecksConfig | ToolsConfig) -> float:
-    """Return how long a look may take."""
+    """Return the time limit of a look, in seconds."""
     return _SECONDS
 
 
 def verify(facts: Facts, config: ChecksConfig | ToolsConfig) -> list[Result]:
-    """No verdicts: an empty plan is what is wanted."""
+    """Return no verdicts: an empty plan is the wanted state."""
     return []
 
 
@@ -67,7 +67,7 @@ def look_tools(host: Host, config: ToolsConfig) -> dict[str, t.Any]:
 
 
 def plan_tools(facts: Facts, config: ToolsConfig) -> Plan:
-    """Return the missing packages; a program that came some other way, as in an image, is kept."""
+    """Return the plan for missing packages; programs from another source, such as an image, are kept."""
     due = [spec for spec in config.node_packages if _is_due(spec, facts)]
     if due and not facts["manager"]:
         return refused(TOOLS, [f"{', '.join(due)} cannot be installed: there is no apt and no dnf here"])

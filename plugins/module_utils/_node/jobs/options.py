@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Types of the options of jobs: what a value may be, and what a message asks for. Pure."""
+"""Types of the options of jobs: the check of a value, and its name in messages. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typing as t
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # Characters of an #SBATCH line. Slurm, not a shell, splits it: blanks, quotes, # and \ have a meaning there.
 PLAIN = re.compile(r"[A-Za-z0-9_./%@:,+=&|*!()\[\]-]+")
-# nccl-tests takes a number of bytes with one of these units (its common.cu, parsesize).
+# nccl-tests accepts a number of bytes with one of these units (its common.cu, parsesize).
 SIZE_PATTERN = re.compile(r"[1-9][0-9]{0,17}[KMGT]?")
 # Names of buckets (Amazon S3 User Guide, bucket naming rules), and keys without characters special to a shell or S3.
 BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*()=-]+)*")
@@ -25,7 +25,7 @@ MOST = 10**15
 
 @dataclasses.dataclass(frozen=True)
 class Type:
-    """``accepts(value)`` returns whether a value is of this type, ``wanted`` ends the "give ..." of a message."""
+    """``accepts(value)`` returns whether a value is of this type, ``wanted`` ends the "use ..." of a message."""
 
     accepts: t.Callable[[t.Any], bool]
     wanted: str
@@ -33,7 +33,7 @@ class Type:
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """An option of a kind of job: its type, its default, and whether a job has to give it."""
+    """An option of a job kind: its type, its default, and whether a job must set it."""
 
     type: Type
     default: t.Any = ""
@@ -41,12 +41,12 @@ class Option:
 
 
 def whole(value: t.Any, least: int = 1) -> bool:
-    """Return whether ``value`` is a whole number from ``least`` on that a shell can count with."""
+    """Return whether ``value`` is an integer from ``least`` on that a shell can calculate with."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST
 
 
 def is_path(value: t.Any) -> bool:
-    """Return whether ``value`` is an absolute path that an #SBATCH line and a shell can carry."""
+    """Return whether ``value`` is an absolute path that is safe in an #SBATCH line and in a shell."""
     return (
         isinstance(value, str)
         and posixpath.isabs(value)
@@ -112,18 +112,18 @@ def _number(value: t.Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
 
 
-COUNT = Type(whole, "a whole number from 1")
-COUNT_OR_NONE = Type(lambda value: whole(value, 0), "a whole number from 0")
-SECONDS = Type(whole, "a whole number of seconds")
-MINUTES = Type(whole, "a whole number of minutes")
+COUNT = Type(whole, "an integer from 1")
+COUNT_OR_NONE = Type(lambda value: whole(value, 0), "an integer from 0")
+SECONDS = Type(whole, "an integer (seconds)")
+MINUTES = Type(whole, "an integer (minutes)")
 SIZE = Type(is_size, "bytes, such as 8, 64K, 1M or 16G")
 PATH = Type(is_path, "an absolute path")
 PATHS = Type(list_of(is_path), "a list of absolute paths")
 WORDS = Type(list_of(is_word), "a list of words")
-MIB_PER_SECOND = Type(lambda value: whole(value, 0), "a whole number of MiB/s, 0 where it is not known")
+MIB_PER_SECOND = Type(lambda value: whole(value, 0), "an integer (MiB/s), 0 where it is not known")
 GIB_PER_SECOND = Type(_number, "GiB/s, 0 where it is not known")
 LAYOUT = choice(*LAYOUTS)
-NODES = Type(lambda value: one_of("all")(value) or whole(value), "a whole number, or all")
+NODES = Type(lambda value: one_of("all")(value) or whole(value), "an integer, or all")
 END_TIME = Type(
     lambda value: one_of("", "never")(value) or is_time(value), "a time such as 2026-12-01T11:30:00Z, or never"
 )

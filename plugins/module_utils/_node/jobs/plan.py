@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of the role slurm_jobs for machines that submit jobs, from the facts of ``role.look`` and options. Pure.
+"""The plan of the role slurm_jobs for machines that submit jobs, from the facts of ``role.look`` and the options. Pure.
 
 Steps in order: directories (a list of path and mode), runtime, data (paths below dir), tool (how to build one),
 slurm_conf (path, line), command.
@@ -35,7 +35,7 @@ Facts = t.Mapping[str, t.Any]
 
 
 def make_plan(facts: Facts, config: JobsConfig) -> Plan:
-    """Return the plan for the machine that submits; a machine without Slurm is not concerned."""
+    """Return the plan for a machine that submits jobs; a machine without Slurm is not concerned."""
     if not facts["cluster"]["installed"]:
         return not_concerned(ROLE, NO_SLURM)
     refusals = _refusals(facts, config)
@@ -51,7 +51,7 @@ def make_plan(facts: Facts, config: JobsConfig) -> Plan:
 
 
 def configures_slurm(facts: Facts, config: JobsConfig) -> bool:
-    """Return whether Slurm has to run the checks and its controller answers."""
+    """Return whether Slurm should run the checks and its controller answers."""
     return config.node_checks == "slurm" and bool(facts["cluster"]["healthy"])
 
 
@@ -93,7 +93,7 @@ def _refusals(facts: Facts, config: JobsConfig) -> list[str]:
     else:
         found += _unverified(facts, config)
         found += [
-            f"{place} has files and no {files.BUILT}, so that it is not of this role and a build would delete it: move "
+            f"{place} has files and no {files.BUILT}, so it is not of this role and a build would delete it: move "
             "it away, or set slurm_jobs_ior, slurm_jobs_mdtest, slurm_jobs_fio or slurm_jobs_nccl_tests_dir to its "
             "programs and leave the tool out of slurm_jobs_build"
             for place in facts["unmarked"]
@@ -125,7 +125,7 @@ def _unbuilt(facts: Facts, config: JobsConfig) -> list[str]:
 
 
 def _notes(facts: Facts, config: JobsConfig) -> list[str]:
-    """Return what this cluster cannot run, if that does not stop the role, and why no TaskProlog is configured."""
+    """Return what this cluster cannot run, if the role continues, and why no TaskProlog is configured."""
     cluster, checks = facts["cluster"], facts["checks"]
     found = [] if config.required else [*cluster["problems"], *facts["cluster_problems"]]
     if configures_slurm(facts, config) and cluster["container_options"] and checks["scratch"]:
@@ -135,7 +135,9 @@ def _notes(facts: Facts, config: JobsConfig) -> list[str]:
             f"directories by themselves; in others use export TMPDIR={checks['scratch_base']}/job-$SLURM_JOB_ID/tmp"
         )
     if config.node_checks == "slurm" and not cluster["healthy"]:
-        found.append("Slurm is not current of its Prolog and the others, since its controller gives no answer")
+        found.append(
+            "Slurm was not configured to run the Prolog and other scripts, since its controller gives no answer"
+        )
     return found
 
 
@@ -186,7 +188,7 @@ def _directories_due(facts: Facts, config: JobsConfig) -> list[dict[str, str]]:
 
 
 def _is_owned(facts: Facts, seen: t.Mapping[str, t.Any]) -> bool:
-    """Return whether owner and group fit. An unknown account owns nothing: the error comes when it gets the file."""
+    """Return whether owner and group fit. An unknown account owns nothing; the error comes when the file is written."""
     return bool(seen["uid"] == facts["uid"] and seen["gid"] == facts["gid"])
 
 
@@ -205,7 +207,7 @@ def _data_differs(facts: Facts, path: str, digest: str) -> bool:
 
 
 def _tool(config: JobsConfig, tool: str) -> Step:
-    """Return the step that builds a tool in the folder of its sources, and what it needs.
+    """Return the step that builds a tool in the folder of its sources, and its requirements.
 
     IOR: its README. fio: its README, "Compiling". nccl-tests: its README, "Build".
     """
@@ -230,7 +232,7 @@ def _tool(config: JobsConfig, tool: str) -> Step:
             "sha256": row["sha256"],
             "argv": ["sh", "-c", " && ".join(" ".join(map(files.quote, words)) for words in steps)],
             "needs": NEEDS[tool],
-            # Written before the build: an incomplete build differs from the mark and still belongs to this role.
+            # Written before the build: an incomplete build differs from this file but still belongs to this role.
             "begun": {"path": mark.path, "text": "{}\n"},
             "mark": {"path": mark.path, "text": mark.text},
         },
@@ -238,7 +240,7 @@ def _tool(config: JobsConfig, tool: str) -> Step:
 
 
 def _slurm_steps(facts: Facts) -> list[Step]:
-    """Return the steps that add the line to slurm.conf and have Slurm read it."""
+    """Return the steps that add the line to slurm.conf and reconfigure Slurm."""
     current = state(facts)
     conf = node_checks.conf_path(facts["cluster"]["settings"])
     own = files.slurm_file(facts["checks"], facts["cluster"]["settings"], current)

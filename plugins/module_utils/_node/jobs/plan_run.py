@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The trainings of a plan from the head node: each model submitted once, the largest first, and followed."""
+"""Run the trainings of a plan from the head node: submit each model once, the largest first, and follow them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def scripts(judged: Judged, directory: str) -> dict[str, str]:
 
 
 def twice(script_of: t.Mapping[str, str]) -> list[str]:
-    """Return a message for each script that two models would run."""
+    """Return a message for each script of two models."""
     users: dict[str, list[str]] = {}
     for name, script in script_of.items():
         users.setdefault(posixpath.normpath(script), []).append(name)
@@ -42,7 +42,7 @@ def twice(script_of: t.Mapping[str, str]) -> list[str]:
 
 
 class PlanRun:
-    """One run of a plan; ``progress`` receives each line of progress, ``changed`` is true once a job was submitted."""
+    """One run of a plan; ``progress`` is called with each line, ``changed`` is true after a submission."""
 
     def __init__(self, slurm: Slurm, directory: str, progress: Progress) -> None:
         self.slurm, self.directory, self.progress = slurm, directory, progress
@@ -101,6 +101,6 @@ class PlanRun:
         return failed
 
     def follow(self, timeout: float) -> list[str]:
-        """Follow each job to its end; return a message for each job without success."""
+        """Follow each job to its end; return a message for each unsuccessful one."""
         follow(self.slurm, self.entries, self.progress, timeout)
         return [text for text in map(sentence, self.entries) if text]

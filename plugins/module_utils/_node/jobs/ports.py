@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the ranks of a job meet: the address of a node, and a port of it that is free."""
+"""The meeting point of a job's ranks: the address of a node, and a free port."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .step import srun
 from .work import Work
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-# Below the ports that the kernel assigns by itself.
+# Below the ports that the kernel assigns.
 FIRST, COUNT = 20000, 10000
-# Between two tries of a job: it keeps them from the ports of the jobs that are numbered next.
+# The step between two tries of a job, so that it does not try the ports of the next job numbers.
 STRIDE = 3163
 TRIES = 100
 _NODE_ADDRESS = re.compile(r" NodeAddr=(\S*)")
@@ -21,16 +21,16 @@ _IPV4 = re.compile(r"\d+(\.\d+){3}", re.ASCII)
 
 
 def taken(port: int, sockets: str) -> bool:
-    """Return whether something listens or is connected on a port, by the tables of a node's sockets. Pure.
+    """Return whether a socket listens or is connected on a port, by the socket tables of a node. Pure.
 
-    State 06, TIME_WAIT (net/tcp_states.h), is the end of a connection, and keeps no listener out.
+    State 06, TIME_WAIT (net/tcp_states.h), is an ended connection, which does not prevent listening.
     """
     row = rf"^ *[0-9]+: [0-9A-F]+:{port:04X} [0-9A-F]+:[0-9A-F]+ 0[^6] "
     return bool(re.search(row, sockets, re.MULTILINE))
 
 
 def choose(job: int, sockets: str, but: int = 0) -> int:
-    """Return the first port of those that this job tries that is neither taken nor ``but``. Pure."""
+    """Return the first of this job's ports that is neither taken nor ``but``. Pure."""
     for at in range(TRIES):
         port = FIRST + (job + at * STRIDE) % COUNT
         if port != but and not taken(port, sockets):
@@ -51,7 +51,7 @@ def choose_port(work: Work, node: str, but: int = 0) -> int:
 
 
 def address(work: Work, node: str) -> str:
-    """Return where Slurm itself reaches a node. /etc/hosts may have several addresses for its name."""
+    """Return the address of a node in Slurm. /etc/hosts may have several addresses for its name."""
     found = _NODE_ADDRESS.search(work.ask("scontrol", "--oneliner", "show", "node", node))
     at = found.group(1) if found else ""
     if not _IPV4.fullmatch(at) and ":" not in at:

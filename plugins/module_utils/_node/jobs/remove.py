@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Takes away what the role slurm_jobs wrote: first out of Slurm's configuration, then the files. Results stay."""
+"""Remove the files of the role slurm_jobs, after taking them out of Slurm's configuration. Results are kept."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DATA, TOOLS = "mlcluster_data", "tools"
 # In the first lines of every program file of this collection.
 OWN_PROGRAM = "mlcluster.aws contributors"
 ROLE_FILES = tuple(path_of(role) for role in ("slurm_jobs", "slurm_jobs_checks", "slurm_jobs_tools"))
-# Replaces the text of slurm.conf, with its owner and mode, and keeps the one that it replaces.
+# Replaces the text of slurm.conf, with its owner and mode, and keeps a backup.
 Rewrite = t.Callable[[str, str], None]
 
 
 def find(host: Host, place: str, checks: t.Mapping[str, t.Any]) -> dict[str, list[str]]:
-    """Return scripts of checks, files of jobs, directories that are ours, and those that are empty after a removal."""
+    """Return scripts of checks, files of jobs, our directories, and those that are empty after a removal."""
     scripts = [path for path in node_checks.paths(checks).values() if is_ours(host, path, files.CHECK_MARK)]
     named = [f"{place}/{name}" for name in sorted(host.listdir(place)) if name.endswith((".sbatch", ".json"))]
     jobs = [path for path in named if is_ours(host, path, files.JOB_MARK)]
@@ -63,13 +63,13 @@ def _is_program(host: Host, path: str) -> bool:
 
 
 def _is_directory(host: Host, path: str) -> bool:
-    """Return whether there is a directory, and no link to one."""
+    """Return whether this is a directory and not a link to one."""
     state = host.stat(path)
     return bool(state and state["is_dir"] and not state["is_link"])
 
 
 def is_ours(host: Host, path: str, mark: str) -> bool:
-    """Return whether a plain file has the line by which the role knows its own."""
+    """Return whether this is a plain file with the mark of the role."""
     state = host.stat(path)
     if not state or state["is_link"] or state["is_dir"]:
         return False
@@ -77,10 +77,10 @@ def is_ours(host: Host, path: str, mark: str) -> bool:
 
 
 def deregister_checks(host: Host, slurm: Slurm, checks: t.Mapping[str, t.Any], rewrite: Rewrite | None) -> list[str]:
-    """Take the scripts out of Slurm's configuration; return the files that were, or would be, changed.
+    """Remove the scripts from Slurm's configuration; return the files that were, or would be, changed.
 
     Without ``rewrite`` nothing is changed. Raises NodeError if it is unknown what Slurm runs, and if it still runs one
-    of the scripts: an absent one drains every node.
+    of the scripts, because a missing script drains every node.
     """
     cluster = survey(slurm)
     if not cluster["installed"]:
@@ -111,13 +111,13 @@ def deregister_checks(host: Host, slurm: Slurm, checks: t.Mapping[str, t.Any], r
 
 
 def _demand_settings(cluster: t.Mapping[str, t.Any]) -> None:
-    """Raise NodeError if it is unknown what Slurm runs: settings that were not reported look like no settings."""
+    """Raise NodeError if it is unknown what Slurm runs: unreported settings look like missing ones."""
     if not cluster["healthy"] or not cluster["settings"]:
         raise NodeError(f"the scripts of slurm_jobs_checks stay: {'; '.join(cluster['problems'])}")
 
 
 def remove(host: Host, found: t.Mapping[str, t.Sequence[str]]) -> None:
-    """Delete what ``find`` returned."""
+    """Delete the files and directories that ``find`` returned."""
     for path in (*found["scripts"], *found["files"]):
         host.remove(path)
     for path in found["directories"]:

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a job leaves its results, its exit status and its output, and what earlier jobs of its number left there.
+"""The results, exit status and output of a job, and those of earlier jobs with its number.
 
-Every user may write into the directory above them, and the numbers of jobs can be foretold: nothing is written through
-what another has put under one of these names.
+Every user may write into the directory above them, and job numbers are predictable. So nothing is written through links
+or files that other users made under these names.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Results:
         self._kept: t.Optional[int] = None
 
     def keep_status(self, status: int) -> None:
-        """Write the exit status for the person or program that asks for it later; a full disk keeps none."""
+        """Write the exit status for users and programs that ask for it later; on a full disk it is missing."""
         if status != self._kept:
             self._kept = status
             with contextlib.suppress(OSError):
@@ -52,7 +52,7 @@ class Results:
             ) from None
 
     def take(self) -> None:
-        """Use the directory of an earlier start of this job, or make one. Raises ``JobError`` for that of others."""
+        """Use the directory of an earlier start, or make one. Raises ``JobError`` if another user owns it."""
         if not os.path.isdir(self.directory):
             self.make()
         if os.path.islink(self.directory) or os.lstat(self.directory).st_uid != os.geteuid():
@@ -60,10 +60,10 @@ class Results:
             raise JobError(f"{self.directory} is not of {user}: let it be moved away, and submit again")
 
     def set_earlier_aside(self, again: bool) -> str:
-        """Give what earlier jobs of this number left another name; return the line to print, or an empty string.
+        """Rename the files of earlier jobs with this number; return the line to print, or an empty string.
 
         A cluster with a new head node counts its jobs from 1 again. ``again``: this is a later start of the same job,
-        which goes on with its results. Raises ``JobError``.
+        which continues with its results. Raises ``JobError``.
         """
         if again:
             # If this start is killed, the status of the earlier one would count as its own.
@@ -72,8 +72,8 @@ class Results:
         elif os.path.lexists(self.directory) or os.path.lexists(self.status_file):
             return self._set_aside()
         if _size(self.output) and _is_stdout(self.output):
-            # By an earlier job that left nothing else, or by a program of the site that runs before a script.
-            return "what stands above was there before this job began"
+            # From an earlier job that left nothing else, or from a program of the site that runs before a script.
+            return "the lines above are from before this job began"
         return ""
 
     def _set_aside(self) -> str:
@@ -90,13 +90,13 @@ class Results:
                 self._keep_output(f"{target}.out")
         except OSError:
             raise JobError(
-                f"{self.directory} is of an earlier job, of {owner}, and could not be given another name: let them "
+                f"{self.directory} is of an earlier job, of {owner}, and could not be renamed: let them "
                 "move it away, and submit again"
             ) from None
         return f"what an earlier job of this number left is kept in {target}"
 
     def _keep_output(self, target: str) -> None:
-        """Slurm has this job's own output open and appends to it: it stays in its place, and loses what was there."""
+        """Copy the existing output and empty the file: Slurm has it open and appends this job's output to it."""
         if not _is_stdout(self.output):
             os.rename(self.output, target)
             return
@@ -107,7 +107,7 @@ class Results:
             os.fchmod(copy.fileno(), 0o644)
             os.fsync(copy.fileno())
         os.rename(fresh, target)
-        # The original is removed only once the copy outlasts a power failure.
+        # The original is removed after the copy is synced.
         files.sync_directory(posixpath.dirname(target) or ".")
         os.ftruncate(STDOUT, 0)
 

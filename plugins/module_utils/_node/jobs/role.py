@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role slurm_jobs where jobs are submitted: its facts, and its report to users and other tasks."""
+"""The role slurm_jobs on machines that submit jobs: its facts, and its report to users and other tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .config import JobsConfig
 from .plan import configures_slurm, directories, marks, runtime_path, wanted_files
 from .settings import places, settings
 
-# Seconds that the file system of dir has to answer.
+# Time limit in seconds for an answer of the file system of dir.
 PLACE_SECONDS = 30.0
 # A dozen commands of Slurm within a minute each.
 _SECONDS = 900.0
@@ -29,19 +29,19 @@ Facts = t.Mapping[str, t.Any]
 
 
 def seconds(config: JobsConfig) -> float:
-    """Return how long the look may take."""
+    """Return the time limit of the look, in seconds."""
     return _SECONDS
 
 
 def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
     """Return the facts of ``plan.make_plan``.
 
-    cluster is what ``slurm.look.survey`` found; place_problem why nothing may be written to dir; model the jobs, for
-    this cluster or, where it could not run them, for the settings alone, with cluster_problems; checks the settings of
-    the checks; files and paths sums and states; unmarked the places of tools with files that no build of the role has
-    begun; is_included whether slurm.conf has our line.
+    ``cluster``: the result of ``slurm.look.survey``. ``place_problem``: why nothing may be written to dir. ``model``:
+    the jobs for this cluster, or if it cannot run them for the settings alone, with ``cluster_problems``. ``checks``:
+    the settings of the checks. ``files`` and ``paths``: sums and states. ``unmarked``: directories of tools that no
+    build of the role has begun. ``is_included``: whether slurm.conf has our line.
     """
-    # It imports all job kinds, which a node that only looks for its volume does not need.
+    # Imported here: it imports all job kinds, which a look at a volume does not need.
     from .model import model
 
     slurm = Slurm(host, config.slurm_prefix, config.slurm_conf)
@@ -57,7 +57,7 @@ def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
         "place_problem": place_problem(host, config) if cluster["installed"] else "",
     }
     if not cluster["installed"] or facts["place_problem"]:
-        # A silent file system is not asked again.
+        # A file system without an answer is not asked again.
         return {**facts, "files": {}, "paths": {}, "unmarked": [], "directories": {}}
     looked_at = [entry.path for entry in (*wanted_files(facts, config), *marks(config).values())]
     looked_at += [runtime_path(config), *(f"{config.dir}/{name}" for name in config.data_sums)]
@@ -85,7 +85,7 @@ def volume_path(host: Host) -> str | None:
 
 
 def place_problem(host: Host, config: JobsConfig) -> str:
-    """Return why other nodes would not see files in dir; empty if they would, or need not. Raises NodeError."""
+    """Return why other nodes would not see files in dir; empty if they do or need not. Raises NodeError."""
     if not config.require_mount:
         shared_place.demand_answer(host, config.dir)
         return ""
@@ -93,13 +93,15 @@ def place_problem(host: Host, config: JobsConfig) -> str:
 
 
 def verify(facts: Facts, config: JobsConfig) -> list[Result]:
-    """Return no verdicts: whether a cluster can run the jobs is up to the plan, and jobs have their own verdicts."""
+    """Return no verdicts: the plan decides whether a cluster can run the jobs, and jobs have their own verdicts."""
     return []
 
 
 def report(facts: Facts, config: JobsConfig) -> Report:
-    """Return the number of scripts; ``mlcluster_slurm_jobs`` has the jobs to check with Slurm, and the names of those
-    that a validation runs."""
+    """Return the number of scripts.
+
+    The fact ``mlcluster_slurm_jobs`` has the jobs to check with Slurm, and the names of those that a validation runs.
+    """
     cluster, jobs = facts["cluster"], facts["model"]["jobs"]
     named = [{"name": job["name"], "path": job["path"]} for job in jobs] if cluster["healthy"] else []
     shown: tuple[str, ...] = ()

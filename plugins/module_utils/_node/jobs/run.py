@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a job in its batch step: earlier results, steps, verdict, exit status, whatever ends it."""
+"""Run a job in its batch step: earlier results, steps, verdict, exit status, whatever ends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..system.host import Host, NodeError
 from ..verdict import result
 from .job import Job
 from .kind import Kind, Submit
-from .kinds import KINDS
+from .kinds import JOB_KINDS
 from .live import ENDING, LiveWork, Signals, write
 from .results import Results
 from .spec import Spec, parse
@@ -28,16 +28,16 @@ def load(host: Host, path: str) -> Spec:
     """Return the job of a file. Raises NodeError."""
     text = host.read_text(path)
     if text is None:
-        raise NodeError(f"{path} could not be read: give the file NAME.json beside the script of the job")
-    return parse(text, path, KINDS)
+        raise NodeError(f"{path} could not be read: use the file NAME.json beside the script of the job")
+    return parse(text, path, JOB_KINDS)
 
 
 def run_job(spec: Spec, host: Host, variables: t.Mapping[str, str], version: str, options: t.Sequence[str] = ()) -> int:
     """Run the job in this process, which Slurm started as its batch step, and return its exit status.
 
-    The script of an array that is started by hand is submitted, with more ``options`` of sbatch.
+    The script of an array that is started by hand submits itself, with more ``options`` of sbatch.
     """
-    kind = KINDS[spec.kind]
+    kind = JOB_KINDS[spec.kind]
     os.umask(0o022)
     own = {**own_variables(variables, spec.sbatch), **enroot_variables(spec.container)}
     if kind.submit and not own.get("SLURM_ARRAY_TASK_ID"):
@@ -78,7 +78,7 @@ def _submit(spec: Spec, host: Host, variables: t.Mapping[str, str], submit: Subm
 
 
 def _enter(spec: Spec) -> None:
-    """Work in the directory of the jobs, where the data programs lie."""
+    """Change to the directory of the jobs, which has the data programs."""
     try:
         os.chdir(spec.dir)
     except OSError as exc:
@@ -86,7 +86,7 @@ def _enter(spec: Spec) -> None:
 
 
 def run_part(spec: Spec, host: Host, variables: t.Mapping[str, str], part: t.Callable[[Work], int]) -> int:
-    """Do the part of a job that belongs to this node, as a task of one of its steps, and return its exit status."""
+    """Run this node's part of a job, as a task of a step; return its exit status."""
     os.umask(0o022)
     number = job_number(False, variables)
     node = variables.get("SLURMD_NODENAME") or platform.node()
@@ -150,5 +150,5 @@ def verdict(work: LiveWork) -> int:
     except OSError as exc:
         raise JobError(f"the report in {work.results} could not be written: {exc.strerror}") from None
     printed = write(1, "\n".join(report.lines()) + "\n")
-    # As with every verb: the reader has not received the verdict.
+    # As with every verb: the output could not be written, so the verdict was not received.
     return result.exit_code(results) or (result.EXIT_OK if printed else result.EXIT_UNDETERMINABLE)

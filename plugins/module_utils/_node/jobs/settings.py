@@ -13,7 +13,7 @@ if t.TYPE_CHECKING:
 
 
 def settings(config: JobsConfig, scratch: str = "") -> dict[str, t.Any]:
-    """Return the settings of jobs; ``scratch`` is where each has its own directory on a node, empty for none."""
+    """Return the settings of jobs; ``scratch`` is the parent of their directories on a node, empty without one."""
     tools = places(config)
     return {
         "dir": config.dir,

@@ -20,7 +20,7 @@ if t.TYPE_CHECKING:
     from .kind import Kind
 
 SCHEMA = "mlcluster.job/1"
-ABOUT = "Written by the role slurm_jobs of mlcluster.aws; changes are lost. Its README says how to read it."
+ABOUT = "Written by the role slurm_jobs of mlcluster.aws; changes are lost. Its README explains the format."
 RENDER = "render it again with the role slurm_jobs"
 
 
@@ -37,11 +37,11 @@ class Container:
 class Spec:
     """One job.
 
-    ``dir`` is the shared directory of the role, ``python`` the interpreter of the runtime that lies there. ``nodes`` is
-    what its script asks Slurm for, ``tasks`` how many tasks a node has, ``gpus`` how many GPUs. ``environment`` is what
-    each task gets, ``scratch`` the directory below which a node makes one for each job (empty: none does).
-    ``sbatch`` names the options of sbatch that its script has. ``values`` are the options of its kind, complete;
-    ``tools`` the paths of its programs; ``asked`` what the verdict has to know.
+    ``dir`` is the shared directory of the role, ``python`` the interpreter for the runtime in it. ``nodes`` is the
+    number that its script requests, ``tasks`` and ``gpus`` are numbers for each node. ``environment`` has the variables
+    of each task, ``scratch`` is the directory in which a node makes one for each job (empty: none). ``sbatch`` names
+    the options of sbatch in its script. ``values`` are all options of its kind, ``tools`` the paths of its programs,
+    ``asked`` the input of the verdict.
     """
 
     name: str
@@ -62,28 +62,28 @@ class Spec:
 
     @property
     def path(self) -> str:
-        """The file that this is written to."""
+        """The path of this file."""
         return posixpath.join(self.dir, f"{self.name}.json")
 
     @property
     def script(self) -> str:
-        """The script that sbatch takes."""
+        """The path of the batch script."""
         return posixpath.join(self.dir, f"{self.name}.sbatch")
 
     @property
     def exit_file(self) -> str:
-        """Where the job writes its exit status, with the number of the job as sbatch has it in names of files."""
+        """The file with the job's exit status, with sbatch's pattern for the job number."""
         number = "%A_%a" if "array" in self.sbatch else "%j"
         return posixpath.join(self.dir, "results", f"{self.name}-{number}.exit")
 
     @property
     def mlcluster(self) -> tuple[str, ...]:
-        """The beginning of each command of the runtime."""
+        """The first words of each command of the runtime."""
         return (self.python, posixpath.join(self.dir, "mlcluster.pyz"))
 
     def text(self) -> str:
         """Return the content of the file."""
-        # Not dataclasses.asdict: it makes new containers of the types that it finds, which those of Ansible refuse.
+        # Not dataclasses.asdict: it copies containers by their type, which fails for those of Ansible.
         document = {
             "schema": SCHEMA,
             "about": ABOUT,
@@ -118,28 +118,28 @@ def _container(value: t.Any) -> bool:
     )
 
 
-# Each field: its check, and the end of "give ..." in a message.
+# Each field: its check, and the end of "use ..." in a message.
 _FIELDS: dict[str, tuple[t.Callable[[t.Any], bool], str]] = {
     "name": (lambda value: isinstance(value, str) and bool(NAME.fullmatch(value)), "the name of a job"),
-    "kind": (_is_text, "a kind of job"),
+    "kind": (_is_text, "a job kind"),
     "dir": (is_path, "an absolute path"),
     "python": (_is_word, "a program"),
-    "nodes": (whole, "a whole number from 1"),
-    "tasks": (whole, "a whole number from 1"),
-    "gpus": (lambda value: whole(value, 0), "a whole number"),
+    "nodes": (whole, "an integer from 1"),
+    "tasks": (whole, "an integer from 1"),
+    "gpus": (lambda value: whole(value, 0), "an integer"),
     "mpi": (_is_word, "a type of srun --mpi"),
-    "environment": (_named_texts, "a mapping of names to strings"),
+    "environment": (_named_texts, "a dictionary of names to strings"),
     "container": (_container, "null, or image, mounts and workdir"),
     "scratch": (_is_text, "a path, or an empty string"),
     "sbatch": (_texts, "a list of names"),
-    "values": (lambda value: isinstance(value, dict), "a mapping"),
-    "tools": (_named_texts, "a mapping of names to paths"),
-    "asked": (lambda value: isinstance(value, dict), "a mapping"),
+    "values": (lambda value: isinstance(value, dict), "a dictionary"),
+    "tools": (_named_texts, "a dictionary of names to paths"),
+    "asked": (lambda value: isinstance(value, dict), "a dictionary"),
 }
 
 
 def parse(text: str, path: str, kinds: t.Mapping[str, Kind]) -> Spec:
-    """Return the job that a file describes. Raises NodeError with everything that is wrong with it."""
+    """Parse the description of a job. Raises NodeError with all its errors."""
     try:
         found = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as exc:
@@ -148,7 +148,7 @@ def parse(text: str, path: str, kinds: t.Mapping[str, Kind]) -> Spec:
         schema = found.get("schema") if isinstance(found, dict) else None
         raise NodeError(f"{path} has the schema {schema!r} and not {SCHEMA}: {RENDER}")
     wrong = [
-        f"{key} is {found.get(key)!r}, give {wanted}"
+        f"{key} is {found.get(key)!r}, use {wanted}"
         for key, (accepts, wanted) in _FIELDS.items()
         if not accepts(found.get(key))
     ]
@@ -167,21 +167,21 @@ def parse(text: str, path: str, kinds: t.Mapping[str, Kind]) -> Spec:
 
 
 def _no_constant(word: str) -> t.NoReturn:
-    """Refuse NaN and Infinity, which no comparison rejects."""
+    """Reject NaN and Infinity, which comparisons do not reject."""
     raise ValueError(f"{word} is not a number")
 
 
 def _of_kind(found: t.Mapping[str, t.Any], kinds: t.Mapping[str, Kind]) -> t.Iterator[str]:
     kind = kinds.get(found["kind"])
     if kind is None:
-        yield f"kind is {found['kind']!r}, give one of {', '.join(kinds)}"
+        yield f"kind is {found['kind']!r}, use one of {', '.join(kinds)}"
         return
     values = found["values"]
     for name, option in kind.options.items():
         if name not in values:
             yield f"values has no {name}"
         elif values[name] != option.default and not option.type.accepts(values[name]):
-            yield f"{name} is {values[name]!r}, give {option.type.wanted}"
+            yield f"{name} is {values[name]!r}, use {option.type.wanted}"
     yield from (f"values has {name}, which is unknown" for name in sorted(set(values) - set(kind.options)))
     yield from (f"tools has no {name}" for name in kind.tools if name not in found["tools"])
     yield from (f"asked has no {name}" for name in kind.asked if name not in found["asked"])

@@ -12,7 +12,7 @@ import typing as t
 from ..efa.plugin import CLEARED, DEFAULTS
 from .spec import Container
 
-# Options that a step takes from the variables of the job that this one was submitted from.
+# Options that a step would read from the variables of the job in which this one was submitted.
 INHERITED = (
     "distribution",
     "hint",
@@ -38,7 +38,7 @@ class Step:
     stderr: str = ""
 
     def line(self) -> str:
-        """Return the step as a command line that a person can paste."""
+        """Return the step as a command line for a terminal."""
         words = shlex.join(self.argv)
         if self.stdout:
             words += f" >{shlex.quote(self.stdout)}"
@@ -48,7 +48,7 @@ class Step:
 
 
 def options(**given: Value) -> tuple[str, ...]:
-    """Return long options: ``ntasks_per_node=8`` is --ntasks-per-node=8, True a bare option; None leaves one out."""
+    """Return long options: ``ntasks_per_node=8`` is --ntasks-per-node=8, True a bare option, None no option."""
     named = {name.replace("_", "-"): value for name, value in given.items() if value is not None}
     return tuple(f"--{name}" if value is True else f"--{name}={value}" for name, value in named.items())
 
@@ -75,10 +75,10 @@ def container_options(container: Container | None) -> tuple[str, ...]:
 
 
 def with_variables(variables: t.Mapping[str, str], container: Container | None = None) -> tuple[str, ...]:
-    """Return what stands before a program that gets these variables; inside of a container too.
+    """Return the words before a program that set these variables for it, also inside of a container.
 
-    With a container, a variable of its image that would send NCCL another way is cleared or gets its default, unless it
-    is one of these.
+    With a container, variables of its image that would change NCCL's transport are cleared or get their default, unless
+    they are among these.
     """
     given = dict(variables) if container is None else {**DEFAULTS, **variables}
     cleared = [] if container is None else [name for name in CLEARED if name not in given]
@@ -86,7 +86,7 @@ def with_variables(variables: t.Mapping[str, str], container: Container | None =
 
 
 def without_no_plugin(variables: t.Mapping[str, str], container: Container | None) -> tuple[str, ...]:
-    """Return the option of job-exec for a container whose image turns the plugins of NCCL off."""
+    """Return the option of job-exec for a container whose image disables the plugins of NCCL."""
     # Any other value is the plugin's name in the image and is kept.
     return () if container is None or "NCCL_NET_PLUGIN" in variables else ("--without", "NCCL_NET_PLUGIN=none")
 
@@ -101,7 +101,7 @@ def enroot_variables(container: Container | None) -> dict[str, str]:
 
 
 def own_variables(variables: t.Mapping[str, str], sbatch: t.Collection[str]) -> dict[str, str]:
-    """Return the variables of the batch step without those of a job that this one was submitted from.
+    """Return the variables of the batch step without those of a job in which this one was submitted.
 
     Submitted from inside of another (srun --pty bash, salloc), a job inherits that one's variables, and its steps would
     follow them: in another order, on its cores, with its share of the memory. ``sbatch`` names the options that the

@@ -14,7 +14,7 @@ SWEEP: dict[str, Option] = {
     "layout": Option(LAYOUT, "all"),
     "smallest": Option(SIZE, "8"),
     "largest": Option(SIZE, "16G"),
-    "factor": Option(Type(lambda value: whole(value, 2), "a whole number from 2"), 2),
+    "factor": Option(Type(lambda value: whole(value, 2), "an integer from 2"), 2),
     "iterations": Option(COUNT, 20),
     "warmup": Option(COUNT_OR_NONE, 5),
     "step_minutes": Option(MINUTES, 15),
@@ -25,4 +25,4 @@ def size_problems(values: t.Mapping[str, t.Any], _job: t.Mapping[str, t.Any]) ->
     """Yield a message when the smallest size is above the largest."""
     smallest, largest = values["smallest"], values["largest"]
     if is_size(smallest) and is_size(largest) and size_bytes(smallest) > size_bytes(largest):
-        yield f"smallest is {smallest} and largest {largest}: give them the other way round"
+        yield f"smallest is {smallest} and largest {largest}: swap them"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Verdicts on where the tasks of a job ran, from the files that they wrote."""
+"""Verdicts on the places of a job's tasks, from the files that they wrote."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TASK_PREFIX = "task-"
 
 
 def read_tasks(host: Host, results: str) -> list[dict[str, t.Any]]:
-    """Return what the tasks wrote, one mapping each; a torn file does not count as a task."""
+    """Return the content of the tasks' files as dictionaries; an incomplete file does not count as a task."""
     found = []
     for name in sorted(host.listdir(results)):
         if name.startswith(TASK_PREFIX) and name.endswith(".json"):
@@ -32,7 +32,7 @@ def judge_tasks(prefix: str, job: Job, tasks: t.Sequence[t.Mapping[str, t.Any]])
     """Return the results PREFIX.tasks, PREFIX.placement, PREFIX.hosts and PREFIX.gpus. Pure."""
     by_rank = {entry.get("rank"): entry for entry in tasks}
     wanted = len(job.nodes) * job.tasks
-    # Counted from the files that exist, since the expected number stands in a script that any user may rewrite.
+    # Counted from the files that exist, since the expected number is in a script that users may change.
     came = collections.Counter(rank // job.tasks for rank in by_rank if isinstance(rank, int) and 0 <= rank < wanted)
     silent = sorted({node for at, node in enumerate(job.nodes) if came[at] < job.tasks})
     if silent or len(tasks) != wanted:
@@ -44,7 +44,7 @@ def judge_tasks(prefix: str, job: Job, tasks: t.Sequence[t.Mapping[str, t.Any]])
                 severity="isolate" if silent and len(silent) < len(job.nodes) else "monitor",
                 expected=wanted,
                 found=len(tasks),
-                hint="Look at slurmd on those nodes, and whether they have the shared directory mounted",
+                hint="Check slurmd on those nodes, and whether they have the shared directory mounted",
                 scope=result.Scope(node=silent[0] if len(silent) == 1 else None),
             )
         ]
@@ -91,7 +91,7 @@ def _hosts(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any
             f"{len(job.nodes)} nodes were asked for, and the tasks ran on {len(names)}: {', '.join(sorted(names))}",
             expected=len(job.nodes),
             found=sorted(names),
-            hint="Give each node a host name of its own",
+            hint="Give each node its own host name",
         )
     return result.passed(f"{prefix}.hosts", sorted(names), message=f"{len(names)} hosts with names of their own")
 
@@ -116,14 +116,14 @@ def _gpus(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any]
 
 
 def _different(gpus: object) -> int:
-    """Return how many different GPUs a task has written down."""
+    """Return the number of different GPUs that a task recorded."""
     return len({name for name in gpus if isinstance(name, str) and name}) if isinstance(gpus, list) else 0
 
 
 def judge_task_roots(tasks: t.Sequence[t.Mapping[str, t.Any]], roots: t.Mapping[str, t.Any]) -> result.Result:
     """Return container.task_root: whether each task had another root directory than its host. Pure.
 
-    ``roots`` maps each node to what it has mounted at /.
+    ``roots`` maps each node to its mount at /.
     """
     check = "container.task_root"
     unknown = [task for task in tasks if not (is_root(task.get("root")) and is_root(roots.get(str(task.get("node")))))]
@@ -140,6 +140,6 @@ def judge_task_roots(tasks: t.Sequence[t.Mapping[str, t.Any]], roots: t.Mapping[
     if unknown or not tasks:
         where = ", ".join(sorted({str(task.get("node")) for task in unknown})) or "every node"
         return result.undeterminable(
-            check, "no_root", message=f"what is mounted at / was not written on {where}, by a task or by the host"
+            check, "no_root", message=f"the mount at / was not recorded on {where}, by a task or by the host"
         )
     return result.passed(check, len(tasks), message=f"{len(tasks)} tasks had a root directory of their own")

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A training from start to end: hold its directory, resume, request a checkpoint, save, back up, prune, requeue.
 
-A checkpoint is requested by USR1 (from Slurm before the time is over, or from a person), by the end of the nodes'
-capacity, and by what EC2 announces to one of the nodes.
+A checkpoint is requested by USR1 (from Slurm before the time limit, or from a user), before the end of the nodes'
+capacity, and by an announcement of EC2 to one of the nodes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .spec import Spec
 from .step import Step, container_options, each_node, srun, with_variables, without_no_plugin
 from .work import JobError, SignalError, Work
 
-# Seconds between two tries to reach a controller that is silent, as while it starts again.
+# Seconds between two tries to reach a controller that does not answer, for example during a restart.
 RETRY_SECONDS = 5.0
 # A controller that answers and rejects is not asked again.
 _SILENT = re.compile(r"unable to contact|timed out|zero bytes|unexpected message|communication", re.IGNORECASE)
@@ -44,39 +44,40 @@ class Times(t.NamedTuple):
 
 
 def capacity(values: t.Mapping[str, t.Any], now: float, restart: int) -> Times:
-    """Return the seconds until a checkpoint is requested for the end of the capacity (None: never), and what to note.
+    """Return the seconds until a checkpoint is requested for the end of the capacity (None: never), and a note.
 
-    Pure. The nodes are paid for until ``ends_at``: a capacity block, or a reservation.
+    ``ends_at`` is the end of a capacity block or a reservation. Pure.
     """
     ends_at, signal_seconds = values["ends_at"], values["signal_seconds"]
     left = int(datetime.datetime.strptime(ends_at, "%Y-%m-%dT%H:%M:%S%z").timestamp()) - int(now)
     until_request = left - signal_seconds
     if left <= 0:
-        # The nodes are still there, so the time is not theirs; heeding it would spend every requeue at once.
+        # The nodes still exist, so the time is not theirs; using it would consume every requeue at once.
         return Times(left, None, f"ignores ends_at, for {ends_at} is past")
     if until_request <= 0 and restart > 0:
-        # It was requested in the last run already; requested again at its start, it would use up all requeues.
-        note = f"goes on until the nodes go, for ends_at is {left} seconds away and signal_seconds {signal_seconds}"
+        # It was requested in the last run already; a request at each start would consume all requeues.
+        note = f"continues until the nodes stop, for ends_at is {left} seconds away and signal_seconds {signal_seconds}"
         return Times(left, None, note)
     return Times(left, max(until_request, 0), "")
 
 
 def processes(gpus: int, on_node: str | None) -> int:
-    """Return how many processes a node has: one for each GPU, or for each of the fewer that the job was given. Pure."""
+    """Return the number of processes on a node: one for each GPU that the job has there. Pure."""
     count = gpus or 1
     given = int(on_node) if on_node and on_node.isdecimal() else count
     return count if count <= given else max(given, 1)
 
 
 def hold_command(spec: Spec) -> tuple[str, ...]:
-    """Return the command that keeps every other training out of the directory for checkpoints."""
+    """Return the command that locks the directory for checkpoints against other trainings."""
     return (spec.python, "-m", "mlcluster_data", "hold", spec.values["checkpoints"])
 
 
 def notice_command(work: Work) -> tuple[str, ...]:
-    """Return the step that looks, on each node, for what EC2 announces to an instance alone.
+    """Return the step that looks on each node for announcements of EC2, which only the instance itself gets.
 
-    The others go on when one has found something: what a task has printed is lost where its end ends the step.
+    Its tasks continue after one has found an announcement: if the end of a task ended the step, its output would be
+    lost.
     """
     values = work.spec.values
     return (
@@ -87,7 +88,7 @@ def notice_command(work: Work) -> tuple[str, ...]:
 
 
 def monitor_command(work: Work) -> tuple[str, ...]:
-    """Return the step that writes down the state of the GPUs of each node, beside the training and without a GPU."""
+    """Return the step that records the state of the GPUs of each node during the training, without using a GPU."""
     every = work.spec.values["monitor_seconds"]
     return (
         *each_node(work.nodes, overlap=True, output=work.file("gpu-%N.csv")),
@@ -118,12 +119,12 @@ def sync_command(spec: Spec, checkpoint: str, *how: str) -> tuple[str, ...]:
 
 
 def request_file(spec: Spec) -> str:
-    """Return the path of the file by which a training is asked for a checkpoint."""
+    """Return the path of the file that requests a checkpoint of a training."""
     return posixpath.join(spec.values["checkpoints"], "checkpoint-now")
 
 
 def step_file(work: Work) -> str:
-    """Return the path that each process of a training extends by its number on the node, and writes its step times to.
+    """Return the path for step times; each process of a training appends its number on the node.
 
     ``node/step_times.py`` reads them; a room above this one.
     """
@@ -145,8 +146,8 @@ def training_command(work: Work, per_node: int, resume: str, master: str, port: 
         "MASTER_PORT": str(port),
     }
     if torchrun:
-        # A rendezvous would number the nodes in the order of their arrival; the place in Slurm's list is always the
-        # same, and each task gives that of its own node.
+        # A rendezvous would number the nodes in the order of their arrival. The place in Slurm's list is always the
+        # same, and each task passes that of its own node.
         launch: tuple[str, ...] = (
             *("--node-rank", "--", "torchrun", f"--nnodes={len(work.nodes)}", f"--nproc-per-node={per_node}"),
             *("--max-restarts=0", f"--master-addr={master}", f"--master-port={port}"),
@@ -211,7 +212,7 @@ def run(work: Work) -> int:
 
 
 class Training:
-    """One start of a training. ``signalled``: a checkpoint was requested of it; ``ended_with`` its own exit status."""
+    """One start of a training. ``signalled``: a checkpoint was requested; ``ended_with``: its own exit status."""
 
     def __init__(self, work: LiveWork) -> None:
         self.work = work
@@ -228,14 +229,14 @@ class Training:
         self._text = b""
 
     def note(self, text: str) -> None:
-        """Print an event and keep it with the results."""
+        """Print an event and write it to the results."""
         line = f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} restart {self.restart}: {text}\n"
         write(1, line)
         with contextlib.suppress(OSError):
             self.work.append("events.log", line)
 
     def run(self) -> int:
-        """Run it, with its directory held, and return its exit status. Raises ``JobError``, ``SignalError``."""
+        """Run the training with its directory locked; return its exit status. Raises ``JobError``, ``SignalError``."""
         try:
             os.makedirs(self.values["checkpoints"], exist_ok=True)
         except OSError as exc:
@@ -248,7 +249,7 @@ class Training:
             if holder is None:
                 self.note("did not start, since its directory for checkpoints is not available")
                 return 1
-            # From here on there may be checkpoints, which are saved first.
+            # From here on there may be checkpoints, so a signal first saves them.
             self.work.keeps_at_once = False
             try:
                 status = self._train()
@@ -299,7 +300,7 @@ class Training:
         return checkpoints.find(self.work.host, self.values["checkpoints"], self.values["marker"])
 
     def _found(self) -> list[checkpoints.Checkpoint]:
-        """Return the checkpoints, none where they cannot be read."""
+        """Return the checkpoints, none if they cannot be read."""
         try:
             return self._find()
         except OSError as exc:
@@ -309,7 +310,7 @@ class Training:
     # Sources of a request for a checkpoint
 
     def _watch(self) -> None:
-        """Start what goes on beside the training."""
+        """Start the processes that run beside the training."""
         if self.values["ends_at"]:
             times = capacity(self.values, time.time(), self.restart)
             if times.note:
@@ -327,7 +328,7 @@ class Training:
             self.work.start(Step(monitor_command(self.work)))
 
     def _seconds(self) -> float | None:
-        """Return the time until the first of what is due."""
+        """Return the time until the next due event."""
         due = min(self._until.values(), default=None)
         return None if due is None else max(0.0, due - self.work.host.monotonic())
 
@@ -338,7 +339,7 @@ class Training:
         return True
 
     def _look(self) -> None:
-        """Heed what has come since the last look."""
+        """Handle signals and announcements since the last call."""
         if self.work.signals.noted or self._due("capacity") or self._has_announced():
             self.signalled = True
         if self.child is None or not self.child.running:
@@ -346,7 +347,7 @@ class Training:
         if self.signalled and not self.requested:
             self._request()
         if self._due("grace"):
-            # A training that does not hear has to end before Slurm ends the job.
+            # A training that ignores the request must end before Slurm ends the job.
             self.child.terminate()
 
     def _has_announced(self) -> bool:
@@ -397,9 +398,9 @@ class Training:
                 self.work.stop_if_signalled()
 
     def _save(self) -> None:
-        """Copy each complete checkpoint to S3 once, the newest first: what ends the job may leave time for no more.
+        """Copy each complete checkpoint to S3 once, the newest first, since there may be time for one only.
 
-        A copy counts only when a second look finds nothing left to send.
+        A copy counts only if a second run finds nothing left to send.
         """
         if not self.values["backup"]:
             return
@@ -458,8 +459,8 @@ class Training:
     def _finish(self, status: int, holder: Child) -> int:
         """End all running steps, save, prune and store the status; return it.
 
-        The training's own status counts, even if the signal arrives after its end, as it does with a requeue. On
-        another signal the job still saves first, for as long as Slurm lets it.
+        The training's own status counts, even if a signal arrives after its end, as with a requeue. On another signal
+        the job still saves first, as long as Slurm allows.
         """
         work = self.work
         status = status if self.ended_with is None else self.ended_with
@@ -475,7 +476,7 @@ class Training:
             write(1, "".join(f"{path}\n" for path in removed))
         self.note(f"ends with {status}")
         work.kept.keep_status(status)
-        # Until it is over no other job may have the directory.
+        # No other job may have the directory before its end.
         if self.child is not None and self.child.running:
             work.wait_for([self.child])
             self._save()
@@ -485,16 +486,16 @@ class Training:
 
 
 def touch(path: str) -> None:
-    """Make an empty file where there is none. Raises OSError."""
+    """Create an empty file if it is missing. Raises OSError."""
     with contextlib.suppress(FileExistsError):
         os.close(files.open_new(path, 0o644))
 
 
 @contextlib.contextmanager
 def held_directory(training: Training) -> t.Iterator[Child | None]:
-    """Hold the directory for checkpoints for this training alone; None where another one has it.
+    """Lock the directory for checkpoints for this training; yield None if another one has it.
 
-    It is held until the end of the with statement, which closes what the holder reads.
+    It is locked until the end of the with statement, which closes the input of the holder.
     """
     work, spec = training.work, training.spec
     (ours_in, its_out), (its_in, ours_out) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)

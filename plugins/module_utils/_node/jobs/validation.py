@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The verdict on several validation jobs together, from Slurm's states and the jobs' own reports. Pure."""
+"""The combined verdict on several validation jobs, from Slurm's states and the jobs' own reports. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..verdict import result
 SCHEMA = "mlcluster.validation/1"
 MARK = "mlcluster:"
 WORDS = {result.PASS: "PASS", result.FAIL: "FAIL", result.UNDETERMINABLE: "????", result.NOT_APPLICABLE: "n/a"}
-# The largest difference between the clocks of two nodes: far more than Amazon's time service allows.
+# Allowed difference between the clocks of two nodes, far more than Amazon's time service allows.
 _SKEW = datetime.timedelta(minutes=10)
 _COLUMNS = ("job", "id", "nodes", "state", "seconds", "verdict")
 
@@ -22,10 +22,10 @@ _COLUMNS = ("job", "id", "nodes", "state", "seconds", "verdict")
 def collect(
     runs: Sequence[Mapping[str, Any]], cluster: str = "", time: str = "", nodes: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the verdict on all runs together.
+    """Return the combined verdict on all runs.
 
-    ``cluster``, ``time`` (ISO 8601) and ``nodes`` identify the validation: without them a report cannot distinguish it
-    from one of another cluster, or of years ago, and does not accept it as a proof.
+    ``cluster``, ``time`` (ISO 8601) and ``nodes`` identify the validation. Without them a report could not distinguish
+    it from an old one or one of another cluster, and rejects it.
 
     Each of ``runs`` has ``name``, ``job`` (as ``slurm_job`` returns it, None if it was not submitted), ``report``
     (the text of report.json, None if it is missing), ``message`` (the error of ``slurm_job``) and ``since``
@@ -84,8 +84,8 @@ def _results(run: Mapping[str, Any], job: Mapping[str, Any]) -> list[result.Resu
     ending = f"job {job.get('job_id')} is {state} with exit status {code}"
     ending += f" by signal {job['signal']}" if job.get("signal") else ""
     if state not in ("COMPLETED", "FAILED"):
-        # Also where a report is there: what ended the job may have ended what it was to prove. That of a job which had
-        # no node is of an earlier one of its number.
+        # Also with a report: the cause of the end may have ended the tested programs. The report of a job that never
+        # had a node is of an earlier job with its number.
         own = [] if state == "CANCELLED" and not job.get("nodes") else _report(run)[0]
         broken = result.failed("job.end", message or ending, severity="monitor", expected="COMPLETED", found=state)
         if state in ("PENDING", "RUNNING", "LOST", "CANCELLED", "UNKNOWN"):
@@ -105,7 +105,7 @@ def _results(run: Mapping[str, Any], job: Mapping[str, Any]) -> list[result.Resu
             result.undeterminable(
                 "job.end",
                 "contradiction",
-                message=f"{ending}, and its report gives {result.exit_code(own)}: one of the two is not true",
+                message=f"{ending}, and its report has {result.exit_code(own)}: one of them is wrong",
             ),
         ]
     return own
@@ -129,7 +129,7 @@ def _report(run: Mapping[str, Any]) -> tuple[list[result.Result], str | None]:
 
 
 def table(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each job below a line of headings, in columns."""
+    """Return a table: a line of headings, then a line for each job."""
     rows = [_COLUMNS] + [
         (
             str(job["name"]),

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One validation from the head node: submit jobs, follow them, judge them together, and drain nodes if asked."""
+"""One validation from the head node: submit jobs, follow them, make their verdict, and drain nodes if requested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..slurm.look import survey
 from ..slurm.shortages import waits
 from ..system.host import Host, NodeError
 from .files import JOB_MARK
-from .kinds import KINDS
+from .kinds import JOB_KINDS
 from .options import NAME
 from .spec import RENDER, SCHEMA, Spec, parse
 from .validation import MARK, collect
@@ -35,9 +35,9 @@ Progress = t.Callable[[str], None]
 class Options:
     """Options of a validation.
 
-    ``directory`` is the role's directory, ``names`` the jobs in order (empty: all that have a verdict). ``nodes`` is
-    a number, ``all`` (of the partition) or empty (as each job is set); ``nodelist`` is an explicit list of nodes.
-    ``timeout`` is in seconds, for each job; ``undrain`` names nodes to resume first.
+    ``directory`` is the role's directory, ``names`` are the jobs in order (empty: all that have a verdict). ``nodes``
+    is a number, ``all`` (of the partition) or empty (the setting of each job); ``nodelist`` is an explicit list of
+    nodes. ``timeout`` is in seconds, for each job; ``undrain`` names nodes to resume first.
     """
 
     directory: str
@@ -61,7 +61,7 @@ class Run:
     taken: t.Optional[int] = None
     entry: t.Optional[Entry] = None
     message: t.Optional[str] = None
-    # When this validation submitted it, in ISO 8601; None for a job that was there already.
+    # Time of the submission, in ISO 8601; None for a job that existed before.
     since: t.Optional[str] = None
 
     @property
@@ -81,16 +81,16 @@ def find_jobs(host: Host, directory: str, names: t.Sequence[str] = ()) -> tuple[
         if not isinstance(document, dict) or document.get("schema") != SCHEMA:
             # The verdict would not show that such a job is missing.
             if not names and JOB_MARK in (host.read_text(posixpath.join(directory, f"{name}.sbatch")) or ""):
-                problems.append(f"{path} is not what {name}.sbatch needs, and that job would not be judged: {RENDER}")
+                problems.append(f"{path} does not fit {name}.sbatch, and that job would have no verdict: {RENDER}")
             if names:
                 problems.append(f"{directory} has no job {name}: use one that the role slurm_jobs has rendered there")
             continue
         try:
-            spec = parse(host.read_text(path) or "", path, KINDS)
+            spec = parse(host.read_text(path) or "", path, JOB_KINDS)
         except NodeError as exc:
             problems.append(str(exc))
             continue
-        if KINDS[spec.kind].judge is not None:
+        if JOB_KINDS[spec.kind].judge is not None:
             specs.append(spec)
         elif names:
             problems.append(
@@ -98,16 +98,16 @@ def find_jobs(host: Host, directory: str, names: t.Sequence[str] = ()) -> tuple[
                 "submit-training or sbatch"
             )
     if not specs and not problems:
-        problems.append(f"{directory} has no job with a verdict: apply the role slurm_jobs, or give its slurm_jobs_dir")
+        problems.append(f"{directory} has no job with a verdict: apply the role slurm_jobs, or set its slurm_jobs_dir")
     return specs, problems
 
 
 def node_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
-    """Return a message for each node that is unknown to Slurm, or that must not be resumed."""
+    """Return a message for each node that Slurm does not know, or that must not be resumed."""
     reasons = {node["name"]: node["reason"] or "" for node in facts["nodes"]}
     return [f"Slurm knows no node {name}: use one that sinfo shows" for name in options.nodelist
             if name not in reasons] + [
-        f"{name} is not drained by mlcluster and is left as it is: the user who drained it has to resume it"
+        f"{name} is not drained by mlcluster and was not changed: the user who drained it has to resume it"
         for name in options.undrain if not reasons.get(name, "").startswith(MARK)
     ]  # fmt: skip
 
@@ -126,7 +126,7 @@ def sbatch_options(
 
 
 class Validation:
-    """One run of a validation; ``progress`` receives each line of progress, ``changed`` is true once it has acted."""
+    """One run of a validation; ``progress`` is called with each line, ``changed`` is true after the first change."""
 
     def __init__(self, slurm: Slurm, options: Options, progress: Progress) -> None:
         self.slurm, self.options, self.progress = slurm, options, progress
@@ -148,7 +148,7 @@ class Validation:
                 problems += self._prepare(spec)
             except NodeError as exc:
                 problems.append(f"job {spec.name}: {exc}")
-        # A job that exists already is only followed: the present state of the nodes does not matter to it.
+        # A job that exists already is only followed, so the current state of the nodes does not matter.
         asked = {run.spec.name: run.asked for run in self.runs if run.taken is None}
         problems += waits(asked, self.facts, self.options.undrain)
         if problems:
@@ -174,10 +174,10 @@ class Validation:
         return []
 
     def preview(self) -> None:
-        """Report what would be submitted, with Slurm's forecast."""
+        """Report the jobs that would be submitted, with Slurm's forecast."""
         for run in self.runs:
             if run.taken is not None:
-                self.progress(f"{run.spec.name}: job {run.taken} is there already, and would be followed")
+                self.progress(f"{run.spec.name}: job {run.taken} exists already, and would be followed")
                 continue
             words = slurm_request.argv(run.request.script, run.request.options, run.request.arguments)
             try:
@@ -232,7 +232,7 @@ class Validation:
         return self.slurm.host.read_text(posixpath.join(directory, REPORT))
 
     def drain(self, verdict: t.Mapping[str, t.Any]) -> list[str]:
-        """Drain the nodes that failures single out; return a message for each node that could not be drained."""
+        """Drain the nodes that failures single out; return a message for each undrained one."""
         failed = []
         for node, reason in verdict["bad_nodes"].items():
             try:
@@ -247,7 +247,7 @@ class Validation:
                 self.changed = True
                 self.progress(f"drained {node}: {reason}")
             except NodeError as exc:
-                failed.append(f"{node} was to be drained and scontrol would not ({exc})")
+                failed.append(f"{node} could not be drained by scontrol ({exc})")
         return failed
 
     @property
@@ -257,10 +257,10 @@ class Validation:
         return posixpath.join(self.options.directory, "results", f"validation-{first}.json")
 
     def keep(self, verdict: t.Mapping[str, t.Any]) -> list[str]:
-        """Write the verdict beside the results; return a message if that cannot be done."""
+        """Write the verdict beside the results; return a message if that fails."""
         try:
             self.slurm.host.write_text(self.file, json.dumps(verdict, indent=4) + "\n")
         except OSError as exc:
-            return [f"the verdict was not kept in {self.file}: {exc.strerror or exc}"]
+            return [f"the verdict was not written to {self.file}: {exc.strerror or exc}"]
         self.changed = True
         return []

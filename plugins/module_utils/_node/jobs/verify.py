@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The verdict on a validation job, from what its script left in the directory of results.
+"""The verdict on a validation job, from its directory of results.
 
-The script only runs programs and keeps their output; the judge of its kind decides.
+The script only runs programs and stores their output; the ``judge`` of its kind makes the verdict.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import typing as t
 from ..system.host import Host, NodeError
 from ..verdict import result
 from .job import Job
-from .kinds import KINDS
+from .kinds import JOB_KINDS
 
 REPORT = "report.json"
 
 
 def parse_asked(text: str) -> dict[str, t.Any]:
-    """Return the JSON that a script hands over. Raises NodeError where it is not that."""
-    judged = [name for name, kind in KINDS.items() if kind.judge]
+    """Parse the JSON that a script passes. Raises NodeError if it is invalid."""
+    judged = [name for name, kind in JOB_KINDS.items() if kind.judge]
     try:
         found = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -32,20 +32,18 @@ def parse_asked(text: str) -> dict[str, t.Any]:
         raise NodeError(f"--asked must be a JSON object with a name and a kind of {', '.join(judged)}: got {text[:80]}")
     tasks = found.get("tasks_per_node")
     if not isinstance(tasks, int) or isinstance(tasks, bool) or tasks < 1:
-        raise NodeError(
-            "--asked needs tasks_per_node, a whole number: render the script again with the role slurm_jobs"
-        )
+        raise NodeError("--asked needs tasks_per_node, an integer: render the script again with the role slurm_jobs")
     return found
 
 
 def _no_constant(word: str) -> t.NoReturn:
-    """Refuse NaN and Infinity, than which no figure is less."""
+    """Reject NaN and Infinity, which comparisons with a minimum do not reject."""
     raise ValueError(f"{word} is not a number")
 
 
 def judge_job(job: Job, host: Host) -> list[result.Result]:
-    """Return all verdicts on the job. Raises NodeError for files that are not what they should be."""
-    judge = KINDS[str(job.asked["kind"])].judge
+    """Return all verdicts on the job. Raises NodeError for invalid files."""
+    judge = JOB_KINDS[str(job.asked["kind"])].judge
     if judge is None:
         raise NodeError(f"jobs of the kind {job.asked['kind']} have no verdict: use their exit status")
     return judge(job, host)

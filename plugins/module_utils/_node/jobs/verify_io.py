@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Verdicts on fio, IOR and mdtest, and on what each node reports of itself. All but the readers are pure."""
+"""Verdicts on fio, IOR and mdtest, and on the reports of nodes. All functions but the readers are pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..verdict import result
 from ..verdict.evidence import is_number
 from .job import Job
 
-# fio's JSON has one of these for each direction; the meaningful figure depends on the type of run.
+# fio's JSON has these for each direction; which one counts depends on the type of run.
 MEASURES = {"write": ("write", "bw_bytes"), "read": ("read", "bw_bytes"), "randread": ("read", "iops")}
-# Fewer nodes have no median that one of them could stand out from.
+# The median of fewer nodes does not single out one of them.
 LEAST_FOR_MEDIAN = 3
-# Seconds by which the clocks of two nodes may differ: our own choice, far more than chrony leaves, and less than lies
-# between two jobs of one number.
+# Allowed difference between the clocks of two nodes, in seconds: our own choice, far more than with chrony, and less
+# than the time between two jobs with the same number.
 SKEW = 300
 # mdtest's table: an operation, then Max, Min, Mean and Std Dev; before 3.4 the operation ends in a colon.
 _NUMBER = r"\d{1,18}(?:\.\d{1,18})?"
@@ -40,8 +40,8 @@ Figures = dict[str, float]
 def node_reports(job: Job, host: Host, check: str) -> list[result.Result]:
     """Return each node's verdicts from node-NAME.json, its name in every scope; CHECK.report for a node without one.
 
-    A report of another node of this job counts for none. Host names need not be Slurm's, so it is known as such by the
-    name of that node, or by two nodes with reports of one host. Nor does one of another time than the job's.
+    A report of another node of this job does not count. Host names may differ from Slurm's, so it is recognized by the
+    name of that node, or by two nodes with reports of one host. A report from outside of the job's time does not count.
     """
     reports = {node: _read_report(host, posixpath.join(job.results, f"node-{node}.json")) for node in job.nodes}
     now = result.moment(host.now())
@@ -72,7 +72,7 @@ def node_reports(job: Job, host: Host, check: str) -> list[result.Result]:
 
 
 def _other_time(text: str, started: float | None, now: float | None) -> str:
-    """Return why a report of this time is not of a job that began then and is judged now; empty where it is."""
+    """Return why a report of this time is not of a job that began at ``started``; empty if it is."""
     made = result.moment(text)
     if started is None:
         return "may be of an earlier job: render the script again with the role slurm_jobs"
@@ -94,7 +94,7 @@ def _read_report(host: Host, path: str) -> result.Report | None:
 def fio_figure(text: str | None, mode: str) -> float | str:
     """Return the figure of a run of fio (bytes/s, or operations/s for random reads), or the error.
 
-    JSON of fio may hold NaN or Infinity: the figure is then not finite.
+    fio's JSON may contain NaN or Infinity: then the figure is not finite.
     """
     try:
         found = json.loads((text or "")[(text or "").index("{") :])
@@ -110,9 +110,9 @@ def fio_figure(text: str | None, mode: str) -> float | str:
 
 
 def judge_fio(figures: t.Mapping[str, t.Mapping[str, float | str]], tolerance: float) -> list[result.Result]:
-    """For each place and mode (``PLACE MODE``), the nodes against their median. tolerance in percent.
+    """Return the verdicts on each place and mode (``PLACE MODE``): nodes against their median, tolerance in percent.
 
-    A node without a figure is accused only where another one has one.
+    A node without a figure is accused only if another node has one.
     """
     results: list[result.Result] = []
     if not is_number(tolerance) or not 0 <= tolerance < 100:
@@ -145,7 +145,7 @@ def judge_fio(figures: t.Mapping[str, t.Mapping[str, float | str]], tolerance: f
 
 
 def _figure(value: object) -> float:
-    """Return a figure of a tool. Raises TypeError for anything but a number."""
+    """Return a figure of a tool. Raises TypeError if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{value!r} is not a number")
     try:
@@ -155,7 +155,7 @@ def _figure(value: object) -> float:
 
 
 def _together(figures: t.Sequence[float], combine: t.Callable[[t.Sequence[float]], float]) -> float:
-    """Return several figures as one; what proves nothing comes before all others."""
+    """Return several figures as one; a figure that proves nothing takes precedence."""
     return next(filter(_is_no_number, figures), combine(figures))
 
 
@@ -165,7 +165,7 @@ def _is_no_number(figure: float | str | None) -> bool:
 
 
 def _unread(check: str, message: str, scope: result.Scope | None = None) -> result.Result:
-    hint = "Run it again: the program printed no number where its figure should stand"
+    hint = "Run it again: the program printed no number in the place of its figure"
     return result.undeterminable(check, "unread", message=message, hint=hint, scope=scope or result.Scope())
 
 
@@ -263,7 +263,7 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int, problem: 
         check = f"io.ior.{operation}"
         figure, wanted = figures.get(operation), least.get(operation) or 0
         if not is_number(wanted) or wanted < 0:
-            # Nothing is less than what is not a number.
+            # No comparison with NaN is true.
             wanted = 0
         if _is_no_number(figure) and not rc:
             results.append(_unread(check, f"bwMaxMIB of {operation} in ior.out reads '{figure}'"))

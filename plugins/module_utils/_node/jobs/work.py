@@ -1,9 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The interface of a kind to its job, its nodes, and a way to run steps. ``run.py`` runs them, ``dry_run.py`` prints
-them.
-"""
+"""The interface between a job kind and its job, nodes and steps. ``run.py`` runs steps, ``dry_run.py`` prints them."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ class SignalError(Exception):
 
 class Work(abc.ABC):
     """A running job. ``number`` is Slurm's (JOB_TASK in an array), ``nodes`` are in Slurm's order, ``results`` is its
-    directory of results, ``unique`` a name that no other job and no other start of this one has.
+    directory of results, ``unique`` a name of this start of this job alone.
     """
 
     # Whether steps are only shown, and no file is written.
@@ -51,7 +49,7 @@ class Work(abc.ABC):
 
     @property
     def job(self) -> int:
-        """The number of the job, 0 where steps are only shown."""
+        """The number of the job, 0 if steps are only shown."""
         return int(self.number) if self.number.isdecimal() else 0
 
     def file(self, name: str) -> str:
@@ -63,20 +61,20 @@ class Work(abc.ABC):
         return self.together([Step(argv, stdout, stderr)])[0]
 
     def on_each_node(self, *words: str) -> int:
-        """Have each node do its part of the job, all at once, and return the exit status of the step."""
+        """Run each node's part of the job, all at once, and return the exit status of the step."""
         return self.run(*each_node(self.nodes), *self.spec.mlcluster, "job-node", self.spec.path, *words)
 
     @abc.abstractmethod
     def together(self, steps: t.Sequence[Step]) -> list[int]:
-        """Run steps side by side to their ends and return their exit statuses."""
+        """Run steps in parallel to their ends and return their exit statuses."""
 
     @abc.abstractmethod
     def ask(self, *argv: str) -> str:
-        """Return what a command prints, also where it fails; its errors are dropped."""
+        """Return the output of a command, even if it fails; its errors are dropped."""
 
     @abc.abstractmethod
     def require(self, program: str, advice: str) -> None:
-        """Raise ``JobError`` with the advice where a program (a path, or a name on the PATH) is not on this node."""
+        """Raise ``JobError`` with the advice if a program (a path, or a name on the PATH) is missing on this node."""
 
     @abc.abstractmethod
     def write(self, name: str, text: str) -> None:
@@ -84,22 +82,22 @@ class Work(abc.ABC):
 
     @abc.abstractmethod
     def append(self, name: str, text: str) -> None:
-        """Write behind what a file among the results has."""
+        """Append to a file among the results."""
 
     @abc.abstractmethod
     def remove(self, name: str) -> None:
         """Remove a file among the results."""
 
     def note(self, text: str) -> None:  # noqa: B027
-        """Print what is not a step, in a dry run."""
+        """Print a comment, in a dry run."""
 
     def read(self, name: str) -> str:
-        """Return the text of a file among the results, an empty string where it cannot be read."""
+        """Return the text of a file among the results, an empty string if it cannot be read."""
         return self.host.read_text(self.file(name)) or ""
 
     @abc.abstractmethod
     def place(self, path: str, advice: str) -> contextlib.AbstractContextManager[None]:
-        """Make a directory that goes with all its files at the end of the with statement, whatever brings that about.
+        """Make a directory that is removed with all its files at the end of the with statement, whatever ends it.
 
-        Raises ``JobError`` with the advice where it cannot be made.
+        Raises ``JobError`` with the advice if it cannot be made.
         """

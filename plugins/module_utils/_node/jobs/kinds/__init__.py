@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kinds of jobs: each file NAME.py of this folder defines ``KIND`` and is the kind NAME.
+"""The job kinds: each file NAME.py of this folder defines ``KIND``, which is the kind NAME.
 
-They are imported by name, since Ansible ships with a module only what it finds imported. The names are written from the
+Each is imported by name, because Ansible sends only imported files to a node. This command writes the imports from the
 folder's files: ``.venv/bin/python -m tests.docs_check.guide_tables``.
 """
 
@@ -35,4 +35,4 @@ _FILES = (
     preprocess,
     training,
 )
-KINDS: dict[str, Kind] = {file.__name__.rpartition(".")[2]: file.KIND for file in _FILES}
+JOB_KINDS: dict[str, Kind] = {file.__name__.rpartition(".")[2]: file.KIND for file in _FILES}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kind of job: containers, compared with their hosts."""
+"""Job kind: containers, compared with their hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..work import Work
 
 
 def run(work: Work) -> None:
-    """Note the place of each task in its container, then compare each container with its host."""
+    """Record the place of each task in its container, then compare each container with its host."""
     tasks, mlcluster = work.spec.tasks, work.spec.mlcluster
     inside = container_options(work.spec.container)
     launch = srun(ntasks=len(work.nodes) * tasks, ntasks_per_node=tasks, mpi="none")
@@ -46,7 +46,7 @@ def judge_container(job: Job, host: Host) -> list[result.Result]:
 
 
 def _host_root(host: Host, path: str) -> t.Any:
-    """Return what a node has mounted at /, as it wrote outside of a container; None where it wrote nothing."""
+    """Return the mount at / of a node, which it wrote outside of a container; None if it wrote none."""
     document = host.read_json(path)
     return document.get("root") if isinstance(document, dict) else None
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kind of job: the shared file system, by IOR and mdtest."""
+"""Job kind: the shared file system, by IOR and mdtest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROGRAMS = "build IOR once on the shared file system, and set slurm_jobs_ior and
 
 
 def fill(values: Values, settings: Values) -> Values:
-    """Return the directory of results where the job names none."""
+    """Return the directory of results if the job names none."""
     return {} if values["directory"] else {"directory": f"{settings['dir']}/results"}
 
 
@@ -40,10 +40,10 @@ def run(work: Work) -> None:
     memory = int(found.group(1)) * 1024
     # Whole transfers of 1 MiB, together more than the memory of a node.
     block = memory * values["memory_percent"] // 100 // spec.tasks // MIB + 1
-    # A unique name, so that it may be removed without checking the owner.
+    # The name is unique, so the directory may be removed without checking its owner.
     place = posixpath.join(values["directory"], f"mlcluster-io-{work.unique}")
     launch = srun(ntasks=len(work.nodes) * spec.tasks, ntasks_per_node=spec.tasks, mpi=spec.mpi, kill_on_bad_exit=1)
-    # These are terabytes that the site pays for.
+    # The files have terabytes, for which the site pays.
     with work.place(place, "set directory to one on the shared file system that you may write to"):
         work.run("lfs", "getstripe", "-d", place, stdout=work.file("stripes.txt"), stderr="/dev/null")
         ior = work.run(
@@ -69,7 +69,7 @@ def _is_number(value: object) -> bool:
 
 
 def judge_fsx_io(job: Job, host: Host) -> list[result.Result]:
-    """IOR and mdtest on the shared file system, with what makes their figures worth something."""
+    """Return the verdicts on IOR and mdtest, and on whether their figures prove anything."""
     ran = host.read_json(posixpath.join(job.results, "ran.json"))
     if not isinstance(ran, dict) or not all(_is_number(ran.get(key)) for key in _RAN):
         return [result.undeterminable("io.ior.write", "not_run", message="the job ended before IOR and mdtest did")]

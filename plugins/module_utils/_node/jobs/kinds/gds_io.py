@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kind of job: the way of files to the GPUs, by gdsio."""
+"""Job kind: the data path from files to GPUs, by gdsio."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..work import Work
 
 
 def run(work: Work) -> None:
-    """Ask each node for the active path of each mount, and measure it by gdsio.
+    """Find the active path of each mount on each node, and measure it by gdsio.
 
-    gdsio prints the path that was asked for, whichever was taken; so each mount is first asked for the active one.
+    gdsio prints the requested path even if it used another, so a probe first finds the active one.
     """
     values, gdsio = work.spec.values, work.spec.tools["gdsio"]
     report = {"output": work.file("node-%N.json"), "error": work.file("node-%N.err")}
@@ -52,7 +52,7 @@ KIND = Kind(
     options={
         "mounts": Option(Type(list_of(is_path, 1), "a list of absolute paths"), [], required=True),
         "modes": Option(choices(*MODES, wanted=f"a list of {', '.join(MODES)}, any of which will do"), []),
-        "size_mib": Option(Type(COUNT.accepts, "a whole number of MiB"), 1024),
+        "size_mib": Option(Type(COUNT.accepts, "an integer (MiB)"), 1024),
         "least_gib": Option(GIB_PER_SECOND, 0),
     },
     asked=("mounts",),

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kind of job: the full health check on each node."""
+"""Job kind: the full health check on each node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(work: Work) -> None:
 
 
 def judge_gpu_efa(job: Job, host: Host) -> list[result.Result]:
-    """Return the verdicts of each node on its GPUs, EFA and other parts, under its name."""
+    """Return the verdicts of each node on its GPUs, EFA and other parts, with the node's name."""
     return io.node_reports(job, host, "node")
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kind of job: the local disks of each node, by fio."""
+"""Job kind: the local disks of each node, by fio."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROGRAM = (
 
 
 def fill(values: Values, settings: Values) -> Values:
-    """Return the local directory of the role where the job names none."""
+    """Return the local directory of the role if the job names none."""
     return {} if values["directories"] else {"directories": [settings["local_dir"]]}
 
 
@@ -36,20 +36,20 @@ def run(work: Work) -> None:
     for at, directory in enumerate(work.spec.values["directories"]):
         if work.run(*everywhere, "test", "-d", directory, "-a", "-w", directory):
             raise JobError(f"{directory} is not {ABSENT}")
-        # A unique name, so that it may be removed without checking the owner.
+        # The name is unique, so the directory may be removed without checking its owner.
         place = posixpath.join(directory, f"mlcluster-fio-{work.unique}")
         work.on_each_node(str(at), place)
 
 
 def measure(work: Work, words: t.Sequence[str]) -> int:
-    """Run fio in a directory of this node, then remove it: a job that is being ended cannot start a step for that."""
+    """Run fio in a directory of this node, then remove it here, since a job that is being ended cannot start a step."""
     (at, place), values, status = words, work.spec.values, 0
     with work.place(place, "set slurm_jobs_local_dir to a directory that you may write to"):
         for mode in io.MEASURES:
             prefix = work.file(f"fio-{at}-{mode}-{work.nodes[0]}")
             status = work.run(
                 *(work.spec.tools["fio"], "--name=data", f"--directory={place}"),
-                # Past the page cache, so that the disks are measured and not the memory.
+                # Without the page cache, so that the disks are measured instead of the memory.
                 *("--direct=1", "--ioengine=libaio", "--iodepth=32", f"--size={values['size']}"),
                 *(f"--numjobs={values['processes']}", "--time_based", f"--runtime={values['seconds']}"),
                 *("--group_reporting", "--output-format=json"),

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kind of job: the collectives of NCCL, by nccl-tests."""
+"""Job kind: the collectives of NCCL, by nccl-tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRAMS = "set efa_nccl_tests: build, or slurm_jobs_nccl_tests_dir"
 
 
 def programs(values: Values, settings: Values, image: str) -> t.Sequence[str]:
-    """Return one program of nccl-tests a collective; in a container they are those of the image."""
+    """Return the program of nccl-tests for each collective; none in a container, whose image has them."""
     return [] if image else [f"{settings['nccl_tests_dir']}/{name}_perf" for name in values["collectives"]]
 
 
@@ -53,7 +53,7 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
         program(work, collective),
         *("-b", str(values["smallest"]), "-e", str(values["largest"]), "-f", str(values["factor"])),
         *("-n", str(values["iterations"]), "-w", str(values["warmup"])),
-        # Each result is compared, otherwise no run proves its correctness; and a rank for each GPU.
+        # Every result is compared, otherwise no run proves its correctness; one rank for each GPU.
         *("-c", "1", "-g", "1"),
     )
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kind of job: the collectives of Neuron, by nccom-test."""
+"""Job kind: the collectives of Neuron, by nccom-test."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ..step import srun, with_variables
 from ..sweep import COLLECTIVES, SWEEP, size_problems
 from ..work import Work
 
-# Where it gathers the figures of several nodes, on the node that it is started on, unless an option names another port
-# (its user guide); older ones have no such option, so it is given only where it has to be.
+# The port on the starting node where it collects the figures of several nodes, unless an option sets another (its user
+# guide). Older versions have no such option, so it is only set if needed.
 COLLECTOR = 60006
 
-# Those of nccl-tests that nccom-test has, by its own long names (its user guide, "Required Arguments").
+# The collectives of nccl-tests that nccom-test has, by its own long names (its user guide, "Required Arguments").
 OFFERED = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
 DATATYPE = Type(match(re.compile(r"[a-z]+[0-9]+")), "a type of nccom-test, such as fp32")
 
 
 def fill(values: Values, _settings: Values) -> Values:
-    """Return the sizes in bytes, which is what nccom-test takes."""
+    """Return the sizes in bytes, the unit of nccom-test."""
     return {key: size_bytes(values[key]) for key in ("smallest", "largest")}
 
 
 def problems(values: Values, job: Values) -> t.Iterator[str]:
-    """Yield what is wrong with sizes, or with a layout that this way to launch cannot have."""
+    """Yield errors in the sizes, and layouts that the launch option does not support."""
     yield from size_problems(values, job)
     if values["layout"] in ("pairs", "bisect") and values["launch"] != "mpi":
         yield f"layout is {values['layout']} and nccom-test takes all nodes of a job by slurm: set launch to mpi"
@@ -45,13 +45,13 @@ def problems(values: Values, job: Values) -> t.Iterator[str]:
 def run(work: Work) -> None:
     """Run each collective on the groups of nodes of the layout."""
     work.require(work.spec.tools["nccom_test"], "install aws-neuronx-tools, or set slurm_jobs_nccom_test")
-    # One pair after the other: each nccom-test gathers its figures on a port of this node.
+    # One pair after the other, because each nccom-test collects its figures on a port of this node.
     ranks = work.spec.values["workers_per_node"]
     run_layout(work, lambda collective, group: launch(work, collective, group), ranks, pairs_side_by_side=False)
 
 
 def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ...]:
-    """Return the command of a collective on these nodes; for several of them it looks for free ports."""
+    """Return the command of a collective on these nodes; several nodes need free ports."""
     spec, values, count = work.spec, work.spec.values, len(group)
     limit, test = values["step_minutes"], spec.tools["nccom_test"]
     what = (
@@ -59,7 +59,7 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
         *("--minbytes", str(values["smallest"]), "--maxbytes", str(values["largest"])),
         *("--stepfactor", str(values["factor"])),
         *("--iters", str(values["iterations"]), "--warmup_iters", str(values["warmup"])),
-        # --check: each result is compared, otherwise no run proves its correctness.
+        # --check: every result is compared, otherwise no run proves its correctness.
         *("--datatype", values["datatype"], "--check", "--non-interactive", *map(str, values["arguments"])),
     )
     if count == 1:
@@ -71,10 +71,10 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
         what += ("--data-collector-port", str(gathers))
     variables = dict(spec.environment)
     if values["launch"] == "slurm":
-        # It takes all nodes of the job, since it knows only a whole allocation.
+        # It uses all nodes of the job, since it only supports a whole allocation.
         where: tuple[str, ...] = (*("--slurm-mode", "--slurm-job-id", work.number), collective)
     else:
-        # Its ranks meet at the first of the hosts, on a port that is free there.
+        # The ranks connect to the first host, on a port that is free there.
         port = choose_port(work, group[0], gathers)
         variables["NEURON_RT_ROOT_COMM_ID"] = f"{address(work, group[0])}:{port}"
         where = (collective, "--hosts", *group)

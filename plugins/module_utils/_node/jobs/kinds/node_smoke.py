@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kind of job: start tasks on all nodes and see where each one runs."""
+"""Job kind: start tasks on all nodes and check where each one runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..work import Work
 
 
 def run(work: Work) -> None:
-    """Start every task, which writes a file of its own: a node that does not see the shared directory is found."""
+    """Start every task. Each writes its own file, which finds a node that does not see the shared directory."""
     tasks = work.spec.tasks
     launch = srun(ntasks=len(work.nodes) * tasks, ntasks_per_node=tasks, mpi="none")
     work.run(*launch, *work.spec.mlcluster, "job-task", work.results)
 
 
 def judge_smoke(job: Job, host: Host) -> list[result.Result]:
-    """Did every task start, where it belongs, with its GPUs, and was the shared directory there?"""
+    """Return the verdicts on the tasks: started, in the right place, with their GPUs and the shared directory."""
     return judge_tasks("smoke", job, read_tasks(host, job.results))
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kind of job: text into shards of tokens, one task an input."""
+"""Job kind: from text to shards of tokens, one task for each input."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def _tokenizer(value: t.Any) -> bool:
 
 
 def programs(_values: Values, settings: Values, image: str) -> t.Sequence[str]:
-    """Return the Python of the data programs; in a container it is that of the image."""
+    """Return the Python of the data programs; none in a container, whose image has it."""
     return [] if image else [settings["data_python"]]
 
 
 def problems(_values: Values, job: Values) -> t.Iterator[str]:
-    """Yield options that the script of an array works out by itself."""
+    """Yield options that the script of an array determines itself."""
     if job.get("nodes", KIND.nodes) != 1:
         yield f"nodes is {job['nodes']} and a task has one node: leave it out, and set limit for how many run at once"
     options = job.get("options", {})
@@ -43,16 +43,16 @@ def data_command(work: Work) -> tuple[str, ...]:
 
 
 def most_tasks(wanted: int, configuration: str) -> int:
-    """Return how many tasks an array may have: as wanted (0: as many as inputs), at most what Slurm allows. Pure."""
+    """Return the number of tasks of an array: as requested (0: one for each input), within Slurm's limit. Pure."""
     found = _ARRAY_SIZE.search(configuration)
     largest = int(found.group(1)) if found else 0
     return largest if largest and (wanted == 0 or wanted > largest) else wanted
 
 
 def submit(work: Work, options: t.Sequence[str]) -> int:
-    """Submit the script with a task for each input that there is now, of which each does several if there are too many.
+    """Submit the script with a task for each current input, or for several inputs if there are too many.
 
-    Returns an exit status only where it was not submitted.
+    Returns an exit status only if it was not submitted.
     """
     values = work.spec.values
     most = most_tasks(values["tasks"], work.ask("scontrol", "show", "config"))
@@ -123,8 +123,8 @@ KIND = Kind(
         "tokenizer": Option(
             Type(_tokenizer, "the path of a tokenizer.json or its folder, or a hub id"), "", required=True
         ),
-        "limit": Option(Type(COUNT.accepts, "how many tasks run at once, a whole number from 1"), 16),
-        "tasks": Option(Type(COUNT_OR_NONE.accepts, "a whole number, 0 for a task for each input"), 0),
+        "limit": Option(Type(COUNT.accepts, "how many tasks run at once, an integer from 1"), 16),
+        "tasks": Option(Type(COUNT_OR_NONE.accepts, "an integer, 0 for a task for each input"), 0),
         "cpus_per_task": Option(COUNT, 8),
         "spool": Option(Type(is_path, "an absolute path on the local disks of the nodes"), ""),
         "arguments": Option(WORDS, []),

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kind of job: a training that saves when it is signalled and resumes when it is requeued."""
+"""Job kind: a training that saves when it is signalled and resumes when it is requeued."""
 
 from __future__ import annotations
 
@@ -51,19 +51,22 @@ def fill(values: Values, settings: Values) -> Values:
 
 
 def programs(values: Values, settings: Values, _image: str) -> t.Sequence[str]:
-    """Return the AWS CLI where checkpoints are backed up."""
+    """Return the AWS CLI if checkpoints are backed up."""
     return [settings["aws"]] if values["backup"] else []
 
 
 def problems(values: Values, job: Values) -> t.Iterator[str]:
-    """Yield times that do not leave a training the time to save."""
+    """Yield settings that leave a training too little time to save."""
     signal, grace, minutes = values["signal_seconds"], values["grace_seconds"], job.get("minutes", KIND.minutes)
     if not all(whole(value) for value in (signal, grace, minutes)):
         return
     if grace >= signal:
-        yield f"grace_seconds is {grace} and signal_seconds {signal}: give less, or Slurm ends the job before it saves"
+        yield (
+            f"grace_seconds is {grace} and signal_seconds {signal}: reduce grace_seconds, or Slurm ends the job before "
+            "it saves"
+        )
     if signal >= minutes * 60:
-        yield f"signal_seconds is {signal} and the job has {minutes * 60}: give less, or it is signalled at its start"
+        yield f"signal_seconds is {signal} and the job has {minutes * 60}: reduce it, or it is signalled at its start"
 
 
 KIND = Kind(
@@ -92,8 +95,8 @@ KIND = Kind(
         "requeues": Option(COUNT_OR_NONE, 20),
         "keep": Option(COUNT, 3),
         "backup": Option(Type(match(BUCKET), "s3://BUCKET/PREFIX without a slash at its end"), ""),
-        "monitor_seconds": Option(Type(COUNT_OR_NONE.accepts, "a whole number of seconds, 0 for no monitor"), 30),
-        "notice_seconds": Option(Type(COUNT_OR_NONE.accepts, "a whole number of seconds, 0 for no look"), 5),
+        "monitor_seconds": Option(Type(COUNT_OR_NONE.accepts, "an integer (seconds), 0 for no monitor"), 30),
+        "notice_seconds": Option(Type(COUNT_OR_NONE.accepts, "an integer (seconds), 0 for no look"), 5),
         "ends_at": Option(END_TIME, ""),
     },
     tools=("aws",),

@@ -241,7 +241,7 @@ def test_entry_that_took_name_since_look_stays(tmp_path, verb):
     old = checkpoints.find(Host(), str(tmp_path / "link"), "complete")[-1]
     (tmp_path / "link").unlink()
     (tmp_path / "link").symlink_to("theirs")
-    with pytest.raises(OSError, match="it is another directory than was looked at"):
+    with pytest.raises(OSError, match="it is another directory than at the look"):
         checkpoints.remove(old)
     assert sorted(os.listdir(tmp_path / "theirs")) == ["step-1", "step-2"]
     assert not checkpoints.remove(dataclasses.replace(old, path=str(tmp_path / "mine" / "step-9")))

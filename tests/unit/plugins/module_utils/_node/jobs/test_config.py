@@ -27,14 +27,14 @@ def test_sentence_about_option_has_name_of_its_variable():
 def test_checks_are_judged_only_where_they_are_written():
     wrong = {"checks": {"gate": "ajar"}}
     assert config.jobs_problems(wrong) == []
-    expected = ["slurm_jobs_checks.gate is ajar: give open or closed"]
+    expected = ["slurm_jobs_checks.gate is ajar: use open or closed"]
     assert config.jobs_problems({**wrong, "node_checks": "scripts"}) == config.checks_problems(wrong) == expected
 
 
 @pytest.mark.parametrize("spec", ["fio\n", "-y", "fio=", "fio 3", "FIO", "fio=3;id", ""])
 def test_invalid_package_name_is_rejected(spec):
     (problem,) = config.tools_problems({"node_packages": ["fio=1:3.33-3~x", spec]})
-    assert problem.startswith(f"slurm_jobs_node_packages has {spec}: give names")
+    assert problem.startswith(f"slurm_jobs_node_packages has {spec}: use names")
 
 
 def test_tool_without_recipe_is_rejected():

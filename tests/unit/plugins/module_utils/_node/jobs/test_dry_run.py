@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import dry_run
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import JOB_KINDS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.spec import Container
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
@@ -167,9 +167,9 @@ class SmallHost(Host):
 def test_every_step_of_smallest_job(kind):
     options, expected = CASES[kind]
     first, nodes, results, *steps = dry_run.lines(spec_of(kind, **options), SmallHost())
-    assert first == f"# x: {KINDS[kind].title}"
+    assert first == f"# x: {JOB_KINDS[kind].title}"
     assert (nodes, results) == ("# nodes: node1 node2", f"# results: {R}, exit status: {R}.exit")
-    verdict = [f"# verdict: the judge of kind {kind}, into {R}/report.json"] if KINDS[kind].judge else []
+    verdict = [f"# verdict: the judge of kind {kind}, into {R}/report.json"] if JOB_KINDS[kind].judge else []
     assert steps == expected + verdict
 
 

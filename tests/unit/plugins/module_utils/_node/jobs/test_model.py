@@ -9,7 +9,7 @@ import json
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import model as jobs
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import JOB_KINDS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.model import model
 
 from tests.rig.slurm.scripts import FACTS, Role
@@ -24,7 +24,7 @@ def settings():
 
 
 def job(kind, **changes):
-    return {"name": kind.replace("_", "-"), "kind": kind, "minutes": 60, **KINDS[kind].example, **changes}
+    return {"name": kind.replace("_", "-"), "kind": kind, "minutes": 60, **JOB_KINDS[kind].example, **changes}
 
 
 def made(settings, *given, facts=WITH_PYXIS, **changes):
@@ -46,12 +46,12 @@ def test_option_with_number_beyond_counting_is_sentence(settings):
     ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", JOB_KINDS)
 def test_job_has_values_for_script_and_verdict(settings, kind):
     one = made(settings, job(kind))
     asked = json.loads(one["asked"])
     assert (asked["kind"], asked["name"], asked["gpus_per_node"]) == (kind, one["name"], 8)
-    assert set(KINDS[kind].asked) <= set(asked)
+    assert set(JOB_KINDS[kind].asked) <= set(asked)
     assert one["spec"]["path"].startswith(settings["dir"]) and len(one["spec"]["sha256"]) == 16
     lines = directives(one)
     assert lines["open-mode"] == "append" and lines["job-name"] == one["name"]

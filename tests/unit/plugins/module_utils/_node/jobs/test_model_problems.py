@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import JOB_KINDS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.model import model
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.model_problems import COMMON
 
@@ -25,7 +25,7 @@ def settings():
 
 
 def job(kind, **changes):
-    return {"name": kind.replace("_", "-"), "kind": kind, **KINDS[kind].example, **changes}
+    return {"name": kind.replace("_", "-"), "kind": kind, **JOB_KINDS[kind].example, **changes}
 
 
 def problems(settings, *jobs, **changes):
@@ -40,12 +40,12 @@ def problems(settings, *jobs, **changes):
 
 
 def test_sound_jobs_are_taken(settings):
-    assert problems(settings, *(job(kind) for kind in KINDS)) == []
+    assert problems(settings, *(job(kind) for kind in JOB_KINDS)) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", JOB_KINDS)
 def test_no_value_under_any_key_of_job_is_more_than_sentence(settings, kind):
-    for key in sorted(COMMON | set(KINDS[kind].options)):
+    for key in sorted(COMMON | set(JOB_KINDS[kind].options)):
         for value in ODD:
             problems(settings, {**job(kind), key: value})
     for value in ODD:
@@ -57,7 +57,7 @@ def test_no_value_under_any_key_of_job_is_more_than_sentence(settings, kind):
 def test_no_value_of_setting_is_more_than_sentence(settings, value):
     # Values that the role derives from the inventory are not settings.
     for key in sorted(set(settings) - {"capacity"}):
-        given = {**settings, "jobs": [job(kind) for kind in KINDS], "instance_type": "p5.48xlarge", key: value}
+        given = {**settings, "jobs": [job(kind) for kind in JOB_KINDS], "instance_type": "p5.48xlarge", key: value}
         model(given)
         model(given, FACTS_OF_ALL)
 
@@ -72,7 +72,7 @@ def test_null_or_list_is_reported_by_type(settings):
         container_mounts=None,
         versions=None,
     )
-    assert [problem.partition(": give")[0].partition(": choose")[0] for problem in found] == [
+    assert [problem.partition(": use")[0].partition(": choose")[0] for problem in found] == [
         "versions is None",
         "container_mounts must be a list",
         "job node-smoke: kind is ['x']",
@@ -101,9 +101,9 @@ def test_option_never_outweighs_setting_of_job(settings):
         "job training: options has nodes: set nodes of the job instead",
         "job training: options has time: set minutes of the job instead",
         "job training: options has job-name: set name of the job instead",
-        "job training: options has signal: the script takes care of that itself, so leave it out",
+        "job training: options has signal: the script sets that itself, so leave it out",
         "job training: options has container-mounts: set container_mounts of the job instead",
-        "job training: options has container-workdir: the script takes care of that itself, so leave it out",
+        "job training: options has container-workdir: the script sets that itself, so leave it out",
     ]
 
 

@@ -187,7 +187,7 @@ def test_place_of_tool_without_mark_is_kept(host: JobsHost, name: str, text: str
     assert ("tool" in names(plan)) is is_ours
     if not is_ours:
         (problem,) = plan.refusals
-        assert problem.startswith("/fsx/jobs/tools/ior-4.0.0 has files and no .mlcluster.json, so that it is not of")
+        assert problem.startswith("/fsx/jobs/tools/ior-4.0.0 has files and no .mlcluster.json, so it is not of")
 
 
 def test_place_of_another_prolog_is_not_taken(host: JobsHost) -> None:

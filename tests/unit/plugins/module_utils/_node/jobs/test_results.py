@@ -72,7 +72,7 @@ def test_output_elsewhere_leaves_earlier_output_unchanged(results, tmp_path):
 
 def test_only_output_file_is_parted_from_own_output(results, output):
     """By an earlier job that died before it began, or by a program of the site in front of this one."""
-    assert results.set_earlier_aside(again=False) == "what stands above was there before this job began"
+    assert results.set_earlier_aside(again=False) == "the lines above are from before this job began"
     assert output.read_text() == "of the first\n"
 
 
@@ -112,7 +112,7 @@ def test_results_that_cannot_be_moved_are_left_and_named(results, tmp_path, monk
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "rename", refused)
-    with pytest.raises(JobError, match="is of an earlier job, of root, and could not be given another name: let them"):
+    with pytest.raises(JobError, match="is of an earlier job, of root, and could not be renamed: let them"):
         results.set_earlier_aside(again=False)
     assert (tmp_path / "x-7" / "report.json").read_text() == "first"
 

@@ -204,5 +204,5 @@ def test_outside_of_slurm_job_does_not_run():
 
 
 def test_file_that_is_missing_is_one_sentence(tmp_path):
-    with pytest.raises(NodeError, match=r"x.json could not be read: give the file NAME.json beside the script"):
+    with pytest.raises(NodeError, match=r"x.json could not be read: use the file NAME.json beside the script"):
         run.load(Host(), str(tmp_path / "x.json"))

@@ -10,7 +10,7 @@ import dataclasses
 import json
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import JOB_KINDS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.spec import Container, Spec, parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
@@ -35,7 +35,7 @@ SPEC = Spec(
 
 def refused(text):
     with pytest.raises(NodeError) as error:
-        parse(text, "/fsx/jobs/disks.json", KINDS)
+        parse(text, "/fsx/jobs/disks.json", JOB_KINDS)
     assert str(error.value).endswith(": render it again with the role slurm_jobs")
     return str(error.value)
 
@@ -46,7 +46,7 @@ def changed(**fields):
 
 @pytest.mark.parametrize("spec", [SPEC, dataclasses.replace(SPEC, container=None, scratch="", environment={})])
 def test_written_job_is_read(spec):
-    assert parse(spec.text(), "x", KINDS) == spec
+    assert parse(spec.text(), "x", JOB_KINDS) == spec
     assert json.loads(spec.text())["schema"] == "mlcluster.job/1"
 
 
@@ -76,7 +76,7 @@ def test_another_schema_is_rejected(text):
     ],
 )  # fmt: skip
 def test_field_of_another_type_is_rejected_by_name(field, value):
-    assert f"disks.json is not a job: {field} is {value!r}, give " in refused(changed(**{field: value}))
+    assert f"disks.json is not a job: {field} is {value!r}, use " in refused(changed(**{field: value}))
 
 
 def test_every_reason_is_named_at_once():
@@ -86,8 +86,8 @@ def test_every_reason_is_named_at_once():
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"kind": "dance"}, "kind is 'dance', give one of container, "),
-        ({"values": {**SPEC.values, "seconds": "30; id"}}, "seconds is '30; id', give a whole number of seconds"),
+        ({"kind": "dance"}, "kind is 'dance', use one of container, "),
+        ({"values": {**SPEC.values, "seconds": "30; id"}}, "seconds is '30; id', use an integer (seconds)"),
         ({"values": {**SPEC.values, "more": 1}}, "values has more, which is unknown"),
         ({"values": {"size": "4G"}}, "values has no directories; values has no seconds; "),
         ({"tools": {}}, "tools has no fio"),

@@ -14,8 +14,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.sweep imp
         ("64K", "1M", None),
         ("1M", "1M", None),
         (8, "8", None),
-        ("1M", "1023K", "smallest is 1M and largest 1023K: give them the other way round"),
-        (9, 8, "smallest is 9 and largest 8: give them the other way round"),
+        ("1M", "1023K", "smallest is 1M and largest 1023K: swap them"),
+        (9, 8, "smallest is 9 and largest 8: swap them"),
         # The type of the option reports these.
         ("x", 8, None),
         (9, "x", None),

@@ -83,13 +83,13 @@ INSIDE = "0:77 /"
     [
         ([INSIDE] * 4, HOSTS, "pass", "4 tasks had a root directory of their own"),
         ([INSIDE] * 3 + [HOSTS["n2"]], HOSTS, "fail", "tasks on n2 ran outside of their containers"),
-        ([INSIDE] * 3 + [None], HOSTS, "undeterminable", "was not written on n2"),
-        ([INSIDE] * 4, {"n1": HOSTS["n1"], "n2": None}, "undeterminable", "was not written on n2"),
+        ([INSIDE] * 3 + [None], HOSTS, "undeterminable", "was not recorded on n2"),
+        ([INSIDE] * 4, {"n1": HOSTS["n1"], "n2": None}, "undeterminable", "was not recorded on n2"),
         # A task that is seen outside counts more than one that is not seen.
         ([None] * 3 + [HOSTS["n2"]], HOSTS, "fail", "tasks on n2 ran outside"),
-        ([], HOSTS, "undeterminable", "was not written on every node"),
-        (["N/A"] * 4, HOSTS, "undeterminable", "was not written on n1, n2"),
-        ([INSIDE] * 4, {"n1": "overlay /", "n2": "ERR!"}, "undeterminable", "was not written on n1, n2"),
+        ([], HOSTS, "undeterminable", "was not recorded on every node"),
+        (["N/A"] * 4, HOSTS, "undeterminable", "was not recorded on n1, n2"),
+        ([INSIDE] * 4, {"n1": "overlay /", "n2": "ERR!"}, "undeterminable", "was not recorded on n1, n2"),
     ],
 )
 def test_tasks_have_root_of_their_own(roots, hosts, status, words):

@@ -142,7 +142,7 @@ def test_near_end_is_heeded_once_and_not_after_requeue(signalled, batch, events)
     shutil.rmtree(batch.results / "t-7")
     again = signalled(None, "exit 3", {"SLURM_RESTART_COUNT": "1"}, ends_at=soon(500))
     assert again.returncode == 3, again
-    assert "restart 1: goes on until the nodes go" in events()
+    assert "restart 1: continues until the nodes stop" in events()
     assert "asks for a checkpoint" not in events() and "queue" not in events()
 
 
@@ -151,7 +151,7 @@ def test_near_end_is_heeded_once_and_not_after_requeue(signalled, batch, events)
     [
         ("1970-01-01T00:20:00Z", 0, 590, ""),
         ("1970-01-01T00:10:05Z", 0, 0, ""),
-        ("1970-01-01T00:10:05Z", 1, None, "goes on until the nodes go, for ends_at is 595 seconds away"),
+        ("1970-01-01T00:10:05Z", 1, None, "continues until the nodes stop, for ends_at is 595 seconds away"),
         ("1970-01-01T00:00:10Z", 0, None, "ignores ends_at, for 1970-01-01T00:00:10Z is past"),
         ("1970-01-01T02:00:10+0200", 0, None, "ignores ends_at, for 1970-01-01T02:00:10+0200 is past"),
     ],

@@ -147,7 +147,7 @@ def test_directory_without_jobs_is_rejected(tmp_path):
 def test_unreadable_job_is_rejected(place):
     (place / "smoke.json").write_text((place / "smoke.json").read_text().replace('"tasks": ', '"tasks": -'))
     (problem,) = find_jobs(Host(), str(place), ["smoke"])[1]
-    assert "smoke.json is not a job: tasks is -8, give a whole number from 1" in problem
+    assert "smoke.json is not a job: tasks is -8, use an integer from 1" in problem
 
 
 @pytest.mark.parametrize("text", ["", '{"schema": "mlcluster.job/1", ', '{"schema": "mlcluster.job/2"}', None])
@@ -156,7 +156,7 @@ def test_damaged_job_is_not_left_out_of_all(place, text):
     (place / "mine.sbatch").write_text("#!/bin/sh\n")
     specs, (problem,) = find_jobs(Host(), str(place))
     assert [spec.name for spec in specs] == ["smoke"]
-    assert "nccl.json is not what nccl.sbatch needs, and that job would not be judged" in problem
+    assert "nccl.json does not fit nccl.sbatch, and that job would have no verdict" in problem
 
 
 def test_nodes_that_slurm_does_not_know_or_that_are_not_ours():
@@ -164,8 +164,8 @@ def test_nodes_that_slurm_does_not_know_or_that_are_not_ours():
     found = node_problems(Options("/d", nodelist=("n1", "n9"), undrain=("n1", "n2", "n9")), facts)
     assert [problem.partition(":")[0] for problem in found] == [
         "Slurm knows no node n9",
-        "n2 is not drained by mlcluster and is left as it is",
-        "n9 is not drained by mlcluster and is left as it is",
+        "n2 is not drained by mlcluster and was not changed",
+        "n9 is not drained by mlcluster and was not changed",
     ]
 
 
@@ -276,7 +276,7 @@ def test_drain_by_person_is_kept(validate, cluster):
     failed = ran.drain({"bad_nodes": dict.fromkeys(cluster.states, "mlcluster: nccl.nodes: slow")})
     what = ("State=DRAIN", "Reason=mlcluster: nccl.nodes: slow")
     assert cluster.calls == [("n2", *what), ("n3", *what)]
-    assert failed == ["n4 was to be drained and scontrol would not (scontrol is silent)"]
+    assert failed == ["n4 could not be drained by scontrol (scontrol is silent)"]
     assert ran.lines[0].startswith("n1 was skipped, for it is drained already and the reason is not of mlcluster")
 
 
@@ -291,7 +291,7 @@ def test_verdict_that_cannot_be_kept_is_reported(validate, place):
     ran.runs[0].entry = Entry("smoke", 7, None)
     (place / "results/validation-7.json").mkdir()
     (lost,) = ran.keep({})
-    assert lost.startswith(f"the verdict was not kept in {place}/results/validation-7.json: ")
+    assert lost.startswith(f"the verdict was not written to {place}/results/validation-7.json: ")
     assert not ran.changed
 
 
@@ -304,4 +304,4 @@ def test_dry_run_submits_nothing(validate, cluster, monkeypatch):
     assert ran.lines[0].startswith("smoke: sbatch --nodes=1 ") and ran.lines[0].endswith(
         "smoke.sbatch: starts now on n1"
     )
-    assert ran.lines[1] == "nccl: job 4 is there already, and would be followed"
+    assert ran.lines[1] == "nccl: job 4 exists already, and would be followed"

@@ -11,7 +11,7 @@ import json
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.job import Job
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import JOB_KINDS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.verify import judge_job, parse_asked
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import dumps, passed
@@ -43,7 +43,7 @@ def test_asked_that_is_no_object_is_rejected(text):
         parse_asked(text)
 
 
-@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if not kind.judge])
+@pytest.mark.parametrize("kind", [name for name, kind in JOB_KINDS.items() if not kind.judge])
 def test_kind_without_judge_has_no_verdict(kind, tmp_path):
     with pytest.raises(NodeError, match="have no verdict"):
         judge_job(Job({"kind": kind}, ("n1",), str(tmp_path)), Host())
@@ -85,5 +85,5 @@ def test_report_of_job_is_written_and_returned(monkeypatch, name, shown):
 def test_verdicts_of_job_are_those_of_its_kind(tmp_path):
     job = Job({"kind": "node_smoke", "name": "x", "tasks_per_node": 1, "gpus_per_node": 0}, ("n1",), str(tmp_path))
     found = judge_job(job, Host())
-    assert found == KINDS["node_smoke"].judge(job, Host())
+    assert found == JOB_KINDS["node_smoke"].judge(job, Host())
     assert [one.status for one in found if one.id == "smoke.tasks"] == ["fail"]
