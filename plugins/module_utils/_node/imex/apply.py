@@ -31,11 +31,11 @@ _ASK_SECONDS = 5
 # Time, level and thread of a line.
 _PREFIX = re.compile(r"^(?:\[[^\]]*\] ?)+")
 _HAS_A_JOB = ("starting", "ready")
-# States of a job of which no process is left on any node (Slurm's job state codes); others may be on their way out.
+# States of a job without processes on any node (Slurm's job state codes); in other states it may still be ending.
 _ENDED = frozenset(
     "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PENDING PREEMPTED TIMEOUT".split()
 )
-# Two daemons that differ in version or list never talk to each other, so that more time does not help.
+# Two daemons with different versions or lists never connect, so more time does not help.
 _FINAL = ("!V!", "!M!")
 
 
@@ -44,7 +44,7 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
     if not plan.concerned:
         return [not_applicable("imex.domain", plan.reason)]
     if plan.refusals:
-        # Nothing was started, so that nothing has to be removed.
+        # Nothing was started, so nothing has to be removed.
         _record(host, job, "failed", "own", "; ".join(plan.refusals))
         return [failed("imex.service", "; ".join(plan.refusals), severity="reset")]
     started = host.monotonic()
@@ -81,7 +81,7 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
 
 @contextlib.contextmanager
 def _put(path: str) -> t.Iterator[None]:
-    """Turn an OSError of the body into a ``NodeError`` with the path."""
+    """Convert an OSError in the block into a ``NodeError`` with the path."""
     try:
         yield
     except OSError as exc:
@@ -92,7 +92,7 @@ def _given_up(host: Host, options: config.Options, job: Job, result: Result) -> 
     """Record why a job has no domain here, end a daemon that no job needs, and return the verdict."""
     blame = "peer" if result.status == FAIL and result.severity == "monitor" else "own"
     if options.mode == "required":
-        # Not every Slurm runs an Epilog where the Prolog failed; and systemd may try to start it again and again.
+        # Not every Slurm runs an Epilog after a failed Prolog, and systemd may restart the daemon again and again.
         _stop(host, options)
     _record(host, job, "failed", blame, result.message or "")
     return result
@@ -106,7 +106,7 @@ def wait(host: Host, job: Job, service: str, path: str, deadline: float) -> Resu
         left = deadline - host.monotonic()
         domain, problem = look_domain(host, path, max(min(left, _ASK_SECONDS), LONGEST_POLL))
         mine = domain.members.get(job.address) if domain else None
-        # ctl prints a table of nodes that cannot be reached also where no daemon runs.
+        # Without a daemon, ctl also prints a table, of unreachable nodes.
         if domain is None or mine is None or mine.status == "UNAVAILABLE":
             active = look_unit(host, service)["active"]
             if active in ("failed", "inactive"):
@@ -122,7 +122,7 @@ def wait(host: Host, job: Job, service: str, path: str, deadline: float) -> Resu
 
 
 def _without_table(host: Host, path: str, problem: str, is_last: bool) -> Result:
-    """Return the verdict on a daemon without a table, for which every node is asked; one of the others may be gone."""
+    """Return the verdict on a daemon without a table, which needs all nodes: one of them may not answer."""
     if is_last and look_status(host, path) == parse.READY:
         why = f"this node is READY, and not all others answer: {problem}"
         return failed("imex.domain", why, severity="monitor")
@@ -134,7 +134,7 @@ def _is_final(mine: parse.Member | None) -> bool:
 
 
 def _restart(host: Host, unit: str) -> None:
-    """Restart a unit, also one that systemd has given up."""
+    """Restart a unit, also one that systemd does not start any more."""
     host.run(["systemctl", "reset-failed", unit], timeout=_ASK_SECONDS, check=False)
     host.run(["systemctl", "restart", unit], timeout=_START_SECONDS)
 
@@ -162,9 +162,9 @@ def _record(host: Host, job: Job, state: str, blame: str = "", reason: str = "")
 
 
 def _log_end(host: Host, path: str, before: int) -> str:
-    """Return the last error in a log behind what was there before, to end a sentence with; empty without one."""
+    """Return the last new error in a log, as the end of a sentence; empty without one."""
     size = host.file_size(path)
-    # A smaller log is a new one.
+    # A log that is smaller than before is a new one.
     start = before if size is not None and size >= before else 0
     try:
         text = host.run(["tail", "-c", f"+{start + 1}", path], timeout=_ASK_SECONDS, check=False).stdout
@@ -180,11 +180,11 @@ def take_away(host: Host, options: config.Options, job_id: int) -> list[Result]:
     if not isinstance(record, dict) or record.get("schema") != config.SCHEMA or record.get("job_id") != job_id:
         return [not_applicable("imex.domain", f"job {job_id} has no domain on this node")]
     if record.get("state") == "failed" and record.get("blame") == "own":
-        # The next health check has to find why no domain came up here; the daemon is stopped anyway.
-        done = "taken away, and the record of its failure kept"
+        # The next health check must find the reason why there was no domain; the daemon is stopped anyway.
+        done = "removed, and the record of its failure kept"
         problem = _stop(host, options)
     else:
-        done = f"that of job {job_id} is taken away"
+        done = f"that of job {job_id} is removed"
         # A concurrent health check must not report the stopping daemon as failed.
         write_json(host, config.RECORD, {**record, "state": "ending"})
         problem = _stop(host, options)
@@ -203,26 +203,26 @@ def _stop(host: Host, options: config.Options) -> str:
 
 
 def forget(host: Host, options: config.Options, slurm: Slurm) -> list[Result]:
-    """Remove the record of a domain that failed on this node, and systemd's, once a person has put it right."""
+    """Remove the record of a failed domain of this node, and systemd's, after a user has fixed the cause."""
     record = host.read_json(config.RECORD)
     if isinstance(record, dict) and record.get("state") in _HAS_A_JOB and not has_ended(slurm, record):
-        raise NodeError(f"job {record.get('job_id')} has its domain here: its Epilog takes that away")
+        raise NodeError(f"job {record.get('job_id')} has its domain here: its Epilog removes it")
     host.run(["systemctl", "reset-failed", f"{options.service}.service"], timeout=_ASK_SECONDS, check=False)
     host.remove(config.RECORD)
     return [passed("imex.service", "no failure is recorded")]
 
 
 def status(host: Host, options: config.Options, slurm: Slurm) -> list[Result]:
-    """Return the verdicts on what there is now; Slurm is asked only on a node of an UltraServer."""
+    """Return the verdicts on the current state; Slurm is only asked on a node of an UltraServer."""
     if options.mode == "none":
-        return [not_applicable("imex.service", "slurm_jobs_imex is none: the domains of jobs are not looked after")]
+        return [not_applicable("imex.service", "slurm_jobs_imex is none: the domains of jobs are not managed")]
     facts = look(host, options)
     if not facts["ultraserver"]:
         return _weighed(verify.verify(facts), options)
     facts.update(look_slurm(host, slurm))
     record = facts["record"] or {}
     if record.get("state") in _HAS_A_JOB and has_ended(slurm, record):
-        # Its Epilog was lost, such as after a killed slurmd: nothing on this node needs that domain any more.
+        # Its Epilog did not run, for example after a killed slurmd: no process on this node needs that domain.
         facts["record"], record = None, {}
     if record.get("state") == "ready" and facts["unit"]["active"] == "active":
         return _weighed(verify.verify(facts, *look_domain(host, facts["config"]["path"])), options)
@@ -230,14 +230,14 @@ def status(host: Host, options: config.Options, slurm: Slurm) -> list[Result]:
 
 
 def _weighed(results: list[Result], options: config.Options) -> list[Result]:
-    """Return the verdicts with the severity that they have where jobs start without their domain too."""
+    """Return the verdicts with the severity for a node on which jobs may start without their domain."""
     if options.mode == "required":
         return results
     return [dataclasses.replace(one, severity="monitor") if one.status == FAIL else one for one in results]
 
 
 def has_ended(slurm: Slurm, record: t.Mapping[str, t.Any]) -> bool:
-    """Return whether the job of a record has left this node by Slurm's answer; False without a clear answer."""
+    """Return whether Slurm reports that the job of a record has left this node; False without a clear answer."""
     job_id = record.get("job_id")
     try:
         done = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id), timeout=SECONDS)
@@ -246,5 +246,5 @@ def has_ended(slurm: Slurm, record: t.Mapping[str, t.Any]) -> bool:
         found = [] if done.rc else [one for one in slurm_parse.jobs(done.stdout, job_id) if one["job_id"] == job_id]
     except NodeError:
         return False
-    # A later start of the same job has a Prolog of its own, which writes the record again.
+    # A later start of the same job has its own Prolog, which writes the record again.
     return len(found) == 1 and (found[0]["state"] in _ENDED or found[0]["restarts"] > (record.get("restarts") or 0))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import re
 
-# required: a job without its domain does not start. best_effort: it is reported and starts. none: nothing is done.
+# required: a job without its domain does not start. best_effort: it starts, and the failure is reported. none: no
+# domains.
 MODES = ("required", "best_effort", "none")
 SERVICE = "nvidia-imex"
 PROGRAM = "nvidia-imex-ctl"
-# Where the package has its files (NVIDIA IMEX guide, configuration options).
+# Paths of the package's files (NVIDIA IMEX guide, configuration options).
 CONFIG = "/etc/nvidia-imex/config.cfg"
 NODES = "/etc/nvidia-imex/nodes_config.cfg"
 LOG = "/var/log/nvidia-imex.log"
@@ -27,10 +28,10 @@ SCHEMA = "mlcluster.imex/1"
 STATES = ("starting", "ready", "ending", "failed")
 # The node that caused a failure: this one, or another.
 BLAMED = ("own", "peer")
-# Ports of the daemons, one a job: below the 32768 from which Linux takes its own (ip_local_port_range).
+# Ports of the daemons, one for each job: below 32768, where Linux begins to assign ports (ip_local_port_range).
 FIRST_PORT = 21000
 PORTS = 8192
-# A restarted job has the number of its first start; its daemons must not meet those of that start.
+# A restarted job keeps its number; its daemons must not connect to those of an earlier start.
 RESTART_STRIDE = 1009
 SECONDS = 60
 LONGEST = 600
@@ -50,14 +51,14 @@ def option_errors(options: Options) -> list[str]:
     """Return the errors in options, a sentence each."""
     found = []
     if options.mode not in MODES:
-        found.append(f"mode is {options.mode!r}: give one of {', '.join(MODES)}")
+        found.append(f"mode is {options.mode!r}: use one of {', '.join(MODES)}")
     if not 1 <= options.seconds <= LONGEST:
-        found.append(f"seconds is {options.seconds:g}: give 1 to {LONGEST}")
+        found.append(f"seconds is {options.seconds:g}: use 1 to {LONGEST}")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9@_.-]*", options.service):
-        found.append(f"service is {options.service!r}: give the name of a unit of systemd")
+        found.append(f"service is {options.service!r}: use the name of a unit of systemd")
     return found
 
 
 def port_of(job_id: int, restarts: int) -> int:
-    """Return the port on which the daemons of one start of a job meet, the same on each of its nodes."""
+    """Return the port of the daemons of one start of a job, the same on each of its nodes."""
     return FIRST_PORT + (job_id + restarts * RESTART_STRIDE) % PORTS

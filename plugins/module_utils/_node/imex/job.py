@@ -16,8 +16,8 @@ from ..system.host import Host, NodeError
 from . import parse
 
 SECONDS = 10
-# Whether a job has its nodes for itself: by the words of SLURM_JOB_EXCLUSIVE and of scontrol's Exclusive=, of Slurm
-# 26.05, and by those of SLURM_JOB_OVERSUBSCRIBE and OverSubscribe= before (Slurm's prolog guide; AWS PCS User Guide).
+# Whether a job has exclusive nodes: words of SLURM_JOB_EXCLUSIVE and of scontrol's Exclusive= since Slurm 26.05, and of
+# SLURM_JOB_OVERSUBSCRIBE and OverSubscribe= before (Slurm's prolog guide; AWS PCS User Guide).
 # NO means one thing in the first and the other in the second.
 EXCLUSIVE = {"NODE": True, "TOPO": True, "NO": False, "USER": False, "MCS": False}
 OVERSUBSCRIBE = {"NO": True, "TOPO": True, "EXCLUSIVE": True, "YES": False, "OK": False, "USER": False, "MCS": False}
@@ -25,7 +25,7 @@ OVERSUBSCRIBE = {"NO": True, "TOPO": True, "EXCLUSIVE": True, "YES": False, "OK"
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """``members`` maps the name of each node of the job, in this node's block, to its address."""
+    """A start of a job. ``members`` maps the names of its nodes in this node's block to their addresses."""
 
     job_id: int
     restarts: int
@@ -69,7 +69,7 @@ def look_job(host: Host, slurm: Slurm) -> Job:
 
 
 def is_exclusive(exclusive: str | None, oversubscribe: str | None) -> bool:
-    """Return whether a job has its nodes for itself. Raises ``NodeError`` for a word that is not known."""
+    """Return whether a job has exclusive nodes. Raises ``NodeError`` for an unknown word."""
     word, known = (exclusive, EXCLUSIVE) if exclusive else (oversubscribe, OVERSUBSCRIBE)
     if word not in known:
         raise NodeError(
@@ -80,10 +80,10 @@ def is_exclusive(exclusive: str | None, oversubscribe: str | None) -> bool:
 
 
 def ask_job(slurm: Slurm, job_id: int) -> dict[str, t.Any]:
-    """Return nodes, restarts and the words for shared nodes of a job. Raises ``NodeError``."""
+    """Return nodes, restarts and the words on shared nodes of a job. Raises ``NodeError``."""
     text = slurm.ask("scontrol", "--oneliner", "show", "job", str(job_id), timeout=SECONDS)
     found = slurm_parse.jobs(text, job_id)
-    # Every element of a heterogeneous job is printed for its leader.
+    # For the leader of a heterogeneous job, every element is printed.
     own = [one for one in found if one["job_id"] == job_id]
     if len(own) != 1:
         raise NodeError(f"asked Slurm for job {job_id} and it showed {len(own)}: see 'scontrol show job {job_id}'")
@@ -91,9 +91,9 @@ def ask_job(slurm: Slurm, job_id: int) -> dict[str, t.Any]:
 
 
 def in_block(slurm: Slurm, node: str, names: t.Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return those of the nodes that Slurm's block topology has in one block with this node, and the others.
+    """Return the nodes in the same block of Slurm's topology as this node, and the others.
 
-    Without a block topology all of them are taken for one domain, and so are those in no block.
+    Without a block topology all nodes count as one domain, as do nodes without a block.
     """
     if len(names) == 1:
         return list(names), []
@@ -101,13 +101,13 @@ def in_block(slurm: Slurm, node: str, names: t.Sequence[str]) -> tuple[list[str]
     if is_unanswered(done):
         raise NodeError(f"asked Slurm for its topology and had no answer ({done.stderr.strip()}): see 'scontrol ping'")
     blocks = [frozenset(slurm_parse.expand(expression)) for expression in parse.blocks(done.stdout).values()]
-    # Each node of the job has to come to the same lists.
+    # Each node of the job must get the same lists.
     own = next((block for block in blocks if node in block), frozenset(names).difference(*blocks))
     return [name for name in names if name in own], [name for name in names if name not in own]
 
 
 def members(host: Host, slurm: Slurm, names: t.Sequence[str]) -> dict[str, str]:
-    """Return name to address of these nodes. Raises ``NodeError`` for one without an address of its own."""
+    """Return {name: address} of these nodes. Raises ``NodeError`` for a node without its own address."""
     shown = slurm_parse.nodes(slurm.ask("scontrol", "--oneliner", "show", "node", ",".join(names), timeout=SECONDS))
     found = {one["name"]: one["address"] for one in shown}
     missing = [name for name in names if not found.get(name)]
@@ -122,7 +122,7 @@ def members(host: Host, slurm: Slurm, names: t.Sequence[str]) -> dict[str, str]:
 def _address(host: Host, name: str, address: str) -> str:
     if parse.is_address(address):
         return parse.canonical(address)
-    # NodeAddr is the node's name where it is not set.
+    # If NodeAddr is not set, it is the node's name.
     for found in host.addresses_of(address):
         if not ipaddress.ip_address(found).is_loopback:
             return found

@@ -33,11 +33,10 @@ _PROPERTIES = "Id,LoadState,ActiveState,SubState,UnitFileState,ExecStart"
 
 
 def look(host: Host, options: config.Options) -> Facts:
-    """Return the facts of a node; of one that is not part of an UltraServer only its type.
+    """Return the facts of a node; without an UltraServer only its type.
 
     ``type``, ``ultraserver`` (None: not known), ``programs`` {name: path or None}, ``unit``, ``config`` and
-    ``nodes`` (files), ``daemons``, ``major``, ``channel``, ``record``, and ``record_problem`` where there is one that
-    cannot be read.
+    ``nodes`` (files), ``daemons``, ``major``, ``channel``, ``record``, and ``record_problem`` if it is unreadable.
     """
     kind = options.instance_type or instance_type(host)
     known = is_ultraserver(kind)
@@ -83,8 +82,8 @@ def _record(host: Host) -> tuple[Facts | None, str]:
 
 
 def _by_the_driver(host: Host) -> bool | None:
-    """Return False for a machine whose driver has no IMEX channels, or whose GPUs are of no NVLink domain with those of
-    other machines, and None, not known, for any other."""
+    """Return False if the driver has no IMEX channels, or if the GPUs share no NVLink domain with other machines; None
+    (unknown) otherwise."""
     devices = host.read_text("/proc/devices")
     if devices and parse.channel_major(devices) is None:
         return False
@@ -113,7 +112,7 @@ def look_unit(host: Host, service: str) -> Facts:
 
 
 def look_domain(host: Host, path: str, timeout: float = _CTL_SECONDS) -> tuple[parse.Domain | None, str]:
-    """Return the domain as the daemon of this node sees it, or None and why it is not known."""
+    """Return the domain in the table of this node's daemon, or None and the reason why it is unknown."""
     text, problem = ask(host, [config.PROGRAM, "-c", path, "-N"], timeout=timeout)
     if problem:
         return None, problem
@@ -124,22 +123,22 @@ def look_domain(host: Host, path: str, timeout: float = _CTL_SECONDS) -> tuple[p
 
 
 def look_status(host: Host, path: str) -> str | None:
-    """Return the state of this node alone, as its daemon has it; None without an answer."""
+    """Return the state of this node alone, from its daemon; None without an answer."""
     text, problem = ask(host, [config.PROGRAM, "-c", path, "-q"], timeout=_CTL_SECONDS)
     return None if problem else text.strip()
 
 
 def daemons(host: Host) -> list[Facts]:
-    """Return the IMEX daemons that run, in containers too: ``pid`` and ``config`` (None: the default file).
+    """Return the running IMEX daemons, also those in containers: ``pid`` and ``config`` (None: the default file).
 
-    A program of that name that a user runs is none: it cannot work without root, and would keep domains away.
+    A program of that name that a user runs does not count: without root it cannot work, but it would prevent domains.
     """
     found = []
     for name in host.listdir("/proc"):
         if not name.isdecimal():
             continue
         words = (host.read_text(f"/proc/{name}/cmdline") or "").split("\0")
-        # A stand-in or a wrapper is run by an interpreter.
+        # A wrapper is run by an interpreter.
         programs = [posixpath.basename(word) for word in words[:2]]
         if config.SERVICE in programs and (host.stat(f"/proc/{name}") or {}).get("uid") == 0:
             given = words[words.index("-c") + 1 : words.index("-c") + 2] if "-c" in words else []
@@ -148,7 +147,7 @@ def daemons(host: Host) -> list[Facts]:
 
 
 def look_slurm(host: Host, slurm: Slurm) -> Facts:
-    """Return ``prologs``, the text of each file that Slurm runs as Prolog here, and ``switch``, its SwitchType.
+    """Return ``prologs``, the text of each Prolog of Slurm on this node, and ``switch``, its SwitchType.
 
     Both are empty without an answer of Slurm; ``slurm_problem`` is the reason.
     """
@@ -160,7 +159,7 @@ def look_slurm(host: Host, slurm: Slurm) -> Facts:
     paths: list[str] = []
     for pattern in filter(None, (part.strip() for part in (settings.get("Prolog") or "").split(","))):
         folder, name = posixpath.split(pattern)
-        # Slurm takes any pattern of glob(7).
+        # Slurm accepts any pattern of glob(7).
         matching = fnmatch.filter(host.listdir(folder), name) if set(name) & set("*?[") else [name]
         paths += [posixpath.join(folder, entry) for entry in matching]
     texts = {path: host.read_text(path) or "" for path in paths}

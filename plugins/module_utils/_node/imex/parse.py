@@ -4,9 +4,9 @@
 
 """Parsers of files and output of NVIDIA IMEX, the kernel and Slurm's topology. Pure.
 
-The table of ``nvidia-imex-ctl -N`` is read as the AWS PCS User Guide ("Validate the IMEX setup") and
-kubernetes-sigs/dra-driver-nvidia-gpu#722 show it; releases before 570.172 print no versions. Its JSON (``-j``) has
-words for the states of which no source has all, so the table is read, whose legend names each letter.
+The AWS PCS User Guide ("Validate the IMEX setup") and kubernetes-sigs/dra-driver-nvidia-gpu#722 show the table of
+``nvidia-imex-ctl -N``; releases before 570.172 print no versions. The JSON (``-j``) is not used, because no source
+lists all its words for states; the legend of the table explains each letter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 import typing as t
 
 CONNECTED = "C"
-# The letters of the legend that are no connection, and their meaning.
+# The letters of the legend for a missing connection, and their meaning.
 STATES = {
     "I": "not reachable",
     "N": "never connected",
@@ -69,7 +69,7 @@ class Domain:
 
 
 def settings(text: str) -> dict[str, str]:
-    """Return the KEY=VALUE lines of config.cfg, the last of several; comments are left out."""
+    """Return the KEY=VALUE lines of config.cfg; the last of several lines with a key counts."""
     found = {}
     for line in text.splitlines():
         match = _SETTING.fullmatch(line)
@@ -79,13 +79,13 @@ def settings(text: str) -> dict[str, str]:
 
 
 def with_settings(text: str, changes: t.Mapping[str, str]) -> str:
-    """Return the text of config.cfg with other values; all other lines are kept, and a missing key comes at the end."""
+    """Return the text of config.cfg with other values; other lines are kept, and missing keys are appended."""
     lines, left = [], dict(changes)
     for line in text.splitlines():
         match = _SETTING.fullmatch(line)
         key = match.group(1) if match else ""
         if key in changes:
-            # A second line of a key would win.
+            # A second line with the key would take precedence.
             if key in left:
                 lines.append(f"{key}={left.pop(key)}")
             continue
@@ -101,7 +101,7 @@ def addresses(text: str) -> list[str]:
 
 
 def nodes_text(members: t.Iterable[str]) -> str:
-    """Return nodes_config.cfg for these addresses, which is the same on each node: in the order of the addresses."""
+    """Return nodes_config.cfg with these addresses, sorted, so that it is the same on each node."""
     return "".join(f"{address}\n" for address in sorted(set(members), key=_order))
 
 
@@ -120,12 +120,12 @@ def is_address(text: object) -> bool:
 
 
 def canonical(address: str) -> str:
-    """Return an address in the one form that all nodes and programs have of it; anything else as it is."""
+    """Return the canonical form of an address; other text is unchanged."""
     return str(ipaddress.ip_address(address)) if is_address(address) else address
 
 
 def channel_major(text: str | None) -> int | None:
-    """Return the major number of IMEX channels by /proc/devices, which differs between nodes; None without one."""
+    """Return the major number of IMEX channels in /proc/devices, which differs between nodes; None without one."""
     inside = False
     for line in (text or "").splitlines():
         if line.endswith("devices:"):
@@ -143,7 +143,7 @@ def config_path(exec_start: str) -> str | None:
 
 
 def domain(text: str) -> Domain:
-    """Return the table of ``nvidia-imex-ctl -N``. Raises ValueError, with what is wrong, for anything but one table."""
+    """Parse the table of ``nvidia-imex-ctl -N``. Raises ValueError with the reason for any other output."""
     nodes: dict[int, tuple[str, str, str | None]] = {}
     header: list[int] = []
     rows: dict[int, list[str]] = {}
@@ -182,7 +182,7 @@ def domain(text: str) -> Domain:
 
 
 def blocks(text: str) -> dict[str, str]:
-    """Return block to Slurm's node expression, of ``scontrol show topology``; aggregated blocks are left out."""
+    """Return {block: node expression} of ``scontrol show topology``, without aggregated blocks."""
     found = {}
     for line in text.splitlines():
         match = _BLOCK.match(line)

@@ -16,9 +16,9 @@ from .job import Job
 from .look import Facts
 
 DOMAIN = "imex"
-# Names in other programs that configure IMEX for jobs.
+# Names in Prologs of other programs that configure IMEX for jobs.
 _NAMES = ("nvidia-imex", "nodes_config")
-# The line of a Prolog that calls this command. Its other verbs may stand in a Prolog beside a foreign program.
+# The line of a Prolog that calls this command. Other verbs of it may be in a Prolog next to a foreign program.
 _OURS = re.compile(r"\bimex\s+up\b")
 SLURM_CHANNELS = "switch/nvidia_imex"
 
@@ -34,7 +34,7 @@ def make_plan(options: config.Options, job: Job, facts: Facts) -> Plan:
     files = _files(job, facts)
     record = facts["record"] or {}
     of_this_start = (record.get("job_id"), record.get("restarts")) == (job.job_id, job.restarts)
-    # Ports come round again: a daemon with the same files may be of a job whose Epilog was lost.
+    # Ports repeat: a daemon with the same files may belong to a job whose Epilog did not run.
     restart = bool(files) or facts["unit"]["active"] != "active" or not of_this_start
     steps = [] if facts["switch"] == SLURM_CHANNELS or channel_is_right(facts) else [Step("channel", config.CHANNEL)]
     return Plan(
@@ -47,9 +47,9 @@ def make_plan(options: config.Options, job: Job, facts: Facts) -> Plan:
 
 
 def unconcerned_node(options: config.Options, facts: Facts) -> str:
-    """Return why no job has its domain made on this node; empty if it is."""
+    """Return why jobs on this node get no domain; empty if they do."""
     if options.mode == "none":
-        return "slurm_jobs_imex is none: nothing is done for the domains of jobs"
+        return "slurm_jobs_imex is none: jobs get no domains"
     if facts["ultraserver"] is False:
         return f"{facts['type'] or 'this machine'} is not part of an UltraServer"
     return ""
@@ -61,31 +61,31 @@ def unknown_machine(facts: Facts) -> str:
     known = f"{kind} is in no table of types" if kind else "its firmware names no instance type"
     return (
         f"whether this machine is part of an UltraServer is not known: {known}, and nothing proves that its GPUs "
-        "join no others; give --instance-type with a type that is known, or set slurm_jobs_imex to none"
+        "join no others; use --instance-type with a type that is known, or set slurm_jobs_imex to none"
     )
 
 
 def unconcerned(options: config.Options, job: Job, facts: Facts) -> str:
     """Return why this job gets no domain; empty if it gets one."""
     if not job.exclusive:
-        shared = f"job {job.job_id} shares its nodes: only a job that has them for itself (--exclusive) gets a domain"
+        shared = f"job {job.job_id} shares its nodes: only a job with exclusive nodes (--exclusive) gets a domain"
         return unconcerned_node(options, facts) or shared
     return unconcerned_node(options, facts) or other_hands(facts)
 
 
 def other_hands(facts: Facts) -> str:
-    """Return the other program that creates IMEX domains on this node, which is kept unchanged; empty if there is none.
+    """Return the other program that creates IMEX domains on this node, which is kept; empty without one.
 
-    The daemon of the DRA driver has a configuration of its own; a site's prolog names the service or its list of nodes.
+    The daemon of the DRA driver has its own configuration; a site's Prolog names the service or its list of nodes.
     """
     own = facts["config"]["path"]
     for daemon in facts["daemons"]:
         path = daemon["config"] or config.CONFIG
         if path != own:
-            return f"process {daemon['pid']} is an IMEX daemon with {path}, which is not that of the unit: left alone"
+            return f"process {daemon['pid']} is an IMEX daemon with {path}, which is not that of the unit: not changed"
     for path, text in facts["prologs"].items():
         if any(name in text for name in _NAMES) and not _OURS.search(text):
-            return f"{path} configures IMEX for jobs, and is left alone: take it out of Prolog to have this done here"
+            return f"{path} configures IMEX for jobs and is not changed: remove it from Prolog to let this role do it"
     return ""
 
 
@@ -98,7 +98,7 @@ def obstacles(job: Job, facts: Facts) -> t.Iterator[str]:
     if missing:
         yield f"looked for {' and '.join(missing)} and did not find them: install the package nvidia-imex"
     if unit["problem"]:
-        yield f"the unit of the IMEX daemon cannot be looked at: {unit['problem']}"
+        yield f"the unit of the IMEX daemon cannot be read: {unit['problem']}"
     elif unit["load"] != "loaded":
         yield f"the unit of the IMEX daemon is {unit['load']}: install or unmask it"
     if own["text"] is None:
@@ -106,8 +106,8 @@ def obstacles(job: Job, facts: Facts) -> t.Iterator[str]:
     for file in (own, nodes):
         if file["shared"]:
             yield (
-                f"{file['path']} is on {file['shared']}, where jobs of other nodes would write it too: let the unit "
-                "have files on the node"
+                f"{file['path']} is on {file['shared']}, where jobs of other nodes would also write it: let the unit "
+                "use files on the node"
             )
     have = parse.settings(own["text"] or "")
     for key, what in (("BIND_INTERFACE_IP", "the daemon"), ("IMEX_CMD_BIND_INTERFACE_IP", "its command service")):
@@ -122,12 +122,12 @@ def obstacles(job: Job, facts: Facts) -> t.Iterator[str]:
 
 
 def channel_is_right(facts: Facts) -> bool:
-    """Return whether the channel is there with the driver's major number and for all users."""
+    """Return whether the channel exists with the driver's major number and for all users."""
     return facts["channel"] == (facts["major"], 0, config.CHANNEL_MODE)
 
 
 def wanted_settings(job: Job, text: str) -> dict[str, str]:
-    """Return the settings of config.cfg that a domain needs; what the site has for the command service is kept."""
+    """Return the settings of config.cfg that a domain needs; the site's settings of the command service are kept."""
     have = parse.settings(text)
     return {
         "SERVER_PORT": str(config.port_of(job.job_id, job.restarts)),

@@ -4,8 +4,8 @@
 
 """Verdicts on IMEX, by declared evidence: imex.service, imex.domain, imex.channel. Pure.
 
-The domain is that of a job: Prolog makes it and Epilog takes it away. A node without a job has none, and nothing is
-wrong with that. (DCGM calls such a node unhealthy: NVIDIA/DCGM#308.)
+The domain belongs to a job: Prolog makes it and Epilog removes it. A node without a job has none, which is not a
+problem. (DCGM calls such a node unhealthy: NVIDIA/DCGM#308.)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def verify(facts: Facts, domain: parse.Domain | None = None, problem: str = "") 
 
 
 def verify_service(facts: Facts) -> Result:
-    """Return whether a job can have its domain: the daemon is installed, and runs where a job needs it."""
+    """Return the verdict on the daemon: it is installed, and runs if a job needs it."""
     record, unit = facts["record"] or {}, facts["unit"]
     needed = record.get("state") == "ready"
     active = Field("active", exactly("active"), exactly("inactive", "failed"), _died(record), "reset", "ActiveState")
@@ -49,7 +49,7 @@ def verify_service(facts: Facts) -> Result:
             "active",
             exactly("active", "inactive", "activating", "deactivating"),
             exactly("failed"),
-            "has failed as it was started",
+            "failed at its start",
             "reset",
             "ActiveState",
         )
@@ -102,9 +102,9 @@ def _other_than(good: str | None) -> Test:
 
 
 def verify_domain(domain: parse.Domain, members: object, own: object) -> Result:
-    """Return whether the daemon of this node is ready and joined with each other node of the list.
+    """Return the verdict on whether this node's daemon is ready and connected with each other node of the list.
 
-    What keeps this node alone out is its own fault (severity reset); a peer that is missing is not (monitor).
+    A fault that only concerns this node has the severity reset; a missing peer has monitor.
     """
     wanted = sorted(members) if isinstance(members, (list, tuple)) else None
     mine = domain.members.get(own) if isinstance(own, str) else None
@@ -170,14 +170,14 @@ def verify_domain(domain: parse.Domain, members: object, own: object) -> Result:
 
 
 def cut_off(mine: parse.Member) -> bool:
-    """Return whether a node is joined with fewer than half of its peers, so that the fault is its own."""
+    """Return whether a node is connected with fewer than half of its peers, so that the fault is its own."""
     peers = [letter for address, letter in mine.to.items() if address != mine.address]
     joined = sum(1 for letter in peers if letter == parse.CONNECTED)
     return bool(peers) and joined * 2 < len(peers)
 
 
 def verify_channel(facts: Facts) -> Result:
-    """Return whether jobs may use the channel: the driver's major number, minor 0, read and written by all."""
+    """Return the verdict on the channel: the driver's major number, minor 0, readable and writable for all."""
     if facts["switch"] is not None and facts["switch"].endswith("nvidia_imex"):
         return not_applicable("imex.channel", "Slurm makes the channels of jobs itself (switch/nvidia_imex)")
     record = facts["record"] or {}
@@ -195,7 +195,7 @@ def verify_channel(facts: Facts) -> Result:
             f"/proc/devices has no {parse.CHANNEL_DRIVER}: the driver has no channels",
             "reset",
         ),
-        Field("channel", exactly(wanted), exactly(""), f"{config.CHANNEL} is not there, and a job needs it", "reset"),
+        Field("channel", exactly(wanted), exactly(""), f"{config.CHANNEL} is missing, and a job needs it", "reset"),
         Field("right", exactly(True), exactly(False), f"{config.CHANNEL} is {found}, and has to be {wanted}", "reset"),
     )
     evidence = {"major": facts["major"], "channel": found, "right": channel_is_right(facts)}

@@ -17,7 +17,7 @@ from ..system.host import Host, NodeError
 SCHEMA = "mlcluster.nccl_baseline/1"
 # GB/s; no link comes near it.
 MOST_BUSBW = 1_000_000
-# Far above what reading and writing the file takes. Any user who may write it may be the next to record.
+# Far above the time to read and write the file. Any user who may write it may record next.
 LOCK_SECONDS = 60
 LOCK_MODE = 0o666
 _KEY = ("tool", "instance_type", "nodes", "ranks", "collective", "size")
@@ -53,14 +53,14 @@ def load(host: Host, path: str, missing_ok: bool = False) -> list[Entry]:
     if text is None:
         if missing_ok and not host.exists(path):
             return []
-        raise NodeError(f"looked for the baseline {path} and could not read it: record one with a run that is good")
+        raise NodeError(f"looked for the baseline {path} and could not read it: record one with a good run")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise NodeError(f"the baseline {path} is not valid JSON ({exc}): repair it, or record a new one") from None
     entries = document.get("entries") if isinstance(document, dict) and document.get("schema") == SCHEMA else None
     if not isinstance(entries, list) or not all(map(_valid, entries)):
-        raise NodeError(f"{path} is not a baseline of the kind {SCHEMA}: give the file that a good run was recorded in")
+        raise NodeError(f"{path} is not a baseline of the kind {SCHEMA}: use the file that a good run was recorded in")
     return entries
 
 
@@ -72,7 +72,7 @@ def figures(
     ranks: int | None,
     collective: str | None,
 ) -> dict[int, float]:
-    """Return size to bus bandwidth of the entries for exactly this."""
+    """Return {size: bus bandwidth} of the entries for exactly this."""
     wanted = (tool, instance_type, nodes, ranks, collective)
     return {
         entry["size"]: float(entry["busbw"]) for entry in entries if tuple(entry[name] for name in _KEY[:5]) == wanted
@@ -80,16 +80,16 @@ def figures(
 
 
 def record(host: Host, path: str, fresh: t.Sequence[Entry], write: bool = True) -> bool:
-    """Write entries into a baseline file, in place of those for the same; return whether the file changed.
+    """Write entries into a baseline file, replacing those for the same run; return whether the file changed.
 
-    The same figures recorded again change nothing, and of several that record at once each adds to what the others
-    did. Raises ``NodeError`` where the file is not a baseline.
+    Recording the same figures again changes nothing. Concurrent recordings are merged. Raises ``NodeError`` if the file
+    is not a baseline.
     """
     changed = _merged(host, path, fresh)[1]
     if not (changed and write):
         return changed
     real = host.realpath(path)
-    # Beside the file: each record replaces the file, and a lock on it would be lost.
+    # The lock is beside the file, because each recording replaces the file, and with it a lock on it.
     lock = posixpath.join(posixpath.dirname(real), f".{posixpath.basename(real)}.lock")
     try:
         with host.locked(lock, LOCK_SECONDS, LOCK_MODE):
@@ -100,7 +100,7 @@ def record(host: Host, path: str, fresh: t.Sequence[Entry], write: bool = True) 
             return changed
     except OSError as exc:
         raise NodeError(
-            f"could not write the baseline {path} ({exc.strerror}): give a path in a directory that can be written, of "
+            f"could not write the baseline {path} ({exc.strerror}): use a path in a directory that can be written, of "
             "a file system that has locks"
         ) from exc
 

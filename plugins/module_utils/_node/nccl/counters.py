@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Byte counters of the EFA devices before and after a run: whether the traffic really went through them."""
+"""Byte counters of the EFA devices before and after a run, which prove that its traffic went through them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Snapshot = dict[str, dict[str, int]]
 
 
 def snapshot(host: Host) -> Snapshot:
-    """Return device to counter to value, for the byte counters of every port of this host's EFA devices."""
+    """Return {device: {counter: value}} of the byte counters of all ports of this host's EFA devices."""
     found: Snapshot = {}
     for device in host.listdir(INFINIBAND):
         if (host.read_text(f"{INFINIBAND}/{device}/device/vendor") or "").strip() != AMAZON_VENDOR:
@@ -37,7 +37,7 @@ def snapshot(host: Host) -> Snapshot:
 
 
 def parse_snapshots(text: str, what: str) -> dict[str, Snapshot]:
-    """Return host to snapshot from lines ``{"host": ..., "devices": {...}}``. Raises ``NodeError`` with the line."""
+    """Return {host: snapshot} from lines ``{"host": ..., "devices": {...}}``. Raises ``NodeError`` with the line."""
     found: dict[str, Snapshot] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -51,13 +51,13 @@ def parse_snapshots(text: str, what: str) -> dict[str, Snapshot]:
             }
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise NodeError(
-                f"line {number} of {what} is not a snapshot of counters: give what mlcluster efa-counters printed on "
+                f"line {number} of {what} is not a snapshot of counters: use the output of mlcluster efa-counters on "
                 "each host, a line each"
             ) from None
         if short_host(name) in found:
             raise NodeError(
-                f"{what} has the host {name} twice: give one file with what was printed before the test, and one with "
-                "what was printed after it"
+                f"{what} has the host {name} twice: use one file with the output before the test, and one with "
+                "the output after it"
             )
         found[short_host(name)] = checked
     return found
@@ -65,14 +65,14 @@ def parse_snapshots(text: str, what: str) -> dict[str, Snapshot]:
 
 def _count(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("a counter is a whole number")
+        raise ValueError("a counter is an integer")
     return value
 
 
 def grown(before: Snapshot, after: Snapshot) -> int | None:
     """Return the growth in bytes of the counter that grew most; None if one went back or a device is missing.
 
-    Whether the counters overlap is documented nowhere, so they are not added up.
+    It is not documented whether the counters overlap, so they are not added up.
     """
     totals: dict[str, int] = {}
     for device, counters in before.items():

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a run went over EFA: from the channels that every host logged, and from the devices' counters.
+"""Verdict on whether a run went over EFA, from the channels that every host logged and the devices' counters.
 
-That the plugin chose the provider efa proves nothing by itself: a run on one node logs it too.
+The plugin's choice of the provider efa alone proves nothing: a run on one node also logs it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _LOG_HINT = "Run it with NCCL_DEBUG=INFO, and keep the output of all ranks"
 
 
 def took_part(run: Run, ranks: int | None, nodes: int | None) -> str | None:
-    """Return why not everything requested took part in one communicator; None if it did."""
+    """Return why the requested ranks were not in one communicator; None if they were."""
     if not run.where or damaged(run, ranks):
         return None
     if len(run.groups) > 1:
-        return f"the ranks were split into {len(run.groups)} groups that did not talk to each other"
+        return f"the ranks were split into {len(run.groups)} groups that did not communicate with each other"
     if ranks is not None and len(run.where) != ranks:
         return f"asked for {ranks} ranks, and {len(run.where)} took part"
     if nodes is not None and len(run.hosts) != nodes:
@@ -53,7 +53,7 @@ def damaged(run: Run, ranks: int | None) -> str | None:
 
 
 def nvlink_groups(hosts: t.Iterable[str], between: t.Mapping[str, HostChannels]) -> list[list[str]]:
-    """Return the hosts in groups that channels over NVLink join, directly or by way of others. Pure."""
+    """Return groups of hosts that channels over NVLink connect, directly or through others. Pure."""
     group = {host: {host} for host in hosts}
     for host, channels in between.items():
         for peer in channels.nvlink:
@@ -65,7 +65,7 @@ def nvlink_groups(hosts: t.Iterable[str], between: t.Mapping[str, HostChannels])
 
 
 def posing(runs: t.Sequence[Run], ranks: int | None, nodes: int | None) -> str | None:
-    """Return the error for several outputs of fewer ranks in place of one of all; None if it does not apply."""
+    """Return the error for several outputs of fewer ranks instead of one of all; None if there is one."""
     if len(runs) < 2 or nodes is None or nodes < 2:
         return None
     most = max(number for run in runs for number in (len(run.hosts), *run.log.nodes))
@@ -78,7 +78,7 @@ def posing(runs: t.Sequence[Run], ranks: int | None, nodes: int | None) -> str |
 def verdict(
     check: str, run: Run, ranks: int | None, nodes: int | None, before: Counters, after: Counters
 ) -> result.Result:
-    """Judge the channels of a run of nccl-tests with all requested ranks and nodes."""
+    """Return the verdict on the channels of a run of nccl-tests with all requested ranks and nodes."""
     between = run.log.between(run.where)
     wrong = _wrong_network(run, between)
     if wrong and (nodes or len(run.hosts)) > 1:
@@ -96,7 +96,7 @@ def verdict(
             check,
             "not_asked",
             message="the requested number of ranks and nodes is unknown",
-            hint="Give the number of ranks and nodes of the job",
+            hint="Set the number of ranks and nodes of the job",
         )
     unlisted = damaged(run, ranks)
     if unlisted:
@@ -141,12 +141,12 @@ def _missing(run: Run, between: t.Mapping[str, HostChannels]) -> tuple[str, str]
     if unknown:
         return "no_provider", f"{_some(unknown)} did not log the provider of the plugin"
     if not any(row.size for row in run.rows):
-        return "no_traffic", "the channels were set up, and the table has no row: nothing was seen to cross them"
+        return "no_traffic", "the channels were set up, and the table has no row: no data is known to have used them"
     return None
 
 
 def _silent(run: Run, between: t.Mapping[str, HostChannels]) -> list[str]:
-    """Return the hosts that logged no channel over EFA; of an NVLink domain among several one host speaks for all."""
+    """Return the hosts that logged no channel over EFA; of several NVLink domains, one host of each suffices."""
     talks = {host for host in run.hosts if host in between and between[host].efa}
     domains = nvlink_groups(run.hosts, between)
     if len(domains) > 1:
@@ -197,7 +197,7 @@ def _way(direct: int, channels: int) -> str:
 
 
 def _least(run: Run, nodes: int) -> int:
-    # In every collective of nccl-tests a node sends or receives at least its share of one message.
+    # In every collective of nccl-tests, a node sends or receives at least its share of one message.
     return max((row.size for row in run.rows), default=0) // max(nodes, 1)
 
 
@@ -218,7 +218,7 @@ def _counted(
         return result.undeterminable(
             check,
             "counters_missing",
-            message=f"the counters of {_some(absent)} were not given for before and after the run",
+            message=f"the counters of {_some(absent)} are missing for before or after the run",
             hint="Run mlcluster efa-counters on every node right before and right after the test",
         )
     sums = {name: grown(first[name], last[name]) for name in names}
@@ -240,16 +240,16 @@ def _counted(
             expected=max(least, 1),
             found={name: counted[name] for name in idle},
             unit="bytes",
-            hint="The data took another path, even if the log shows EFA: check NCCL_NET and the plugin that is loaded",
+            hint="The data took another path, even if the log shows EFA: check NCCL_NET and the loaded plugin",
         )
     return counted
 
 
 def neuron(check: str, run: Run, nodes: int | None, before: Counters, after: Counters) -> result.Result:
-    """Judge a run of nccom-test, whose output names neither ranks nor hosts: only the counters can prove anything."""
+    """Return the verdict on a run of nccom-test from the counters, since its output names neither ranks nor hosts."""
     if nodes is None:
         return result.undeterminable(
-            check, "not_asked", message="the requested number of nodes is unknown", hint="Give their number"
+            check, "not_asked", message="the requested number of nodes is unknown", hint="Set their number"
         )
     if nodes == 1:
         return _one_node(check)
@@ -266,7 +266,7 @@ def neuron(check: str, run: Run, nodes: int | None, before: Counters, after: Cou
             check,
             "counters_missing",
             message=f"asked for {nodes} nodes, and counters were given of {len(hosts)}",
-            hint="Give the counters of each node of the job, and of no other",
+            hint="Use the counters of exactly the nodes of the job",
         )
     counted = _counted(check, hosts, _least(run, nodes), before, after)
     if isinstance(counted, result.Result):

@@ -63,10 +63,10 @@ def short_host(name: str) -> str:
 
 @dataclasses.dataclass
 class HostChannels:
-    """Channels that one host logged between itself and another: by network, and how many of them use GPUDirect RDMA.
+    """Channels between hosts that one host logged: their number by network, and how many use GPUDirect RDMA.
 
-    ``direct`` counts those over NVLink, and ``nvlink`` has the hosts that they lead to; ``peers`` those that channels
-    over a network lead to.
+    ``direct`` is the number of those over NVLink, to the hosts in ``nvlink``; ``peers`` are the hosts of channels over
+    a network.
     """
 
     networks: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -89,9 +89,9 @@ class HostChannels:
 class NcclLog:
     """Counts over the NCCL lines of one output.
 
-    providers and networks: host to the names it logged; ranks and nodes: sizes of communicators; hosts: those that
-    logged anything; unread: lines of channels whose transport is not one of those known; nvls: channels of NVLink
-    SHARP, which only NVSwitch has. mnnvl: NCCL joined hosts by NVLink, and counts all hosts of one NVLink domain as one
+    providers and networks: {host: logged names}; ranks and nodes: sizes of communicators; hosts: those that logged
+    anything; unread: lines of channels with an unknown transport; nvls: channels of NVLink SHARP, which only NVSwitch
+    has. mnnvl: NCCL joined hosts by NVLink, and counts all hosts of one NVLink domain as one
     node; joined has the words of that by host. failures: lines of a task that ended; notes: lines that may be harmless.
     """
 
@@ -193,7 +193,7 @@ class NcclLog:
             self._dropped = True
 
     def settle(self, where: t.Mapping[int, str]) -> None:
-        """Sort the channels noted so far into those between hosts and those inside one."""
+        """Divide the recorded channels into those between hosts and those inside one."""
         for (host, own, peer, transport, direct), number in self._pending.items():
             home, away = where.get(own), where.get(peer)
             if home is None or away is None or short_host(home) != host:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the hosts of an NVLink domain talked over NVLink (MNNVL), or fell back to the network in silence.
+"""Verdict on whether the hosts of an NVLink domain used NVLink (MNNVL), or silently fell back to the network.
 
 NCCL counts all hosts of one NVLink domain as one node, logs ``MNNVL 1`` for its communicator, and the channels
 inside as ``via P2P/MNNVL`` (NVIDIA/nccl, init.cc and transport/p2p.cc). Without an IMEX domain or a channel it logs
@@ -45,7 +45,7 @@ def verdict(
     if domains is not None and domains >= len(run.hosts) == len(groups):
         return result.not_applicable(CHECK, "one_each", message="each node is of another UltraServer")
     evidence = {"asked": ranks is not None and nodes is not None, **_evidence(run, ranks, groups)}
-    # Without the number of UltraServers, hosts that log 0 may each be of another one.
+    # If the number of UltraServers is unknown, each host that logs 0 may be in another one.
     fallen = is_text if domains is not None else never
     fields = (
         Field(
@@ -53,7 +53,7 @@ def verdict(
             exactly(True),
             reason="not_asked",
             unknown="the requested number of ranks and nodes is unknown",
-            hint="Give the number of ranks and nodes of the job",
+            hint="Set the number of ranks and nodes of the job",
         ),
         Field("ranks", exactly(""), reason="no_ranks", unknown="{}", hint="Keep the whole output of rank 0"),
         Field("silent", exactly(""), reason="no_log", unknown="{} did not log whether NVLink joins it", hint=_LOG_HINT),
@@ -135,7 +135,7 @@ def _evidence(run: Run, ranks: int | None, groups: t.Sequence[t.Sequence[str]]) 
         if run.log.contradictions
         else "",
         "apart": _some(host for host, words in logged.items() if "0" in words),
-        # A host alone in its UltraServer has channels over the network only.
+        # A single host of an UltraServer has channels over the network only.
         "unjoined": _some(host for host in alone if not (between.get(host) or HostChannels()).networks),
         "unread": run.log.unread,
         "network": _some(
@@ -150,7 +150,7 @@ def _evidence(run: Run, ranks: int | None, groups: t.Sequence[t.Sequence[str]]) 
 
 
 def _left(groups: t.Sequence[t.Sequence[str]], domains: int | None) -> str:
-    """Return the hosts outside of the largest groups, to end a sentence with: those that are not in their domain."""
+    """Return the hosts outside of the largest groups, which are not in their domain, as the end of a sentence."""
     by_size = sorted(groups, key=len, reverse=True)
     left = [host for group in by_size[domains or 0 :] for host in group]
     # Of groups of one size, the right one is unknown.

@@ -23,7 +23,7 @@ MAX_TABLE_LINE = 4096
 # Prefixes of srun --label and mpirun --tag-output; Open MPI 5 begins it with [prterun-HOST-PID@1,0].
 _LABEL = re.compile(r"(?:\[(?:prterun-[\w.@-]{1,300}|\d{1,9}),\d{1,9}\]<std(?:out|err)>: ?|\s{0,6}\d{1,6}: )")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# The first lines of an output, behind any prefix of a launcher, scheduler or log collector.
+# The first lines of an output, after any prefix of a launcher, scheduler or log collector.
 _ANCHOR = re.compile(r"# (?:nccl-tests version \S|Collective test starting: \w|nThread \d+ nGpus \d+ minBytes \d)")
 MAX_DECORATION = 200
 MAX_DECORATIONS = 8
@@ -41,7 +41,7 @@ class Output:
 
 
 class _Decorations:
-    """The prefix of each line of an output, read from the lines that begin it."""
+    """The prefix of each line of an output, known from its first lines."""
 
     def __init__(self) -> None:
         self._shapes: dict[str, re.Pattern[str]] = {}
@@ -68,12 +68,12 @@ def _shape(prefix: str) -> str:
             parts.append(r"[A-Za-z]{1,60}")
         else:
             parts.append(r"\s{1,20}" if part.isspace() else re.escape(part))
-    # The last blanks may belong to the test's own line: only one of them is the decoration's.
+    # Only one of the last blanks belongs to the prefix; the others may be part of the test's line.
     return "".join(parts[:-1]) + (r"\s?" if parts[-1].startswith(r"\s") else parts[-1])
 
 
 def parse(lines: t.Iterable[str]) -> Output:
-    """Read an output. Never raises: an unreadable part is left out, or makes a run broken or tangled."""
+    """Parse an output. Never raises: an unreadable part is skipped, or marks a run as broken or tangled."""
     tables, decorations = Tables(), _Decorations()
     for raw in lines:
         line = raw.rstrip("\r\n")
@@ -98,14 +98,14 @@ def parse(lines: t.Iterable[str]) -> Output:
         if before.strip():
             before, host = _parted(before, host, tables)
             tables.fragment(before[-MAX_TABLE_LINE:])
-        # A cut line proves nothing.
+        # An incomplete line proves nothing.
         whole = found.end() == len(line) or found.group("level") == "WARN"
         tables.log.feed(host, found.group("level"), found.group("text") if whole else "", tables.where)
     return Output(tables.runs, tables.log)
 
 
 def _parted(before: str, host: str, tables: Tables) -> tuple[str, str]:
-    """Remove the end of a row from the name of the host that wrote right behind it."""
+    """Remove the end of a row from the host name that was written right after it."""
     hosts, short = tables.hosts, host.partition(".")[0]
     if short not in hosts and (known := max(filter(short.endswith, hosts), key=len, default="")):
         cut = len(short) - len(known)
@@ -131,4 +131,4 @@ def parse_file(path: str) -> Output:
             return parse(read_lines(stream))
     except (OSError, ValueError) as exc:
         why = exc.strerror if isinstance(exc, OSError) else exc
-        raise NodeError(f"could not read the output {path} ({why}): give the file that holds the output") from exc
+        raise NodeError(f"could not read the output {path} ({why}): use the file that holds the output") from exc

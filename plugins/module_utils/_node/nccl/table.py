@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The output of nccl-tests and of nccom-test: header, ranks, table by its own header line, closing lines.
+"""Parse the output of nccl-tests and nccom-test: header, ranks, the table by its header line, closing lines.
 
-The shapes are those of NVIDIA/nccl-tests 2.0 to 2.19 (src/util.cu, src/common.cu) and of the NCCOM-TEST user guide.
+The formats are those of NVIDIA/nccl-tests 2.0 to 2.19 (src/util.cu, src/common.cu) and of the NCCOM-TEST user guide.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ NCCOM_TEST = "nccom-test"
 class Row:
     """One line of a table: size in bytes, bandwidths in GB/s, ``wrong`` elements (None: not checked).
 
-    ``kind`` is type, redop and root. ``count`` are the elements of each rank, None where the table has none.
+    ``kind`` is type, redop and root. ``count`` is the number of elements of each rank, None if the table lacks it.
     ``contradiction`` names numbers of the row that do not fit together.
     """
 
@@ -117,7 +117,7 @@ class Run:
 
     @property
     def closed(self) -> bool:
-        """Return whether the output has the end that a finished test prints."""
+        """Return whether the output has the closing lines of a finished test."""
         if self.tool == NCCOM_TEST:
             return self.average is not None
         started = self.program is not None
@@ -157,11 +157,11 @@ class Run:
         for rows in groups.values():
             for index, size in enumerate(rows):
                 if not sizes[index % len(sizes)] - slack <= size <= sizes[index % len(sizes)]:
-                    return f"a row of {size} bytes stands where the header announces {sizes[index % len(sizes)]}"
+                    return f"a row has {size} bytes where the header announces {sizes[index % len(sizes)]}"
         return self._miscounted() or self._unlike_average()
 
     def _miscounted(self) -> str | None:
-        """Return the error for a row whose number of elements does not fit its size; None if every row fits."""
+        """Return the error for a row whose number of elements does not fit its size; None if all fit."""
         for row in self.rows:
             width = (NCCOM_BYTES if self.tool == NCCOM_TEST else TYPE_BYTES).get(row.kind[0])
             if width is None:
@@ -169,7 +169,7 @@ class Run:
             # Some collectives count the elements of one rank, and the bytes of all.
             held = (row.count or 0) * width
             if self.tool == NCCOM_TEST and held and row.size % held == 0:
-                # It names no ranks.
+                # The output names no ranks.
                 continue
             if row.size not in (held, held * max(len(self.where), 1)):
                 return f"a row of {row.size} bytes has {row.count} elements of {row.kind[0]}"
@@ -179,7 +179,7 @@ class Run:
         """Return the error for an average that does not fit the bandwidths of the table; None if it fits."""
         found = [bw for row in self.rows for bw in (row.busbw, row.in_place_busbw) if bw is not None]
         mean = sum(found) / len(found)
-        # With several threads, each has bandwidths of its own; only those of the first are in the table.
+        # Several threads have separate bandwidths; the table has those of the first only.
         if self.average is None or self.header.get("threads", 1) != 1:
             return None
         # Rows have two digits after the point, or four to six in all.
@@ -189,7 +189,7 @@ class Run:
 
 
 class Tables:
-    """Split an output into runs; feed it every line that is not NCCL's own."""
+    """Split an output into runs; ``feed`` gets every line that is not NCCL's own."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
@@ -223,7 +223,7 @@ class Tables:
             self._stray()
 
     def _stray(self) -> None:
-        """Record a part out of place: the other lines of its run are missing, or mixed with those of this one."""
+        """Record a misplaced line: the others of its run are missing, or mixed with those of this run."""
         if self.runs:
             self.runs[-1].tangled = True
         else:
@@ -288,7 +288,7 @@ class Tables:
     def _rank(self, run: Run, found: re.Match[str]) -> None:
         rank, group, host, bus, device = found.groups()
         number = _integer(rank)
-        # Two ranks of one number belong to two runs.
+        # Two ranks with the same number belong to two runs.
         run.tangled = run.tangled or number in run.where or len(run.where) >= MAX_RANKS
         if not run.tangled:
             run.where[number] = host.split(".", 1)[0]
@@ -328,7 +328,7 @@ def parse_row(columns: list[str], words: list[str]) -> Row | None:
         names = names[:-1]
         words = words[:-2] if len(words) == len(names) + 2 else []
     if "redop" in names and len(words) == len(names) - 1:
-        # Some versions print nothing where a collective has no operation.
+        # Some versions print nothing for a collective without an operation.
         words = words[:3] + [""] + words[3:]
     times = [index for index, name in enumerate(names) if name in ("time", "cputime")]
     if len(words) != len(names) or len(times) != 2:
@@ -376,7 +376,7 @@ def _unlike_time(unit: float, size: int, time_text: str, text: str) -> str | Non
 
 
 def _half_digit(text: str) -> float:
-    """Return half of the last digit that a number was printed with."""
+    """Return half of the last printed digit of a number."""
     digits = text.partition("e")[0].partition(".")[2]
     return 0.5 * 10 ** -len(digits)
 
@@ -408,7 +408,7 @@ def parse_nccom_row(columns: list[str], words: list[str]) -> Row | None:
     if any(figure is None or figure < 0 for figure in figures):
         return None
     _microseconds, algbw, busbw = t.cast("list[float]", figures)
-    # Its user guide's own tables have GiB/s below the heading GB/s.
+    # The tables in its user guide have GiB/s below the heading GB/s.
     units = [_unlike_time(unit, size, time, values["algbw(GB/s)"]) for unit in (1e3, (1 << 30) / 1e6)]
     contradiction = None if None in units else units[0]
     return Row(size, (values["type"], "", ""), busbw, None, None, None, count, algbw, None, contradiction)

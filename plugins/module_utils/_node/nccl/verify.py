@@ -58,7 +58,7 @@ class Asked:
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """The three verdicts, and a fourth where NVLink joins hosts; the run they are about (None: not exactly one)."""
+    """The three verdicts, a fourth if NVLink connects hosts, and the judged run (None: not exactly one)."""
 
     results: tuple[result.Result, ...]
     run: Run | None
@@ -66,7 +66,7 @@ class Judged:
 
 
 def judge(output: Output, asked: Asked, tool: str | None = None) -> Judged:
-    """Judge an output; a tool (nccl-tests, nccom-test) of None is recognised by the output."""
+    """Return the verdicts on an output; if ``tool`` is None, nccl-tests and nccom-test are recognised by it."""
     runs = [run for run in output.runs if tool is None or run.tool == tool]
     kind = tool or (runs[0].tool if runs else NCCL_TESTS)
     prefix = "nccom" if kind == NCCOM_TEST else "nccl"
@@ -97,7 +97,7 @@ def select(runs: t.Sequence[Run], asked: Asked) -> tuple[Run | None, str | None]
     if len(wanted) > 1:
         return None, f"there are {len(wanted)} outputs in it where one was expected"
     if wanted[0].tangled:
-        return None, "the lines of several outputs lie between each other"
+        return None, "the lines of several outputs are mixed"
     return wanted[0], None
 
 
@@ -187,14 +187,14 @@ _COLLECTIVE = Field(
     exactly(""),
     reason="other_collective",
     unknown="{}",
-    hint="Give the collective that was run, or run the one that was asked for",
+    hint="Set the collective that was run, or run the requested one",
 )
 _NOTES = Field(
     "notes",
     exactly(""),
     reason="unclear_lines",
-    unknown="without the exit status it is not known whether the test got over this: {}",
-    hint="Give the exit status of the test",
+    unknown="without the exit status it is not known whether the test recovered from this: {}",
+    hint="Set the exit status of the test",
     when=lambda facts: facts["rc"] is None,
 )
 _NCCL_EVIDENCE = (
@@ -218,14 +218,14 @@ _NCCOM_EVIDENCE = (
         exactly(True),
         reason="not_checked",
         unknown="the output does not show whether the results were compared",
-        hint="Run nccom-test with --check, and give its exit status",
+        hint="Run nccom-test with --check, and pass its exit status",
     ),
     _NOTES,
 )
 
 
 def _whole(check: str, run: Run, asked: Asked) -> result.Result:
-    """Return the verdict on a run that ended and found nothing wrong: was all of it there, and compared?"""
+    """Return the verdict on a run that ended without errors: whether it is complete, and its results were compared."""
     neuron = run.tool == NCCOM_TEST
     evidence = {
         "incomplete": run.completeness() or "",
@@ -249,7 +249,7 @@ def _whole(check: str, run: Run, asked: Asked) -> result.Result:
     return result.passed(check, found, **more) if verdict.status == result.PASS else verdict
 
 
-# Collectives that reduce, those from or to one rank, and the bus bandwidth of each by its algorithm bandwidth
+# Collectives that reduce, those from or to one rank, and the factor from algorithm to bus bandwidth of each
 # (NVIDIA/nccl-tests, doc/PERFORMANCE.md); n ranks.
 _REDUCING = frozenset({"all_reduce", "reduce_scatter", "reduce"})
 _ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
@@ -306,7 +306,7 @@ def _fabric(
 ) -> result.Result:
     check = f"{prefix}.fabric"
     if run is None:
-        # An output of nccom-test names no ranks: two of them are not known to be of fewer each.
+        # An output of nccom-test names no ranks, so two outputs do not prove that each has fewer ranks.
         tests = [one for one in runs if one.tool == NCCL_TESTS]
         posing = nccl_fabric.posing(tests, asked.ranks, asked.nodes)
         if posing:
@@ -340,7 +340,7 @@ def _bandwidth(
     if run is None:
         return result.undeterminable(check, "no_single_run", message=problem)
     if correct.status == result.FAIL or correct.reason in (_COMPLETE.reason, _COLLECTIVE.reason):
-        return result.undeterminable(check, "not_correct", message="a run that is not whole and right has no bandwidth")
+        return result.undeterminable(check, "not_correct", message="an incomplete or incorrect run has no bandwidth")
     if taken:
         return result.undeterminable(check, "not_all_took_part", message=taken)
     if run.too_slow:
@@ -361,7 +361,7 @@ def _bandwidth(
     strange = _strange(run, asked.instance_type)
     if strange:
         return result.undeterminable(
-            check, "other_type", message=strange, hint="Give the instance type on which the test ran"
+            check, "other_type", message=strange, hint="Set the instance type on which the test ran"
         )
     measured = decide(check, _MEASURED, [Subject(_measured(run, asked))], lowest(run))
     if measured.status != result.PASS:
@@ -403,13 +403,13 @@ _MEASURED = (
         exactly(""),
         reason="implausible",
         unknown="{}",
-        hint="Give the instance type on which the test ran, and the output as it was printed",
+        hint="Set the instance type on which the test ran, and use the output as it was printed",
     ),
 )
 
 
 def _measured(run: Run, asked: Asked) -> dict[str, t.Any]:
-    """Return the evidence that the bandwidths of a run are ones: unit, iterations, and what no hardware can do."""
+    """Return the evidence that a run measured bandwidths: unit, iterations, and the limit of any hardware."""
     units = " ".join(run.units) or "nothing"
     counted = {unit: run.units.count(unit) for unit in set(run.units) - {"(B)", "(elements)"}}
     most = _most_busbw(run, asked)
@@ -426,7 +426,7 @@ def _measured(run: Run, asked: Asked) -> dict[str, t.Any]:
 
 
 def _most_busbw(run: Run, asked: Asked) -> float:
-    """Return what no run on these nodes can exceed, in GB/s."""
+    """Return the limit of any run on these nodes, in GB/s."""
     table = instance_types.lookup(asked.instance_type)
     gbit = table["network_gbps"] if table else None
     if asked.nodes is None or asked.nodes == 1 or run.log.mnnvl or not gbit:
@@ -435,7 +435,7 @@ def _most_busbw(run: Run, asked: Asked) -> float:
 
 
 def _strange(run: Run, instance_type: str | None) -> str | None:
-    """Return the error for a run on other GPUs than this type has; None if the list of ranks names the right ones."""
+    """Return the error for a run on other GPUs than those of this type; None if the ranks have the right ones."""
     table = instance_types.lookup(instance_type)
     chips = table["accelerators"] if table else None
     if not chips or chips["kind"] != "gpu":
@@ -447,7 +447,7 @@ def _strange(run: Run, instance_type: str | None) -> str | None:
 
 
 def lowest(run: Run) -> dict[int, float]:
-    """Return size to bus bandwidth in GB/s: the lowest of both placements, and of all rows of a size."""
+    """Return {size: bus bandwidth in GB/s}: the lowest of both placements, and of all rows of a size."""
     found: dict[int, float] = {}
     for row in run.rows:
         both = [busbw for busbw in (row.busbw, row.in_place_busbw) if busbw is not None]
@@ -456,7 +456,7 @@ def lowest(run: Run) -> dict[int, float]:
 
 
 def thresholds(tool: str, collective: str | None, asked: Asked) -> dict[int, dict[str, t.Any]]:
-    """Return size to ``busbw`` (the least that passes, GB/s) and ``source``: those of the site go first."""
+    """Return {size: ``busbw`` (minimum to pass, GB/s) and ``source``}: the site's own take precedence."""
     if not within(0, 100)(asked.tolerance_percent) or asked.tolerance_percent == 100:
         # No value is less than NaN or a missing one.
         return {}

@@ -22,9 +22,9 @@ def test_defaults_are_sound():
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        (Options(mode="always"), "mode is 'always': give one of required, best_effort, none"),
-        (Options(seconds=0), "seconds is 0: give 1 to 600"),
-        (Options(service="a;b"), "service is 'a;b': give the name of a unit of systemd"),
+        (Options(mode="always"), "mode is 'always': use one of required, best_effort, none"),
+        (Options(seconds=0), "seconds is 0: use 1 to 600"),
+        (Options(service="a;b"), "service is 'a;b': use the name of a unit of systemd"),
     ],
 )
 def test_wrong_option_is_named(options, part):

@@ -174,7 +174,7 @@ def broken(**changes):
     [
         (broken(program="nvidia-imex-ctl"), "looked for nvidia-imex-ctl and did not find them"),
         (broken(unit={"LoadState": "masked"}), "the unit of the IMEX daemon is masked"),
-        (broken(unit={"Id": ""}), "cannot be looked at: systemctl shows no unit"),
+        (broken(unit={"Id": ""}), "cannot be read: systemctl shows no unit"),
         (broken(no_config=True), f"{CONFIG} cannot be read"),
         (broken(files={"/proc/devices": "Character devices:\n"}), "/proc/devices has no nvidia-caps-imex-channels"),
         (
@@ -187,7 +187,7 @@ def broken(**changes):
         ),
         (
             broken(files={"/proc/self/mountinfo": "22 1 0:9 / / rw - nfs4 head:/x rw\n"}),
-            f"{CONFIG} is on NFS, where jobs of other nodes would write it too",
+            f"{CONFIG} is on NFS, where jobs of other nodes would also write it",
         ),
     ],
 )

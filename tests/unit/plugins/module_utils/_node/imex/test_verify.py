@@ -55,7 +55,7 @@ def test_other_node_is_not_judged(kind, part):
 @pytest.mark.parametrize("kind", [None, "p6e-gb300r.36xlarge"])
 def test_unknown_machine_is_undeterminable(kind):
     (only,) = verify({"type": kind, "ultraserver": None})
-    assert (only.id, only.status) == ("imex.service", "undeterminable") and "give --instance-type" in only.message
+    assert (only.id, only.status) == ("imex.service", "undeterminable") and "use --instance-type" in only.message
 
 
 def test_unreadable_record_proves_nothing():
@@ -86,7 +86,7 @@ def unit(**changes):
         (None, unit(load="not-found"), "fail", "the IMEX daemon is not-found"),
         (None, unit(load=None), "undeterminable", "LoadState is missing"),
         (None, unit(load="bad-setting"), "undeterminable", "LoadState reads 'bad-setting'"),
-        (None, unit(active="failed"), "fail", "has failed as it was started"),
+        (None, unit(active="failed"), "fail", "failed at its start"),
         (None, unit(active="reloading"), "undeterminable", "ActiveState reads 'reloading'"),
         (None, {"programs": {"nvidia-imex": None, "nvidia-imex-ctl": "/x"}}, "fail", "is not installed"),
         (None, {"programs": {"nvidia-imex": "/x", "nvidia-imex-ctl": None}}, "fail", "has no nvidia-imex-ctl to ask"),
@@ -187,7 +187,7 @@ def test_node_that_most_do_not_reach_is_cut_off(letters, own_fault):
 @pytest.mark.parametrize(
     ("record", "changes", "status", "part"),
     [
-        (RECORD, {"channel": None}, "fail", "is not there, and a job needs it"),
+        (RECORD, {"channel": None}, "fail", "is missing, and a job needs it"),
         (RECORD, {"channel": (235, 0, 0o666)}, "fail", "is 235:0 mode 0666, and has to be 234:0 mode 0666"),
         (RECORD, {"channel": (234, 0, 0o600)}, "fail", "is 234:0 mode 0600"),
         (None, {"channel": (235, 0, 0o666)}, "fail", "is 235:0"),

@@ -30,7 +30,7 @@ def test_lines_that_are_not_counters_are_named(line):
 
 def test_host_that_occurs_twice_is_rejected():
     lines = '{"host": "a", "devices": {}}\n{"host": "a", "devices": {}}\n'
-    with pytest.raises(NodeError, match="before has the host a twice: give one file"):
+    with pytest.raises(NodeError, match="before has the host a twice: use one file"):
         nccl_counters.parse_snapshots(lines, "before")
 
 

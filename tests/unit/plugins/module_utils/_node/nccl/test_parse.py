@@ -228,7 +228,7 @@ def test_output_that_is_not_file_is_rejected_by_name(tmp_path, kind):
         os.mkfifo(path)
     why = "No such file or directory" if kind == "gone" else "it is a directory, pipe or device"
     before = os.listdir("/proc/self/fd")
-    with pytest.raises(NodeError, match=f"could not read the output {path} .{why}.: give the file"):
+    with pytest.raises(NodeError, match=f"could not read the output {path} .{why}.: use the file"):
         nccl_parse.parse_file(str(path))
     assert os.listdir("/proc/self/fd") == before
 
