@@ -39,11 +39,11 @@ HANGS = "--timeout=900"
 # The limit is that of a test alone: what comes before the first, the image, its boots and another session that has the
 # guest, has limits of its own.
 VM = ("-v", "--timeout=1800", "--override-ini=timeout_func_only=true", "tests/vm")
-# One process: Slurm's daemons and another session are load enough for two cores.
+# One process: the daemons of Slurm and another session already load two cores.
 SLURM = ("--timeout=300", "tests/integration/slurm")
 INTEGRATION = (HANGS, "tests/integration", "--ignore=tests/integration/slurm")
 
-# What runs on nodes, whose Python may be 3.9.
+# Code that runs on nodes, whose Python may be 3.9.
 NODE_SOURCES = ("hooks", "plugins/module_utils", "plugins/modules")
 
 # Each minor version of ansible-core: the Pythons to try in this order. Its release and the collections that fit it are
@@ -129,7 +129,7 @@ def lint(session: nox.Session) -> None:
         "workflows": ("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS),
         "house rules": (VENV / "python", "-m", "tests.build.house_rules"),
         "mypy": ("mypy",),
-        # What a node runs, down to the functions that it calls: ruff and mypy see only the syntax.
+        # The code of nodes, down to the functions that it calls: ruff and mypy see only the syntax.
         "vermin": ("vermin", "--target=3.9-", "--no-tips", "--violations", "--quiet", *NODE_SOURCES),
         "ansible-lint": ("ansible-lint", "--offline", "--strict", "-q"),
     }

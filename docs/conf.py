@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Settings of the documentation site, which `make docs` builds (its sources come from tests/docs_check/docs_site.py).
+"""Settings of the documentation site, which ``make docs`` builds (its sources come from tests/docs_check/docs_site.py).
 
 Nothing is fetched: names of other collections lead to their pages on docs.ansible.com by rule, not by an inventory.
 """
@@ -58,7 +58,7 @@ def address_outside(kind: str, target: str) -> str | None:
 
 
 def outside(app, env, node, contnode):
-    """What Sphinx asks for a name that is not in this site."""
+    """Return a reference to another site for a name that is not in this one; Sphinx calls it."""
     address = address_outside(node.get("reftype", ""), node.get("reftarget", ""))
     return nodes.reference("", "", contnode, internal=False, refuri=address) if address else None
 

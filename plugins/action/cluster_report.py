@@ -130,7 +130,7 @@ def _read(path: str | None, what: str) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as exc:
         raise AnsibleActionFail(
-            f"no report was made: {what} {path} cannot be read ({exc}); give the JSON that was kept, or leave it out"
+            f"no report was made: {what} {path} cannot be read ({exc}); use the JSON that was kept, or leave it out"
         ) from exc
 
 
@@ -149,7 +149,7 @@ def _fetched(content: str | None, source: str) -> tuple[Any, list[str]]:
 
 def _previous(path: Path) -> Any:
     """Return the previous report, None if it cannot be compared, which must not stop the new one."""
-    # Reading a pipe of that name, in a directory that others write to, would never end.
+    # A pipe of that name could be in a directory that others write to, and reading it would never end.
     if not path.is_file():
         return None
     try:
@@ -166,5 +166,5 @@ def _write(path: Path, text: str) -> None:
         replace_file(path, text.encode(errors="replace"), 0o600)
     except OSError as exc:
         raise AnsibleActionFail(
-            f"the report cannot be written to {path} ({to_text(exc.strerror)}); give another directory"
+            f"the report cannot be written to {path} ({to_text(exc.strerror)}); choose another directory"
         ) from exc

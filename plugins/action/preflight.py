@@ -198,7 +198,7 @@ class ActionModule(ActionBase):
 
     def _probes(self, given: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         found = {step: given.get(f"preflight_{step}") for step in PROBES}
-        # A task that was skipped was not begun.
+        # Skipped tasks count as not started.
         return {step: task for step, task in found.items() if isinstance(task, Mapping) and not task.get("skipped")}
 
 

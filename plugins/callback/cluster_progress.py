@@ -142,7 +142,7 @@ class CallbackModule(CallbackBase):
         )
         self._handle(event, more)
         if result._result.get("warnings"):
-            # They go to stderr, outside the updated line.
+            # Warnings go to stderr, outside the updated line.
             self.screen.end()
             self._handle_warnings(result._result)
 

@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import network
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import config as _cluster_config
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import deletion as _cluster_storage
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import deletion as _cluster_deletion
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import lint as _cluster_lint
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import problems as _cluster_problems
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import stage as _cluster_stage
@@ -21,7 +21,7 @@ def cluster_plan(
     settings: dict[str, Any], network: dict[str, Any] | None = None, identifiers: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """Return problems of the variables, placeholders and unjudged values, the configuration, and its totals."""
-    settings = _cluster_problems.meant(settings)
+    settings = _cluster_problems.coerce_settings(settings)
     problems = _cluster_problems.problems(settings)
     answer = {"problems": problems, "placeholders": _cluster_problems.placeholders(settings, network or {})}
     if problems:
@@ -41,14 +41,14 @@ def cluster_verdict(review: dict[str, Any], answer: dict[str, Any]) -> dict[str,
     return _cluster_lint.verdict(review, answer)
 
 
-def cluster_fate(config: str) -> dict[str, Any]:
+def cluster_deletion_plan(config: str) -> dict[str, Any]:
     """Return what is deleted and what is kept when the cluster of this configuration is deleted."""
-    return _cluster_storage.deletion_plan(config)
+    return _cluster_deletion.deletion_plan(config)
 
 
 def network_plan(found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     """Return the missing parts of a network."""
-    port = argument_types.coerce("a whole number", wanted["grafana_port"])
+    port = argument_types.coerce("an integer", wanted["grafana_port"])
     return network.plan(found, {**wanted, "grafana_port": port})
 
 
@@ -71,7 +71,7 @@ class FilterModule:
             "cluster_plan": cluster_plan,
             "cluster_review": cluster_review,
             "cluster_verdict": cluster_verdict,
-            "cluster_fate": cluster_fate,
+            "cluster_deletion_plan": cluster_deletion_plan,
             "network_plan": network_plan,
             "stage_plan": stage_plan,
             "bucket_policy": bucket_policy,

@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import 
 from jinja2.runtime import Undefined
 
 
-def kind_problems(given: Mapping[str, Any], spec: argument_types.Spec) -> list[str]:
+def argument_type_errors(given: Mapping[str, Any], spec: argument_types.Spec) -> list[str]:
     """Return a sentence for each variable whose type differs from the spec."""
     values = {}
     for name in spec:
@@ -31,4 +31,4 @@ class FilterModule:
     """The filter of this file, for Ansible's loader."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"kind_problems": kind_problems}
+        return {"argument_type_errors": argument_type_errors}

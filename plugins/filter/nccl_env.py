@@ -43,7 +43,7 @@ def nccl_env(instance_type: str, **options: Any) -> dict[str, Any]:
 
 
 def nccl_env_lint(variables: Any, instance_type: str | None = None, **options: Any) -> list[dict[str, Any]]:
-    """Return a verdict on each variable of a mapping or of a text with assignments. Raises AnsibleFilterError."""
+    """Return a verdict on each variable of a dictionary, or of a string with assignments. Raises AnsibleFilterError."""
     try:
         return engine.lint(_checked(variables), _setting("nccl_env_lint", instance_type, options))
     except NodeError as exc:
@@ -51,7 +51,7 @@ def nccl_env_lint(variables: Any, instance_type: str | None = None, **options: A
 
 
 def nccl_env_problem(variables: Any, instance_type: str | None = None, **options: Any) -> str:
-    """Return the sentence that rejects variables; empty if none is harmful or misspelt."""
+    """Return a sentence that names harmful and misspelt variables; empty if there are none."""
     try:
         return engine.problem(_checked(variables), _setting("nccl_env_problem", instance_type, options))
     except NodeError as exc:
@@ -62,12 +62,12 @@ def _truth(name: str, value: Any) -> bool:
     try:
         return bool(boolean(value))
     except TypeError:
-        raise NodeError(f"{name} is {value!r}: give true or false") from None
+        raise NodeError(f"{name} is {value!r}: use true or false") from None
 
 
 def _checked(variables: Any) -> Mapping[str, object] | str:
     if not isinstance(variables, (Mapping, str)):
-        raise NodeError("give a mapping of names to values, or a text with assignments")
+        raise NodeError("use a dictionary of names to values, or a string with assignments")
     return variables
 
 

@@ -73,7 +73,7 @@ def _placed(hosts: Iterable[Mapping[str, Any]], name_key: str, path_key: str) ->
         name = host.get(name_key)
         if not name:
             raise AnsibleFilterError(
-                f"slurm_topology: {shown} has no {name_key}; enrich the inventory with slurm_names, or give name_key"
+                f"slurm_topology: {shown} has no {name_key}; enrich the inventory with slurm_names, or set name_key"
             )
         name = _checked("node", name)
         if name in result:
@@ -106,18 +106,19 @@ def _sizes(block_sizes: Any, smallest: int) -> list[int]:
     if not isinstance(block_sizes, (list, tuple)) or not all(
         isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in block_sizes
     ):
-        raise AnsibleFilterError(f"slurm_topology: block_sizes is {block_sizes!r}: give a list of numbers of nodes")
+        raise AnsibleFilterError(f"slurm_topology: block_sizes is {block_sizes!r}: use a list of numbers of nodes")
     sizes = list(block_sizes) or [smallest]
     if sizes[0] > smallest:
         raise AnsibleFilterError(
-            f"slurm_topology: block_sizes begins with {sizes[0]}, and the smallest block has {smallest} nodes: give at "
+            f"slurm_topology: block_sizes begins with {sizes[0]}, and the smallest block has {smallest} nodes: use at "
             "most that"
         )
     for lower, size in zip(sizes, sizes[1:]):
         factor, rest = divmod(size, sizes[0])
         if rest or factor & (factor - 1) or size <= lower:
             raise AnsibleFilterError(
-                f"slurm_topology: block_sizes has {size}: after the first each is a larger one, it times a power of 2"
+                f"slurm_topology: block_sizes has {size}: each size after the first must be larger, and the first "
+                "times a power of 2"
             )
     return sizes
 
@@ -125,8 +126,8 @@ def _sizes(block_sizes: Any, smallest: int) -> list[int]:
 def _blocks(hosts: Iterable[Mapping[str, Any]], name_key: str, block_key: str, block_sizes: Any) -> str:
     """Return the lines of topology/block; hosts without a block are left out.
 
-    Other types have capacity blocks too, and a small one of theirs would make BlockSizes small: Slurm 24.11 refuses a
-    job whose segment is larger than that.
+    Other instance types have capacity blocks too. A small one of them would make BlockSizes small, and Slurm 24.11
+    rejects a job whose segment is larger than that.
     """
     hosts = list(hosts)
     placed = _placed(hosts, name_key, "")
@@ -160,11 +161,11 @@ def slurm_topology(
 ) -> str:
     """Return the lines of topology.conf, or an empty string without hosts. Raises AnsibleFilterError.
 
-    ``nodes`` are names of all that Slurm has; those that no host has are put below the switch UNPLACED. With the plugin
-    ``block`` they are in no block.
+    ``nodes`` are all node names of Slurm. Names without a host are below the switch UNPLACED, or in no block with the
+    plugin ``block``.
     """
     if plugin not in PLUGINS:
-        raise AnsibleFilterError(f"slurm_topology: plugin is {plugin!r}: give one of {', '.join(PLUGINS)}")
+        raise AnsibleFilterError(f"slurm_topology: plugin is {plugin!r}: use one of {', '.join(PLUGINS)}")
     if isinstance(nodes, str) or not isinstance(nodes, Iterable):
         raise AnsibleFilterError(f"slurm_topology: nodes must be a list of names, found {type(nodes).__name__}")
     if plugin == "block":

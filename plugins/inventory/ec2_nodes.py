@@ -83,7 +83,7 @@ options:
       - V(instance_id), V(private_dns), V(private_ip), V(public_dns), V(public_ip), V(ipv6_address),
         V(slurm_node_name) (needs O(enrich=slurm_names)), C(tag:KEY), or C(literal:TEXT) for the same text on all.
       - >-
-        A mapping adds a prefix, as C({name: private_ip, prefix: "tag:Project", separator: "-"}); the
+        A dictionary adds a prefix, as C({name: private_ip, prefix: "tag:Project", separator: "-"}); the
         separator is C(_) by default, and an instance without the prefix gets only the name.
       - Hosts that would share a name, or have the name of a group, get C(-) and their instance id appended.
       - In tags everything but letters, digits, C(.), C(_) and C(-) becomes C(_).
@@ -103,7 +103,7 @@ options:
         of C(ansible-inventory --list) goes into unused variables.
       - A list has all variables to set, as V([instance_type, tags]).
       - >-
-        A mapping changes the defaults. V(true) adds one, V(false) leaves one out, and a string is its full name, as
+        A dictionary changes the defaults. V(true) adds one, V(false) leaves one out, and a string is its full name, as
         C({security_groups: true, launch_time: false, private_ip_address: node_ip}).
       - Besides the defaults there are V(ipv6_address), V(architecture), V(block_devices), V(instance_profile),
         V(key_name), V(platform_details), V(public_dns_name), V(root_device_name) and V(security_groups).
@@ -334,7 +334,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def load_cache_plugin(self) -> None:
         """Prepare the cache, or continue without one: it only saves time, so no run fails for it."""
         place = _ec2_cache.open_to_all(self.get_option("cache_connection"))
-        problem = f"anybody may write to {place}; give cache_connection a directory of your own"
+        problem = f"any user may write to {place}; set cache_connection to a directory of your own"
         # If a concurrent run creates the directory between check and creation, the first try fails.
         for _try in range(2 if place is None else 0):
             try:
@@ -361,7 +361,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             result = self.templar.template({name: value})
             return {key: found for key, found in result.items() if found not in _OMIT.values()}
         except AnsibleError as exc:
-            raise AnsibleParserError(f"option {name} cannot be worked out: {exc.message}") from None
+            raise AnsibleParserError(f"option {name} cannot be evaluated: {exc.message}") from None
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
         """Fill the inventory. Raises AnsibleParserError with one sentence."""
@@ -571,8 +571,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _construct_groups(self, names: list[str], facts: list[dict[str, Any]]) -> None:
         """Apply groups and keyed_groups; ``facts`` are variables of each host that its group may have instead.
 
-        At last, when every host has its variables: a group of the same name as a host that is still to come would get
-        the variables in its place.
+        Called when every host has its variables: a group with the name of a host that is not yet added would get the
+        variables of that host.
         """
         groups, keyed, strict = (self.get_option(name) for name in ("groups", "keyed_groups", "strict"))
         if not (groups or keyed):

@@ -241,9 +241,9 @@ def main() -> None:
     )
     timeout, since, name = (module.params[key] for key in ("timeout", "xid_since", "checklist"))
     if not 1 <= timeout <= LONGEST_TIMEOUT:
-        module.fail_json(msg=f"timeout is {timeout}: give 1 to {LONGEST_TIMEOUT} seconds")
+        module.fail_json(msg=f"timeout is {timeout}: use 1 to {LONGEST_TIMEOUT} seconds")
     if since and not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", since):
-        module.fail_json(msg=f"xid_since is {since!r}: give a time like 2026-01-31 12:00:00")
+        module.fail_json(msg=f"xid_since is {since!r}: use a time like 2026-01-31 12:00:00")
     if module.params["checklist_parameters"] and not name:
         module.fail_json(msg="checklist_parameters are given without a checklist: name one")
     host = Host()
@@ -253,7 +253,7 @@ def main() -> None:
         module.fail_json(msg=str(exc))
     facts = look(host, Options(instance_type=module.params["instance_type"], timeout=timeout, xid_since=since))
     results = verify(facts, module.params["mig"])
-    results += accelerator_checklist.evaluate(checks, accelerator_checklist.gather(host, checks, facts))
+    results += accelerator_checklist.verify(checks, accelerator_checklist.look(host, checks, facts))
     module.exit_json(
         changed=False,
         **facts,

@@ -457,7 +457,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     problems = [
-        f"{name} is {module.params[name]}: give 0 to {most}"
+        f"{name} is {module.params[name]}: use 0 to {most}"
         for name, most in (("wait_seconds", LONGEST_WAIT), ("expected_devices", MOST_DEVICES))
         if module.params[name] is not None and not 0 <= module.params[name] <= most
     ] + [

@@ -12,7 +12,7 @@ version_added: 0.1.0
 description:
   - Creates a persistent file system with LZ4 that outlives every cluster, or finds the existing one.
   - Ties it to S3.
-  - Never deletes anything, and changes nothing of a file system that is there but its missing ties.
+  - Never deletes anything, and only adds missing associations to an existing file system.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 extends_documentation_fragment:
@@ -148,7 +148,8 @@ def ensure(module: AnsibleModule) -> dict[str, t.Any]:
         # A failed association imports no file, and a second one on its path is not possible.
         wanted = [link["path"] for link in params["associations"]]
         fsx.refuse_broken(
-            [entry for entry in there if entry["FileSystemPath"] in wanted], f"a tie of {found['FileSystemId']}"
+            [entry for entry in there if entry["FileSystemPath"] in wanted],
+            f"an association of {found['FileSystemId']}",
         )
     else:
         lacking = [key for key in ("gib", "throughput", "subnet", "groups") if not params[key]]
@@ -159,7 +160,7 @@ def ensure(module: AnsibleModule) -> dict[str, t.Any]:
             )
         actions.append(f"make {params['name']} with {params['gib']} GiB and {params['throughput']} MB/s for each TiB")
         links = [dict(link) for link in params["associations"]]
-    actions += [f"tie {link['path']} to {link['s3']}" for link in links]
+    actions += [f"associate {link['path']} with {link['s3']}" for link in links]
     if module.check_mode:
         return {
             "changed": bool(actions),
@@ -176,9 +177,11 @@ def ensure(module: AnsibleModule) -> dict[str, t.Any]:
             lambda: [t.cast("dict[str, t.Any]", fsx.find(client, "", identifier))], identifier, params["wait_timeout"]
         )
     for link in links:
-        fsx.tie(client, identifier, link)
+        fsx.associate(client, identifier, link)
     if links and params["wait"]:
-        fsx.wait(lambda: fsx.associations(client, identifier), f"a tie of {identifier}", params["wait_timeout"])
+        fsx.wait(
+            lambda: fsx.associations(client, identifier), f"an association of {identifier}", params["wait_timeout"]
+        )
     return {
         "changed": bool(actions),
         "file_system": fsx.find(client, "", identifier),

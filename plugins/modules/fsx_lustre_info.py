@@ -58,7 +58,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws, fsx
 
 WAY_OUT = (
-    "let this controller ask (credentials with fsx:DescribeFileSystems), or give dns_name and mount_name, not the id"
+    "let this controller ask (credentials with fsx:DescribeFileSystems), or set dns_name and mount_name, not the id"
 )
 
 

@@ -379,7 +379,7 @@ def main() -> None:
     host = Host()
     wanted = module.params
     if wanted["timeout"] < 1 or wanted["bandwidth_mib"] < 1:
-        module.fail_json(msg="timeout and bandwidth_mib must be 1 or more: give seconds and MiB as whole numbers")
+        module.fail_json(msg="timeout and bandwidth_mib must be 1 or more: use seconds and MiB as integers")
     active = wanted["probe"] == "active" and not module.check_mode
     try:
         facts = survey(host, wanted["mounts"], active, wanted["library"], wanted["timeout"])

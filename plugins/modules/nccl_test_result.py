@@ -181,7 +181,7 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     host, wanted = Host(), module.params
     problems = [
-        f"{name} is {wanted[name]}: give at least 1"
+        f"{name} is {wanted[name]}: use at least 1"
         for name in ("ranks", "nodes")
         if wanted[name] is not None and wanted[name] < 1
     ]
@@ -191,7 +191,7 @@ def main() -> None:
         if "\0" in (wanted[name] or "")
     ]
     if not 0 <= wanted["tolerance_percent"] < 100:
-        problems.append(f"tolerance_percent is {wanted['tolerance_percent']:g}: give 0 to below 100")
+        problems.append(f"tolerance_percent is {wanted['tolerance_percent']:g}: use 0 to below 100")
     if problems:
         module.fail_json(msg="; ".join(problems))
     changed, recorded, record_problem = False, None, None

@@ -29,7 +29,7 @@ options:
     description: A key pair to look for; empty for none.
     type: str
     default: ""
-  strangers:
+  all_foreign:
     description:
       - Whether to look for all resources that prevent the deletion of the network, such as network interfaces,
         peerings, VPN and other gateways, and access lists.
@@ -55,10 +55,10 @@ network:
       creator, and C(igw_ours) and C(key_ours), whether they have the tag; C(zones) of the region.
     - C(addresses), Elastic IP addresses with the tag, each with C(ip) and whether it is C(used). C(nat.addresses) are
       those of the NAT gateway, with or without the tag.
-    - C(strangers), other resources in the network, all of them with O(strangers=true).
+    - C(foreign), resources of others in the network, all of them with O(all_foreign=true).
   returned: success
   type: dict
-  sample: {"vpc": null, "vpcs": 0, "key": null, "key_ours": false, "zones": ["ap-southeast-3a"], "strangers": [],
+  sample: {"vpc": null, "vpcs": 0, "key": null, "key_ours": false, "zones": ["ap-southeast-3a"], "foreign": [],
     "addresses": []}
 outputs:
   description: Values of the network for a cluster; none while the network is incomplete.
@@ -77,14 +77,14 @@ def main() -> None:
             **aws.OPTIONS,
             "name": {"type": "str", "required": True},
             "key_name": {"type": "str", "default": "", "no_log": False},
-            "strangers": {"type": "bool", "default": False},
+            "all_foreign": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
     try:
         ec2 = aws.client(module.params, "ec2")
         with aws.doing(f"looking at the network {module.params['name']} in {module.params['region']}"):
-            found = network.look(ec2, module.params["name"], module.params["key_name"], module.params["strangers"])
+            found = network.look(ec2, module.params["name"], module.params["key_name"], module.params["all_foreign"])
     except aws.AwsError as exc:
         module.fail_json(msg=str(exc))
     complete = (

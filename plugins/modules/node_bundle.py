@@ -175,7 +175,7 @@ def request(params: dict, environment: dict) -> build.Request:
     commit, date = build.checkout(collection)
     given = environment.get("SOURCE_DATE_EPOCH", "")
     if params["source_date_epoch"] is None and given and not given.isdigit():
-        raise BundleError(f"SOURCE_DATE_EPOCH is {given!r}: give whole seconds since 1970, or unset it")
+        raise BundleError(f"SOURCE_DATE_EPOCH is {given!r}: use whole seconds since 1970, or unset it")
     epoch = params["source_date_epoch"]
     return build.Request(
         collection=collection,

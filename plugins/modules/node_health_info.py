@@ -74,10 +74,10 @@ options:
   expectations:
     description:
       - Expectations of this site for its nodes. Keys are C(versions), C(efa), C(gpus), C(disks), C(mounts),
-        C(services), C(held), C(allowed_xids), C(mig), C(thresholds) and C(buckets), and C(types), a mapping of instance
-        types (with C(*)) to the same keys, which override those at the top level. Missing keys come from the table of
-        instance types. C(buckets), C(services) and C(versions) are only checked in the profile V(full).
-      - An entry of C(buckets) is C(s3://BUCKET/PREFIX), or a mapping of C(url), C(rights) (of C(list), C(read) and
+        C(services), C(held), C(allowed_xids), C(mig), C(thresholds) and C(buckets), and C(types), a dictionary of
+        instance types (with C(*)) to the same keys, which override those at the top level. Missing keys come from the
+        table of instance types. C(buckets), C(services) and C(versions) are only checked in the profile V(full).
+      - An entry of C(buckets) is C(s3://BUCKET/PREFIX), or a dictionary of C(url), C(rights) (of C(list), C(read) and
         C(write); the first two by default) and C(key), an object to read. To prove C(write) an object is written below
         the prefix and removed, except in check mode.
     type: dict
@@ -222,13 +222,13 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.container import FACTS_PATH
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.light import LEAST_FREE_PERCENT
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.profiles import (
-    KINDS,
     LEAST_SEVERITY,
+    NODE_KINDS,
     PROFILES,
     Options,
     blocking,
-    examine,
     option_errors,
+    run_profile,
     split,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
@@ -250,7 +250,7 @@ def main() -> None:
             "host_facts": {"type": "path", "default": FACTS_PATH},
             "require": {"type": "dict", "default": {}},
             "expectations": {"type": "dict", "default": {}},
-            "kind": {"type": "str", "choices": list(KINDS)},
+            "kind": {"type": "str", "choices": list(NODE_KINDS)},
             "image": {"type": "str"},
             "image_user": {"type": "str", "default": "root"},
             "slurm_prefix": {"type": "path"},
@@ -278,7 +278,7 @@ def main() -> None:
         module.fail_json(msg="; ".join(problems))
     host = Host()
     began = host.monotonic()
-    results, versions = split(examine(host, given["profile"], options, given["seconds"]))
+    results, versions = split(run_profile(host, given["profile"], options, given["seconds"]))
     keep_away = blocking(results, given["gate"] == "closed", given["least_severity"])
     module.exit_json(
         changed=False,

@@ -37,7 +37,7 @@ options:
       - A list of roles to look for now, whose tasks use the answers later. Nothing is judged, and nothing fails. Roles
         without a task under the tags of the run are skipped. The list ends at a role without such a look, since it may
         change the facts for later roles.
-      - The action plugin passes a mapping of role and options to the module instead.
+      - The action plugin passes a dictionary of roles and options to the module instead.
     type: raw
   groups:
     description: Groups of the inventory, instead of O(roles); the roles are those of site.yml for these groups.
@@ -180,7 +180,7 @@ def main() -> None:
     roles = module.params["roles"]
     if not isinstance(roles, dict):
         module.fail_json(
-            msg="roles is not a mapping of roles and options: let the action plugin node_plan call the module"
+            msg="roles is not a dictionary of roles and options: let the action plugin node_plan call the module"
         )
     version = list(sys.version_info[:2])
     if sys.version_info < OLDEST_PYTHON:

@@ -150,7 +150,7 @@ def main() -> None:
     directory = module.params["directory"]
     if directory is None:
         if not module.params["verb"]:
-            module.fail_json(msg="verb is missing: give the verb and its arguments")
+            module.fail_json(msg="verb is missing: use the verb and its arguments")
         module.exit_json(changed=False, **begin(module))
     if not detached.is_ours(directory):
         module.fail_json(msg=f"{directory} is not a directory of a verb that was started: leave directory out")

@@ -55,7 +55,7 @@ def main() -> None:
     module = AnsibleModule(argument_spec={"timeout": {"type": "int", "default": 300}}, supports_check_mode=True)
     seconds = module.params["timeout"]
     if seconds < 0:
-        module.fail_json(msg=f"timeout is {seconds}: give the seconds to wait, 0 or more")
+        module.fail_json(msg=f"timeout is {seconds}: use the seconds to wait, 0 or more")
     host = Host()
     started = host.monotonic()
     held = wait_for_locks(host, seconds)

@@ -95,7 +95,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import EnrootHost as Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plugstack import read_stack, shown
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plugstack_write import (
-    Wanted,
+    PluginRequest,
     apply_changes,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.pyxis_options import option_problems
@@ -114,7 +114,7 @@ SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 
-def wanted_of(host: Host, params: t.Mapping[str, t.Any], dry: bool) -> Wanted:
+def wanted_of(host: Host, params: t.Mapping[str, t.Any], dry: bool) -> PluginRequest:
     """Return the wanted line. Raises NodeError if it would stop every job."""
     judged = check_plugin(host, params["plugin"], params["slurm_version"])
     # In check mode the plugin may not be built yet; check mode reports the build.
@@ -123,7 +123,7 @@ def wanted_of(host: Host, params: t.Mapping[str, t.Any], dry: bool) -> Wanted:
     found = option_problems(params["options"], judged["pyxis_version"]) if judged["fits"] else []
     if found:
         raise NodeError("; ".join(found))
-    return Wanted(params["plugin"], params["word"], params["options"], params["include"], params["duplicates"])
+    return PluginRequest(params["plugin"], params["word"], params["options"], params["include"], params["duplicates"])
 
 
 def main() -> None:

@@ -143,7 +143,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         raise aws.AwsError(f"{params['source']} holds no file, and delete would empty the prefix; check the path")
     if params["delete"] and not os.path.isdir(params["source"]):
         raise aws.AwsError(
-            f"{params['source']} is one file, and delete would take everything else under the prefix; leave delete out"
+            f"{params['source']} is one file, and delete would remove everything else under the prefix; omit delete"
         )
     start = f"{params['prefix'].strip('/')}/" if params["prefix"].strip("/") else ""
     if params["delete"] and not start:
@@ -153,7 +153,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     by_key = {file.key: file for file in files}
     unknown = [name for name in params["sample"] if start + name not in by_key]
     if unknown:
-        raise aws.AwsError(f"the samples {', '.join(unknown)} are not in {params['source']}; give paths below it")
+        raise aws.AwsError(f"the samples {', '.join(unknown)} are not in {params['source']}; use paths below it")
     s3 = aws.client(params, "s3", connections=params["threads"])
     if params["owner"]:
         s3_tree.demand_owner(s3, params["owner"])
@@ -172,7 +172,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     }
     if tree.problems:
         module.fail_json(
-            msg=f"{len(tree.problems)} of {len(files)} files were not brought: {'; '.join(tree.problems)}", **result
+            msg=f"{len(tree.problems)} of {len(files)} files were not uploaded: {'; '.join(tree.problems)}", **result
         )
     extra = sorted(set(remote) - set(by_key))
     gone = extra if params["delete"] else []
@@ -204,7 +204,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     if module.params["sample"] and not module.params["sample_dir"] and not module.check_mode:
-        module.fail_json(msg="sample needs sample_dir, where the samples go; give it")
+        module.fail_json(msg="sample needs sample_dir, where the samples go; set it")
     if module.params["part_mib"] < 5 or module.params["threads"] < 1:
         module.fail_json(msg="part_mib is at least 5 (Amazon S3 takes no smaller part) and threads at least 1")
     if module.params["owner"] and not re.fullmatch("[0-9]{12}", module.params["owner"]):

@@ -86,7 +86,7 @@ def main() -> None:
     )
     strange = [path for path in module.params["paths"] if not path.startswith("/")]
     if strange:
-        module.fail_json(msg=f"paths has {', '.join(map(repr, strange))}: give absolute paths")
+        module.fail_json(msg=f"paths has {', '.join(map(repr, strange))}: use absolute paths")
     host = Host()
     places = [shared_place.look(host, path, module.params["timeout"]) for path in module.params["paths"]]
     elsewhere = shared_place.shared_mounts(host)

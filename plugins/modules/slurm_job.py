@@ -222,15 +222,15 @@ def parameter_errors(params: t.Mapping[str, t.Any]) -> list[str]:
     if params["state"] in ("cancelled", "requeued") and params["job_id"] is None:
         problems.append(f"state is {params['state']} and job_id is missing: name the job")
     if params["script"] is not None and not params["script"].startswith("/"):
-        problems.append(f"script is {params['script']}: give its absolute path")
+        problems.append(f"script is {params['script']}: use its absolute path")
     if params["exit_file"] and not any(mark in params["exit_file"] for mark in ("%j", "%A")):
         problems.append(f"exit_file is {params['exit_file']}: put %j in it, so that no other job's status is read")
     if not 0.1 <= params["poll"] <= 60:
-        problems.append(f"poll is {params['poll']:g}: give 0.1 to 60 seconds")
+        problems.append(f"poll is {params['poll']:g}: use 0.1 to 60 seconds")
     if not 0 <= params["tail_bytes"] <= 65536:
-        problems.append(f"tail_bytes is {params['tail_bytes']}: give 0 to 65536")
+        problems.append(f"tail_bytes is {params['tail_bytes']}: use 0 to 65536")
     if params["timeout"] < 0:
-        problems.append(f"timeout is {params['timeout']}: give the seconds to wait, 0 to look once")
+        problems.append(f"timeout is {params['timeout']}: use the seconds to wait, 0 to look once")
     return problems
 
 
@@ -275,7 +275,7 @@ class Run:
         return number if older is None else self.use(older, request, f"job {number} was cancelled")
 
     def use(self, job_id: int, request: slurm_job.Request, done: str) -> int:
-        """Use an existing job as that of this module; return its number."""
+        """Follow an existing job instead of submitting one; return its number."""
         self.result.update(job=slurm_job.unseen(job_id), taken=True)
         self.module.warn(slurm_job.taken_sentence(job_id, request, done))
         return job_id
@@ -296,12 +296,12 @@ class Run:
             self.module.fail_json(
                 msg=slurm_result.sentence(job, job["stderr_tail"] or job["stdout_tail"]), **self.result
             )
-        then = "it was cancelled" if self.params["cancel_on_timeout"] else "it goes on, and job_id follows it further"
+        then = "it was cancelled" if self.params["cancel_on_timeout"] else "it continues, and job_id follows it further"
         self.module.fail_json(
             msg=f"waited {timeout} seconds for the end of job {job_id} and it is {job['state']}: {then}", **self.result
         )
 
-    def see(self, job_id: int, timeout: float = 0) -> None:
+    def look(self, job_id: int, timeout: float = 0) -> None:
         """Add the job to the result, after waiting up to ``timeout`` seconds for its end."""
         follower = self.follower(job_id)
         follower.wait(timeout, self.params["poll"])
@@ -310,7 +310,7 @@ class Run:
     def glance(self, job_id: int) -> None:
         """Add the current job to the result; after a change, a missing answer of the controller is only a warning."""
         try:
-            self.see(job_id)
+            self.look(job_id)
         except NodeError as exc:
             if not self.result["changed"]:
                 raise
@@ -335,11 +335,11 @@ class Run:
 
     def cancel(self, job_id: int) -> None:
         if self.module.check_mode:
-            self.see(job_id)
+            self.look(job_id)
             self.result["changed"] = self.result["job"]["state"] not in slurm_result.ENDED
             return
         self.result["changed"] = slurm_job.cancel(self.slurm, job_id)
-        self.see(job_id, CANCEL_SECONDS)
+        self.look(job_id, CANCEL_SECONDS)
 
 
 def main() -> None:

@@ -115,13 +115,11 @@ def problems(host: Host, files: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
         # Two leading slashes stay two (POSIX, pathname resolution), and would hide that a file is listed twice.
         plain = path.startswith("/") and not path.startswith("//") and path.isprintable()
         if not plain or os.path.normpath(path) != path:
-            found.append(
-                f"path is {path!r}: give an absolute path without '..', doubled slashes and control characters"
-            )
+            found.append(f"path is {path!r}: use an absolute path without '..', doubled slashes and control characters")
             continue
         found.extend(mode_problems(path, entry["mode"]))
         if path in seen:
-            found.append(f"{path} is there twice: give each file once")
+            found.append(f"{path} is there twice: list each file once")
         seen.add(path)
         state = host.stat(path)
         if state and state["is_dir"]:
@@ -132,12 +130,12 @@ def problems(host: Host, files: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
 
 
 def mode_problems(path: str, mode: str) -> list[str]:
-    """Return why a file cannot have that mode. 0644 without quotes is 420 in YAML, which the owner could not write."""
+    """Return the problems of a mode. 0644 without quotes is 420 in YAML, and its owner could not write such a file."""
     bits = int(mode, 8) if re.fullmatch(r"0?[0-7]{3}", mode) else None
     if bits is None or (bits >> 3 | bits) & 0o7 & ~(bits >> 6):
-        return [f"the mode of {path} is {mode!r}: give an octal mode in quotes, such as '0644'"]
+        return [f"the mode of {path} is {mode!r}: use an octal mode in quotes, such as '0644'"]
     if bits & 0o002:
-        return [f"the mode of {path} is {mode}: everybody could change the file"]
+        return [f"the mode of {path} is {mode}: all users could change the file"]
     return []
 
 
@@ -206,7 +204,7 @@ def main() -> None:
                 else:
                     host.write_text(path, entry["text"], int(entry["mode"], 8))
             except OSError as exc:
-                module.fail_json(msg=f"{path} could not be changed: {exc.strerror}; mend that and run again")
+                module.fail_json(msg=f"{path} could not be changed: {exc.strerror}; correct that and run again")
     module.exit_json(
         changed=bool(due),
         written=[entry["path"] for entry in due if entry["state"] == "present"],

@@ -70,7 +70,7 @@ def request() -> build.Request:
 def make_bundle(target: Path) -> str:
     """Write the real bundle with one more role; return its sha256."""
     aim = archive.parse_target(f"debian-py{PYTHON}")
-    files, components = build.gather(request(), aim)
+    files, components = build.collect_files(request(), aim)
     release = build.add_compiled(request(), aim, files)
     contents = manifest.manifest("0.0.1", "", aim, 1_700_000_000, components, release)
     files["MANIFEST.json"] = archive.Member(manifest.to_json(contents))

@@ -29,7 +29,7 @@ def release(name: str) -> str:
     """Return 1.15 for nvidia_cufile-1.15.1.6-py3-none-….whl. Raises ValueError for another name."""
     matched = re.match(r"nvidia_cufile(?:_cu\d+)?-(\d+\.\d+)\.", name)
     if not matched:
-        raise ValueError(f"{name} is not a wheel of nvidia-cufile: give files such as nvidia_cufile-1.15.1.6-….whl")
+        raise ValueError(f"{name} is not a wheel of nvidia-cufile: use files such as nvidia_cufile-1.15.1.6-….whl")
     return matched.group(1)
 
 

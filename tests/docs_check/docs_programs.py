@@ -117,7 +117,7 @@ def extra_names(word: str) -> list[str]:
     if word.startswith(("{", "[")):
         value = yaml.safe_load(word)
         if not isinstance(value, dict):
-            raise ValueError(f"-e {word} is not a mapping")
+            raise ValueError(f"-e {word} is not a dictionary")
         return list(value)
     return [part.partition("=")[0] for part in shlex.split(word)]
 

@@ -32,7 +32,7 @@ EVIDENCE = CHECKOUT / "docs" / "evidence"
 DATA = CHECKOUT / "plugins" / "module_utils" / "_data"
 KINDS = CHECKOUT / "plugins" / "module_utils" / "_node" / "jobs" / "kinds"
 BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
-IMPORTS = re.compile(r"^from \. import .*?^KINDS", re.DOTALL | re.MULTILINE)
+IMPORTS = re.compile(r"^from \. import .*?^JOB_KINDS", re.DOTALL | re.MULTILINE)
 GIB = 1 << 30
 
 
@@ -113,10 +113,10 @@ def kind_names(folder: Path = KINDS) -> list[str]:
 def kind_imports(text: str, names: Iterable[str]) -> str:
     """The ``__init__.py`` of the kinds with their imports. Raises ValueError for one without a place for them."""
     lines = [f"    {name}," for name in names]
-    new = "\n".join(["from . import (", *lines, ")", "", "_FILES = (", *lines, ")", "KINDS"])
+    new = "\n".join(["from . import (", *lines, ")", "", "_FILES = (", *lines, ")", "JOB_KINDS"])
     written, count = IMPORTS.subn(new, text)
     if count != 1:
-        raise ValueError(f"{KINDS / '__init__.py'} has {count} blocks from `from . import` to `KINDS`, wanted 1")
+        raise ValueError(f"{KINDS / '__init__.py'} has {count} blocks from `from . import` to `JOB_KINDS`, wanted 1")
     return written
 
 

@@ -126,7 +126,7 @@ def test_bad_settings_fail_with_one_sentence(session_guest: Guest) -> None:
     for settings, sentence in (
         ({"nvme_raid0_fstype": "btrfs"}, "nvme_raid0_fstype"),
         ({"nvme_raid0_chunk_kib": 500}, "chunk_kib is 500: md needs a power of two"),
-        ({"nvme_raid0_mount_point": "data"}, "mount_point is 'data': give an absolute path"),
+        ({"nvme_raid0_mount_point": "data"}, "mount_point is 'data': use an absolute path"),
         ({"nvme_raid0_mount_point": "/srv/full"}, "/srv/full already carries none (tmpfs)"),
         ({"nvme_raid0_mount_point": "/srv/files"}, "/srv/files has 1 entries on the root filesystem"),
         ({"nvme_raid0_array_name": "my array"}, "array_name is 'my array'"),

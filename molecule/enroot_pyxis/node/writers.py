@@ -20,7 +20,7 @@ sys.path.insert(0, "/usr/local/lib/mlcluster/mlcluster.pyz")
 
 from mlcluster._node.containers.host import EnrootHost
 from mlcluster._node.containers.plugstack import read_stack
-from mlcluster._node.containers.plugstack_write import Wanted, apply_changes
+from mlcluster._node.containers.plugstack_write import PluginRequest, apply_changes
 
 STACK = "/opt/slurm/etc/plugstack.conf"
 PLUGIN = read_stack(EnrootHost(), STACK).pyxis[0].plugin
@@ -29,7 +29,9 @@ PLUGIN = read_stack(EnrootHost(), STACK).pyxis[0].plugin
 def write(index: int, jobs_ran: Event) -> None:
     """Write two lines of its own alternately until the last job has ended."""
     for turn in itertools.count():
-        apply_changes(EnrootHost(), STACK, Wanted(PLUGIN, options={"runtime_path": f"/run/pyxis{index}x{turn % 2}"}))
+        apply_changes(
+            EnrootHost(), STACK, PluginRequest(PLUGIN, options={"runtime_path": f"/run/pyxis{index}x{turn % 2}"})
+        )
         if turn and jobs_ran.is_set():
             break
 

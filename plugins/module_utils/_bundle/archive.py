@@ -58,11 +58,11 @@ Members = dict[str, Member]
 
 
 def parse_target(text: str) -> Target:
-    """``debian-py3.12`` as a Target. Raises BundleError for another family or Python."""
+    """Parse a target such as ``debian-py3.12``. Raises BundleError for another family or Python."""
     family, dash, python = text.partition("-py")
     if not dash or family not in FAMILIES or python not in LOCKS:
         raise BundleError(
-            f"there is no bundle for {text!r}: give a family of {', '.join(FAMILIES)} and a Python of "
+            f"there is no bundle for {text!r}: use a family of {', '.join(FAMILIES)} and a Python of "
             f"{', '.join(LOCKS)}, such as debian-py3.12"
         )
     return Target(family, python)

@@ -45,7 +45,7 @@ class Artifact(t.NamedTuple):
 
 
 class Request(t.NamedTuple):
-    """What to build.
+    """A bundle to build.
 
     ``collection`` is this collection's directory, ``requirements`` that of the locks, ``others`` the search path
     of other collections (empty: they come from the wheel that ``others_lock`` pins), ``epoch`` is the date of
@@ -137,7 +137,7 @@ def hook_files(collection: Path) -> Members:
 
 
 def artifact_files(artifacts: t.Sequence[Artifact]) -> tuple[Members, list[dict[str, str]]]:
-    """(files below artifacts/, components). Raises BundleError for a file whose checksum differs from its entry."""
+    """Return (files below artifacts/, components). Raises BundleError for a file whose checksum is wrong."""
     files: Members = {}
     components = []
     for path, entry, signature in artifacts:
@@ -186,7 +186,7 @@ def artifact_variables(artifacts: t.Sequence[Artifact]) -> dict[str, str]:
     return variables
 
 
-def gather(request: Request, target: Target) -> tuple[Members, list[dict[str, str]]]:
+def collect_files(request: Request, target: Target) -> tuple[Members, list[dict[str, str]]]:
     """Return (all files except the manifest, components). Raises BundleError."""
     lock = request.requirements / LOCKS[target.python]
     core = wheels.core_version(lock, target.python)
@@ -227,7 +227,7 @@ def add_compiled(request: Request, target: Target, files: Members) -> str:
 
 def build(request: Request, target: Target) -> Built:
     """Return one bundle, in memory. Raises BundleError."""
-    files, components = gather(request, target)
+    files, components = collect_files(request, target)
     release = add_compiled(request, target, files)
     version = content.own_version(request.collection)
     contents = manifest.manifest(version, request.commit, target, request.epoch, components, release)

@@ -51,7 +51,7 @@ def own_version(root: Path) -> str:
             return str(json.loads((root / "MANIFEST.json").read_text(encoding="utf-8"))["collection_info"]["version"])
         text = (root / "galaxy.yml").read_text(encoding="utf-8")
     except (OSError, ValueError, KeyError) as exc:
-        raise BundleError(f"{root} is not a collection ({exc}): give the directory that holds galaxy.yml") from exc
+        raise BundleError(f"{root} is not a collection ({exc}): use the directory that holds galaxy.yml") from exc
     found = re.search(r"^version: *([0-9]+\.[0-9]+\.[0-9]+)$", text, re.MULTILINE)
     if not found:
         raise BundleError(f"{root / 'galaxy.yml'} has no version: add one, such as 1.0.0")
@@ -77,12 +77,12 @@ def find(name: str, paths: t.Sequence[Path]) -> Path:
             return root
     raise BundleError(
         f"the collection {name} is not in {', '.join(map(str, paths)) or 'any directory'}: install it with "
-        "ansible-galaxy, or give the directory that contains it"
+        "ansible-galaxy, or use the directory that contains it"
     )
 
 
 class Needs:
-    """Which files of other collections are needed; follows what they import."""
+    """The needed files of other collections, including those that they import."""
 
     def __init__(self, roots: t.Mapping[str, Path]) -> None:
         self.roots = roots
@@ -148,7 +148,7 @@ def _imports(text: str, collection: str, place: str) -> t.Iterator[str]:
 
 
 def other_files(own: Members, roots: t.Mapping[str, Path]) -> dict[str, Members]:
-    """Of each other collection the files that roles and playbooks need, with its licence and its metadata."""
+    """Return the files of other collections that roles and playbooks need, with licences and metadata."""
     needs = Needs(roots)
     for place, member in own.items():
         if place.endswith((".yml", ".j2")) and place.startswith(("roles/", "playbooks/")):
@@ -174,7 +174,7 @@ def check_core(name: str, root: Path, core: str) -> None:
     found = re.search(r"^requires_ansible: *['\"]?>= *([0-9]+)\.([0-9]+)", text, re.MULTILINE)
     if found and tuple(map(int, found.groups())) > tuple(int(part) for part in core.split(".")[:2]):
         raise BundleError(
-            f"{name} in {root} needs ansible-core {'.'.join(found.groups())} and this bundle has {core}: give a "
+            f"{name} in {root} needs ansible-core {'.'.join(found.groups())} and this bundle has {core}: use a "
             "directory with an older version of it"
         )
 

@@ -46,7 +46,7 @@ def number(version: str) -> tuple[int, int, int]:
     """Return (1, 2, 3) for "1.2.3". Raises BundleError for anything else."""
     found = VERSION.fullmatch(version)
     if not found:
-        raise BundleError(f"{version!r} is not a version: give three numbers, such as 1.2.3")
+        raise BundleError(f"{version!r} is not a version: use three numbers, such as 1.2.3")
     return int(found[1]), int(found[2]), int(found[3])
 
 
@@ -55,20 +55,20 @@ def problems(version: str, floor: str, bundles: t.Mapping[str, t.Mapping[str, st
     found = []
     for what, text in (("version", version), ("floor", floor)):
         if text and not VERSION.fullmatch(text):
-            found.append(f"{what} is {text!r}: give three numbers, such as 1.2.3")
+            found.append(f"{what} is {text!r}: use three numbers, such as 1.2.3")
     if not found and floor and number(floor) > number(version):
         found.append(f"the floor {floor} is above version {version}, so every node would refuse it: lower the floor")
     if not re.fullmatch(r"\S*", issued):
-        found.append(f"issued is {issued!r}: give one word, such as 2026-11-28T00:00:00Z")
+        found.append(f"issued is {issued!r}: use one word, such as 2026-11-28T00:00:00Z")
     if not bundles:
-        found.append("there is no bundle in it: give at least one")
+        found.append("there is no bundle in it: add at least one")
     for name, entry in bundles.items():
         if not TARGET.fullmatch(name):
-            found.append(f"{name!r} is not a target: give family and Python, such as debian-py3.12")
+            found.append(f"{name!r} is not a target: use family and Python, such as debian-py3.12")
         if not URL.fullmatch(str(entry.get("url", ""))):
-            found.append(f"the address of {name} is {entry.get('url')!r}: give an s3:// or https:// one")
+            found.append(f"the address of {name} is {entry.get('url')!r}: use an s3:// or https:// one")
         if not SHA256.fullmatch(str(entry.get("sha256", ""))):
-            found.append(f"the sha256 of {name} is {entry.get('sha256')!r}: give 64 hexadecimal digits, small letters")
+            found.append(f"the sha256 of {name} is {entry.get('sha256')!r}: use 64 hexadecimal digits, small letters")
     return found
 
 

@@ -22,8 +22,8 @@ PLATFORMS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 PIP_SECONDS = 600
 # The only form of marker allowed in a node's lock.
 CONDITION = re.compile(r"python_full_version (?P<operator><|>=) '(?P<major>\d+)\.(?P<minor>\d+)'")
-# What never configures a node: tests of collections, other programs of ansible-core, the documentation of its filters
-# and tests, and what runs on Windows. A node pays for each file at its first start, and again at each later one.
+# Files that never configure a node: tests of collections, other programs of ansible-core, documentation of filters
+# and tests, and files for Windows. A node pays for each file at its first start, and again at each later one.
 LEFT_OUT = re.compile(
     r"^ansible_test/|\.dist-info/(RECORD|INSTALLER)\Z|\.pyc\Z|^[^/]+\.data/(scripts|data|headers)/"
     r"|^ansible/(galaxy/|cli/(adhoc|config|console|doc|galaxy|inventory|pull|vault)\.py\Z"
@@ -98,7 +98,7 @@ def _lock_text(lock: Path) -> str:
         return lock.read_text(encoding="utf-8")
     except OSError as exc:
         raise BundleError(
-            f"the lock {lock} cannot be read ({exc.strerror}): build from a checkout of the repository, or give the "
+            f"the lock {lock} cannot be read ({exc.strerror}): build from a checkout of the repository, or use the "
             "directory with its requirements"
         ) from exc
 
@@ -123,12 +123,14 @@ def run_pip(pip: t.Sequence[str], lock: Path, dest: Path, words: t.Sequence[str]
             f"pip could not fetch {lock.name} ({exc}): use a Python with pip, and configure a package index"
         ) from exc
     if done.returncode:
-        said = (
+        output = (
             [line for line in done.stderr.splitlines() if "ERROR" in line]
             or done.stderr.splitlines()
             or ["no error output"]
         )
-        raise BundleError(f"pip could not fetch {lock.name}: {said[-1].strip()}; configure a package index that has it")
+        raise BundleError(
+            f"pip could not fetch {lock.name}: {output[-1].strip()}; configure a package index that has it"
+        )
 
 
 def cached(pip: t.Sequence[str], lock: Path, python: str, cache: Path, key: str, words: t.Sequence[str]) -> list[Path]:

@@ -24,7 +24,7 @@ NOT_FOUND = "FileSystemNotFound"
 # FSx API, CreateFileSystemLustreConfiguration: with EFA the metadata configuration is needed.
 METADATA_MODE = "AUTOMATIC"
 EVENTS = ["NEW", "CHANGED", "DELETED"]
-Wanted = t.Mapping[str, t.Any]
+Request = t.Mapping[str, t.Any]
 
 
 def find(fsx: t.Any, name: str, identifier: str, cluster: str = "") -> dict[str, t.Any] | None:
@@ -44,7 +44,7 @@ def find(fsx: t.Any, name: str, identifier: str, cluster: str = "") -> dict[str,
         found = ", ".join(f"{entry['FileSystemId']} of {aws.tags_of(entry)[CLUSTER_TAG]}" for entry in called)
         raise aws.AwsError(
             f"looked for the file system {name} of the cluster {cluster} and found that of another cluster ({found}); "
-            "give its id to share it, or choose another name"
+            "set its id to share it, or choose another name"
         )
     if len(mine) > 1:
         found = ", ".join(entry["FileSystemId"] for entry in mine)
@@ -66,7 +66,7 @@ def mount_names(fsx: t.Any, identifiers: t.Sequence[str], region: str) -> tuple[
         if entry is None:
             problems.append(f"FSx in {region} has no file system {identifier} for this account: check id and region")
         elif entry["FileSystemType"] != "LUSTRE":
-            problems.append(f"{identifier} is of type {entry['FileSystemType']} and not LUSTRE: give another one")
+            problems.append(f"{identifier} is of type {entry['FileSystemType']} and not LUSTRE: choose another one")
         elif entry["Lifecycle"] not in MOUNTABLE:
             why = entry.get("FailureDetails", {}).get("Message", "check its state in FSx, and run this again later")
             problems.append(f"{identifier} is {entry['Lifecycle']} and cannot be mounted: {why}")
@@ -91,7 +91,7 @@ def _described(fsx: t.Any, identifiers: t.Sequence[str]) -> list[dict[str, t.Any
     return [entry for one in identifiers for entry in _described(fsx, [one])] if len(identifiers) > 1 else []
 
 
-def request(wanted: Wanted) -> dict[str, t.Any]:
+def request(wanted: Request) -> dict[str, t.Any]:
     """Return the arguments of CreateFileSystem; equal options have the same token, so that it is created once."""
     lustre: dict[str, t.Any] = {
         "DeploymentType": wanted.get("deployment") or "PERSISTENT_2",
@@ -119,10 +119,10 @@ def request(wanted: Wanted) -> dict[str, t.Any]:
     return result
 
 
-def differences(found: t.Mapping[str, t.Any], wanted: Wanted) -> list[str]:
+def differences(found: t.Mapping[str, t.Any], wanted: Request) -> list[str]:
     """Return the differences of an existing file system that cannot be changed here, a sentence each."""
     if found["FileSystemType"] != "LUSTRE":
-        return [f"{found['FileSystemId']} is of type {found['FileSystemType']} and not LUSTRE; give another one"]
+        return [f"{found['FileSystemId']} is of type {found['FileSystemType']} and not LUSTRE; choose another one"]
     lustre = found.get("LustreConfiguration", {})
     pairs = [
         ("type", lustre.get("DeploymentType"), wanted.get("deployment") or "PERSISTENT_2"),
@@ -157,27 +157,27 @@ def refuse_broken(entries: t.Sequence[t.Mapping[str, t.Any]], what: str) -> None
             raise aws.AwsError(f"{what}{where} is {entry['Lifecycle']}: {why}; repair or delete it by hand")
 
 
-def missing_associations(there: t.Sequence[t.Mapping[str, t.Any]], wanted: Wanted) -> list[dict[str, t.Any]]:
+def missing_associations(there: t.Sequence[t.Mapping[str, t.Any]], wanted: Request) -> list[dict[str, t.Any]]:
     """Return the missing associations. Raises AwsError for a path that is associated with another bucket."""
-    tied = {entry["FileSystemPath"]: entry["DataRepositoryPath"].rstrip("/") for entry in there}
+    associated = {entry["FileSystemPath"]: entry["DataRepositoryPath"].rstrip("/") for entry in there}
     result = []
     for link in wanted["associations"]:
-        if link["path"] not in tied:
+        if link["path"] not in associated:
             result.append(dict(link))
-        elif tied[link["path"]] != link["s3"].rstrip("/"):
+        elif associated[link["path"]] != link["s3"].rstrip("/"):
             raise aws.AwsError(
-                f"{link['path']} of {wanted['name']} is tied to {tied[link['path']]} and not to {link['s3']}; "
-                "undo that by hand, for it decides where files go"
+                f"{link['path']} of {wanted['name']} is associated with {associated[link['path']]} and not with "
+                f"{link['s3']}; undo that by hand, for it decides where files go"
             )
     return result
 
 
-def tie(fsx: t.Any, identifier: str, link: t.Mapping[str, t.Any]) -> None:
+def associate(fsx: t.Any, identifier: str, link: t.Mapping[str, t.Any]) -> None:
     """Associate a path with S3: its names appear at once, its contents at the first read."""
     ways: dict[str, t.Any] = {"AutoImportPolicy": {"Events": EVENTS}}
     if link.get("export"):
         ways["AutoExportPolicy"] = {"Events": EVENTS}
-    with aws.doing(f"tying {link['path']} of {identifier} to {link['s3']}"):
+    with aws.doing(f"associating {link['path']} of {identifier} with {link['s3']}"):
         fsx.create_data_repository_association(
             FileSystemId=identifier,
             FileSystemPath=link["path"],

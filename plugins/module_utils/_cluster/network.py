@@ -57,13 +57,13 @@ def _part(name: str, entry: t.Mapping[str, t.Any]) -> str:
     return tag[len(name) + 1 :] if tag.startswith(f"{name}-") else tag
 
 
-def look(ec2: t.Any, name: str, key_name: str, all_strangers: bool = False) -> Look:
+def look(ec2: t.Any, name: str, key_name: str, all_foreign: bool = False) -> Look:
     """Return the existing parts of the network ``name``; without ``key_name`` no key pair is searched.
 
-    ``strangers`` are foreign resources among the network's parts; with ``all_strangers`` also those of other kinds:
+    ``foreign`` are resources of others among the network's parts; with ``all_foreign`` also those of other kinds:
     network interfaces, peerings, other gateways, access lists.
     """
-    found: Look = {"vpc": None, "vpcs": 0, "key": None, "key_ours": False, "zones": [], "strangers": []}
+    found: Look = {"vpc": None, "vpcs": 0, "key": None, "key_ours": False, "zones": [], "foreign": []}
     found["addresses"] = _addresses(ec2, name)
     zones = ec2.describe_availability_zones(Filters=_filter("zone-type", "availability-zone"))["AvailabilityZones"]
     found["zones"] = sorted(zone["ZoneName"] for zone in zones if zone["State"] == "available")
@@ -89,20 +89,20 @@ def look(ec2: t.Any, name: str, key_name: str, all_strangers: bool = False) -> L
         part: {"id": entry["SubnetId"], "cidr": entry["CidrBlock"], "zone": entry["AvailabilityZone"]}
         for part, entry in subnets.items()
     }
-    strangers = [f"subnet {entry['SubnetId']}" for entry in others]
-    found["strangers"] = strangers
-    found.update(_internet_gateway(ec2, name, vpc, strangers))
-    found.update(_gateways(ec2, name, inside, strangers))
-    found["routes"] = _route_tables(ec2, name, inside, strangers)
+    foreign = [f"subnet {entry['SubnetId']}" for entry in others]
+    found["foreign"] = foreign
+    found.update(_internet_gateway(ec2, name, vpc, foreign))
+    found.update(_gateways(ec2, name, inside, foreign))
+    found["routes"] = _route_tables(ec2, name, inside, foreign)
     groups, others = _ours(name, aws.pages(ec2.describe_security_groups, "SecurityGroups", Filters=inside), GROUPS)
     found["groups"] = {
         part: {"id": entry["GroupId"], "rules": _rules(entry["IpPermissions"], entry["GroupId"])}
         for part, entry in groups.items()
     }
-    strangers += [f"security group {entry['GroupName']}" for entry in others if entry["GroupName"] != "default"]
-    if all_strangers:
-        strangers += _strangers(ec2, vpc, (found["nat"] or {}).get("interfaces", []))
-    strangers.sort()
+    foreign += [f"security group {entry['GroupName']}" for entry in others if entry["GroupName"] != "default"]
+    if all_foreign:
+        foreign += _foreign_resources(ec2, vpc, (found["nat"] or {}).get("interfaces", []))
+    foreign.sort()
     return found
 
 
@@ -114,7 +114,7 @@ def _addresses(ec2: t.Any, name: str) -> list[dict[str, t.Any]]:
     return sorted(found, key=lambda entry: str(entry["ip"]))
 
 
-def _strangers(ec2: t.Any, vpc: str, interfaces: t.Sequence[str]) -> list[str]:
+def _foreign_resources(ec2: t.Any, vpc: str, interfaces: t.Sequence[str]) -> list[str]:
     """Return what blocks the deletion of a VPC, or would be deleted with it, a string each; ``interfaces`` are ours."""
     inside = _filter("vpc-id", vpc)
     found = [
@@ -173,18 +173,18 @@ def _ours(
     return ours, others
 
 
-def _internet_gateway(ec2: t.Any, name: str, vpc: str, strangers: list[str]) -> Look:
+def _internet_gateway(ec2: t.Any, name: str, vpc: str, foreign: list[str]) -> Look:
     """Return the internet gateway, of which a VPC has at most one: it is used whatever its owner; only one with our tag
-    is ours to delete, another is added to ``strangers``."""
+    is ours to delete, another is added to ``foreign``."""
     gateways = ec2.describe_internet_gateways(Filters=_filter("attachment.vpc-id", vpc))["InternetGateways"]
     ours = bool(_called(name, gateways))
     if gateways and not ours:
-        strangers.append(f"internet gateway {gateways[0]['InternetGatewayId']}")
+        foreign.append(f"internet gateway {gateways[0]['InternetGatewayId']}")
     return {"igw": gateways[0]["InternetGatewayId"] if gateways else None, "igw_ours": ours}
 
 
-def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: list[str]) -> Look:
-    """Return the NAT gateway and the endpoint with our tag; others are added to ``strangers``, also a second one with
+def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], foreign: list[str]) -> Look:
+    """Return the NAT gateway and the endpoint with our tag; others are added to ``foreign``, also a second one with
     the tag, which no part of the network would delete."""
     nats = aws.pages(ec2.describe_nat_gateways, "NatGateways", Filters=inside)
     living: list[dict[str, t.Any]] = []
@@ -193,7 +193,7 @@ def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: 
             if aws.tags_of(nat).get(TAG) == name and not living:
                 living.append(nat)
             else:
-                strangers.append(f"NAT gateway {nat['NatGatewayId']}")
+                foreign.append(f"NAT gateway {nat['NatGatewayId']}")
     s3: list[dict[str, t.Any]] = []
     for entry in aws.pages(ec2.describe_vpc_endpoints, "VpcEndpoints", Filters=inside):
         if entry["State"].lower() in ENDPOINT_GONE:
@@ -203,7 +203,7 @@ def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: 
         if gateway and aws.tags_of(entry).get(TAG) == name and not s3:
             s3.append(entry)
         else:
-            strangers.append(f"endpoint {entry['VpcEndpointId']} of {entry['ServiceName']}")
+            foreign.append(f"endpoint {entry['VpcEndpointId']} of {entry['ServiceName']}")
     return {
         "nat": {
             "id": living[0]["NatGatewayId"],
@@ -218,7 +218,7 @@ def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: 
     }
 
 
-def _route_tables(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: list[str]) -> Look:
+def _route_tables(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], foreign: list[str]) -> Look:
     tables = {}
     every = aws.pages(ec2.describe_route_tables, "RouteTables", Filters=inside)
     ours, others = _ours(name, every, ("public", "private"))
@@ -228,7 +228,7 @@ def _route_tables(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strange
         subnets = sorted(link["SubnetId"] for link in entry["Associations"] if link.get("SubnetId"))
         tables[part] = {"id": entry["RouteTableId"], "out": out, "subnets": subnets}
     # The main table is created and deleted with the VPC.
-    strangers += [
+    foreign += [
         f"route table {entry['RouteTableId']}"
         for entry in others
         if not any(link.get("Main") for link in entry["Associations"])
@@ -263,7 +263,7 @@ def is_documentation(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> 
 
 
 def option_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
-    """Return what is wrong with the options, a sentence each."""
+    """Return the errors in the options, a sentence each."""
     found = [*_people_problems(wanted)]
     blocks = {}
     for key in ("cidr", "public_cidr", "private_cidr"):
@@ -280,7 +280,7 @@ def option_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
             if not blocks[key].subnet_of(blocks["cidr"]):
                 found.append(f"cluster_network_{key} {blocks[key]} is not within cluster_network_cidr {blocks['cidr']}")
         if blocks["public_cidr"].overlaps(blocks["private_cidr"]):
-            found.append("cluster_network_public_cidr and cluster_network_private_cidr overlap; give them apart")
+            found.append("cluster_network_public_cidr and cluster_network_private_cidr overlap; choose others")
     return found
 
 
@@ -293,11 +293,11 @@ def _people_problems(wanted: t.Mapping[str, t.Any]) -> t.Iterator[str]:
                 yield f"cluster_{key} has '{value}': {exc}"
                 continue
             if network.prefixlen == 0:
-                yield f"cluster_{key} has '{value}', the whole world; give the networks of your people"
+                yield f"cluster_{key} has '{value}', the whole world; use the networks of your users"
             elif is_documentation(network):
-                yield f"cluster_{key} has '{value}', which is set aside for examples; give the networks of your people"
+                yield f"cluster_{key} has '{value}', which is set aside for examples; use the networks of your users"
             elif network.version == 6:
-                yield f"cluster_{key} has '{value}', and the network is made for IPv4 only; give IPv4 networks"
+                yield f"cluster_{key} has '{value}', and the network is made for IPv4 only; use IPv4 networks"
     if not 1 <= wanted["grafana_port"] <= 65535:
         yield f"cluster_grafana_port is {wanted['grafana_port']}; a port is 1 to 65535"
 
@@ -310,7 +310,7 @@ def _refusals(found: Look, wanted: t.Mapping[str, t.Any], zone: str) -> list[str
     if zone not in found["zones"]:
         result.append(f"cluster_zone is '{zone}'; the region has {', '.join(found['zones']) or 'none available'}")
     if wanted["key_name"] and not found["key"] and not wanted["key_public"]:
-        result.append(f"there is no key pair '{wanted['key_name']}'; give cluster_key_public to import your public key")
+        result.append(f"there is no key pair '{wanted['key_name']}'; set cluster_key_public to import your public key")
     vpc = found["vpc"]
     if not vpc:
         return result

@@ -43,7 +43,7 @@ def local_files(source: str, prefix: str) -> tuple[list[File], list[str]]:
     if os.path.isfile(source):
         _add(found, strange, source, start + os.path.basename(source))
     elif not os.path.isdir(source):
-        strange.append(f"{source} does not exist; give a folder or a file")
+        strange.append(f"{source} does not exist; use a folder or a file")
     else:
         for folder, folders, names in os.walk(source, onerror=unread):
             folders.sort()
@@ -206,7 +206,7 @@ class Tree:
         when it is an archive."""
         path = os.path.join(target, name)
         if os.path.exists(path) and os.path.samefile(path, file.path):
-            raise aws.AwsError(f"the sample {path} would take the place of the file itself; give another sample_dir")
+            raise aws.AwsError(f"the sample {path} would take the place of the file itself; choose another sample_dir")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         # Written to a new file and verified first: an existing file or link is not written to.
         handle, part = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".mlcluster-sample-")

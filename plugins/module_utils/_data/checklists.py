@@ -4,7 +4,7 @@
 """Requirements of a head node, a compute node and a training container, as data.
 
 Each check: ``id``; ``what``, its subject for readers; ``fact``, the name of the checked fact; ``kind`` and the
-parameters of that kind (explained in ``health.checklist.evaluate``); ``hint``; ``severity``; ``source`` of the
+parameters of that kind (explained in ``health.checklist.verify``); ``hint``; ``severity``; ``source`` of the
 values. Values are the minima of the reference architecture of two p5.48xlarge nodes. Those that depend on the
 instance type use its values instead (``health.checklist.of_machine``); a site overrides them by id.
 """

@@ -287,7 +287,7 @@ def render(settings: Settings, network: Settings, identifiers: Settings) -> dict
 
 
 def totals(settings: Settings) -> dict[str, Any]:
-    """Return the totals of the cluster, and a sentence with them.
+    """Return the totals of the cluster, and ``summary``, a sentence with them.
 
     ``nodes``; ``gpus``, ``vcpus``, ``memory_gib``, ``local_tb`` (decimal); ``fsx_gib`` and ``fsx_mb_per_s`` of created
     file systems; ``per_hour`` if every queue has its price, else None. Unknown values are None.
@@ -324,5 +324,5 @@ def totals(settings: Settings) -> dict[str, Any]:
     parts.append(
         "price not given" if sums["per_hour"] is None else f"{sums['per_hour']:.2f} USD an hour when all nodes run"
     )
-    sums["said"] = ", ".join(parts)
+    sums["summary"] = ", ".join(parts)
     return sums

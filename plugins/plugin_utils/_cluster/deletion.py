@@ -40,7 +40,7 @@ def shared(config: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
 
 
 def deletion_plan(text: str) -> dict[str, Any]:
-    """Return ``names`` of the file systems whose data are deleted, and sentences: what ``goes`` and what ``stays``.
+    """Return ``names`` of the file systems whose data are deleted, and sentences: ``deleted`` and ``kept``.
 
     ``text`` is the configuration; if it cannot be read, the only name is ``unknown``.
     """
@@ -51,17 +51,17 @@ def deletion_plan(text: str) -> dict[str, Any]:
     if not _mapping(config, "Scheduling"):
         what = "every file system that ParallelCluster made without DeletionPolicy Retain, with all data in it"
         why = "which of them there are is not known, for the configuration of the cluster could not be read"
-        return {"names": [UNKNOWN], "goes": [f"{what}: {why}"], "stays": ["all other file systems"]}
+        return {"names": [UNKNOWN], "deleted": [f"{what}: {why}"], "kept": ["all other file systems"]}
     names: list[str] = []
-    goes: list[str] = []
-    stays: list[str] = []
+    deleted: list[str] = []
+    kept: list[str] = []
     for _number, entry, policy in shared(config):
         storage = f"{entry['StorageType']} {entry.get('Name')} under {entry.get('MountDir')}"
         if policy == STORAGE_POLICY:
             names.append(str(entry.get("Name")))
-            goes.append(f"{storage} with all data in it, for its DeletionPolicy is {policy}")
+            deleted.append(f"{storage} with all data in it, for its DeletionPolicy is {policy}")
         else:
-            stays.append(f"{'a snapshot of ' if policy == 'Snapshot' else ''}{storage}")
+            kept.append(f"{'a snapshot of ' if policy == 'Snapshot' else ''}{storage}")
     logs = _mapping(config, "Monitoring", "Logs", "CloudWatch").get("DeletionPolicy") or LOG_POLICY
-    (goes if logs == "Delete" else stays).append("logs in CloudWatch")
-    return {"names": names, "goes": goes, "stays": stays}
+    (deleted if logs == "Delete" else kept).append("logs in CloudWatch")
+    return {"names": names, "deleted": deleted, "kept": kept}

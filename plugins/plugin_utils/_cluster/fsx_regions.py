@@ -56,30 +56,30 @@ def refusals(what: str, given: Settings, region: str, own: Settings) -> Iterator
     right = f"cluster_fsx_regions: {{{region}: {ALL}}} if AWS offers it there by now"
     if has == OLD and kind == "PERSISTENT_2":
         yield (
-            f"{what}: deployment is PERSISTENT_2, which the {EDITION} does not list for {region}; give PERSISTENT_1 "
+            f"{what}: deployment is PERSISTENT_2, which the {EDITION} does not list for {region}; use PERSISTENT_1 "
             f"with 50, 100 or 200 MB/s and without efa, another region, or {right}"
         )
     if has != SLOW:
         return
     if kind == "PERSISTENT_1":
         yield (
-            f"{what}: deployment is PERSISTENT_1, which the {EDITION} does not list for {region}; give PERSISTENT_2, "
+            f"{what}: deployment is PERSISTENT_1, which the {EDITION} does not list for {region}; use PERSISTENT_2, "
             f"or {right}"
         )
     elif given["efa"]:
-        yield f"{what}: efa is true, and the {EDITION} lists {region} without EFA; take efa out, or give {right}"
+        yield f"{what}: efa is true, and the {EDITION} lists {region} without EFA; take efa out, or use {right}"
     elif given["throughput"] and given["throughput"] not in SLOW_THROUGHPUTS:
         yield (
             f"{what}: throughput is {given['throughput']}, and the {EDITION} lists 125 and 250 MB/s for {region}; "
-            f"give one of them, or {right}"
+            f"use one of them, or {right}"
         )
 
 
 def option_errors(own: Settings) -> Iterator[str]:
-    """Return what is wrong with ``cluster_fsx_regions``, a sentence each."""
+    """Return the errors in ``cluster_fsx_regions``, a sentence each."""
     for region, value in own.items():
         if value not in OFFERS:
-            yield f"cluster_fsx_regions has {region}: {value}; give one of {', '.join(OFFERS)}"
+            yield f"cluster_fsx_regions has {region}: {value}; use one of {', '.join(OFFERS)}"
 
 
 def unjudged(region: str, own: Settings, filesystems: list[Any]) -> list[str]:

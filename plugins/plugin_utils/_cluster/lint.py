@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import deletion as _cluster_storage
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import deletion as _cluster_deletion
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import instance_types as _cluster_types
 
 Config = dict[str, Any]
@@ -130,8 +130,8 @@ def _identifiers(config: Config) -> Iterator[Problem]:
 
 def _storage(config: Config) -> Iterator[Problem]:
     made = 0
-    for number, storage, policy in _cluster_storage.shared(config):
-        section, _identifier = _cluster_storage.MADE.get(str(storage.get("StorageType")), ("", ""))
+    for number, storage, policy in _cluster_deletion.shared(config):
+        section, _identifier = _cluster_deletion.MADE.get(str(storage.get("StorageType")), ("", ""))
         if not policy:
             continue
         path, settings = f"SharedStorage[{number}]/{section}", _section(storage, section)
@@ -141,7 +141,7 @@ def _storage(config: Config) -> Iterator[Problem]:
             settings["DeploymentType"] = PERSISTENT
             why = "there is no such type, and PERSISTENT_2 is the one with this throughput"
             yield _problem(f"{path}/DeploymentType", ERROR, "PERSISTENT", PERSISTENT, why)
-        if policy == _cluster_storage.STORAGE_POLICY:
+        if policy == _cluster_deletion.STORAGE_POLICY:
             found, settings["DeletionPolicy"] = settings.get("DeletionPolicy", "Delete (the default)"), "Retain"
             why = f"deleting the cluster would delete the data under {storage.get('MountDir')}"
             yield _problem(f"{path}/DeletionPolicy", WARNING, found, "Retain", why)
@@ -170,7 +170,7 @@ def _queue_habits(config: Config) -> Iterator[Problem]:
         actions = _child(queue, "CustomActions")
         if "OnNodeStart" in actions:
             actions.setdefault("OnNodeConfigured", actions.pop("OnNodeStart"))
-            why = "at the start neither the local disks, nor EFA, nor FSx, nor Slurm are there yet"
+            why = "at the start the local disks, EFA, FSx and Slurm are not ready yet"
             yield _problem(f"{path}/CustomActions/OnNodeStart", WARNING, "OnNodeStart", "OnNodeConfigured", why)
         single = all("InstanceType" in resource for resource in _entries(queue, "ComputeResources"))
         if single and "AllocationStrategy" in queue:
@@ -254,7 +254,7 @@ def review(config: Any, offered: Sequence[str] | None = None) -> dict[str, Any]:
     the collection's own table, by name. ``config`` is not changed.
     """
     if not isinstance(config, dict):
-        why = "a configuration is a mapping with Region, Image, HeadNode and Scheduling"
+        why = "a configuration is a dictionary with Region, Image, HeadNode and Scheduling"
         return {
             "problems": [_problem("the whole", ERROR, type(config).__name__, "", why)],
             "repaired": None,
@@ -318,10 +318,10 @@ def verdict(reviewed: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         if name in reviewed["described"]:
             warnings.append(
                 f"{name} was judged by the table of this collection, which does not know its capacity types and "
-                "placement groups: EC2 was not asked; give cluster_online: true"
+                "placement groups: EC2 was not asked; set cluster_online: true"
             )
         elif name in answer["assumed"]:
-            warnings.append(f"{name} was not checked: EC2 was not asked what it is; give cluster_online: true")
+            warnings.append(f"{name} was not checked: EC2 was not asked what it is; set cluster_online: true")
     if not reviewed["offers_checked"]:
         notes.append("whether the region offers the instance types was not checked, for EC2 was not asked")
     unique = {

@@ -75,29 +75,29 @@ PLACEHOLDER = re.compile(
 
 
 # Expected type of each key. A wrong type is reported by name, and the rest of that section is not checked.
-QUEUE_KINDS = {
-    **dict.fromkeys(("name", "instance_type", "capacity", "reservation", "ephemeral"), "a text"),
-    **dict.fromkeys(("count", "minimum", "root_gib", "root_iops", "root_throughput", "vcpus"), "a whole number"),
-    **dict.fromkeys(("memory_gib",), "a whole number"),
+QUEUE_TYPES = {
+    **dict.fromkeys(("name", "instance_type", "capacity", "reservation", "ephemeral"), "a string"),
+    **dict.fromkeys(("count", "minimum", "root_gib", "root_iops", "root_throughput", "vcpus"), "an integer"),
+    **dict.fromkeys(("memory_gib",), "an integer"),
     **dict.fromkeys(("placement_group", "smt", "efa", "gpu_health_check", "exclusive", "hook"), "true or false"),
     "price_per_hour": "a number",
-    "policies": "a list of texts",
-    "s3": "a list of mappings",
+    "policies": "a list of strings",
+    "s3": "a list of dictionaries",
 }
-FILESYSTEM_KINDS = {
-    **dict.fromkeys(("name", "mount", "id", "deployment"), "a text"),
-    **dict.fromkeys(("gib", "throughput"), "a whole number"),
+FILESYSTEM_TYPES = {
+    **dict.fromkeys(("name", "mount", "id", "deployment"), "a string"),
+    **dict.fromkeys(("gib", "throughput"), "an integer"),
     **dict.fromkeys(("by_cluster", "efa"), "true or false"),
-    "associations": "a list of mappings",
+    "associations": "a list of dictionaries",
 }
-S3_KINDS = {"bucket": "a text", "prefix": "a text", "write": "true or false"}
-LINK_KINDS = {"path": "a text", "s3": "a text", "export": "true or false"}
-SETTINGS_KINDS = {
-    **dict.fromkeys(("queues", "filesystems", "s3"), "a list of mappings"),
-    **dict.fromkeys(("hook", "tags", "extra", "fsx_regions"), "a mapping"),
-    **dict.fromkeys(("name", "region", "key_name", "head_instance_type"), "a text"),
-    "policies": "a list of texts",
-    **dict.fromkeys(("head_root_gib", "idle_minutes", "bootstrap_seconds", "log_days"), "a whole number"),
+S3_TYPES = {"bucket": "a string", "prefix": "a string", "write": "true or false"}
+LINK_TYPES = {"path": "a string", "s3": "a string", "export": "true or false"}
+SETTINGS_TYPES = {
+    **dict.fromkeys(("queues", "filesystems", "s3"), "a list of dictionaries"),
+    **dict.fromkeys(("hook", "tags", "extra", "fsx_regions"), "a dictionary"),
+    **dict.fromkeys(("name", "region", "key_name", "head_instance_type"), "a string"),
+    "policies": "a list of strings",
+    **dict.fromkeys(("head_root_gib", "idle_minutes", "bootstrap_seconds", "log_days"), "an integer"),
     **dict.fromkeys(("memory_scheduling", "detailed_monitoring", "dashboard"), "true or false"),
 }
 
@@ -107,18 +107,18 @@ def filled(defaults: Settings, given: Settings) -> dict[str, Any]:
     return {**defaults, **{key: value for key, value in given.items() if value is not None}}
 
 
-def _wrong(what: str, given: Settings, kinds: Mapping[str, str]) -> Iterator[str]:
-    for key, kind in kinds.items():
-        if given.get(key) is not None and not argument_types.CHECKS[kind](given[key]):
-            yield f"{what}: {key} is '{given[key]}'; give {kind}"
+def _type_errors(what: str, given: Settings, types: Mapping[str, str]) -> Iterator[str]:
+    for key, expected in types.items():
+        if given.get(key) is not None and not argument_types.CHECKS[expected](given[key]):
+            yield f"{what}: {key} is '{given[key]}'; use {expected}"
 
 
-def _right(given: Settings, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Return ``given`` without the values that _wrong reports, so that the rest is checked in the same run."""
+def _without_type_errors(given: Settings, types: Mapping[str, str]) -> dict[str, Any]:
+    """Return ``given`` without the values that ``_type_errors`` reports, to check the rest in the same run."""
     return {
         key: value
         for key, value in given.items()
-        if value is None or key not in kinds or argument_types.CHECKS[kinds[key]](value)
+        if value is None or key not in types or argument_types.CHECKS[types[key]](value)
     }
 
 
@@ -130,7 +130,7 @@ def _unknown(what: str, given: Settings, known: tuple[str, ...]) -> Iterator[str
 def _missing(what: str, given: Settings, needs: tuple[str, ...]) -> Iterator[str]:
     for key in needs:
         if given.get(key) in (None, ""):
-            yield f"{what} lacks '{key}'; give it"
+            yield f"{what} lacks '{key}'; set it"
 
 
 def _doubles(what: str, values: list[Any]) -> Iterator[str]:
@@ -139,18 +139,18 @@ def _doubles(what: str, values: list[Any]) -> Iterator[str]:
 
 
 def queue_problems(queue: Settings) -> Iterator[str]:
-    """Return what is wrong with one queue, a sentence each."""
+    """Return the errors in one queue, a sentence each."""
     what = f"queue '{queue.get('name', '?')}'"
     yield from _unknown(what, queue, (*QUEUE_NEEDS[:2], *QUEUE_DEFAULTS))
     yield from _missing(what, queue, QUEUE_NEEDS)
-    yield from _wrong(what, queue, QUEUE_KINDS)
-    given = filled(QUEUE_DEFAULTS, _right(queue, QUEUE_KINDS))
+    yield from _type_errors(what, queue, QUEUE_TYPES)
+    given = filled(QUEUE_DEFAULTS, _without_type_errors(queue, QUEUE_TYPES))
     if given.get("name") and not NAME.fullmatch(str(given["name"])):
         yield f"{what}: a queue's name is small letters, digits and hyphens, 25 at most, and begins with a letter"
     if given["capacity"] not in ("ondemand", "spot", "capacity-block"):
         yield f"{what}: capacity is '{given['capacity']}'; it is ondemand, spot or capacity-block"
     if given["capacity"] == "capacity-block" and not given["reservation"]:
-        yield f"{what}: a capacity block is addressed by its reservation; give reservation: cr-…"
+        yield f"{what}: a capacity block is addressed by its reservation; set reservation: cr-…"
     if given["reservation"] and not re.fullmatch(
         r"cr-[0-9a-f]{17}|arn:aws[a-z-]*:resource-groups:\S+", str(given["reservation"])
     ):
@@ -166,31 +166,31 @@ def queue_problems(queue: Settings) -> Iterator[str]:
 
 
 def filesystem_problems(filesystem: Settings) -> Iterator[str]:
-    """Return what is wrong with one file system, a sentence each."""
+    """Return the errors in one file system, a sentence each."""
     what = f"file system '{filesystem.get('name', '?')}'"
     yield from _unknown(what, filesystem, (*FILESYSTEM_NEEDS, *FILESYSTEM_DEFAULTS))
     yield from _missing(what, filesystem, FILESYSTEM_NEEDS)
-    yield from _wrong(what, filesystem, FILESYSTEM_KINDS)
-    given = filled(FILESYSTEM_DEFAULTS, _right(filesystem, FILESYSTEM_KINDS))
+    yield from _type_errors(what, filesystem, FILESYSTEM_TYPES)
+    given = filled(FILESYSTEM_DEFAULTS, _without_type_errors(filesystem, FILESYSTEM_TYPES))
     for link in given["associations"]:
-        yield from _unknown(f"{what}: an association", link, tuple(LINK_KINDS))
+        yield from _unknown(f"{what}: an association", link, tuple(LINK_TYPES))
         yield from _missing(f"{what}: an association", link, ("path", "s3"))
-        yield from _wrong(f"{what}: an association", link, LINK_KINDS)
+        yield from _type_errors(f"{what}: an association", link, LINK_TYPES)
     mount = str(given.get("mount") or "/")
     if not re.fullmatch(r"/[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*|/", mount):
-        yield f"{what}: mount is '{mount}'; give an absolute path"
+        yield f"{what}: mount is '{mount}'; use an absolute path"
     if given["id"]:
         if not re.fullmatch(r"fs-[0-9a-z]{17}", str(given["id"])):
             yield f"{what}: id is '{given['id']}'; it is fs- with 17 letters and digits"
         extra = [key for key in ("gib", "throughput", "associations") if given[key]]
         if extra or given["by_cluster"]:
             extra = extra or ["by_cluster"]
-            yield f"{what} is there already, so that only name, mount and id apply; take out {', '.join(extra)}"
+            yield f"{what} exists already, so only name, mount and id apply; remove {', '.join(extra)}"
         return
     yield from _missing(what, filesystem, ("gib", "throughput"))
     kind = given["deployment"]
     if kind not in THROUGHPUT:
-        yield f"{what}: deployment is {kind}; give one of {', '.join(THROUGHPUT)}"
+        yield f"{what}: deployment is {kind}; use one of {', '.join(THROUGHPUT)}"
         return
     if given["gib"] and not (given["gib"] == 1200 or given["gib"] % 2400 == 0):
         yield f"{what}: gib is {given['gib']}; {kind} has 1200 or a multiple of 2400"
@@ -214,7 +214,7 @@ def _efa_problems(what: str, given: Settings) -> Iterator[str]:
         more = -(-given["gib"] // step) * step
         yield (
             f"{what}: gib is {given['gib']}; with EFA and {given['throughput']} MB/s for each TiB it is a multiple of "
-            f"{step}: give {more}, or another throughput"
+            f"{step}: use {more}, or another throughput"
         )
 
 
@@ -225,22 +225,22 @@ def hook_arguments(hook: Settings) -> list[tuple[str, str]]:
 
 
 def hook_problems(hook: Settings) -> Iterator[str]:
-    """Return what is wrong with the hook, a sentence each; no hook is valid."""
+    """Return the errors in the hook, a sentence each; no hook is valid."""
     if not hook:
         return
     yield from _unknown("hook", hook, ("script", *HOOK_OPTIONS, "args"))
     yield from _missing("hook", hook, ("script",))
     if not isinstance(hook.get("args") or [], list):
-        yield f"hook: args is '{hook['args']}'; give a list"
+        yield f"hook: args is '{hook['args']}'; use a list"
     else:
         for option, value in hook_arguments(hook):
             if option not in (*HOOK_ALONE, *HOOK_ARGS):
                 yield f"hook: args has '{option}'; it may have {', '.join((*HOOK_ALONE, *HOOK_ARGS))}"
             elif option in HOOK_ARGS and not value:
-                yield f"hook: args has {option} without a value; give one"
+                yield f"hook: args has {option} without a value; add one"
     for key in ("script", "bundle", "pointer"):
         if hook.get(key) and not S3_URI.fullmatch(str(hook[key])):
-            yield f"hook: {key} is '{hook[key]}'; give s3://BUCKET/KEY"
+            yield f"hook: {key} is '{hook[key]}'; use s3://BUCKET/KEY"
     if hook.get("pointer"):
         if hook.get("bundle") or hook.get("sha256") or not hook.get("public_key"):
             yield "hook: a pointer needs public_key, and neither bundle nor sha256; the pointer names them"
@@ -277,21 +277,21 @@ def placeholders(settings: Settings, network: Settings) -> list[str]:
     given = {key: value for key, value in settings.items() if key != "tags"}
     given["ssh_cidrs"] = given.pop("head_ssh_cidr", "")
     return [
-        f"cluster_{path} is '{value}', a placeholder; give your own"
+        f"cluster_{path} is '{value}', a placeholder; set your own"
         for path, value in _texts("", {**given, "subnets": network})
         if _is_placeholder(value)
     ]
 
 
-def meant(settings: Settings) -> dict[str, Any]:
+def coerce_settings(settings: Settings) -> dict[str, Any]:
     """Convert numbers and booleans that ``-e KEY=VALUE`` passed as strings."""
-    kinds = {key: kind for key, kind in SETTINGS_KINDS.items() if kind in ("a whole number", "true or false")}
-    return {key: argument_types.coerce(kinds[key], value) if key in kinds else value for key, value in settings.items()}
+    types = {key: name for key, name in SETTINGS_TYPES.items() if name in ("an integer", "true or false")}
+    return {key: argument_types.coerce(types[key], value) if key in types else value for key, value in settings.items()}
 
 
 def problems(settings: Settings) -> list[str]:
     """Return all problems of the variables, a sentence each; pcluster's own validators run later."""
-    wrong = [*_wrong("the cluster", settings, SETTINGS_KINDS)]
+    wrong = [*_type_errors("the cluster", settings, SETTINGS_TYPES)]
     return [" ".join(sentence.split()) for sentence in (wrong or _problems(settings))]
 
 
@@ -333,9 +333,9 @@ def _problems(settings: Settings) -> list[str]:
     if len(made) > 1:
         found.append(f"ParallelCluster makes one file system at most, and {', '.join(made)} ask; keep one")
     found.extend(hook_problems(settings.get("hook") or {}))
-    owners = (settings, *(_right(queue, QUEUE_KINDS) for queue in queues))
+    owners = (settings, *(_without_type_errors(queue, QUEUE_TYPES) for queue in queues))
     for right in (right for owner in owners for right in owner.get("s3") or []):
-        found.extend(_wrong("s3", right, S3_KINDS))
+        found.extend(_type_errors("s3", right, S3_TYPES))
         found.extend(_unknown("s3", right, ("bucket", *S3_DEFAULTS)))
         found.extend(_missing("s3", right, ("bucket",)))
     return found

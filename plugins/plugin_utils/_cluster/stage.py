@@ -27,7 +27,7 @@ def _texts(what: str, entry: Mapping[str, Any], needs: Sequence[str], known: Seq
         yield f"{what} has the key '{key}', which does not exist; those that do are {', '.join(known)}"
     for key in needs:
         if not isinstance(entry.get(key), str) or not entry[key]:
-            yield f"{what}: {key} is {entry.get(key)!r}; give a text"
+            yield f"{what}: {key} is {entry.get(key)!r}; use a string"
 
 
 def _bucket_name(what: str, name: Any) -> Iterator[str]:
@@ -54,10 +54,10 @@ def problems(buckets: Sequence[Mapping[str, Any]], uploads: Sequence[Mapping[str
         what = f"upload {number} of cluster_uploads"
         found += [*_texts(what, upload, ("source", "bucket"), UPLOAD_KEYS), *_bucket_name(what, upload.get("bucket"))]
         if not isinstance(upload.get("prefix") or "", str):
-            found.append(f"{what}: prefix is {upload['prefix']!r}; give a text")
+            found.append(f"{what}: prefix is {upload['prefix']!r}; use a string")
         sample = upload.get("sample") or []
         if not isinstance(sample, list) or not all(isinstance(name, str) for name in sample):
-            found.append(f"{what}: sample is {sample!r}; give a list of paths below source")
+            found.append(f"{what}: sample is {sample!r}; use a list of paths below source")
     for one in uploads:
         for other in uploads:
             within = one.get("bucket") == other.get("bucket") and _start(other).startswith(_start(one))

@@ -86,7 +86,7 @@ def _setting_problems(settings: Mapping[str, Any]) -> list[str]:
     found = []
     if not _BASE.fullmatch(str(settings["base"])):
         found.append(
-            f"enroot_pyxis_image_base is {settings['base']!r}: give an image with Ubuntu 24.04 and the CUDA toolkit by "
+            f"enroot_pyxis_image_base is {settings['base']!r}: use an image with Ubuntu 24.04 and the CUDA toolkit by "
             "its digest, NAME:TAG@sha256:..., as 'docker buildx imagetools inspect NAME:TAG' shows it"
         )
     if not _NAME.fullmatch(str(settings["name"])):
@@ -95,9 +95,9 @@ def _setting_problems(settings: Mapping[str, Any]) -> list[str]:
         )
     directory = str(settings["directory"])
     if not directory.startswith("/") or ".." in directory.split("/"):
-        found.append(f"enroot_pyxis_image_directory is {directory!r}: give an absolute path that all nodes see")
+        found.append(f"enroot_pyxis_image_directory is {directory!r}: use an absolute path that all nodes see")
     if settings["push"] and not _REPOSITORY.fullmatch(str(settings["push"])):
-        found.append(f"enroot_pyxis_image_push is {settings['push']!r}: give REGISTRY/REPOSITORY without a tag")
+        found.append(f"enroot_pyxis_image_push is {settings['push']!r}: use REGISTRY/REPOSITORY without a tag")
     for name, value in settings["build_arguments"].items():
         if not _ARGUMENT.fullmatch(str(name)) or re.search(r"[\r\n\0]", str(value)):
             found.append(f"enroot_pyxis_image_build_arguments has {name!r}: a name of letters, and a value of one line")
@@ -114,7 +114,7 @@ def _requirement_problems(text: str, pins: Mapping[str, str]) -> list[str]:
             name = match.group(1)
             found.append(f"{problem} have no checksum for {name}: lock them with 'uv pip compile --generate-hashes'")
     if re.search(r"^\s*(?:-e|--index-url|--extra-index-url|--trusted-host|git\+|https?:)", text, re.MULTILINE):
-        found.append(f"{problem} name a place to fetch from: give packages with versions and checksums only")
+        found.append(f"{problem} name a place to fetch from: use packages with versions and checksums only")
     for component in ("pytorch", "megatron"):
         if _version(pins, _COMPONENTS[component]) is None:
             found.append(f"{problem} lack {_COMPONENTS[component]}, so no training would run in it")

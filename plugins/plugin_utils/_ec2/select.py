@@ -29,7 +29,7 @@ def _values(name: str, given: Any) -> list[str]:
             value = str(value).lower()
         if not isinstance(value, (str, int)):
             raise SelectionError(
-                f"filters: the value of '{name}' must be text or a list of texts, found {type(value).__name__}"
+                f"filters: the value of '{name}' must be text or a list of strings, found {type(value).__name__}"
             )
         result.append("".join(str(value)))
     if not result:

@@ -191,7 +191,7 @@ class Aws:
             raise AccessError(f"the credentials of {self._who(profile)} cannot be loaded: {reason(exc)}") from exc
         if found is None:
             raise AccessError(
-                f"no AWS credentials were found in {self._who(profile)}; set AWS_PROFILE, log in, or give the option "
+                f"no AWS credentials were found in {self._who(profile)}; set AWS_PROFILE, log in, or set the option "
                 "profile"
             )
 
@@ -269,7 +269,7 @@ class Aws:
         region = self.default_region() or self._instance_region()
         if not region:
             raise AccessError(
-                "no region is known from AWS_REGION, the AWS profile or the instance metadata; give the option regions"
+                "no region is known from AWS_REGION, the AWS profile or the instance metadata; set the option regions"
             )
         return [check_region(region)]
 

@@ -57,7 +57,7 @@ def choose(given: Any, start: str, usual: Sequence[str], known: Iterable[str]) -
             _check_field(field, fields)
     elif given:
         raise VariablesError(
-            f"variables: is '{given}'; give a list of variables, or a mapping of them to true, false or another name"
+            f"variables: is '{given}'; use a list of variables, or a dictionary of them to true, false or another name"
         )
     chosen = {IDENTITY: chosen.pop(IDENTITY, start + IDENTITY), **chosen}
     _check_names(chosen, start)
@@ -73,7 +73,7 @@ def _check_field(field: str, known: set[str]) -> None:
 
 def _name(field: str, value: Any) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise VariablesError(f"variables: {field} is {value!r}; give true, false, or the name of a variable")
+        raise VariablesError(f"variables: {field} is {value!r}; use true, false, or the name of a variable")
     return "".join(value)
 
 

@@ -23,20 +23,20 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files i
 # FSx API, FileSystemId: fs- and 8 hexadecimal digits or more.
 FILE_SYSTEM_ID = re.compile(r"fs-[0-9a-f]{8,}")
 WAY_OUT = (
-    "let this controller ask (credentials with fsx:DescribeFileSystems), or give dns_name and mount_name beside the id"
+    "let this controller ask (credentials with fsx:DescribeFileSystems), or set dns_name and mount_name beside the id"
 )
 BOOT = (
     "fsx_lustre_file_systems has {ids} without names, and a node that configures itself at boot does not ask FSx, or "
-    "every node of the cluster would: give dns_name and mount_name beside the id, as the module fsx_lustre_info shows "
+    "every node of the cluster would: set dns_name and mount_name beside the id, as the module fsx_lustre_info shows "
     "them"
 )
-NO_REGION = "fsx_lustre_file_systems has an id, and no region is known to ask in: give fsx_lustre_region"
+NO_REGION = "fsx_lustre_file_systems has an id, and no region is known to ask in: set fsx_lustre_region"
 
 Names = Mapping[str, Mapping[str, Any]]
 
 
 def entry_problems(systems: Iterable[Any]) -> list[str]:
-    """Return what is wrong with the identifiers of file systems, a sentence each."""
+    """Return the errors in the identifiers of file systems, a sentence each."""
     found = []
     for entry in systems:
         identifier = _identifier(entry)
@@ -45,10 +45,11 @@ def entry_problems(systems: Iterable[Any]) -> list[str]:
         where = entry.get("path")
         if not FILE_SYSTEM_ID.fullmatch(str(identifier)):
             found.append(
-                f"fsx_lustre_file_systems has {where} with the id {identifier!r}: give one as fs-0123456789abcdef0"
+                f"fsx_lustre_file_systems has {where} with the id {identifier!r}: use an id such as "
+                "fs-0123456789abcdef0"
             )
         elif bool(entry.get("dns_name")) != bool(entry.get("mount_name")):
-            found.append(f"fsx_lustre_file_systems has {where} with an id and a name: give the id alone, or both names")
+            found.append(f"fsx_lustre_file_systems has {where} with an id and a name: set the id alone, or both names")
     return found
 
 

@@ -131,7 +131,7 @@ def problems(document: Any) -> list[str]:
         errors += _shape(name, document[name], _TIME)
     for part, known in (("facts", FACTS), ("versions", None)):
         if not isinstance(document[part], Mapping):
-            errors.append(f"{part} is not a mapping")
+            errors.append(f"{part} is not a dictionary")
             continue
         for name, value in document[part].items():
             errors += [] if known is None or name in known else [f"{part} has {name}, which is not in the schema"]

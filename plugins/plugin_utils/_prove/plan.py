@@ -69,7 +69,7 @@ def plan(settings: Mapping[str, Any], look: Mapping[str, Any] | None = None) -> 
 
 
 def settings_problem(settings: Mapping[str, Any]) -> str:
-    """Return what is wrong with the variables, without a request to AWS."""
+    """Return the errors in the variables, without a request to AWS."""
     shapes = (
         ("region", REGION, "a region like us-east-1"),
         ("type", TYPE, "an instance type, like c5d.large"),
@@ -81,33 +81,29 @@ def settings_problem(settings: Mapping[str, Any]) -> str:
     for name, shape, hint in shapes:
         value = settings.get(name)
         if not isinstance(value, str) or not shape.match(value):
-            return f"nothing was launched: prove_on_aws_{name} is {_shown(value)}; give {hint}"
+            return f"nothing was launched: prove_on_aws_{name} is {_shown(value)}; use {hint}"
     cidr = settings.get("ssh_cidr")
     if not _is_cidr(cidr):
         return (
-            f"nothing was launched: prove_on_aws_ssh_cidr is {_shown(cidr)}; give the IPv4 network from which this "
+            f"nothing was launched: prove_on_aws_ssh_cidr is {_shown(cidr)}; use the IPv4 network from which this "
             "machine reaches the instance, like 203.0.113.7/32, and not the whole internet"
         )
     if settings.get("address") not in ADDRESSES:
-        return (
-            f"nothing was launched: prove_on_aws_address is {_shown(settings.get('address'))}; give public or private"
-        )
+        return f"nothing was launched: prove_on_aws_address is {_shown(settings.get('address'))}; use public or private"
     minutes = number(settings.get("minutes"))
     if minutes is None or minutes != int(minutes) or not LEAST_MINUTES <= minutes <= MOST_MINUTES:
         return (
-            f"nothing was launched: prove_on_aws_minutes is {_shown(settings.get('minutes'))}; give whole minutes, "
+            f"nothing was launched: prove_on_aws_minutes is {_shown(settings.get('minutes'))}; use whole minutes, "
             f"{LEAST_MINUTES} to {MOST_MINUTES}"
         )
     most = settings.get("max_dollars_an_hour")
     if most not in ("", None) and (number(most) or 0) <= 0:
-        return f"nothing was launched: prove_on_aws_max_dollars_an_hour is {_shown(most)}; give a number above 0"
+        return f"nothing was launched: prove_on_aws_max_dollars_an_hour is {_shown(most)}; use a number above 0"
     folder = settings.get("folder")
     if not isinstance(folder, str) or not FOLDER.match(folder):
-        return (
-            f"nothing was launched: prove_on_aws_folder is {_shown(folder)}; give a path without quotes, % and spaces"
-        )
+        return f"nothing was launched: prove_on_aws_folder is {_shown(folder)}; use a path without quotes, % and spaces"
     if not isinstance(settings.get("variables"), Mapping):
-        return "nothing was launched: prove_on_aws_variables is not a mapping; give variables of the roles by name"
+        return "nothing was launched: prove_on_aws_variables is not a dictionary; map names of role variables to values"
     return ""
 
 
@@ -116,43 +112,41 @@ def account_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str
     kind, region = settings["type"], settings["region"]
     facts = look["types"].get(kind)
     if facts is None:
-        return f"nothing was launched: {region} offers no {kind}; give a type that it has as prove_on_aws_type"
+        return f"nothing was launched: {region} offers no {kind}; set prove_on_aws_type to a type that it offers"
     if not groups(facts):
         return (
             f"nothing was launched: {kind} has neither instance store nor NVIDIA GPUs, so that nothing would be proved "
-            "on it; give another prove_on_aws_type, like c5d.large"
+            "on it; choose another prove_on_aws_type, like c5d.large"
         )
     if not look["images"]:
         return (
-            f"nothing was launched: {region} has no image {settings['image']} that this account may use; give one of "
+            f"nothing was launched: {region} has no image {settings['image']} that this account may use; use one of "
             "that region as prove_on_aws_image"
         )
     image = look["images"][0]
     if str(image.get("platform")).lower() == "windows":
-        return f"nothing was launched: {settings['image']} is an image of Windows; give one of Linux"
+        return f"nothing was launched: {settings['image']} is an image of Windows; use one of Linux"
     supported = (facts.get("ProcessorInfo") or {}).get("SupportedArchitectures") or []
     if image.get("architecture") not in supported:
         return (
             f"nothing was launched: {settings['image']} is for {image.get('architecture')}, and {kind} takes "
-            f"{', '.join(supported) or 'no architecture that EC2 reports'}; give an image for it as prove_on_aws_image"
+            f"{', '.join(supported) or 'no architecture that EC2 reports'}; set prove_on_aws_image to an image for it"
         )
     if look["taken"]:
         return (
-            f"nothing was launched: {region} has a key pair or a security group with the name {settings['run']}; give "
+            f"nothing was launched: {region} has a key pair or a security group with the name {settings['run']}; use "
             f"another prove_on_aws_run, or remove that of a run before with -e prove_on_aws_sweep={settings['run']}"
         )
     if not look["subnets"]:
         where = f"no subnet {settings['subnet']}" if settings["subnet"] else "no default subnet"
-        return f"nothing was launched: {region} has {where}; give one of yours as prove_on_aws_subnet"
+        return f"nothing was launched: {region} has {where}; set prove_on_aws_subnet to one of yours"
     if subnet_of(kind, look) is None:
         zones = ", ".join(sorted({subnet["availability_zone"] for subnet in look["subnets"]}))
-        return (
-            f"nothing was launched: no subnet lies where {kind} is offered ({zones} do not); give prove_on_aws_subnet"
-        )
+        return f"nothing was launched: no subnet lies where {kind} is offered ({zones} do not); set prove_on_aws_subnet"
     if settings["address"] == "public" and not (subnet_of(kind, look) or {}).get("map_public_ip_on_launch"):
         return (
-            f"nothing was launched: the subnet for {kind} gives no public addresses; give another prove_on_aws_subnet, "
-            "or prove_on_aws_address=private where this machine reaches private ones"
+            f"nothing was launched: the subnet for {kind} gives no public addresses; choose another "
+            "prove_on_aws_subnet, or prove_on_aws_address=private where this machine reaches private ones"
         )
     return _price_problem(settings, look)
 
@@ -162,7 +156,7 @@ def _price_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str:
     if price is None and most is None:
         return (
             f"nothing was launched: the price of {settings['type']} is unknown ({_unknown(look)}); look it up, and "
-            "give it as prove_on_aws_max_dollars_an_hour"
+            "set prove_on_aws_max_dollars_an_hour"
         )
     if price is not None and most is not None and price > most:
         return (
@@ -223,7 +217,7 @@ def refusal(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str:
     if settings.get("confirm") == settings["type"]:
         return ""
     found = f", and not {_shown(settings['confirm'])}" if settings.get("confirm") else ""
-    return f"nothing was launched: to launch it as shown, give -e prove_on_aws_confirm={settings['type']}{found}"
+    return f"nothing was launched: to launch it as shown, add -e prove_on_aws_confirm={settings['type']}{found}"
 
 
 def tags(run: str) -> dict[str, str]:

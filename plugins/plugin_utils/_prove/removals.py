@@ -13,7 +13,7 @@ from .plan import PROJECT, PROJECT_TAG, REGION, RUN, RUN_TAG
 # EC2 lists a terminated instance for an hour; it costs nothing.
 GONE = ("terminated",)
 # Kind of resource, and the key of its name in the results of amazon.aws.
-KINDS = {"instances": "instance_id", "volumes": "id", "keys": "key_name", "groups": "group_id"}
+ID_KEYS = {"instances": "instance_id", "volumes": "id", "keys": "key_name", "groups": "group_id"}
 
 
 def removals(found: Mapping[str, Iterable[Mapping[str, Any]]], run: str, region: str | None = None) -> dict[str, Any]:
@@ -21,9 +21,9 @@ def removals(found: Mapping[str, Iterable[Mapping[str, Any]]], run: str, region:
 
     ``found`` has the results of ec2_instance_info, ec2_vol_info, ec2_key_info and ec2_security_group_info by kind.
     """
-    there = {kind: [entry for entry in found.get(kind) or () if _is_there(kind, entry)] for kind in KINDS}
+    there = {kind: [entry for entry in found.get(kind) or () if _is_there(kind, entry)] for kind in ID_KEYS}
     answer: dict[str, Any] = {
-        kind: sorted(str(entry[KINDS[kind]]) for entry in entries if RUN.match(run) and run_of(entry) == run)
+        kind: sorted(str(entry[ID_KEYS[kind]]) for entry in entries if RUN.match(run) and run_of(entry) == run)
         for kind, entries in there.items()
     }
     answer["runs"] = sorted({run_of(entry) for entries in there.values() for entry in entries} - {""})
@@ -32,12 +32,12 @@ def removals(found: Mapping[str, Iterable[Mapping[str, Any]]], run: str, region:
 
 
 def problem(run: Any, region: Any = None) -> str:
-    """Return what is wrong with the name of a run and with the region; ``list`` is valid and names no run."""
+    """Return the errors in the name of a run and in the region; ``list`` is valid and names no run."""
     if region is not None and not (isinstance(region, str) and REGION.match(region)):
-        return f"nothing was removed: prove_on_aws_region is '{region}'; give a region like us-east-1"
+        return f"nothing was removed: prove_on_aws_region is '{region}'; use a region like us-east-1"
     if isinstance(run, str) and (run == "list" or RUN.match(run)):
         return ""
-    return f"nothing was removed: prove_on_aws_sweep is '{run}'; give the name of a run, or list to see which there are"
+    return f"nothing was removed: prove_on_aws_sweep is '{run}'; use the name of a run, or list to see which there are"
 
 
 def run_of(entry: Mapping[str, Any]) -> str:
@@ -50,6 +50,6 @@ def run_of(entry: Mapping[str, Any]) -> str:
 
 def _is_there(kind: str, entry: Mapping[str, Any]) -> bool:
     if kind != "instances":
-        return bool(entry.get(KINDS[kind]))
+        return bool(entry.get(ID_KEYS[kind]))
     state = entry.get("state")
     return bool(entry.get("instance_id")) and not (isinstance(state, Mapping) and state.get("name") in GONE)

@@ -26,7 +26,7 @@ from .input import cut, is_figure, label, listed, read, short, unproved
 SCHEMA = "mlcluster.cluster/1"
 RUN_SCHEMA = "mlcluster.run/1"
 VALIDATION_SCHEMA = "mlcluster.validation/1"
-KINDS = ("head", "login", "compute", "node")
+NODE_KINDS = ("head", "login", "compute", "node")
 # In the order of interest.
 ORDER = (result.FAIL, result.UNDETERMINABLE, result.PASS, result.NOT_APPLICABLE)
 BANDWIDTH = re.compile(r"(nccl|nccom)\.bandwidth\.(\w+)")
@@ -82,7 +82,7 @@ def build(
     judged = sorted((_node(given, answered) for given in nodes), key=lambda node: natural(node["name"]))
     names = collections.Counter(node["name"] for node in judged)
     if twice := [name for name, count in names.items() if count > 1]:
-        raise ReportError(f"nodes has {twice[0]} twice: give each node once")
+        raise ReportError(f"nodes has {twice[0]} twice: list each node once")
     doubt = _doubt(validation, time, cluster, validation_days) or _doubt_nodes(validation, nodes)
     jobs = _jobs(validation, doubt)
     curves = bandwidth(jobs)
@@ -114,7 +114,7 @@ def build(
 def _demand(document: Mapping[str, Any] | None, schema: str, what: str) -> None:
     if document is not None and (not isinstance(document, Mapping) or document.get("schema") != schema):
         found = document.get("schema") if isinstance(document, Mapping) else type(document).__name__
-        raise ReportError(f"{what} is not {schema} but {found!r}: give the file that this version wrote")
+        raise ReportError(f"{what} is not {schema} but {found!r}: use the file that this version wrote")
 
 
 def _health(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -201,7 +201,7 @@ def _results(name: str, health: Mapping[str, Any]) -> tuple[list[result.Result],
     subjects = {entry.id.partition(".")[0] for entry in found}
     missing = [wanted[0] for wanted in FULL_SUBJECTS if not subjects & set(wanted)]
     if missing:
-        text = f"there is no verdict on {', '.join(missing)}: give what the profile full returns, and all of it"
+        text = f"there is no verdict on {', '.join(missing)}: use the complete result of the profile full"
         found.append(unproved(NO_ANSWER, "incomplete", text, name))
     elif all(entry.status == result.NOT_APPLICABLE for entry in found):
         text = "no verdict on the node is a pass: nothing of it was proved"
@@ -301,7 +301,7 @@ def _doubt(validation: Mapping[str, Any] | None, time: str, cluster: str, days: 
         return f"the validation of {written} is {when} and counts for {days:g} days: run run_validation again"
     if cluster and of != cluster:
         other = f"the cluster {short(of)}" if of else "a cluster without a name"
-        return f"the validation is of {other} and this is {cluster}: give the file of this one"
+        return f"the validation is of {other} and this is {cluster}: use the file of this one"
     return ""
 
 
@@ -369,7 +369,7 @@ def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[st
         given = [{"name": "validation", "results": [_NO_JOB.to_dict()]}]
     for number, job in enumerate(given, 1):
         if not isinstance(job, Mapping):
-            raise ReportError(f"validation has {short(job)} for job {number}: give the file that this version wrote")
+            raise ReportError(f"validation has {short(job)} for job {number}: use the file that this version wrote")
         verdicts = [read(entry, None).to_dict() for entry in listed(job.get("results"))] or [_NO_VERDICT.to_dict()]
         if doubt:
             verdicts.append(result.undeterminable("job.end", "not_of_now", message=doubt).to_dict())
@@ -493,7 +493,7 @@ def timings(run: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the wall-clock seconds of each role, in the order they ran; tasks outside roles are ``other``."""
     roles = (run or {}).get("roles") or {}
     if not isinstance(roles, Mapping):
-        raise ReportError(f"timings has the roles {short(roles)}: give the status file that this version wrote")
+        raise ReportError(f"timings has the roles {short(roles)}: use the status file that this version wrote")
     return [
         {"role": short(role) or "other", "seconds": seconds}
         for role, seconds in roles.items()

@@ -29,7 +29,7 @@ HINTS = (
     ),
     (
         re.compile(r"sudo", re.IGNORECASE),
-        "Let the user that Ansible connects as run sudo without a password, or give --ask-become-pass",
+        "Let the user that Ansible connects as run sudo without a password, or use --ask-become-pass",
     ),
     (
         re.compile(r"permission denied|authentication fail", re.IGNORECASE),
@@ -53,7 +53,7 @@ def read(entry: object, node: str | None) -> result.Result:
     """Return one verdict with shortened texts; an unreadable entry becomes an undeterminable verdict."""
     try:
         if not isinstance(entry, Mapping):
-            raise result.ResultError(f"it is {entry!r} and not a mapping")
+            raise result.ResultError(f"it is {entry!r} and not a dictionary")
         given = result.Result.from_dict(dict(entry))
         if len(given.id) > MOST_SHORT:
             raise result.ResultError(f"the id {given.id[:40]}… has {len(given.id)} characters")

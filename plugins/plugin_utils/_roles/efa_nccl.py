@@ -32,7 +32,7 @@ def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def controller_problems(variables: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with files on the controller and with the name of the host that builds nccl-tests."""
+    """Return the errors in files on the controller and in the name of the host that builds nccl-tests."""
     found = [*_file_problems(variables), *_builder_problems(variables)]
     try:
         _own_lock(variables)
@@ -68,7 +68,7 @@ def _file_problems(variables: Mapping[str, Any]) -> Iterator[str]:
         needed["efa_nccl_signing_key"] = key
     for what, path in needed.items():
         if not os.path.isabs(path):
-            yield f"{what} is {path!r}: give an absolute path on the controller"
+            yield f"{what} is {path!r}: use an absolute path on the controller"
         elif not os.path.isfile(path):
             yield f"{what} is {path!r} and there is no such file on the controller"
 

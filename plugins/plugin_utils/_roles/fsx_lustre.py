@@ -32,7 +32,7 @@ def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def controller_problems(variables: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with identifiers, with FSx's answer, and with an EFA set-up on the controller."""
+    """Return the errors in identifiers, in FSx's answer, and in an EFA set-up on the controller."""
     client = str(variables.get("fsx_lustre_efa_client") or "")
     return [*_file_systems(variables)[1], *_efa_client_problems(client, variables.get("fsx_lustre_efa_client_sha256"))]
 

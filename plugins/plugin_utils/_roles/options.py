@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS, Domain
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import option_errors
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.argument_types import coerce, kind_of
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.argument_types import coerce, type_name
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.argument_types import problems as type_problems
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.distribution import UNSUPPORTED
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables import read_defaults, role_directory
@@ -52,10 +52,10 @@ def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str
         value = variables.get(prefix + name)
         if value is None:
             continue
-        if kind_of(option) == "a text" and isinstance(value, float):
+        if type_name(option) == "a string" and isinstance(value, float):
             # YAML reads 13.10 as 13.1.
             return {}, [f"{prefix}{name} is {value}, a number; use a string in quotes, such as '{value}'"]
-        given[name] = coerce(kind_of(option), value)
+        given[name] = coerce(type_name(option), value)
     part = PARTS.get(domain.key)
     own = getattr(part, "CONTROLLER_SPEC", {})
     found = [*type_problems({name: variables.get(name) for name in own}, own), *option_errors(domain, given)]

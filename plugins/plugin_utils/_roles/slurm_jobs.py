@@ -46,7 +46,7 @@ def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def controller_problems(variables: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with a lock."""
+    """Return the errors in a lock."""
     found = []
     try:
         _own_lock(variables)

@@ -53,7 +53,7 @@ def test_unchanged_example_is_checked_and_makes_no_cluster(aws_account, play, op
     assert refused.status == 2
     for output in (
         "cluster_hook.sha256 is '0000000000000000000000000000000000000000000000000000000000000000', a placeholder",
-        "cluster_queues.gpu-queue.reservation is 'cr-0123456789abcdef0', a placeholder; give your own",
+        "cluster_queues.gpu-queue.reservation is 'cr-0123456789abcdef0', a placeholder; set your own",
         "cluster_ssh_cidrs is '203.0.113.0/24', a placeholder",
     ):
         assert output in refused.output
@@ -139,16 +139,17 @@ def test_deletion_needs_consent_and_lists_real_storage(play, options, configurat
     storage[1]["FsxLustreSettings"] = {"StorageCapacity": 1200, "DeletionPolicy": "Retain"}
     config = {"Scheduling": {"Scheduler": "slurm"}, "SharedStorage": storage}
     (tmp_path / "config.yaml").write_text(json.dumps(config))
-    kept = play("destroy_cluster", cluster_consent=NAME, **options)
+    kept = play("destroy_cluster", cluster_delete_confirm=NAME, **options)
     assert kept.status == 2
     assert (
-        f"nothing was deleted; to delete the cluster {NAME}, give its name once more, and of each file" in kept.output
+        f"nothing was deleted; to delete the cluster {NAME}, confirm with its name, and that of each file"
+        in kept.output
     )
-    assert f"-e cluster_consent={NAME}+homes" in kept.output
-    goes, _word, stays = kept.output.partition("goes:")[2].partition("stays:")
-    assert "Efs homes under /home2 with all data in it" in goes and "FsxLustre data under /fsx1" in stays
+    assert f"-e cluster_delete_confirm={NAME}+homes" in kept.output
+    deleted, _word, remaining = kept.output.partition("deleted:")[2].partition("kept:")
+    assert "Efs homes under /home2 with all data in it" in deleted and "FsxLustre data under /fsx1" in remaining
     assert "delete-cluster" not in calls(tmp_path)
-    gone = play("destroy_cluster", cluster_consent=f"{NAME}+homes", **options)
+    gone = play("destroy_cluster", cluster_delete_confirm=f"{NAME}+homes", **options)
     assert gone.status == 0, gone.output
     assert not (tmp_path / "state.json").exists()
 
@@ -157,11 +158,11 @@ def test_deletion_needs_consent_and_lists_real_storage(play, options, configurat
 def test_cluster_without_configuration_needs_own_consent(play, options, tmp_path):
     state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 0}
     (tmp_path / "state.json").write_text(json.dumps(state))
-    kept = play("destroy_cluster", cluster_consent=NAME, **options)
-    assert kept.status == 2 and f"-e cluster_consent={NAME}+unknown" in kept.output
+    kept = play("destroy_cluster", cluster_delete_confirm=NAME, **options)
+    assert kept.status == 2 and f"-e cluster_delete_confirm={NAME}+unknown" in kept.output
     # A running deletion is followed.
     (tmp_path / "state.json").write_text(json.dumps({**state, "verb": "DELETE", "left": 2}))
-    gone = play("destroy_cluster", cluster_consent=NAME, **options)
+    gone = play("destroy_cluster", cluster_delete_confirm=NAME, **options)
     assert gone.status == 0, gone.output
 
 
@@ -172,7 +173,7 @@ def test_waiting_ends_and_creation_continues(play, options, tmp_path):
     (tmp_path / "state.json").write_text(json.dumps(state))
     waited = play("create_cluster", **{**options, "cluster_filesystems": [], "cluster_wait_minutes": 0})
     assert waited.status == 2
-    assert f"{NAME} was not finished within cluster_wait_minutes (0); it goes on by itself" in waited.output
+    assert f"{NAME} was not finished within cluster_wait_minutes (0); it continues by itself" in waited.output
     assert not {"create-cluster", "delete-cluster"} & set(calls(tmp_path))
 
 

@@ -98,5 +98,5 @@ def test_unmountable_file_system_stops_all_hosts(validate, made):
     zfs, gone = made("OPENZFS"), "fs-0123456789abcdef0"
     done = validate(node1=[{"path": "/fsx1", "id": zfs}, {"path": "/fsx2", "id": gone}], node2=[])
     assert done.status == 2
-    assert f"{zfs} is of type OPENZFS and not LUSTRE: give another one" in done.output
+    assert f"{zfs} is of type OPENZFS and not LUSTRE: choose another one" in done.output
     assert f"FSx in {REGION} has no file system {gone} for this account" in done.output

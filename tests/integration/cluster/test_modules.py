@@ -43,7 +43,7 @@ def test_filesystem_is_predicted_made_once_and_adopted(run_module):
 def test_filesystem_of_another_cluster_is_shared_only_on_purpose(run_module):
     made = run_module(fsx_lustre, cluster="old", **REQUEST, **PLACE)
     refused = run_module(fsx_lustre, cluster="train", **REQUEST, **PLACE)["msg"]
-    assert f"found that of another cluster ({made['id']} of old); give its id to share it" in refused
+    assert f"found that of another cluster ({made['id']} of old); set its id to share it" in refused
     assert run_module(fsx_lustre, cluster="old", **REQUEST, **PLACE)["id"] == made["id"]
     shared = run_module(fsx_lustre, cluster="train", name="any", efa=True, file_system_id=made["id"])
     assert (shared["changed"], shared["id"]) == (False, made["id"])
@@ -66,7 +66,7 @@ def test_failed_filesystem_is_reported_with_reason(run_module, monkeypatch, brok
     monkeypatch.setattr(fsx_lustre.fsx.time, "sleep", lambda seconds: pytest.fail("it waits"))
     links = [{"path": "/datasets", "s3": "s3://data"}]
     output = run_module(fsx_lustre, check=check, associations=links, **REQUEST, **PLACE)["msg"]
-    what = made["id"] if broken == "file system" else f"a tie of {made['id']} (/datasets)"
+    what = made["id"] if broken == "file system" else f"an association of {made['id']} (/datasets)"
     assert output == f"{what} is FAILED: no permission for s3://data; repair or delete it by hand"
 
 
@@ -98,7 +98,7 @@ def test_foreign_resources_are_reported(run_module, aws_account):
 
     public = subnet("10.0.0.0/24", "train-public", **ours)
     look = run_module(network_info, name="train")["network"]
-    assert (list(look["subnets"]), look["strangers"]) == (["public"], [])
+    assert (list(look["subnets"]), look["foreign"]) == (["public"], [])
 
     others = [
         subnet("10.0.2.0/24", "train-public", **ours),
@@ -121,7 +121,7 @@ def test_foreign_resources_are_reported(run_module, aws_account):
     transit = ec2.create_transit_gateway()["TransitGateway"]["TransitGatewayId"]
     wire = ec2.create_transit_gateway_vpc_attachment(TransitGatewayId=transit, VpcId=vpc, SubnetIds=[others[1]])
     wire = wire["TransitGatewayVpcAttachment"]["TransitGatewayAttachmentId"]
-    look = run_module(network_info, name="train", key_name="old", strangers=True)["network"]
+    look = run_module(network_info, name="train", key_name="old", all_foreign=True)["network"]
     (kept,) = look["subnets"].values()
     assert (look["nat"], look["endpoint"], look["routes"], look["groups"]) == (None, None, {}, {})
     assert (look["key"], look["key_ours"], look["igw"], look["igw_ours"]) == ("old", False, way, False)
@@ -138,7 +138,7 @@ def test_foreign_resources_are_reported(run_module, aws_account):
         f"network access list {acl}",
         f"transit gateway attachment {wire}",
     }
-    assert expected <= set(look["strangers"])
+    assert expected <= set(look["foreign"])
     assert len(gone) == 3
 
 
@@ -165,7 +165,7 @@ def test_second_gateway_with_tag_is_reported_as_foreign(aws_account, run_module)
     (nat,) = nats - {look["nat"]["id"]}
     (end,) = ends - {look["endpoint"]["id"]}
     wanted = [f"NAT gateway {nat}", f"endpoint {end} of com.amazonaws.{REGION}.s3", f"subnet {subnet}"]
-    assert look["strangers"] == sorted(wanted)
+    assert look["foreign"] == sorted(wanted)
 
 
 @pytest.mark.parametrize("module", [network_info, fsx_lustre])

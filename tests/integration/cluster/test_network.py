@@ -92,9 +92,9 @@ def test_name_with_wildcards_matches_no_other_network(aws_account):
 
 
 def test_destroy_rejects_name_with_wildcards(play):
-    refused = play("destroy_network", cluster_consent="train", cluster_network_name="trai?", **REQUEST)
+    refused = play("destroy_network", cluster_delete_confirm="train", cluster_network_name="trai?", **REQUEST)
     assert refused.status == 2
-    assert "give a name on one line without *, ? and backslashes" in refused.output
+    assert "use a name on one line without *, ? and backslashes" in refused.output
 
 
 def addresses(ec2):
@@ -115,14 +115,14 @@ def test_network_is_removed_with_consent_and_key_is_kept(aws_account, play):
     aws_account.forget()
     kept = play("destroy_network", **REQUEST)
     assert kept.status == 2
-    assert "nothing was deleted; to delete the network train, give its cluster's name once more" in kept.output
+    assert "nothing was deleted; to delete the network train, confirm with its cluster's name" in kept.output
     assert "file system and its backups" in kept.output
     assert vpcs(ec2) == [vpc]
-    gone = play("destroy_network", cluster_consent="train", **REQUEST)
+    gone = play("destroy_network", cluster_delete_confirm="train", **REQUEST)
     assert gone.status == 0, gone.output
     assert (vpcs(ec2), addresses(ec2)) == ([], [])
     assert [key["KeyName"] for key in ec2.describe_key_pairs()["KeyPairs"]] == ["train-key"]
-    twice = play("destroy_network", cluster_consent="train", **REQUEST)
+    twice = play("destroy_network", cluster_delete_confirm="train", **REQUEST)
     assert (twice.status, twice.changed) == (0, 0), twice.output
     check_policy("destroy_network", aws_account.operations(), ("ec2:DeleteKeyPair",))
     check_changes("destroy_network", aws_account.changes(), "train")
@@ -145,7 +145,7 @@ def test_leftovers_are_removed_and_foreign_parts_block(aws_account, play):
     service = f"com.amazonaws.{REGION}.ssm"
     inside = {"VpcId": vpc, "VpcEndpointType": "Interface", "SubnetIds": [subnet]}
     endpoint = ec2.create_vpc_endpoint(ServiceName=service, **inside)["VpcEndpoint"]["VpcEndpointId"]
-    refused = play("destroy_network", cluster_consent="train", **REQUEST)
+    refused = play("destroy_network", cluster_delete_confirm="train", **REQUEST)
     assert refused.status == 2
     for output in (
         f"network interface {card['NetworkInterfaceId']} (left over)",
@@ -159,7 +159,7 @@ def test_leftovers_are_removed_and_foreign_parts_block(aws_account, play):
     ec2.delete_vpc_peering_connection(VpcPeeringConnectionId=peering["VpcPeeringConnectionId"])
     ec2.detach_vpn_gateway(VpcId=vpc, VpnGatewayId=vpn)
     ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint])
-    gone = play("destroy_network", cluster_consent="train", **REQUEST)
+    gone = play("destroy_network", cluster_delete_confirm="train", **REQUEST)
     assert gone.status == 0, gone.output
     assert (vpcs(ec2), addresses(ec2)) == ([], [theirs])
 
@@ -185,20 +185,20 @@ def test_resource_without_our_tag_is_kept(aws_account, play):
     nat = {"AllocationId": lent["AllocationId"], "TagSpecifications": tagged("natgateway", "train")}
     ec2.create_nat_gateway(SubnetId=subnet, **nat)
 
-    refused = play("destroy_network", cluster_consent="train", **REQUEST)
+    refused = play("destroy_network", cluster_delete_confirm="train", **REQUEST)
     assert refused.status == 2
     assert f"the network train is not taken down, for it holds internet gateway {way}; delete" in refused.output
-    stays = refused.output.partition("stays:")[2].partition("TASK [")[0]
+    remaining = refused.output.partition("kept:")[2].partition("TASK [")[0]
     for kept in (f"internet gateway {way}", f"address {lent['PublicIp']}", f"address {busy['PublicIp']}"):
-        assert kept in stays
-    assert idle["PublicIp"] not in stays
+        assert kept in remaining
+    assert idle["PublicIp"] not in remaining
     assert [entry["InternetGatewayId"] for entry in ec2.describe_internet_gateways()["InternetGateways"]] == [way]
 
     # After its owner removes the foreign gateway, the playbook makes a new one.
     ec2.detach_internet_gateway(VpcId=vpc, InternetGatewayId=way)
     ours = ec2.create_internet_gateway(TagSpecifications=tagged("internet-gateway", "train"))["InternetGateway"]
     ec2.attach_internet_gateway(VpcId=vpc, InternetGatewayId=ours["InternetGatewayId"])
-    gone = play("destroy_network", cluster_consent="train", **REQUEST)
+    gone = play("destroy_network", cluster_delete_confirm="train", **REQUEST)
     assert gone.status == 0, gone.output
     assert vpcs(ec2) == []
     assert [entry["InternetGatewayId"] for entry in ec2.describe_internet_gateways()["InternetGateways"]] == [way]

@@ -186,7 +186,7 @@ def test_run_passes_every_step_and_leaves_nothing(aws_account, prove, foreign, t
 def test_without_consent_only_price_and_plan_are_shown(aws_account, prove, foreign):
     refused = prove(confirm=None)
     assert refused.status == 2
-    assert "give -e prove_on_aws_confirm=c5d.large" in refused.output, refused.output
+    assert "add -e prove_on_aws_confirm=c5d.large" in refused.output, refused.output
     assert "at most, as you set it, 0.20 dollars an hour, 0.40 for all of its 120 minutes" in refused.output
     assert there(aws_account) == foreign
 

@@ -114,7 +114,7 @@ def test_unreadable_file_does_not_stop_others(s3, bring, folder, monkeypatch):
     monkeypatch.setattr(s3_tree.Tree, "_put", broken)
     result = bring()
     assert result["failed"]
-    assert result["msg"].startswith(f"1 of 3 files were not brought: {folder}/a.txt: ")
+    assert result["msg"].startswith(f"1 of 3 files were not uploaded: {folder}/a.txt: ")
     assert keys(s3) == ["datasets/big.bin", "datasets/deep/empty.txt"]
 
 
@@ -159,7 +159,7 @@ def test_samples_are_fetched_completely(s3, bring, folder, tmp_path):
 
 def test_sample_never_overwrites_source(s3, bring, folder, tmp_path):
     output = bring(sample=["a.txt"], sample_dir=str(folder))["msg"]
-    assert output == f"the sample {folder}/a.txt would take the place of the file itself; give another sample_dir"
+    assert output == f"the sample {folder}/a.txt would take the place of the file itself; choose another sample_dir"
     linked = tmp_path / "linked"
     linked.symlink_to(folder)
     assert "would take the place of the file itself" in bring(sample=["a.txt"], sample_dir=str(linked))["msg"]
@@ -178,7 +178,7 @@ def test_sample_never_overwrites_source(s3, bring, folder, tmp_path):
 def test_delete_with_one_file_is_rejected(s3, bring, folder):
     s3.put_object(Bucket="data", Key="datasets/old.txt", Body=b"old")
     output = bring(source=str(folder / "a.txt"), delete=True)["msg"]
-    assert output.endswith("delete would take everything else under the prefix; leave delete out")
+    assert output.endswith("delete would remove everything else under the prefix; omit delete")
     assert keys(s3) == ["datasets/old.txt"]
 
 

@@ -204,7 +204,7 @@ def test_entry_in_world_writable_directory_is_not_used(play, inventory, cached):
     folder.chmod(0o1777)
     again = inventory(endpoint, **options)
     assert again.only()["ec2_tags"]["look"] == "later"
-    assert again.stderr.count("WARNING") == 1 and "anybody may write to" in again.stderr
+    assert again.stderr.count("WARNING") == 1 and "any user may write to" in again.stderr
 
 
 def test_many_runs_at_once_share_one_cache(play, inventory, cached, cluster):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types as _kinds
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types
 
 from tests.rig import controller
 
@@ -31,16 +31,16 @@ def test_check_nodes_reports_all_type_errors_first(run_playbook):
     status, output = run_playbook("playbooks/check_nodes.yml", {"compute": nodes}, **given)
     assert status == 2, output
     for sentence in (
-        "no node was checked: node_health_expectations is '['/fsx']', a list; give a mapping",
-        "check_nodes_options is 'seconds=5', a text; give a mapping with expected_efa, instance_type, mounts, ",
-        "check_nodes_buckets is 's3://corpus/tokens', a text; give a list",
-        "check_nodes_formats is '{'html': True}', a mapping; give a list of texts",
-        "check_nodes_image is '['one', 'two']', a list; give a text",
-        "check_nodes_accept_undeterminable is 'perhaps', a text; give true or false",
-        "check_nodes_cluster is '['a']', a list; give a text",
+        "no node was checked: node_health_expectations is '['/fsx']', a list; use a dictionary",
+        "check_nodes_options is 'seconds=5', a string; use a dictionary with expected_efa, instance_type, mounts, ",
+        "check_nodes_buckets is 's3://corpus/tokens', a string; use a list",
+        "check_nodes_formats is '{'html': True}', a dictionary; use a list of strings",
+        "check_nodes_image is '['one', 'two']', a list; use a string",
+        "check_nodes_accept_undeterminable is 'perhaps', a string; use true or false",
+        "check_nodes_cluster is '['a']', a list; use a string",
         "check_nodes_options has the key 'second', which does not exist; those that do are expected_efa, ",
-        "check_nodes_options.seconds is 'soon', a text; give a whole number",
-        "check_nodes_options.mounts is '/fsx', a text; give a list of texts",
+        "check_nodes_options.seconds is 'soon', a string; use an integer",
+        "check_nodes_options.mounts is '/fsx', a string; use a list of strings",
     ):
         assert sentence in output, output
     assert "expected_efa is" not in output
@@ -49,7 +49,7 @@ def test_check_nodes_reports_all_type_errors_first(run_playbook):
 
 def test_upgrade_nodes_reports_type_errors_before_slurm_runs(run_playbook):
     given = {
-        "upgrade_nodes_how": "roles",
+        "upgrade_nodes_method": "roles",
         "upgrade_nodes_roles": "efa_nccl",
         "upgrade_nodes_drain_minutes": "two",
         "upgrade_nodes_poll_seconds": 0,
@@ -59,20 +59,20 @@ def test_upgrade_nodes_reports_type_errors_before_slurm_runs(run_playbook):
     status, output = run_playbook("playbooks/upgrade_nodes.yml", groups, **given)
     assert status == 2, output
     for sentence in (
-        "n1 was not upgraded: upgrade_nodes_roles is 'efa_nccl', a text; give a list of texts",
-        "upgrade_nodes_drain_minutes is 'two', a text; give a whole number",
-        "upgrade_nodes_poll_seconds is '0'; give a whole number, 1 at least",
-        "upgrade_nodes_proof is '{'argv': ['true']}', a mapping; give a list of texts",
+        "n1 was not upgraded: upgrade_nodes_roles is 'efa_nccl', a string; use a list of strings",
+        "upgrade_nodes_drain_minutes is 'two', a string; use an integer",
+        "upgrade_nodes_poll_seconds is '0'; use an integer, 1 at least",
+        "upgrade_nodes_proof is '{'argv': ['true']}', a dictionary; use a list of strings",
     ):
         assert sentence in output, output
     assert "Ask Slurm" not in output
 
 
 def test_upgrade_nodes_rejects_empty_batch(run_playbook):
-    given = {"upgrade_nodes_how": "roles", "upgrade_nodes_batches": [1, 0]}
+    given = {"upgrade_nodes_method": "roles", "upgrade_nodes_batches": [1, 0]}
     status, output = run_playbook("playbooks/upgrade_nodes.yml", {"head": {"h1": {}}, "compute": {"n1": {}}}, **given)
     assert status == 2, output
-    assert "nothing was upgraded: upgrade_nodes_batches is '[1, 0]'; give numbers of nodes" in output
+    assert "nothing was upgraded: upgrade_nodes_batches is '[1, 0]'; use numbers of nodes" in output
 
 
 def test_build_bundle_reports_type_errors_before_build(run_playbook):
@@ -85,10 +85,10 @@ def test_build_bundle_reports_type_errors_before_build(run_playbook):
     status, output = run_playbook("playbooks/build_bundle.yml", {}, **given)
     assert status == 2, output
     for sentence in (
-        "nothing was built: build_bundle_targets is 'debian-py3.12', a text; give a list of texts",
-        "build_bundle_artifacts is '{'enroot': True}', a mapping; give a list of texts",
-        "build_bundle_compiled is 'perhaps', a text; give true or false",
-        "build_bundle_bucket is '['my-bucket']', a list; give a text",
+        "nothing was built: build_bundle_targets is 'debian-py3.12', a string; use a list of strings",
+        "build_bundle_artifacts is '{'enroot': True}', a dictionary; use a list of strings",
+        "build_bundle_compiled is 'perhaps', a string; use true or false",
+        "build_bundle_bucket is '['my-bucket']', a list; use a string",
     ):
         assert sentence in output, output
     assert "Build it" not in output
@@ -98,7 +98,7 @@ def test_build_bundle_has_type_of_each_variable():
     variables = yaml.safe_load((controller.ROOT / "playbooks/vars/build_bundle.yml").read_text(encoding="utf-8"))
     names = list(variables)
     assert list(variables["build_bundle_spec"]) == names[: names.index("build_bundle_spec")]
-    wrong = _kinds.problems(
+    wrong = argument_types.problems(
         {name: value for name, value in variables.items() if name in variables["build_bundle_spec"]},
         variables["build_bundle_spec"],
     )
@@ -111,9 +111,9 @@ def test_build_bundle_rejects_unusable_values(run_playbook):
     status, output = run_playbook("playbooks/build_bundle.yml", {}, **given)
     assert status == 2, output
     assert "nothing was built: build_bundle_targets is empty; name one at least, such as debian-py3.12" in output
-    assert "build_bundle_bucket is 's3://my-bucket/'; give the name of a bucket and nothing else" in output
+    assert "build_bundle_bucket is 's3://my-bucket/'; use the name of a bucket and nothing else" in output
     status, output = run_playbook("playbooks/build_bundle.yml", {}, build_bundle_release="0.1.0")
-    assert status == 2 and "build_bundle_release moves the pointer of a bucket; give build_bundle_bucket too" in output
+    assert status == 2 and "build_bundle_release moves the pointer of a bucket; set build_bundle_bucket too" in output
 
 
 CLUSTER = {"cluster_name": "train", "cluster_region": "us-east-1"}
@@ -131,7 +131,7 @@ def test_cluster_playbooks_report_type_errors_before_aws_calls(run_playbook, pla
     given = {"cluster_ssh_cidrs": "10.9.0.0/16", "cluster_grafana_port": "8443", "cluster_keep": "key"}
     status, output = run_playbook(f"playbooks/{playbook}.yml", {}, **CLUSTER, **given)
     assert status == 2, output
-    assert "cluster_ssh_cidrs is '10.9.0.0/16', a text; give a list of texts" in output
+    assert "cluster_ssh_cidrs is '10.9.0.0/16', a string; use a list of strings" in output
     # A number from -e KEY=VALUE is a string of digits, which is accepted.
     assert "cluster_grafana_port is" not in output and "NoCredentials" not in output
 
@@ -141,16 +141,16 @@ def test_stage_data_reports_type_errors(run_playbook):
     given = {"cluster_buckets": ["name=corpus"], "cluster_uploads": [], "cluster_sample_command": "check"}
     status, output = run_playbook("playbooks/stage_data.yml", {}, **CLUSTER, **given)
     assert status == 2, output
-    assert "cluster_buckets is '['name=corpus']', a list; give a list of mappings" in output
-    assert "cluster_sample_command is 'check', a text; give a list of texts" in output
+    assert "cluster_buckets is '['name=corpus']', a list; use a list of dictionaries" in output
+    assert "cluster_sample_command is 'check', a string; use a list of strings" in output
 
 
 def test_run_validation_reports_type_errors_before_slurm_runs(run_playbook):
     given = {"slurm_jobs_run": "node_smoke", "slurm_jobs_build_versions": "fio=3.36", "slurm_jobs_run_nodes": 10}
     status, output = run_playbook("playbooks/run_validation.yml", {"head": {"h1": {}}, "compute": {"n1": {}}}, **given)
     assert status == 2, output
-    assert "slurm_jobs_run is 'node_smoke', a text; give a list of texts" in output
-    assert "slurm_jobs_build_versions is 'fio=3.36', a text; give a mapping" in output
+    assert "slurm_jobs_run is 'node_smoke', a string; use a list of strings" in output
+    assert "slurm_jobs_build_versions is 'fio=3.36', a string; use a dictionary" in output
     assert "slurm_jobs_run_nodes is" not in output and "See the cluster" not in output
 
 
@@ -158,7 +158,7 @@ def test_run_validation_reports_type_errors_before_slurm_runs(run_playbook):
 def test_node_packages_of_wrong_type_are_rejected(run_playbook):
     given = {"slurm_jobs_node_packages": "fio"}
     status, output = run_playbook("site.yml", {"compute": {"n1": {}}}, "--tags", "slurm_jobs_install", **given)
-    assert status == 2 and "slurm_jobs_node_packages is 'fio', a text; give a list of texts" in output, output
+    assert status == 2 and "slurm_jobs_node_packages is 'fio', a string; use a list of strings" in output, output
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_host_pattern_of_wrong_type_is_rejected(run_playbook):
         and "no node was checked: the inventory has no host in {'compute': ['n1']}; its groups are compute; check -i"
         in output
     )
-    given = {"upgrade_nodes_how": "roles", "head": ["h1"]}
+    given = {"upgrade_nodes_method": "roles", "head": ["h1"]}
     status, output = run_playbook("playbooks/upgrade_nodes.yml", {"head": {"h1": {}}, "compute": {"n1": {}}}, **given)
     assert status == 2 and "use an inventory that has hosts in ['h1'] and compute" in output, output
 
@@ -178,10 +178,10 @@ def test_host_pattern_of_wrong_type_is_rejected(run_playbook):
 @pytest.mark.parametrize(
     ("role", "given", "sentence"),
     [
-        ("efa_nccl", {"efa_nccl_environment": "NCCL_DEBUG=INFO"}, "is 'NCCL_DEBUG=INFO', a text; give a mapping"),
-        ("enroot_pyxis", {"enroot_pyxis_conf": "A=b"}, "conf is 'A=b', a text; give a mapping"),
-        ("fsx_lustre", {"fsx_lustre_classes": "a=b"}, "classes is 'a=b', a text; give a mapping"),
-        ("enroot_pyxis", {"enroot_pyxis_checksums": "pyxis=0"}, "enroot_pyxis_checksums is 'pyxis=0', a text; give a"),
+        ("efa_nccl", {"efa_nccl_environment": "NCCL_DEBUG=INFO"}, "is 'NCCL_DEBUG=INFO', a string; use a dictionary"),
+        ("enroot_pyxis", {"enroot_pyxis_conf": "A=b"}, "conf is 'A=b', a string; use a dictionary"),
+        ("fsx_lustre", {"fsx_lustre_classes": "a=b"}, "classes is 'a=b', a string; use a dictionary"),
+        ("enroot_pyxis", {"enroot_pyxis_checksums": "pyxis=0"}, "enroot_pyxis_checksums is 'pyxis=0', a string; use a"),
     ],
 )
 def test_role_rejects_string_that_argument_spec_accepts(run_playbook, role, given, sentence):

@@ -24,12 +24,12 @@ import pytest
                 "ec2": {"region": "us-east-1"},
             },
             [
-                "monitor_cluster.state is gone: give present or absent",
-                "monitor_cluster.exporter is artifact: give exporter_url, and its exporter_sha256 of 64 hexadecimal",
-                "dcgm_image is nvcr.io/nvidia/k8s/dcgm-exporter:latest: give NAME@sha256: and 64 digits",
-                "monitor_cluster.period is 1: give 5 to 3600 seconds",
-                "monitor_cluster.heal.actions has explode: give reset, reboot, replace",
-                "monitor_cluster.ec2 has region or filters alone: give both, or neither",
+                "monitor_cluster.state is gone: use present or absent",
+                "monitor_cluster.exporter is artifact: set exporter_url, and its exporter_sha256 of 64 hexadecimal",
+                "dcgm_image is nvcr.io/nvidia/k8s/dcgm-exporter:latest: use NAME@sha256: and 64 digits",
+                "monitor_cluster.period is 1: use 5 to 3600 seconds",
+                "monitor_cluster.heal.actions has explode: use reset, reboot, replace",
+                "monitor_cluster.ec2 has region or filters alone: set both, or neither",
             ],
         ),
         (

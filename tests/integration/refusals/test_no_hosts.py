@@ -27,7 +27,7 @@ EACH = [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for 
 
 @pytest.mark.parametrize("playbook", EACH)
 def test_inventory_of_other_groups_is_refused(run_playbook, playbook):
-    status, output = run_playbook(f"playbooks/{playbook}.yml", {"gpus": {"n1": {}}}, upgrade_nodes_how="roles")
+    status, output = run_playbook(f"playbooks/{playbook}.yml", {"gpus": {"n1": {}}}, upgrade_nodes_method="roles")
     assert status == 2 and MESSAGES[playbook] in output, output
     assert "within --limit" not in output
 
@@ -35,7 +35,7 @@ def test_inventory_of_other_groups_is_refused(run_playbook, playbook):
 @pytest.mark.parametrize("playbook", EACH)
 def test_limit_without_hosts_of_play_is_refused(run_playbook, playbook):
     groups = {**CLUSTER, "others": {"o1": {}}}
-    status, output = run_playbook(f"playbooks/{playbook}.yml", groups, "--limit", "o1", upgrade_nodes_how="roles")
+    status, output = run_playbook(f"playbooks/{playbook}.yml", groups, "--limit", "o1", upgrade_nodes_method="roles")
     # The host that submits is known, and --limit excludes it.
     limited = "nothing was validated, for the limit leaves out the host that submits"
     expected = limited if playbook == "run_validation" else MESSAGES[playbook]
@@ -62,10 +62,13 @@ def test_head_node_outside_group_is_accepted(run_playbook, options):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"upgrade_nodes_how": "role"}, "nothing was upgraded: set -e upgrade_nodes_how=roles, reboot or reimage"),
-        ({"upgrade_nodes_how": "roles", "upgrade_nodes_batches": "ten"}, "upgrade_nodes_batches is 'ten'"),
+        (
+            {"upgrade_nodes_method": "role"},
+            "nothing was upgraded: set -e upgrade_nodes_method=roles, reboot or reimage",
+        ),
+        ({"upgrade_nodes_method": "roles", "upgrade_nodes_batches": "ten"}, "upgrade_nodes_batches is 'ten'"),
         pytest.param(
-            {"upgrade_nodes_how": "roles", "upgrade_nodes_release": "../x"},
+            {"upgrade_nodes_method": "roles", "upgrade_nodes_release": "../x"},
             "upgrade_nodes_release is '../x'",
             marks=pytest.mark.slow,
         ),

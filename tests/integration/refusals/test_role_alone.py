@@ -62,7 +62,7 @@ def test_container_role_alone_does_nothing_without_slurm(run_playbook, tmp_path)
 def test_invalid_variable_is_named(run_playbook, play):
     status, output = run_playbook(play, {"any": {"n1": {}}}, mode="nvfs", nvidia_gds_cuda_version="13")
     assert status == 2, output
-    assert "nvidia_gds_cuda_version is '13': give a release of CUDA in quotes" in output
+    assert "nvidia_gds_cuda_version is '13': use a release of CUDA in quotes" in output
 
 
 def test_site_looks_once_for_all_roles(run_playbook):

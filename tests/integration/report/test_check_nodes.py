@@ -131,7 +131,7 @@ def hanging(tmp_path):
 def test_hanging_node_does_not_stop_report(check, hanging):
     """The node accepts the login and then hangs, as with a /home that does not answer."""
     # Only this node has short time limits, so that a busy machine does not affect the others.
-    limits = {"check_nodes_patience": 5, "check_nodes_options": {"seconds": 1}}
+    limits = {"check_nodes_connect_timeout": 5, "check_nodes_options": {"seconds": 1}}
     stuck = {**HERE, "ansible_python_interpreter": str(hanging), **limits}
     status, output, report = check({"compute": group(n1=HERE), "head": group(stuck=stuck)})
     nodes = {node["name"]: node for node in json.loads((report / "report.json").read_text(encoding="utf-8"))["nodes"]}

@@ -241,7 +241,7 @@ def test_prolog_of_site_is_left_unchanged(ultra):
     assert jobs.finish(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n1").output == "ran\n"
     assert ultra.daemon("n1") is None
     (one,) = {row["reason"] for row in json.loads(ultra.mlcluster("n1", "status", "--json").stdout)["results"]}
-    assert "91_imex configures IMEX for jobs, and is left alone" in one
+    assert "91_imex configures IMEX for jobs and is not changed" in one
 
 
 def test_scripts_of_role_make_domains(ultra):

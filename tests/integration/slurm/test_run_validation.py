@@ -147,7 +147,7 @@ def test_unwritable_results_hide_neither_verdict_nor_drain(play, slurm, tmp_path
         done = on(slurm_jobs_run=["single"], slurm_jobs_run_drain=True, slurm_jobs_run_nodes="all")
         text = " ".join(done.stdout.split())
         assert done.returncode == 2
-        assert "validation is fail (exit code 1): single: " in text and "the verdict was not kept in " in text
+        assert "validation is fail (exit code 1): single: " in text and "the verdict was not written to " in text
         assert "Reason=mlcluster: nccl.correct.all_reduce: n2: " in slurm.run("scontrol", "show", "node", "n2").stdout
     finally:
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
@@ -213,7 +213,7 @@ def test_all_problems_are_reported_and_nothing_is_submitted(play, slurm):
     text = " ".join(done.stdout.split())
     assert f"nothing was submitted: {on.folder} has no job dance: use one that the role" in text
     assert "Slurm knows no node n9: use one that sinfo shows." in text
-    assert "n1 is not drained by mlcluster and is left as it is: the user who drained it has to resume it." in text
+    assert "n1 is not drained by mlcluster and was not changed: the user who drained it has to resume it." in text
     assert list((on.folder / "results").iterdir()) == []
 
 
@@ -289,7 +289,7 @@ def test_head_node_validates_without_ansible(slurm, facts, runtime, tmp_path):
     assert re.search(rf"^\d\d:\d\d:\d\d smoke: job {number} COMPLETED on n\[1-2\]", done.stdout, re.MULTILINE)
     assert done.stdout.endswith("\n".join(verdict["lines"]) + "\n")
     wrong = subprocess.run([*begin, "--nodes=none"], capture_output=True, text=True, check=False)
-    assert wrong.returncode == 3 and "give a number from 1, or all: not none" in wrong.stderr
+    assert wrong.returncode == 3 and "use a number from 1, or all: not none" in wrong.stderr
 
 
 def test_drained_node_stops_only_jobs_that_need_it(play, away):

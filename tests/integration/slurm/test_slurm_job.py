@@ -82,7 +82,7 @@ def test_timed_out_wait_keeps_or_cancels_job(run, slurm, script):
     jobs.wait(slurm, number, "RUNNING")
     result = run(job_id=number, timeout=1, poll=0.2)
     assert result["msg"] == (
-        f"waited 1 seconds for the end of job {number} and it is RUNNING: it goes on, and job_id follows it further"
+        f"waited 1 seconds for the end of job {number} and it is RUNNING: it continues, and job_id follows it further"
     )
     result = run(job_id=number, timeout=1, cancel_on_timeout=True)
     assert (result["failed"], result["changed"], result["job"]["state"]) == (True, True, "CANCELLED")

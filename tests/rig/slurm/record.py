@@ -39,7 +39,7 @@ def base() -> Path:
 def folder(name: str) -> Path:
     """Return the directory of the cluster of that name. Raises RigError for an invalid name."""
     if not NAME.fullmatch(name):
-        raise RigError(f"{name!r} is not a name for a cluster: give lower-case letters, digits and hyphens, 31 at most")
+        raise RigError(f"{name!r} is not a name for a cluster: use lower-case letters, digits and hyphens, 31 at most")
     return base() / name
 
 

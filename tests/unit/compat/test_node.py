@@ -21,7 +21,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.pla
     plugstack_wanted,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plugstack_write import (
-    Wanted,
+    PluginRequest,
     apply_changes,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import cufile_apply
@@ -152,7 +152,7 @@ def test_node_with_containers_needs_no_change(node):
     assert (plan.refusals, plan.differences()) == ((), [])
     listed = plugstack_wanted(facts, config, wanted.build_version)
     own = {key: value for key, value in listed.items() if key not in ("path", "slurm_version")}
-    assert apply_changes(node, listed["path"], Wanted(**own), dry=True)["after"] == {}
+    assert apply_changes(node, listed["path"], PluginRequest(**own), dry=True)["after"] == {}
     assert proved(facts, PLUGIN)
 
 

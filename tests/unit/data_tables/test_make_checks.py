@@ -61,7 +61,7 @@ def test_callers_follow_from_file(path, who):
 @pytest.mark.parametrize("profile", ["prolog", "full"])
 def test_results_of_profile_are_listed_for_it(profile, tmp_path):
     options = profiles.Options(marker=str(tmp_path / "none"))
-    found = {one.id for one in profiles.examine(good_node(), profile, options, 60, str(tmp_path))}
+    found = {one.id for one in profiles.run_profile(good_node(), profile, options, 60, str(tmp_path))}
     assert len(found) > 5
     assert sorted(found - {name for name, _text, _severities, who in CHECKS if profile in who}) == []
 

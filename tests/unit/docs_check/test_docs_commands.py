@@ -48,7 +48,7 @@ def test_line_is_split_like_in_shell(line, commands):
         ("ansible-playbook mlcluster.aws.none", "there is no playbook mlcluster.aws.none"),
         ("ansible-playbook site.yml -e nvme_raid0_sfae_mode=1", "nvme_raid0_sfae_mode is in no argument spec"),
         ("""ansible-playbook site.yml -e '{"no_such": 1}'""", "no_such is in no argument spec"),
-        ("ansible-playbook site.yml -e '[1]'", "-e [1] is not a mapping"),
+        ("ansible-playbook site.yml -e '[1]'", "-e [1] is not a dictionary"),
         ("ansible-playbook site.yml --tags nvme_raid1", "nothing has the tag nvme_raid1"),
         ("ansible-inventory -i inventories/none --graph", "there is no inventory inventories/none"),
         ("ansible-navigator run playbooks/none.yml", "there is no playbook playbooks/none.yml"),

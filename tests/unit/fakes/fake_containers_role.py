@@ -16,7 +16,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.con
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.local_directories import prepare
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plan import make_plan
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plugstack_write import (
-    Wanted,
+    PluginRequest,
     apply_changes,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import Plan
@@ -99,7 +99,7 @@ def carry_out(host: RootedHost, plan: Plan, **options: t.Any) -> None:
     listed = step(plan, "plugstack")
     if listed:
         own = {key: listed[key] for key in ("plugin", "word", "options", "include", "duplicates")}
-        apply_changes(host, listed["path"], Wanted(**own))
+        apply_changes(host, listed["path"], PluginRequest(**own))
         host.answers["/opt/slurm/bin/srun --help"] = "      --container-image=[USER@][REGISTRY#]IMAGE\n"
     for path in files.run_directories(config.enroot):
         host.folder(path, 0o1777)

@@ -54,7 +54,7 @@ def judge(changed):
     for path, text in changed["files"].items():
         host.files.pop(path) if text is None else host.files.update({path: text})
     host.files[FACTS] = json.dumps(changed["host"])
-    return health_container.scan(host, FACTS, {})
+    return health_container.verify_container(host, FACTS, {})
 
 
 @pytest.mark.usefixtures("python")

@@ -33,8 +33,8 @@ def base(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"nodes": 0}, "a cluster of 0 nodes was asked for: give 1 to 64"),
-        ({"gpus": 17}, "17 GPUs a node were asked for: give 0 to 16"),
+        ({"nodes": 0}, "a cluster of 0 nodes was asked for: use 1 to 64"),
+        ({"gpus": 17}, "17 GPUs a node were asked for: use 0 to 16"),
     ],
 )
 def test_impossible_cluster_is_rejected(options, message):

@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import dry_run
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import JOB_KINDS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.spec import parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
@@ -59,7 +59,7 @@ def texts(**settings):
 def specs(**settings):
     """Return {name: spec} of the jobs, read as the runner reads them."""
     files = {path: text for path, text in Role(**settings).files().items() if path.endswith(".json")}
-    return {spec.name: spec for spec in (parse(text, path, KINDS) for path, text in files.items())}
+    return {spec.name: spec for spec in (parse(text, path, JOB_KINDS) for path, text in files.items())}
 
 
 def steps(spec):
@@ -113,7 +113,7 @@ def test_mpi_is_what_cluster_offers(offered, launch):
 
 def test_cluster_without_mpi_is_refused():
     assert Role(facts={**FACTS, "mpi_types": ["none"]}, jobs=JOBS[1:2]).problems == [
-        "job nccl_all: its ranks find each other over pmix or pmi2, and srun offers none: install Slurm's PMIx plugin"
+        "job nccl_all: its ranks connect over pmix or pmi2, and srun offers none: install Slurm's PMIx plugin"
     ]
     (problem,) = Role(jobs=JOBS[1:2], mpi="pmix_v9").problems
     assert problem.startswith("job nccl_all: mpi is pmix_v9 and srun offers none, pmi2, pmix")
@@ -153,7 +153,7 @@ def test_everything_that_is_wrong_with_settings_at_once():
     starts = [":".join(problem.split(":")[:2])[:20] for problem in role.problems]
     assert len(role.problems) == len(set(role.problems)) == 15, role.problems
     assert starts[0] == "dir is '/fsx/my jobs"
-    assert {"job y: two jobs are ", "job x: kind is 'danc", "job y: layout is 'st"} <= set(starts)
+    assert {"job y: two jobs have", "job x: kind is 'danc", "job y: layout is 'st"} <= set(starts)
     assert role.scripts() == {}
 
 
@@ -185,7 +185,7 @@ def test_variables_come_from_table_and_harmful_ones_are_refused():
 
 @pytest.mark.parametrize("image", ["nemo.sqsh", "images/nemo.sqsh", "~/nemo.sqsh", "./nemo", "../x.SQSH"])
 def test_relative_path_of_image_is_refused(image):
-    sentence = f"container_image is '{image}': give the absolute path of a .sqsh file, or the name of an image in a "
+    sentence = f"container_image is '{image}': use the absolute path of a .sqsh file, or the name of an image in a "
     (of_job,) = Role(jobs=[{"name": "x", "kind": "nccl", "container_image": image}], facts=WITH_PYXIS).problems
     assert of_job == f"job x: {sentence}registry"
     (of_all,) = Role(jobs=[], container_image=image).problems
@@ -224,9 +224,9 @@ def test_training_that_would_have_no_time_to_save_is_refused():
 def test_end_that_no_calendar_has_is_refused(when):
     job = {"name": "t", "command": ["x"], **TRAINING}
     (own,) = Role(jobs=[{**job, "ends_at": when}]).problems
-    assert own == f"job t: ends_at is '{when}': give a time such as 2026-12-01T11:30:00Z, or never"
+    assert own == f"job t: ends_at is '{when}': use a time such as 2026-12-01T11:30:00Z, or never"
     (common,) = Role(jobs=[job], ends_at=when).problems
-    assert common == f"ends_at is '{when}': give a time such as 2026-12-01T11:30:00Z"
+    assert common == f"ends_at is '{when}': use a time such as 2026-12-01T11:30:00Z"
     assert Role(jobs=[{**job, "ends_at": "2028-02-29T11:30:00+0530"}]).problems == []
 
 
@@ -401,9 +401,9 @@ def test_mount_that_hides_what_job_names_is_refused():
     assert problem.startswith("job x: checkpoints is /fsx/c, and with /data:/fsx in container_mounts that is /data/c ")
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", JOB_KINDS)
 def test_smallest_job_of_each_kind_is_sound_script(name):
-    job = {"name": "smallest", "kind": name, "partition": "main", **KINDS[name].example}
+    job = {"name": "smallest", "kind": name, "partition": "main", **JOB_KINDS[name].example}
     days = [{**partition, "max_seconds": 172800} for partition in FACTS["partitions"]]
     cluster = {**FACTS, "container_options": 1, "partitions": days}
     kind = "trn1.32xlarge" if name == "nccom" else "p5.48xlarge"
@@ -412,7 +412,7 @@ def test_smallest_job_of_each_kind_is_sound_script(name):
     (text,) = role.scripts().values()
     assert "#SBATCH --job-name=smallest" in text
     assert len(text.splitlines()) <= 25
-    spec = parse(role.files()["/fsx/mlcluster/jobs/smallest.json"], "smallest.json", KINDS)
+    spec = parse(role.files()["/fsx/mlcluster/jobs/smallest.json"], "smallest.json", JOB_KINDS)
     assert steps(spec)
 
 

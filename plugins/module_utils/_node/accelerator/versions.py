@@ -55,8 +55,8 @@ def violation(rule: Rule, version: str) -> str | None:
 def minima_problems(minima: t.Mapping[str, t.Any]) -> list[str]:
     """Return the errors in a caller's own minima, a sentence each."""
     known = ", ".join(table.COMPONENTS)
-    return [f"minima has {name!r}: give some of {known}" for name in minima if name not in table.COMPONENTS] + [
-        f"the minimum of {name} is {value!r}: give a version in quotes, such as '580.95.05'"
+    return [f"minima has {name!r}: use some of {known}" for name in minima if name not in table.COMPONENTS] + [
+        f"the minimum of {name} is {value!r}: use a version in quotes, such as '580.95.05'"
         for name, value in minima.items()
         if name in table.COMPONENTS and not version_key(value)
     ]

@@ -42,5 +42,5 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
     if args.checklist:
         own = accelerator_checklist.of_machine(host, args.checklist, facts["instance_type"])
         checks = accelerator_checklist.choose(args.checklist, own)
-        results += accelerator_checklist.evaluate(checks, accelerator_checklist.gather(host, checks, facts))
+        results += accelerator_checklist.verify(checks, accelerator_checklist.look(host, checks, facts))
     return print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)

@@ -61,7 +61,7 @@ def add_verbs(subparsers: t.Any) -> None:
         "--expect", metavar="FILE", help="expectations of this site, as JSON; see docs/health.md for its keys"
     )
     parser.add_argument(
-        "--kind", choices=health.KINDS, help="the role of this node in the cluster (default: not given)"
+        "--kind", choices=health.NODE_KINDS, help="the role of this node in the cluster (default: not given)"
     )
     parser.add_argument("--image", help="an image in which srun also runs the profile container")
     parser.add_argument("--image-user", default="root", help="the user who starts that container (%(default)s)")
@@ -134,7 +134,7 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
     if problems:
         LOGGER.error("health: %s", "; ".join(problems))
         return result.EXIT_USAGE
-    results, versions = health.split(health.examine(host, args.profile, options, args.seconds))
+    results, versions = health.split(health.run_profile(host, args.profile, options, args.seconds))
     judged = report(host, results, {"mlcluster.aws": args.runtime_version, **versions})
     if args.format:
         sys.stdout.write(FORMATS[args.format]([judged]))

@@ -17,7 +17,7 @@ import typing as t
 from ..health.container import mounted_root
 from ..jobs import dry_run
 from ..jobs.job import Job
-from ..jobs.kinds import KINDS
+from ..jobs.kinds import JOB_KINDS
 from ..jobs.run import load, run_job, run_part
 from ..jobs.tasks import TASK_PREFIX
 from ..jobs.verify import REPORT, judge_job, parse_asked, write_report
@@ -80,7 +80,7 @@ def run_on_node(args: argparse.Namespace, host: Host | None = None) -> int:
     host = host or Host()
     try:
         spec = load(host, args.file)
-        on_node = KINDS[spec.kind].on_node
+        on_node = JOB_KINDS[spec.kind].on_node
         if on_node is None:
             raise NodeError(f"jobs of the kind {spec.kind} have no part for a node: start the job with its script")
         return run_part(spec, host, dict(os.environ), lambda work: on_node(work, args.words))
@@ -95,7 +95,7 @@ def job_verdict(args: argparse.Namespace, host: Host | None = None) -> int:
     nodes = tuple(args.nodes.split())
     try:
         if not nodes:
-            raise NodeError("--nodes is empty: give what `scontrol show hostnames` prints")
+            raise NodeError("--nodes is empty: use the output of `scontrol show hostnames`")
         results = judge_job(Job(parse_asked(args.asked), nodes, args.results, args.started), host)
     except NodeError as exc:
         LOGGER.error("job-verdict: %s", exc)

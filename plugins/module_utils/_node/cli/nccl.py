@@ -95,9 +95,7 @@ def asked_from(args: argparse.Namespace, host: Host) -> Asked:
 def read_snapshots(host: Host, before: str | None, after: str | None) -> tuple[Counters, Counters]:
     """Return the counters in the two files by host, None without a file. Raises ``NodeError``."""
     if before and after and host.realpath(before) == host.realpath(after):
-        raise NodeError(
-            f"{before} is given for the counters before and after the test: give the two files of that test"
-        )
+        raise NodeError(f"{before} is given for the counters before and after the test: use the two files of that test")
     return _snapshots(host, before), _snapshots(host, after)
 
 

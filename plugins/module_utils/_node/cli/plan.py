@@ -14,7 +14,7 @@ import typing as t
 
 from ..node.domains import DOMAINS
 from ..node.look import look_all, option_errors, unknown_name
-from ..system.argument_types import coerce, kind_of
+from ..system.argument_types import coerce, type_name
 from ..system.host import Host, NodeError
 from ..system.role_file import path_of, read_role_file, written_roles
 from ..verdict import result
@@ -69,7 +69,7 @@ def plan_verb(args: argparse.Namespace, host: Host | None = None) -> int:
 def _options(host: Host, role: str) -> dict[str, t.Any]:
     spec = DOMAINS[role].spec
     options = {
-        name: coerce(kind_of(spec[name]), value) if name in spec else value
+        name: coerce(type_name(spec[name]), value) if name in spec else value
         for name, value in read_role_file(host, role).items()
     }
     found = option_errors(DOMAINS[role], options)

@@ -63,7 +63,7 @@ def add_verbs(subparsers: t.Any) -> None:
         help="limit for each running job, 0 for no limit (%(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--over-quota", choices=("tell", "cancel"), default="tell",
+        "--over-quota", choices=("report", "cancel"), default="report",
         help="action of sweep for a job above it (%(default)s)",
     )  # fmt: skip
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
@@ -103,7 +103,7 @@ def _verdicts(args: argparse.Namespace, host: Host, name: str) -> list[Result]:
 def _job(args: argparse.Namespace) -> int:
     text = str(args.job or os.environ.get("SLURM_JOB_ID", ""))
     if not text.isdecimal() or not 0 < int(text) <= LARGEST_ID:
-        raise NodeError("no job is named: give --job, or run this where Slurm sets SLURM_JOB_ID")
+        raise NodeError("no job is named: use --job, or run this where Slurm sets SLURM_JOB_ID")
     return int(text)
 
 
@@ -111,7 +111,7 @@ def _make(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
     text = os.environ.get("SLURM_JOB_UID", "") if args.uid is None else str(args.uid)
     uid = host.uid(text) if text.isdecimal() else None
     if uid is None:
-        raise NodeError("no user is named: give --uid, or run this where Slurm sets SLURM_JOB_UID")
+        raise NodeError("no user is named: use --uid, or run this where Slurm sets SLURM_JOB_UID")
     away = scratch.unmounted_volume(host, base)
     if away:
         raise NodeError(away)

@@ -36,7 +36,7 @@ def add_verbs(subparsers: t.Any) -> None:
     add_common(parser)
     parser.add_argument("--no-follow", action="store_true", help="submit without following the jobs")
     parser.add_argument("--timeout", type=whole_number(1, LONGEST), default=604800, metavar="SECONDS",
-                        help="how long to follow each; its job goes on after that (%(default)s)")  # fmt: skip
+                        help="how long to follow each; its job continues after that (%(default)s)")  # fmt: skip
     parser.set_defaults(handler=run)
 
 

@@ -50,7 +50,7 @@ def add_verbs(subparsers: t.Any) -> None:
 
 def _nodes(text: str) -> str:
     if text not in ("", "all") and not (text.isdecimal() and text.isascii() and 0 < int(text) <= 1_000_000):
-        raise argparse.ArgumentTypeError(f"give a number from 1, or all: not {text}")
+        raise argparse.ArgumentTypeError(f"use a number from 1, or all: not {text}")
     return text
 
 

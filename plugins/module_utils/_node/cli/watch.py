@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, host: Host | None = None) -> int:
     )
     problems = profiles.option_errors(health_options, None)
     if not args.directory.startswith("/"):
-        problems.append(f"directory is {args.directory!r}: give an absolute path")
+        problems.append(f"directory is {args.directory!r}: use an absolute path")
     if problems:
         LOGGER.error("watch: %s", "; ".join(problems))
         return result.EXIT_USAGE
@@ -83,7 +83,7 @@ def label_job(args: argparse.Namespace, host: Host | None = None) -> int:
     host = host or Host()
     text = str(args.job or os.environ.get("SLURM_JOB_ID", ""))
     if not text.isdecimal() or not 0 < int(text) <= LARGEST_ID:
-        LOGGER.error("job-label: no job is named: give --job, or run this where Slurm sets SLURM_JOB_ID")
+        LOGGER.error("job-label: no job is named: use --job, or run this where Slurm sets SLURM_JOB_ID")
         return result.EXIT_USAGE
     try:
         if args.action == "remove":

@@ -153,12 +153,12 @@ class RoleConfig:
         found = []
         if self.safe_mode and self.enroot.conf_owner == "role":
             found.append(
-                "enroot_pyxis_conf_owner: role replaces enroot.conf, which somebody else wrote: set "
+                "enroot_pyxis_conf_owner: role replaces enroot.conf, which the role did not write: set "
                 "enroot_pyxis_safe_mode: false as well"
             )
         if self.safe_mode and self.enroot.duplicates == "remove":
             found.append(
-                "enroot_pyxis_duplicates: remove changes lines that somebody else wrote: set enroot_pyxis_safe_mode: "
+                "enroot_pyxis_duplicates: remove changes lines that are not of the role: set enroot_pyxis_safe_mode: "
                 "false as well"
             )
         return found

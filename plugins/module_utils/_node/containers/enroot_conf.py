@@ -30,7 +30,7 @@ LOCAL_LINK = "/run/mlcluster/enroot"
 _LOCAL = f"$(readlink -f {LOCAL_LINK})/user-$(id -u)"
 
 # Without compression, images are unpacked as fast as local disks write. EFA needs /dev. The directory of a user is the
-# first level below a directory that everybody may write to; otherwise the second user could not create one.
+# first level below a directory that all users may write to; otherwise the second user could not create one.
 DEFAULTS: dict[str, str] = {
     "ENROOT_RUNTIME_PATH": f"{RUNTIME_DIRECTORY}/user-$(id -u)",
     "ENROOT_DATA_PATH": f"{_LOCAL}/data",

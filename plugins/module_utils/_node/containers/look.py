@@ -15,7 +15,7 @@ from ..system.host import CommandError, NodeError
 from ..system.versions import at_least, version_key
 from . import docker as enroot_docker
 from . import enroot_conf
-from . import files as enroot_texts
+from . import files as enroot_files
 from . import local_directories as enroot_local
 from . import slurm as enroot_slurm
 from .config import EnrootConfig
@@ -69,15 +69,15 @@ def written_look(host: EnrootHost, config: EnrootConfig) -> dict[str, t.Any]:
     "run_directories" (in the same way), "unit_enabled", "shadowed": sentences}
     """
     settings = enroot_conf.wanted_settings(config.conf, bool(config.credentials))
-    hooks = [posixpath.join(enroot_texts.HOOKS, hook) for hook in config.hooks]
+    hooks = [posixpath.join(enroot_files.HOOKS, hook) for hook in config.hooks]
     return {
-        "sums": {path: host.sha256(path) for path in enroot_texts.PATHS},
-        "states": {path: host.stat(path) for path in enroot_texts.PATHS},
-        "sysctl_text": host.read_text(enroot_texts.SYSCTL_PATH),
-        "shipped_apparmor": host.exists(enroot_texts.SHIPPED_APPARMOR),
+        "sums": {path: host.sha256(path) for path in enroot_files.PATHS},
+        "states": {path: host.stat(path) for path in enroot_files.PATHS},
+        "sysctl_text": host.read_text(enroot_files.SYSCTL_PATH),
+        "shipped_apparmor": host.exists(enroot_files.SHIPPED_APPARMOR),
         "hooks": {path: host.exists(path) for path in hooks},
-        "run_directories": {path: host.is_dir(path) for path in enroot_texts.run_directories(config)},
-        "unit_enabled": enroot_texts.unit_enabled(host),
+        "run_directories": {path: host.is_dir(path) for path in enroot_files.run_directories(config)},
+        "unit_enabled": enroot_files.unit_enabled(host),
         "shadowed": enroot_conf.shadowed(host, settings, enroot_conf.DROPIN_PATH)
         if config.conf_owner == "dropin"
         else [],

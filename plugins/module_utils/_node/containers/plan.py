@@ -23,7 +23,7 @@ from . import enroot_conf, files
 from .config import EnrootConfig, RoleConfig
 from .downloads import artifact, downloads
 from .look import PROOF_PATH, proof_text, proved
-from .plugstack_write import Wanted, plan_changes
+from .plugstack_write import PluginRequest, plan_changes
 from .pyxis_elf import slurm_release
 from .pyxis_options import option_problems
 from .slurm import own_plugin
@@ -406,7 +406,7 @@ def plugstack_wanted(facts: Facts, config: EnrootConfig, build: str) -> dict[str
     include = config.plugstack_include
     if include == "auto":
         include = "file" if slurm["configless"] else "glob"
-    wanted = Wanted(path, word, dict(config.plugin_options), include, config.duplicates)
+    wanted = PluginRequest(path, word, dict(config.plugin_options), include, config.duplicates)
     return {**dataclasses.asdict(wanted), "path": slurm["plugstack"], "slurm_version": slurm["version"]}
 
 
@@ -414,8 +414,8 @@ def _plugstack_step(facts: Facts, config: RoleConfig) -> list[Step]:
     wanted = plugstack_wanted(facts, config.enroot, config.build_version)
     if wanted is None:
         return []
-    own = {field.name: wanted[field.name] for field in dataclasses.fields(Wanted)}
-    return [Step("plugstack", "plugstack", wanted)] if plan_changes(facts["stack"], Wanted(**own)) else []
+    own = {field.name: wanted[field.name] for field in dataclasses.fields(PluginRequest)}
+    return [Step("plugstack", "plugstack", wanted)] if plan_changes(facts["stack"], PluginRequest(**own)) else []
 
 
 def _effects(facts: Facts, config: RoleConfig, parts: t.Collection[str]) -> list[Step]:

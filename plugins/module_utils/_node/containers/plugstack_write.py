@@ -27,7 +27,7 @@ LOCK_SECONDS = 60
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class PluginRequest:
     """The wanted line: its word, the plugin's path, the options (by name), and how it is included.
 
     include is "glob" for ``plugstack.conf.d/*.conf``, or "file" for the one file by name: in a configless cluster
@@ -51,7 +51,7 @@ def own_path(path: str) -> str:
     return posixpath.join(path + ".d", OWN_NAME)
 
 
-def plan_changes(stack: Stack, wanted: Wanted) -> dict[str, str]:
+def plan_changes(stack: Stack, wanted: PluginRequest) -> dict[str, str]:
     """Return the new text of each file that must change, included files before the files that include them."""
     changes: dict[str, str] = {}
     entries = stack.pyxis
@@ -82,7 +82,7 @@ def plan_removal(stack: Stack) -> dict[str, str | None]:
     return {path: None if path == own and not kept[path] else text for path, text in changes.items()}
 
 
-def apply_changes(host: EnrootHost, path: str, wanted: Wanted | None, dry: bool = False) -> dict[str, t.Any]:
+def apply_changes(host: EnrootHost, path: str, wanted: PluginRequest | None, dry: bool = False) -> dict[str, t.Any]:
     """Write the wanted line, or remove Pyxis if wanted is None; return {"before", "after"}: texts of changed files."""
     directory = posixpath.dirname(path)
     if not host.is_dir(directory):
@@ -99,7 +99,7 @@ def apply_changes(host: EnrootHost, path: str, wanted: Wanted | None, dry: bool 
         raise NodeError(f"could not write {path} or a file that it includes: {exc.strerror or exc}") from exc
 
 
-def _change(host: EnrootHost, path: str, wanted: Wanted | None, dry: bool) -> dict[str, t.Any]:
+def _change(host: EnrootHost, path: str, wanted: PluginRequest | None, dry: bool) -> dict[str, t.Any]:
     stack = read_stack(host, path)
     changes: t.Mapping[str, str | None] = plan_changes(stack, wanted) if wanted else plan_removal(stack)
     before = {name: stack.texts.get(name) for name in changes}
@@ -131,7 +131,7 @@ def _text_of(stack: Stack, entry: Entry) -> str:
     return lines_of(stack.texts[entry.file])[entry.number - 1].strip()
 
 
-def _with_include(stack: Stack, wanted: Wanted, listed: bool) -> t.Callable[[str], str] | None:
+def _with_include(stack: Stack, wanted: PluginRequest, listed: bool) -> t.Callable[[str], str] | None:
     """Return the change of the main file that includes the line safely; None if it is included already."""
     own = own_path(stack.path)
     pattern = own if wanted.include == "file" else posixpath.join(posixpath.dirname(own), "*.conf")
@@ -152,7 +152,7 @@ def _covers(pattern: str, path: str, include: str) -> bool:
     return same and fnmatch.fnmatchcase(posixpath.basename(path), posixpath.basename(pattern))
 
 
-def _safe_includes(stack: Stack, wanted: Wanted, found: t.Sequence[str]) -> list[str]:
+def _safe_includes(stack: Stack, wanted: PluginRequest, found: t.Sequence[str]) -> list[str]:
     """Return includes for the files that a bare star matched, without stray files that list no plugin."""
     own = own_path(stack.path)
     listed = stack.pyxis[:1]

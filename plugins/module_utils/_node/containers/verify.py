@@ -14,7 +14,7 @@ from ..system.mounts import SHARED_FILESYSTEMS, find_mount, read_mounts
 from ..verdict.result import Result, failed, not_applicable, passed, undeterminable
 from . import docker as enroot_docker
 from . import enroot_conf
-from . import files as enroot_texts
+from . import files as enroot_files
 from . import local_directories as enroot_local
 from .config import EnrootConfig
 from .host import EnrootHost
@@ -170,7 +170,7 @@ def _local(host: EnrootHost, facts: t.Mapping[str, t.Any]) -> Result:
 
 def _runtime(host: EnrootHost, config: EnrootConfig) -> Result:
     check, path = "enroot.runtime", enroot_conf.RUNTIME_DIRECTORY
-    missing = [other for other in enroot_texts.run_directories(config) if not host.is_dir(other)]
+    missing = [other for other in enroot_files.run_directories(config) if not host.is_dir(other)]
     if missing:
         return failed(check, f"{', '.join(missing)} is missing: every boot creates it", hint=RERUN)
     entry = find_mount(path, read_mounts(host))
@@ -195,7 +195,7 @@ def _user_namespaces(kernel: t.Mapping[str, int | None], host: EnrootHost) -> li
         return [failed(check, "ordinary users may not create user namespaces on this node", hint=RERUN)]
     results = [passed(check, most, unit="user namespaces")]
     if kernel["apparmor_restrict_unprivileged_userns"] == 1:
-        there = [path for path in (enroot_texts.SHIPPED_APPARMOR, enroot_texts.APPARMOR_PATH) if host.exists(path)]
+        there = [path for path in (enroot_files.SHIPPED_APPARMOR, enroot_files.APPARMOR_PATH) if host.exists(path)]
         text = "AppArmor restricts user namespaces and no profile allows them to enroot-nsenter"
         results.append(passed("enroot.apparmor", there[0]) if there else failed("enroot.apparmor", text, hint=RERUN))
     return results
@@ -219,6 +219,6 @@ def _nvidia(nvidia: t.Mapping[str, t.Any], config: EnrootConfig) -> Result:
 
 
 def _boot_unit(host: EnrootHost) -> Result:
-    if enroot_texts.unit_enabled(host):
-        return passed("enroot.boot_unit", f"{enroot_texts.UNIT} is enabled")
-    return failed("enroot.boot_unit", f"{enroot_texts.UNIT} is not enabled", hint=RERUN)
+    if enroot_files.unit_enabled(host):
+        return passed("enroot.boot_unit", f"{enroot_files.UNIT} is enabled")
+    return failed("enroot.boot_unit", f"{enroot_files.UNIT} is not enabled", hint=RERUN)

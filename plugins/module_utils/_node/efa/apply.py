@@ -74,7 +74,7 @@ def install(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
     host.run(["tar", "-xf", arguments["archive"], "-C", fresh, "--no-same-owner"], timeout=_UNPACK_SECONDS)
     if not host.exists(f"{fresh}/{_INSIDE}/efa_installer.sh"):
         raise NodeError(
-            f"{arguments['origin']} has no {_INSIDE}/efa_installer.sh in it, and nothing was installed: give the "
+            f"{arguments['origin']} has no {_INSIDE}/efa_installer.sh in it, and nothing was installed: use the "
             "installer's own archive and its sha256"
         )
     _free_packages(host, arguments)
@@ -250,6 +250,6 @@ def _run_installer(host: Host, arguments: Arguments, folder: str) -> None:
         return
     after = f" after {seconds} seconds, which efa_nccl_installer_timeout allows" if is_late else ""
     raise NodeError(
-        f"EFA installer {arguments['version']} ended with status {rc}{after}: {words}; mend that and run the role "
+        f"EFA installer {arguments['version']} ended with status {rc}{after}: {words}; correct that and run the role "
         "again, which repairs the installation"
     )

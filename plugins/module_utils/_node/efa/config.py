@@ -95,7 +95,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_SHA256_WANTED = "give 64 hexadecimal digits in lower case"
+_SHA256_WANTED = "use 64 hexadecimal digits in lower case"
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 # getopt(1) of the installer takes clusters of short options and any beginning of a long one.
 _OPTION = re.compile(r"-[a-tv-z]|--(?!u[a-z]*(?:=|\Z))[a-z][a-z0-9-]*(?:=[a-z0-9.,_-]+)?")
@@ -256,27 +256,27 @@ def _installer(config: EfaConfig) -> t.Iterator[str]:
     for name, example in (("installer_version", "1.51.0"), ("tests_version", "2.19.6")):
         value = getattr(config, name)
         if not _VERSION.fullmatch(str(value)):
-            yield f"efa_nccl_{name} is {value!r}: give a version such as {example}"
+            yield f"efa_nccl_{name} is {value!r}: use a version such as {example}"
     for name in ("installer_sha256", "tests_sha256"):
         value = getattr(config, name)
         if value and not _SHA256.fullmatch(str(value)):
             yield f"efa_nccl_{name} is {value!r}: {_SHA256_WANTED}"
     if not re.fullmatch(r"[0-9A-F]{40}", str(config.fingerprint)):
-        yield f"efa_nccl_fingerprint is {config.fingerprint!r}: give 40 hexadecimal digits in capitals, no spaces"
+        yield f"efa_nccl_fingerprint is {config.fingerprint!r}: use 40 hexadecimal digits in capitals, no spaces"
     strange = _strange(config.installer_arguments, _OPTION)
     if strange:
         yield (
-            f"efa_nccl_installer_arguments has {strange}: give options of efa_installer.sh, one an entry, without "
+            f"efa_nccl_installer_arguments has {strange}: use options of efa_installer.sh, one an entry, without "
             "--uninstall"
         )
     strange = _strange(config.tests_arguments, _MAKE_ARGUMENT)
     if strange:
         yield (
-            f"efa_nccl_tests_arguments has {strange}: give variables for make, such as NVCC_GENCODE=...; MPI is always "
+            f"efa_nccl_tests_arguments has {strange}: use variables for make, such as NVCC_GENCODE=...; MPI is always "
             "on, and its and CUDA's places are efa_nccl_mpi_home and efa_nccl_cuda_home"
         )
     if config.installer_timeout < 60:
-        yield f"efa_nccl_installer_timeout is {config.installer_timeout}: give 60 seconds or more"
+        yield f"efa_nccl_installer_timeout is {config.installer_timeout}: use 60 seconds or more"
 
 
 def _mirror(config: EfaConfig) -> t.Iterator[str]:
@@ -285,7 +285,7 @@ def _mirror(config: EfaConfig) -> t.Iterator[str]:
         # The value is left out where it may hold a password.
         shown = "has a name or password in it" if "@" in mirror else f"is {mirror!r}"
         yield (
-            f"efa_nccl_mirror {shown}: give the base of the mirror and nothing else, such as "
+            f"efa_nccl_mirror {shown}: use the base of the mirror and nothing else, such as "
             "https://mirror.example.com/efa or s3://bucket/efa"
         )
 
@@ -293,15 +293,15 @@ def _mirror(config: EfaConfig) -> t.Iterator[str]:
 def _package(package: t.Mapping[str, t.Any]) -> t.Iterator[str]:
     missing = [key for key in ("name", "version") if key not in package]
     if missing:
-        yield f"an entry without {' and '.join(missing)}: give name and version of each package"
+        yield f"an entry without {' and '.join(missing)}: set name and version of each package"
         return
     name, version, url = str(package["name"]), str(package["version"]), package.get("url")
     if not _PACKAGE.fullmatch(name):
         yield f"{name!r}: that is not a name of a package"
     if not _PACKAGE_VERSION.fullmatch(version):
-        yield f"{name} {version!r}: give one whole version"
+        yield f"{name} {version!r}: use one whole version"
     if "url" in package and not _PACKAGE_URL.fullmatch(str(url)):
-        yield f"{name} with a url that is not valid: give http:// or https://, a host and a path, without a password"
+        yield f"{name} with a url that is not valid: use http:// or https://, a host and a path, without a password"
     if "url" in package and not _SHA256.fullmatch(str(package.get("sha256"))):
         yield f"{name} with a url and no sha256: {_SHA256_WANTED}"
 
@@ -327,7 +327,7 @@ def _paths(config: EfaConfig) -> t.Iterator[str]:
             continue
         if not re.fullmatch(r"(?:/[A-Za-z0-9._+@-]+)+", path) or posixpath.normpath(path) != path:
             yield (
-                f"efa_nccl_{name} is {path!r}: give an absolute path of a directory of its own, without '..', of "
+                f"efa_nccl_{name} is {path!r}: use an absolute path of a directory of its own, without '..', of "
                 "letters, digits and . _ + @ -"
             )
 
@@ -340,13 +340,13 @@ def _node(config: EfaConfig) -> t.Iterator[str]:
     ):
         strange = _strange(getattr(config, name), pattern)
         if strange:
-            yield f"efa_nccl_{name} has {strange}: give {wanted}"
+            yield f"efa_nccl_{name} has {strange}: use {wanted}"
     if config.ptrace_scope not in (-1, 0, 1, 2, 3):
-        yield f"efa_nccl_ptrace_scope is {config.ptrace_scope}: give 0 to 3, or -1 to leave it alone"
+        yield f"efa_nccl_ptrace_scope is {config.ptrace_scope}: use 0 to 3, or -1 to leave it alone"
     for name, least, most in _LIMITS:
         value = getattr(config, name)
         if value is not None and not least <= value <= most:
-            yield f"efa_nccl_{name} is {value}: give {least} to {most}"
+            yield f"efa_nccl_{name} is {value}: use {least} to {most}"
     for problem in minima_problems(config.minima):
         yield f"efa_nccl_minima: {problem}"
 

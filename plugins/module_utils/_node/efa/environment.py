@@ -48,12 +48,12 @@ class Setting:
 
     def __post_init__(self) -> None:
         problems = [
-            f"{name} is {value!r}: give a version such as 1.21.1"
+            f"{name} is {value!r}: use a version such as 1.21.1"
             for name, value in (("plugin", self.plugin), ("nccl", self.nccl), ("libfabric", self.libfabric))
             if value is not None and not (version_key(str(value)) or _REVISION.fullmatch(str(value)))
         ]
         if self.use not in USES:
-            problems.append(f"use is {self.use!r}: give one of {', '.join(USES)}")
+            problems.append(f"use is {self.use!r}: use one of {', '.join(USES)}")
         if problems:
             raise NodeError("; ".join(problems))
 
@@ -69,7 +69,7 @@ def traits(instance_type: str | None) -> dict[str, t.Any]:
     family = next((entry for entry in table.FAMILIES if re.fullmatch(entry["types"], instance_type)), None)
     if facts is None and family is None:
         raise NodeError(
-            f"instance type {instance_type!r} is not in the table of types: give the name as EC2 writes it, such as "
+            f"instance type {instance_type!r} is not in the table of types: use the name as EC2 writes it, such as "
             "p5.48xlarge, or add the type to the table"
         )
     if facts is None:
@@ -263,23 +263,23 @@ def _notes(setting: Setting) -> list[str]:
     """Return the notes of the version matrix on these versions, together and on that type."""
     facts = instance_types.lookup(setting.instance_type) or {}
     versions = {"nccl": setting.nccl, "plugin": setting.plugin, "libfabric": setting.libfabric}
-    told = [
+    violations = [
         violation(rule, version)
         for name, version in versions.items()
         if version is not None
         for rule in rules_for(name, versions, setting.instance_type, (facts.get("accelerators") or {}).get("name"))
     ]
-    return [text for text in told if text]
+    return [text for text in violations if text]
 
 
 def refuse_bad(variables: t.Mapping[str, str]) -> None:
     """Raise ``NodeError`` with every name and value that is not the same in every file format."""
     problems = [
-        f"{name!r} is not a name for a variable: give capital letters, digits and underscores"
+        f"{name!r} is not a name for a variable: use capital letters, digits and underscores"
         for name in variables
         if not _NAME.fullmatch(name)
     ] + [
-        f"{name} has the value {value!r}: give letters, digits and . / : , ^ = + % @ _ -, on one line"
+        f"{name} has the value {value!r}: use letters, digits and . / : , ^ = + % @ _ -, on one line"
         for name, value in variables.items()
         if not _VALUE.fullmatch(value)
     ]
@@ -297,7 +297,7 @@ def render(setting: Setting, options: Options | None = None) -> dict[str, t.Any]
     options = options or Options()
     known = traits(setting.instance_type)
     if options.debug is not None and options.debug not in DEBUG_LEVELS:
-        raise NodeError(f"debug is {options.debug!r}: give one of {', '.join(DEBUG_LEVELS)}")
+        raise NodeError(f"debug is {options.debug!r}: use one of {', '.join(DEBUG_LEVELS)}")
     judged = lint(options.extra, setting)
     found = problem(options.extra, setting)
     if found and not options.accept_harmful:

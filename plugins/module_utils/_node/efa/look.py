@@ -343,7 +343,7 @@ def _units(host: Host, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
     """Return units by name: exists (None: not known), active, enabled, pid, memlock configured and of the running
     process.
 
-    A daemon that somebody started without its unit is found by the name of its process.
+    A daemon that was started without its unit is found by the name of its process.
     """
     wanted = list(dict.fromkeys([*names, FABRIC_MANAGER]))
     shown = parse_units(ask(host, ["systemctl", "show", "-p", _UNIT_FIELDS, "--", *wanted])[0])

@@ -440,7 +440,7 @@ def _units(facts: Facts, config: EfaConfig) -> list[Unit]:
 def _late_steps(facts: Facts, config: EfaConfig) -> list[Step]:
     """Return the last steps: services that run with an older limit, and a reboot.
 
-    A service that somebody started without its unit cannot be restarted by it; while jobs run nothing is restarted.
+    A service that was started without its unit cannot be restarted by it; while jobs run nothing is restarted.
     """
     steps = []
     restarts = [name for name in stale_units(facts, config) if facts["units"][name]["exists"]]

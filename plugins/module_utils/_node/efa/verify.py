@@ -333,7 +333,7 @@ def _login_limit(facts: t.Mapping[str, t.Any]) -> Result:
     if not low and others:
         return undeterminable(
             "efa.limits",
-            f"logins of {', '.join(others)} have lower limits of their own, which go before those of everybody",
+            f"logins of {', '.join(others)} have lower limits of their own, which override those of all users",
             found={name: limit["soft"] or limit["hard"] for name, limit in others.items()},
             hint="take these lines out of /etc/security/limits.d, if jobs run under these names",
             **fields,

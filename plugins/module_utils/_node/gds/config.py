@@ -110,21 +110,21 @@ def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
         found.append("nvidia_gds_mode is compat and nvidia_gds_compat_allowed forbids it: change one of them")
     cuda = config.cuda_version
     if cuda and not _CUDA.fullmatch(cuda):
-        found.append(f"nvidia_gds_cuda_version is {cuda!r}: give a release of CUDA in quotes, such as '13.0'")
+        found.append(f"nvidia_gds_cuda_version is {cuda!r}: use a release of CUDA in quotes, such as '13.0'")
     for spec in config.packages:
         if not _SPEC.fullmatch(spec):
-            found.append(f"nvidia_gds_packages has {spec!r}: give names of packages, or name=version")
+            found.append(f"nvidia_gds_packages has {spec!r}: use names of packages, or name=version")
     for path in config.mounts:
         if not _PATH.fullmatch(path) or ".." in path.split("/"):
-            found.append(f"nvidia_gds_mounts has {path!r}: give absolute paths without '..'")
+            found.append(f"nvidia_gds_mounts has {path!r}: use absolute paths without '..'")
     headers, library = config.headers_package, config.library
     if headers and not _NAME.fullmatch(headers):
-        found.append(f"nvidia_gds_headers_package is {headers!r}: give the name of a package, or none")
+        found.append(f"nvidia_gds_headers_package is {headers!r}: use the name of a package, or none")
     if library and not _PATH.fullmatch(library):
-        found.append(f"nvidia_gds_library is {library!r}: give the full path of libcufile.so.0")
+        found.append(f"nvidia_gds_library is {library!r}: use the full path of libcufile.so.0")
     for name, low, high in _LIMITS:
         if not low <= getattr(config, name) <= high:
-            found.append(f"nvidia_gds_{name} is {getattr(config, name)}: give a number from {low} to {high}")
+            found.append(f"nvidia_gds_{name} is {getattr(config, name)}: use a number from {low} to {high}")
     try:
         check_settings(config.cufile_settings, config.cufile_allow_unknown)
     except NodeError as exc:

@@ -117,13 +117,13 @@ class _Parser:
     def _string(self, start: int) -> Node:
         found = _STRING.match(self.text, start)
         if not found:
-            raise self.fault(start, "a text is not closed, or holds a control character")
+            raise self.fault(start, "a string is not closed, or holds a control character")
         try:
             value = json.loads(found.group())
         except ValueError:
-            raise self.fault(start, "a text holds a backslash that JSON does not know") from None
+            raise self.fault(start, "a string holds a backslash that JSON does not know") from None
         if any("\ud800" <= character <= "\udfff" for character in value):
-            raise self.fault(start, "a text holds half of a surrogate pair")
+            raise self.fault(start, "a string holds half of a surrogate pair")
         return Node(start, found.end(), value)
 
     def _scalar(self, start: int) -> Node:

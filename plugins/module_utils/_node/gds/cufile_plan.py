@@ -55,11 +55,11 @@ def check_settings(
     """
     release = _release(gds_version) if gds_version else None
     if not isinstance(settings, dict):
-        raise NodeError(f"the settings are {settings!r}: give a mapping, in the nesting of cufile.json")
+        raise NodeError(f"the settings are {settings!r}: use a dictionary, in the nesting of cufile.json")
     found = [(tuple(map(str, path)), value) for path, value in leaves(settings)]
     if len(found) > _MAX_SETTINGS:
         raise NodeError(
-            f"settings has {len(found)} values, and a cufile.json has about 60: give only what has to differ"
+            f"settings has {len(found)} values, and a cufile.json has about 60: set only values that differ"
         )
     problems = []
     for path, value in found:
@@ -122,7 +122,7 @@ def missing_paths(host: Host, settings: t.Mapping[str, t.Any]) -> list[str]:
 def _release(version: str) -> tuple[int, int]:
     found = _RELEASE.fullmatch(version)
     if not found:
-        raise NodeError(f"gds_version is {version!r}: give the version of libcufile, such as 1.15.1.6")
+        raise NodeError(f"gds_version is {version!r}: use the version of libcufile, such as 1.15.1.6")
     return int(found.group(1)), int(found.group(2))
 
 
@@ -131,7 +131,7 @@ def _problem(path: Path, value: t.Any, allow_unknown: bool, release: tuple[int, 
     if not _is_json((path, value)):
         return f"{key!r} has {value!r}: JSON has no such number or text"
     if key in _SECTIONS:
-        return f"{key} is {value!r}, and it is a section: give settings below it, or leave it out"
+        return f"{key} is {value!r}, and it is a section: set keys below it, or leave it out"
     entry, below = _entry(path)
     if entry is not None and any("." in name for name in path[: len(path) - len(below)]):
         return f"{key} is written with dots in one name, which libcufile would ignore: nest it as the file does"
@@ -188,23 +188,23 @@ def _value_problem(key: str, entry: dict[str, t.Any], value: t.Any, release: tup
     if kind == "numbers":
         return _numbers_problem(key, entry, value)
     if kind == "bool":
-        return "" if isinstance(value, bool) else f"{key} is {value!r}: give true or false"
+        return "" if isinstance(value, bool) else f"{key} is {value!r}: use true or false"
     if kind == "text":
         return _text_problem(key, entry, value)
     if kind == "path":
         sound = isinstance(value, str) and value.startswith("/") and "\0" not in value
-        return "" if sound else f"{key} is {value!r}: give an absolute path"
+        return "" if sound else f"{key} is {value!r}: use an absolute path"
     if kind == "hex32":
         sound = isinstance(value, str) and bool(_HEX32.fullmatch(value))
-        return "" if sound else f'{key} is {value!r}: give 0x and at most eight digits in quotes, such as "0x1f"'
+        return "" if sound else f'{key} is {value!r}: use 0x and at most eight digits in quotes, such as "0x1f"'
     if kind == "table":
-        return "" if value == {} else f"{key} is {value!r}: give a mapping of mount points"
+        return "" if value == {} else f"{key} is {value!r}: use a dictionary of mount points"
     return _texts_problem(key, entry, value)
 
 
 def _number_problem(key: str, entry: dict[str, t.Any], value: t.Any, high: int) -> str:
     if isinstance(value, bool) or not isinstance(value, int):
-        return f"{key} is {value!r}: give a whole number"
+        return f"{key} is {value!r}: use an integer"
     multiple = entry["multiple"]
     if not entry["low"] <= value <= high or (multiple and value % multiple):
         step = f" that is a multiple of {multiple}" if multiple else ""
@@ -214,26 +214,26 @@ def _number_problem(key: str, entry: dict[str, t.Any], value: t.Any, high: int) 
 
 def _numbers_problem(key: str, entry: dict[str, t.Any], value: t.Any) -> str:
     if not isinstance(value, list) or not value:
-        return f"{key} is {value!r}: give a list of whole numbers"
+        return f"{key} is {value!r}: use a list of integers"
     problems = [_number_problem(key, entry, item, entry["high"]) for item in value]
     if not any(problems) and entry["multiple"] and value != sorted(set(value)):
-        return f"{key} is {value}: give the sizes in ascending order"
+        return f"{key} is {value}: use the sizes in ascending order"
     return next((problem for problem in problems if problem), "")
 
 
 def _text_problem(key: str, entry: dict[str, t.Any], value: t.Any) -> str:
     choices = entry["of"]
     if not isinstance(value, str) or (choices and value not in choices):
-        return f"{key} is {value!r}: give {'one of ' + ', '.join(choices) if choices else 'a text'}"
+        return f"{key} is {value!r}: use {'one of ' + ', '.join(choices) if choices else 'a string'}"
     return ""
 
 
 def _texts_problem(key: str, entry: dict[str, t.Any], value: t.Any) -> str:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        return f"{key} is {value!r}: give a list of texts"
+        return f"{key} is {value!r}: use a list of strings"
     if entry["kind"] == "addresses":
         wrong = [item for item in value if not _is_address(item)]
-        return f"{key} has {wrong[0]!r}: give IPv4 addresses" if wrong else ""
+        return f"{key} has {wrong[0]!r}: use IPv4 addresses" if wrong else ""
     wrong = [item for item in value if entry["of"] and item not in entry["of"]]
     return f"{key} has {wrong[0]!r}: libcufile knows {', '.join(entry['of'])}" if wrong else ""
 
@@ -275,7 +275,7 @@ def _check_together(document: t.Mapping[str, t.Any], origin: str) -> None:
     if isinstance(sizes, list) and isinstance(counts, list) and len(sizes) != len(counts):
         raise NodeError(
             f"{origin} would have {len(sizes)} entries in properties.posix_pool_slab_size_kb and {len(counts)} in "
-            "properties.posix_pool_slab_count, with which libcufile refuses the whole file: give both with the same "
+            "properties.posix_pool_slab_count, with which libcufile refuses the whole file: set both with the same "
             "length"
         )
     direct = properties.get("max_direct_io_size_kb", _BUILT_IN_KIB)
@@ -283,5 +283,5 @@ def _check_together(document: t.Mapping[str, t.Any], origin: str) -> None:
     if isinstance(direct, int) and isinstance(buffer, int) and buffer > direct:
         raise NodeError(
             f"{origin} would have properties.per_buffer_cache_size_kb {buffer} above properties.max_direct_io_size_kb "
-            f"{direct}, with which libcufile refuses the whole file: give both, the second at least as large"
+            f"{direct}, with which libcufile refuses the whole file: set both, the second at least as large"
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing as t
 
 from ..system.host import Host
-from .look import ANSWER_SECONDS, gather
+from .look import ANSWER_SECONDS, look
 from .parse import setting
 from .prerequisites import DOUBTFUL, MISSING, NVFS, P2PDMA, from_log, missing, prerequisites
 from .probe import ask, gdscheck, library_version, p2pdma_sections
@@ -45,12 +45,12 @@ def survey(
 ) -> dict[str, t.Any]:
     """Look, probe libcufile, and judge every mount.
 
-    Returns the facts of ``look.gather`` with driver_probe (the outcome of opening libcufile's driver, or None
+    Returns the facts of ``look.look`` with driver_probe (the outcome of opening libcufile's driver, or None
     without a library), gdscheck (likewise, or None), capability (the table of whichever answered, and its source), and
     per mount prerequisites[], missing {nvfs, p2pdma}, doubtful {nvfs, p2pdma}, mode, reason, proof (active, passive),
     probe {name: outcome}.
     """
-    facts = gather(host, paths, library)
+    facts = look(host, paths, library)
     facts["driver_probe"] = facts["gdscheck"] = None
     found = facts["library"]["path"]
     node = facts["cufile_json"]["settings"]

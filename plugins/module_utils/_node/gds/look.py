@@ -25,7 +25,7 @@ ANSWER_SECONDS = 10
 TOOLS = ("modinfo", "dkms", "dpkg-query", "rpm", "ldconfig")
 
 
-def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str, t.Any]:
+def look(host: Host, paths: list[str], library: str | None = None) -> dict[str, t.Any]:
     """Return the facts that a verdict on GPUDirect Storage needs, in plain JSON types.
 
     Keys: mounts (one ``mount.resolve`` a path, which may be a link, with answers: bool, exists), kernel {release,

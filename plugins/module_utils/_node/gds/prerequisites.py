@@ -63,7 +63,7 @@ def _state(good: bool | None) -> str:
 def prerequisites(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     """Return every prerequisite of a direct path on this mount: [{id, paths, state, found, hint}].
 
-    facts are ``look.gather``'s; mount is one of its mounts. paths are those that need it: nvfs, p2pdma or both.
+    facts are ``look.look``'s; mount is one of its mounts. paths are those that need it: nvfs, p2pdma or both.
     """
     both = (NVFS, P2PDMA)
     driver = facts["driver"]

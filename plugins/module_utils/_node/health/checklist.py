@@ -23,7 +23,7 @@ from ..verdict.result import SEVERITIES, Result, failed, passed, undeterminable
 
 # Parameters of a check that a site may set; its fact and its comparison are fixed.
 PARAMETERS = ("expected", "path", "severity", "skip", "tolerance_percent")
-KINDS = ("equal", "version_at_least", "size", "present")
+CHECK_KINDS = ("equal", "version_at_least", "size", "present")
 
 
 def choose(name: str, parameters: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
@@ -99,20 +99,20 @@ def _problems(check: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> li
         elif key == "skip":
             wanted[key] = (isinstance(value, bool), "true or false")
     return [
-        f"{key} of {check['id']} is {values[key]!r}: give {what}" for key, (fits, what) in wanted.items() if not fits
+        f"{key} of {check['id']} is {values[key]!r}: use {what}" for key, (fits, what) in wanted.items() if not fits
     ]
 
 
-def evaluate(checks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[Result]:
+def verify(checks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[Result]:
     """Return one verdict for each check. ``facts`` maps names to values; a missing name could not be determined.
 
     equal: the fact is the expected number. version_at_least: it is that version or newer. size: it is at least
     expected minus tolerance_percent. present: it exists (None: it does not, which is a failure).
     """
-    return [_evaluate(check, facts) for check in checks]
+    return [_verify(check, facts) for check in checks]
 
 
-def _evaluate(check: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Result:
+def _verify(check: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Result:
     wanted, name, what = check.get("expected"), check["fact"], check["what"]
     fields = {key: check[key] for key in ("unit", "source", "hint") if key in check}
     if name not in facts:
@@ -146,7 +146,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def gather(host: Host, checks: t.Sequence[t.Mapping[str, t.Any]], seen: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def look(host: Host, checks: t.Sequence[t.Mapping[str, t.Any]], seen: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Return the facts that these checks need; seen: the result of ``accelerator.look``. Writes nothing."""
     facts: dict[str, t.Any] = {}
     for check in checks:

@@ -26,7 +26,7 @@ from ..system.mounts import read_mounts
 from ..system.state import STATE_DIRECTORY
 from ..system.versions import at_least, is_version, version_key
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
-from .checklist import evaluate, gather
+from . import checklist
 from .container_loads import UNREAD_DRIVER, verify_cuda, verify_net, verify_settings
 
 FACTS_PATH = f"{STATE_DIRECTORY}/host_facts.json"
@@ -100,7 +100,7 @@ def look(host: Host) -> dict[str, t.Any]:
     megatron.version (None: missing), driver (of the kernel), libcuda (version in the name of the library), gpus and
     efa (numbers of device nodes), root (what is mounted at /), volumes [{path, device}] of the local storage.
     """
-    facts = gather(host, CHECKLISTS["container"], {})
+    facts = checklist.look(host, CHECKLISTS["container"], {})
     facts.update(_python(host))
     if facts.get("nccl.version") is None and facts.get("pytorch.nccl"):
         # PyTorch's wheels contain an NCCL that the linker does not know.
@@ -157,7 +157,7 @@ def read_facts(host: Host, path: str) -> dict[str, t.Any] | None:
     return document if boot and document.get("boot_id") == boot else None
 
 
-def scan(host: Host, path: str, require: t.Mapping[str, str | None]) -> list[Result]:
+def verify_container(host: Host, path: str, require: t.Mapping[str, str | None]) -> list[Result]:
     """Return every verdict on this container.
 
     They are the checklist, container.root, container.driver, container.driver_for_cuda, one for each of ``COMPONENTS``
@@ -167,7 +167,7 @@ def scan(host: Host, path: str, require: t.Mapping[str, str | None]) -> list[Res
     inside, outside = look(host), read_facts(host, path)
     wanted = [check for check in CHECKLISTS["container"] if check["fact"] in inside]
     present = [check for check in wanted if inside[check["fact"]] is not None]
-    results = evaluate(present, inside)
+    results = checklist.verify(present, inside)
     results += [_root(inside, outside), _driver(host, inside), _cuda(host, inside)]
     results += [_component(name, inside, outside, name in require, require.get(name)) for name in COMPONENTS]
     results += [_devices("container.gpus", "gpus", "GPUs", inside, outside, os.environ.get("SLURM_GPUS_ON_NODE"))]

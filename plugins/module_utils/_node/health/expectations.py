@@ -51,7 +51,7 @@ THRESHOLDS = {
 # The names of packages of Debian's and of Red Hat's families.
 _PACKAGE = re.compile(r"package [A-Za-z0-9][A-Za-z0-9+._-]*")
 MOST_COUNT = {"efa": efa.MOST_DEVICES, "gpus": 1000, "disks": 1000}
-_NO_TEXT = "give a list of non-empty strings"
+_NO_TEXT = "use a list of non-empty strings"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,19 +75,19 @@ class Expectations:
 def problems(given: object) -> list[str]:
     """Return the errors in expectations, one sentence each."""
     if not isinstance(given, dict):
-        return [f"the expectations are {_word(given)}: give a mapping of {', '.join([*KEYS, 'types'])}"]
+        return [f"the expectations are {_word(given)}: use a dictionary of {', '.join([*KEYS, 'types'])}"]
     found = []
     if given.get("schema", SCHEMA) != SCHEMA:
         found.append(f"the expectations are of {_word(given['schema'])}: this version reads {SCHEMA}")
     types = given.get("types", {})
     found += _section("", {key: value for key, value in given.items() if key not in ("types", "schema")})
     if not isinstance(types, dict):
-        return [*found, f"types is {_word(types)}: give a mapping of instance types, such as p5*"]
+        return [*found, f"types is {_word(types)}: use a dictionary of instance types, such as p5*"]
     for name, section in types.items():
         if not isinstance(name, str) or not name:
-            found.append(f"types has {_word(name)}: give instance types, such as p5* or 'p5.48xlarge'")
+            found.append(f"types has {_word(name)}: use instance types, such as p5* or 'p5.48xlarge'")
         elif not isinstance(section, dict):
-            found.append(f"types.{name} is {_word(section)}: give a mapping of {', '.join(KEYS)}")
+            found.append(f"types.{name} is {_word(section)}: use a dictionary of {', '.join(KEYS)}")
         else:
             found += _section(f"types.{name}.", section)
     return found
@@ -100,7 +100,7 @@ def _section(where: str, section: t.Mapping[t.Any, t.Any]) -> list[str]:
             found.append(f"{where}{key} is not known: choose from {', '.join(KEYS)}")
         elif key in MOST_COUNT:
             if not _is_whole(value) or not 0 <= value <= MOST_COUNT[key]:
-                found.append(f"{where}{key} is {_word(value)}: give 0 to {MOST_COUNT[key]}")
+                found.append(f"{where}{key} is {_word(value)}: use 0 to {MOST_COUNT[key]}")
         else:
             found += _JUDGES[key](f"{where}{key}", value)
     return found
@@ -108,7 +108,7 @@ def _section(where: str, section: t.Mapping[t.Any, t.Any]) -> list[str]:
 
 def _versions(where: str, value: object) -> list[str]:
     if not isinstance(value, dict):
-        return [f"{where} is {_word(value)}: give a mapping such as driver: '>=580.95'"]
+        return [f"{where} is {_word(value)}: use a dictionary such as driver: '>=580.95'"]
     found = []
     for name, version in value.items():
         least = version[2:].strip() if isinstance(version, str) and version.startswith(">=") else None
@@ -117,7 +117,7 @@ def _versions(where: str, value: object) -> list[str]:
             found.append(f"{where}.{_word(name)} is not known: choose from {known}, and 'package NAME'")
         elif not isinstance(version, str) or not version or (least is not None and not version_key(least)):
             found.append(
-                f"{where}.{name} is {_word(version)}: give a version in quotes, such as '6.8.0-*' or '>=580.95'"
+                f"{where}.{name} is {_word(version)}: use a version in quotes, such as '6.8.0-*' or '>=580.95'"
             )
     return found
 
@@ -129,7 +129,7 @@ def _texts(where: str, value: object) -> list[str]:
 
 def _mounts(where: str, value: object) -> list[str]:
     return _texts(where, value) or [
-        f"{where} has {path!r}: give absolute paths"
+        f"{where} has {path!r}: use absolute paths"
         for path in t.cast("list[str]", value)
         if not path.startswith("/") or "\0" in path
     ]
@@ -137,16 +137,16 @@ def _mounts(where: str, value: object) -> list[str]:
 
 def _xids(where: str, value: object) -> list[str]:
     good = isinstance(value, (list, tuple)) and all(_is_whole(code) and 0 < code < 1000 for code in value)
-    return [] if good else [f"{where} is {_word(value)}: give a list of numbers, such as [13, 31]"]
+    return [] if good else [f"{where} is {_word(value)}: use a list of numbers, such as [13, 31]"]
 
 
 def _mig(where: str, value: object) -> list[str]:
-    return [] if isinstance(value, bool) else [f"{where} is {_word(value)}: give true or false"]
+    return [] if isinstance(value, bool) else [f"{where} is {_word(value)}: use true or false"]
 
 
 def _thresholds(where: str, value: object) -> list[str]:
     if not isinstance(value, dict):
-        return [f"{where} is {_word(value)}: give a mapping of {', '.join(THRESHOLDS)}"]
+        return [f"{where} is {_word(value)}: use a dictionary of {', '.join(THRESHOLDS)}"]
     found = []
     for name, figure in value.items():
         if name not in THRESHOLDS:
@@ -154,7 +154,7 @@ def _thresholds(where: str, value: object) -> list[str]:
             continue
         least, most = THRESHOLDS[name]
         if isinstance(figure, bool) or not isinstance(figure, (int, float)) or not least <= figure <= most:
-            found.append(f"{where}.{name} is {_word(figure)}: give {least} to {most}")
+            found.append(f"{where}.{name} is {_word(figure)}: use {least} to {most}")
     return found
 
 
@@ -259,7 +259,7 @@ def check_devices(host: Host, expect: Expectations) -> list[Result]:
         message = (
             f"the instance type is not known, so {', '.join(expect.unresolved)} of the expectations could not be used"
         )
-        found.append(undeterminable("expect.type", message, hint="give the instance type"))
+        found.append(undeterminable("expect.type", message, hint="set the instance type"))
     if expect.gpus is not None:
         found.append(_count("gpus", expect.gpus, len(host.listdir("/proc/driver/nvidia/gpus"))))
     if expect.disks is not None:

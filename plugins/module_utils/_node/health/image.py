@@ -134,4 +134,4 @@ def _inside(image: str, verdict: Result) -> Result:
 def image_problem(image: str) -> str | None:
     """Return the error in an image name, or None. The name becomes an option of srun, and must not add another one."""
     good = json.dumps(image) == f'"{image}"' and not image.startswith("-") and " " not in image and image.isprintable()
-    return None if good and image else f"image is {image!r}: give the path of a .sqsh file, or REGISTRY#NAME:TAG"
+    return None if good and image else f"image is {image!r}: use the path of a .sqsh file, or REGISTRY#NAME:TAG"

@@ -35,7 +35,7 @@ from ..system.versions import version_key
 from ..verdict.result import FAIL, SEVERITIES, UNDETERMINABLE, Result, not_applicable, passed, undeterminable
 from . import container as health_container
 from . import expectations as health_expect
-from . import light as health_checks
+from . import light as health_light
 from . import system as health_system
 from .dcgm import check_dcgm
 from .image import check_image, image_problem
@@ -44,7 +44,7 @@ from .s3 import check_buckets
 from .slurm import check_slurm
 
 PROFILES = ("prolog", "full", "container")
-KINDS = ("head", "login", "compute")
+NODE_KINDS = ("head", "login", "compute")
 # Verdicts with {component: version} in ``found``; they judge nothing, and ``split`` separates them.
 VERSIONS = "node.versions"
 # Seconds for one check, and for all of them, which run in parallel. A Prolog delays a job, and a Slurm command that
@@ -59,18 +59,18 @@ LEAST_SEVERITY = "reset"
 class Options:
     """Options of the verb health and of the module node_health_info, under their names.
 
-    scratch: the directory of the jobs' directories (None: on the local volume). mounts: paths to check for GPUDirect
-    Storage (empty: the local volume). require: components of a container, {name: minimum version or None}.
-    expectations: the site's expectations, see ``expectations``. kind: one of ``KINDS``. image, image_user: an image in
-    which the profile container also runs, and the user who starts it. imex: slurm_jobs_imex. may_write: allow the write
-    probe in S3 and that container.
+    ``scratch``: the directory of the jobs' directories (None: on the local volume). ``mounts``: paths to check for
+    GPUDirect Storage (empty: the local volume). ``require``: components of a container, {name: minimum version or
+    None}. ``expectations``: see ``expectations.py``. ``kind``: one of ``NODE_KINDS``. ``image`` and ``image_user``: an
+    image in which the profile container also runs, and the user who starts it. ``imex``: slurm_jobs_imex.
+    ``may_write``: allow the write probe in S3 and that container.
     """
 
     instance_type: str | None = None
     expected_efa: int | None = None
     xid_since: str | None = None
     scratch: str | None = None
-    least_free_percent: int = health_checks.LEAST_FREE_PERCENT
+    least_free_percent: int = health_light.LEAST_FREE_PERCENT
     mounts: tuple[str, ...] = ()
     host_facts: str = health_container.FACTS_PATH
     require: t.Mapping[str, str | None] = dataclasses.field(default_factory=dict)
@@ -89,20 +89,20 @@ def option_errors(options: Options, seconds: int | None) -> list[str]:
     """Return the errors in a caller's options, one sentence each."""
     problems = []
     if seconds is not None and not 1 <= seconds <= LONGEST:
-        problems.append(f"seconds is {seconds}: give 1 to {LONGEST}")
+        problems.append(f"seconds is {seconds}: use 1 to {LONGEST}")
     if options.expected_efa is not None and not 0 <= options.expected_efa <= efa.MOST_DEVICES:
-        problems.append(f"expected_efa is {options.expected_efa}: give 0 to {efa.MOST_DEVICES}")
+        problems.append(f"expected_efa is {options.expected_efa}: use 0 to {efa.MOST_DEVICES}")
     if not 0 <= options.least_free_percent <= 100:
-        problems.append(f"least_free_percent is {options.least_free_percent}: give 0 to 100")
+        problems.append(f"least_free_percent is {options.least_free_percent}: use 0 to 100")
     if options.xid_since and not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", options.xid_since):
-        problems.append(f"xid_since is {options.xid_since!r}: give a time like 2026-01-31 12:00:00")
+        problems.append(f"xid_since is {options.xid_since!r}: use a time like 2026-01-31 12:00:00")
     for name, paths in (
         ("scratch", [options.scratch]),
         ("mounts", options.mounts),
         ("host_facts", [options.host_facts]),
     ):
         problems += [
-            f"{name} has {path!r}: give an absolute path"
+            f"{name} has {path!r}: use an absolute path"
             for path in paths
             if path is not None and (not path.startswith("/") or "\0" in path)
         ]
@@ -111,13 +111,13 @@ def option_errors(options: Options, seconds: int | None) -> list[str]:
         if component not in health_container.COMPONENTS:
             problems.append(f"require has {component!r}: choose from {known}")
         elif version and not version_key(version):
-            problems.append(f"require has {component} {version!r}: give a version such as 2.5.1")
+            problems.append(f"require has {component} {version!r}: use a version such as 2.5.1")
     if options.image is not None and image_problem(options.image):
         problems.append(str(image_problem(options.image)))
     if options.imex not in IMEX_MODES:
-        problems.append(f"imex is {options.imex!r}: give one of {', '.join(IMEX_MODES)}")
+        problems.append(f"imex is {options.imex!r}: use one of {', '.join(IMEX_MODES)}")
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", options.image_user):
-        problems.append(f"image_user is {options.image_user!r}: give the name of a user")
+        problems.append(f"image_user is {options.image_user!r}: use the name of a user")
     return problems + health_expect.problems(options.expectations)
 
 
@@ -131,7 +131,7 @@ def checks(profile: str, options: Options, expect: Expected, seconds: float | No
     return [Check(name, look, limit) for name, look in looks.items()]
 
 
-def examine(
+def run_profile(
     host: Host, profile: str, options: Options, seconds: float | None = None, state_directory: str = STATE_DIRECTORY
 ) -> list[Result]:
     """Return every verdict of a profile, within ``seconds`` (default: ``LIMITS``)."""
@@ -177,11 +177,11 @@ def _prolog(options: Options, expect: Expected) -> dict[str, Look]:
     least = int(expect.thresholds.get("scratch_free_percent", options.least_free_percent))
     looks: dict[str, Look] = {
         "node.drain_marker": functools.partial(check_marker, path=options.marker),
-        "storage.record": health_checks.check_storage,
-        "scratch.space": functools.partial(health_checks.check_scratch, base=options.scratch, least_percent=least),
-        "gpu.count": functools.partial(health_checks.check_accelerators, options=chips),
-        "gpu.xid": functools.partial(health_checks.check_xids, options=chips, allowed=expect.allowed_xids),
-        "efa.devices": functools.partial(health_checks.check_efa, options=fabric),
+        "storage.record": health_light.check_storage,
+        "scratch.space": functools.partial(health_light.check_scratch, base=options.scratch, least_percent=least),
+        "gpu.count": functools.partial(health_light.check_accelerators, options=chips),
+        "gpu.xid": functools.partial(health_light.check_xids, options=chips, allowed=expect.allowed_xids),
+        "efa.devices": functools.partial(health_light.check_efa, options=fabric),
         "imex.service": lambda host: imex_status(
             host, ImexOptions(options.imex, instance_type=options.instance_type), _slurm(host, options)
         ),
@@ -229,7 +229,7 @@ def _full(options: Options, expect: Expected) -> dict[str, Look]:
 
 
 def _container(options: Options, expect: Expected) -> dict[str, Look]:
-    return {"container.scan": lambda host: health_container.scan(host, options.host_facts, options.require)}
+    return {"container.scan": lambda host: health_container.verify_container(host, options.host_facts, options.require)}
 
 
 def _accelerators(host: Host, options: accelerator.Options, expect: Expected) -> list[Result]:
@@ -237,7 +237,7 @@ def _accelerators(host: Host, options: accelerator.Options, expect: Expected) ->
     facts = accelerator.look(host, options)
     firmware = sorted({gpu["vbios"] for gpu in (facts["smi"] or {}).get("gpus", []) if gpu["vbios"]})
     versions = [passed(VERSIONS, {"gpu_firmware": ", ".join(firmware)})] if firmware else []
-    return [*health_checks.judge_accelerators(facts, expect.allowed_xids, expect.mig), *versions]
+    return [*health_light.judge_accelerators(facts, expect.allowed_xids, expect.mig), *versions]
 
 
 def _fabric(host: Host, options: efa.Options, expect: Expected) -> list[Result]:

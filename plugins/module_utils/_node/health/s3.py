@@ -84,27 +84,27 @@ def bucket_problems(where: str, given: object) -> list[str]:
     An entry is a string s3://BUCKET/PREFIX or a mapping of url, rights (of ``RIGHTS``) and key.
     """
     if not isinstance(given, (list, tuple)):
-        return [f"{where} is {given!r:.60}: give a list of s3://BUCKET/PREFIX, or of mappings with url and rights"]
+        return [f"{where} is {given!r:.60}: use a list of s3://BUCKET/PREFIX, or of dictionaries with url and rights"]
     found = []
     for number, entry in enumerate(given):
         one = {"url": entry} if isinstance(entry, str) else entry
         if not isinstance(one, dict) or set(one) - {"url", "rights", "key"} or "url" not in one:
-            found.append(f"{where}[{number}] is {entry!r:.80}: give url, and perhaps rights and key")
+            found.append(f"{where}[{number}] is {entry!r:.80}: set url, and perhaps rights and key")
             continue
         place = _URL.fullmatch(one["url"]) if isinstance(one["url"], str) else None
         rights = one.get("rights", list(DEFAULT_RIGHTS))
         if not place:
-            found.append(f"{where}[{number}].url is {one['url']!r:.80}: give s3://BUCKET or s3://BUCKET/PREFIX")
+            found.append(f"{where}[{number}].url is {one['url']!r:.80}: use s3://BUCKET or s3://BUCKET/PREFIX")
         known = isinstance(rights, (list, tuple)) and bool(rights) and all(right in RIGHTS for right in rights)
         if not known:
-            found.append(f"{where}[{number}].rights is {rights!r:.60}: give a list of {', '.join(RIGHTS)}")
+            found.append(f"{where}[{number}].rights is {rights!r:.60}: use a list of {', '.join(RIGHTS)}")
         elif place and "write" in rights and not (place.group(2) or "").strip("/"):
-            found.append(f"{where}[{number}] has the right write: give a prefix, s3://BUCKET/PREFIX, for the probe")
+            found.append(f"{where}[{number}] has the right write: use a prefix, s3://BUCKET/PREFIX, for the probe")
         if not isinstance(one.get("key", ""), str) or one.get("key", "?") == "":
-            found.append(f"{where}[{number}].key is {one['key']!r:.60}: give the whole name of an object")
+            found.append(f"{where}[{number}].key is {one['key']!r:.60}: use the whole name of an object")
         for name, text in (("key", one.get("key")), ("prefix", place.group(2) if place else None)):
             if isinstance(text, str) and (_NOT_TAKEN.match(text.lstrip("/")) or _NOT_TAKEN.match(text)):
-                advice = "give one that begins neither with - nor like a file or a URL"
+                advice = "use one that begins neither with - nor like a file or a URL"
                 found.append(f"{where}[{number}] has the {name} {text!r:.60}: {advice}")
     return found
 

@@ -306,7 +306,7 @@ def _shape_problems(name: str, entries: t.Sequence[t.Any], options: t.Mapping[st
     found = []
     for entry in entries:
         if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
-            found.append(f"{name} has {entry!r}: use a mapping with a path")
+            found.append(f"{name} has {entry!r}: use a dictionary with a path")
             continue
         unknown = sorted(set(entry) - set(options))
         if unknown:
@@ -370,7 +370,7 @@ def _directory_problems(directories: t.Sequence[t.Mapping[str, t.Any]], mounts: 
 
 def _value_problems(name: str, values: t.Any, pattern: re.Pattern[str], example: str) -> list[str]:
     if not isinstance(values, dict):
-        return [f"{name} is {values!r}: use a mapping such as {{{example}: 32}}"]
+        return [f"{name} is {values!r}: use a dictionary such as {{{example}: 32}}"]
     found = []
     for key, value in values.items():
         if not pattern.fullmatch(str(key)):

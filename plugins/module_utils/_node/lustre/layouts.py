@@ -99,12 +99,14 @@ def problems(settings: t.Mapping[str, t.Any]) -> list[str]:
         if not isinstance(entry, dict) or set(entry) - {"stripe", "purpose", "lifetime"}:
             found.append(f"the storage class {name} is {entry!r}: set stripe, purpose and lifetime")
         elif not _is_list(entry.get("stripe"), dict):
-            found.append(f"the storage class {name} has the stripe {entry['stripe']!r}: use a list of mappings")
+            found.append(f"the storage class {name} has the stripe {entry['stripe']!r}: use a list of dictionaries")
     for entry in settings["directories"]:
         if not isinstance(entry, dict) or not entry.get("path") or not isinstance(entry["path"], str):
-            found.append(f"directories has {entry!r}: use a mapping with a path")
+            found.append(f"directories has {entry!r}: use a dictionary with a path")
         elif not _is_list(entry.get("stripe"), dict) or not _is_list(entry.get("acl"), str):
-            found.append(f"directories has {entry!r}: set stripe to a list of mappings and acl to a list of strings")
+            found.append(
+                f"directories has {entry!r}: set stripe to a list of dictionaries and acl to a list of strings"
+            )
     return found
 
 

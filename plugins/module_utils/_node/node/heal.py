@@ -191,7 +191,7 @@ def heal_node(
                 return f"{name} could not reset its GPUs: {problem}"
             # Earlier entries in the kernel's log belong to the fault.
             options = dataclasses.replace(options, xid_since=since)
-        results, _versions = profiles.split(profiles.examine(host, "full", options, seconds))
+        results, _versions = profiles.split(profiles.run_profile(host, "full", options, seconds))
         return resume(slurm, name, ids, results)
 
 

@@ -102,17 +102,17 @@ def parse_policy(document: t.Any) -> tuple[Policy, list[str]]:
     problems = [f"{key} is not known: it knows actions, most, times, days, minutes" for key in _unknown(document)]
     actions = document.get("actions", [])
     if not isinstance(actions, list) or not all(action in ACTIONS for action in actions):
-        problems.append(f"actions is {actions!r}: give a list of {', '.join(ACTIONS)}, or []")
+        problems.append(f"actions is {actions!r}: use a list of {', '.join(ACTIONS)}, or []")
         actions = []
     most = str(document.get("most", Policy.most))
     if not _SHARE.fullmatch(most) and not re.fullmatch(r"[1-9][0-9]{0,3}", most):
-        problems.append(f"most is {most!r}: give a number of nodes, or a share such as 10%")
+        problems.append(f"most is {most!r}: use a number of nodes, or a share such as 10%")
         most = Policy.most
     numbers = {}
     for key, limit in (("times", 100), ("days", 366), ("minutes", 1440)):
         value = numbers[key] = document.get(key, getattr(Policy, key))
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limit:
-            problems.append(f"{key} is {value!r}: give a number from 1 to {limit}")
+            problems.append(f"{key} is {value!r}: use a number from 1 to {limit}")
             numbers[key] = getattr(Policy, key)
     return Policy(frozenset(actions), most, **numbers), problems
 

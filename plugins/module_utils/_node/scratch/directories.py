@@ -34,7 +34,7 @@ from .trash import TrashResult, empty
 
 SUBDIRECTORY = "jobs"
 TRASH = ".trash"
-# The directory of the user inside that of his job.
+# The directory of the user inside that of the job.
 OWN = "tmp"
 SCHEMA = "mlcluster.scratch/1"
 LOCK_SECONDS = 5

@@ -129,9 +129,9 @@ class Follow:
 
     def _give_up(self, entry: Entry, answered: bool) -> None:
         state = (entry.job or {}).get("state", "UNKNOWN")
-        then = "it was cancelled" if self._cancel else f"it goes on: scontrol show job {entry.job_id}"
+        then = "it was cancelled" if self._cancel else f"it continues: scontrol show job {entry.job_id}"
         if self._cancel and not answered:
-            then = f"cancelling it got no answer, so it may go on: scancel {entry.job_id}"
+            then = f"cancelling it got no answer, so it may continue: scancel {entry.job_id}"
         if entry.job is not None:
             entry.msg = (
                 f"waited {self.options.timeout:g} seconds for the end of job {entry.job_id} and it is {state}: {then}"

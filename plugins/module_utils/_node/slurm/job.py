@@ -325,7 +325,7 @@ class Follower:
                 if not self.answered:
                     raise NodeError(
                         f"asked for job {self.job_id} for {timeout:g} seconds and the controller did not answer: the "
-                        "job may go on; start slurmctld, then follow it with job_id"
+                        "job may continue; start slurmctld, then follow it with job_id"
                     )
                 return False
             self.slurm.host.sleep(poll)

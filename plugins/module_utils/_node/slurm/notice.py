@@ -89,7 +89,7 @@ def metadata(endpoint: str) -> Get:
     """
     parts = urllib.parse.urlsplit(endpoint)
     if parts.scheme != "http" or not parts.hostname:
-        raise NodeError(f"{ENDPOINT_VARIABLE} is {endpoint!r}: give http://ADDRESS, or leave it out")
+        raise NodeError(f"{ENDPOINT_VARIABLE} is {endpoint!r}: use http://ADDRESS, or leave it out")
     address, port = parts.hostname, parts.port
 
     def ask(method: str, path: str, headers: t.Mapping[str, str]) -> t.Optional[str]:

@@ -118,11 +118,11 @@ def _node_problems(node: t.Mapping[str, t.Any], models: t.Sequence[Model]) -> li
     sharing = [model for model in models if not model["exclusive"]]
     names = ", ".join(model["name"] for model in sharing)
     if sharing and node["gpus"] is None:
-        problems.append("models are to share nodes whose GPUs are not known: give cluster.gpus_per_node")
+        problems.append("models are to share nodes whose GPUs are not known: set cluster.gpus_per_node")
     elif sharing and node["gpus"] == 0:
         problems.append(f"{names} are to share nodes by their GPUs and a node has none: leave exclusive out")
     elif not all(model["memory_mib"] for model in sharing):
-        problems.append("models are to share nodes whose memory is not known: give cluster.memory_mib_per_node")
+        problems.append("models are to share nodes whose memory is not known: set cluster.memory_mib_per_node")
     for model in models:
         for key, unit in (("gpus", "GPUs"), ("memory_mib", "MiB of memory")):
             if node[key] is not None and model[key] > node[key]:
@@ -175,7 +175,7 @@ def _blocks(cluster: t.Mapping[str, t.Any], models: t.Sequence[Model]) -> tuple[
         return {}, []
     if not blocks:
         names = ", ".join(model["name"] for model in models)
-        return {}, [f"{names} must stay in one topology block and the cluster names none: give cluster.blocks"]
+        return {}, [f"{names} must stay in one topology block and the cluster names none: set cluster.blocks"]
     largest = max(blocks.values())
     too_large = [model for model in models if model["minimum"] > largest]
     if too_large:

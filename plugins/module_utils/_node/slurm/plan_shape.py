@@ -89,9 +89,9 @@ def _truth(value: t.Any) -> bool:
 
 # The check and the description of each key; a missing key is skipped.
 _CLUSTER_CHECKS: dict[str, tuple[t.Callable[[t.Any], bool], str]] = {
-    "gpus_per_node": (_whole, "a whole number"),
-    "vcpus_per_node": (_positive, "a whole number above 0"),
-    "memory_mib_per_node": (_positive, "a whole number above 0"),
+    "gpus_per_node": (_whole, "an integer"),
+    "vcpus_per_node": (_positive, "an integer above 0"),
+    "memory_mib_per_node": (_positive, "an integer above 0"),
     "price_per_node_hour": (lambda value: value is None or _amount(value), "a number"),
     "partition": (
         lambda value: value is None or value == "" or _text(_PARTITION)(value),
@@ -99,14 +99,14 @@ _CLUSTER_CHECKS: dict[str, tuple[t.Callable[[t.Any], bool], str]] = {
     ),
     "instance_type": (
         lambda value: instance_types.lookup(value) is not None,
-        "a type that the table of the collection has, or leave it out and give what a node has",
+        "a type that the table of the collection has, or leave it out and describe the node",
     ),
 }
 _MODEL_CHECKS: dict[str, tuple[t.Callable[[t.Any], bool], str]] = {
-    "nodes": (_nodes, f"a whole number from 1 to {MOST_NODES}"),
-    "minimum": (_nodes, f"a whole number from 1 to {MOST_NODES}"),
-    "gpus_per_node": (_positive, "a whole number above 0"),
-    "memory_mib_per_node": (_positive, "a whole number above 0"),
+    "nodes": (_nodes, f"an integer from 1 to {MOST_NODES}"),
+    "minimum": (_nodes, f"an integer from 1 to {MOST_NODES}"),
+    "gpus_per_node": (_positive, "an integer above 0"),
+    "memory_mib_per_node": (_positive, "an integer above 0"),
     "exclusive": (_truth, "true or false"),
     "one_block": (_truth, "true or false"),
     "hours": (_amount, "a number"),
@@ -121,11 +121,11 @@ def problems(plan: t.Any) -> list[str]:
         or not isinstance(plan.get("cluster"), dict)
         or not isinstance(plan.get("models"), list)
     ):
-        return ["a plan needs a mapping `cluster` and a list `models`"]
+        return ["a plan needs a dictionary `cluster` and a list `models`"]
     cluster, models = plan["cluster"], plan["models"]
     found = _unknown("the plan", plan, {"cluster", "models"}) + _cluster_problems(cluster)
     if not models:
-        found.append("the plan has no models: give at least one")
+        found.append("the plan has no models: add at least one")
     names = [model.get("name") for model in models if isinstance(model, dict)]
     for index, model in enumerate(models):
         found += _model_problems(index, model, names)
@@ -138,7 +138,7 @@ def problems(plan: t.Any) -> list[str]:
 def _cluster_problems(cluster: t.Mapping[str, t.Any]) -> list[str]:
     found = _unknown("cluster", cluster, CLUSTER_KEYS)
     if not _nodes(cluster.get("nodes")):
-        found.append(f"cluster.nodes is {cluster.get('nodes')!r}: give the number of nodes, 1 to {MOST_NODES}")
+        found.append(f"cluster.nodes is {cluster.get('nodes')!r}: use the number of nodes, 1 to {MOST_NODES}")
     blocks = cluster.get("blocks", {})
     if not isinstance(blocks, dict) or not all(
         isinstance(name, str) and _positive(size) for name, size in blocks.items()
@@ -149,7 +149,7 @@ def _cluster_problems(cluster: t.Mapping[str, t.Any]) -> list[str]:
             f"the blocks have {sum(blocks.values())} nodes and the cluster {cluster['nodes']}: make them agree"
         )
     found += [
-        f"cluster.{key} is {cluster[key]!r}: give {what}"
+        f"cluster.{key} is {cluster[key]!r}: use {what}"
         for key, (check, what) in _CLUSTER_CHECKS.items()
         if key in cluster and not check(cluster[key])
     ]
@@ -157,7 +157,7 @@ def _cluster_problems(cluster: t.Mapping[str, t.Any]) -> list[str]:
     most = known.get("count", 0) if known.get("kind") == "gpu" else 0
     gpus = cluster.get("gpus_per_node")
     if instance_types.lookup(cluster.get("instance_type")) and isinstance(gpus, int) and gpus > most:
-        found.append(f"cluster.gpus_per_node is {gpus} and {cluster['instance_type']} has {most}: give at most that")
+        found.append(f"cluster.gpus_per_node is {gpus} and {cluster['instance_type']} has {most}: use at most that")
     return found
 
 
@@ -168,27 +168,27 @@ def _unknown(what: str, found: t.Mapping[str, t.Any], allowed: set[str]) -> list
 
 def _model_problems(index: int, model: t.Any, names: t.Sequence[t.Any]) -> list[str]:
     if not isinstance(model, dict):
-        return [f"model {index + 1} is {model!r}: give a mapping with name and nodes"]
+        return [f"model {index + 1} is {model!r}: use a dictionary with name and nodes"]
     name = model.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return [f"model {index + 1} is called {name!r}: give a name of letters, digits, '.', '_' and '-'"]
+        return [f"model {index + 1} is called {name!r}: use a name of letters, digits, '.', '_' and '-'"]
     found = _unknown(f"model {name}", model, MODEL_KEYS)
     if names.index(name) != index and names.count(name) > 1:
         found.append(f"two models are called {name}: give each its own name, for jobs and directories go by it")
     found += [
-        f"{key} of model {name} is {model.get(key)!r}: give {what}"
+        f"{key} of model {name} is {model.get(key)!r}: use {what}"
         for key, (check, what) in _MODEL_CHECKS.items()
         if (key in model or key == "nodes") and not check(model.get(key))
     ]
     if _nodes(model.get("nodes")) and _nodes(model.get("minimum")) and model["minimum"] > model["nodes"]:
-        found.append(f"minimum of model {name} is {model['minimum']} and its nodes {model['nodes']}: give at most that")
+        found.append(f"minimum of model {name} is {model['minimum']} and its nodes {model['nodes']}: use at most that")
     return found + _option_problems(name, model.get("options", {}))
 
 
 def _option_problems(name: str, options: t.Any) -> list[str]:
     """Return errors in sbatch options, including options that the plan decides."""
     if not isinstance(options, dict):
-        return [f"options of model {name} must be a mapping of sbatch's long options"]
+        return [f"options of model {name} must be a dictionary of sbatch's long options"]
     found = [
         f"options of model {name} has {key}, which the plan decides: it comes from the {DECIDED[option]}"
         for key, option in ((key, str(key).replace("_", "-")) for key in options)

@@ -63,19 +63,19 @@ def parse_options(given: t.Mapping[str, t.Any]) -> dict[str, t.Optional[str]]:
     for key, value in given.items():
         name = str(key).replace("_", "-")
         if not _OPTION.fullmatch(name):
-            problems.append(f"options has {key!r}: give the long name of an option of sbatch, without dashes before it")
+            problems.append(f"options has {key!r}: use the long name of an option of sbatch, without dashes before it")
         elif name in FORBIDDEN:
             problems.append(f"options has {key}: sbatch would not submit a script with it, so leave it out")
         elif isinstance(value, (list, tuple)):
             options[name] = ",".join(str(entry) for entry in value)
         elif isinstance(value, dict):
-            problems.append(f"options has a mapping for {key}: give a text, a number, a list, or true")
+            problems.append(f"options has a dictionary for {key}: use a string, a number, a list, or true")
         elif value is True:
             options[name] = None
         elif value is not None and value is not False:
             options[name] = str(value)
         if "\0" in str(value) or "\n" in str(value):
-            problems.append(f"options has a line end in {key}: give it on one line")
+            problems.append(f"options has a line end in {key}: write it on one line")
     if problems:
         raise RequestError(problems)
     return options

@@ -52,10 +52,10 @@ SYSTEM_MOUNTS = frozenset(
 # The types of the argument spec, as Python types and in words.
 TYPES: dict[str, tuple[t.Any, str]] = {
     "str": (str, "text"),
-    "int": (int, "a whole number"),
+    "int": (int, "an integer"),
     "bool": (bool, "true or false"),
     "list": ((list, tuple), "a list"),
-    "dict": (dict, "a mapping"),
+    "dict": (dict, "a dictionary"),
 }
 
 DIRECTORY_OPTIONS: dict[str, dict[str, t.Any]] = {
@@ -203,7 +203,7 @@ def _one_of(name: str, value: str, allowed: t.Sequence[str]) -> None:
 def check_mode(name: str, mode: str) -> None:
     """Reject a mode that is not octal, or that is writable for all users without the sticky bit."""
     if not re.fullmatch(r"[0-7]{3,4}", mode):
-        raise NodeError(f"{name} is {mode!r}: give an octal mode in quotes, such as '0755'")
+        raise NodeError(f"{name} is {mode!r}: use an octal mode in quotes, such as '0755'")
     bits = int(mode, 8)
     if bits & 0o002 and not bits & 0o1000:
         raise NodeError(
@@ -245,9 +245,9 @@ def _check(config: StorageConfig) -> None:
     if config.devices == ():
         raise NodeError("devices is an empty list: name the disks, or leave it out for all; layout none uses none")
     if config.expected_disks is not None and config.expected_disks < 0:
-        raise NodeError(f"expected_disks is {config.expected_disks}: give a count of 0 or more")
+        raise NodeError(f"expected_disks is {config.expected_disks}: use a count of 0 or more")
     if not 0 <= config.size_tolerance_percent <= 50:
-        raise NodeError(f"size_tolerance_percent is {config.size_tolerance_percent}: give 0 to 50")
+        raise NodeError(f"size_tolerance_percent is {config.size_tolerance_percent}: use 0 to 50")
     for device in config.devices or ():
         if not device.isprintable():
             raise NodeError(f"devices has {device!r}: a path has printable characters only")
@@ -260,7 +260,7 @@ def _check(config: StorageConfig) -> None:
 def _check_mount_point(path: str) -> None:
     if not path.startswith("/") or posixpath.normpath(path) != path or path.startswith("//"):
         raise NodeError(
-            f"mount_point is {path!r}: give an absolute path without '..', '.', or a slash at the end, such as /data"
+            f"mount_point is {path!r}: use an absolute path without '..', '.', or a slash at the end, such as /data"
         )
     if re.search(r"[\s\\#\"']", path) or not path.isprintable():
         raise NodeError(f"mount_point is {path!r}: spaces, quotes, '#' and backslashes cannot stand in fstab")
@@ -275,7 +275,7 @@ def _check_mount_point(path: str) -> None:
 def _check_mount_options(config: StorageConfig) -> None:
     for option in config.mount_options:
         if not re.fullmatch(r"[A-Za-z0-9_.:=/+-]+", option):
-            raise NodeError(f"mount_options has {option!r}: give one option an entry, such as noatime")
+            raise NodeError(f"mount_options has {option!r}: use one entry for each option, such as noatime")
     if "discard" in config.mount_options:
         raise NodeError(
             "mount_options has 'discard': it slows every delete; the role enables fstrim.timer instead, so leave it out"
@@ -299,7 +299,7 @@ def _check_directories(directories: t.Sequence[Directory]) -> None:
     for entry in directories:
         path = entry.path
         if path.startswith(("/", "..")) or posixpath.normpath(path) != path or path == ".":
-            raise NodeError(f"directories has {path!r}: give a path below the mount point, such as scratch or cache/hf")
+            raise NodeError(f"directories has {path!r}: use a path below the mount point, such as scratch or cache/hf")
         if not path.isprintable() or path == MARKER_NAME or path.startswith(f"{MARKER_NAME}/"):
             raise NodeError(f"directories has {path!r}: use printable characters, and not the name {MARKER_NAME}")
         if path in seen:

@@ -18,7 +18,7 @@ from . import devices as block
 from .apply import Applied, apply_actions, mdadm_fragment_path
 from .config import MARKER_NAME, StorageConfig, mount_points
 from .first_boot import note_disks
-from .owner import known_from
+from .owner import owned_identities
 from .plan import UNFINISHED, Plan, make_plan
 from .record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, read_document, write_failure, write_record
 from .situation import Context
@@ -39,7 +39,7 @@ MAX_ROUNDS = 2
 
 
 def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
-    """Return the facts of ``devices.gather`` and those that are compared with the configuration; nothing is written.
+    """Return the facts of ``devices.look`` and those that are compared with the configuration; nothing is written.
 
     Adds record and intent (if ``record.sound`` accepts them, else None), named_devices {given: kernel name},
     mount_points {path: {is_dir, real, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups
@@ -47,11 +47,11 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     """
     if not host.is_root():
         raise NodeError("only root can look at the disks: run again with become: true, or with sudo")
-    facts = block.gather(host)
+    facts = block.look(host)
     facts["record"] = read_document(host, RECORD_PATH)
     facts["intent"] = read_document(host, INTENT_PATH)
     if facts["intent"] and facts["intent"].get("stage") in UNFINISHED:
-        block.look_at_rest(host, facts, known_from(facts["intent"]).filesystem_uuids)
+        block.look_at_rest(host, facts, owned_identities(facts["intent"]).filesystem_uuids)
     facts["named_devices"] = {
         given: block.device_name(host, given) if host.exists(given) else None for given in config.devices or ()
     }

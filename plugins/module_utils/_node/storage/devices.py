@@ -4,7 +4,7 @@
 
 """Read-only facts of a node's block devices: disks, their content, holders and mounts.
 
-``gather`` returns plain JSON types; decisions are made elsewhere.
+``look`` returns plain JSON types; decisions are made elsewhere.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ UNIT_DIRECTORIES = (
 )
 
 
-def gather(host: Host) -> dict[str, t.Any]:
+def look(host: Host) -> dict[str, t.Any]:
     """Return the facts that a storage decision needs, in plain JSON types.
 
     Keys: disks[], arrays[], logical_volumes[], physical_volumes[] (kernel names in pvs), lvm_options[]

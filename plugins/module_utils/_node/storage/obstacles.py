@@ -45,7 +45,7 @@ def mount_obstacles(
         elif target.get("real", path) != path:
             # The kernel's table would show the real path, so each run would mount the volume once more.
             obstacles.append(
-                f"{path} is a link, or leads through one, to {target['real']}: remove the link, or give the real path "
+                f"{path} is a link, or leads through one, to {target['real']}: remove the link, or use the real path "
                 "as nvme_raid0_mount_point"
             )
         elif target and not target.get("is_dir"):

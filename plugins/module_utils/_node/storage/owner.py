@@ -4,7 +4,7 @@
 
 """Find the owner of an instance-store disk: none, this collection, ParallelCluster, a DLAMI, EKS, or unknown.
 
-Pure functions of the facts of ``devices.gather``. A disk is usable only without any finding against it.
+Pure functions of the facts of ``devices.look``. A disk is usable only without any finding against it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ KNOWN_STACK_TYPES = ("part", "lvm", "md", "raid0", "raid1", "raid4", "raid5", "r
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
+class OwnedIdentities:
     """The collection's own earlier volumes, from the record of a finished run or the intent of an unfinished one.
 
     UUIDs are 32 hex digits; serials are those of the disks used.
@@ -80,11 +80,11 @@ class Claim:
         }
 
 
-def known_from(document: t.Mapping[str, t.Any] | None) -> Known:
-    """Return ``Known`` from local_storage.json or intent.json after ``record.sound``, or from None."""
+def owned_identities(document: t.Mapping[str, t.Any] | None) -> OwnedIdentities:
+    """Return ``OwnedIdentities`` from local_storage.json or intent.json after ``record.sound``, or from None."""
     if document is None:
-        return Known()
-    return Known(
+        return OwnedIdentities()
+    return OwnedIdentities(
         normal_uuid(document.get("array_uuid")),
         frozenset(filter(None, map(normal_uuid, document.get("filesystem_uuids") or ()))),
         frozenset(document.get("serials") or ()),
@@ -145,9 +145,9 @@ def describe_signature(signature: t.Mapping[str, t.Any]) -> str:
     return f"{article} {signature['type']} signature" + (f" ({extra})" if extra else "")
 
 
-def claim(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], known: Known) -> Claim:
+def claim(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], known: OwnedIdentities) -> Claim:
     """Decide who owns one instance-store disk."""
-    found = findings(disk, explained=disk["serial"] in known_from(facts["intent"]).serials)
+    found = findings(disk, explained=disk["serial"] in owned_identities(facts["intent"]).serials)
     if not found:
         return Claim(disk, OWNER_NONE, found)
     if disk["claimed"] is None or not disk["readable"] or disk["read_only"] or set(disk["mounts"]) & SYSTEM_MOUNTS:
@@ -157,7 +157,7 @@ def claim(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], known: Know
     return Claim(disk, _lvm_owner(disk, facts) or _eks_owner(disk) or OWNER_FOREIGN, found)
 
 
-def is_member_of(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], known: Known) -> bool:
+def is_member_of(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], known: OwnedIdentities) -> bool:
     """Return whether the disk is a whole-disk member of the known array and carries nothing else."""
     if not known.array_uuid or disk["partitions"] or disk["swap"] or not disk["signatures"]:
         return False
@@ -167,7 +167,7 @@ def is_member_of(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], know
     return {entry["kname"] for entry in disk["stack"]} | set(disk["holders"]) <= ours
 
 
-def carries_filesystem_of(disk: t.Mapping[str, t.Any], known: Known) -> bool:
+def carries_filesystem_of(disk: t.Mapping[str, t.Any], known: OwnedIdentities) -> bool:
     """Return whether the disk carries a known filesystem directly and nothing else."""
     if disk["partitions"] or disk["holders"] or disk["stack"] or disk["swap"] or not disk["signatures"]:
         return False

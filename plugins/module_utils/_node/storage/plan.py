@@ -23,12 +23,12 @@ from .owner import (
     OWNER_NONE,
     OWNER_OURS,
     Claim,
-    Known,
+    OwnedIdentities,
     claim,
     describe_signature,
     escaped,
-    known_from,
     losses,
+    owned_identities,
     pending_units,
     teardown_obstacles,
     unseen_lvm,
@@ -152,7 +152,7 @@ def choose(facts: Facts, config: StorageConfig, context: Context) -> tuple[list[
         return [], _refuse(missing, state="lost")
     if not disks:
         return [], Decision(Situation.NO_DISKS)
-    record, intent = known_from(facts["record"]), known_from(facts["intent"])
+    record, intent = owned_identities(facts["record"]), owned_identities(facts["intent"])
     claims = [claim(disk, facts, record) for disk in disks]
     node = Node(facts, config, context, tuple(claims))
     owners = {item.owner for item in claims}
@@ -263,7 +263,7 @@ def _all_blank(node: Node) -> Decision:
 
 def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situation.INTACT) -> Decision:
     """Return the decision for disks of a recorded (or completely made) volume; whole: no part is missing."""
-    facts, config, known = node.facts, node.config, known_from(record)
+    facts, config, known = node.facts, node.config, owned_identities(record)
     mine = [item.disk for item in node.claims if item.owner == OWNER_OURS]
     lost = sorted(known.serials - {disk["serial"] for disk in mine})
     if lost:
@@ -273,10 +273,10 @@ def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situatio
             f"the instance or replace it, or rebuild on the disks that are left with {CONSENT}"
         )
         return _rebuild(node, refusal, "lost")
-    strangers = _strangers(mine, facts, known)
-    if strangers:
+    foreign = _foreign_claims(mine, facts, known)
+    if foreign:
         refusal = (
-            f"this node's array runs with {', '.join(strangers)}, no instance-store disk of its record: nothing was "
+            f"this node's array runs with {', '.join(foreign)}, no instance-store disk of its record: nothing was "
             "touched; detach or wipe the copy, stop the array with 'mdadm --stop', then run again"
         )
         return _refuse(refusal, owner=OWNER_OURS)
@@ -312,14 +312,14 @@ def _other_settings(found: t.Mapping[str, t.Any], config: StorageConfig) -> list
     ]
 
 
-def _strangers(mine: t.Sequence[Disk], facts: Facts, known: Known) -> list[str]:
+def _foreign_claims(mine: t.Sequence[Disk], facts: Facts, known: OwnedIdentities) -> list[str]:
     """Return members of our running array that are not our disks: copied superblocks."""
     arrays = [array for array in facts["arrays"] if array["uuid"] == known.array_uuid and array["active"]]
     ours = {disk["kname"] for disk in mine}
     return sorted({member for array in arrays for member in array["members"]} - ours) if known.array_uuid else []
 
 
-def _is_half_finished(node: Node, intent: Known) -> bool:
+def _is_half_finished(node: Node, intent: OwnedIdentities) -> bool:
     """Return whether these are exactly the disks of an interrupted run, with only that run's content."""
     if not intent.serials or {disk["serial"] for disk in node.disks} != intent.serials:
         return False
@@ -335,7 +335,7 @@ def _interrupted(node: Node) -> Decision:
     intent = t.cast("dict[str, t.Any]", facts["intent"])
     if intent["stage"] not in UNFINISHED:
         return _all_made(node, intent)
-    wanted = known_from(intent).array_uuid
+    wanted = owned_identities(intent).array_uuid
     array = next((a for a in facts["arrays"] if wanted and a["active"] and a["uuid"] == wanted), None)
     if wanted and not array and all(disk["md"] for disk in disks):
         return Decision(Situation.ARRAY_STOPPED, "intact", OWNER_OURS, disks=disks)
@@ -371,7 +371,7 @@ def _interrupted(node: Node) -> Decision:
 
 def _all_made(node: Node, intent: t.Mapping[str, t.Any]) -> Decision:
     """Return the decision for an interrupted run with all filesystems finished: its intent counts as a record."""
-    known = known_from(intent)
+    known = owned_identities(intent)
     claims = tuple(claim(disk, node.facts, known) for disk in node.disks)
     return _ours(dataclasses.replace(node, claims=claims), intent, Situation.ALL_MADE)
 
@@ -406,7 +406,7 @@ def _data_found(
     """Return devices that may hold a file where the interrupted run has made no filesystem yet."""
     if array:
         filesystem = array["filesystem"]
-        if filesystem and normal_uuid(filesystem["uuid"]) not in known_from(intent).filesystem_uuids:
+        if filesystem and normal_uuid(filesystem["uuid"]) not in owned_identities(intent).filesystem_uuids:
             return [f"{array['path']} carries {escaped(describe_signature(filesystem))}"]
         devices = [] if filesystem else [array]
     else:

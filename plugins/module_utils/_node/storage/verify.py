@@ -96,7 +96,7 @@ def _blank(facts: t.Mapping[str, t.Any], plan: Plan) -> list[Result]:
     if not proofs:
         return []
     if not isinstance(proofs, dict):
-        return [undeterminable("storage.blank", "the record of the volume has blank_proofs that are no mapping")]
+        return [undeterminable("storage.blank", "the record of the volume has blank_proofs that are not a dictionary")]
     words = {ZEROS: "sampled reads are zero", NEVER_WRITTEN: "never written since the instance started"}
     found = "; ".join(f"{serial}: {words.get(str(proof), proof)}" for serial, proof in sorted(proofs.items()))
     source = "the proof before the volume is made"

@@ -32,7 +32,7 @@ def open_directory(path: AnyPath, make: bool = False, last: int = DIRECTORY) -> 
     """Return a descriptor of a directory that was reached step by step, over trusted links only.
 
     make: create missing directories, readable for all with any umask. last: the flags for the directory itself. A link
-    is trusted if it is of root or of this user; for a user who is not root, also in a directory that not everybody may
+    is trusted if it is of root or of this user; for a user who is not root, also in a directory that not all users may
     write, and of the directory's owner. Raises OSError.
     """
     text = os.fspath(path)

@@ -73,7 +73,7 @@ def locked_names(host: Host) -> set[str]:
 
 
 def installed_packages(host: Host) -> tuple[dict[str, dict[str, t.Any]] | None, str | None]:
-    """All packages and the name of the manager that was asked; None, None where neither dpkg nor rpm lists any.
+    """Return all packages and the name of the queried manager; None, None if neither dpkg nor rpm lists any.
 
     A system of one of them may have the other too, whose database is empty.
     """

@@ -69,7 +69,9 @@ def _check_json(what: str, value: object) -> None:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as exc:
-        raise ResultError(f"{what} cannot be written as JSON ({exc}); give numbers, text, lists or mappings") from exc
+        raise ResultError(
+            f"{what} cannot be written as JSON ({exc}); use numbers, text, lists or dictionaries"
+        ) from exc
 
 
 def _check_text(what: str, value: object) -> None:

@@ -27,7 +27,7 @@ def size(text: str) -> int:
 
 def count(text: str) -> int:
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: give a number from 1")
+        raise argparse.ArgumentTypeError(f"{text!r}: use a number from 1")
     return int(text)
 
 

@@ -19,7 +19,7 @@ RATE, SHARED = 845203.634, 0.1
 
 def items(text: str) -> int:
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: give the number of items of each task, from 1")
+        raise argparse.ArgumentTypeError(f"{text!r}: use the number of items of each task, from 1")
     return int(text)
 
 

@@ -25,7 +25,7 @@ WIDTHS = {"8": 1, "16": 2, "32": 4}
 
 def count(text: str) -> int:
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: give a number from 1")
+        raise argparse.ArgumentTypeError(f"{text!r}: use a number from 1")
     return int(text)
 
 

@@ -47,11 +47,11 @@ def test_variables_are_judged_in_both_forms():
         (lambda: RENDER("x9.large"), "nccl_env: instance type 'x9.large' is not in the table"),
         (lambda: RENDER("p5.48xlarge", size=3), "nccl_env does not know size"),
         (lambda: RENDER("p5.48xlarge", extra=["a"]), "extra must map"),
-        (lambda: RENDER("p5.48xlarge", pin_network="maybe"), "pin_network is 'maybe': give true or false"),
+        (lambda: RENDER("p5.48xlarge", pin_network="maybe"), "pin_network is 'maybe': use true or false"),
         # YAML reads 1.20 without quotes as 1.2, a version that needs other variables.
         (lambda: RENDER("p5.48xlarge", plugin=1.20), "plugin is the number 1.2: put the version into quotes"),
         (lambda: LINT({}, nccl=2.30), "nccl is the number 2.3: put the version into quotes"),
-        (lambda: LINT(["NCCL_NET=Socket"]), "give a mapping"),
+        (lambda: LINT(["NCCL_NET=Socket"]), "use a dictionary"),
         (lambda: LINT({}, "x9.large"), "nccl_env_lint: instance type"),
     ],
 )
@@ -62,4 +62,4 @@ def test_invalid_request_is_one_sentence(call, sentence):
 
 def test_problem_filter_never_raises():
     assert "not in the table" in PROBLEM({}, "x9.large")
-    assert "give a mapping" in PROBLEM(3)
+    assert "use a dictionary" in PROBLEM(3)

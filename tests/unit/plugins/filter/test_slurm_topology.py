@@ -194,12 +194,12 @@ def test_no_host_in_block_gives_empty_text():
 @pytest.mark.parametrize(
     ("options", "refusal"),
     [
-        ({"plugin": "mesh"}, "plugin is 'mesh': give one of tree, block"),
+        ({"plugin": "mesh"}, "plugin is 'mesh': use one of tree, block"),
         ({"plugin": "block", "block_sizes": [3]}, "begins with 3, and the smallest block has 2 nodes"),
         ({"plugin": "block", "block_sizes": [2, 6]}, "block_sizes has 6"),
         ({"plugin": "block", "block_sizes": [2, 2]}, "block_sizes has 2"),
-        ({"plugin": "block", "block_sizes": "2"}, "give a list of numbers"),
-        ({"plugin": "block", "block_sizes": [True]}, "give a list of numbers"),
+        ({"plugin": "block", "block_sizes": "2"}, "use a list of numbers"),
+        ({"plugin": "block", "block_sizes": [True]}, "use a list of numbers"),
     ],
 )
 def test_wrong_block_option_is_rejected(options, refusal):

@@ -42,7 +42,7 @@ def test_region_of_own_instance_is_asked(play, load, monkeypatch):
 
 def test_no_region_is_one_sentence(play, load):
     play(Region(EAST))
-    with pytest.raises(AnsibleParserError, match=r"no region is known .*; give the option regions"):
+    with pytest.raises(AnsibleParserError, match=r"no region is known .*; set the option regions"):
         load()
 
 
@@ -82,7 +82,7 @@ def test_amazon_aws_2673_extra_vars_in_every_option(play, load):
 
 def test_missing_extra_var_is_reported_with_option(play, load):
     play(Region(EAST))
-    with pytest.raises(AnsibleParserError, match=r"option cluster_name cannot be worked out: .*cluster.* is undefined"):
+    with pytest.raises(AnsibleParserError, match=r"option cluster_name cannot be evaluated: .*cluster.* is undefined"):
         load(regions=EAST, cluster_name="{{ cluster }}")
 
 

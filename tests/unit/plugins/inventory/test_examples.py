@@ -55,7 +55,7 @@ def test_example_works_without_permission_for_slurm_names(play, load, monkeypatc
 
 def test_missing_cluster_name_is_reported_with_option(play, load):
     play(Region(EAST))
-    with pytest.raises(AnsibleParserError, match="option cluster_name cannot be worked out"):
+    with pytest.raises(AnsibleParserError, match="option cluster_name cannot be evaluated"):
         load(example("parallelcluster"))
 
 

@@ -47,8 +47,8 @@ def test_hanging_tool_is_reported_without_failure(run_module):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"timeout": 0}, "timeout is 0: give 1 to 600 seconds"),
-        ({"xid_since": "yesterday"}, "xid_since is 'yesterday': give a time like"),
+        ({"timeout": 0}, "timeout is 0: use 1 to 600 seconds"),
+        ({"xid_since": "yesterday"}, "xid_since is 'yesterday': use a time like"),
         ({"xid_since": "2026-01-31 12:00:00\n"}, "xid_since is '2026-01-31 12:00:00\\n'"),
         ({"checklist_parameters": {"checklist.gpus": {}}}, "checklist_parameters are given without a checklist"),
         ({"checklist": "head", "checklist_parameters": {"x": {}}}, "the checklist head does not know check x"),

@@ -30,17 +30,17 @@ def test_options_reach_look(run_module):
 
 @pytest.mark.parametrize("seconds", [-1, 601])
 def test_endless_wait_is_rejected(run_module, seconds):
-    assert run_module(efa_info, good_node(), wait_seconds=seconds)["msg"] == f"wait_seconds is {seconds}: give 0 to 600"
+    assert run_module(efa_info, good_node(), wait_seconds=seconds)["msg"] == f"wait_seconds is {seconds}: use 0 to 600"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"expected_devices": -1}, "expected_devices is -1: give 0 to 1000"),
+        ({"expected_devices": -1}, "expected_devices is -1: use 0 to 1000"),
         ({"peers": ["a", "b\0c"]}, "peers has 'b\\x00c': a name has no NUL in it"),
         (
             {"wait_seconds": 601, "files": ["/\0"]},
-            "wait_seconds is 601: give 0 to 600; files has '/\\x00': a name has no NUL in it",
+            "wait_seconds is 601: use 0 to 600; files has '/\\x00': a name has no NUL in it",
         ),
     ],
 )

@@ -45,7 +45,7 @@ def test_check_mode_predicts_missing_file_system(ensure, fsx):
     assert (answer["changed"], answer["file_system"], answer["id"]) == (True, None, "")
     assert answer["actions"] == [
         "make checkpoints with 7200 GiB and 1000 MB/s for each TiB",
-        "tie /datasets to s3://data/datasets",
+        "associate /datasets with s3://data/datasets",
     ]
 
 

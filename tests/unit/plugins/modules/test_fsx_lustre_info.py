@@ -45,7 +45,7 @@ def test_all_unmountable_file_systems_are_reported(ask, fsx):
     zfs = file_system(0, FileSystemType="OPENZFS")
     fsx.add_response("describe_file_systems", {"FileSystems": [zfs, file_system(1, **MISCONFIGURED)]})
     assert ask(ONE, TWO)["msg"] == (
-        f"{ONE} is of type OPENZFS and not LUSTRE: give another one; "
+        f"{ONE} is of type OPENZFS and not LUSTRE: choose another one; "
         f"{TWO} is MISCONFIGURED and cannot be mounted: the network interface is gone"
     )
 

@@ -10,7 +10,7 @@ import os
 
 import pytest
 import yaml
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel as health_bounded
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel
 from ansible_collections.mlcluster.aws.plugins.modules import lustre_info as module
 
 from tests.unit.fakes.fake_lustre_host import LustreHost
@@ -18,7 +18,7 @@ from tests.unit.fakes.fake_lustre_host import LustreHost
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    monkeypatch.setattr(health_bounded, "STATE_DIRECTORY", str(tmp_path / "state"))
+    monkeypatch.setattr(parallel, "STATE_DIRECTORY", str(tmp_path / "state"))
     return LustreHost(tmp_path)
 
 

@@ -71,7 +71,7 @@ def test_counters_are_read_from_node(judge, tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"ranks": 0, "nodes": -1}, "ranks is 0: give at least 1; nodes is -1"),
+        ({"ranks": 0, "nodes": -1}, "ranks is 0: use at least 1; nodes is -1"),
         ({"tolerance_percent": 100}, "tolerance_percent is 100"),
         ({"baseline": "/does/not/exist"}, "looked for the baseline"),
         ({"counters_before": "/does/not/exist"}, "looked for the counters"),

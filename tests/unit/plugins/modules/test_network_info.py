@@ -43,7 +43,7 @@ def look(run_on_controller, monkeypatch):
 
 
 def test_complete_network_has_outputs(look):
-    result, asked = look(WHOLE, profile="me", key_name="k", strangers=True)
+    result, asked = look(WHOLE, profile="me", key_name="k", all_foreign=True)
     assert asked == [(("ec2", "me"), "train", "k", True)]
     assert result["changed"] is False
     assert (result["outputs"]["head_subnet"], result["outputs"]["groups"]) == ("subnet-1", ["sg-1", "sg-2"])

@@ -41,11 +41,11 @@ def test_required_version_may_be_number(run_module):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seconds": 0}, "seconds is 0: give 1 to 3600"),
-        ({"seconds": 1, "expected_efa": -1}, "expected_efa is -1: give 0 to 1000"),
-        ({"least_free_percent": 101}, "least_free_percent is 101: give 0 to 100"),
+        ({"seconds": 0}, "seconds is 0: use 1 to 3600"),
+        ({"seconds": 1, "expected_efa": -1}, "expected_efa is -1: use 0 to 1000"),
+        ({"least_free_percent": 101}, "least_free_percent is 101: use 0 to 100"),
         ({"require": {"jax": ""}}, "require has 'jax': choose from cuda, nccl, plugin"),
-        ({"scratch": "a", "host_facts": "b"}, "scratch has 'a': give an absolute path; host_facts has 'b'"),
+        ({"scratch": "a", "host_facts": "b"}, "scratch has 'a': use an absolute path; host_facts has 'b'"),
     ],
 )
 def test_invalid_options_fail_with_one_sentence_each(run_module, options, message):

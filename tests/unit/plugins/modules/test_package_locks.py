@@ -29,4 +29,4 @@ def test_lock_at_time_limit_names_holder(run_module, monkeypatch):
 
 def test_negative_limit_is_rejected(run_module):
     answer = run_module(package_locks, TrainingHost(), timeout=-1)
-    assert answer["msg"] == "timeout is -1: give the seconds to wait, 0 or more"
+    assert answer["msg"] == "timeout is -1: use the seconds to wait, 0 or more"

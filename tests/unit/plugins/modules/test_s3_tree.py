@@ -30,7 +30,7 @@ def bring(run_on_controller, monkeypatch, tmp_path):
         ({"part_mib": 4}, "part_mib is at least 5 (Amazon S3 takes no smaller part) and threads at least 1"),
         ({"threads": 0}, "part_mib is at least 5 (Amazon S3 takes no smaller part) and threads at least 1"),
         ({"owner": "12345"}, "owner is '12345'; an AWS account is 12 digits, in quotation marks"),
-        ({"sample": ["a.txt"]}, "sample needs sample_dir, where the samples go; give it"),
+        ({"sample": ["a.txt"]}, "sample needs sample_dir, where the samples go; set it"),
     ],
 )
 def test_refusals(bring, options, sentence):
@@ -44,7 +44,7 @@ def test_unsupported_checksum_is_rejected(bring):
 @pytest.mark.parametrize("check", [False, True])
 def test_sample_outside_folder_is_rejected(bring, tmp_path, check):
     message = bring(check, sample=["other.tar", "a.txt"], sample_dir=str(tmp_path))["msg"]
-    assert message == f"the samples other.tar are not in {tmp_path}/data; give paths below it"
+    assert message == f"the samples other.tar are not in {tmp_path}/data; use paths below it"
 
 
 @pytest.mark.parametrize("check", [False, True])

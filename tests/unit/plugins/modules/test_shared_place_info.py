@@ -84,7 +84,7 @@ def test_silent_mount_is_named_after_timeout(host, run_module):
 
 
 def test_relative_path_is_rejected(host, run_module):
-    assert run_module(module, host, paths=["jobs"])["msg"] == "paths has 'jobs': give absolute paths"
+    assert run_module(module, host, paths=["jobs"])["msg"] == "paths has 'jobs': use absolute paths"
 
 
 def test_real_root_is_found(run_module, tmp_path):

@@ -94,17 +94,17 @@ def test_files_are_removed(apply, tmp_path):
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({"path": "relative"}, "give an absolute path"),
-        ({"path": "/etc/../a"}, "give an absolute path without '..'"),
-        ({"path": "//a"}, "path is '//a': give an absolute path without '..', doubled slashes"),
+        ({"path": "relative"}, "use an absolute path"),
+        ({"path": "/etc/../a"}, "use an absolute path without '..'"),
+        ({"path": "//a"}, "path is '//a': use an absolute path without '..', doubled slashes"),
         ({"path": "/a\nb"}, "and control characters"),
         ({"path": "/a\0b"}, "and control characters"),
-        ({"path": "/a", "mode": 0o644}, "the mode of /a is '420': give an octal mode in quotes"),
-        ({"path": "/a", "mode": "0777"}, "everybody could change the file"),
-        ({"path": "/a", "mode": "4755"}, "give an octal mode in quotes"),
+        ({"path": "/a", "mode": 0o644}, "the mode of /a is '420': use an octal mode in quotes"),
+        ({"path": "/a", "mode": "0777"}, "all users could change the file"),
+        ({"path": "/a", "mode": "4755"}, "use an octal mode in quotes"),
         ({"path": "/"}, "/ is a directory"),
-        ({"path": "/a", "mode": "u=rw"}, "give an octal mode in quotes"),
-        ({"path": "/a", "mode": "0666"}, "everybody could change the file"),
+        ({"path": "/a", "mode": "u=rw"}, "use an octal mode in quotes"),
+        ({"path": "/a", "mode": "0666"}, "all users could change the file"),
         ({"path": "/etc"}, "/etc is a directory: only files are written and removed"),
         ({"path": "/etc", "state": "absent"}, "/etc is a directory"),
     ],
@@ -162,4 +162,4 @@ def test_new_directories_are_readable_with_any_umask(apply, tmp_path):
 def test_system_error_is_one_sentence(apply, tmp_path):
     (tmp_path / "a").write_text("")
     result = apply([{"path": str(tmp_path / "a" / "b"), "text": "x"}])
-    assert result["msg"] == f"{tmp_path}/a/b could not be changed: Not a directory; mend that and run again"
+    assert result["msg"] == f"{tmp_path}/a/b could not be changed: Not a directory; correct that and run again"

@@ -99,7 +99,7 @@ def test_pointer_without_bundle_is_rejected():
 def test_versions_are_numbers():
     assert pointer.number("1.10.0") > pointer.number("1.9.9")
     for text in ("1.2.3rc1", "1.02.3", "1234567890.0.0", "\u0661.0.0"):
-        with pytest.raises(BundleError, match="give three numbers"):
+        with pytest.raises(BundleError, match="use three numbers"):
             pointer.number(text)
 
 

@@ -112,7 +112,7 @@ def of_cluster(cluster, identifier):
 def test_file_system_of_other_cluster_is_rejected():
     theirs, own = of_cluster("old", "fs-old"), of_cluster("train", "fs-own")
     sentence = (
-        "checkpoints of the cluster train and found that of another cluster (fs-old of old); give its id to share it"
+        "checkpoints of the cluster train and found that of another cluster (fs-old of old); set its id to share it"
     )
     with pytest.raises(aws.AwsError, match=re.escape(sentence)):
         fsx.find(Fsx(theirs), "checkpoints", "", "train")
@@ -158,7 +158,7 @@ def test_only_missing_associations_are_created():
     client = Fsx(FOUND, ties=[{"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://data/datasets"}])
     there = fsx.associations(client, FOUND["FileSystemId"])
     (link,) = fsx.missing_associations(there, {**WANTED, "associations": links})
-    fsx.tie(client, FOUND["FileSystemId"], link)
+    fsx.associate(client, FOUND["FileSystemId"], link)
     (made,) = client.tied
     assert (made["FileSystemPath"], made["DataRepositoryPath"]) == ("/out", "s3://out")
     assert set(made["S3"]) == {"AutoImportPolicy", "AutoExportPolicy"}
@@ -166,7 +166,7 @@ def test_only_missing_associations_are_created():
 
 def test_path_associated_elsewhere_is_rejected():
     there = [{"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://old"}]
-    with pytest.raises(aws.AwsError, match="is tied to s3://old and not to s3://data; undo that by hand"):
+    with pytest.raises(aws.AwsError, match="is associated with s3://old and not with s3://data; undo that by hand"):
         fsx.missing_associations(there, {**WANTED, "associations": [{"path": "/datasets", "s3": "s3://data"}]})
 
 
@@ -187,9 +187,9 @@ def test_failed_association_is_reported_at_once():
     tie = {"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://data", "Lifecycle": "FAILED"}
     tie["FailureDetails"] = {"Message": "the bucket is in another region"}
     with pytest.raises(
-        aws.AwsError, match=r"a tie of fs-1 \(/datasets\) is FAILED: the bucket is in another region; repair"
+        aws.AwsError, match=r"an association of fs-1 \(/datasets\) is FAILED: the bucket is in another region; repair"
     ):
-        fsx.wait(lambda: [{**tie, "Lifecycle": "AVAILABLE"}, tie], "a tie of fs-1", 3600)
+        fsx.wait(lambda: [{**tie, "Lifecycle": "AVAILABLE"}, tie], "an association of fs-1", 3600)
 
 
 def test_waiting_has_time_limit():

@@ -21,7 +21,7 @@ WANTED = {
     "key_name": "",
     "key_public": "",
 }
-NOTHING = {"vpc": None, "vpcs": 0, "key": None, "key_ours": False, "zones": ["a", "b"], "strangers": []}
+NOTHING = {"vpc": None, "vpcs": 0, "key": None, "key_ours": False, "zones": ["a", "b"], "foreign": []}
 WHOLE = {
     **NOTHING,
     "vpcs": 1,
@@ -104,12 +104,12 @@ def test_grafana_and_key_are_optional():
     [
         ({**NOTHING, "vpcs": 2}, {}, "2 VPCs carry the tag mlcluster:network=train; take it off those"),
         (NOTHING, {"zone": "z"}, "cluster_zone is 'z'; the region has a, b"),
-        (NOTHING, {"key_name": "k"}, "there is no key pair 'k'; give cluster_key_public to import your public key"),
+        (NOTHING, {"key_name": "k"}, "there is no key pair 'k'; set cluster_key_public to import your public key"),
         (WHOLE, {"cidr": "10.0.0.0/15"}, "the VPC vpc-1 has 10.0.0.0/16 and not 10.0.0.0/15, which cannot be changed"),
         (WHOLE, {"zone": "a"}, "the public subnet subnet-1 is 10.0.0.0/24 in b and not 10.0.0.0/24 in a"),
         (NOTHING, {"cidr": "10.0.0.0/33"}, "cluster_network_cidr is '10.0.0.0/33'"),
         (NOTHING, {"public_cidr": "10.1.0.0/24"}, "cluster_network_public_cidr 10.1.0.0/24 is not within"),
-        (NOTHING, {"private_cidr": "10.0.0.0/20"}, "overlap; give them apart"),
+        (NOTHING, {"private_cidr": "10.0.0.0/20"}, "overlap; choose others"),
         (NOTHING, {"ssh_cidrs": ["0.0.0.0/0"]}, "cluster_ssh_cidrs has '0.0.0.0/0', the whole world"),
         (NOTHING, {"grafana_cidrs": ["x"]}, "cluster_grafana_cidrs has 'x'"),
     ],

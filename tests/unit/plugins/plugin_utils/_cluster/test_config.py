@@ -245,11 +245,11 @@ def test_totals_are_summed():
     assert (totals["vcpus"], totals["memory_gib"], totals["per_hour"]) == (None, None, None)
     # 7200 GiB are 7.03 TiB, each with 1000 MB/s.
     assert (totals["fsx_gib"], totals["fsx_mb_per_s"]) == (7200, 7031)
-    assert "vCPUs not known" in totals["said"] and "price not given" in totals["said"]
+    assert "vCPUs not known" in totals["summary"] and "price not given" in totals["summary"]
 
 
 def test_totals_include_known_prices():
     cpus = queue_of(name="cpus", instance_type="c7i.24xlarge", count=4, vcpus=96, memory_gib=192, price_per_hour=1.5)
     totals = _cluster_config.totals(settings(queues=[queue_of(price_per_hour=10), cpus]))
     assert (totals["vcpus"], totals["memory_gib"], totals["per_hour"]) == (15744, 164608, 806.0)
-    assert totals["said"].endswith("806.00 USD an hour when all nodes run")
+    assert totals["summary"].endswith("806.00 USD an hour when all nodes run")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import deletion as _cluster_storage
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import deletion as _cluster_deletion
 
 
 def deletion_plan(shared, **more):
-    return _cluster_storage.deletion_plan(
+    return _cluster_deletion.deletion_plan(
         json.dumps({"Scheduling": {"Scheduler": "slurm"}, "SharedStorage": shared, **more})
     )
 
@@ -35,12 +35,12 @@ def test_created_storage_is_deleted_unless_retained():
         Monitoring={"Logs": {"CloudWatch": {"DeletionPolicy": "Delete"}}},
     )
     assert plan["names"] == ["homes", "scratch"]
-    assert plan["goes"] == [
+    assert plan["deleted"] == [
         "Efs homes under /homes with all data in it, for its DeletionPolicy is Delete",
         "Ebs scratch under /scratch with all data in it, for its DeletionPolicy is Delete",
         "logs in CloudWatch",
     ]
-    assert plan["stays"] == [
+    assert plan["kept"] == [
         "FsxLustre kept under /kept",
         "FsxLustre there under /there",
         "a snapshot of Ebs disk under /disk",
@@ -50,11 +50,11 @@ def test_created_storage_is_deleted_unless_retained():
 
 @pytest.mark.parametrize("shared", [None, [], "x", [None, 7]])
 def test_cluster_without_storage_keeps_its_logs(shared):
-    assert deletion_plan(shared) == {"names": [], "goes": [], "stays": ["logs in CloudWatch"]}
+    assert deletion_plan(shared) == {"names": [], "deleted": [], "kept": ["logs in CloudWatch"]}
 
 
 @pytest.mark.parametrize("text", ["", "<Error>AccessDenied</Error>", "{", "- a", "a: [b: c: d"])
 def test_unreadable_configuration_has_unknown_storage(text):
-    plan = _cluster_storage.deletion_plan(text)
+    plan = _cluster_deletion.deletion_plan(text)
     assert plan["names"] == ["unknown"]
-    assert "the configuration of the cluster could not be read" in plan["goes"][0]
+    assert "the configuration of the cluster could not be read" in plan["deleted"][0]

@@ -33,7 +33,7 @@ def problems(region, filesystem, **changes):
             FAST,
             "deployment is PERSISTENT_2, which the FSx for Lustre User Guide of 2025 does not list",
         ),
-        ("ap-southeast-3", EFA, "for ap-southeast-3; give PERSISTENT_1"),
+        ("ap-southeast-3", EFA, "for ap-southeast-3; use PERSISTENT_1"),
         ("us-gov-west-1", SMALL, "another region, or cluster_fsx_regions: {us-gov-west-1: all} if AWS offers it"),
         ("ap-southeast-5", FAST, "throughput is 1000, and the FSx for Lustre User Guide of 2025 lists 125 and 250"),
         ("ap-southeast-5", {**EFA, "gib": 19200, "throughput": 250}, "lists ap-southeast-5 without EFA; take efa out"),
@@ -67,7 +67,7 @@ def test_own_setting_overrides_table():
     assert problems("ap-southeast-3", EFA, fsx_regions={"ap-southeast-3": "all"}) == []
     assert "without EFA" in problems("us-east-2", EFA, fsx_regions={"us-east-2": "slow"})[0]
     (problem,) = problems("ap-southeast-3", OLDER, fsx_regions={"ap-southeast-3": "efa"})
-    assert problem == "cluster_fsx_regions has ap-southeast-3: efa; give one of all, slow, old"
+    assert problem == "cluster_fsx_regions has ap-southeast-3: efa; use one of all, slow, old"
 
 
 def test_invalid_file_system_is_not_checked_by_region():

@@ -27,7 +27,7 @@ def test_invalid_hook_args_are_rejected_early():
     hook = {**HOOK, "args": ["--on-failur", "drain", "--required", "--deadline"]}
     first, second = _cluster_problems.problems(settings(hook=hook))
     assert first.startswith("hook: args has '--on-failur'; it may have --required, --best-effort, --vars, ")
-    assert second == "hook: args has --deadline without a value; give one"
+    assert second == "hook: args has --deadline without a value; add one"
 
 
 def test_hook_options_match_script():
@@ -45,18 +45,18 @@ def test_hook_options_match_script():
         ({"queues": []}, "cluster_queues is empty; a cluster needs at least one queue"),
         ({"queues": [queue_of(), queue_of()]}, "queue 'gpus' is there twice; each has to be its own"),
         ({"queues": [queue_of(nodes=3)]}, "queue 'gpus' has the key 'nodes', which does not exist"),
-        ({"queues": [queue_of(count=None)]}, "queue 'gpus' lacks 'count'; give it"),
+        ({"queues": [queue_of(count=None)]}, "queue 'gpus' lacks 'count'; set it"),
         ({"queues": [queue_of(name="GPU")]}, "a queue's name is small letters"),
         ({"queues": [queue_of(capacity="block")]}, "capacity is 'block'; it is ondemand, spot or capacity-block"),
         ({"queues": [queue_of(capacity="capacity-block")]}, "a capacity block is addressed by its reservation"),
         ({"queues": [queue_of(reservation="cr-xxx")]}, "reservation is 'cr-xxx'; it is cr- with 17 digits"),
         ({"queues": [queue_of(minimum=81)]}, "minimum 81 is more than count 80; lower it"),
-        ({"queues": [queue_of(root_gib="big")]}, "root_gib is 'big'; give a whole number"),
+        ({"queues": [queue_of(root_gib="big")]}, "root_gib is 'big'; use an integer"),
         ({"queues": [queue_of(root_throughput=1000)]}, "root_throughput 1000 needs root_iops of 4000 or more"),
         ({"s3": [{"bucket": "a", "rw": True}]}, "s3 has the key 'rw', which does not exist"),
         ({"hook": {**HOOK, "sha256": "abc"}}, "hook: sha256 is 'abc'; it is 64 digits 0-9 and a-f"),
         ({"hook": {"script": HOOK["script"]}}, "hook: bundle and sha256 are needed"),
-        ({"hook": {**HOOK, "script": "https://x/y.sh"}}, "hook: script is 'https://x/y.sh'; give s3://BUCKET/KEY"),
+        ({"hook": {**HOOK, "script": "https://x/y.sh"}}, "hook: script is 'https://x/y.sh'; use s3://BUCKET/KEY"),
         (
             {"hook": {"script": HOOK["script"], "pointer": "s3://tools/p"}},
             "hook: a pointer needs public_key, and neither bundle nor sha256",
@@ -72,21 +72,21 @@ def test_invalid_settings_are_rejected(changes, sentence):
     [
         ({"gib": 5000}, "gib is 5000; PERSISTENT_2 has 1200 or a multiple of 2400"),
         ({"throughput": 300}, "throughput is 300; PERSISTENT_2 has 125, 250, 500 or 1000 MB/s for each TiB"),
-        ({"mount": "fsx"}, "mount is 'fsx'; give an absolute path"),
+        ({"mount": "fsx"}, "mount is 'fsx'; use an absolute path"),
         ({"id": "fs-1"}, "id is 'fs-1'; it is fs- with 17 letters and digits"),
-        ({"id": "fs-0123456789abcdef3", "gib": 1200}, "is there already, so that only name, mount and id apply"),
+        ({"id": "fs-0123456789abcdef3", "gib": 1200}, "exists already, so only name, mount and id apply"),
         ({"by_cluster": True, "efa": True}, "ParallelCluster makes none with EFA; take out by_cluster"),
-        ({"gib": None}, "lacks 'gib'; give it"),
-        ({"deployment": "PERSISTENT"}, "deployment is PERSISTENT; give one of PERSISTENT_2, PERSISTENT_1"),
+        ({"gib": None}, "lacks 'gib'; set it"),
+        ({"deployment": "PERSISTENT"}, "deployment is PERSISTENT; use one of PERSISTENT_2, PERSISTENT_1"),
         ({"deployment": "PERSISTENT_1"}, "throughput is 125; PERSISTENT_1 has 50, 100 or 200 MB/s for each TiB"),
         ({"deployment": "PERSISTENT_1", "throughput": 200, "efa": True}, "only PERSISTENT_2 has EFA"),
         (
             {"gib": 7200, "throughput": 1000, "efa": True},
-            "with EFA and 1000 MB/s for each TiB it is a multiple of 4800: give 9600, or another throughput",
+            "with EFA and 1000 MB/s for each TiB it is a multiple of 4800: use 9600, or another throughput",
         ),
-        ({"gib": 4800, "throughput": 500, "efa": True}, "a multiple of 9600: give 9600"),
-        ({"gib": 9600, "throughput": 250, "efa": True}, "a multiple of 19200: give 19200"),
-        ({"gib": 40800, "throughput": 125, "efa": True}, "a multiple of 38400: give 76800"),
+        ({"gib": 4800, "throughput": 500, "efa": True}, "a multiple of 9600: use 9600"),
+        ({"gib": 9600, "throughput": 250, "efa": True}, "a multiple of 19200: use 19200"),
+        ({"gib": 40800, "throughput": 125, "efa": True}, "a multiple of 38400: use 76800"),
     ],
 )
 def test_invalid_filesystems_are_rejected(changes, sentence):
@@ -168,10 +168,10 @@ def test_value_of_wrong_type_is_reported_without_traceback(put):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"name": False}, "name is 'False'; give a text"),
-        ({"smt": "no"}, "smt is 'no'; give true or false"),
-        ({"vcpus": "96"}, "vcpus is '96'; give a whole number"),
-        ({"policies": "arn:aws:iam::aws:policy/A"}, "give a list of texts"),
+        ({"name": False}, "name is 'False'; use a string"),
+        ({"smt": "no"}, "smt is 'no'; use true or false"),
+        ({"vcpus": "96"}, "vcpus is '96'; use an integer"),
+        ({"policies": "arn:aws:iam::aws:policy/A"}, "use a list of strings"),
     ],
 )
 def test_unexpected_yaml_values_are_reported(changes, sentence):

@@ -78,11 +78,11 @@ def test_downloads_and_build_arguments_are_listed():
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"base": "nvcr.io/nvidia/cuda:13.1.2-devel-ubuntu24.04"}, "give an image with Ubuntu 24.04 and the CUDA"),
-        ({"base": "x@sha256:" + "b" * 64 + "\nRUN evil"}, "give an image"),
+        ({"base": "nvcr.io/nvidia/cuda:13.1.2-devel-ubuntu24.04"}, "use an image with Ubuntu 24.04 and the CUDA"),
+        ({"base": "x@sha256:" + "b" * 64 + "\nRUN evil"}, "use an image"),
         ({"name": "Training"}, "enroot_pyxis_image_name is 'Training'"),
         ({"directory": "/fsx/../etc"}, "enroot_pyxis_image_directory is '/fsx/../etc'"),
-        ({"push": "training"}, "give REGISTRY/REPOSITORY without a tag"),
+        ({"push": "training"}, "use REGISTRY/REPOSITORY without a tag"),
         ({"push": "123456789012.dkr.ecr.eu-west-2.amazonaws.com/training:1"}, "without a tag"),
         ({"build_arguments": {"A B": "x"}}, "enroot_pyxis_image_build_arguments has 'A B'"),
         ({"build_arguments": {"A": "x\ny"}}, "a value of one line"),

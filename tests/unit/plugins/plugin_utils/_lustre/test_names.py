@@ -42,13 +42,13 @@ def no_others() -> Iterator[str]:
 
 
 def test_id_becomes_names_from_fsx() -> None:
-    systems = [{**BY_ID, "efa": False}, {"path": "/fsx2"}, "what is not a mapping"]
+    systems = [{**BY_ID, "efa": False}, {"path": "/fsx2"}, "not a dictionary"]
     found, problems = names.with_names(systems, KNOWN)
     assert problems == []
     assert found == [
         {"path": "/fsx", "efa": False, "dns_name": f"{ONE}.fsx.example.com", "mount_name": "abcdefg0"},
         {"path": "/fsx2"},
-        "what is not a mapping",
+        "not a dictionary",
     ]
 
 
@@ -63,11 +63,11 @@ def test_id_with_both_names_is_not_asked_for() -> None:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({**BY_ID, "id": "fsx-1"}, "has /fsx with the id 'fsx-1': give one as fs-0123456789abcdef0"),
-        ({**BY_ID, "id": f"{ONE}\n"}, "give one as fs-0123456789abcdef0"),
-        ({**BY_ID, "id": 5}, "has /fsx with the id 5: give one as"),
-        ({**BY_ID, "mount_name": "abcdefgh"}, "with an id and a name: give the id alone, or both names"),
-        ({**BY_ID, "dns_name": "fs-1.example.com"}, "with an id and a name: give the id alone, or both names"),
+        ({**BY_ID, "id": "fsx-1"}, "has /fsx with the id 'fsx-1': use an id such as fs-0123456789abcdef0"),
+        ({**BY_ID, "id": f"{ONE}\n"}, "use an id such as fs-0123456789abcdef0"),
+        ({**BY_ID, "id": 5}, "has /fsx with the id 5: use an id such as"),
+        ({**BY_ID, "mount_name": "abcdefgh"}, "with an id and a name: set the id alone, or both names"),
+        ({**BY_ID, "dns_name": "fs-1.example.com"}, "with an id and a name: set the id alone, or both names"),
     ],
 )
 def test_invalid_id_is_rejected(entry: dict[str, Any], words: str) -> None:

@@ -117,7 +117,7 @@ def test_unknown_price_is_limited_by_user():
 @pytest.mark.parametrize("confirm", ["", "yes", "c5d.xlarge", True])
 def test_only_instance_type_confirms(confirm):
     found = plan.plan({**SETTINGS, "confirm": confirm}, LOOK)
-    assert "give -e prove_on_aws_confirm=c5d.large" in found["refusal"]
+    assert "add -e prove_on_aws_confirm=c5d.large" in found["refusal"]
 
 
 def test_nvidia_gpus_select_group():

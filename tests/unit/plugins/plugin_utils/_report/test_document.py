@@ -113,7 +113,9 @@ def test_node_without_subject_is_not_proved(subjects):
     left = [entry for entry in node["health"]["results"] if entry["id"].partition(".")[0] not in subjects]
     document = build({**node, "health": {**node["health"], "results": left}})
     assert document["nodes"][0]["status"] == "undeterminable"
-    assert document["problems"][0]["text"].startswith(f"there is no verdict on {subjects[0]}: give what the profile")
+    assert document["problems"][0]["text"].startswith(
+        f"there is no verdict on {subjects[0]}: use the complete result of the profile"
+    )
 
 
 def test_one_verdict_alone_proves_no_node():
@@ -208,7 +210,7 @@ def test_job_without_passing_verdict_is_not_proved():
 
 
 def test_report_of_impossible_time_is_rejected():
-    with pytest.raises(model.ReportError, match="time is '2026-13-45T12:00:00Z': give it like"):
+    with pytest.raises(model.ReportError, match="time is '2026-13-45T12:00:00Z': use a time such as"):
         model.build([scene.node("a")], "2026-13-45T12:00:00Z")
 
 
@@ -336,11 +338,11 @@ def test_changes_since_last_report_are_listed():
 @pytest.mark.parametrize(
     ("nodes", "more", "sentence"),
     [
-        ([{"health": {}}], {}, "an entry of nodes has the name None: give a text"),
-        ([{"name": "a", "kind": "gpu"}], {}, "node a is of kind 'gpu': give one of head, login, compute, node"),
-        ([scene.node("a"), scene.node("a")], {}, "nodes has a twice: give each node once"),
-        ([], {"validation": {"schema": "x"}}, "validation is not mlcluster.validation/1 but 'x': give the file"),
-        ([], {"run": []}, "timings is not mlcluster.run/1 but 'list': give the file"),
+        ([{"health": {}}], {}, "an entry of nodes has the name None: use a string"),
+        ([{"name": "a", "kind": "gpu"}], {}, "node a is of kind 'gpu': use one of head, login, compute, node"),
+        ([scene.node("a"), scene.node("a")], {}, "nodes has a twice: list each node once"),
+        ([], {"validation": {"schema": "x"}}, "validation is not mlcluster.validation/1 but 'x': use the file"),
+        ([], {"run": []}, "timings is not mlcluster.run/1 but 'list': use the file"),
         ([], {"previous": {"schema": "mlcluster.cluster/0"}}, "previous is not mlcluster.cluster/1 but"),
     ],
 )

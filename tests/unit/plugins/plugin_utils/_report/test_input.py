@@ -146,7 +146,7 @@ def test_numeric_queue_names_become_strings():
 
 
 def test_invalid_time_is_rejected():
-    with pytest.raises(model.ReportError, match="time is 'now': give it like"):
+    with pytest.raises(model.ReportError, match="time is 'now': use a time such as"):
         model.build([scene.node("a")], "now")
 
 

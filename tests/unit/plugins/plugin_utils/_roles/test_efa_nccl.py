@@ -73,7 +73,7 @@ def test_unknown_builder_host_is_rejected():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"installer_source": "local"}, "efa_nccl_installer_file is '': give an absolute path on the controller"),
+        ({"installer_source": "local"}, "efa_nccl_installer_file is '': use an absolute path on the controller"),
         (
             {"installer_source": "local", "installer_file": "/nowhere", "check_signature": False},
             "there is no such file on the controller",
@@ -81,7 +81,7 @@ def test_unknown_builder_host_is_rejected():
         ({"signing_key": "/nowhere"}, "efa_nccl_signing_key is '/nowhere'"),
         (
             {"installer_source": "local", "installer_file": "efa.tar.gz", "check_signature": "no"},
-            "efa_nccl_installer_file is 'efa.tar.gz': give an absolute path on the controller",
+            "efa_nccl_installer_file is 'efa.tar.gz': use an absolute path on the controller",
         ),
     ],
 )

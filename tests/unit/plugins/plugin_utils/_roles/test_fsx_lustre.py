@@ -98,7 +98,7 @@ def test_ids_of_other_hosts_are_included(asked: list[Any]) -> None:
     [
         ({}, names.NO_REGION),
         ({"fsx_lustre_region": "us-west-2", "configure_node_kind": "compute"}, "a node that configures itself at boot"),
-        ({"fsx_lustre_file_systems": [{"path": "/fsx", "id": "x"}]}, "give one as fs-0123456789abcdef0"),
+        ({"fsx_lustre_file_systems": [{"path": "/fsx", "id": "x"}]}, "use an id such as fs-0123456789abcdef0"),
     ],
 )
 def test_fsx_is_not_asked_without_region_or_permission(

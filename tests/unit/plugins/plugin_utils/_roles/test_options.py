@@ -42,12 +42,12 @@ def test_command_line_strings_are_converted():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"packages": "abc"}, "nvidia_gds_packages is 'abc', a text; give a list of texts"),
-        ({"cufile_settings": "a=b"}, "nvidia_gds_cufile_settings is 'a=b', a text; give a mapping"),
-        ({"safe_mode": "perhaps"}, "nvidia_gds_safe_mode is 'perhaps', a text; give true or false"),
+        ({"packages": "abc"}, "nvidia_gds_packages is 'abc', a string; use a list of strings"),
+        ({"cufile_settings": "a=b"}, "nvidia_gds_cufile_settings is 'a=b', a string; use a dictionary"),
+        ({"safe_mode": "perhaps"}, "nvidia_gds_safe_mode is 'perhaps', a string; use true or false"),
         ({"cuda_version": 13.1}, "nvidia_gds_cuda_version is 13.1, a number; use a string in quotes, such as '13.1'"),
         ({"mode": "gds"}, "value of nvidia_gds_mode must be one of: compat, nvfs, p2pdma, got: gds"),
-        ({"cuda_version": "13"}, "nvidia_gds_cuda_version is '13': give a release of CUDA"),
+        ({"cuda_version": "13"}, "nvidia_gds_cuda_version is '13': use a release of CUDA"),
     ],
 )
 def test_impossible_option_is_named_by_variable(given, words):

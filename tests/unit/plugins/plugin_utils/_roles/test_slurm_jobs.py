@@ -64,8 +64,8 @@ def test_lock_supplies_sum_of_version(tmp_path):
 def test_values_of_another_type_are_named():
     given = variables(build_sha256="x", run="node_smoke", run_nodes=10, run_drain="yes")
     assert role_options(DOMAINS["slurm_jobs"], given)[1] == [
-        "slurm_jobs_build_sha256 is 'x', a text; give a mapping",
-        "slurm_jobs_run is 'node_smoke', a text; give a list of texts",
+        "slurm_jobs_build_sha256 is 'x', a string; use a dictionary",
+        "slurm_jobs_run is 'node_smoke', a string; use a list of strings",
     ]
     # Invalid values do not fail before they are reported.
     assert slurm_jobs.artifacts(variables(build_sha256="x", build=["ior"]))["ior"]["sha256"] == ""

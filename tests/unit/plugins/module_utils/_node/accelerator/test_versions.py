@@ -164,7 +164,7 @@ def test_trainium_is_judged_by_its_components():
 @pytest.mark.parametrize(
     ("minima", "words"),
     [
-        ({"cudnn": "9"}, "minima has 'cudnn': give some of driver"),
+        ({"cudnn": "9"}, "minima has 'cudnn': use some of driver"),
         ({"driver": 580.95}, "the minimum of driver is 580.95"),
     ],
 )

@@ -50,7 +50,7 @@ def test_report_as_json(capsys):
         (["efa", "--wait", "601"], "601 is not a number from 0 to 600"),
         (["efa", "--wait", "soon"], "invalid number value: 'soon'"),
         (["efa", "--expected-devices", "-1"], "-1 is not a number from 0 to 1000"),
-        (["efa", "--minimum", "cudnn=9"], "minima has 'cudnn': give some of driver, cuda, installer"),
+        (["efa", "--minimum", "cudnn=9"], "minima has 'cudnn': use some of driver, cuda, installer"),
         (["efa", "--minimum", "nccl"], "the minimum of nccl is ''"),
         (["accelerators", "--timeout", "0"], "0 is not a number from 1 to 600"),
     ],

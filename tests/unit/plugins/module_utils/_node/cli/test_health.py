@@ -33,7 +33,7 @@ def run(monkeypatch, tmp_path):
     """Return run(results, *arguments), which returns the exit code; run.calls has the calls of Slurm."""
 
     def go(results, *arguments):
-        monkeypatch.setattr(health, "examine", lambda *given: list(results))
+        monkeypatch.setattr(health, "run_profile", lambda *given: list(results))
         return cli.main(["health", *arguments], log_dir=str(tmp_path))
 
     go.calls = []
@@ -103,12 +103,12 @@ def test_report_as_json(run, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--xid-since", "yesterday"], "xid_since is 'yesterday': give a time like 2026-01-31 12:00:00"),
-        (["--scratch", "jobs"], "scratch has 'jobs': give an absolute path"),
-        (["--mount", "local"], "mounts has 'local': give an absolute path"),
-        (["--image=--gres=gpu"], "image is '--gres=gpu': give the path of a .sqsh file"),
-        (["--image", "a.sqsh", "--image-user", "-x y"], "image_user is '-x y': give the name of a user"),
-        (["--require", "nccl=new"], "require has nccl 'new': give a version such as 2.5.1"),
+        (["--xid-since", "yesterday"], "xid_since is 'yesterday': use a time like 2026-01-31 12:00:00"),
+        (["--scratch", "jobs"], "scratch has 'jobs': use an absolute path"),
+        (["--mount", "local"], "mounts has 'local': use an absolute path"),
+        (["--image=--gres=gpu"], "image is '--gres=gpu': use the path of a .sqsh file"),
+        (["--image", "a.sqsh", "--image-user", "-x y"], "image_user is '-x y': use the name of a user"),
+        (["--require", "nccl=new"], "require has nccl 'new': use a version such as 2.5.1"),
     ],
 )
 def test_invalid_option_is_one_sentence(run, arguments, sentence, capsys):
@@ -122,7 +122,7 @@ def test_invalid_option_is_one_sentence(run, arguments, sentence, capsys):
         (None, "cannot be read or is not JSON"),
         ("{", "cannot be read or is not JSON"),
         ("[" * 200000, "cannot be read or is not JSON"),
-        ("[]", "the expectations are []: give a mapping of versions, "),
+        ("[]", "the expectations are []: use a dictionary of versions, "),
         ('{"drivers": "580"}', "drivers is not known: choose from versions, efa"),
     ],
 )
@@ -139,7 +139,7 @@ def test_file_of_expectations_is_used(run, tmp_path, monkeypatch):
     path.write_text(json.dumps({"schema": "mlcluster.expectations/1", "gpus": 8}), encoding="utf-8")
     seen = []
     run([WELL])
-    monkeypatch.setattr(health, "examine", lambda host, profile, options, seconds: seen.append(options) or [WELL])
+    monkeypatch.setattr(health, "run_profile", lambda host, profile, options, seconds: seen.append(options) or [WELL])
     arguments = ["health", "--expect", str(path), "--kind", "compute", "--image", "a.sqsh"]
     assert cli.main(arguments, log_dir=str(tmp_path)) == 0
     assert (seen[0].expectations["gpus"], seen[0].kind, seen[0].image) == (8, "compute", "a.sqsh")

@@ -36,7 +36,7 @@ def test_up_and_down(run):
     assert code == 0 and out.startswith('PASS imex.domain: found {"nodes": 3')
     assert run(host, "status")[0] == 0
     code, out = run(host, "down")
-    assert code == 0 and "that of job 7 is taken away" in out
+    assert code == 0 and "that of job 7 is removed" in out
     assert config.RECORD not in host.files
 
 
@@ -60,7 +60,7 @@ def test_unconcerned_node_runs_no_slurm_command(run):
 def test_unknown_type_starts_no_job(run, mode, code, kind):
     host = FakeImexHost()
     found = run(host, "up", "--mode", mode, kind=kind)
-    assert found[0] == code and ("give --instance-type" in found[1]) == (mode != "none")
+    assert found[0] == code and ("use --instance-type" in found[1]) == (mode != "none")
     assert not [line for line in host.ran if "restart" in line]
 
 

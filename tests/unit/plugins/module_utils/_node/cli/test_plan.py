@@ -93,11 +93,11 @@ def test_plans_as_json(call, capsys):
         ),
         (Machine(nvidia_gds={"newer": 1}), [], "unknown option nvidia_gds_newer: run the role"),
         (Machine(nvidia_gds={"moed": "nvfs"}), [], "unknown option nvidia_gds_moed; the nearest is nvidia_gds_mode"),
-        (Machine(nvidia_gds={"packages": [[1]]}), [], "nvidia_gds_packages is '[[1]]', a list; give a list of texts"),
+        (Machine(nvidia_gds={"packages": [[1]]}), [], "nvidia_gds_packages is '[[1]]', a list; use a list of strings"),
         (
             Machine(nvidia_gds={"probe_timeout": True}),
             [],
-            "nvidia_gds_probe_timeout is 'True', a truth value; give a whole number",
+            "nvidia_gds_probe_timeout is 'True', a boolean; use an integer",
         ),
         (Machine(nvidia_gds={"cuda_version": "13"}), [], "nvidia_gds_cuda_version is '13'"),
     ],

@@ -99,8 +99,8 @@ def test_unmounted_volume_fails_make(run, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "no user is named: give --uid"),
-        (["--uid", "65534"], "no job is named: give --job"),
+        ([], "no user is named: use --uid"),
+        (["--uid", "65534"], "no job is named: use --job"),
         (["--job", "1", "--uid", "4000000000"], "user 4000000000 of the job is not known on this node"),
     ],
 )

@@ -160,7 +160,7 @@ def test_failed_boot_is_recorded_and_volume_known_later(caplog):
         (None, f"looked for {CONFIG_PATH} and did not find it: run the role nvme_raid0 on this node first"),
         ("{", f"{CONFIG_PATH} is not valid JSON"),
         ("[]", f"{CONFIG_PATH} holds no JSON object"),
-        ('{"chunk_kib": "512"}', "chunk_kib is '512': it must be a whole number"),
+        ('{"chunk_kib": "512"}', "chunk_kib is '512': it must be an integer"),
         ('{"size": 1}', "the storage configuration has unknown keys: size"),
     ],
 )

@@ -102,9 +102,9 @@ def test_undeterminable_passes_only_if_accepted(call, words, code):
 
 
 def test_unwritten_verdict_is_not_a_pass(call, capsys):
-    code, outcome = call("--drain", late=["n2 was to be drained"], lost=["the verdict was not kept"])
+    code, outcome = call("--drain", late=["n2 was to be drained"], lost=["the verdict was not written"])
     assert (code, outcome["file"]) == (2, None)
-    message = "validation is pass (exit code 0): n2 was to be drained; the verdict was not kept\n"
+    message = "validation is pass (exit code 0): n2 was to be drained; the verdict was not written\n"
     assert capsys.readouterr().err == message
 
 

@@ -54,7 +54,7 @@ def test_unwritable_metrics_are_undeterminable(call, monkeypatch, capsys):
 
 def test_relative_directory_is_usage_error(call, capsys):
     assert call("watch", "--directory", "x") == 3
-    assert "give an absolute path" in capsys.readouterr().err
+    assert "use an absolute path" in capsys.readouterr().err
 
 
 def test_labels_use_prolog_and_epilog_variables(call, monkeypatch):

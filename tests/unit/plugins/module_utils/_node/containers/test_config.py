@@ -45,19 +45,19 @@ def test_build_version_is_empty_for_preinstalled(source: str, built: str) -> Non
     [
         (
             {"conf_owner": "role"},
-            "enroot_pyxis_conf_owner: role replaces enroot.conf, which somebody else wrote: set en",
+            "enroot_pyxis_conf_owner: role replaces enroot.conf, which the role did not write: set en",
         ),
         (
             {"duplicates": "remove"},
-            "enroot_pyxis_duplicates: remove changes lines that somebody else wrote: set enroot",
+            "enroot_pyxis_duplicates: remove changes lines that are not of the role: set enroot",
         ),
         ({"checksums": {"x.deb": "abc"}}, "x.deb in enroot_pyxis_checksums is not a sha256: use 64 hexadecimal"),
         ({"checksums": {"x.deb": "a" * 64 + "\n"}}, "x.deb in enroot_pyxis_checksums is not a sha256"),
-        ({"checksums": "x.deb=abc"}, "checksums is 'x.deb=abc', a text; give a mapping"),
+        ({"checksums": "x.deb=abc"}, "checksums is 'x.deb=abc', a string; use a dictionary"),
         ({"hooks": ["evil.sh"]}, "there is no hook evil.sh that Enroot ships"),
-        ({"hooks": "50-slurm-pmi.sh"}, "hooks is '50-slurm-pmi.sh', a text; give a list of texts"),
-        ({"conf": "ENROOT_RESTRICT_DEV=no"}, "conf is 'ENROOT_RESTRICT_DEV=no', a text; give a mapping"),
-        ({"docker_daemon": "a=b"}, "docker_daemon is 'a=b', a text; give a mapping"),
+        ({"hooks": "50-slurm-pmi.sh"}, "hooks is '50-slurm-pmi.sh', a string; use a list of strings"),
+        ({"conf": "ENROOT_RESTRICT_DEV=no"}, "conf is 'ENROOT_RESTRICT_DEV=no', a string; use a dictionary"),
+        ({"docker_daemon": "a=b"}, "docker_daemon is 'a=b', a string; use a dictionary"),
     ],
 )
 def test_bad_options_are_rejected(options: dict[str, t.Any], problem: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plugstack import read_stack
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plugstack_write import (
     OWN_COMMENT,
-    Wanted,
+    PluginRequest,
     apply_changes,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
@@ -94,14 +94,14 @@ def test_linked_directory_is_resolved(host):
     host.folder("/etc")
     Path(host.at("/etc/slurm")).symlink_to(host.at("/opt/slurm/etc"))
     host.put(STACK, "include plugstack.conf.d/*.conf\n")
-    apply_changes(host, "/etc/slurm/plugstack.conf", Wanted(PLUGIN))
+    apply_changes(host, "/etc/slurm/plugstack.conf", PluginRequest(PLUGIN))
     assert host.text(STACK) == "include plugstack.conf.d/*.conf\n"
     assert len(read_stack(host, STACK).pyxis) == 1
 
 
 def put_wanted(host, **changes):
     options = changes.pop("options", {"container_scope": "global"})
-    return apply_changes(host, STACK, Wanted(PLUGIN, options=options, **changes))["after"]
+    return apply_changes(host, STACK, PluginRequest(PLUGIN, options=options, **changes))["after"]
 
 
 def test_fresh_cluster_gets_file_and_include(host):
@@ -112,7 +112,7 @@ def test_fresh_cluster_gets_file_and_include(host):
 
 
 def test_dry_run_writes_nothing(host):
-    planned = apply_changes(host, STACK, Wanted(PLUGIN), dry=True)
+    planned = apply_changes(host, STACK, PluginRequest(PLUGIN), dry=True)
     assert list(planned["after"]) == [OWN, STACK]
     assert not host.exists(STACK)
     assert not host.exists("/opt/slurm/etc/.plugstack.lock")
@@ -179,7 +179,7 @@ def test_removal_of_foreign_line_leaves_comment(host):
 
 def test_missing_slurm_directory_names_the_setting(host):
     with pytest.raises(NodeError, match="set enroot_pyxis_slurm_conf_dir"):
-        apply_changes(host, "/nowhere/plugstack.conf", Wanted(PLUGIN))
+        apply_changes(host, "/nowhere/plugstack.conf", PluginRequest(PLUGIN))
 
 
 def write(root, index):
@@ -216,9 +216,9 @@ def test_lines_of_others_are_kept_byte_for_byte(host, begin, end):
     """In any encoding, with any line ending, and without one at the end of the file."""
     theirs = begin + THEIRS
     host.put(STACK, theirs + f"required {PLUGIN} old=1\r\n".encode() + end)
-    apply_changes(host, STACK, Wanted(PLUGIN, options={"container_scope": "global"}))
+    apply_changes(host, STACK, PluginRequest(PLUGIN, options={"container_scope": "global"}))
     assert content(host, STACK) == theirs + f"optional {PLUGIN} container_scope=global\r\n".encode() + end
-    assert apply_changes(host, STACK, Wanted(PLUGIN, options={"container_scope": "global"}))["after"] == {}
+    assert apply_changes(host, STACK, PluginRequest(PLUGIN, options={"container_scope": "global"}))["after"] == {}
     apply_changes(host, STACK, None)
     assert content(host, STACK).startswith(theirs + b"# removed by the role")
     assert content(host, STACK).endswith(b"container_scope=global\r\n" + end)
@@ -226,14 +226,14 @@ def test_lines_of_others_are_kept_byte_for_byte(host, begin, end):
 
 def test_include_is_added_after_lines_of_others(host):
     host.put(STACK, THEIRS + b"# no end")
-    apply_changes(host, STACK, Wanted(PLUGIN))
+    apply_changes(host, STACK, PluginRequest(PLUGIN))
     assert content(host, STACK) == THEIRS + b"# no end\n" + GLOB.encode()
 
 
 def test_only_bare_star_line_is_replaced(host):
     host.put(STACK, THEIRS + f"include {STACK}.d/*\r\n".encode() + THEIRS)
     host.put(OWN, f"optional {PLUGIN}\n")
-    apply_changes(host, STACK, Wanted(PLUGIN))
+    apply_changes(host, STACK, PluginRequest(PLUGIN))
     assert content(host, STACK) == THEIRS + GLOB.replace("\n", "\r\n").encode() + THEIRS
 
 

@@ -168,15 +168,15 @@ def test_failed_installer_leaves_its_intent(tmp_path, work):
     host = RootHost(tmp_path)
     message = refused(host, arguments(work, "echo 'Error: no headers' >&2; exit 3"))
     assert message == (
-        "EFA installer 1.51.0 ended with status 3: Error: no headers; mend that and run the role again, which repairs "
-        "the installation"
+        "EFA installer 1.51.0 ended with status 3: Error: no headers; correct that and run the role again, which "
+        "repairs the installation"
     )
     assert host.intents == [files.intent_text("1.51.0", "install")]
 
 
 def test_killed_installer_differs_from_hanging_one(tmp_path, work):
     killed = refused(RootHost(tmp_path), arguments(work, "kill -9 $$"))
-    assert killed.startswith("EFA installer 1.51.0 ended with status -9: no error output; mend that")
+    assert killed.startswith("EFA installer 1.51.0 ended with status -9: no error output; correct that")
     late = refused(RootHost(tmp_path), arguments(work, "echo begun; exec sleep 60", timeout=1))
     assert late.startswith(
         "EFA installer 1.51.0 ended with status 124 after 1 seconds, which efa_nccl_installer_timeout allows: begun"

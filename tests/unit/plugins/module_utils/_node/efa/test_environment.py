@@ -311,9 +311,9 @@ def test_user_variables_are_judged_first():
     [
         ({"instance_type": "p9.huge2"}, {}, None),
         ({"instance_type": "t9.micro"}, {}, "not in the table of types"),
-        ({"instance_type": "p5.48xlarge", "plugin": "newest"}, {}, "give a version such as"),
-        ({"instance_type": "p5.48xlarge", "use": "docker"}, {}, "give one of host, mpi, container"),
-        ({"instance_type": "p5.48xlarge"}, {"debug": "LOUD"}, "give one of VERSION"),
+        ({"instance_type": "p5.48xlarge", "plugin": "newest"}, {}, "use a version such as"),
+        ({"instance_type": "p5.48xlarge", "use": "docker"}, {}, "use one of host, mpi, container"),
+        ({"instance_type": "p5.48xlarge"}, {"debug": "LOUD"}, "use one of VERSION"),
         (
             {"instance_type": "p5.48xlarge"},
             {"extra": {"lower": "1", "A B": "2"}},

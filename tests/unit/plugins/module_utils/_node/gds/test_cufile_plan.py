@@ -69,22 +69,22 @@ def test_accepted_settings_pass(key, good):
 @pytest.mark.parametrize(
     ("key", "bad", "words"),
     [
-        ("logging.dir", ["log", 1, "/a\0"], "give an absolute path"),
-        ("logging.level", ["LOUD", "info", 1], "give one of TRACE, DEBUG, INFO, WARN, ERROR, NOTICE"),
+        ("logging.dir", ["log", 1, "/a\0"], "use an absolute path"),
+        ("logging.level", ["LOUD", "info", 1], "use one of TRACE, DEBUG, INFO, WARN, ERROR, NOTICE"),
         ("execution.max_io_queue_depth", [0, 257, -1], "libcufile takes a number from 1 to 256"),
-        ("execution.max_io_queue_depth", [True, 1.0, "128", None, [1]], "give a whole number"),
+        ("execution.max_io_queue_depth", [True, 1.0, "128", None, [1]], "use an integer"),
         ("execution.max_io_threads", [129], "libcufile takes a number from 0 to 128"),
-        ("properties.allow_compat_mode", [1, "true", None], "give true or false"),
+        ("properties.allow_compat_mode", [1, "true", None], "use true or false"),
         ("properties.max_direct_io_size_kb", [0, 65, 16448], "from 64 to 16384 that is a multiple of 64"),
         ("properties.max_device_cache_size_kb", [2, -4], "that is a multiple of 4"),
-        ("properties.posix_pool_slab_size_kb", [[], 4, "4"], "give a list of whole numbers"),
+        ("properties.posix_pool_slab_size_kb", [[], 4, "4"], "use a list of integers"),
         ("properties.posix_pool_slab_size_kb", [[4, 6]], "that is a multiple of 4"),
-        ("properties.posix_pool_slab_size_kb", [[1024, 4], [4, 4]], "give the sizes in ascending order"),
+        ("properties.posix_pool_slab_size_kb", [[1024, 4], [4, 4]], "use the sizes in ascending order"),
         ("properties.posix_pool_slab_count", [[0]], "from 1 to"),
-        ("properties.rdma_peer_type", ["peer_mem"], "give one of nvidia_peermem, dmabuf"),
-        ("properties.io_priority", ["urgent"], "give one of default, low, med, high"),
-        ("properties.rdma_dev_addr_list", [["mlx5_0"], ["10.0.0.256"], ["fe80::1"]], "give IPv4 addresses"),
-        ("properties.rdma_dev_addr_list", ["10.0.0.1", [1]], "give a list of texts"),
+        ("properties.rdma_peer_type", ["peer_mem"], "use one of nvidia_peermem, dmabuf"),
+        ("properties.io_priority", ["urgent"], "use one of default, low, med, high"),
+        ("properties.rdma_dev_addr_list", [["mlx5_0"], ["10.0.0.256"], ["fe80::1"]], "use IPv4 addresses"),
+        ("properties.rdma_dev_addr_list", ["10.0.0.1", [1]], "use a list of strings"),
         ("properties.rdma_access_mask", ["1f", "0x", "0x1ffffffff", 31], 'such as "0x1f"'),
         (
             "properties.rdma_dynamic_routing_order",
@@ -92,10 +92,10 @@ def test_accepted_settings_pass(key, good):
             "libcufile knows GPU_MEM_NVLINKS, GPU_MEM",
         ),
         ("fs.lustre.posix_gds_min_kb", [1025], "from 0 to 1024"),
-        ("fs.lustre.mount_table", [[], "x"], "give a mapping of mount points"),
+        ("fs.lustre.mount_table", [[], "x"], "use a dictionary of mount points"),
         ("fs.lustre.mount_table", [{"fsx": {}}], "its names are absolute mount points"),
         ("fs.lustre.mount_table", [{"/fsx": {"x": 1}}, {"/fsx": 1}], "has rdma_dev_addr_list and nothing else"),
-        ("fs.lustre.mount_table", [{"/fsx": {"rdma_dev_addr_list": ["x"]}}], "give IPv4 addresses"),
+        ("fs.lustre.mount_table", [{"/fsx": {"rdma_dev_addr_list": ["x"]}}], "use IPv4 addresses"),
         ("miscellaneous.rdma_token_reset_timeout_secs", [0, 86401], "from 1 to 86400"),
     ],
 )
@@ -125,7 +125,7 @@ def test_unknown_setting_is_rejected_with_suggestion(key, words):
 @pytest.mark.parametrize("key", ["properties", "fs.lustre", "properties.gpu_bounce_buffer_slab_config"])
 def test_section_is_never_replaced_by_value(key, value):
     assert message(nested(key, value), allow_unknown=True) == (
-        f"{key} is {value!r}, and it is a section: give settings below it, or leave it out"
+        f"{key} is {value!r}, and it is a section: set keys below it, or leave it out"
     )
 
 
@@ -136,7 +136,7 @@ def test_values_outside_json_are_rejected_before_reading(value):
 
 @pytest.mark.parametrize("settings", ["a=b", [1], None, 3])
 def test_settings_of_other_type_are_rejected(settings):
-    assert message(settings).endswith("give a mapping, in the nesting of cufile.json")
+    assert message(settings).endswith("use a dictionary, in the nesting of cufile.json")
 
 
 def test_name_of_other_type_is_judged_as_string():
@@ -171,7 +171,7 @@ def test_all_problems_are_reported_at_once():
 
 
 def test_known_setting_is_checked_with_allow_unknown():
-    assert "give true or false" in message({"properties": {"allow_compat_mode": "yes"}}, allow_unknown=True)
+    assert "use true or false" in message({"properties": {"allow_compat_mode": "yes"}}, allow_unknown=True)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_known_setting_is_checked_with_allow_unknown():
         ("profile.nvtx", False, "1.16.0.49", "is known up to GDS 1.15 and this node has 1.16: leave it out"),
         ("properties.posix_io_mode", True, "1.19", "use properties.vanilla_posix_io_mode"),
         ("execution.max_io_threads", 64, "1.15.1.6", "libcufile takes a number from 0 to 32"),
-        ("properties.io_batchsize", 1, "new", "gds_version is 'new': give the version of libcufile, such as 1.15.1.6"),
+        ("properties.io_batchsize", 1, "new", "gds_version is 'new': use the version of libcufile, such as 1.15.1.6"),
     ],
 )
 def test_setting_is_checked_against_version_on_node(key, value, version, words):

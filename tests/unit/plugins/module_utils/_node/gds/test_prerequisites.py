@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import prerequisites as gds_prereq
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.look import gather
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.look import look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.parse import parse_table
 
 from tests.unit.fakes.fake_gds_host import EBS, enable_p2pdma, fixture, load_nvidia_fs, node, raid0
 
 
 def items(host, path="/data", **changes):
-    facts = gather(host, [path])
+    facts = look(host, [path])
     facts.update(changes)
     return gds_prereq.prerequisites(facts, facts["mounts"][0])
 

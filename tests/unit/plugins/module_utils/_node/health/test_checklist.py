@@ -18,7 +18,7 @@ from tests.unit.fakes.fake_training_host import PLUGIN, TrainingHost, good_node,
 def go_through(host, name, **parameters):
     checks = checklist.choose(name, parameters)
     seen = accelerator.look(host, accelerator.Options())
-    return {result.id: result for result in checklist.evaluate(checks, checklist.gather(host, checks, seen))}
+    return {result.id: result for result in checklist.verify(checks, checklist.look(host, checks, seen))}
 
 
 def compute_node():
@@ -37,7 +37,7 @@ def test_checks_are_complete():
         ids = [check["id"] for check in checks]
         assert len(set(ids)) == len(ids), name
         for check in checks:
-            assert check["kind"] in checklist.KINDS
+            assert check["kind"] in checklist.CHECK_KINDS
             assert check["what"]
             assert ("expected" in check) == (check["kind"] != "present")
 
@@ -242,7 +242,7 @@ def test_invalid_parameter_is_rejected(key, values):
     with pytest.raises(NodeError) as refused:
         checklist.choose("compute", {f"checklist.{key}": values})
     [(name, value)] = values.items()
-    assert str(refused.value).startswith(f"{name} of checklist.{key} is {value!r}: give ")
+    assert str(refused.value).startswith(f"{name} of checklist.{key} is {value!r}: use ")
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_invalid_parameter_is_rejected(key, values):
 )
 def test_version_is_compared_with_minimum(found, wanted, status):
     check = {"id": "checklist.x", "what": "x", "fact": "x", "kind": "version_at_least", "expected": wanted}
-    assert checklist.evaluate([check], {"x": found})[0].status == status
+    assert checklist.verify([check], {"x": found})[0].status == status
 
 
 @pytest.mark.parametrize(
@@ -278,14 +278,14 @@ def test_version_is_compared_with_minimum(found, wanted, status):
 )
 def test_incomparable_values_are_undeterminable(kind, found, wanted, status):
     check = {"id": "checklist.x", "what": "x", "fact": "x", "kind": kind, "expected": wanted}
-    assert checklist.evaluate([check], {"x": found})[0].status == status
-    assert checklist.evaluate([check], {})[0].status == "undeterminable"
+    assert checklist.verify([check], {"x": found})[0].status == status
+    assert checklist.verify([check], {})[0].status == "undeterminable"
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_empty_fact_is_undeterminable(text):
     check = {"id": "head.x", "kind": "present", "fact": "x", "what": "x"}
-    (one,) = checklist.evaluate([check], {"x": text})
+    (one,) = checklist.verify([check], {"x": text})
     assert (one.status, one.reason) == ("undeterminable", "x is empty")
-    (one,) = checklist.evaluate([check], {"x": "1.2"})
+    (one,) = checklist.verify([check], {"x": "1.2"})
     assert one.status == "pass"

@@ -76,7 +76,7 @@ def test_control_devices_are_not_counted_as_gpus():
 
 
 def scan(host, require=None):
-    return {one.id: one for one in health_container.scan(host, FACTS, require or {})}
+    return {one.id: one for one in health_container.verify_container(host, FACTS, require or {})}
 
 
 def statuses(host, require=None):

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.look import Options, look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import expectations as health_expect
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import light as health_checks
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import light as health_light
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.s3 import Bucket
 
 from tests.unit.fakes.fake_training_host import TrainingHost, eight_gpus, good_node, missing, unit
@@ -72,42 +72,42 @@ def test_unresolved_types_are_reported():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ([], "the expectations are []: give a mapping of versions, "),
+        ([], "the expectations are []: use a dictionary of versions, "),
         ({"schema": "x/1"}, "the expectations are of 'x/1': this version reads mlcluster.expectations/1"),
         ({"driver": "580"}, "driver is not known: choose from versions, efa, gpus"),
-        ({"versions": {"driver": 580.95}}, "versions.driver is 580.95: give a version in quotes"),
-        ({"versions": {"driver": ">= new"}}, "versions.driver is '>= new': give a version in quotes"),
-        ({"versions": ["580"]}, "versions is ['580']: give a mapping such as driver"),
+        ({"versions": {"driver": 580.95}}, "versions.driver is 580.95: use a version in quotes"),
+        ({"versions": {"driver": ">= new"}}, "versions.driver is '>= new': use a version in quotes"),
+        ({"versions": ["580"]}, "versions is ['580']: use a dictionary such as driver"),
         ({"versions": {"drivr": "580"}}, "versions.'drivr' is not known: choose from kernel, os, driver"),
         ({"versions": {"package": "580"}}, "versions.'package' is not known: choose from kernel, os, driver"),
         ({"versions": {"package nvidia-*": "580"}}, "versions.'package nvidia-*' is not known: choose from kernel"),
         ({"versions": {580: "580"}}, "versions.580 is not known: choose from kernel, os, driver"),
-        ({"efa": -1}, "efa is -1: give 0 to 1000"),
-        ({"gpus": True}, "gpus is True: give 0 to 1000"),
-        ({"mounts": "/fsx"}, "mounts is '/fsx': give a list of non-empty strings"),
-        ({"mounts": ["fsx"]}, "mounts has 'fsx': give absolute paths"),
-        ({"services": [""]}, "services is ['']: give a list of non-empty strings"),
-        ({"allowed_xids": ["13"]}, "allowed_xids is ['13']: give a list of numbers"),
-        ({"mig": "yes"}, "mig is 'yes': give true or false"),
-        ({"mig": 1}, "mig is 1: give true or false"),
+        ({"efa": -1}, "efa is -1: use 0 to 1000"),
+        ({"gpus": True}, "gpus is True: use 0 to 1000"),
+        ({"mounts": "/fsx"}, "mounts is '/fsx': use a list of non-empty strings"),
+        ({"mounts": ["fsx"]}, "mounts has 'fsx': use absolute paths"),
+        ({"services": [""]}, "services is ['']: use a list of non-empty strings"),
+        ({"allowed_xids": ["13"]}, "allowed_xids is ['13']: use a list of numbers"),
+        ({"mig": "yes"}, "mig is 'yes': use true or false"),
+        ({"mig": 1}, "mig is 1: use true or false"),
         ({"thresholds": {"heat": 3}}, "thresholds.heat is not known: choose from scratch_free_percent"),
-        ({"thresholds": {"root_free_percent": 101}}, "thresholds.root_free_percent is 101: give 0 to 100"),
-        ({"thresholds": []}, "thresholds is []: give a mapping of scratch_free_percent"),
-        ({"types": ["p5"]}, "types is ['p5']: give a mapping of instance types"),
-        ({"types": {"p5*": 8}}, "types.p5* is 8: give a mapping of versions"),
-        ({"types": {5: {}}}, "types has 5: give instance types"),
+        ({"thresholds": {"root_free_percent": 101}}, "thresholds.root_free_percent is 101: use 0 to 100"),
+        ({"thresholds": []}, "thresholds is []: use a dictionary of scratch_free_percent"),
+        ({"types": ["p5"]}, "types is ['p5']: use a dictionary of instance types"),
+        ({"types": {"p5*": 8}}, "types.p5* is 8: use a dictionary of versions"),
+        ({"types": {5: {}}}, "types has 5: use instance types"),
         ({"types": {"p5*": {"gpu": 8}}}, "types.p5*.gpu is not known: choose from versions"),
         ({"types": {"p5*": {"types": {}}}}, "types.p5*.types is not known: choose from versions"),
-        ({"buckets": "s3://a"}, "buckets is 's3://a': give a list of s3://BUCKET/PREFIX"),
-        ({"buckets": ["http://abc"]}, "buckets[0].url is 'http://abc': give s3://BUCKET"),
+        ({"buckets": "s3://a"}, "buckets is 's3://a': use a list of s3://BUCKET/PREFIX"),
+        ({"buckets": ["http://abc"]}, "buckets[0].url is 'http://abc': use s3://BUCKET"),
         ({"buckets": [{"url": "s3://abc/d", "right": ["list"]}]}, "buckets[0] is {'url': 's3://abc/d'"),
-        ({"buckets": [{"url": "s3://abc/d", "rights": ["all"]}]}, "buckets[0].rights is ['all']: give a list of list"),
-        ({"buckets": [{"url": "s3://abc", "rights": ["write"]}]}, "buckets[0] has the right write: give a prefix"),
+        ({"buckets": [{"url": "s3://abc/d", "rights": ["all"]}]}, "buckets[0].rights is ['all']: use a list of list"),
+        ({"buckets": [{"url": "s3://abc", "rights": ["write"]}]}, "buckets[0] has the right write: use a prefix"),
         # The AWS CLI would put the content of the file in the place of the name.
-        ({"buckets": [{"url": "s3://abc", "key": "file:///x"}]}, "buckets[0] has the key 'file:///x': give one that"),
-        ({"buckets": [{"url": "s3://abc", "key": "-x"}]}, "buckets[0] has the key '-x': give one that begins neither"),
-        ({"buckets": ["s3://abc/http://x"]}, "buckets[0] has the prefix 'http://x': give one that begins neither"),
-        ({"buckets": [{"url": "s3://abc", "key": ""}]}, "buckets[0].key is '': give the whole name"),
+        ({"buckets": [{"url": "s3://abc", "key": "file:///x"}]}, "buckets[0] has the key 'file:///x': use one that"),
+        ({"buckets": [{"url": "s3://abc", "key": "-x"}]}, "buckets[0] has the key '-x': use one that begins neither"),
+        ({"buckets": ["s3://abc/http://x"]}, "buckets[0] has the prefix 'http://x': use one that begins neither"),
+        ({"buckets": [{"url": "s3://abc", "key": ""}]}, "buckets[0].key is '': use the whole name"),
     ],
 )
 def test_invalid_expectation_gives_one_sentence(given, sentence):
@@ -213,7 +213,7 @@ def test_allowed_xids_are_counted_and_not_judged():
     host.commands["journalctl -k"] += line.format(1, 79) + line.format(2, 79) + line.format(3, 13)
     facts = look(host, Options())
     strict, patient = (
-        {one.id: one for one in health_checks.judge_accelerators(facts, allowed)} for allowed in ((), (79,))
+        {one.id: one for one in health_light.judge_accelerators(facts, allowed)} for allowed in ((), (79,))
     )
     assert (strict["gpu.xid"].status, patient["gpu.xid"].status) == ("fail", "pass")
     assert strict["gpu.xid_count"].found == patient["gpu.xid_count"].found == {"79": 2, "13": 1, "total": 3}
@@ -224,6 +224,6 @@ def test_mig_has_to_match_expectation():
     for document, split in ((eight_gpus(), False), (eight_gpus().replace("_mig>Disabled<", "_mig>Enabled<"), True)):
         host.commands["nvidia-smi -q -x"] = document
         for mig in (False, True):
-            verdicts = {one.id: one.status for one in health_checks.judge_accelerators(look(host, Options()), (), mig)}
+            verdicts = {one.id: one.status for one in health_light.judge_accelerators(look(host, Options()), (), mig)}
             assert verdicts["gpu.mig"] == ("pass" if mig == split else "fail")
             assert verdicts["gpu.nvlink"] == ("not_applicable" if mig else "pass")

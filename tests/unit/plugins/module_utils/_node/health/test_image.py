@@ -133,7 +133,7 @@ def test_valid_image_name_is_accepted(name):
 
 @pytest.mark.parametrize("name", ["", "-n", "a b", "a\nb", 'a"b', "a\\b", "a\u00a0b", "\u00fcber"])
 def test_image_name_like_option_is_rejected(name):
-    assert health_image.image_problem(name).startswith(f"image is {name!r}: give the path of a .sqsh file")
+    assert health_image.image_problem(name).startswith(f"image is {name!r}: use the path of a .sqsh file")
 
 
 def command_of(host):

@@ -16,7 +16,7 @@ from tests.unit.fakes.fake_training_host import TrainingHost, good_node, hanging
 
 def names(profile, host, tmp_path, **options):
     chosen = health.Options(marker=str(tmp_path / "none"), **options)
-    return {one.id: one.status for one in health.examine(host, profile, chosen, 60, str(tmp_path))}
+    return {one.id: one.status for one in health.run_profile(host, profile, chosen, 60, str(tmp_path))}
 
 
 def test_prolog_profile(tmp_path):
@@ -66,7 +66,7 @@ def test_package_manager_is_asked_once_for_everything(tmp_path):
     options = health.Options(
         marker=str(tmp_path / "none"), expectations={"held": ["libnccl*"], "versions": {"os": "*"}}
     )
-    results, versions = health.split(health.examine(host, "full", options, 60, str(tmp_path)))
+    results, versions = health.split(health.run_profile(host, "full", options, 60, str(tmp_path)))
     assert (versions["package libnccl2"], versions["gpu_firmware"]) == ("2.28.9-1+cuda13.0", "96.00.DA.00.0C")
     assert health.VERSIONS not in {one.id for one in results}
     lines = [line for line in asked.read_text().splitlines() if line.startswith("dpkg-query -W")]
@@ -95,7 +95,7 @@ def test_expected_package_is_checked_or_undeterminable(tmp_path):
 
 def versions_judged(host, folder, expected):
     options = health.Options(marker=str(folder / "none"), expectations=expected)
-    found = health.examine(host, "full", options, 60, str(folder))
+    found = health.run_profile(host, "full", options, 60, str(folder))
     return {one.scope.device: one.status for one in found if one.id == "expect.version"}
 
 
@@ -171,5 +171,5 @@ def test_missing_imex_daemon_blocks_only_if_required(imex, status, blocks, monke
 
 def test_unknown_imex_mode_is_rejected():
     assert health.option_errors(health.Options(imex="maybe"), None) == [
-        "imex is 'maybe': give one of required, best_effort, none"
+        "imex is 'maybe': use one of required, best_effort, none"
     ]

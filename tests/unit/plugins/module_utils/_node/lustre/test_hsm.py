@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import lustre as lustre_cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import hsm as lustre_hsm
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel as health_bounded
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import (
     CommandError,
     CommandResult,
@@ -27,7 +27,7 @@ from tests.unit.fakes.fake_lustre_host import LustreHost
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    monkeypatch.setattr(health_bounded, "STATE_DIRECTORY", str(tmp_path / "state"))
+    monkeypatch.setattr(parallel, "STATE_DIRECTORY", str(tmp_path / "state"))
     made = LustreHost(tmp_path)
     made.parameters["osc.*OST*.max_rpcs_in_flight"] = {"osc.a": "8", "osc.b": "32"}
     return made

@@ -15,7 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config 
     parse_config,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.verify import verify
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel as health_bounded
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import (
     CommandResult,
 )
@@ -27,7 +27,7 @@ TUNED = {"osc.*OST*.max_rpcs_in_flight": 32}
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    monkeypatch.setattr(health_bounded, "STATE_DIRECTORY", str(tmp_path / "state"))
+    monkeypatch.setattr(parallel, "STATE_DIRECTORY", str(tmp_path / "state"))
     made = LustreHost(tmp_path)
     made.parameters["osc.*OST*.max_rpcs_in_flight"] = {"osc.a": "8", "osc.b": "32"}
     return made

@@ -152,11 +152,11 @@ def test_actions_that_slurm_supports(setting, action):
 def node(head, monkeypatch, *results):
     asked = []
 
-    def examine(host, profile, options, seconds):
+    def run_profile(host, profile, options, seconds):
         asked.append((profile, options.xid_since))
         return list(results)
 
-    monkeypatch.setattr(profiles, "examine", examine)
+    monkeypatch.setattr(profiles, "run_profile", run_profile)
     done = heal.heal_node(head, Slurm(head), "n1", profiles.Options())
     return done, head.sent, asked
 

@@ -151,11 +151,11 @@ def test_replaced_node_needs_no_proof_of_old_one():
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        ({"actions": ["reset", "explode"]}, "actions is ['reset', 'explode']: give a list of reset, reboot, replace"),
+        ({"actions": ["reset", "explode"]}, "actions is ['reset', 'explode']: use a list of reset, reboot, replace"),
         ({"actions": "reset"}, "actions is 'reset'"),
-        ({"most": 0}, "most is '0': give a number of nodes"),
+        ({"most": 0}, "most is '0': use a number of nodes"),
         ({"most": "110%"}, "most is '110%'"),
-        ({"times": True}, "times is True: give a number from 1 to 100"),
+        ({"times": True}, "times is True: use a number from 1 to 100"),
         ({"days": 0}, "days is 0"),
         ({"minutes": "60"}, "minutes is '60'"),
         ({"budget": 1}, "budget is not known: it knows actions, most"),

@@ -31,7 +31,10 @@ def ended(state, **more):
     return {"failed": False, "job": job(state, ok=state == "COMPLETED", **more)}
 
 
-UNANSWERED = {"failed": True, "msg": "asked for job 1 for 10 seconds and the controller did not answer: it may go on"}
+UNANSWERED = {
+    "failed": True,
+    "msg": "asked for job 1 for 10 seconds and the controller did not answer: it may continue",
+}
 
 
 class Scene:
@@ -91,7 +94,7 @@ def test_missing_answer_is_not_an_end_and_is_reported_once():
 def test_timeout_cancels_only_on_request():
     scene = Scene({1: [goes_on("RUNNING")], 2: [ended("COMPLETED")]}, timeout=25)
     assert not any(cancel for _number, _seconds, cancel in scene.asked)
-    message = "waited 25 seconds for the end of job 1 and it is RUNNING: it goes on: scontrol show job 1"
+    message = "waited 25 seconds for the end of job 1 and it is RUNNING: it continues: scontrol show job 1"
     assert (scene.entries[0].msg, scene.entries[1].over) == (message, True)
     scene = Scene({1: [goes_on("RUNNING"), goes_on("RUNNING"), goes_on("CANCELLED")]}, timeout=25, cancel=True)
     assert [cancel for _number, _seconds, cancel in scene.asked] == [False, False, True]
@@ -116,7 +119,7 @@ def test_unanswered_cancel_is_not_reported_as_cancelled():
     assert scene.asked[-1] == (1, 10.0, True)
     assert sentence(scene.entries[0]) == (
         "job1: waited 30 seconds for the end of job 1 and it is RUNNING: cancelling it got no "
-        "answer, so it may go on: scancel 1"
+        "answer, so it may continue: scancel 1"
     )
     scene = Scene({1: [goes_on("RUNNING", nodes="n1")]}, timeout=30.0, cancel=True)
     assert scene.entries[0].msg.endswith("it is RUNNING: it was cancelled")

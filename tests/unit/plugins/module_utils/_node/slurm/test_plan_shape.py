@@ -15,13 +15,13 @@ from tests.unit.plugins.module_utils._node.slurm.test_plan import JUDGE, changed
 @pytest.mark.parametrize(
     ("plan", "sentences"),
     [
-        (None, ["a plan needs a mapping `cluster` and a list `models`"]),
+        (None, ["a plan needs a dictionary `cluster` and a list `models`"]),
         (
             {"cluster": {"nodes": 0, "node": 1}, "models": []},
             [
                 f"cluster has unknown keys node: it takes {', '.join(sorted(slurm_plan_shape.CLUSTER_KEYS))}",
-                "cluster.nodes is 0: give the number of nodes, 1 to 100000",
-                "the plan has no models: give at least one",
+                "cluster.nodes is 0: use the number of nodes, 1 to 100000",
+                "the plan has no models: add at least one",
             ],
         ),
         (
@@ -35,15 +35,15 @@ from tests.unit.plugins.module_utils._node.slurm.test_plan import JUDGE, changed
                 ],
             },
             [
-                "cluster.vcpus_per_node is -1: give a whole number above 0",
-                "cluster.price_per_node_hour is 'much': give a number",
-                "hours of model a is -1: give a number",
-                "minimum of model a is 2 and its nodes 1: give at most that",
-                "options of model a must be a mapping of sbatch's long options",
+                "cluster.vcpus_per_node is -1: use an integer above 0",
+                "cluster.price_per_node_hour is 'much': use a number",
+                "hours of model a is -1: use a number",
+                "minimum of model a is 2 and its nodes 1: use at most that",
+                "options of model a must be a dictionary of sbatch's long options",
                 "two models are called a: give each its own name, for jobs and directories go by it",
-                "nodes of model a is '1': give a whole number from 1 to 100000",
-                "model 3 is called 'x y': give a name of letters, digits, '.', '_' and '-'",
-                "model 4 is 'b': give a mapping with name and nodes",
+                "nodes of model a is '1': use an integer from 1 to 100000",
+                "model 3 is called 'x y': use a name of letters, digits, '.', '_' and '-'",
+                "model 4 is 'b': use a dictionary with name and nodes",
             ],
         ),
     ],
@@ -89,7 +89,7 @@ def test_wrong_types_are_reported_together():
 @pytest.mark.parametrize(
     ("cluster", "model", "problems"),
     [
-        ({"gpus_per_node": 9}, {}, ["cluster.gpus_per_node is 9 and p5e.48xlarge has 8: give at most that"]),
+        ({"gpus_per_node": 9}, {}, ["cluster.gpus_per_node is 9 and p5e.48xlarge has 8: use at most that"]),
         ({"instance_type": "trn1.32xlarge"}, {"gpus_per_node": 16},
          ["model model-1 wants 16 GPUs of each node and a node has 0: leave gpus_per_node out"]),
         ({"instance_type": "trn1.32xlarge"}, {"exclusive": False},
@@ -103,7 +103,7 @@ def test_more_gpus_than_type_has_are_reported(cluster, model, problems):
 def test_sharing_needs_known_memory():
     plan = {"cluster": {"nodes": 1, "gpus_per_node": 8}, "models": [{"name": "a", "nodes": 1, "exclusive": False}]}
     assert JUDGE(plan)["problems"] == [
-        "models are to share nodes whose memory is not known: give cluster.memory_mib_per_node"
+        "models are to share nodes whose memory is not known: set cluster.memory_mib_per_node"
     ]
     plan["cluster"]["memory_mib_per_node"] = 1000
     assert JUDGE(plan)["submissions"][0]["options"]["mem"] == "950M"

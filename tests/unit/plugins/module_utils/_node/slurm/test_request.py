@@ -190,7 +190,7 @@ def test_invalid_options_are_rejected_together():
         "options has '--nodes'",
         "options has wrap",
         "options has test_only",
-        "options has a mapping for gres",
+        "options has a dictionary for gres",
         "options has a line end in comment",
     ]
 

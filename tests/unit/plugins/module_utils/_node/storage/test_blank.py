@@ -25,7 +25,7 @@ def covered(size, offset, length=1, seed="s"):
 
 
 def proof_of(host, number=1):
-    disks = {disk["kname"]: disk for disk in block.gather(host)["disks"]}
+    disks = {disk["kname"]: disk for disk in block.look(host)["disks"]}
     return disks[f"nvme{number}n1"]["blank"]
 
 
@@ -166,7 +166,7 @@ def test_unreadable_disk_proves_nothing():
 
 def test_disk_with_signature_is_not_read():
     host = scene.converged(4)
-    assert [disk["blank"] for disk in block.gather(host)["disks"]] == [None] * 5
+    assert [disk["blank"] for disk in block.look(host)["disks"]] == [None] * 5
 
 
 REFUSED = (

@@ -21,11 +21,11 @@ from tests.unit.fakes.recorded_host import RecordedHost
 
 
 def disks_of(host):
-    return {disk["kname"]: disk for disk in block.gather(host)["disks"]}
+    return {disk["kname"]: disk for disk in block.look(host)["disks"]}
 
 
 def test_recorded_node_with_mounted_array():
-    facts = block.gather(RecordedHost("debian-13-raid0"))
+    facts = block.look(RecordedHost("debian-13-raid0"))
     kinds = {disk["kname"]: disk["kind"] for disk in facts["disks"]}
     stores = {f"nvme{number}n1": "instance_store" for number in (1, 2, 3, 4)}
     assert kinds == {"vda": "other", "vdb": "other", "nvme0n1": "ebs", **stores}
@@ -58,7 +58,7 @@ def test_look_is_same_whatever_lsblk(shape):
     for host in hosts:
         scene.foreign_array(host)
         host.machine.mount("md127", "/mnt/again")
-    looks = [block.gather(host) for host in hosts]
+    looks = [block.look(host) for host in hosts]
     assert looks[0] == looks[1]
     assert looks[0]["disks"][1]["mounts"] == ["/mnt/again", "/mnt/theirs"]
 
@@ -142,7 +142,7 @@ def test_btrfs_mount_is_found_by_its_source():
 def test_mounts_of_network_filesystems_are_kept_without_device():
     host = scene.node(1)
     host.machine.mount(None, "/data", "lustre", source="10.0.0.1@tcp:/abc")
-    assert [(m["target"], m["kname"]) for m in block.gather(host)["mounts"]] == [("/", "nvme0n1p1"), ("/data", None)]
+    assert [(m["target"], m["kname"]) for m in block.look(host)["mounts"]] == [("/", "nvme0n1p1"), ("/data", None)]
 
 
 def test_partitions_and_their_holders():
@@ -178,14 +178,14 @@ def test_signature_without_device_counts_for_every_disk():
 def test_wipefs_reads_only_instance_store_devices():
     host = scene.node(2)
     scene.foreign_array(host)
-    block.gather(host)
+    block.look(host)
     (asked,) = [call for call in host.calls if call[0] == "wipefs"]
     assert asked == ["wipefs", "--no-act", "--json", "/dev/nvme1n1", "/dev/nvme2n1", "/dev/md127"]
 
 
 def test_no_instance_store_no_question():
     host = scene.node(0)
-    assert block.gather(host)["arrays"] == []
+    assert block.look(host)["arrays"] == []
     assert [call[0] for call in host.calls] == ["lsblk"]
 
 
@@ -194,7 +194,7 @@ def test_inactive_array_is_seen_though_lsblk_leaves_it_out():
     scene.foreign_array(host, state="inactive")
     host.machine.mounts.pop()
     host.machine.devices["md127"].size = 0
-    facts = block.gather(host)
+    facts = block.look(host)
     assert [(array["kname"], array["active"]) for array in facts["arrays"]] == [("md127", False)]
     assert facts["disks"][1]["holders"] == ["md127"]
 
@@ -209,7 +209,7 @@ def test_array_without_mdadm_map_is_known_by_members(others, state, known):
     scene.foreign_array(host, state=state, shows_uuid=False)
     for name, identity in zip(scene.store_names(host)[:others], ("a" * 32, "b" * 32)):
         host.machine.devices[name].md["uuid"] = identity
-    (array,) = block.gather(host)["arrays"]
+    (array,) = block.look(host)["arrays"]
     assert array["uuid"] == (scene.FOREIGN_ARRAY if known else None)
 
 
@@ -217,7 +217,7 @@ def test_array_over_member_without_superblock_is_unknown():
     host = scene.node(2)
     scene.foreign_array(host, state="inactive", shows_uuid=False)
     host.machine.devices[scene.store_names(host)[1]].md = {}
-    assert [array["uuid"] for array in block.gather(host)["arrays"]] == [None]
+    assert [array["uuid"] for array in block.look(host)["arrays"]] == [None]
 
 
 def test_device_node_of_stopped_array_is_no_array():
@@ -225,7 +225,7 @@ def test_device_node_of_stopped_array_is_no_array():
     host.machine.add(
         "md5", "raid0", number="9:5", md={"uuid": "b" * 32, "level": "raid0", "chunk_kib": 0, "raid_devices": 0}
     )
-    assert block.gather(host)["arrays"] == []
+    assert block.look(host)["arrays"] == []
 
 
 def test_array_is_known_by_mdadm_where_sysfs_has_no_uuid():
@@ -233,14 +233,14 @@ def test_array_is_known_by_mdadm_where_sysfs_has_no_uuid():
     scene.foreign_array(host)
     sysfs = host.machine.sysfs
     host.machine.sysfs = lambda kname, end: None if end == "md/uuid" else sysfs(kname, end)
-    assert block.gather(host)["arrays"][0]["uuid"] == scene.FOREIGN_ARRAY
+    assert block.look(host)["arrays"][0]["uuid"] == scene.FOREIGN_ARRAY
 
 
 def test_without_mdadm_sysfs_is_enough():
     host = scene.node(2)
     scene.foreign_array(host)
     host.programs.discard("mdadm")
-    facts = block.gather(host)
+    facts = block.look(host)
     assert (facts["arrays"][0]["uuid"], facts["disks"][1]["md"]) == (scene.FOREIGN_ARRAY, None)
 
 
@@ -249,7 +249,7 @@ def test_members_outside_instance_store_are_named_with_owner():
     disk = host.machine.ebs("nvme9n1")
     host.machine.stopped_array(["nvme1n1", disk.kname], "c" * 32)
     host.machine.sign("nvme0n1p1", "btrfs", fs_uuid("pool"))
-    assert block.gather(host)["outside_members"] == [
+    assert block.look(host)["outside_members"] == [
         {"kname": "nvme0n1p1", "uuid": fs_uuid("pool").replace("-", "")},
         {"kname": "nvme9n1", "uuid": "c" * 32},
     ]
@@ -259,7 +259,7 @@ def test_volume_group_is_shown_with_all_its_members():
     host = scene.node(2)
     host.machine.ebs("nvme9n1")
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch", ["nvme9n1"])
-    facts = block.gather(host)
+    facts = block.look(host)
     (volume,) = facts["logical_volumes"]
     assert (volume["vg"], volume["lv"], volume["kname"]) == ("vg.01", "lv_ephemeral", "dm-0")
     assert volume["members"] == facts["physical_volumes"] == ["nvme1n1", "nvme2n1", "nvme9n1"]
@@ -270,7 +270,7 @@ def test_volume_group_without_volumes_and_one_with_missing_disk():
     host = scene.node(2)
     host.machine.volume("vg.01", "", ["nvme1n1", "nvme2n1"])
     host.machine.groups["vg.01"]["members"].append("nvme7n1")
-    (volume,) = block.gather(host)["logical_volumes"]
+    (volume,) = block.look(host)["logical_volumes"]
     assert (volume["lv"], volume["members"]) == ("", ["[unknown]", "nvme1n1", "nvme2n1"])
 
 
@@ -278,7 +278,7 @@ def test_lvm_on_other_disks_is_ignored():
     host = scene.node(2)
     host.machine.ebs("nvme9n1")
     host.machine.volume("data", "all", ["nvme9n1"])
-    assert block.gather(host)["logical_volumes"] == []
+    assert block.look(host)["logical_volumes"] == []
 
 
 @pytest.mark.parametrize("program", ["lsblk", "wipefs"])
@@ -286,14 +286,14 @@ def test_missing_tool_is_one_sentence(program):
     host = scene.node(1)
     host.programs.discard(program)
     with pytest.raises(NodeError, match=f"looked for {program} and did not find it: install util-linux"):
-        block.gather(host)
+        block.look(host)
 
 
 def test_failing_lsblk_is_reported_with_its_output():
     host = scene.node(1)
     host.failures["lsblk"] = (1, "lsblk: failed to access sysfs directory")
     with pytest.raises(CommandError, match=r"lsblk .*failed with status 1: lsblk: failed to access sysfs directory"):
-        block.gather(host)
+        block.look(host)
 
 
 def test_units_that_take_disks():
@@ -313,7 +313,7 @@ def test_ebs_is_never_opened():
     host.machine.add("nvme5n1", "disk", model=EBS, serial="vol5")
     opened = []
     host.claimed = lambda device, number: opened.append(device)
-    block.gather(host)
+    block.look(host)
     assert opened == ["/dev/nvme1n1"]
 
 
@@ -338,7 +338,7 @@ def test_array_that_is_being_reshaped_does_not_end_look():
     for kname in ("nvme8n1", "nvme9n1"):
         host.machine.ebs(kname)
     host.machine.array("md5", ["nvme8n1", "nvme9n1"], "5" * 32, level="raid5", raid_devices="3 (2)")
-    (array,) = block.gather(host)["arrays"]
+    (array,) = block.look(host)["arrays"]
     assert array["raid_devices"] == 3
 
 
@@ -475,11 +475,11 @@ def test_only_volume_groups_on_instance_store_are_looked_at():
     host.machine.ebs("nvme9n1")
     host.machine.volume("theirs", "all", ["nvme9n1"], "dm-9")
     host.machine.volume("local", "all", ["nvme1n1"], "dm-1")
-    assert [(lv["vg"], lv["members"]) for lv in block.gather(host)["logical_volumes"]] == [("local", ["nvme1n1"])]
+    assert [(lv["vg"], lv["members"]) for lv in block.look(host)["logical_volumes"]] == [("local", ["nvme1n1"])]
 
 
 def test_array_missing_in_lsblk_has_no_size():
     host = scene.node(1)
     host.machine.array("md5", ["nvme1n1"], scene.FOREIGN_ARRAY, state="inactive").size = 0
-    (array,) = block.gather(host)["arrays"]
+    (array,) = block.look(host)["arrays"]
     assert (array["kname"], array["active"], array["size"], array["filesystem"]) == ("md5", False, 0, None)

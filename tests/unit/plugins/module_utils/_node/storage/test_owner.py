@@ -9,11 +9,11 @@ import json
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import converge as storage
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.owner import (
-    Known,
+    OwnedIdentities,
     claim,
     findings,
-    known_from,
     losses,
+    owned_identities,
     teardown_obstacles,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import RECORD_PATH, sound
@@ -78,7 +78,7 @@ FINDINGS = {
 def look(host, known=None):
     facts = storage.look(host, scene.config())
     disk = next(disk for disk in facts["disks"] if disk["kname"] == "nvme1n1")
-    return disk, facts, claim(disk, facts, known or Known())
+    return disk, facts, claim(disk, facts, known or OwnedIdentities())
 
 
 @pytest.mark.parametrize("name", FINDINGS)
@@ -112,7 +112,7 @@ def test_system_disk_is_foreign_even_with_our_marks(mount):
     host = scene.node(1)
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))
     host.machine.mount("nvme1n1", mount)
-    known = Known(filesystem_uuids=frozenset([fs_uuid("x").replace("-", "")]))
+    known = OwnedIdentities(filesystem_uuids=frozenset([fs_uuid("x").replace("-", "")]))
     assert look(host, known)[2].owner == "foreign"
     host.machine.mounts[-1]["target"] = "/data"
     assert look(host, known)[2].owner == "ours"
@@ -150,8 +150,8 @@ NOT_OURS = {
 def test_member_of_known_array_is_ours():
     host = scene.node(2)
     array_of_ours(host)
-    assert look(host, Known(OURS))[2].owner == "ours"
-    assert look(host, Known("9" * 32))[2].owner == "foreign"
+    assert look(host, OwnedIdentities(OURS))[2].owner == "ours"
+    assert look(host, OwnedIdentities("9" * 32))[2].owner == "foreign"
     assert look(host)[2].owner == "foreign"
 
 
@@ -160,11 +160,11 @@ def test_more_than_our_own_marks_on_member_is_foreign(name):
     host = scene.node(2)
     array_of_ours(host)
     NOT_OURS[name](host)
-    assert look(host, Known(OURS))[2].owner == "foreign"
+    assert look(host, OwnedIdentities(OURS))[2].owner == "foreign"
 
 
 def test_known_filesystem_on_disk_is_ours_without_other_content():
-    known = Known(filesystem_uuids=frozenset([fs_uuid("data").replace("-", "")]))
+    known = OwnedIdentities(filesystem_uuids=frozenset([fs_uuid("data").replace("-", "")]))
     host = scene.node(1)
     host.machine.sign("nvme1n1", "xfs", fs_uuid("data"))
     assert look(host, known)[2].owner == "ours"
@@ -409,14 +409,14 @@ SINGLE = json.loads(scene.converged(1).machine.files[RECORD_PATH])
 def test_own_records_are_sound():
     for record in (RECORD, PER_DISK, SINGLE):
         assert sound(record) is record
-        assert known_from(record).serials == frozenset(record["serials"])
-    assert known_from(None) == Known()
+        assert owned_identities(record).serials == frozenset(record["serials"])
+    assert owned_identities(None) == OwnedIdentities()
 
 
 @pytest.mark.parametrize("empty", [{}, {"state": "none", "serials": [], "volumes": None}])
 def test_record_without_volume_proves_nothing(empty):
     assert sound(empty) is empty
-    assert known_from(empty) == Known()
+    assert owned_identities(empty) == OwnedIdentities()
 
 
 @pytest.mark.parametrize("document", [None, [], "text", 3, True])

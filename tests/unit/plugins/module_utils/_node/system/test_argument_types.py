@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleError
 from ansible_collections.mlcluster.aws.plugins.filter import common
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types as _kinds
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types
 
 
 def found(value, **option):
-    return list(_kinds.problems({"it": value}, {"it": option}))
+    return list(argument_types.problems({"it": value}, {"it": option}))
 
 
 @pytest.mark.parametrize(
@@ -43,25 +43,25 @@ def test_coercible_value_is_accepted(value, option):
 @pytest.mark.parametrize(
     ("value", "option", "sentence"),
     [
-        (["a"], {}, "it is '['a']', a list; give a text"),
-        (True, {"type": "str"}, "it is 'True', a truth value; give a text"),
-        ("soon", {"type": "int"}, "it is 'soon', a text; give a whole number"),
-        ("٣", {"type": "int"}, "it is '٣', a text; give a whole number"),
-        (-1, {"type": "int"}, "it is '-1', a number; give a whole number"),
-        (True, {"type": "int"}, "it is 'True', a truth value; give a whole number"),
-        ("0", {"type": "int", "least": 1}, "it is '0'; give a whole number, 1 at least"),
-        (-2, {"type": "int", "least": -1}, "it is '-2'; give a whole number, -1 at least"),
-        ("-1", {"type": "int"}, "it is '-1', a text; give a whole number"),
-        ("perhaps", {"type": "bool"}, "it is 'perhaps', a text; give true or false"),
-        (2, {"type": "bool"}, "it is '2', a number; give true or false"),
-        ("a=b", {"type": "dict"}, "it is 'a=b', a text; give a mapping"),
-        ([], {"type": "dict", "options": {"b": {}, "a": {}}}, "it is '[]', a list; give a mapping with a, b"),
-        ("a,b", {"type": "list", "elements": "path"}, "it is 'a,b', a text; give a list of texts"),
-        ([["a"]], {"type": "list", "elements": "str"}, "it is '[['a']]', a list; give a list of texts"),
-        (["a"], {"type": "list", "elements": "dict"}, "it is '['a']', a list; give a list of mappings"),
-        (7, {"type": "list"}, "it is '7', a number; give a list"),
-        ("one\ntwo", {"type": "int"}, "it is 'one two', a text; give a whole number"),
-        ("x" * 90, {"type": "dict"}, f"it is '{'x' * 80}…', a text; give a mapping"),
+        (["a"], {}, "it is '['a']', a list; use a string"),
+        (True, {"type": "str"}, "it is 'True', a boolean; use a string"),
+        ("soon", {"type": "int"}, "it is 'soon', a string; use an integer"),
+        ("٣", {"type": "int"}, "it is '٣', a string; use an integer"),
+        (-1, {"type": "int"}, "it is '-1', a number; use an integer"),
+        (True, {"type": "int"}, "it is 'True', a boolean; use an integer"),
+        ("0", {"type": "int", "least": 1}, "it is '0'; use an integer, 1 at least"),
+        (-2, {"type": "int", "least": -1}, "it is '-2'; use an integer, -1 at least"),
+        ("-1", {"type": "int"}, "it is '-1', a string; use an integer"),
+        ("perhaps", {"type": "bool"}, "it is 'perhaps', a string; use true or false"),
+        (2, {"type": "bool"}, "it is '2', a number; use true or false"),
+        ("a=b", {"type": "dict"}, "it is 'a=b', a string; use a dictionary"),
+        ([], {"type": "dict", "options": {"b": {}, "a": {}}}, "it is '[]', a list; use a dictionary with a, b"),
+        ("a,b", {"type": "list", "elements": "path"}, "it is 'a,b', a string; use a list of strings"),
+        ([["a"]], {"type": "list", "elements": "str"}, "it is '[['a']]', a list; use a list of strings"),
+        (["a"], {"type": "list", "elements": "dict"}, "it is '['a']', a list; use a list of dictionaries"),
+        (7, {"type": "list"}, "it is '7', a number; use a list"),
+        ("one\ntwo", {"type": "int"}, "it is 'one two', a string; use an integer"),
+        ("x" * 90, {"type": "dict"}, f"it is '{'x' * 80}…', a string; use a dictionary"),
     ],
 )
 def test_wrong_type_is_reported_with_found_and_wanted(value, option, sentence):
@@ -71,25 +71,25 @@ def test_wrong_type_is_reported_with_found_and_wanted(value, option, sentence):
 def test_keys_of_mapping_are_judged_too():
     spec = {"of": {"type": "dict", "options": {"seconds": {"type": "int"}, "mounts": {"type": "list"}}}}
     given = {"of": {"seconds": "x", "mount": []}, "another": 5}
-    assert list(_kinds.problems(given, spec)) == [
+    assert list(argument_types.problems(given, spec)) == [
         "of has the key 'mount', which does not exist; those that do are mounts, seconds",
-        "of.seconds is 'x', a text; give a whole number",
+        "of.seconds is 'x', a string; use an integer",
     ]
 
 
 @pytest.mark.parametrize(
     ("kind", "value", "meant"),
     [
-        ("a whole number", "8443", 8443),
-        ("a whole number", "8.5", "8.5"),
+        ("an integer", "8443", 8443),
+        ("an integer", "8.5", "8.5"),
         ("true or false", "off", False),
         ("true or false", "maybe", "maybe"),
-        ("a text", 5, "5"),
-        ("a text", True, True),
+        ("a string", 5, "5"),
+        ("a string", True, True),
     ],
 )
 def test_string_of_number_is_coerced(kind, value, meant):
-    assert _kinds.coerce(kind, value) == meant
+    assert argument_types.coerce(kind, value) == meant
 
 
 def test_variable_that_cannot_be_read_is_not_judged():
@@ -100,4 +100,4 @@ def test_variable_that_cannot_be_read_is_not_judged():
             return super().get(name, default)
 
     spec = {"broken": {"type": "int"}, "it": {"type": "int"}}
-    assert common.kind_problems(Variables(it="x"), spec) == ["it is 'x', a text; give a whole number"]
+    assert common.argument_type_errors(Variables(it="x"), spec) == ["it is 'x', a string; use an integer"]
