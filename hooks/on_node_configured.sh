@@ -332,7 +332,7 @@ take_lock() { # for root alone: any user who could open it could hold it until t
     local open
     open=$(open_to_others "$runs" "$root/var/lib/mlcluster")
     [ -z "$open" ] ||
-        fail 2 "others may write where lock and state are, $open: make root its owner and its mode 0755"
+        fail 2 "others may write where lock and state are, $open: set owner root and mode 0755"
     { (umask 077 && : >>"$runs/hook.lock") && chmod 0600 "$runs/hook.lock" &&
         exec 9>>"$runs/hook.lock"; } 2>/dev/null ||
         fail 2 "cannot write $runs/hook.lock: is the disk full or read-only?"
@@ -542,7 +542,7 @@ check_places() { # programs of root must not be in a directory that others may w
     local open
     open=$(open_to_others "$root/opt" "$root/opt/mlcluster" "$home")
     [ -z "$open" ] || fail 2 "others may write where bundles are unpacked, $open:" \
-        "make root its owner and its mode 0755"
+        "set owner root and mode 0755"
 }
 
 prove_sum() { # FILE

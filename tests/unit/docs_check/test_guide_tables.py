@@ -43,7 +43,7 @@ def test_unknown_table_is_error():
 
 
 def test_imports_of_kinds_are_up_to_date():
-    text = (guide_tables.JOB_KINDS / "__init__.py").read_text(encoding="utf-8")
+    text = (guide_tables.KINDS / "__init__.py").read_text(encoding="utf-8")
     new = guide_tables.kind_imports(text, guide_tables.kind_names())
     assert new == text, "run: .venv/bin/python -m tests.docs_check.guide_tables"
 
@@ -51,7 +51,7 @@ def test_imports_of_kinds_are_up_to_date():
 def test_new_file_becomes_kind_by_its_import(tmp_path):
     package = tmp_path / "plugins/module_utils"
     shutil.copytree(guide_tables.CHECKOUT / "plugins/module_utils", package)
-    folder = package / guide_tables.JOB_KINDS.relative_to(guide_tables.CHECKOUT / "plugins/module_utils")
+    folder = package / guide_tables.KINDS.relative_to(guide_tables.CHECKOUT / "plugins/module_utils")
     shutil.copy(folder / "node_smoke.py", folder / "echo.py")
     (folder / "training.py").unlink()
     registry = folder / "__init__.py"

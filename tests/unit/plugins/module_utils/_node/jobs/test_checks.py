@@ -46,7 +46,7 @@ def test_settings_due_and_programs_that_slurm_runs_already(settings, containers,
 
 def test_settings_that_cannot_be_meant_are_named_all_at_once():
     wrong = {"gates": "open", "gate": "ajar", "prolog": "prolog", "scratch_base": "/a b", "interval": "often"}
-    assert [problem.partition(": it knows")[0] for problem in checks.problems(wrong)] == [
+    assert [problem.partition(": it may have")[0] for problem in checks.problems(wrong)] == [
         "slurm_jobs_checks has gates, which is unknown",
         "slurm_jobs_checks.gate is ajar: use open or closed",
         "slurm_jobs_checks.interval is often: use 1 to 65535 seconds",

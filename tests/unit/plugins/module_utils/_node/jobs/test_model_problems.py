@@ -72,7 +72,7 @@ def test_null_or_list_is_reported_by_type(settings):
         container_mounts=None,
         versions=None,
     )
-    assert [problem.partition(": use")[0].partition(": choose")[0] for problem in found] == [
+    assert [problem.partition(": use")[0].partition(": choose")[0].partition(": swap")[0] for problem in found] == [
         "versions is None",
         "container_mounts must be a list",
         "job node-smoke: kind is ['x']",

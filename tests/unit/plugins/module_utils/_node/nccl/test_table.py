@@ -60,7 +60,7 @@ def test_missing_or_doubled_row_makes_table_incomplete():
 def test_row_of_another_size_or_bandwidth_is_noticed():
     lines = output()
     assert (
-        "is in the place of"
+        "where the header announces"
         in only([line.replace("    16777216", "    16000000") for line in lines], "correct").message
     )
     changed = [line.replace("  80.00", " 980.00") if line.startswith("    16777216") else line for line in lines]
