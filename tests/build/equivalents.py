@@ -90,7 +90,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
             (
                 f"{DATA}/checkpoints/backup.py",
                 "constant",
-                '"--workers", type=arguments.workers, default=4, metavar="N", help="files side by side (%(default)s)"',
+                '"--workers", type=arguments.workers, default=4, metavar="N", help="files in parallel (%(default)s)"',
             ),
         ),
         "how many files are sent side by side",

@@ -132,7 +132,7 @@ def test_read_only_directory_is_backed_up_with_warnings(source, server, monkeypa
     monkeypatch.setattr(backup.durable, "write", read_only)
     assert backup.Backup(source, server.prefix()).push().ok
     warnings = [record.getMessage() for record in caplog.records]
-    assert any("goes on without a lock (" in one and "Read-only file system" in one for one in warnings)
+    assert any("continues without a lock (" in one and "Read-only file system" in one for one in warnings)
     assert any("sums are not kept, the next run reads all files again (" in one for one in warnings)
 
 
@@ -150,7 +150,7 @@ def test_server_without_conditional_writes_is_named(source, server, monkeypatch,
     monkeypatch.setattr(s3.Prefix, "create", unsupported)
     prefix = server.prefix()
     assert backup.Backup(source, prefix).push().ok
-    assert f"{prefix.url}: check that no other backup goes there at the same time (the server has no" in caplog.text
+    assert f"{prefix.url}: check that no other backup writes at the same time (the server has no" in caplog.text
     assert backup.Backup(Path(), server.prefix()).verify(deep=True).ok
 
 

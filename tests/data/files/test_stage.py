@@ -193,7 +193,7 @@ def test_file_taken_away_meanwhile_is_reported(weights, tmp_path, monkeypatch):
         (other or self).remove(to)
 
     monkeypatch.setattr(durable.Directory, "rename", taken)
-    with pytest.raises(DataError, match="was taken away: see what else writes there, and stage it again"):
+    with pytest.raises(DataError, match="was removed: see which program does that, and stage it again"):
         stage.stage(str(weights), tmp_path / "local")
     assert not (tmp_path / "local" / stage.MARK).exists()
 

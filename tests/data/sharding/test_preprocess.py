@@ -180,7 +180,7 @@ def test_finished_shards_are_not_made_again(tmp_path, inputs, preprocess, shards
     shutil.copytree(shards.path, tmp_path / "out")
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.tar")}
     assert preprocess(inputs, tmp_path / "out") == 0
-    assert "are there already" in capsys.readouterr().out
+    assert "exist already" in capsys.readouterr().out
     assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.tar")} == before
 
 
