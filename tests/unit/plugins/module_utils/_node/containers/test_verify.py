@@ -165,9 +165,9 @@ def test_apparmor_profile_counts_where_it_restricts(judged, restricted, profile,
     kernel = {"max_user_namespaces": 9, "unprivileged_userns_clone": 1}
     judged.facts = {**judged.facts, "kernel": {**kernel, "apparmor_restrict_unprivileged_userns": restricted}}
     if profile:
-        judged.host.put(container_verify.enroot_texts.APPARMOR_PATH, "profile")
+        judged.host.put(container_verify.enroot_files.APPARMOR_PATH, "profile")
     else:
-        for path in (container_verify.enroot_texts.SHIPPED_APPARMOR, container_verify.enroot_texts.APPARMOR_PATH):
+        for path in (container_verify.enroot_files.SHIPPED_APPARMOR, container_verify.enroot_files.APPARMOR_PATH):
             if judged.host.exists(path):
                 judged.host.remove(judged.host.at(path))
     found = judged.of("enroot.apparmor")
@@ -183,7 +183,7 @@ def test_apparmor_profile_counts_where_it_restricts(judged, restricted, profile,
 )  # fmt: skip
 def test_runtime_directory_is_on_tmpfs_with_space(judged, monkeypatch, fstype, free, status):
     least = judged.config.runtime_min_mib << 20
-    monkeypatch.setattr(container_verify.enroot_texts, "run_directories", lambda config: [])
+    monkeypatch.setattr(container_verify.enroot_files, "run_directories", lambda config: [])
     entry = {"fstype": fstype} if fstype else None
     monkeypatch.setattr(container_verify, "find_mount", lambda path, table: entry)
     judged.host.__dict__["free_bytes"] = lambda path: None if free is None else least + free
