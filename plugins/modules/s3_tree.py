@@ -148,7 +148,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     start = f"{params['prefix'].strip('/')}/" if params["prefix"].strip("/") else ""
     if params["delete"] and not start:
         raise aws.AwsError(
-            f"there is no prefix, and delete would take everything else in the bucket {params['bucket']}; give a prefix"
+            f"there is no prefix, and delete would take everything else in the bucket {params['bucket']}; use a prefix"
         )
     by_key = {file.key: file for file in files}
     unknown = [name for name in params["sample"] if start + name not in by_key]

@@ -77,7 +77,7 @@ def build(
     _demand(run, RUN_SCHEMA, "timings")
     _demand(previous, SCHEMA, "previous")
     if result.moment(time) is None:
-        raise ReportError(f"time is {time!r}: give it like 2026-01-31T12:00:00Z")
+        raise ReportError(f"time is {time!r}: use a time such as 2026-01-31T12:00:00Z")
     answered = _answered_by(nodes)
     judged = sorted((_node(given, answered) for given in nodes), key=lambda node: natural(node["name"]))
     names = collections.Counter(node["name"] for node in judged)
@@ -146,9 +146,9 @@ def _of_another_machine(given: Mapping[str, Any], answered: Mapping[str, Sequenc
 def _node(given: Mapping[str, Any], answered_by: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     name, kind = given.get("name"), given.get("kind") or "node"
     if not isinstance(name, str) or not name:
-        raise ReportError(f"an entry of nodes has the name {name!r}: give a text")
-    if kind not in KINDS:
-        raise ReportError(f"node {name} is of kind {kind!r}: give one of {', '.join(KINDS)}")
+        raise ReportError(f"an entry of nodes has the name {name!r}: use a string")
+    if kind not in NODE_KINDS:
+        raise ReportError(f"node {name} is of kind {kind!r}: use one of {', '.join(NODE_KINDS)}")
     health = _health(given)
     versions = health.get("versions")
     judged, answered = _results(name, health)

@@ -38,9 +38,7 @@ def test_directory_writable_by_others_is_rejected(node, wanted, proxy, place, fa
         folder.chmod(0o777)
     else:
         os.chown(folder, SOMEBODY, SOMEBODY)
-    failed(
-        node, node.run(*wanted), "others may write where", f"{folder} (owner", "set owner root and mode 0755"
-    )
+    failed(node, node.run(*wanted), "others may write where", f"{folder} (owner", "set owner root and mode 0755")
     assert proxy.requests == [] and node.marks() == []
     os.chown(folder, os.getuid(), os.getgid())
     folder.chmod(0o755)

@@ -155,7 +155,7 @@ def _text_problems(who: str, found: Mapping[str, Any]) -> Iterator[str]:
         unknown = sorted(set(((parts and parts["flags"]) or "rw").split("+")) - _FLAGS)
         if parts is None:
             yield (
-                f"{who}container_mounts has {mount!r}: give SOURCE:TARGET or SOURCE:TARGET:FLAG+FLAG, without blanks, "
+                f"{who}container_mounts has {mount!r}: use SOURCE:TARGET or SOURCE:TARGET:FLAG+FLAG, without blanks, "
                 "quotes, commas, $ and \\"
             )
         elif not parts["target"].strip("/."):

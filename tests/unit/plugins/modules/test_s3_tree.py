@@ -60,11 +60,11 @@ def test_empty_folder_does_not_empty_prefix(bring, tmp_path, check):
     message = bring(check, source=str(tmp_path / "nothing"), delete=True)["msg"]
     assert message == f"{tmp_path}/nothing holds no file, and delete would empty the prefix; check the path"
     absent = bring(check, source=str(tmp_path / "mistyped"), delete=True)["msg"]
-    assert absent.endswith("mistyped does not exist; give a folder or a file")
+    assert absent.endswith("mistyped does not exist; use a folder or a file")
 
 
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("prefix", ["", "/"])
 def test_delete_does_not_empty_bucket(bring, check, prefix):
     message = bring(check, prefix=prefix, delete=True)["msg"]
-    assert message == ("there is no prefix, and delete would take everything else in the bucket data; give a prefix")
+    assert message == ("there is no prefix, and delete would take everything else in the bucket data; use a prefix")

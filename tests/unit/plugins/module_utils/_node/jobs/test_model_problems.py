@@ -136,15 +136,15 @@ def test_mount_of_pyxis_is_accepted(settings, mount):
 @pytest.mark.parametrize(
     ("mount", "words"),
     [
-        ("/a", "give SOURCE:TARGET"),
-        ("a:/b", "give SOURCE:TARGET"),
-        ("/a:b", "give SOURCE:TARGET"),
+        ("/a", "use SOURCE:TARGET"),
+        ("a:/b", "use SOURCE:TARGET"),
+        ("/a:b", "use SOURCE:TARGET"),
         # Pyxis takes what follows the comma for another mount.
-        ("/a:/b:ro,noexec", "give SOURCE:TARGET"),
-        ("/home/$USER:/b", "give SOURCE:TARGET"),
-        ("/a:/b/`id`", "give SOURCE:TARGET"),
-        ('/a"x:/b', "give SOURCE:TARGET"),
-        ("/a\\x:/b", "give SOURCE:TARGET"),
+        ("/a:/b:ro,noexec", "use SOURCE:TARGET"),
+        ("/home/$USER:/b", "use SOURCE:TARGET"),
+        ("/a:/b/`id`", "use SOURCE:TARGET"),
+        ('/a"x:/b', "use SOURCE:TARGET"),
+        ("/a\\x:/b", "use SOURCE:TARGET"),
         # Enroot mounts these for writing.
         ("/a:/b:readonly", "Enroot ignores the flag 'readonly'"),
         ("/a:/b:ro+fast", "Enroot ignores the flag 'fast'"),

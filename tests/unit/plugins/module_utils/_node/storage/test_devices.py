@@ -362,7 +362,7 @@ def test_lsblk_output_counts_with_any_status(shape):
 def test_array_at_rest_is_read_from_its_beginning(monkeypatch):
     host = scene.node(2)
     host.machine.array("md127", scene.store_names(host), scene.FOREIGN_ARRAY)
-    facts, skipped = block.gather(host), []
+    facts, skipped = block.look(host), []
     monkeypatch.setattr(block.blank, "prove", lambda host, reader, device, seed, skip=0: skipped.append(skip))
     block.look_at_rest(host, facts, ())
     # Members have their superblock before the data.
