@@ -29,6 +29,8 @@ from .names import first_of
 MOST_HOSTS = 5
 OLDEST_PYTHON = (3, 9)
 _PYTHON = re.compile(r"Python (\d+)\.(\d+)")
+# The path that the play prints before it starts the program there.
+_STARTED = re.compile(r"^/\S+", re.MULTILINE)
 
 
 def hosts_text(hosts: Sequence[str]) -> str:
@@ -191,6 +193,12 @@ def _sudo(task: Mapping[str, Any]) -> tuple[str, str] | None:
 def _python(task: Mapping[str, Any]) -> tuple[str, str] | None:
     # Python before 3.4 prints its version on stderr.
     matched = _PYTHON.search(f"{task.get('stdout') or ''} {task.get('stderr') or ''}")
+    started = _STARTED.search(str(task.get("stdout") or ""))
+    if matched is None and started:
+        return (
+            f"{started.group()} does not start",
+            "repair it, or name another Python in ansible_python_interpreter, such as /usr/bin/python3",
+        )
     if matched is None:
         return (
             "no Python was found",

@@ -71,3 +71,30 @@ def test_report_is_written_outside_of_check_mode(run_playbook, tmp_path):
     assert document["schema"] == "mlcluster.report/1"
     assert {entry["id"] for entry in document["results"]} >= {"preflight.controller", "preflight.python"}
     assert report.stat().st_mode & 0o777 == 0o600
+
+
+# podman exec runs a program, not a line of a shell.
+PODMAN = """#!/bin/sh
+[ "$1" = exec ] && [ "$2" = n1 ] || { echo "podman: unknown: $*" >&2; exit 125; }
+shift 2
+exec "$@"
+"""
+CONTAINER = {"ansible_connection": "containers.podman.podman", "ansible_become": False}
+
+
+def program(path, text):
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+def test_connection_without_shell_passes(run_playbook, tmp_path):
+    program(tmp_path / "podman", PODMAN)
+    status, output = run_playbook(PLAYBOOK, {"compute": {"n1": {**CONTAINER, "ansible_host": "n1"}}})
+    assert status == 0 and "PASS preflight.python: 1 node: Python 3.9 or newer is there" in output, output
+
+
+def test_python_that_does_not_start_is_named(run_playbook, tmp_path):
+    shim = tmp_path / "python3.13"
+    program(shim, "#!/bin/sh\necho 'pyenv: python3.13: command not found' >&2\nexit 127\n")
+    status, output = run_playbook(PLAYBOOK, {"compute": {"n1": {"ansible_python_interpreter": "auto"}}})
+    assert status == 2 and f"FAIL preflight.python: 1 node (n1): {shim} does not start" in output, output

@@ -129,6 +129,13 @@ def test_user_without_root_fails(sudo, status):
         ({**GOOD, "stdout": "Python 3.8.10"}, "fail", "its newest Python is 3.8"),
         ({**GOOD, "stderr": "Python 2.7.18"}, "fail", "its newest Python is 2.7"),
         ({"failed": True, "rc": 1, "stdout": ""}, "fail", "no Python was found"),
+        ({"failed": True, "rc": 1, "stderr": "Shared connection to n1 closed."}, "fail", "no Python was found"),
+        (
+            {"failed": True, "rc": 127, "stdout": "/opt/shims/python3.13\r\npyenv: python3.13: command not found"},
+            "fail",
+            "/opt/shims/python3.13 does not start. repair it, or name another Python in ansible_python_interpreter",
+        ),
+        ({**GOOD, "stdout": "/usr/bin/python3.11\r\nPython 3.11.2\r\n"}, "pass", "is there"),
     ],
 )
 def test_python_version_is_judged(python, status, start):
