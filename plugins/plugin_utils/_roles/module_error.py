@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# The message of ansible-core before 2.19.
-NO_MESSAGE = "MODULE FAILURE"
+# What ansible-core writes itself for a module without an answer: before 2.19, and from then on.
+NO_MESSAGE = ("MODULE FAILURE", "Module result deserialization failed")
 
 
 def module_error(answer: Mapping[str, Any]) -> str:
@@ -20,13 +20,18 @@ def module_error(answer: Mapping[str, Any]) -> str:
     exception = answer.get("exception")
     # Since 2.19 an object with the message of the exception, and no separate message.
     captured = getattr(getattr(exception, "event", None), "msg", None)
+    # ansible-core's own sentence names no cause: only without any other.
+    if str(captured).startswith(NO_MESSAGE):
+        captured = None
     written = (captured, _end(answer.get("module_stderr")), _end(exception), answer.get("module_stdout"), message)
     texts = (" ".join(str(text).split()) for text in written if text)
     return next(filter(None, texts), "the module ended without error output")
 
 
 def _end(text: Any) -> str:
-    """Return what follows a traceback: the exception, whose message may have several lines."""
+    """Return what follows a traceback: the exception, whose message may have several lines. Other text is whole."""
     lines = text.splitlines() if isinstance(text, str) else []
+    if not any(line.startswith("Traceback ") for line in lines):
+        return "\n".join(lines)
     last = max((number for number, line in enumerate(lines, 1) if line.startswith("  ")), default=0)
     return "\n".join(lines[last:])

@@ -20,6 +20,14 @@ two lines
 FAILURE = "MODULE FAILURE\nSee stdout/stderr for the exact error"
 CAPTURED = types.SimpleNamespace(event=types.SimpleNamespace(msg="the look found\ntwo lines", formatted_traceback=None))
 
+# Since 2.19, of a module whose output is no answer.
+UNREADABLE = "Module result deserialization failed: No start of json char found"
+NOT_PARSED = types.SimpleNamespace(
+    event=types.SimpleNamespace(msg="Module result deserialization failed.", formatted_traceback=None)
+)
+START = "pyenv: python3.13: command not found"
+SHIM = f"{START}\n\nNote: See help\n      for tips.\n"
+
 
 @pytest.mark.parametrize(
     ("answer", "error"),
@@ -32,6 +40,9 @@ CAPTURED = types.SimpleNamespace(event=types.SimpleNamespace(msg="the look found
         ({"msg": FAILURE, "module_stderr": "/bin/sh: 1: python3: not found\n"}, "/bin/sh: 1: python3: not found"),
         ({"msg": FAILURE, "module_stdout": "sudo: a password is required"}, "sudo: a password is required"),
         ({"msg": FAILURE}, "MODULE FAILURE See stdout/stderr for the exact error"),
+        ({"msg": UNREADABLE, "exception": NOT_PARSED, "module_stderr": SHIM}, f"{START} Note: See help for tips."),
+        ({"msg": UNREADABLE, "exception": NOT_PARSED, "module_stdout": "Killed"}, "Killed"),
+        ({"msg": UNREADABLE, "exception": NOT_PARSED, "module_stderr": ""}, UNREADABLE),
         ({"exception": "(traceback unavailable)"}, "(traceback unavailable)"),
         ({}, "the module ended without error output"),
     ],
