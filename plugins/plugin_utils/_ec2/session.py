@@ -20,12 +20,15 @@ LONGEST_MESSAGE = 500
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 _NOT_ENABLED = "the keys may be wrong, or the region not enabled for this account"
 _EXPIRED = "log in again; if that was just now, check the clock of this machine"
+_UNREACHABLE = "check the name of the region, and the way to it: DNS, route, proxy or a VPC endpoint"
 HINTS = {
     "AuthFailure": _NOT_ENABLED,
     "OptInRequired": _NOT_ENABLED,
     "ExpiredToken": _EXPIRED,
     "ExpiredTokenException": _EXPIRED,
     "RequestExpired": _EXPIRED,
+    "EndpointConnectionError": _UNREACHABLE,
+    "ConnectTimeoutError": _UNREACHABLE,
 }
 ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 
@@ -83,7 +86,9 @@ def reason(error: Exception) -> str:
         hint = HINTS.get(name)
         return f"{name}: {_short(_ENCODED.sub('', message), LONGEST_MESSAGE)}" + (f" ({hint})" if hint else "")
     # botocore quotes a truncated answer in full, up to a thousand instances.
-    return _short(f"{type(error).__name__}: {' '.join(str(error).split())}", LONGEST_REASON)
+    name = type(error).__name__
+    hint = HINTS.get(name)
+    return _short(f"{name}: {' '.join(str(error).split())}", LONGEST_REASON) + (f" ({hint})" if hint else "")
 
 
 def _short(text: str, longest: int) -> str:
@@ -185,7 +190,8 @@ class Aws:
         except botocore.exceptions.ProfileNotFound as exc:
             raise AccessError(
                 f"the AWS profile '{exc.kwargs['profile']}' does not exist; known are "
-                f"{', '.join(sorted(self._profiles())) or 'none'}"
+                f"{', '.join(sorted(self._profiles())) or 'none'}; correct AWS_PROFILE or the option profile, or run "
+                "aws configure"
             ) from exc
         except botocore.exceptions.BotoCoreError as exc:
             raise AccessError(f"the credentials of {self._who(profile)} cannot be loaded: {reason(exc)}") from exc

@@ -39,6 +39,14 @@ def test_reason_has_hint_if_known(code):
     assert session.reason(error(code, "no\n  more")) == f"{code}: no more ({session.HINTS[code]})"
 
 
+def test_unreachable_endpoint_has_hint():
+    line = session.reason(botocore.exceptions.EndpointConnectionError(endpoint_url="https://ec2.us-easst-1.invalid"))
+    assert line.endswith(
+        '"https://ec2.us-easst-1.invalid" (check the name of the region, and the way to it: '
+        "DNS, route, proxy or a VPC endpoint)"
+    )
+
+
 def test_reason_is_one_line_of_bounded_length():
     line = session.reason(ValueError("a\nb" * 500))
     assert line.startswith("ValueError: a ba b") and len(line) == session.LONGEST_REASON + 1
@@ -123,7 +131,13 @@ def test_denied_profile_leaves_others(two_profiles):
     found, refused = two_profiles(profiles=("lab", "two")).credentials()
     assert [one.label for one in found] == ["profile two"]
     assert [(str(one), one.lasting) for one in refused] == [
-        ("the AWS profile 'lab' does not exist; known are one, two", True)
+        (
+            (
+                "the AWS profile 'lab' does not exist; known are one, two; correct AWS_PROFILE or the option profile, "
+                "or run aws configure"
+            ),
+            True,
+        )
     ]
     with pytest.raises(session.AccessError, match="the AWS profile 'lab' does not exist"):
         two_profiles(profiles=("lab", "bal"))
