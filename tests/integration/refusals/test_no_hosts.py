@@ -47,7 +47,8 @@ def test_target_without_hosts_is_refused_despite_head_node(run_playbook):
     status, output = run_playbook("site.yml", CLUSTER, "--tags", "slurm_jobs_verify", target="queue_gup")
     assert (
         status == 2
-        and "no node was configured: the inventory has no host in queue_gup; its groups are compute, head; check -i"
+        and "no node was configured: the inventory has no host in queue_gup; its groups are compute, head; check -i, "
+        "the credentials and the filters with ansible-inventory --graph, or name the hosts with -e target=PATTERN"
         in output
     ), output
 
