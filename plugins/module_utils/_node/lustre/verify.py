@@ -53,7 +53,8 @@ def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
 def _client(facts: t.Mapping[str, t.Any]) -> Result:
     check, kernel, missing = "lustre.client", facts["kernel"], [n for n in ("lfs", "lctl") if not facts["tools"][n]]
     if missing:
-        return failed(check, f"{' and '.join(missing)} is not installed", hint="run the role fsx_lustre")
+        verb = "are" if len(missing) > 1 else "is"
+        return failed(check, f"{' and '.join(missing)} {verb} not installed", hint="run the role fsx_lustre")
     return _module_for(facts, check, kernel["running"], "the running kernel", "isolate")
 
 

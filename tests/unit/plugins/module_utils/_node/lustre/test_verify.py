@@ -104,7 +104,7 @@ def test_missing_or_unheld_client_fails(host, judge):
     path = host.mount("fsx")
     assert "lustre-client-modules-x is not held" in judge([{"path": path}])["lustre.held"]
     host.broken = {"lfs": "", "lctl": ""}
-    assert "lfs and lctl is not installed" in judge([{"path": path}])["lustre.client"]
+    assert "lfs and lctl are not installed" in judge([{"path": path}])["lustre.client"]
 
 
 def test_kernels_without_modinfo_are_undeterminable(host, judge):
