@@ -1133,7 +1133,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "preflight.python",
-        "no Python 3.9 or newer",
+        "no Python 3.9 or newer, or one that does not start",
         ("monitor",),
         ("preflight",),
     ),
