@@ -105,7 +105,7 @@ def test_unproved_check_keeps_drain(results):
     assert (message, updates) == ("n1 stays drained: storage.mounted is not proved to be healthy", [])
 
 
-def test_hardware_that_is_gone_keeps_drain_and_volume_taken_off_does_not():
+def test_missing_hardware_keeps_drain_and_removed_volume_does_not():
     gone = (not_applicable("gpu.count", "no GPU is on the PCI bus"), WELL[1])
     message, updates = undrain(Controller("IDLE+DRAIN", OURS), *gone)
     assert (message, updates) == ("n1 stays drained: gpu.count is not proved to be healthy", [])
