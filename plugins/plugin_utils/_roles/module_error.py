@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# What ansible-core writes itself for a module without an answer: before 2.19, and from then on.
+# Messages of ansible-core for a module without an answer: before 2.19, and since then.
 NO_MESSAGE = ("MODULE FAILURE", "Module result deserialization failed")
 
 
