@@ -52,7 +52,10 @@ def test_command_finds_nothing_wrong(host: Host) -> None:
     done = host.run(INFO)
     assert done.rc == 0, done.stdout
     report = json.loads(host.check_output(f"{INFO} --json"))
-    assert {entry["id"] for entry in report["results"] if entry["status"] != "pass"} == {"enroot.nvidia"}
+    # Docker's own daemon does not run in the container; on the first host a stand-in answers.
+    silent = set() if host.system_info.release == "12" else {"docker.version"}
+    others = {entry["id"]: entry["status"] for entry in report["results"] if entry["status"] != "pass"}
+    assert others == dict.fromkeys({"enroot.nvidia"} | silent, "not_applicable")
 
 
 def test_plan_is_empty_and_reports_differences(host: Host) -> None:
