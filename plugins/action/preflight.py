@@ -176,6 +176,11 @@ class ActionModule(ActionBase):
         session = botocore.session.Session()
         try:
             caller = iam.identity(session, region or session.get_config_variable("region"))
+        except iam.UnreachableError as exc:
+            return [
+                verdict.undeterminable("preflight.credentials", str(exc)),
+                *preflight.rights({}, {}, "AWS did not answer"),
+            ]
         except iam.RightsError as exc:
             return [
                 verdict.failed("preflight.credentials", str(exc)),

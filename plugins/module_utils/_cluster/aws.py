@@ -16,7 +16,8 @@ OPTIONS: dict[str, dict[str, t.Any]] = {
 }
 USER_AGENT = "mlcluster.aws"
 ATTEMPTS = 8
-# Error codes that concern the credentials and not the request.
+UNREACHABLE = "check the name of the region, and the way to it: DNS, route, proxy or a VPC endpoint"
+# By AWS's code of an error, or by botocore's class of one without a code.
 HINTS = {
     "AuthFailure": "the keys may be wrong, or the region not enabled for this account",
     "ExpiredToken": "log in again",
@@ -24,6 +25,8 @@ HINTS = {
     "UnauthorizedOperation": "docs/iam has the policy that the playbook needs",
     "AccessDenied": "docs/iam has the policy that the playbook needs",
     "AccessDeniedException": "docs/iam has the policy that the playbook needs",
+    "EndpointConnectionError": UNREACHABLE,
+    "ConnectTimeoutError": UNREACHABLE,
 }
 
 
@@ -41,7 +44,9 @@ def reason(error: BaseException) -> str:
     """Return an error of botocore on one line: AWS's code and message if there are any, and what to do."""
     name = code(error)
     if not name:
-        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+        kind = type(error).__name__
+        hint = HINTS.get(kind)
+        return f"{kind}: {' '.join(str(error).split())}" + (f" ({hint})" if hint else "")
     response = t.cast("dict[str, t.Any]", getattr(error, "response"))  # noqa: B009
     message = " ".join(str(response["Error"].get("Message", "")).split()).rstrip(".")
     hint = HINTS.get(name)

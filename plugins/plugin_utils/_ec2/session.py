@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.aws import UNREACHABLE
+
 # DescribeRegions has the same answer everywhere; this endpoint exists in every account of the standard partition.
 FALLBACK_REGION = "us-east-1"
 REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}")
@@ -20,15 +22,14 @@ LONGEST_MESSAGE = 500
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 _NOT_ENABLED = "the keys may be wrong, or the region not enabled for this account"
 _EXPIRED = "log in again; if that was just now, check the clock of this machine"
-_UNREACHABLE = "check the name of the region, and the way to it: DNS, route, proxy or a VPC endpoint"
 HINTS = {
     "AuthFailure": _NOT_ENABLED,
     "OptInRequired": _NOT_ENABLED,
     "ExpiredToken": _EXPIRED,
     "ExpiredTokenException": _EXPIRED,
     "RequestExpired": _EXPIRED,
-    "EndpointConnectionError": _UNREACHABLE,
-    "ConnectTimeoutError": _UNREACHABLE,
+    "EndpointConnectionError": UNREACHABLE,
+    "ConnectTimeoutError": UNREACHABLE,
 }
 ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.aws import UNREACHABLE
+
 from .names import COLLECTION
 
 FOLDER = COLLECTION / "docs" / "iam"
@@ -22,6 +24,10 @@ _ASSUMED = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.+")
 
 class RightsError(Exception):
     """AWS gave no answer; the message is one sentence with what to do."""
+
+
+class UnreachableError(RightsError):
+    """AWS could not be reached, which proves nothing about the credentials."""
 
 
 def playbooks(folder: Path = FOLDER) -> list[str]:
@@ -41,13 +47,17 @@ def policy(playbook: str, folder: Path = FOLDER) -> tuple[list[str], list[str]]:
 
 
 def identity(session: Any, region: str | None) -> dict[str, str]:
-    """Return account and ARN of the caller. Raises RightsError."""
+    """Return account and ARN of the caller. Raises RightsError, and UnreachableError without an answer of AWS."""
     import botocore.exceptions
 
     try:
         answer = session.create_client("sts", region_name=region or "us-east-1").get_caller_identity()
     except botocore.exceptions.ClientError as exc:
         raise RightsError(f"AWS refuses the credentials: {_reason(exc)}; log in again, or set AWS_PROFILE") from exc
+    except (botocore.exceptions.ConnectionError, botocore.exceptions.HTTPClientError) as exc:
+        raise UnreachableError(
+            f"AWS could not be asked who the caller is: {' '.join(str(exc).split())}; {UNREACHABLE}"
+        ) from exc
     except botocore.exceptions.BotoCoreError as exc:
         raise RightsError(
             f"no AWS credentials work here: {' '.join(str(exc).split())}; set AWS_PROFILE, or log in"

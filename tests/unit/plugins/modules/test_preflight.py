@@ -41,6 +41,13 @@ def test_invalid_credentials_prove_no_permission(aws):
     assert aws(refuse) == [("preflight.credentials", "fail"), ("preflight.rights", "undeterminable")]
 
 
+def test_unreachable_aws_proves_nothing(aws):
+    def lost(*_args):
+        raise iam.UnreachableError("no way")
+
+    assert aws(lost) == [("preflight.credentials", "undeterminable"), ("preflight.rights", "undeterminable")]
+
+
 def test_unreported_permissions_are_not_proved(aws):
     assert aws(lambda *_args: USER, refuse) == [
         ("preflight.credentials", "pass"),

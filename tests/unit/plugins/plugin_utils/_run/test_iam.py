@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import botocore.exceptions
 import botocore.session
 import pytest
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import iam, preflight
@@ -62,6 +63,18 @@ def test_no_credentials_are_one_sentence(session, monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(iam.RightsError, match=r"no AWS credentials work here: .*set AWS_PROFILE, or log in"):
         iam.identity(botocore.session.Session(), "us-east-1")
+
+
+def test_lost_endpoint_proves_nothing_about_credentials(session, monkeypatch):
+    error = botocore.exceptions.EndpointConnectionError(endpoint_url="https://sts.us-easst-1.invalid/")
+
+    def lost(**_options):
+        raise error
+
+    client = session.create_client("sts", "us-easst-1")
+    monkeypatch.setattr(client, "get_caller_identity", lost)
+    with pytest.raises(iam.UnreachableError, match=r"who the caller is: Could not connect.*check the name of the reg"):
+        iam.identity(session, "us-easst-1")
 
 
 def test_role_session_is_judged_by_its_role(session):
