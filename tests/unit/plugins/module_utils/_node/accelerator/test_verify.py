@@ -605,6 +605,36 @@ def test_missing_gpus_are_judged_by_known_facts(expected, on_bus, status):
     assert {one.id: one for one in verify(facts)}["gpu.count"].status == status
 
 
+@pytest.mark.parametrize(
+    ("known", "kind", "pci", "status", "words"),
+    [
+        (True, "m7i.large", [], "not_applicable", "m7i.large has no accelerators"),
+        (False, "p99.new", [], "undeterminable", "no GPU is on the PCI bus, and what p99.new should have is not known"),
+        (False, "m99.new", [], "not_applicable", "no GPU is on the PCI bus, and the instance type is not known"),
+        (False, None, [], "not_applicable", "no GPU is on the PCI bus, and the instance type is not known"),
+        (False, "p99.new", None, "undeterminable", "the PCI bus cannot be seen, and the instance type is not known"),
+    ],
+)
+def test_node_without_gpus_has_one_verdict(known, kind, pci, status, words):
+    facts = accelerator.look(node(), accelerator.Options())
+    facts.update(smi=None, expected=None, type_known=known, instance_type=kind, pci_gpus=pci)
+    (one,) = verify(facts)
+    assert (one.id, one.status, one.reason) == ("gpu.count", status, words)
+
+
+def test_failed_nvidia_smi_leaves_only_bus_and_log():
+    host = node(log=["NVRM: Xid (PCI:0000:b3:00): 79, x"])
+    host.commands[XML] = "NVIDIA-SMI has failed"
+    found = judge(host)
+    assert list(found) == [
+        "gpu.count",
+        *(name for name in GPU_CHECKS if name not in ("gpu.count", "gpu.xid")),
+        "gpu.xid",
+    ]
+    assert statuses(found, "undeterminable") == set(GPU_CHECKS) - {"gpu.xid"}
+    assert (found["gpu.xid"].severity, "NVIDIA-SMI has failed" in found["gpu.memory"].reason) == ("reboot", True)
+
+
 ULTRA = "p6e-gb200.36xlarge"
 UUID = "814d0000-0000-4000-8000-00000000b5b7"
 
