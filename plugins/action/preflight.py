@@ -175,7 +175,7 @@ class ActionModule(ActionBase):
             ]
         session = botocore.session.Session()
         try:
-            caller = iam.identity(session, region or session.get_config_variable("region"))
+            caller = iam.identity(session, region)
         except iam.UnreachableError as exc:
             return [
                 verdict.undeterminable("preflight.credentials", str(exc)),

@@ -27,6 +27,8 @@ HINTS = {
     "AccessDeniedException": "docs/iam has the policy that the playbook needs",
     "EndpointConnectionError": UNREACHABLE,
     "ConnectTimeoutError": UNREACHABLE,
+    "NoCredentialsError": "set AWS_PROFILE, or log in",
+    "ProfileNotFound": "correct AWS_PROFILE or the option profile, or run aws configure",
 }
 
 

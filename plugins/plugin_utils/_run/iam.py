@@ -51,7 +51,9 @@ def identity(session: Any, region: str | None) -> dict[str, str]:
     import botocore.exceptions
 
     try:
-        answer = session.create_client("sts", region_name=region or "us-east-1").get_caller_identity()
+        # A missing profile is found by the first setting that is read.
+        place = region or session.get_config_variable("region") or "us-east-1"
+        answer = session.create_client("sts", region_name=place).get_caller_identity()
     except botocore.exceptions.ClientError as exc:
         raise RightsError(f"AWS refuses the credentials: {_reason(exc)}; log in again, or set AWS_PROFILE") from exc
     except (botocore.exceptions.ConnectionError, botocore.exceptions.HTTPClientError) as exc:

@@ -17,13 +17,19 @@ URL = "https://ec2.us-easst-1.invalid"
     [
         (botocore.exceptions.EndpointConnectionError(endpoint_url=URL), "Could not connect", aws.UNREACHABLE),
         (botocore.exceptions.ConnectTimeoutError(endpoint_url=URL), "Connect timeout", aws.UNREACHABLE),
+        (botocore.exceptions.NoCredentialsError(), "Unable to locate", "set AWS_PROFILE, or log in"),
+        (
+            botocore.exceptions.ProfileNotFound(profile="lab"),
+            "The config profile (lab)",
+            "correct AWS_PROFILE or the option profile, or run aws configure",
+        ),
         (
             botocore.exceptions.ClientError({"Error": {"Code": "ExpiredToken", "Message": "old."}}, "X"),
             "old",
             "log in again",
         ),
     ],
-    ids=["endpoint", "time limit", "token"],
+    ids=["endpoint", "time limit", "keys", "profile", "token"],
 )
 def test_error_names_next_step(error, start, hint):
     with pytest.raises(aws.AwsError) as caught, aws.doing("looking at the network n1"):

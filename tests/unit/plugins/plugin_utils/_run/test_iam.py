@@ -24,6 +24,9 @@ class Stubbed:
         self.session.set_credentials("AKIA", "s")
         self.clients = {}
 
+    def get_config_variable(self, name):
+        return self.session.get_config_variable(name)
+
     def create_client(self, service, region_name=None):
         if service not in self.clients:
             client = self.session.create_client(service, region_name=region_name)
@@ -63,6 +66,12 @@ def test_no_credentials_are_one_sentence(session, monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(iam.RightsError, match=r"no AWS credentials work here: .*set AWS_PROFILE, or log in"):
         iam.identity(botocore.session.Session(), "us-east-1")
+
+
+def test_missing_profile_is_one_sentence(monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
+    with pytest.raises(iam.RightsError, match=r"profile \(no-such-profile\) could not be found; set AWS_PROFILE"):
+        iam.identity(botocore.session.Session(), None)
 
 
 def test_lost_endpoint_proves_nothing_about_credentials(session, monkeypatch):
