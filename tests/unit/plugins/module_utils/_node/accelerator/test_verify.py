@@ -635,6 +635,14 @@ def test_failed_nvidia_smi_leaves_only_bus_and_log():
     assert (found["gpu.xid"].severity, "NVIDIA-SMI has failed" in found["gpu.memory"].reason) == ("reboot", True)
 
 
+def test_gpu_missing_from_bus_isolates_node():
+    facts = accelerator.look(node(), accelerator.Options())
+    facts["pci_gpus"] = facts["pci_gpus"][:7]
+    one = {one.id: one for one in verify(facts)}["gpu.count"]
+    assert (one.status, one.severity, one.expected, one.found) == ("fail", "isolate", 8, 7)
+    assert one.message == "GPUs are missing from the PCI bus"
+
+
 ULTRA = "p6e-gb200.36xlarge"
 UUID = "814d0000-0000-4000-8000-00000000b5b7"
 
