@@ -38,6 +38,11 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         ),
         "the end of a document is never its beginning",
     ),
+    (
+        f"{NODE}/accelerator/verify.py",
+        "constant",
+        "yield _field(which, within(max(least, 1), most), below(least), text)",
+    ): "no clock runs at 1 MHz",
     (f"{NODE}/accelerator/verify.py", "constant", "fastest = max(speeds, default=0)"): (
         "it is shown where every link is up, and has a speed"
     ),

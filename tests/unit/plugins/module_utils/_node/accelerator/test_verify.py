@@ -531,6 +531,25 @@ def test_xids_of_nvlink_and_of_recovery(lines, status, severity):
     assert (result.status, result.severity) == (status, severity), result.line()
 
 
+SWITCH = "nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 23001, "
+
+
+@pytest.mark.parametrize(
+    ("lines", "severity", "words"),
+    [
+        ([f"{SWITCH}Non-fatal, x"], "none", "no Xid"),
+        ([f"{SWITCH}Fatal, x"], "reset", "NVSwitch nvidia-nvswitch0 reported SXid 23001: Fatal, x"),
+        ([BUS + NONFATAL, f"{SWITCH}Fatal, x"], "reset", "NVSwitch nvidia-nvswitch0 reported SXid 23001"),
+        # An Xid of the same severity names the GPU.
+        ([BUS + FATAL, f"{SWITCH}Fatal, x"], "reset", "Xid 149 on 0000:b3:00"),
+        ([f"{BUS}79, x", f"{SWITCH}Fatal, x"], "reboot", "Xid 79 on 0000:b3:00"),
+    ],
+)
+def test_fatal_error_of_switch_counts_beside_xids(lines, severity, words):
+    result = judge(node(log=lines))["gpu.xid"]
+    assert (result.severity, words in result.line()) == (severity, True), result.line()
+
+
 def test_xid_154_is_named_only_if_present():
     assert "154" not in judge(node(log=[BUS + FATAL]))["gpu.xid"].line()
     assert "154" not in judge(node(log=[BUS + NONFATAL]))["gpu.xid"].line()
