@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`python -m tests.bench [NAME...]`: run the benchmarks, print a table each, keep the figures as JSON."""
+"""``python -m tests.bench [NAME...]``: run the benchmarks, print a table each, keep the figures as JSON."""
 
 from __future__ import annotations
 

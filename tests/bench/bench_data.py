@@ -5,8 +5,8 @@
 
 Figures are CPU seconds (user and system), since a busy machine hardly changes them: tokens per CPU second of the whole
 program with one process, samples per CPU second of a rank that reads by itself after a first epoch. Tokens and samples
-of both are compared before a figure counts. `--scale` prepares 10, 100 and 1,000 MB for time and peak memory;
-`--workers` shows how long a rank waits for its batches with 0 to 4 workers.
+of both are compared before a figure counts. ``--scale`` prepares 10, 100 and 1,000 MB for time and peak memory;
+``--workers`` shows how long a rank waits for its batches with 0 to 4 workers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def cost(folder: Path, *command: object) -> dict[str, float]:
 
 
 def ours(folder: Path, processes: int = 1) -> dict[str, float]:
-    """Return the cost of our preprocess on a prepared folder; the shards are in `ours` below it."""
+    """Return the cost of our preprocess on a prepared folder; the shards are in ``ours`` below it."""
     options = ("--length", 1 << 17, "--shard-tokens", 1 << 20, "--processes", processes)
     places = ("--input", folder / "raw", "--output", folder / "ours", "--tokenizer", folder / "tokenizer")
     return cost(folder, "-m", "mlcluster_data", "preprocess", *places, *options)

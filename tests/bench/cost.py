@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`python cost.py FILE COMMAND...`: run a command and write what it cost as JSON to FILE.
+"""``python cost.py FILE COMMAND...``: run a command and write what it cost as JSON to FILE.
 
 A small process of its own, because the peak memory of a program counts from that of the process that starts it.
 """

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`python data_methods.py METHOD ...`, run by bench_data with the environment of the data programs.
+"""``python data_methods.py METHOD ...``, run by bench_data with the environment of the data programs.
 
 The plain method is what people write first and what the design's sources show: one loop over the lines of a file, each
 encoded by itself, one JSON and one text file a sample in the tar; a webdataset pipeline that decodes both, and a
@@ -120,8 +120,10 @@ def timed(kind: str, where: str, batch: int, workers: int) -> dict[str, float]:
 
 
 def waits(where: str, batch: int, workers: int, step_ms: float, batches: int) -> dict[str, float]:
-    """Return how long a trainer whose steps take `step_ms` waits: seconds for its first batch, and for each of the next
-    milliseconds in the mean and at the 99th percentile."""
+    """Return how long a trainer whose steps take ``step_ms`` waits for batches.
+
+    Seconds for the first batch; milliseconds for the next ones, the mean and the 99th percentile.
+    """
     from mlcluster_data.loading.loader import LoaderConfig, make_loader
 
     begin = time.monotonic()

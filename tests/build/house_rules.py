@@ -181,7 +181,7 @@ def writers(path: str, text: str) -> Iterator[str]:
 
 
 # Markup of Epydoc and of Ansible: the latter belongs in DOCUMENTATION, EXAMPLES and RETURN, which are no docstrings.
-MARKUP = re.compile(r"\b[LCVOIBMUEP]\{[^{}\n]+\}|\b[CVOIBMEP]\([^()\n]+\)")
+MARKUP = re.compile(r"\b[LCVOIBMUEP]\{[^{}\n]+\}|\b[CVOIBMEP]\([^()\n]+\)|(?<!`)`(?!`)[^`\n]+(?<!`)`(?!`)")
 
 
 def markup(path: str, text: str) -> Iterator[str]:

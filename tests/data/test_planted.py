@@ -40,7 +40,7 @@ def made_anew(program: Program, folder: Path) -> Path:
 
 
 def finished(program: Program, disk: Path, notes: Path | None = None) -> bool:
-    """Return whether the program ended in time; with `notes` it records its changes in that file."""
+    """Return whether the program ended in time; with ``notes`` it records its changes in that file."""
 
     def work():
         os.setsid()

@@ -4,7 +4,7 @@
 
 """Every command of the documentation: where it runs, and its problems (CONTRIBUTING.md, Documentation).
 
-`.venv/bin/python -m tests.docs_check.docs_commands` lists all blocks of commands with their marks, then the problems.
+``.venv/bin/python -m tests.docs_check.docs_commands`` lists all blocks of commands with their marks, then the problems.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs in the guest: the storage code of the installed runtime, killed by SIGKILL at a chosen point.
 
-python3 guest_interrupt.py POINT [boot]: POINT is an action, `write_intent:STAGE`, `amid` (mkfs has begun to write), or
-`never`. With `boot` it runs the boot unit's work, without it a run with default settings.
+python3 guest_interrupt.py POINT [boot]: POINT is an action, ``write_intent:STAGE``, ``amid`` (mkfs has begun to write),
+or ``never``. With ``boot`` it runs the boot unit's work, without it a run with default settings.
 """
 
 from __future__ import annotations

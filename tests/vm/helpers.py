@@ -41,7 +41,7 @@ class Step(NamedTuple):
 
 
 def items_of(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the results of a loop's items, or the result itself; a module may return a key `results`, too."""
+    """Return the results of a loop's items, or the result itself; a module may return a key ``results``, too."""
     items = result.get("results", [])
     return items if items and all("ansible_loop_var" in item for item in items) else [result]
 
@@ -266,7 +266,7 @@ def expect_record(node: Guest, seen: Seen, path: str, fstype: str, state: str, o
 def digests(node: Guest, freeze: bool = True) -> dict[str, str]:
     """Return {serial: sha256} of the disks' contents, read from their backing files below the kernel's NVMe layer.
 
-    With `freeze`, mounts of the disks are made read-only first, as a mounted filesystem writes by itself.
+    With ``freeze``, mounts of the disks are made read-only first, as a mounted filesystem writes by itself.
     """
     text = (HERE / "guest_digest.py").read_text(encoding="utf-8")
     by_file = json.loads(node.run(["python3", "-", "freeze" if freeze else "leave"], stdin=text).out)

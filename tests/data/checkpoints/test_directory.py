@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Checkpoints on disk, without torch: their files, `mlcluster checkpoints`, and the choice of removable ones."""
+"""Checkpoints on disk, without torch: their files, ``mlcluster checkpoints``, and the choice of removable ones."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_checkpoint_is_published_and_listed(store):
 
 
 def test_runtime_reads_same_checkpoints(store, capsys):
-    """The training job finds, backs up and removes checkpoints by `mlcluster checkpoints`."""
+    """The training job finds, backs up and removes checkpoints by ``mlcluster checkpoints``."""
     root = NODE.parents[2]
     finder = root / ".collections"
     sys.path.insert(0, str(finder))

@@ -42,7 +42,7 @@ class Moment:
 
 @dataclass
 class Recorder:
-    """Records this process' changes below a directory; `skip`: (file, line) of fsync calls that are left out."""
+    """Records this process' changes below a directory; ``skip``: (file, line) of fsync calls that are left out."""
 
     root: Path
     skip: Iterable[tuple[str, int]] = ()
@@ -131,7 +131,7 @@ Tree = dict[str, "bytes | None"]
 def states(moments: list[Moment], seed: int, mixed: int = 3) -> Iterator[tuple[Moment, Tree]]:
     """Yield the possible disks after a power failure at any moment as {path: content}, None for a directory.
 
-    For each moment these are: all synced names, all names, and `mixed` random choices between them. Each pair of disk
+    For each moment these are: all synced names, all names, and ``mixed`` random choices between them. Each pair of disk
     and promises is yielded once.
     """
     rng = random.Random(seed)

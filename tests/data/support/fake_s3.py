@@ -20,7 +20,7 @@ BUCKET = "checkpoints"
 
 
 class Server:
-    """A bucket: tests inspect and change it by `client`; the data programs use it by `prefix(…)`."""
+    """A bucket: tests inspect and change it by ``client``; the data programs use it by ``prefix(…)``."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -68,7 +68,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 class Unwell:
-    """Makes the first `times` requests of an operation (such as PutObject) fail, by default with 503 SlowDown.
+    """Makes the first ``times`` requests of an operation (such as PutObject) fail, by default with 503 SlowDown.
 
     of: a part of the URL; other requests succeed.
     """

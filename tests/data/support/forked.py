@@ -105,9 +105,9 @@ def _result(process, pipe) -> Any:
 
 
 def die_at_change(number: int, below: Path, but: str = "\0") -> None:
-    """Kill this process right before its `number`-th change of a file or directory below a folder.
+    """Kill this process right before its ``number``-th change of a file or directory below a folder.
 
-    Files with `but` in their names do not count.
+    Files with ``but`` in their names do not count.
     """
     left = [number]
 
@@ -152,7 +152,7 @@ def die_at_byte(number: int) -> None:
 
 
 def die_in_file(number: int, below: Path) -> None:
-    """Kill this process in the middle of the `number`-th file below a folder that it opens for writing."""
+    """Kill this process in the middle of the ``number``-th file below a folder that it opens for writing."""
     _heed_limit()
     left = [number]
 
@@ -172,7 +172,7 @@ def _heed_limit() -> None:
 
 
 def small_disk(path: Path, size: int) -> None:
-    """Mount an empty file system of `size` bytes that only this process sees."""
+    """Mount an empty file system of ``size`` bytes that only this process sees."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS):
         raise OSError(ctypes.get_errno(), "unshare")

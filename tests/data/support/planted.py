@@ -16,7 +16,7 @@ SOMEBODY = 4242
 
 
 def plant(place: Path, what: str, target: Path) -> None:
-    """Plant an entry; links lead to `target`, a dangling link to a missing name in the same folder."""
+    """Plant an entry; links lead to ``target``, a dangling link to a missing name in the same folder."""
     if what == "link":
         place.symlink_to(target)
     elif what == "dangling link":

@@ -39,7 +39,7 @@ def found(tmp_path):
 
 
 def watch(runtime, engines, fault=""):
-    """Run `mlcluster watch` once, on a node whose drain marker has the reason ``fault``, or without a marker."""
+    """Run ``mlcluster watch`` once, on a node whose drain marker has the reason ``fault``, or without a marker."""
     variables = {**os.environ, "RUNTIME": str(runtime), "DIRECTORY": str(engines.textfile), "FAULT": fault}
     subprocess.run(
         ["unshare", "--mount", "--propagation=private", "sh", "-c", OWN], env=variables, check=True, timeout=60

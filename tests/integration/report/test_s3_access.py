@@ -104,7 +104,7 @@ def server():
 
 
 def parser():
-    """Return a parser for the used part of `aws s3api`; other arguments end the test."""
+    """Return a parser for the used part of ``aws s3api``; other arguments end the test."""
     found = argparse.ArgumentParser(exit_on_error=False)
     found.add_argument("verb", choices=["list-objects-v2", "get-object", "put-object", "delete-object"])
     for name in ("bucket", "prefix", "key", "body", "range", "max-keys", "output"):

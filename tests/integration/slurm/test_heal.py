@@ -135,7 +135,7 @@ def fresh(rig):
 
 
 def test_check_nodes_shows_healing_actions(fresh, tmp_path):
-    """The playbook reads the journal that `mlcluster heal` wrote on the head node."""
+    """The playbook reads the journal that ``mlcluster heal`` wrote on the head node."""
     cluster, _scripts, _log = fresh
     cluster.run("scontrol", "update", "NodeName=n2", "State=DRAIN", f"Reason={DRAINED.replace('reboot', 'reset')}")
     assert "n2: reset (node.drain_marker): severity reset" in heal(fresh)

@@ -271,7 +271,7 @@ def test_rejected_validation_reports_slurms_node_states(
 
 @pytest.mark.newer
 def test_head_node_validates_without_ansible(slurm, facts, runtime, tmp_path):
-    """`mlcluster validate` as a user runs it: progress, table, file and exit status."""
+    """``mlcluster validate`` as a user runs it: progress, table, file and exit status."""
     scripts.Role(facts, dir=str(tmp_path), gpus_per_node=1, jobs=JOBS).install(runtime)
     begin = ["/usr/bin/python3", str(tmp_path / "mlcluster.pyz"), "validate", f"--dir={tmp_path}"]
     begin += [f"--slurm-conf={slurm.root}/etc/slurm.conf"]

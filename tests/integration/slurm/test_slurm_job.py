@@ -178,7 +178,7 @@ def test_rejection_by_sbatch_has_its_message(run, script):
 
 
 def test_reservation_is_checked_before_submission(run, slurm, script):
-    """Only Slurm knows who may use a reservation and when, so `sbatch --test-only` decides."""
+    """Only Slurm knows who may use a reservation and when, so ``sbatch --test-only`` decides."""
     none = run(check=True, script=script("true"), options={"reservation": "nosuch"})
     assert none["failed"] and "reservation" in none["msg"] and none["msg"].startswith("sbatch rejected ")
     made = ("ReservationName=maint", "StartTime=now", "Duration=10", "Nodes=n1", "Flags=IGNORE_JOBS")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The demo of `make site`: a local EC2-like node, configured by site.yml, and verified by its runtime and a job."""
+"""The demo of ``make site``: a local EC2-like node, configured by site.yml, and verified by its runtime and a job."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Cluster:
     def up(self, spec: Spec, owned: bool = False) -> Cluster:
         """Make the cluster and wait until its nodes are idle; an existing cluster of that name is removed first.
 
-        An `owned` cluster belongs to this process: after its end, the next `up` or `down` of any name removes it.
+        An ``owned`` cluster belongs to this process: after its end, the next ``up`` or ``down`` of any name removes it.
         """
         self._check_host(spec)
         record.sweep()
@@ -205,7 +205,7 @@ class Cluster:
     def power_on(self, node: str, rebooted: bool = False) -> None:
         """Start a node without waiting for it.
 
-        By default slurmd reports the boot of this machine as the node's; with `rebooted` it reports a new boot.
+        By default slurmd reports the boot of this machine as the node's; with ``rebooted`` it reports a new boot.
         """
         found = self.record
         own = (str(self.local), *found.spec.private)

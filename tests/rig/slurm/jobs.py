@@ -30,7 +30,7 @@ class Job(NamedTuple):
 def submit(cluster: Cluster, script: str, *options: str) -> int:
     """Submit the text of a script with these options of sbatch; return the job's number.
 
-    Without the option `--output` the job writes to `<root>/output/<number>`.
+    Without the option ``--output`` the job writes to ``<root>/output/<number>``.
     """
     folder = cluster.root / "output"
     folder.mkdir(exist_ok=True)
@@ -58,7 +58,7 @@ def look(cluster: Cluster, number: int) -> Job:
 
 
 def ended(cluster: Cluster, number: int) -> Callable[[], str]:
-    """Return a function for `over` of wait_for: it returns the job's state and output once the job has ended."""
+    """Return a function for ``over`` of wait_for: it returns the job's state and output once the job has ended."""
 
     def over() -> str:
         job = look(cluster, number)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""`python -m tests.rig.slurm.newer COMMAND ...`: runs a command with /usr of Debian's next release.
+"""``python -m tests.rig.slurm.newer COMMAND ...``: runs a command with /usr of Debian's next release.
 
 Tests then use Slurm 24.11 and Python 3.13 instead of 22.05 and 3.11. The packages come by apt from the mirror of this
 machine's release. They are unpacked into .build, and not installed or configured; /etc is this machine's.

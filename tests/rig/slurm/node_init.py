@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The init process of a node: it sets the host name, mounts the node's directories, runs slurmd and reaps processes.
 
-It is process 1 of the node's namespaces (`unshare --pid --mount --uts --fork`), so that its end kills all processes of
-the node at once, like a power failure. SIGUSR2 kills slurmd only; SIGUSR1 starts it again. If slurmd fails, for example
-as its port is in use, the node ends with it, so that a wait for the node fails.
+It is process 1 of the node's namespaces (``unshare --pid --mount --uts --fork``), so that its end kills all processes
+of the node at once, like a power failure. SIGUSR2 kills slurmd only; SIGUSR1 starts it again. If slurmd fails, for
+example because its port is in use, the node ends with it, so that a wait for the node fails.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 
 
 def main(arguments: list[str]) -> int:
-    """Run the node of `HOSTNAME [SOURCE:TARGET ...] -- SLURMD ...`; return slurmd's status if it fails."""
+    """Run the node of ``HOSTNAME [SOURCE:TARGET ...] -- SLURMD ...``; return slurmd's status if it fails."""
     split = arguments.index("--")
     hostname, *binds = arguments[:split]
     daemon = arguments[split + 1 :]

@@ -109,7 +109,7 @@ def reap() -> None:
 def end(processes: Iterable[Process], how: int = signal.SIGKILL, timeout: float = LIMIT) -> None:
     """Send a signal to those processes that still run, and wait until they have ended.
 
-    Raises RigError with the pids that are left after `timeout` seconds.
+    Raises RigError with the pids that are left after ``timeout`` seconds.
     """
     wanted = [process for process in processes if alive(process)]
     for process in wanted:

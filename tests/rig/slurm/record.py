@@ -56,7 +56,7 @@ class Record:
     """The content of rig.json.
 
     mark is in the environment of every daemon. owner is the process with which the cluster ends, or None if it stays
-    until `down`. processes are the daemons by role (`munged`, `slurmctld`, `n1`).
+    until ``down``. processes are the daemons by role (``munged``, ``slurmctld``, ``n1``).
     """
 
     mark: str

@@ -26,11 +26,11 @@ FAST_FAILURE = {"MessageTimeout": "10", "TCPTimeout": "1", "SlurmdTimeout": "2"}
 class Spec:
     """A cluster of nodes n1 to nN, each with GPUs (as GRES gpu), processors and memory in MiB.
 
-    partitions: {name: options of slurm.conf}, such as `{"Nodes": "n[1-2]", "MaxTime": "10"}`; by default the partition
-    `main` has all nodes. settings: lines of slurm.conf that override the rig's (`{"MinJobAge": "2"}`). node_settings:
-    options of every node (`{"Feature": "p5"}`). topology and plugstack: the text of topology.conf and plugstack.conf.
-    private: existing directories that each node replaces by an empty one of its own. mounts: SOURCE:TARGET of bind
-    mounts on every node. own_addresses: each node has its own address on the loopback network.
+    partitions: {name: options of slurm.conf}, such as ``{"Nodes": "n[1-2]", "MaxTime": "10"}``; by default the
+    partition ``main`` has all nodes. settings: lines of slurm.conf that override the rig's (``{"MinJobAge": "2"}``).
+    node_settings: options of every node (``{"Feature": "p5"}``). topology and plugstack: the text of topology.conf and
+    plugstack.conf. private: existing directories that each node replaces by an empty one of its own. mounts:
+    SOURCE:TARGET of bind mounts on every node. own_addresses: each node has its own address on the loopback network.
     """
 
     nodes: int = 2
@@ -86,7 +86,7 @@ def _pairs(settings: Mapping[str, str]) -> str:
 
 
 def slurm_conf(spec: Spec, root: Path, ports: Ports, hostname: str) -> str:
-    """Return the text of slurm.conf for a cluster whose files are in `root`."""
+    """Return the text of slurm.conf for a cluster whose files are in ``root``."""
     settings = {
         "ClusterName": "rig",
         "SlurmctldHost": f"{hostname}(127.0.0.1)",

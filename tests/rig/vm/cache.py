@@ -92,9 +92,9 @@ def is_whole(entry: Path) -> bool:
 
 
 def ensure(kind: str, key: str, build: Callable[[Path], None]) -> Path:
-    """Return the entry `kind`/`key`, made by `build(folder)` when it is missing or damaged.
+    """Return the entry ``kind``/``key``, made by ``build(folder)`` when it is missing or damaged.
 
-    Processes that ask for the same entry at once wait for the one that builds it. Raises what `build` raises,
+    Processes that ask for the same entry at once wait for the one that builds it. Raises what ``build`` raises,
     and then leaves nothing behind.
     """
     parent = root() / kind

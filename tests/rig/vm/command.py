@@ -35,7 +35,7 @@ def progress(message: str) -> None:
 
 
 def tail(text: str, lines: int = 20) -> str:
-    """Return the last `lines` lines of `text`."""
+    """Return the last ``lines`` lines of ``text``."""
     return "\n".join(text.rstrip().splitlines()[-lines:])
 
 
@@ -56,9 +56,9 @@ def run(
     check: bool = True,
     cwd: Optional[Path] = None,
 ) -> Result:
-    """Run `argv` to its end and return its Result; progress and error lines name it by `what`.
+    """Run ``argv`` to its end and return its Result; progress and error lines name it by ``what``.
 
-    Raises RigError when the program is missing, runs longer than `timeout` seconds, or (with `check`) fails.
+    Raises RigError when the program is missing, runs longer than ``timeout`` seconds, or (with ``check``) fails.
     """
     started = time.monotonic()
     # Not a pipe: a repeated call of Popen.communicate() drops the input that is not sent yet.
@@ -91,16 +91,16 @@ def run(
 
 
 def spawn(argv: Sequence[str], *, cwd: Path, stderr: Union[int, IO[bytes]]) -> subprocess.Popen[bytes]:
-    """Start a program that outlives this one: in a new session, without input, with all output to `stderr`."""
+    """Start a program that outlives this one: in a new session, without input, with all output to ``stderr``."""
     return subprocess.Popen(
         list(argv), cwd=cwd, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, start_new_session=True
     )
 
 
 def wait_for(what: str, probe: Callable[[], Optional[T]], *, timeout: float, poll: float = 0.5) -> T:
-    """Call `probe` until it returns a value other than None, and return that; report progress every ten seconds.
+    """Call ``probe`` until it returns a value other than None, and return that; report progress every ten seconds.
 
-    Raises RigError after `timeout` seconds. Exceptions of `probe` are passed on.
+    Raises RigError after ``timeout`` seconds. Exceptions of ``probe`` are passed on.
     """
     started = time.monotonic()
     reported = started

@@ -79,7 +79,7 @@ class Guest(Node):
         progress(f"{self.name} is up with {disks} instance-store disks after {time.monotonic() - started:.0f} s")
 
     def renew(self, disks: int = 4, ebs: int = 1, disk_mb: int = DISK_MB) -> None:
-        """Replace `up` for a guest that exists, in less time: restore the base snapshot and plug new disks in."""
+        """Replace ``up`` for a guest that exists, in less time: restore the base snapshot and plug new disks in."""
         wanted = plan.make(disks, ebs, disk_mb, EBS_MB)
         self.restore(base.SNAPSHOT)
         self._insert(wanted, disks, ebs, disk_mb)

@@ -94,7 +94,7 @@ def overlay_tar(files: Mapping[str, tuple[int, str]]) -> bytes:
 def boot_area(boot_code: bytes, core: bytes, sectors: int) -> bytes:
     """Return the first sectors of the disk: GRUB's boot code, a table with one Linux partition, GRUB's core.
 
-    `sectors` is the size of the partition, which starts at FIRST_SECTOR. Raises RigError when the core does not fit
+    ``sectors`` is the size of the partition, which starts at FIRST_SECTOR. Raises RigError when the core does not fit
     in front of the partition.
     """
     if len(core) > (FIRST_SECTOR - 1) * SECTOR:
@@ -132,7 +132,7 @@ def _as_root() -> list[str]:
 
 
 def hooks(folder: Path, debs: Path) -> list[str]:
-    """Return mmdebstrap's hook options: `debs` is the cache of packages, `folder` gets the results."""
+    """Return mmdebstrap's hook options: ``debs`` is the cache of packages, ``folder`` gets the results."""
     out, stock = shlex.quote(str(folder)), shlex.quote(str(debs))
     blocks = (DISK_MB * 1024 * 1024 - FIRST_SECTOR * SECTOR) // 4096
     # mmdebstrap has /proc, /sys and /dev mounted inside the root; a bind mount that is not recursive excludes them.
@@ -164,7 +164,7 @@ def hooks(folder: Path, debs: Path) -> list[str]:
 
 
 def build(folder: Path) -> None:
-    """Build the image into the empty `folder`."""
+    """Build the image into the empty ``folder``."""
     progress(f"building the guest image: Debian {SUITE}, {len(PACKAGES)} packages (about a minute, once)")
     as_root = _as_root()
     debs = cache.root() / "debs"
@@ -197,7 +197,7 @@ def build(folder: Path) -> None:
 
 
 def stale_debs(names: Sequence[str], listed: str) -> list[str]:
-    """Return the package files whose package and version are not in `listed`, the output of dpkg-query."""
+    """Return the package files whose package and version are not in ``listed``, the output of dpkg-query."""
     installed = set()
     for line in listed.splitlines():
         package, version = line.split("\t")

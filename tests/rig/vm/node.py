@@ -26,7 +26,7 @@ BOOT_SECONDS = 900.0
 def ssh_config(folder: Path, port: int, key: Path) -> str:
     """Return an ssh configuration in which every host name means this guest.
 
-    One shared connection saves the guest a key exchange per command. `hang_up` has to end it before the guest is
+    One shared connection saves the guest a key exchange per command. ``hang_up`` has to end it before the guest is
     restored or rebooted; otherwise ssh would hang.
     """
 
@@ -92,7 +92,7 @@ class Node:
     # -- power ------------------------------------------------------------------------------------------------------
 
     def power_on(self, accelerator: str, instance_type: str, load: Optional[str] = None) -> None:
-        """Start QEMU, with a boot or from the snapshot `load`, on the guest's last ssh port or a free one."""
+        """Start QEMU, with a boot or from the snapshot ``load``, on the guest's last ssh port or a free one."""
         for attempt in (1, 2, 3):
             port = self.state.get("port") if attempt == 1 else None
             machine = qemu.Machine(accelerator, instance_type, port or qemu.free_port(), load)
@@ -144,7 +144,7 @@ class Node:
         stdin: Optional[str] = None,
         what: Optional[str] = None,
     ) -> Result:
-        """Run a shell line (str) or a program (list) as root in the guest; see command.run for `what` and errors."""
+        """Run a shell line (str) or a program (list) as root in the guest; see command.run for ``what`` and errors."""
         self.need_running()
         words = remote_command(command)
         what = what or f"in the guest: {words[:60]}"
@@ -155,13 +155,13 @@ class Node:
         return self.run(["sh", "-eu", "-c", text, "sh", *arguments], timeout=timeout, what=what).out
 
     def copy_to(self, source: Path, target: str) -> None:
-        """Copy a file or a folder of the host to the absolute path `target` in the guest."""
+        """Copy a file or a folder of the host to the absolute path ``target`` in the guest."""
         config = str(self.folder / "ssh_config")
         argv = ["scp", "-q", "-r", "-F", config, str(source), f"{self.folder.name}:{target}"]
         run(argv, f"copying {source.name} into the guest")
 
     def boot_id(self, patience: int = 20) -> Optional[str]:
-        """Return the id of the guest's current boot, or None if ssh does not answer for `patience` seconds."""
+        """Return the id of the guest's current boot, or None if ssh does not answer for ``patience`` seconds."""
         if not self.running:
             raise self.with_console("the guest's QEMU has ended while the guest was waited for")
         argv = self.ssh_argv("-o", f"ConnectTimeout={patience}")
@@ -175,9 +175,9 @@ class Node:
         return answer.out.strip() if answer.rc == 0 else None
 
     def wait_ssh(self, timeout: float = BOOT_SECONDS, not_boot: Optional[str] = None) -> str:
-        """Wait until ssh answers, in a boot other than `not_boot` if that is given; return the boot's id.
+        """Wait until ssh answers, in a boot other than ``not_boot`` if that is given; return the boot's id.
 
-        Raises RigError with the console's tail after `timeout` seconds, or at once when QEMU ends.
+        Raises RigError with the console's tail after ``timeout`` seconds, or at once when QEMU ends.
         """
 
         # Short timeouts notice an early answer; on a busy host only a longer timeout gets an answer at all.
@@ -223,7 +223,7 @@ class Node:
     def load_snapshot(self, name: str) -> None:
         """Restore memory and disks of a snapshot in a new QEMU process on the same port, and set the clock.
 
-        `loadvm` in a running QEMU process never sets an emulated CPU's time stamp counter back, so the guest's clock
+        ``loadvm`` in a running QEMU process never sets an emulated CPU's time stamp counter back, so the guest's clock
         would jump ahead by the age of that process.
         """
         self.power_cut()

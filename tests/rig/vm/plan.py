@@ -108,7 +108,7 @@ def dump(plan: Plan) -> str:
 
 
 def load(text: str) -> Plan:
-    """Return the plan of lines as `dump` makes them, without blank lines. Raises RigError for any other line."""
+    """Return the plan of lines as ``dump`` makes them, without blank lines. Raises RigError for any other line."""
     disks = []
     for line in filter(None, text.split("\n")):
         fields = line.split("|")

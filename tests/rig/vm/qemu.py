@@ -63,7 +63,7 @@ def argv(machine: Machine) -> list[str]:
 
 
 def version() -> str:
-    """Return the first line of `qemu --version`."""
+    """Return the first line of ``qemu --version``."""
     return run([PROGRAM, "--version"], "asking QEMU for its version").out.splitlines()[0]
 
 
@@ -89,7 +89,7 @@ def pid_of(folder: Path) -> Optional[int]:
 
 
 def end_orphans(root: Path) -> None:
-    """End every QEMU whose folder inside `root` was removed: it cannot be reached any more."""
+    """End every QEMU whose folder inside ``root`` was removed: it cannot be reached any more."""
     for pid, where in _folders():
         if where.startswith(f"{root.resolve()}/") and where.endswith(" (deleted)"):
             progress(f"ending the QEMU process {pid}, whose folder is gone")
@@ -164,7 +164,7 @@ class Monitor:
 
 @contextlib.contextmanager
 def monitor(folder: Path) -> Iterator[Monitor]:
-    """Open the monitor of the guest in `folder` and close it after the block."""
+    """Open the monitor of the guest in ``folder`` and close it after the block."""
     connection = Monitor(folder)
     try:
         yield connection
@@ -173,7 +173,7 @@ def monitor(folder: Path) -> Iterator[Monitor]:
 
 
 def check_snapshot_name(name: str) -> str:
-    """Return `name` if QEMU's monitor reads it as one word. Raises RigError otherwise."""
+    """Return ``name`` if QEMU's monitor reads it as one word. Raises RigError otherwise."""
     # A name of digits only would be read as a snapshot's number.
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,60}", name):
         raise RigError(f"{name!r} is not a snapshot name: use a letter, then letters, digits, '_', '.' and '-'.")
@@ -220,5 +220,5 @@ def stop(folder: Path) -> None:
 
 
 def wait_gone(folder: Path, timeout: float) -> None:
-    """Wait until the guest's QEMU has ended. Raises RigError after `timeout` seconds."""
+    """Wait until the guest's QEMU has ended. Raises RigError after ``timeout`` seconds."""
     wait_for("QEMU to end", lambda: True if pid_of(folder) is None else None, timeout=timeout, poll=0.1)

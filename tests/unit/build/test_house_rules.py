@@ -192,7 +192,7 @@ def test_reader_and_one_writer_pass(call):
     assert found(rules.writers, call) == []
 
 
-@pytest.mark.parametrize("word", ["L{parse}", "C(debug)", "M(slurm_job)", "O(packages)"])
+@pytest.mark.parametrize("word", ["L{parse}", "C(debug)", "M(slurm_job)", "O(packages)", "`parse`"])
 def test_other_markup_in_docstring_is_found(word):
     (problem,) = found(rules.markup, f'def f():\n    """Return what {word} gives."""\n')
     assert problem == f"plugins/module_utils/x.py:2: {word} in a docstring: use double backquotes"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The workflows of a code host; `make lint` holds them against its schema."""
+"""The workflows of a code host; ``make lint`` holds them against its schema."""
 
 from __future__ import annotations
 

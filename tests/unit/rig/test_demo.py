@@ -133,7 +133,7 @@ def test_useless_answer_proves_nothing(answer):
 
 
 def fake_rig(monkeypatch, statuses, ssh=0):
-    """Replace the rig by one whose `status` gives one answer after the other; return the verbs that were run."""
+    """Replace the rig by one whose ``status`` gives one answer after the other; return the verbs that were run."""
     verbs = []
 
     def rig(*words, capture=False, check=True):

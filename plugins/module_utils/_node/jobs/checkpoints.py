@@ -193,13 +193,13 @@ def removable(
     proved: t.Callable[[Checkpoint], bool],
     lists_files: t.Callable[[str], bool] = lambda prefix: False,
 ) -> list[Checkpoint]:
-    """Return the checkpoints to remove.
+    """Return the checkpoints to remove; at least one good checkpoint stays.
 
-    At least one good one stays. proved: whether the content of one is good, asked only where something may go. Each
-    name is looked at by itself, and one that has no complete checkpoint is left alone: `eval_2` is no older `step-100`.
-    With backed_up_only a complete one goes only if its copy was verified. lists_files: whether the markers of a name
-    are manifests. Such a training gives a directory its name only when it is complete, so that one without a marker is
-    somebody's.
+    ``proved`` returns whether the content of a checkpoint is good; it is called only if something may be removed.
+    Prefixes are judged separately, and a prefix without a complete checkpoint is kept: ``eval_2`` is not an older
+    ``step-100``. With ``backed_up_only`` a complete checkpoint is removed only if its copy was verified.
+    ``lists_files`` returns whether the markers of a prefix are manifests. Such a training renames a directory only when
+    it is complete, so a directory without a marker is not its own and is kept.
     """
     leaving = []
     wanted = max(keep, 1)

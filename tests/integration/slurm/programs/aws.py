@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stands in for `aws s3` sync, ls and cp of the AWS CLI 2, with a folder for S3. Grammar: its command reference.
+"""Stands in for ``aws s3`` sync, ls and cp of the AWS CLI 2, with a folder for S3. Grammar: its command reference.
 
 cp only prints an object. As documented, sync copies a file whose object is missing, of another size, or older. A file
 LOSSY in the program's folder makes sync lose its input and report success. A file SLOW makes it wait until that file is

@@ -4,8 +4,8 @@
 """A training without a GPU: it counts steps, writes checkpoints, also on request, and resumes.
 
 training.py STEPS [EXIT_STATUS [held|deaf|FILE]]: the number of steps, and the exit status after them. The third
-argument stops a new training after its first checkpoint: `held` until a checkpoint is requested, `deaf` for ever, and
-FILE until this file exists.
+argument stops a new training after its first checkpoint: ``held`` until a checkpoint is requested, ``deaf`` for ever,
+and FILE until this file exists.
 """
 
 from __future__ import annotations
