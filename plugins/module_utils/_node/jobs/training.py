@@ -418,10 +418,13 @@ class Training:
             marker = checkpoints.signature(posixpath.join(path, self.values["marker"]))
             if not self._may_copy_to(target, path):
                 return False
-            checkpoints.write_mark(path, target, marker, verified=False)
         except OSError as exc:
             self.note(f"cannot use {path}: {exc.strerror}")
             return False
+        # A full disk takes no mark, and this is when a copy is needed most. Without the mark, a copy that is cut short
+        # is not continued later.
+        with contextlib.suppress(OSError):
+            checkpoints.write_mark(path, target, marker, verified=False)
         if self.work.run(*sync_command(self.spec, path, "--only-show-errors")):
             return False
         status, left = self.work.answer(*sync_command(self.spec, path, "--dryrun"))
