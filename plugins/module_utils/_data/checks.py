@@ -1109,7 +1109,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "preflight.credentials",
-        "AWS does not know the caller",
+        "AWS does not know the caller; undeterminable if AWS cannot be reached",
         (),
         ("preflight",),
     ),

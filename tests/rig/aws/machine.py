@@ -174,5 +174,7 @@ class Machine:
         if self._instance is None or not self._on or self._guest.running:
             return
         wanted = self._instance.instance_initiated_shutdown_behavior
+        # A reader of the new state must not reach the guest any more.
+        self._publish(None)
         self._ended[wanted](self._instance)
         self._off("terminated" if wanted == "terminate" else "stopped")

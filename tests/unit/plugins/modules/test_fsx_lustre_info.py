@@ -71,4 +71,7 @@ def test_missing_credentials_are_reported_with_remedies(monkeypatch, run_control
         monkeypatch.setenv(name, "/dev/null")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     message = run_controller_module(module, region=REGION, ids=[ONE])["msg"]
-    assert "NoCredentialsError: Unable to locate credentials; let this controller ask" in message
+    assert (
+        "NoCredentialsError: Unable to locate credentials (set AWS_PROFILE, or log in); let this controller ask"
+        in message
+    )

@@ -11,13 +11,21 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import efa as efa_cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 
-from tests.unit.fakes.fake_training_host import TrainingHost, good_node
+from tests.unit.fakes.fake_training_host import TrainingHost, good_node, ldconfig
 
 
 def show(host, **options):
     defaults = {"instance_type": None, "expected_devices": None, "wait": 0, "json": False, "minimum": []}
     defaults["runtime_version"] = "0.1.0"
     return efa_cli.show(argparse.Namespace(**{**defaults, **options}), host)
+
+
+def bare_node():
+    """Return a node without EFA and its libraries, whose programs answer."""
+    host = TrainingHost()
+    host.commands = {"ldconfig -p": ldconfig("/lib/x86_64-linux-gnu/libc.so.6"), "dpkg-query -W": "dpkg\t1.21\tii \n"}
+    host.programs = {"dpkg-query"}
+    return host
 
 
 @pytest.mark.parametrize(
@@ -27,7 +35,8 @@ def show(host, **options):
         (good_node(16), {}, 1),
         (good_node(16), {"expected_devices": 16}, 0),
         (TrainingHost(), {}, 2),
-        (TrainingHost(), {"instance_type": "g6.xlarge"}, 0),
+        (TrainingHost(), {"instance_type": "g6.xlarge"}, 2),
+        (bare_node(), {"instance_type": "g6.xlarge"}, 0),
         (good_node(), {"minimum": [("nccl", "2.28.9")]}, 0),
         (good_node(), {"minimum": [("nccl", "2.29")]}, 1),
     ],

@@ -393,7 +393,7 @@ def test_lvm_is_asked_only_with_both_tools_and_volume(missing):
     if missing != "volume":
         host.machine.volume("vg", "lv", ["nvme1n1"])
         host.programs.discard(missing)
-    facts = block.gather(host)
+    facts = block.look(host)
     assert (facts["physical_volumes"], facts["logical_volumes"]) == ([], [])
     assert {"pvs", "lvs"}.isdisjoint(call[0] for call in host.calls)
 
