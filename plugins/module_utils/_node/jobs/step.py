@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Steps of a job as argument lists: srun and its options, the environment, the container. No shell. Pure."""
+"""Steps of a job as argument lists: srun and its options, the environment, the container. Pure.
+
+No shell, except for one fixed line in containers whose image may lack Python.
+"""
 
 from __future__ import annotations
 
@@ -89,6 +92,15 @@ def without_no_plugin(variables: t.Mapping[str, str], container: Container | Non
     """Return the option of job-exec for a container whose image disables the plugins of NCCL."""
     # Any other value is the plugin's name in the image and is kept.
     return () if container is None or "NCCL_NET_PLUGIN" in variables else ("--without", "NCCL_NET_PLUGIN=none")
+
+
+# A line without data: the program and its arguments are "$@".
+CLEAR_NO_PLUGIN = 'if [ "$NCCL_NET_PLUGIN" = none ]; then unset NCCL_NET_PLUGIN; fi; exec "$@"'
+
+
+def clear_no_plugin(variables: t.Mapping[str, str], container: Container | None) -> tuple[str, ...]:
+    """Return the words before a program that do the same as ``without_no_plugin`` in an image without Python."""
+    return ("sh", "-c", CLEAR_NO_PLUGIN, "sh") if without_no_plugin(variables, container) else ()
 
 
 def enroot_variables(container: Container | None) -> dict[str, str]:

@@ -11,7 +11,7 @@ from ..collectives import judge_collectives
 from ..kind import Kind, Values
 from ..layouts import run_layout
 from ..options import LAYOUTS, Option, choice, choices
-from ..step import container_options, srun, with_variables
+from ..step import clear_no_plugin, container_options, srun, with_variables
 from ..sweep import COLLECTIVES, SWEEP, size_problems
 from ..work import Work
 
@@ -57,6 +57,7 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
         *("-c", "1", "-g", "1"),
     )
 
+        *clear_no_plugin(spec.environment, spec.container),
 
 KIND = Kind(
     "NCCL's collectives: right, over EFA, fast enough?",

@@ -192,3 +192,10 @@ def test_launcher_srun_has_task_for_each_gpu():
     (line,) = [line for line in lines if "MLCLUSTER_RESUME" in line]
     assert "--ntasks-per-node=2 --ntasks=4 " in line and f" {INSIDE} env " in line and "--chdir" not in line
     assert line.endswith(f"{RUNTIME} job-exec --without NCCL_NET_PLUGIN=none --ranks -- train")
+
+
+def test_nccl_in_image_clears_disabled_plugin_without_python():
+    lines = dry_run.lines(spec_of("nccl", container=IMAGE, collectives=["reduce"], largest="1K"), SmallHost())
+    (line,) = [line for line in lines if "reduce_perf" in line]
+    cleared = """sh -c 'if [ "$NCCL_NET_PLUGIN" = none ]; then unset NCCL_NET_PLUGIN; fi; exec "$@"' sh"""
+    assert f" {INSIDE} env " in line and f" {cleared} /opt/nccl-tests/reduce_perf -b 8 -e 1K " in line

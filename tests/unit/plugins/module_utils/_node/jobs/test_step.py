@@ -141,3 +141,20 @@ def test_image_without_plugins_gets_them_back():
     assert step.without_no_plugin({}, container) == ("--without", "NCCL_NET_PLUGIN=none")
     assert step.without_no_plugin({"NCCL_NET_PLUGIN": "ofi"}, container) == ()
     assert step.without_no_plugin({}, None) == ()
+
+
+@pytest.mark.parametrize(
+    ("image", "left"), [("none", None), ("aws-ofi", "aws-ofi"), ("", ""), (None, None), ("none; id", "none; id")]
+)
+def test_image_without_python_gets_plugins_back(image, left):
+    words = step.clear_no_plugin({}, Container("/x.sqsh", (), "/w"))
+    variables = {"PATH": os.environ["PATH"], **({} if image is None else {"NCCL_NET_PLUGIN": image})}
+    inside = [*words, "env", "A=$(id) b", "env"]
+    shown = subprocess.run(inside, env=variables, capture_output=True, text=True, check=True).stdout
+    found = dict(line.split("=", 1) for line in shown.splitlines())
+    assert (found.get("NCCL_NET_PLUGIN"), found["A"]) == (left, "$(id) b")
+
+
+def test_plugin_that_job_sets_is_kept():
+    assert step.clear_no_plugin({"NCCL_NET_PLUGIN": "none"}, Container("/x.sqsh", (), "/w")) == ()
+    assert step.clear_no_plugin({}, None) == ()
