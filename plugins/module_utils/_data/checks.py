@@ -368,13 +368,13 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "nccl.correct",
-        "wrong values, a failed test, a truncated output",
+        "wrong values, a failed test, a truncated output; undeterminable for requested sizes that were not measured",
         ("monitor", "isolate"),
         ("job",),
     ),
     (
         "nccom.correct",
-        "wrong values, a failed test, a truncated output",
+        "wrong values, a failed test, a truncated output; undeterminable for requested sizes that were not measured",
         ("monitor",),
         ("job",),
     ),

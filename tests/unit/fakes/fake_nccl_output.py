@@ -161,6 +161,14 @@ def output(plan: Plan | None = None, **fields: t.Any) -> list[str]:
     return header(plan) + log(plan) + table(plan)
 
 
+def reduced(largest: int, plan: Plan | None = None) -> list[str]:
+    """The lines of a run whose memory is too small for the plan's largest size: it measured those up to ``largest``."""
+    plan = plan or Plan()
+    smaller = dataclasses.replace(plan, largest=largest)
+    line = f"# Reducing maxBytes to {largest + 5} due to memory limitation"
+    return [*header(plan), "#", line, *log(plan), *table(smaller)]
+
+
 def snapshots(hosts: t.Iterable[str], sent: int) -> dict[str, dict[str, dict[str, int]]]:
     """Counters of two devices of each host, after so many bytes."""
     return {host: {name: {"tx_bytes": sent // 2, "rx_bytes": 7} for name in ("rdmap0s6", "rdmap1s6")} for host in hosts}

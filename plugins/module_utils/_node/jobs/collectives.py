@@ -21,6 +21,7 @@ from ..slurm.parse import expand
 from ..system.host import Host, NodeError
 from ..verdict import result
 from .job import Job
+from .sweep import requested_sizes
 
 RUNS = "runs.tsv"
 # Slurm's output on its topology, if the layout or the type of the nodes asks for UltraServers.
@@ -103,6 +104,7 @@ def _judge_run(
         baseline=baseline,
         tolerance_percent=float(job.asked["tolerance_percent"]),
         domains=domains,
+        sizes=requested_sizes(job.asked),
     )
     path = posixpath.join(job.results, f"{run.unit}.{run.collective}.out")
     try:

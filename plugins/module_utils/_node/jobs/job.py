@@ -13,6 +13,7 @@ import typing as t
 class Job:
     """A finished job: its request (see slurm_jobs' data model), its nodes in Slurm's order, its results.
 
+    ``asked`` has all options of the kind; of a script from a release without NAME.json only those of ``Kind.asked``.
     ``started`` is when it began, in seconds since 1970; None if its script is of a release that did not record it.
     """
 

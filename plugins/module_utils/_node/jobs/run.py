@@ -142,7 +142,8 @@ def _run(work: LiveWork, kind: Kind) -> int:
 def verdict(work: LiveWork) -> int:
     """Judge the results and print the report; return its exit code. Raises ``JobError``."""
     try:
-        results = judge_job(Job(work.spec.asked, work.nodes, work.results, work.started), work.host)
+        asked = {**work.spec.values, **work.spec.asked}
+        results = judge_job(Job(asked, work.nodes, work.results, work.started), work.host)
     except NodeError as exc:
         raise JobError(str(exc), result.EXIT_USAGE) from None
     try:

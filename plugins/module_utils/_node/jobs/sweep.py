@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import math
 import typing as t
 
+from ..._data import instance_types
+from ..nccl.table import sweep
 from .options import COUNT, COUNT_OR_NONE, LAYOUT, MINUTES, SIZE, Option, Type, is_size, size_bytes, whole
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce")
@@ -19,6 +22,32 @@ SWEEP: dict[str, Option] = {
     "warmup": Option(COUNT_OR_NONE, 5),
     "step_minutes": Option(MINUTES, 15),
 }
+
+# In MiB; a power of 2.
+MOST_MIB = 16 << 10
+
+
+def fitting_size(instance_type: str | None) -> str:
+    """Return the largest size that nccl-tests can measure on the GPUs of this type, at most 16G, also if unknown.
+
+    With -c 1 it has three buffers, and leaves 1 GiB, and 1 GiB more for each 16 GiB up to 4. Older versions leave less
+    (NVIDIA/nccl-tests, src/common.cu, "Reducing maxBytes").
+    """
+    chips = (instance_types.lookup(instance_type) or {}).get("accelerators") or {}
+    memory, size = chips.get("memory_mib"), MOST_MIB
+    if memory:
+        left = memory - 1024 * (1 + min(math.ceil(memory / (16 << 10)), 4))
+        while size > 1 and size * 3 > left:
+            size //= 2
+    return f"{size >> 10}G" if size >= 1024 else f"{size}M"
+
+
+def requested_sizes(asked: t.Mapping[str, t.Any]) -> list[int]:
+    """Return the sizes in bytes that a job requests; empty if its script is of a release that did not record them."""
+    smallest, largest, factor = (asked.get(name) for name in ("smallest", "largest", "factor"))
+    if not is_size(smallest) or not is_size(largest) or not whole(factor, 2):
+        return []
+    return sweep(size_bytes(smallest), size_bytes(largest), int(str(factor)), factor=True)
 
 
 def size_problems(values: t.Mapping[str, t.Any], _job: t.Mapping[str, t.Any]) -> t.Iterator[str]:

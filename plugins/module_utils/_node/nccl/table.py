@@ -40,6 +40,9 @@ _TYPE = re.compile(r"[a-z][a-z0-9_]{1,20}")
 _NCCOM_HEADER = re.compile(r"\s*size\(B\)\s+count\(elems\)\s+type\s+time.*\bbusbw\(GB/s\).*")
 _NCCOM_AVERAGE = re.compile(r"Avg bus bandwidth:\s+([\d.]+)\s*GB/s\s*")
 
+# A size is rounded by less than this for each rank.
+ROUNDED_BYTES = 64
+
 _COLUMNS = "size count type redop root time algbw busbw #wrong time algbw busbw #wrong".split()
 
 # Operations of nccl-tests; a collective without one prints none, or nothing.
@@ -62,6 +65,17 @@ _ROOT = re.compile(r"-1|\d{1,6}|")
 
 NCCL_TESTS = "nccl-tests"
 NCCOM_TEST = "nccom-test"
+
+
+def sweep(smallest: int, largest: int, step: int, factor: bool) -> list[int]:
+    """Return the sizes from smallest to largest, by a factor or a number of bytes; empty for impossible values."""
+    if step < (2 if factor else 1) or (factor and smallest < 1):
+        return []
+    found: list[int] = []
+    while smallest <= largest and len(found) <= MAX_ROWS:
+        found.append(smallest)
+        smallest = smallest * step if factor else smallest + step
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +105,8 @@ class Run:
     log: NCCL's lines during the run. header: threads, min, max, step, step_kind (factor or bytes), iters,
     validation. where: rank to host; hosts: all of them; gpus: host and PCI address of each. too_slow: the test itself
     compared its average with NCCL_TESTS_MIN_BW. tangled: lines of several runs are mixed, so that none can be
-    assigned to this one.
+    assigned to this one. reduced_from: the largest size in bytes that the test was given, if its memory is too small
+    for it (None: it measured that size); header has the size that it measured instead.
     """
 
     tool: str
@@ -114,6 +129,7 @@ class Run:
     concluded: bool = False
     tangled: bool = False
     fragment: str = ""
+    reduced_from: int | None = None
 
     @property
     def closed(self) -> bool:
@@ -126,14 +142,20 @@ class Run:
     def sizes(self) -> list[int]:
         """Return the sizes that the header announces; empty for none or impossibly many."""
         smallest, largest, step = (self.header.get(key, 0) for key in ("min", "max", "step"))
-        factor = self.header.get("step_kind") == "factor"
-        if step < (2 if factor else 1) or (factor and smallest < 1):
-            return []
-        found: list[int] = []
-        while smallest <= largest and len(found) <= MAX_ROWS:
-            found.append(smallest)
-            smallest = smallest * step if factor else smallest + step
-        return found
+        return sweep(smallest, largest, step, self.header.get("step_kind") == "factor")
+
+    def missing_sizes(self, wanted: t.Sequence[int], ranks: int) -> list[int]:
+        """Return the wanted sizes that a complete table lacks; ``ranks`` is their number for nccom-test."""
+        if self.tool == NCCL_TESTS:
+            # Its rows are rounded, and ``completeness`` has compared them with the header.
+            return sorted(set(wanted) - set(self.sizes()))
+        measured = [row.size for row in self.rows]
+        # How nccom-test rounds is not documented. A quarter is less than the distance to the next size.
+        return [
+            size
+            for size in wanted
+            if not any(abs(size - found) <= max(size // 4, ROUNDED_BYTES * ranks) for found in measured)
+        ]
 
     def completeness(self) -> str | None:
         """Return why the table may be incomplete; None if every announced size is present."""
@@ -153,7 +175,7 @@ class Run:
         if len(lengths) != 1 or lengths.pop() % len(sizes):
             return f"the header announces {len(sizes)} sizes, and the table has {len(self.rows)} rows"
         # Sizes are rounded down to a multiple of the number of ranks.
-        slack = 64 * max(len(self.where), 1)
+        slack = ROUNDED_BYTES * max(len(self.where), 1)
         for rows in groups.values():
             for index, size in enumerate(rows):
                 if not sizes[index % len(sizes)] - slack <= size <= sizes[index % len(sizes)]:
@@ -272,8 +294,10 @@ class Tables:
         elif found := _RANK.fullmatch(line):
             self._rank(run, found)
         elif found := _REDUCED.fullmatch(line):
-            if "max" in run.header:
-                run.header["max"] = min(run.header["max"], _integer(found.group(1)))
+            largest = _integer(found.group(1))
+            if run.header.get("max", 0) > largest:
+                run.reduced_from = run.reduced_from or run.header["max"]
+                run.header["max"] = largest
         elif found := _OUT_OF_BOUNDS.fullmatch(line):
             run.tangled = run.tangled or run.out_of_bounds is not None
             run.out_of_bounds = _integer(found.group(1)) + (found.group(2) == "FAILED")

@@ -32,7 +32,7 @@ class Asked:
     ranks, nodes, instance_type and collective are the requested ones (None: unknown). rc is the exit status of the
     test. checked: nccom-test ran with --check. before and after: host to byte counters of its EFA devices. baseline:
     entries of a site's own figures. tolerance_percent: by how much a bandwidth may stay below the figure. domains: the
-    number of UltraServers that the nodes belong to.
+    number of UltraServers that the nodes belong to. sizes: the requested sizes in bytes (empty: unknown).
     """
 
     ranks: int | None = None
@@ -46,6 +46,7 @@ class Asked:
     baseline: t.Sequence[Entry] = ()
     tolerance_percent: float = TOLERANCE_PERCENT
     domains: int | None = None
+    sizes: t.Sequence[int] = ()
 
     @property
     def operation(self) -> str | None:
@@ -189,6 +190,13 @@ _COLLECTIVE = Field(
     unknown="{}",
     hint="Set the collective that was run, or run the requested one",
 )
+_SIZES = Field(
+    "unmeasured",
+    exactly(""),
+    reason="fewer_sizes",
+    unknown="{}",
+    hint="Set largest to the largest size that was measured, or run the test with these sizes",
+)
 _NOTES = Field(
     "notes",
     exactly(""),
@@ -200,6 +208,7 @@ _NOTES = Field(
 _NCCL_EVIDENCE = (
     _COMPLETE,
     _COLLECTIVE,
+    _SIZES,
     Field(
         "unchecked",
         exactly(0),
@@ -212,6 +221,7 @@ _NCCL_EVIDENCE = (
 )
 _NCCOM_EVIDENCE = (
     _COMPLETE,
+    _SIZES,
     Field("contradiction", exactly(""), reason="contradictory", unknown="{}"),
     Field(
         "compared",
@@ -230,6 +240,7 @@ def _whole(check: str, run: Run, asked: Asked) -> result.Result:
     evidence = {
         "incomplete": run.completeness() or "",
         "other": "" if neuron else _other_collective(run, asked) or "",
+        "unmeasured": _unmeasured(run, asked) or "",
         "unchecked": sum(1 for row in run.rows if not _checked(run, row, asked)),
         "out_of_bounds": run.out_of_bounds,
         "contradiction": next((row.contradiction for row in run.rows if row.contradiction), ""),
@@ -237,7 +248,8 @@ def _whole(check: str, run: Run, asked: Asked) -> result.Result:
         "notes": "; ".join(run.log.notes),
         "rc": asked.rc,
     }
-    noted = f", in spite of: {run.log.notes[0]}" if run.log.notes else ""
+    reduced = _reduced(run)
+    noted = (f"; {reduced}" if reduced else "") + (f", in spite of: {run.log.notes[0]}" if run.log.notes else "")
     if neuron:
         found: dict[str, t.Any] = {"rows": len(run.rows), "rc": asked.rc}
         more: dict[str, t.Any] = {"message": f"{len(run.rows)} rows, and nothing wrong{noted}"} if noted else {}
@@ -283,6 +295,23 @@ def _other_collective(run: Run, asked: Asked) -> str | None:
                     "has other figures"
                 )
     return None
+
+
+def _reduced(run: Run) -> str:
+    """Return that the test measured less than it was given; empty if it did not."""
+    if run.reduced_from is None:
+        return ""
+    return f"for want of memory the test reduced its largest size from {run.reduced_from} to {run.header['max']} bytes"
+
+
+def _unmeasured(run: Run, asked: Asked) -> str | None:
+    """Return the error for requested sizes that were not measured; None if all were, or they are unknown."""
+    missing = run.missing_sizes(asked.sizes, max(asked.ranks or 1, 1))
+    if not missing:
+        return None
+    which = f"{missing[0]} bytes" if len(missing) == 1 else f"{missing[0]} to {missing[-1]} bytes"
+    text = f"{len(missing)} of {len(asked.sizes)} requested sizes were not measured: {which}"
+    return f"{text}; {_reduced(run)}" if run.reduced_from is not None else text
 
 
 def _checked(run: Run, row: t.Any, asked: Asked) -> bool:

@@ -10,12 +10,19 @@ import typing as t
 from ..collectives import judge_collectives
 from ..kind import Kind, Values
 from ..layouts import run_layout
-from ..options import LAYOUTS, Option, choice, choices
+from ..options import LAYOUTS, SIZE, Option, choice, choices, size_bytes
 from ..step import clear_no_plugin, container_options, srun, with_variables
-from ..sweep import COLLECTIVES, SWEEP, size_problems
+from ..sweep import COLLECTIVES, SWEEP, fitting_size, size_problems
 from ..work import Work
 
 PROGRAMS = "set efa_nccl_tests: build, or slurm_jobs_nccl_tests_dir"
+
+
+def fill(values: Values, settings: Values) -> Values:
+    """Return the largest size that fits into the memory of a GPU if the job names none."""
+    if values["largest"]:
+        return {}
+    return {"largest": max(fitting_size(settings.get("instance_type")), values["smallest"], key=size_bytes)}
 
 
 def programs(values: Values, settings: Values, image: str) -> t.Sequence[str]:
@@ -50,6 +57,7 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
     )
     return (
         *(*step, *container_options(spec.container), *with_variables(spec.environment, spec.container)),
+        *clear_no_plugin(spec.environment, spec.container),
         program(work, collective),
         *("-b", str(values["smallest"]), "-e", str(values["largest"]), "-f", str(values["factor"])),
         *("-n", str(values["iterations"]), "-w", str(values["warmup"])),
@@ -57,11 +65,11 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
         *("-c", "1", "-g", "1"),
     )
 
-        *clear_no_plugin(spec.environment, spec.container),
 
 KIND = Kind(
     "NCCL's collectives: right, over EFA, fast enough?",
-    "the collectives are correct, use EFA on every host, and are fast enough: `mlcluster nccl-verdict` for each run",
+    "the collectives are correct, use EFA on every host, and are fast enough: `mlcluster nccl-verdict` for each run. "
+    "`largest` is by default 16G, or what fits into the memory of a GPU of `slurm_jobs_instance_type`",
     run=run,
     judge=judge_collectives,
     minutes=60,
@@ -74,10 +82,12 @@ KIND = Kind(
     options={
         "collectives": Option(choices(*COLLECTIVES, least=1), list(COLLECTIVES)),
         **SWEEP,
+        "largest": Option(SIZE, ""),
         "layout": Option(choice(*LAYOUTS, "domains"), "all"),
     },
     asked=("collectives", "layout"),
     tools=("nccl_tests_dir",),
+    fill=fill,
     programs=programs,
     problems=size_problems,
 )

@@ -240,6 +240,37 @@ def test_nccom_correctness_by_output(tmp_path, text, rc, status):
     assert set(found) == {"nccom.complete", "nccom.nodes", *(f"nccom.{part}.all_reduce" for part in PARTS)}
 
 
+@pytest.mark.parametrize(
+    ("largest", "reason"), [("64K", None), ("127K", None), ("128K", "fewer_sizes"), ("4M", "fewer_sizes")]
+)
+def test_sizes_of_nccom_are_those_of_job(tmp_path, largest, reason):
+    (tmp_path / "n1.all_reduce.out").write_text(NCCOM)
+    (tmp_path / "runs.tsv").write_text("n1\tall_reduce\tn1\t0\t0\n")
+    wanted = {"kind": "nccom", "collectives": ["all_reduce"], "layout": "single", "tolerance_percent": 10}
+    sizes = {"smallest": "1K", "largest": largest, "factor": 64 if reason is None else 2}
+    more = {"instance_type": "trn1.32xlarge", "baseline": None, "workers_per_node": 32, "tasks_per_node": 1}
+    job = Job(asked(**wanted, **more, **sizes), ("n1",), str(tmp_path))
+    found = {entry.id: entry for entry in judge_job(job, Host())}["nccom.correct.all_reduce"]
+    assert (found.status, found.reason) == ("undeterminable" if reason else "pass", reason)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "status"),
+    [
+        ({}, "pass"),
+        ({"smallest": "1M", "largest": "1G", "factor": 4}, "pass"),
+        ({"smallest": "1M", "largest": "16G", "factor": 4}, "undeterminable"),
+        ({"smallest": "8", "largest": "1G", "factor": 4}, "undeterminable"),
+        ({"smallest": "1M", "largest": "1G", "factor": 2}, "undeterminable"),
+    ],
+)
+def test_sizes_of_nccl_are_those_of_job(tmp_path, sizes, status):
+    nccl = Nccl(tmp_path, **sizes)
+    nccl.ran()
+    found = nccl.judged()["nccl.correct.all_reduce"]
+    assert (found.status, found.reason) == (status, None if status == "pass" else "fewer_sizes")
+
+
 PARTS = ("correct", "fabric", "bandwidth")
 
 

@@ -11,12 +11,16 @@ import os
 import signal
 import subprocess
 import sys
+import types
 import zipfile
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import run
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.spec import Spec
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+
+from tests.unit.fakes.fake_job_work import spec_of
 
 from .conftest import NUMBER
 
@@ -206,3 +210,16 @@ def test_outside_of_slurm_job_does_not_run():
 def test_file_that_is_missing_is_one_sentence(tmp_path):
     with pytest.raises(NodeError, match=r"x.json could not be read: use the file NAME.json beside the script"):
         run.load(Host(), str(tmp_path / "x.json"))
+
+
+def test_verdict_knows_all_options_of_job(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(run, "judge_job", lambda job, host: seen.append(job) or [])
+    monkeypatch.setattr(run, "write_report", lambda *_words: result.Report("n1", "2026-11-28T12:00:00Z", {}, ()))
+    work = types.SimpleNamespace(
+        spec=spec_of("nccl", smallest="1K", largest="4K"), nodes=("n1",), results=str(tmp_path), started=1, host=Host(),
+        version="0",
+    )  # fmt: skip
+    run.verdict(work)
+    assert (seen[0].asked["smallest"], seen[0].asked["largest"], seen[0].asked["factor"]) == ("1K", "4K", 2)
+    assert seen[0].asked["kind"] == "nccl"

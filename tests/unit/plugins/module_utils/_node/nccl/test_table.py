@@ -12,7 +12,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import ta
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse, parse_file
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
 
-from tests.unit.fakes.fake_nccl_output import COLUMNS, FOUR, OLD, Plan, only, output, verdicts
+from tests.unit.fakes.fake_nccl_output import COLUMNS, FOUR, OLD, Plan, only, output, reduced, verdicts
 
 FIXTURES = Path(__file__).parents[4] / "fixtures" / "nccl"
 
@@ -538,3 +538,59 @@ def test_row_of_nccom_test_has_all_its_values(words, is_row):
         int(words.split()[1]),
         ("fp32", "", ""),
     )
+
+
+def test_reduced_maximum_is_kept_with_first_one():
+    (run,) = parse(reduced(1 << 28)).runs
+    assert (run.reduced_from, run.header["max"], run.completeness()) == (1 << 30, (1 << 28) + 5, None)
+    assert parse(output()).runs[0].reduced_from is None
+    for largest in (1 << 30, 1 << 31):
+        lines = output()
+        lines.insert(3, f"# Reducing maxBytes to {largest} due to memory limitation")
+        assert parse(lines).runs[0].reduced_from is None
+
+
+def test_sizes_of_complete_table_are_those_of_header():
+    (run,) = parse(reduced(1 << 28)).runs
+    assert run.missing_sizes(Plan().sizes, 8) == [1 << 30]
+    assert run.missing_sizes([1 << 20, 1 << 28], 8) == []
+    assert run.missing_sizes([1 << 21], 8) == [1 << 21]
+
+
+def nccom_of(*sizes):
+    run = nccl_table.Run("nccom-test", None)
+    run.rows = [nccl_table.Row(size, ("fp32", "", ""), 1.0, None, None, None, size // 4) for size in sizes]
+    return run
+
+
+@pytest.mark.parametrize(
+    ("measured", "missing"),
+    [
+        ([8, 1024, 1 << 17, 1 << 24], []),
+        # Rounded down, or up to something for each rank.
+        ([2048, (1 << 17) - 64, (1 << 24) - 100], []),
+        ([8, 1024, 1 << 17], [1 << 24]),
+        ([8, 1024, 1 << 24], [1 << 17]),
+        ([1 << 17, 1 << 24], [8, 1024]),
+        ([1 << 16, 1 << 24], [8, 1024, 1 << 17]),
+        ([], [8, 1024, 1 << 17, 1 << 24]),
+    ],
+)
+def test_sizes_of_nccom_test_may_be_rounded(measured, missing):
+    assert nccom_of(*measured).missing_sizes([8, 1024, 1 << 17, 1 << 24], 32) == missing
+
+
+@pytest.mark.parametrize(
+    ("sweep", "sizes"),
+    [
+        ((8, 64, 2, True), [8, 16, 32, 64]),
+        ((8, 63, 4, True), [8, 32]),
+        ((8, 20, 6, False), [8, 14, 20]),
+        ((0, 8, 2, True), []),
+        ((8, 64, 1, True), []),
+        ((8, 64, 0, False), []),
+        ((9, 8, 2, True), []),
+    ],
+)
+def test_sizes_of_sweep(sweep, sizes):
+    assert nccl_table.sweep(*sweep) == sizes

@@ -9,9 +9,21 @@ import dataclasses
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, entries, judge
 
-from tests.unit.fakes.fake_nccl_output import FOUR, OLD, Plan, header, log, only, output, table, verdicts, without
+from tests.unit.fakes.fake_nccl_output import (
+    FOUR,
+    OLD,
+    Plan,
+    header,
+    log,
+    only,
+    output,
+    reduced,
+    table,
+    verdicts,
+    without,
+)
 
 HOSTS = Plan().hosts
 
@@ -316,3 +328,34 @@ def test_missing_rank_line_is_no_other_collective():
     correct = only(without(output(), "#  Rank  7"), "correct")
     assert (correct.status, correct.reason) == ("pass", None)
     assert only(without(output(), "#  Rank"), "correct").status == "pass"
+
+
+def test_reduced_largest_size_is_named_in_pass():
+    correct = only(reduced(1 << 28), "correct")
+    assert (correct.status, correct.found["rows"]) == ("pass", 5)
+    assert correct.message == (
+        "5 rows of all_reduce on 8 ranks, and nothing wrong; for want of memory the test reduced its largest size "
+        "from 1073741824 to 268435461 bytes"
+    )
+
+
+def test_requested_sizes_that_were_not_measured_are_no_pass():
+    asked = dataclasses.replace(FOUR, sizes=Plan().sizes)
+    assert only(output(), "correct", asked).status == "pass"
+    correct = only(reduced(1 << 26), "correct", asked)
+    assert (correct.status, correct.reason) == ("undeterminable", "fewer_sizes")
+    assert correct.message == (
+        "2 of 6 requested sizes were not measured: 268435456 to 1073741824 bytes; for want of memory the test reduced "
+        "its largest size from 1073741824 to 67108869 bytes"
+    )
+    # A program that took other options prints them itself.
+    correct = only(output(largest=1 << 28), "correct", asked)
+    assert (correct.status, correct.reason) == ("undeterminable", "fewer_sizes")
+    assert correct.message == "1 of 6 requested sizes were not measured: 1073741824 bytes"
+    judged = judge(parse(reduced(1 << 26)), asked)
+    assert entries(judged, asked, "2026-11-28T12:00:00Z")[0] == []
+
+
+def test_failure_counts_before_sizes_that_are_missing():
+    asked = dataclasses.replace(FOUR, sizes=Plan().sizes, rc=1)
+    assert only(reduced(1 << 28), "correct", asked).status == "fail"
