@@ -90,8 +90,9 @@ def test_job_uses_tools_built_for_all_nodes(host: Host, numbers: dict[str, str])
 
 def test_disks_are_measured_by_fio_of_distribution(host: Host, numbers: dict[str, str]) -> None:
     number = numbers["disks"]
-    _status, output = outcome(host, "disks", number)
-    assert {"io.fio.write", "io.fio.read", "io.fio.randread"} <= set(output.replace(":", " ").split()), output
+    status, output = outcome(host, "disks", number)
+    # A container has no instance store, so the figures are not judged.
+    assert status == 2 and "io.fio.place" in output.replace(":", " ").split(), output
     (path,) = host.check_output(f"ls {RESULTS}/disks-{number}/fio-0-write-*.json").split()
     version = host.check_output("dpkg-query --show --showformat '${source:Upstream-Version}' fio")
     assert f'"fio version" : "fio-{version}"' in host.file(path).content_string

@@ -592,6 +592,15 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
         ("scratch",),
     ),
     (
+        "io.fio.place",
+        (
+            "undeterminable: the directory is on the root disk or on other disks than the instance store; its "
+            "figures are not judged"
+        ),
+        (),
+        ("job",),
+    ),
+    (
         "io.fio.median",
         "the script has no limit for the distance from the median",
         (),

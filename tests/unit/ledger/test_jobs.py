@@ -98,17 +98,24 @@ def fio_good():
     def run():
         return {"jobname": "x", "error": 0, "read": {"bw_bytes": 100.0, "iops": 7.5}, "write": {"bw_bytes": 100.0}}
 
-    return {node: {"jobs": [run()]} for node in NODES}
+    disk = {"kname": "nvme1n1", "model": "Amazon EC2 NVMe Instance Storage"}
+    place = {"root": False, "mount_point": "/data", "fstype": "xfs", "disks": [disk]}
+    return {node: {"jobs": [run()], "place": place} for node in NODES}
 
 
 def fio_judge(folder, facts):
     for node, document in facts.items():
         for mode in ("write", "read", "randread"):
             (folder / f"fio-0-{mode}-{node}.json").write_text(json.dumps(document))
+        (folder / f"place-0-{node}.json").write_text(json.dumps(document.get("place")))
     return judge_local_io(Job({"directories": ["/data"], "median_percent": 20}, NODES, str(folder)), Host())
 
 
-FIO = (Excuse("*/jobname", NAME), Excuse("*/jobs/0/*/*", FASTER, ("ten times",)))
+FIO = (
+    Excuse("*/jobname", NAME),
+    Excuse("*/jobs/0/*/*", FASTER, ("ten times",)),
+    *(Excuse(f"*/place/{name}", "for the message") for name in ("mount_point", "fstype", "disks/*/kname")),
+)
 
 
 def tasks_good():

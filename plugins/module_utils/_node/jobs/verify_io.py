@@ -14,6 +14,7 @@ import statistics
 import typing as t
 
 from ..nccl.log import short_host
+from ..storage.devices import INSTANCE_STORE_MODEL
 from ..system.host import Host
 from ..verdict import result
 from ..verdict.evidence import is_number
@@ -107,6 +108,43 @@ def fio_figure(text: str | None, mode: str) -> float | str:
     if errors:
         return f"it ended with error {', '.join(sorted(map(str, errors)))}"
     return figure if figure else "it moved nothing"
+
+
+def place_problem(place: t.Any) -> str:
+    """Return why the files of fio were not on local disks, by the record of ``local_io``; empty if they were."""
+    if not isinstance(place, dict) or not isinstance(place.get("disks"), list):
+        return "has no record of its disks: render the script again with the role slurm_jobs, and run the job again"
+    if place.get("problem"):
+        return f"is on unknown disks: {place['problem']}"
+    rows = [disk if isinstance(disk, dict) else {} for disk in place["disks"]]
+    others = [f"{row.get('kname')} ({row.get('model')})" for row in rows if row.get("model") != INSTANCE_STORE_MODEL]
+    disks = f", on {', '.join(others)}" if others else ""
+    if place.get("root") is not False:
+        return f"is on the root disk ({place.get('fstype')}{disks})"
+    if others:
+        return f"is on disks other than the instance store: {', '.join(others)}"
+    return "" if rows else f"is on no local disk: it is on {place.get('fstype')} at {place.get('mount_point')}"
+
+
+def judge_places(directory: str, places: t.Mapping[str, t.Any]) -> tuple[list[result.Result], set[str]]:
+    """Return the verdicts on whether a directory is on the local disks of each node, and the nodes where it is."""
+    problems = {node: place_problem(place) for node, place in places.items()}
+    proved = {node for node, problem in problems.items() if not problem}
+    if proved == set(places):
+        disks = {node: len(place["disks"]) for node, place in sorted(places.items())}
+        message = f"{directory} is on the local disks of every node"
+        return [result.passed("io.fio.place", disks, unit="disks", message=message)], proved
+    return [
+        result.undeterminable(
+            "io.fio.place",
+            "not_local_disks",
+            message=f"{directory} on {node} {problem}",
+            hint="Mount the local disks there, as the role nvme_raid0 does, or set slurm_jobs_local_dir to their mount",
+            scope=result.Scope(node=node),
+        )
+        for node, problem in sorted(problems.items())
+        if problem
+    ], proved
 
 
 def judge_fio(figures: t.Mapping[str, t.Mapping[str, float | str]], tolerance: float) -> list[result.Result]:

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import typing as t
 
-from ...system.host import Host
+from ...gds.mount import block_devices, resolve
+from ...system.host import Host, NodeError
+from ...system.mounts import read_mounts
 from ...verdict import result
 from .. import verify_io as io
 from ..job import Job
@@ -41,10 +44,31 @@ def run(work: Work) -> None:
         work.on_each_node(str(at), place)
 
 
+def look_place(host: Host, path: str) -> dict[str, t.Any]:
+    """Return the file system and the disks of a directory of this node, or the ``problem`` without ``disks``."""
+    try:
+        mounts = read_mounts(host)
+    except NodeError as exc:
+        return {"problem": str(exc), "disks": []}
+    devices = block_devices(host)
+    found, root = (resolve(one, mounts, devices) for one in (host.realpath(path), "/"))
+    # A bind mount of a directory of the root file system has a mount point of its own.
+    same = found["mount_point"] == "/" or (found["kname"] is not None and found["kname"] == root["kname"])
+    return {
+        "root": same,
+        "mount_point": found["mount_point"],
+        "fstype": found["fstype"],
+        "disks": [{"kname": disk["kname"], "model": disk["model"]} for disk in found["disks"]],
+    }
+
+
 def measure(work: Work, words: t.Sequence[str]) -> int:
     """Run fio in a directory of this node, then remove it here, since a job that is being ended cannot start a step."""
     (at, place), values, status = words, work.spec.values, 0
     with work.place(place, "set slurm_jobs_local_dir to a directory that you may write to"):
+        # Only this node sees its mounts.
+        found = {} if work.dry else look_place(work.host, place)
+        work.write(f"place-{at}-{work.nodes[0]}.json", json.dumps(found) + "\n")
         for mode in io.MEASURES:
             prefix = work.file(f"fio-{at}-{mode}-{work.nodes[0]}")
             status = work.run(
@@ -61,21 +85,30 @@ def measure(work: Work, words: t.Sequence[str]) -> int:
 
 
 def judge_local_io(job: Job, host: Host) -> list[result.Result]:
-    """Return the verdicts on fio in each place of each node, against the median of the nodes."""
+    """Return the verdicts on fio in each place of each node, against the median of the nodes.
+
+    Figures of a place that is not on local disks are left out: they prove nothing about these.
+    """
+    results: list[result.Result] = []
     figures: dict[str, dict[str, float | str]] = {}
     for at, place in enumerate(job.asked["directories"]):
+        records = {node: host.read_json(posixpath.join(job.results, f"place-{at}-{node}.json")) for node in job.nodes}
+        verdicts, proved = io.judge_places(place, records)
+        results += verdicts
         for mode in io.MEASURES:
             figures[f"{place} {mode}"] = {
                 node: io.fio_figure(host.read_text(posixpath.join(job.results, f"fio-{at}-{mode}-{node}.json")), mode)
                 for node in job.nodes
+                if node in proved
             }
-    return io.judge_fio(figures, float(job.asked["median_percent"]))
+    return results + io.judge_fio(figures, float(job.asked["median_percent"]))
 
 
 KIND = Kind(
     "Are the local disks of each node as fast as those of other nodes?",
     "the local disks of every node are fast enough, by fio without the page cache; a node below the median of at "
-    "least three fails. `directories` is by default `slurm_jobs_local_dir`",
+    "least three fails. A directory that is not on the instance store, such as one of the root disk, proves nothing. "
+    "`directories` is by default `slurm_jobs_local_dir`",
     run=run,
     on_node=measure,
     judge=judge_local_io,

@@ -63,6 +63,7 @@ CASES = {
             f"{EACH} test -d /local -a -w /local",
             f"{EACH} {RUNTIME} job-node /fsx/jobs/x.json 0 /local/mlcluster-fio-JOBID-TIME",
             "#   on each node: makes /local/mlcluster-fio-JOBID-TIME",
+            f"#   on each node: writes {R}/place-0-NODE.json",
             *(
                 f"#   on each node: {FIO} --rw={mode} --bs={size} >{R}/fio-0-{mode}-NODE.json "
                 f"2>{R}/fio-0-{mode}-NODE.err"

@@ -280,3 +280,42 @@ def test_node_of_which_nothing_applies_is_no_pass(tmp_path):
         ("gds.report", "undeterminable", "no_pass"),
         ("gds.mode", "not_applicable", "no GPU"),
     ]
+
+
+MODEL = "Amazon EC2 NVMe Instance Storage"
+STRIPE = {"root": False, "mount_point": "/data", "fstype": "xfs", "disks": [{"kname": "nvme1n1", "model": MODEL}] * 2}
+EBS = [{"kname": "nvme0n1", "model": "Amazon Elastic Block Store"}]
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({}, ""),
+        ({"root": True, "disks": EBS}, "is on the root disk (xfs, on nvme0n1 (Amazon Elastic Block Store))"),
+        ({"root": True}, "is on the root disk (xfs)"),
+        ({"root": None}, "is on the root disk (xfs)"),
+        ({"disks": EBS}, "is on disks other than the instance store: nvme0n1 (Amazon Elastic Block Store)"),
+        ({"disks": STRIPE["disks"] + EBS}, "is on disks other than the instance store: nvme0n1"),
+        ({"disks": [None]}, "is on disks other than the instance store: None (None)"),
+        ({"disks": [], "fstype": "tmpfs"}, "is on no local disk: it is on tmpfs at /data"),
+        ({"problem": "no mount table", "disks": []}, "is on unknown disks: no mount table"),
+        ({"disks": None}, "has no record of its disks: render the script again"),
+    ],
+)
+def test_place_of_fio_is_proved_by_its_disks(changed, problem):
+    found = io.place_problem({**STRIPE, **changed})
+    assert found.startswith(problem) and bool(found) == bool(problem)
+
+
+@pytest.mark.parametrize("record", [None, [], {}, "x"])
+def test_place_without_record_is_not_proved(record):
+    assert io.place_problem(record).startswith("has no record of its disks")
+
+
+def test_node_whose_directory_is_on_root_disk_is_named():
+    results, proved = io.judge_places("/data", {"a": STRIPE, "b": STRIPE})
+    assert [(one.id, one.status, one.found) for one in results] == [("io.fio.place", "pass", {"a": 2, "b": 2})]
+    assert proved == {"a", "b"}
+    results, proved = io.judge_places("/data", {"b": {**STRIPE, "root": True}, "a": STRIPE})
+    assert [(one.status, one.reason, one.scope.node) for one in results] == [("undeterminable", "not_local_disks", "b")]
+    assert (results[0].message, proved) == ("/data on b is on the root disk (xfs)", {"a"})
