@@ -196,6 +196,14 @@ def ldconfig(*paths: str) -> str:
     return "\n".join([f"{len(lines)} libs found in cache `/etc/ld.so.cache'", *lines, ""])
 
 
+def bare_node() -> TrainingHost:
+    """A node without the software of EFA, whose linker and package manager answer."""
+    host = TrainingHost()
+    host.programs.add("dpkg-query")
+    host.commands = {"ldconfig -p": ldconfig("/lib/libc.so.6"), "dpkg-query -W": dpkg([("bash", "5.2", "ii ")])}
+    return host
+
+
 def good_node(devices: int = 32, instance_type: str = "p5.48xlarge") -> TrainingHost:
     """A node on which everything is as it should be."""
     host = TrainingHost()

@@ -178,7 +178,7 @@ def installation(
     The installer writes its marker after its packages. It did not end if there are packages or files of it without a
     marker, a package of the marker is missing, or dpkg has not finished one of its own: ``reasons`` lists these.
     ``differences`` are packages whose version is not the one in the marker, as an interrupted upgrade leaves them.
-    packages None: no package manager could be asked.
+    packages None: no package manager gave an answer, so without a marker nothing proves that no package is there.
     """
     listed = parse.parse_marker(marker or "")
     own = {name: entry for name, entry in (packages or {}).items() if parse.OWN_PACKAGE.fullmatch(name)}
@@ -201,7 +201,10 @@ def installation(
     elif not unclear:
         reasons += [f"{name} of the installer's list is not installed" for name in missing]
     state = "interrupted" if reasons else "absent" if marker is None else "complete"
-    if state == "complete" and unclear:
+    if state == "absent" and packages is None:
+        state = "undeterminable"
+        reasons = [f"there is no {MARKER_PATH}, and no package manager gave an answer on the packages of EFA"]
+    elif state == "complete" and unclear:
         state = "undeterminable"
         reasons = [f"the list in {MARKER_PATH} could not be compared with the packages that are installed"]
     return {"state": state, "version": listed["version"], "reasons": reasons, "differences": differences}

@@ -76,6 +76,8 @@ def _installer(facts: t.Mapping[str, t.Any]) -> Result:
             return failed(check, "the EFA software is not installed", hint="run the role efa_nccl")
         return not_applicable(check, "the EFA software is not installed, and no EFA device calls for it")
     if found["state"] == "undeterminable":
+        if found["version"] is None and uses_efa(facts) is False:
+            return not_applicable(check, "whether the EFA software is installed is unknown, and no EFA device needs it")
         return undeterminable(check, "; ".join(found["reasons"]), found=found["version"])
     again = "run the installer of the wanted version again, as the role efa_nccl does"
     if found["state"] == "interrupted":

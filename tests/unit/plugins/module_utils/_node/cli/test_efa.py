@@ -11,21 +11,13 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import efa as efa_cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 
-from tests.unit.fakes.fake_training_host import TrainingHost, good_node, ldconfig
+from tests.unit.fakes.fake_training_host import TrainingHost, bare_node, good_node
 
 
 def show(host, **options):
     defaults = {"instance_type": None, "expected_devices": None, "wait": 0, "json": False, "minimum": []}
     defaults["runtime_version"] = "0.1.0"
     return efa_cli.show(argparse.Namespace(**{**defaults, **options}), host)
-
-
-def bare_node():
-    """Return a node without EFA and its libraries, whose programs answer."""
-    host = TrainingHost()
-    host.commands = {"ldconfig -p": ldconfig("/lib/x86_64-linux-gnu/libc.so.6"), "dpkg-query -W": "dpkg\t1.21\tii \n"}
-    host.programs = {"dpkg-query"}
-    return host
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.verify imp
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.packages import parse_dpkg
 
 from tests.unit.fakes import fake_training_host as training_host
-from tests.unit.fakes.fake_training_host import MARKER, PLUGIN, TrainingHost, good_node, hanging
+from tests.unit.fakes.fake_training_host import MARKER, PLUGIN, good_node, hanging
 
 
 def look(host, **options):
@@ -60,9 +60,8 @@ def test_good_node_passes_everything():
 
 
 def test_machine_without_efa_is_not_judged_by_it():
-    host = TrainingHost()
+    host = training_host.bare_node()
     training_host.firmware(host, "g6.xlarge")
-    host.commands["ldconfig -p"] = training_host.ldconfig("/lib/libc.so.6")
     assert set(statuses(host).values()) == {"not_applicable"}
 
 
@@ -73,8 +72,7 @@ def test_head_node_may_have_software():
 
 
 def test_unknown_machine_gets_no_claims():
-    host = TrainingHost()
-    host.commands["ldconfig -p"] = training_host.ldconfig("/lib/libc.so.6")
+    host = training_host.bare_node()
     found = statuses(host)
     assert {key for key, status in found.items() if status == "undeterminable"} == {
         "efa.devices",
@@ -162,7 +160,8 @@ def test_counters_only_when_asked():
             "undeterminable",
             "not be compared",
         ),
-        (None, None, [], "absent", None),
+        (None, None, [], "undeterminable", "no package manager gave an answer"),
+        (None, None, ["/opt/amazon/efa/bin"], "interrupted", "/opt/amazon/efa/bin there without"),
     ],
 )
 def test_state_of_installation(marker, packages, pieces, state, reason):
@@ -201,7 +200,7 @@ def test_interrupted_installation_is_failure_with_way_out():
 
 
 def test_missing_software_beside_devices():
-    host = TrainingHost()
+    host = training_host.bare_node()
     training_host.firmware(host, "p5.48xlarge")
     for number in range(32):
         training_host.efa_device(host, number)
@@ -225,6 +224,23 @@ def test_package_manager_that_hangs_is_no_pass():
     host = good_node()
     host.commands["dpkg-query -W"] = hanging("dpkg-query -W", 60)
     assert judge(host)["efa.installer"].status == "undeterminable"
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "status"),
+    [("p5.48xlarge", "undeterminable"), (None, "undeterminable"), ("g6.xlarge", "not_applicable")],
+)
+@pytest.mark.parametrize("answer", [hanging("dpkg-query -W", 60), "", None], ids=["hangs", "empty", "no dpkg"])
+def test_silent_package_manager_proves_no_absence(instance_type, status, answer):
+    host = training_host.bare_node()
+    if instance_type:
+        training_host.firmware(host, instance_type)
+    host.commands["dpkg-query -W"] = answer
+    if answer is None:
+        host.programs.discard("dpkg-query")
+    found = judge(host)["efa.installer"]
+    assert found.status == status
+    assert status != "undeterminable" or "no package manager gave an answer" in found.reason
 
 
 def test_packages_by_name_and_by_pattern():
