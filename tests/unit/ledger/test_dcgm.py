@@ -12,9 +12,9 @@ from tests.unit.ledger.walk import Excuse, Leaf, Room, bounded, room_tests
 from tests.unit.plugins.module_utils._node.health.test_dcgm import GOOD, HOSTS
 
 BOUNDLESS = "nobody publishes a bound, so that no verdict judges it"
-NAMES = ("memory_temperature", "power", "pcie_replays", "remapped_uncorrected")
+NUMBERS = ("zero", "half", "ten times")
 EXCUSES = (
-    *(Excuse(f"{name}/value", BOUNDLESS) for name in NAMES),
+    *(Excuse(f"{name}/value", BOUNDLESS, NUMBERS) for name in ("memory_temperature", "power")),
     Excuse("xid/value", "a GPU that never had an Xid has no value", ("N/A",)),
     Excuse("temperature/value", "a cooler one is as good", ("zero", "half")),
 )

@@ -32,6 +32,10 @@ _NO_VALUE = ("N/A", *(str(blank + more) for blank in (0x7FFFFFF0, 0x7FFFFFFFFFFF
 _MAY_LACK = ("remap_failure", "remap_pending", "temperature")
 _ROW = re.compile(r"GPU\s+(\d+)\s+(.*)")
 _SAMPLE = re.compile(r"(DCGM_FI_\w+)\{([^{}]*)\}\s+(\S+)")
+_UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_LABEL = re.compile(rf'[{{,]\s*uuid="({_UUID})"', re.IGNORECASE)
+# Question marks instead of digits stand for a GPU that is not initialised yet.
+_DRIVER_UUID = re.compile(rf"^GPU UUID:\s*({_UUID})\s*$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,47 +75,97 @@ _ZERO = {
 # The printed value of each GPU, by field.
 Words = dict[str, dict[str, str]]
 GPUS = "/proc/driver/nvidia/gpus"
+# Number of missing values that a message names.
+SHOWN = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Reported:
+    """Output of DCGM: the words of each field, the GPUs and their UUIDs (empty if it has none), and why it is empty."""
+
+    words: Words
+    gpus: t.Collection[str]
+    uuids: t.Collection[str] = ()
+    problem: str = ""
 
 
 def check_dcgm(host: Host, allowed_xids: t.Collection[int] = (), most_celsius: float | None = None) -> list[Result]:
-    """Return dcgm.NAME for each of ``FIELDS`` with a value, {gpuN: figure} in ``found``.
+    """Return dcgm.fields, and dcgm.NAME for each of ``FIELDS`` with a value, {gpuN: figure} in ``found``.
 
-    Returns dcgm.fields if no field has a value, or if GPUs of the node are missing.
+    dcgm.fields passes if DCGM reports exactly the GPUs of the driver, and no value of them is missing.
 
     most_celsius: the highest temperature of a GPU. Without it temperatures are reported without a judgement, as are all
     figures for which no limit is published.
     """
-    words, named, problem = _look(host)
-    if words is None:
-        return [not_applicable("dcgm.fields", problem, source=SOURCE)]
+    reported = _look(host)
+    if isinstance(reported, str):
+        return [not_applicable("dcgm.fields", reported, source=SOURCE)]
+    words = reported.words
     if not any(is_number(figure(word)) for given in words.values() for word in given.values()):
-        return [undeterminable("dcgm.fields", problem or "DCGM reported no figure for any GPU", source=SOURCE)]
-    gpus = sorted(named, key=lambda gpu: (len(gpu), gpu))
-    there = len(host.listdir(GPUS))
-    verdicts = []
-    if there > len(gpus):
-        text = f"DCGM reports {len(gpus)} GPUs, and the driver has {there}"
-        verdicts.append(undeterminable("dcgm.fields", text, expected=there, found=len(gpus), source=SOURCE))
+        why = reported.problem or "DCGM reported no figure for any GPU"
+        return [undeterminable("dcgm.fields", why, source=SOURCE)]
+    gpus = sorted(reported.gpus, key=lambda gpu: (len(gpu), gpu))
+    verdicts = [_fields(host, reported, gpus)]
     for field in FIELDS:
         if words[field.name]:
             verdicts.append(_judge(field, words[field.name], gpus, allowed_xids, most_celsius))
     return verdicts
 
 
-def _look(host: Host) -> tuple[Words | None, set[str], str]:
-    """Return {field: {gpuN: word}} (None without DCGM), the GPUs that DCGM lists, and why there is no value."""
+def _fields(host: Host, reported: Reported, gpus: t.Sequence[str]) -> Result:
+    """Return whether DCGM reports the GPUs of the driver, each with the values that others have."""
+    check, names = "dcgm.fields", host.listdir(GPUS)
+    there = len(names)
+    known = {
+        uuid for name in names for uuid in _DRIVER_UUID.findall(host.read_text(f"{GPUS}/{name}/information") or "")
+    }
+    text = None
+    if there != len(gpus):
+        text = f"DCGM reports {len(gpus)} GPUs, and the driver has {there}"
+    elif list(gpus) != [f"gpu{number}" for number in range(there)]:
+        # DCGM numbers the GPUs that it finds from 0.
+        text = f"DCGM reports {', '.join(gpus)}, and the driver has {there} GPUs"
+    elif reported.uuids and len(known) == there and set(reported.uuids) != known:
+        text = f"DCGM reports GPUs with other UUIDs than the driver: {', '.join(sorted(set(reported.uuids) - known))}"
+    if text:
+        return undeterminable(check, text, expected=there, found=len(gpus), source=SOURCE)
+    missing = [f"{field.names[0]} of {gpu}" for field in FIELDS for gpu in _without(field, reported.words, gpus)]
+    if missing:
+        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        text = f"DCGM reports no value of {', '.join(missing[:SHOWN])}{more}"
+        return undeterminable(check, text, source=SOURCE)
+    lacking = [field.name for field in FIELDS if not _figures(reported.words[field.name])]
+    rest = f", without {', '.join(lacking)}" if lacking else ""
+    return passed(check, f"{len(FIELDS) - len(lacking)} of {len(FIELDS)} fields of {there} GPUs{rest}", source=SOURCE)
+
+
+def _without(field: Field, words: Words, gpus: t.Sequence[str]) -> list[str]:
+    """Return the GPUs without a figure of a field that another GPU has; a GPU that never had an Xid may have none."""
+    given = words[field.name]
+    figures = _figures(given)
+    may_lack = _NO_VALUE if field.name == "xid" else ()
+    return [gpu for gpu in gpus if gpu not in figures and given.get(gpu) not in may_lack] if figures else []
+
+
+def _figures(words: t.Mapping[str, str]) -> dict[str, float]:
+    return {gpu: value for gpu, value in ((gpu, figure(word)) for gpu, word in words.items()) if value is not None}
+
+
+def _look(host: Host) -> Reported | str:
+    """Return what DCGM reports; without DCGM the reason."""
     program = host.which("dcgmi")
     if program and _runs(host, ENGINE):
         numbers = ",".join(str(field.number) for field in FIELDS)
         output, problem = ask(host, [program, "dmon", "-e", numbers, "-c", "1"], SECONDS)
-        return *parse_dmon("" if problem else output), problem or ""
+        return Reported(*parse_dmon("" if problem else output), problem=problem or "")
     if _listens(host, EXPORTER_PORT):
         # The page is local, so no proxy is used.
         argv = ["curl", "--silent", "--show-error", "--fail", "--noproxy", "*", "--max-time", "5"]
         output, problem = ask(host, [*argv, f"http://127.0.0.1:{EXPORTER_PORT}/metrics"], SECONDS)
-        return *parse_exporter("" if problem else output), problem or ""
+        output = "" if problem else output
+        return Reported(*parse_exporter(output), uuids=set(_LABEL.findall(output)), problem=problem or "")
     what = f"dcgmi is installed and {ENGINE} is not running" if program else "DCGM is not installed"
-    return None, set(), f"{what}, and nothing listens on port {EXPORTER_PORT}"
+    return f"{what}, and nothing listens on port {EXPORTER_PORT}"
 
 
 def _runs(host: Host, name: str) -> bool:
@@ -186,7 +240,7 @@ def _judge(
     most_celsius: float | None,
 ) -> Result:
     check = f"dcgm.{field.name}"
-    figures = {gpu: value for gpu, value in ((gpu, figure(word)) for gpu, word in words.items()) if value is not None}
+    figures = _figures(words)
     fields: dict[str, t.Any] = {"unit": field.unit, "source": SOURCE}
     if field.name == "xid":
         return _xid(check, words, gpus, figures, allowed_xids, fields)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import dcgm as health_dcgm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import drain
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import formats as report_formats
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Report
@@ -20,6 +21,9 @@ GOOD = {
     "ecc_corrected": "3", "ecc_uncorrected": "0", "remapped_corrected": "1", "remapped_uncorrected": "0",
     "remap_failure": "0", "remap_pending": "0",
 }  # fmt: skip
+# The UUID in the driver's file before a program has used the GPU.
+UNREAD = "GPU-????????-????-????-????-????????????"
+FIRST, SECOND, OTHER = (f"GPU-{digit * 8}-aaaa-bbbb-cccc-{digit * 12}" for digit in "012")
 LISTENS = "   1: 0100007F:24B8 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 1\n"
 
 
@@ -39,8 +43,16 @@ def exporter(**changes):
     return "\n".join([*lines, 'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1980', ""])
 
 
+def gpus_of(host, *uuids):
+    """Let the driver have GPUs with these UUIDs."""
+    for number, uuid in enumerate(uuids):
+        text = f"Model: \t\t NVIDIA H100 80GB HBM3\nGPU UUID: \t {uuid}\nDevice Minor: \t {number}\n"
+        host.files[f"/proc/driver/nvidia/gpus/0000:{number:02x}:00.0/information"] = text
+    return host
+
+
 def engine(output, running=True):
-    host = TrainingHost()
+    host = gpus_of(TrainingHost(), UNREAD, UNREAD)
     host.programs.add("dcgmi")
     if running:
         host.files["/proc/4711/comm"] = "nv-hostengine\n"
@@ -49,7 +61,7 @@ def engine(output, running=True):
 
 
 def served(output):
-    host = TrainingHost()
+    host = gpus_of(TrainingHost(), UNREAD, UNREAD)
     host.files["/proc/net/tcp"] = LISTENS
     host.commands["curl"] = output
     return host
@@ -69,12 +81,13 @@ def source(request):
 
 def test_good_node_passes_by_either_source(source):
     found = by_id(source())
-    assert set(found) == {f"dcgm.{name}" for name in NAMES}
+    assert set(found) == {"dcgm.fields", *(f"dcgm.{name}" for name in NAMES)}
+    assert found["dcgm.fields"].found == "11 of 11 fields of 2 GPUs"
     assert found["dcgm.power"].reason == "57.43 W on 2 GPUs; no limit is known"
     assert by_id(source(power="99"))["dcgm.power"].reason.startswith("57.43 to 99 W on 2 GPUs")
     assert found["dcgm.power"].found == {"gpu0": 57.43, "gpu1": 57.43}
     judged = {name for name, one in found.items() if one.status == "pass"}
-    assert judged == {"dcgm.xid", "dcgm.ecc_uncorrected", "dcgm.remap_failure", "dcgm.remap_pending"}
+    assert judged == {"dcgm.fields", "dcgm.xid", "dcgm.ecc_uncorrected", "dcgm.remap_failure", "dcgm.remap_pending"}
     assert {one.status for name, one in found.items() if name not in judged} == {"not_applicable"}
     assert {one.source for one in found.values()} == {"DCGM"}
 
@@ -173,6 +186,8 @@ def test_truncated_gpu_line_is_undeterminable():
         "undeterminable"
     }
     assert found["dcgm.xid"].reason == "no value of gpu1"
+    names = ", ".join(f"{field.names[0]} of gpu1" for field in health_dcgm.FIELDS[:4])
+    assert found["dcgm.fields"].reason == f"DCGM reports no value of {names} and 7 more"
     assert "gpu1 DCGM_FI_DEV_ECC_DBE_VOL_TOTAL is missing" in found["dcgm.ecc_uncorrected"].message
 
 
@@ -181,14 +196,64 @@ def test_gpu_missing_from_metric_is_undeterminable():
     assert by_id(served(text))["dcgm.ecc_uncorrected"].status == "undeterminable"
 
 
-@pytest.mark.parametrize(("there", "status"), [(2, None), (3, "undeterminable"), (0, None)])
-def test_gpu_missing_from_dcgm_is_reported(source, there, status):
+@pytest.mark.parametrize("there", [0, 1, 2, 3])
+def test_other_number_of_gpus_than_driver_is_no_pass(source, there):
     host = source()
-    for number in range(there):
-        host.files[f"/proc/driver/nvidia/gpus/0000:{number:02x}:00.0/information"] = "Model: x\n"
-    found = by_id(host).get("dcgm.fields")
-    assert (found.status if found else None) == status
-    assert not found or found.reason == "DCGM reports 2 GPUs, and the driver has 3"
+    host.files = {path: text for path, text in host.files.items() if "/driver/nvidia/" not in path}
+    found = by_id(gpus_of(host, *[UNREAD] * there))["dcgm.fields"]
+    assert found.status == ("pass" if there == 2 else "undeterminable")
+    assert there == 2 or found.reason == f"DCGM reports 2 GPUs, and the driver has {there}"
+
+
+def test_gpus_of_other_numbers_are_no_pass():
+    found = by_id(engine(dmon().replace("GPU 1 ", "GPU 2 ")))["dcgm.fields"]
+    assert (found.status, found.reason) == ("undeterminable", "DCGM reports gpu0, gpu2, and the driver has 2 GPUs")
+
+
+@pytest.mark.parametrize(
+    ("uuids", "status"),
+    [
+        ((FIRST, SECOND), "pass"), ((SECOND, FIRST), "pass"), ((FIRST, OTHER), "undeterminable"),
+        ((OTHER, UNREAD), "pass"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("label", ["UUID", "uuid"])
+def test_exporter_of_other_gpus_is_no_pass(uuids, status, label):
+    """Without the UUIDs of all GPUs of the driver only the numbers are compared."""
+    page = exporter().replace("GPU-0", FIRST).replace("GPU-1", SECOND).replace("UUID=", f"{label}=")
+    found = by_id(gpus_of(served(page), *uuids))["dcgm.fields"]
+    assert found.status == status
+    assert status == "pass" or found.reason == f"DCGM reports GPUs with other UUIDs than the driver: {SECOND}"
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "status"),
+    [
+        ("power", "N/A", "undeterminable"), ("power", "ERR!", "undeterminable"),
+        ("ecc_corrected", "-1", "undeterminable"),
+        ("xid", "N/A", "pass"), ("xid", "ERR!", "undeterminable"), ("power", "0", "pass"),
+    ],
+)  # fmt: skip
+def test_value_that_one_gpu_lacks_is_no_pass(source, name, word, status):
+    found = by_id(source(**{name: word}))["dcgm.fields"]
+    (field,) = (field for field in health_dcgm.FIELDS if field.name == name)
+    assert found.status == status
+    assert status == "pass" or found.reason == f"DCGM reports no value of {field.names[0]} of gpu1"
+
+
+def test_fields_that_no_gpu_has_are_named():
+    rows = [f"GPU {at} {' '.join({**GOOD, 'memory_temperature': 'N/A'}.values())}" for at in range(2)]
+    found = by_id(engine("\n".join(rows)))["dcgm.fields"]
+    assert (found.status, found.found) == ("pass", "10 of 11 fields of 2 GPUs, without memory_temperature")
+
+
+def test_drain_for_missing_gpu_ends_with_whole_dcgm():
+    lost = [one for one in health_dcgm.check_dcgm(gpus_of(engine(dmon()), *[UNREAD] * 3)) if one.id == "dcgm.fields"]
+    drained, _severity = drain.drained_for(drain.reason_for(lost))
+    whole = health_dcgm.check_dcgm(engine(dmon()))
+    assert drained == ["dcgm.fields"] and drain.vanished(drained, whole) == []
+    assert [one.status for one in whole if one.id in drained] == ["pass"]
+    assert drain.vanished(drained, health_dcgm.check_dcgm(TrainingHost())) == ["dcgm.fields"]
 
 
 @pytest.mark.parametrize("word", ["N/A", "2147483634", "9223372036854775794"])
