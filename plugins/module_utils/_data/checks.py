@@ -680,7 +680,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "enroot.apparmor",
-        "Ubuntu 24.04 forbids them to unconfined programs",
+        "Ubuntu 24.04 forbids them to unconfined programs, and no profile of Enroot is loaded",
         ("monitor",),
         ("role",),
     ),

@@ -23,6 +23,8 @@ SYSCTL_PATH = "/etc/sysctl.d/60-mlcluster-enroot.conf"
 APPARMOR_PATH = "/etc/apparmor.d/mlcluster-enroot"
 # The profile of Enroot's own package.
 SHIPPED_APPARMOR = "/etc/apparmor.d/enroot"
+# Names of both profiles in the kernel; older packages of Enroot name theirs after the program.
+APPARMOR_PROFILES = ("mlcluster-enroot", "enroot", "/usr/bin/enroot-nsenter")
 HOOKS = "/etc/enroot/hooks.d"
 SHIPPED_HOOKS = "/usr/share/enroot/hooks.d"
 RUNTIME_PATH = "/usr/local/lib/mlcluster/mlcluster.pyz"

@@ -23,6 +23,9 @@ from .pyxis_options import option_problems, parse_words
 from .smoke import node_state, smoke
 
 RERUN = "run the role enroot_pyxis again"
+LOADED_PROFILES = "/sys/kernel/security/apparmor/profiles"
+# A line of the kernel's list: the name of a profile, and its mode in parentheses.
+_PROFILE = re.compile(r"^(\S+) \(([a-z]+)\)$", re.MULTILINE)
 
 
 def verify(
@@ -195,10 +198,35 @@ def _user_namespaces(kernel: t.Mapping[str, int | None], host: EnrootHost) -> li
         return [failed(check, "ordinary users may not create user namespaces on this node", hint=RERUN)]
     results = [passed(check, most, unit="user namespaces")]
     if kernel["apparmor_restrict_unprivileged_userns"] == 1:
-        there = [path for path in (enroot_files.SHIPPED_APPARMOR, enroot_files.APPARMOR_PATH) if host.exists(path)]
-        text = "AppArmor restricts user namespaces and no profile allows them to enroot-nsenter"
-        results.append(passed("enroot.apparmor", there[0]) if there else failed("enroot.apparmor", text, hint=RERUN))
+        results.append(_apparmor(host))
     return results
+
+
+def _apparmor(host: EnrootHost) -> Result:
+    """Return whether a profile that allows user namespaces is loaded: the file of a profile does nothing by itself."""
+    check = "enroot.apparmor"
+    there = [path for path in (enroot_files.SHIPPED_APPARMOR, enroot_files.APPARMOR_PATH) if host.exists(path)]
+    if not there:
+        text = "AppArmor restricts user namespaces and no profile allows them to enroot-nsenter"
+        return failed(check, text, hint=RERUN)
+    loaded = host.read_text(LOADED_PROFILES)
+    if loaded is None:
+        return undeterminable(
+            check, f"{there[0]} is there, and {LOADED_PROFILES} cannot be read", hint="run it as root"
+        )
+    modes = {name: mode for name, mode in _PROFILE.findall(loaded) if name in enroot_files.APPARMOR_PROFILES}
+    if not modes:
+        hint = f"load it with 'apparmor_parser --replace {there[0]}', and look with 'systemctl status apparmor'"
+        return failed(check, f"{there[0]} is there, and its profile is not loaded", hint=hint)
+    shown = " and ".join(f"{name} ({mode})" for name, mode in sorted(modes.items()))
+    # The kernel attaches none of several profiles that match a path equally.
+    if len(modes) > 1:
+        hint = "keep one, and remove the other with 'apparmor_parser --remove FILE'"
+        return undeterminable(check, f"{shown} are loaded, and which of them applies is unknown", hint=hint)
+    # Those of Enroot and of the role have this mode; the rules of another one are not known.
+    if "unconfined" not in modes.values():
+        return undeterminable(check, f"the profile {shown} is loaded, and whether it allows user namespaces is unknown")
+    return passed(check, f"the profile {shown} is loaded")
 
 
 def _nvidia(nvidia: t.Mapping[str, t.Any], config: EnrootConfig) -> Result:

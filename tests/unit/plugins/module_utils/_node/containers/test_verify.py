@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import look as enroot
@@ -160,8 +161,45 @@ def test_user_namespaces_of_kernel(judged, most, clone, status, severity):
     assert judged.of("enroot.apparmor") is None
 
 
+LOADED = "/usr/bin/man (enforce)\nsnap.lxd.daemon (complain)\n{}plasmashell (unconfined)\n"
+
+
+def restrict(judged):
+    """Let AppArmor restrict user namespaces; the role's profile is there."""
+    kernel = {"max_user_namespaces": 9, "unprivileged_userns_clone": 1, "apparmor_restrict_unprivileged_userns": 1}
+    judged.facts = {**judged.facts, "kernel": kernel}
+    judged.host.put(container_verify.enroot_files.APPARMOR_PATH, container_verify.enroot_files.apparmor_text())
+
+
+@pytest.mark.parametrize(
+    ("loaded", "status", "words"),
+    [
+        ("mlcluster-enroot (unconfined)\n", "pass", "the profile mlcluster-enroot (unconfined) is loaded"),
+        ("enroot (unconfined)\n", "pass", "the profile enroot (unconfined) is loaded"),
+        ("/usr/bin/enroot-nsenter (unconfined)\n", "pass", "/usr/bin/enroot-nsenter (unconfined) is loaded"),
+        ("", "fail", "/etc/apparmor.d/mlcluster-enroot is there, and its profile is not loaded"),
+        ("not-enroot (unconfined)\nenroot//child (unconfined)\n", "fail", "its profile is not loaded"),
+        ("enroot (enforce)\n", "undeterminable", "enroot (enforce) is loaded, and whether it allows"),
+        ("enroot (unconfined)\nmlcluster-enroot (unconfined)\n", "undeterminable", "which of them applies is unknown"),
+        (None, "undeterminable", "/sys/kernel/security/apparmor/profiles cannot be read"),
+    ],
+)
+def test_apparmor_profile_must_be_loaded(judged, loaded, status, words):
+    restrict(judged)
+    if loaded is not None:
+        judged.host.put(container_verify.LOADED_PROFILES, LOADED.format(loaded))
+    found = judged.of("enroot.apparmor")
+    assert found.status == status and words in (found.found or found.message or found.reason)
+
+
+def test_written_apparmor_profile_has_known_name():
+    found = re.search(r"^profile (\S+) ", container_verify.enroot_files.apparmor_text(), re.MULTILINE)
+    assert found.group(1) in container_verify.enroot_files.APPARMOR_PROFILES
+
+
 @pytest.mark.parametrize(("restricted", "profile", "status"), [(1, False, "fail"), (1, True, "pass"), (0, True, None)])
 def test_apparmor_profile_counts_where_it_restricts(judged, restricted, profile, status):
+    judged.host.put(container_verify.LOADED_PROFILES, LOADED.format("mlcluster-enroot (unconfined)\n"))
     kernel = {"max_user_namespaces": 9, "unprivileged_userns_clone": 1}
     judged.facts = {**judged.facts, "kernel": {**kernel, "apparmor_restrict_unprivileged_userns": restricted}}
     if profile:
