@@ -85,8 +85,11 @@ def node_name(host: EnrootHost, bin_dir: str) -> str | None:
 def node_state(host: EnrootHost, bin_dir: str) -> Result:
     """Return the verdict on whether a failed prolog or epilog, such as that of Pyxis, has drained this node."""
     check, name = "pyxis.node", node_name(host, bin_dir)
+    if name is None:
+        # Undeterminable would fail the role on a node that is configured before its controller runs.
+        return not_applicable(check, "sinfo gave no answer, so nothing was checked: slurmctld may not run yet")
     if not name:
-        return not_applicable(check, "Slurm does not know this node, or gives no answer now")
+        return not_applicable(check, "Slurm has no node of this name, so it drains none")
     try:
         argv = [f"{bin_dir}/sinfo", "--noheader", "--Node", f"--nodes={name}", "--format=%T %E"]
         state, _space, reason = host.run(argv, timeout=30).stdout.split("\n", 1)[0].partition(" ")

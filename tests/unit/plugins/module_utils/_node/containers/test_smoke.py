@@ -189,7 +189,17 @@ def test_node_drained_by_epilog_fails(host, state, status):
 
 def test_unresponsive_slurm_is_not_applicable(host):
     host.answers["sinfo"] = CommandError(["sinfo"], 1, "", "Unable to contact slurm controller", "failed")
-    assert node_state(host, BIN).status == "not_applicable"
+    found = node_state(host, BIN)
+    assert (found.status, found.reason) == (
+        "not_applicable",
+        "sinfo gave no answer, so nothing was checked: slurmctld may not run yet",
+    )
+
+
+def test_node_unknown_to_slurm_is_not_applicable(host):
+    host.answers["sinfo"] = "n7 elsewhere\n"
+    found = node_state(host, BIN)
+    assert (found.status, found.reason) == ("not_applicable", "Slurm has no node of this name, so it drains none")
 
 
 def test_login_node_tries_any_node(host):
