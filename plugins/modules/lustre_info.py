@@ -62,7 +62,8 @@ RETURN = r"""
 mounts:
   description: >-
     Each file system, with C(path), C(state), C(source), C(fstype), C(options), C(answer), C(why), C(efa),
-    C(dns_name), C(line) (whose line fstab has for it - own, other, none) and C(fstab_options).
+    C(dns_name), C(line) (whose line fstab has for it - own, other, none) and C(fstab_options). C(addresses) are those
+    of its DNS name, if its source has others, and C(dns_problem) why there are none.
   returned: success
   type: list
   elements: dict

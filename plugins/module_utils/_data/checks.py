@@ -1010,7 +1010,10 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "lustre.mounted",
-        "no file system behind the automount, servers that do not answer, another file system, or read-only",
+        (
+            "no file system behind the automount, silent servers, another file system or server, or read-only; "
+            "no pass without DNS"
+        ),
         ("reset", "isolate"),
         ("full", "role"),
     ),

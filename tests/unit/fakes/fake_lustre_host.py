@@ -63,6 +63,8 @@ class LustreHost(Host):
         self.layouts: dict[str, str] = {}
         self.hsm: dict[str, int] = {}
         self.nets = ""
+        # Address of every DNS name; empty if DNS has none.
+        self.address = "10.0.1.7"
         self.broken: dict[str, str] = {}
         self.ran: list[list[str]] = []
         self.clock = 0.0
@@ -123,6 +125,13 @@ class LustreHost(Host):
 
     def _dpkg_query(self, argv):
         return CommandResult(0, "lustre-client-modules-x\t2.15.6\tii \nlinux-image-aws\t6.8\thi \n", "")
+
+    def _getent(self, argv):
+        assert argv[1] == "ahostsv4" and len(argv) == 3, argv
+        if not self.address:
+            return CommandResult(2, "", "")
+        kinds = ("STREAM", "DGRAM", "RAW")
+        return CommandResult(0, "".join(f"{self.address}        {kind:6} {argv[2]}\n" for kind in kinds), "")
 
     def _modinfo(self, argv):
         known = argv[2] == KERNEL

@@ -25,7 +25,7 @@ from ..system.units import starts_at_boot
 from ..verdict.result import Result, Scope, failed, passed
 from . import directories, files, tuning
 from .config import FileSystem, LustreConfig, config_text
-from .parse import lustre_paths, parse_net_show, sent_since, top_mount
+from .parse import lustre_paths, parse_addresses, parse_net_show, sent_since, servers, top_mount
 
 TOOLS = ("lfs", "lctl", "lnetctl", "modinfo")
 EFA_SOURCE = "FSx for Lustre User Guide, Configuring EFA clients"
@@ -45,10 +45,10 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
     """Return all facts; the RETURN section of the module lustre_info describes them."""
     config = with_adopted(host, config)
     fstab = read_fstab(host)
-    mounts = [
-        {**mount_facts(host, system.path, config.timeout, system), **fstab_line(system, fstab)}
-        for system in config.file_systems
-    ]
+    mounts = []
+    for system in config.file_systems:
+        facts = mount_facts(host, system.path, config.timeout, system)
+        mounts.append({**facts, **fstab_line(system, fstab), **dns_addresses(host, system, facts, config.timeout)})
     nets_before, net_problem = nets(host, config.timeout)
     probed = probe_all(host, mounts, config.timeout) if request.probe else {}
     nets_after = nets(host, config.timeout)[0] if request.probe else nets_before
@@ -122,6 +122,18 @@ def fstab_line(system: FileSystem, fstab: t.Iterable[t.Mapping[str, str]]) -> di
         return {"dns_name": system.dns_name, "line": "none", "fstab_options": None}
     options = (others or lines)[0]["opts"]
     return {"dns_name": system.dns_name, "line": "other" if others else "own", "fstab_options": options}
+
+
+def dns_addresses(host: Host, system: FileSystem, mount: t.Mapping[str, t.Any], timeout: float) -> dict[str, t.Any]:
+    """Return the addresses of the DNS name of a mounted file system, and why there are none: addresses, dns_problem.
+
+    Lustre's source has addresses in place of the name. Without a name, or where the source has it, none is asked.
+    """
+    if mount["state"] != "lustre" or not system.dns_name or set(servers(mount["source"])) == {system.dns_name}:
+        return {"addresses": [], "dns_problem": None}
+    output, problem = ask(host, ["getent", "ahostsv4", system.dns_name], timeout=timeout)
+    found = [] if problem else parse_addresses(output)
+    return {"addresses": found, "dns_problem": problem or (None if found else "getent lists no address")}
 
 
 def _is_marked(line: t.Mapping[str, str]) -> bool:

@@ -11,6 +11,7 @@ import typing as t
 
 _FIELD = re.compile(r"(?:- )?([a-z_ ]+):\s*(.*)")
 _HSM = re.compile(r"(?P<path>.*): \((?P<flags>0x[0-9a-f]+)\)(?P<words>[^,]*)(?:, archive_id:(?P<archive>\d+))?")
+IPV4 = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}(?=\s|\Z)")
 # Bits of lustre/include/uapi/linux/lustre/lustre_user.h, enum hsm_states.
 HSM_BITS = {
     "exists": 0x01,
@@ -70,6 +71,20 @@ def parse_hsm_state(text: str) -> dict[str, t.Any] | None:
         "states": [name for name, bit in HSM_BITS.items() if flags & bit],
         "archive_id": int(found.group("archive")) if found.group("archive") else None,
     }
+
+
+def servers(source: object) -> list[str]:
+    """Return the servers in a source such as 10.0.1.7@tcp:10.0.1.8@tcp:/NAME, without their nets; empty for no source.
+
+    Colons separate servers, commas the addresses of one.
+    """
+    nids, separator, _name = source.partition(":/") if isinstance(source, str) else ("", "", "")
+    return [nid.partition("@")[0] for nid in re.split("[:,]", nids)] if separator else []
+
+
+def parse_addresses(text: str) -> list[str]:
+    """Return the addresses in the output of 'getent ahostsv4': the first word of each line, each once."""
+    return sorted({line.split()[0] for line in text.splitlines() if IPV4.match(line)})
 
 
 def top_mount(path: str, mounts: t.Iterable[t.Mapping[str, t.Any]]) -> t.Mapping[str, t.Any] | None:

@@ -30,9 +30,9 @@ Facts = t.Mapping[str, t.Any]
 
 
 def seconds(config: RoleConfig) -> float:
-    """Return the time limit of the look: each mount is checked, listed and written to, each parameter is read."""
+    """Return the time limit of the look: each mount is checked, resolved, listed, written; each parameter read."""
     mounts = max(len(config.lustre.file_systems), 4) + len(config.lustre.nfs_mounts)
-    asked = 3 * mounts + 2 + len(config.lustre.tuning) + 5
+    asked = 4 * mounts + 2 + len(config.lustre.tuning) + 5
     return float(_OTHER_SECONDS + config.lustre.timeout * asked)
 
 

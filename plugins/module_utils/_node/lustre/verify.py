@@ -12,6 +12,7 @@ from ..system.versions import is_version
 from ..verdict.evidence import Field, Subject, decide, exactly, is_text
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .look import EFA_SOURCE, NFS_TYPES
+from .parse import IPV4, servers
 
 NO_LUSTRE = "no file system of Lustre is named, mounted or in fstab here"
 _KERNEL_HINT = (
@@ -113,8 +114,31 @@ def _mounts(facts: t.Mapping[str, t.Any]) -> list[Result]:
             what = "it is mounted read-only, and fstab does not set that"
             found.append(failed(check, what, severity="reset", scope=scope, hint=hint))
         else:
-            found.append(decide(check, _LUSTRE, [Subject(mount)], str(mount["source"]), scope=scope))
+            verdict = decide(check, _LUSTRE, [Subject(mount)], str(mount["source"]), scope=scope)
+            found.append(_server(mount, verdict) if verdict.status == "pass" else verdict)
     return found
+
+
+def _server(mount: t.Mapping[str, t.Any], verdict: Result) -> Result:
+    """Return the verdict if the mount is from the servers of the DNS name: old file systems share the name fsx."""
+    name, addresses, source = mount["dns_name"], mount["addresses"], mount["source"]
+    shown = servers(source)
+    strange = [server for server in shown if server != name and server not in addresses]
+    if not name or (shown and not strange):
+        return verdict
+    hint = f"compare with 'getent ahostsv4 {name}' and the primary network interface of the file system"
+    fields: dict[str, t.Any] = {"scope": verdict.scope, "hint": hint}
+    if mount["dns_problem"] or not addresses:
+        why = mount["dns_problem"] or "it has no address"
+        return undeterminable(
+            verdict.id, f"whether {source} is {name} is unknown, since DNS did not answer: {why}", **fields
+        )
+    if strange == shown and all(IPV4.fullmatch(server) for server in shown):
+        expected = f"{name}, {', '.join(addresses)}"
+        what = f"the file system of another server is mounted there: {source}"
+        return failed(verdict.id, what, severity="isolate", expected=expected, found=source, **fields)
+    why = f"{', '.join(strange)} in {source} is no address of {name}, which has {', '.join(addresses)}"
+    return undeterminable(verdict.id, why, **fields)
 
 
 def _is_read_only(options: object) -> bool:

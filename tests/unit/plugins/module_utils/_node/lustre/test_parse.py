@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import parse as lustre_parse
 
 # 'lnetctl net show -v', shortened; the counters are invented.
@@ -58,3 +59,23 @@ def test_states_are_decoded_from_flags():
         "archive_id": None,
     }
     assert lustre_parse.parse_hsm_state("cannot get it") is None
+
+
+@pytest.mark.parametrize(
+    ("source", "servers"),
+    [
+        ("10.0.1.7@tcp:/abcdefgh", ["10.0.1.7"]),
+        ("10.0.1.7:/abcdefgh", ["10.0.1.7"]),
+        ("10.0.1.7@tcp,10.0.1.8@efa:10.0.1.9@tcp:/abcdefgh", ["10.0.1.7", "10.0.1.8", "10.0.1.9"]),
+        ("abcdefgh", []),
+        (None, []),
+    ],
+)
+def test_servers_of_source(source, servers):
+    assert lustre_parse.servers(source) == servers
+
+
+def test_addresses_of_getent_are_listed_once():
+    text = "10.0.1.7        STREAM fs-1.example.com\n10.0.1.7        DGRAM  \n10.0.1.10       RAW    \n"
+    assert lustre_parse.parse_addresses(text) == ["10.0.1.10", "10.0.1.7"]
+    assert lustre_parse.parse_addresses("::1 STREAM x\n10.0.1 STREAM\n10.0.1.7.example.com STREAM\n\n") == []

@@ -22,6 +22,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 
 from tests.unit.fakes.fake_lustre_host import KERNEL, LustreHost
 
+DNS = "fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com"
 TUNED = {"osc.*OST*.max_rpcs_in_flight": 32}
 
 
@@ -91,6 +92,57 @@ def test_empty_mount_point_fails(host, judge, tmp_path):
 def test_other_file_system_is_reported(host, judge):
     lines = judge([{"path": host.mount("fsx"), "mount_name": "other"}])
     assert "another file system is mounted there: 10.0.1.7@tcp:/abcdefgh" in lines["lustre.mounted"]
+
+
+@pytest.mark.parametrize(
+    ("source", "address", "start", "words"),
+    [
+        ("10.0.1.7@tcp:/fsx", "10.0.1.7", "PASS", "found 10.0.1.7@tcp:/fsx"),
+        ("10.0.1.7:/fsx", "10.0.1.7", "PASS", "found 10.0.1.7:/fsx"),
+        ("10.0.1.9@tcp:/fsx", "10.0.1.7", "FAIL", "the file system of another server is mounted there: 10.0.1.9@tcp"),
+        ("10.0.1.70@tcp:/fsx", "10.0.1.7", "FAIL", f"expected {DNS}, 10.0.1.7, found 10.0.1.70@tcp:/fsx"),
+        ("10.0.1.8@tcp,10.0.1.9@tcp:/fsx", "10.0.1.7", "FAIL", "another server"),
+        (
+            "10.0.1.7@tcp:10.0.1.9@tcp:/fsx",
+            "10.0.1.7",
+            "????",
+            "10.0.1.9 in 10.0.1.7@tcp:10.0.1.9@tcp:/fsx is no address",
+        ),
+        ("fd00::1@tcp:/fsx", "10.0.1.7", "????", "is no address of"),
+        ("10.0.1.7@tcp:/fsx", "", "????", "DNS did not answer: getent ahostsv4"),
+        ("10.0.1.9@tcp:/fsx", "", "????", f"whether 10.0.1.9@tcp:/fsx is {DNS} is unknown"),
+        (f"{DNS}@tcp:/fsx", "", "PASS", f"found {DNS}@tcp:/fsx"),
+    ],
+)
+def test_server_must_be_that_of_dns_name(host, judge, source, address, start, words):
+    path = host.mount("fsx")
+    host.source[path], host.address = source, address
+    line = judge([{"path": path, "mount_name": "fsx", "dns_name": DNS}])["lustre.mounted"]
+    assert line.startswith(f"{start} lustre.mounted ({path}): ") and words in line
+
+
+def test_dns_is_asked_only_for_mounted_name(host, judge):
+    path = host.mount("fsx")
+    judge([{"path": path, "mount_name": "abcdefgh"}])
+    host.source[path] = f"{DNS}@tcp:/abcdefgh"
+    judge([{"path": path, "mount_name": "abcdefgh", "dns_name": DNS}])
+    host.mounts[path] = "tmpfs"
+    judge([{"path": path, "mount_name": "abcdefgh", "dns_name": f"other-{DNS}"}])
+    assert not [argv for argv in host.ran if argv[0] == "getent"]
+
+
+@pytest.mark.parametrize("change", [{"addresses": []}, {"dns_problem": "no answer within 30 seconds"}])
+def test_mount_without_answer_of_dns_is_no_pass(good, change):
+    good["mounts"][0].update({"addresses": ["10.0.1.8"], **change})
+    (one,) = found(good, "lustre.mounted")
+    assert one.status == "undeterminable" and "DNS did not answer" in one.reason
+
+
+def test_other_server_isolates_node(good):
+    good["mounts"][0]["addresses"] = ["10.0.1.8"]
+    (one,) = found(good, "lustre.mounted")
+    assert (one.status, one.severity, one.found) == ("fail", "isolate", "10.0.1.7@tcp:/abcdefgh")
+    assert one.scope.device == good["mounts"][0]["path"] and DNS in one.hint
 
 
 def test_kernel_of_next_boot_without_client_fails(host, judge):
@@ -187,7 +239,7 @@ def good(host, tmp_path):
     host.files["/sys/module/ptlrpc/parameters/ptlrpcd_per_cpt_max"] = "32\n"
     config = parse_config(
         {
-            "file_systems": [{"path": host.mount("fsx"), "mount_name": "abcdefgh"}],
+            "file_systems": [{"path": host.mount("fsx"), "mount_name": "abcdefgh", "dns_name": DNS}],
             "nfs_mounts": [host.mount("home", "nfs4")],
             "tuning": TUNED,
             "module_options": {"ptlrpc.ptlrpcd_per_cpt_max": 32},
