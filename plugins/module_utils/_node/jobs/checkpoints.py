@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
 import dataclasses
 import errno
 import functools
@@ -30,6 +31,8 @@ from ..verdict import result
 
 LOGGER = logging.getLogger("mlcluster")
 BACKED_UP = ".backed-up"
+# Of a copy that was begun. Earlier versions remove a checkpoint where BACKED_UP exists, whatever its content.
+BEGUN = ".backup-begun"
 # A checkpoint that is being removed; with this name the rest of an interrupted removal never looks complete.
 REMOVING = ".removing-"
 # The marker that the trainer of slurm_jobs writes is a manifest of this schema.
@@ -122,21 +125,36 @@ def _is_backed_up(host: Host, path: str, marker: str) -> bool:
     return now is not None and mark.get("verified") is True and mark.get("marker") == now
 
 
-def read_mark(host: Host, path: str) -> dict[str, t.Any] | None:
-    """Return the mark of a copy that was begun: target, marker (``signature``), verified; None if none was begun.
+def read_mark(host: Host, path: str, name: str = BACKED_UP) -> dict[str, t.Any] | None:
+    """Return a mark of a copy: target, and in that of a verified one marker (``signature``); None without a mark.
 
     Empty for a mark of another version, which proves that a copy was made, and not of which content.
     """
-    if not host.exists(posixpath.join(path, BACKED_UP)):
+    if not host.exists(posixpath.join(path, name)):
         return None
-    mark = host.read_json(posixpath.join(path, BACKED_UP))
+    mark = host.read_json(posixpath.join(path, name))
     return mark if isinstance(mark, dict) else {}
 
 
-def write_mark(path: str, target: str, marker: list[int] | None, verified: bool) -> None:
-    """Write the mark of a copy. Raises OSError."""
-    mark = {"target": target, "marker": marker, "verified": verified}
+def has_copy_at(host: Host, path: str, target: str) -> bool:
+    """Return whether a copy of a checkpoint to this target was made or begun."""
+    marks = (read_mark(host, path, name) for name in (BEGUN, BACKED_UP))
+    return any(mark is not None and mark.get("target", target) == target for mark in marks)
+
+
+def begin_copy(path: str, target: str) -> None:
+    """Write the mark of a copy that is begun; an earlier copy no longer counts. Raises OSError."""
+    files.replace_file(posixpath.join(path, BEGUN), json.dumps({"target": target}).encode())
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(posixpath.join(path, BACKED_UP))
+
+
+def end_copy(path: str, target: str, marker: list[int] | None) -> None:
+    """Write the mark of a verified copy. Raises OSError."""
+    mark = {"target": target, "marker": marker, "verified": True}
     files.replace_file(posixpath.join(path, BACKED_UP), json.dumps(mark).encode())
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(posixpath.join(path, BEGUN))
 
 
 def signature(path: str) -> list[int] | None:

@@ -115,7 +115,8 @@ def sync_command(spec: Spec, checkpoint: str, *how: str) -> tuple[str, ...]:
     It compares sizes and times only: an object of the same size that is newer than the file counts as its copy.
     """
     target = copy_target(spec, checkpoint)
-    return (spec.tools["aws"], "s3", "sync", *how, "--exclude", checkpoints.BACKED_UP, checkpoint, target)
+    marks = [word for mark in (checkpoints.BACKED_UP, checkpoints.BEGUN) for word in ("--exclude", mark)]
+    return (spec.tools["aws"], "s3", "sync", *how, *marks, checkpoint, target)
 
 
 def request_file(spec: Spec) -> str:
@@ -424,22 +425,21 @@ class Training:
         # A full disk takes no mark, and this is when a copy is needed most. Without the mark, a copy that is cut short
         # is not continued later.
         with contextlib.suppress(OSError):
-            checkpoints.write_mark(path, target, marker, verified=False)
+            checkpoints.begin_copy(path, target)
         if self.work.run(*sync_command(self.spec, path, "--only-show-errors")):
             return False
         status, left = self.work.answer(*sync_command(self.spec, path, "--dryrun"))
         if status or left.strip():
             return False
         try:
-            checkpoints.write_mark(path, target, marker, verified=True)
+            checkpoints.end_copy(path, target, marker)
         except OSError:
             return False
         return True
 
     def _may_copy_to(self, target: str, path: str) -> bool:
         """Return whether all that is at the target came from this checkpoint, so that no other copy is overwritten."""
-        mark = checkpoints.read_mark(self.work.host, path)
-        if mark is not None and mark.get("target", target) == target:
+        if checkpoints.has_copy_at(self.work.host, path, target):
             return True
         status, listed = self.work.answer(*list_command(self.spec, target))
         if status == 1 and not listed.strip():

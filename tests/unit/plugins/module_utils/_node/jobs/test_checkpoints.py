@@ -28,7 +28,7 @@ def make(folder, step, complete=True, backed_up=False, name="step-{}"):
     if complete:
         (path / "complete").touch()
     if backed_up:
-        checkpoints.write_mark(str(path), "s3://b/x", checkpoints.signature(str(path / "complete")), verified=True)
+        checkpoints.end_copy(str(path), "s3://b/x", checkpoints.signature(str(path / "complete")))
     return str(path)
 
 
@@ -62,9 +62,10 @@ def rewrite(path):
 MARKS = {
     "of an earlier version": lambda path: (path / checkpoints.BACKED_UP).write_text(""),
     "damaged": lambda path: (path / checkpoints.BACKED_UP).write_text('{"verified": true, "mar'),
-    "of a copy that was only begun": lambda path: checkpoints.write_mark(
-        str(path), "s3://b/x", checkpoints.signature(str(path / "complete")), verified=False
+    "not verified": lambda path: (path / checkpoints.BACKED_UP).write_text(
+        json.dumps({"target": "s3://b/x", "marker": checkpoints.signature(path / "complete"), "verified": False})
     ),
+    "of a copy that was only begun": lambda path: checkpoints.begin_copy(str(path), "s3://b/x"),
     "of content that was written anew since": rewrite,
 }
 
@@ -82,8 +83,34 @@ def test_mark_that_proves_no_copy_of_content_keeps_checkpoint(tmp_path, verb, wh
 
 def test_mark_without_marker_is_no_copy(tmp_path, verb):
     half = pathlib.Path(make(tmp_path / "c", 1, complete=False))
-    checkpoints.write_mark(str(half), "s3://b/x", None, verified=True)
+    checkpoints.end_copy(str(half), "s3://b/x", None)
     assert verb() == (0, [f"{half}: incomplete"])
+
+
+def test_begun_copy_has_no_mark_that_earlier_versions_read(tmp_path):
+    """They take any file of that name for a verified copy, and remove the checkpoint."""
+    made = pathlib.Path(make(tmp_path, 1, backed_up=True))
+    checkpoints.begin_copy(str(made), "s3://b/y")
+    assert [path.name for path in made.glob(".*")] == [".backup-begun"]
+    checkpoints.end_copy(str(made), "s3://b/y", None)
+    assert [path.name for path in made.glob(".*")] == [".backed-up"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ({}, False),
+        ({checkpoints.BACKED_UP: ""}, True),
+        ({checkpoints.BACKED_UP: '{"target": "s3://b/x", "verified": false}'}, True),
+        ({checkpoints.BEGUN: '{"target": "s3://b/x"}'}, True),
+        ({checkpoints.BEGUN: '{"target": "s3://b/y"}'}, False),
+        ({checkpoints.BEGUN: '{"target": "s3://b/y"}', checkpoints.BACKED_UP: '{"target": "s3://b/x"}'}, True),
+    ],
+)
+def test_copy_at_target_is_known_by_either_mark(tmp_path, texts, expected):
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    assert checkpoints.has_copy_at(Host(), str(tmp_path), "s3://b/x") is expected
 
 
 def test_none_is_reported(verb):

@@ -147,8 +147,14 @@ CASES = {
             ),
             "# for each complete checkpoint that is not backed up, the newest first:",
             "aws s3 ls s3://bucket/runs/x/CHECKPOINT/",
-            "aws s3 sync --only-show-errors --exclude .backed-up /fsx/c/CHECKPOINT s3://bucket/runs/x/CHECKPOINT",
-            "aws s3 sync --dryrun --exclude .backed-up /fsx/c/CHECKPOINT s3://bucket/runs/x/CHECKPOINT",
+            (
+                "aws s3 sync --only-show-errors --exclude .backed-up --exclude .backup-begun /fsx/c/CHECKPOINT "
+                "s3://bucket/runs/x/CHECKPOINT"
+            ),
+            (
+                "aws s3 sync --dryrun --exclude .backed-up --exclude .backup-begun /fsx/c/CHECKPOINT "
+                "s3://bucket/runs/x/CHECKPOINT"
+            ),
             "# after a request, unless the training ended with 0, at most 20 times:",
             "scontrol requeue JOBID",
             "# keeps the newest 3 complete checkpoints and removes older ones that are backed up",
