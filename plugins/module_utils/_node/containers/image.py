@@ -116,7 +116,7 @@ def file_name(request: ImageRequest, digest: str) -> str:
 
 
 def versions(host: EnrootHost, request: ImageRequest) -> list[str]:
-    """Return the files of all versions of the image, newest first."""
+    """Return the files of all versions of the image, by the time of their last link or import, newest first."""
     pattern = re.compile(re.escape(request.base) + r"-[0-9a-f]{16}\.sqsh")
     names = [name for name in host.listdir(request.directory) if pattern.fullmatch(name)]
     times = {name: host.size_and_time(posixpath.join(request.directory, name)) or (0, 0.0) for name in names}
@@ -157,6 +157,8 @@ def ensure(host: EnrootHost, request: ImageRequest, dry: bool = False) -> dict[s
                 _sweep(host, request)
                 _import(host, request, digest, answer["path"])
             if "link" in answer["actions"]:
+                # A version that is used again is the newest: jobs use it after the next change of the link.
+                host.set_time_to_now(answer["path"])
                 host.make_link(name, answer["link"])
             for old in answer["pruned"]:
                 host.remove(posixpath.join(request.directory, old))

@@ -125,6 +125,29 @@ def test_moved_tag_makes_new_file_and_keep_prunes_old(tmp_path):
     assert Path(second["path"]).exists()
 
 
+def test_version_that_was_used_last_stays(tmp_path):
+    """Jobs still use it: a rollback makes an old file the current one."""
+    host, made = ImageHost(), {}
+    for sign in "abac":
+        host.digest = f"sha256:{sign * 64}"
+        answer = ensure(host, image_request(tmp_path, name="torch", keep=1))
+        made[sign] = Path(answer["path"])
+        # Each change comes a day after the one before it.
+        for path in filter(Path.exists, made.values()):
+            state = path.stat()
+            os.utime(path, (state.st_atime - 86400, state.st_mtime - 86400))
+    assert answer["pruned"] == [made["b"].name]
+    assert [sign for sign, path in made.items() if path.exists()] == ["a", "c"]
+
+
+def test_file_of_another_user_can_be_linked_without_its_time(tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(1, "Operation not permitted", path)
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert ensure(ImageHost(), image_request(tmp_path))["actions"] == ["import", "link"]
+
+
 def test_dry_run_writes_nothing(tmp_path):
     assert ensure(ImageHost(), image_request(tmp_path), dry=True)["actions"] == ["import", "link"]
     assert list(tmp_path.iterdir()) == []
