@@ -12,8 +12,9 @@ version_added: 0.1.0
 description:
   - Removes the scripts that Slurm runs before and after jobs from its configuration, and deletes them, the scripts of
     jobs, the tools that were built, the data programs and the runtime.
-  - Other files are kept. If it is unknown which scripts Slurm runs, or it still runs one of these, nothing is deleted,
-    since a missing script would drain every node.
+  - Other files are kept, also copies of scripts, and data programs that were changed.
+  - If it is unknown which scripts Slurm runs, or it still runs one of these, nothing is deleted, since a missing script
+    would drain every node.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 extends_documentation_fragment:

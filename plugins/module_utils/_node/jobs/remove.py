@@ -7,20 +7,22 @@
 from __future__ import annotations
 
 import os
+import posixpath
+import re
 import shutil
 import typing as t
 
 from ..slurm.client import Slurm
 from ..slurm.look import survey
 from ..system.host import Host, NodeError
-from ..system.role_file import path_of
+from ..system.role_file import path_of, read_role_file
 from . import checks as node_checks
 from . import files
 
 # Directories below dir: of the data programs and of tools. Others may have files in both.
 DATA, TOOLS = "mlcluster_data", "tools"
-# In the first lines of every program file of this collection.
-OWN_PROGRAM = "mlcluster.aws contributors"
+# In a script of the role: the name of its job. A user's copy has another file name.
+_RUNS = re.compile(rf"{re.escape(files.JOB_MARK)}.* It runs (\S+)\.json ")
 ROLE_FILES = tuple(path_of(role) for role in ("slurm_jobs", "slurm_jobs_checks", "slurm_jobs_tools"))
 # Replaces the text of slurm.conf, with its owner and mode, and keeps a backup.
 Rewrite = t.Callable[[str, str], None]
@@ -30,18 +32,43 @@ def find(host: Host, place: str, checks: t.Mapping[str, t.Any]) -> dict[str, lis
     """Return scripts of checks, files of jobs, our directories, and those that are empty after a removal."""
     scripts = [path for path in node_checks.paths(checks).values() if is_ours(host, path, files.CHECK_MARK)]
     named = [f"{place}/{name}" for name in sorted(host.listdir(place)) if name.endswith((".sbatch", ".json"))]
-    jobs = [path for path in named if is_ours(host, path, files.JOB_MARK)]
+    jobs = [path for path in named if _is_job_file(host, path)]
     own = [path for path in (f"{place}/{files.RUNTIME_NAME}", *ROLE_FILES) if host.stat(path)]
     tools = f"{place}/{TOOLS}"
     there = [f"{tools}/{name}" for name in host.listdir(tools)] if _is_directory(host, tools) else []
     built = [path for path in there if _is_directory(host, path) and host.stat(f"{path}/{files.BUILT}")]
-    programs, emptied = _programs(host, f"{place}/{DATA}")
+    sums = {f"{place}/{name}": digest for name, digest in _data_sums(host).items()}
+    programs, emptied = _programs(host, f"{place}/{DATA}", sums)
     emptied += [tools] if _is_directory(host, tools) and built == there else []
-    return {"scripts": scripts, "files": [*jobs, *own, *programs], "directories": built, "emptied": emptied}
+    return {"scripts": scripts, "files": [*jobs, *programs, *own], "directories": built, "emptied": emptied}
 
 
-def _programs(host: Host, path: str) -> tuple[list[str], list[str]]:
-    """Return the program files below a directory, and the directories that are empty without them, deepest first."""
+def _is_job_file(host: Host, path: str) -> bool:
+    """Return whether the role wrote a script or its JSON file: a copy under another name is a user's own."""
+    name = posixpath.splitext(posixpath.basename(path))[0]
+    if not is_ours(host, path, files.JOB_MARK):
+        return False
+    if path.endswith(".json"):
+        document = host.read_json(path)
+        return not isinstance(document, dict) or document.get("name", name) == name
+    found = _RUNS.search(host.read_text(path) or "")
+    return found is None or found.group(1) == name
+
+
+def _data_sums(host: Host) -> dict[str, str]:
+    """Return the sha256 of each data program that the role wrote, by its path; empty if that is unknown."""
+    try:
+        sums = read_role_file(host, "slurm_jobs").get("data_sums")
+    except NodeError:
+        return {}
+    return sums if isinstance(sums, dict) else {}
+
+
+def _programs(host: Host, path: str, sums: t.Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Return the program files below a directory, and the directories that are empty without them, deepest first.
+
+    sums: sha256 by path. A program that was changed since, and a changed copy, are a user's own.
+    """
     if not _is_directory(host, path):
         return [], []
     found: list[str] = []
@@ -49,17 +76,20 @@ def _programs(host: Host, path: str) -> tuple[list[str], list[str]]:
     there = [f"{path}/{name}" for name in host.listdir(path)]
     for entry in there:
         if _is_directory(host, entry):
-            inside, empty = _programs(host, entry)
+            inside, empty = _programs(host, entry, sums)
             found += inside
             emptied += empty
-        elif _is_program(host, entry):
+        elif _is_program(host, entry, sums):
             found.append(entry)
     return found, [*emptied, path] if set(there) <= {*found, *emptied} else emptied
 
 
-def _is_program(host: Host, path: str) -> bool:
-    compiled = path.endswith(".pyc") and path.split("/")[-2] == "__pycache__"
-    return compiled or (path.endswith(".py") and is_ours(host, path, OWN_PROGRAM))
+def _is_program(host: Host, path: str, sums: t.Mapping[str, str]) -> bool:
+    """Return whether a plain file is a program as the role wrote it, or one that Python compiled."""
+    if path.endswith(".pyc") and path.split("/")[-2] == "__pycache__":
+        return True
+    state = host.stat(path)
+    return bool(path in sums and state and not state["is_link"] and host.sha256(path) == sums[path])
 
 
 def _is_directory(host: Host, path: str) -> bool:

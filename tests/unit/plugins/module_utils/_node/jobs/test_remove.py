@@ -6,15 +6,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import checks as node_checks
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import config as jobs_config
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import files, remove
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node import domains
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import role_file
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles import slurm_jobs
 
-from tests.rig.slurm.scripts import ROLE, Role
+from tests.rig.slurm.scripts import Role
 from tests.unit.fakes.fake_jobs_host import CONF, NO_SLURM, SILENT, JobsHost
 
 CHECKS = node_checks.wanted({})
@@ -115,15 +120,25 @@ def test_everything_found_is_deleted(host, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_data_programs_go_and_files_of_others_stay(tmp_path, monkeypatch):
-    """A folder of the same name may hold a data set."""
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """The folder of the data programs, and the node's record of what the role wrote there."""
     monkeypatch.setattr(remove.node_checks, "paths", lambda checks: {})
-    data = tmp_path / "mlcluster_data"
+    folder, record = tmp_path / "mlcluster_data", {}
     for name in ("__init__.py", "files/s3.py"):
-        (data / name).parent.mkdir(parents=True, exist_ok=True)
-        (data / name).write_text("# Copyright: (c) 2026, mlcluster.aws contributors\n")
-    (data / "files/__pycache__").mkdir()
-    (data / "files/__pycache__/s3.cpython-312.pyc").write_bytes(b"")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"# {name}\n")
+        record[f"mlcluster_data/{name}"] = Host().sha256(str(folder / name))
+    (folder / "files/__pycache__").mkdir()
+    (folder / "files/__pycache__/s3.cpython-312.pyc").write_bytes(b"")
+    spec = jobs_config.ARGUMENT_SPEC
+    (tmp_path / "slurm_jobs.json").write_text(role_file.role_file("slurm_jobs", {"data_sums": record}, spec).text)
+    monkeypatch.setattr(role_file, "DIRECTORY", str(tmp_path))
+    return folder
+
+
+def test_data_programs_go_and_files_of_others_stay(tmp_path, data):
+    """A folder of the same name may hold a data set."""
     found = remove.find(Host(), str(tmp_path), CHECKS)
     assert found["emptied"] == [str(data / "files/__pycache__"), str(data / "files"), str(data)]
     (data / "shard-0.tar").write_bytes(b"precious")
@@ -133,7 +148,38 @@ def test_data_programs_go_and_files_of_others_stay(tmp_path, monkeypatch):
     assert (sorted(os.listdir(data)), os.listdir(data / "files")) == (["files", "link", "shard-0.tar"], ["mine.py"])
 
 
-def test_every_data_program_is_recognized():
-    programs = list((ROLE / "files/mlcluster_data").rglob("*.py"))
-    assert len(programs) > 30
-    assert all(remove.OWN_PROGRAM in path.read_text(encoding="utf-8") for path in programs)
+def test_changed_programs_and_copies_are_kept(tmp_path, data):
+    """A user may train with a copy of one of our programs, with our first lines in it."""
+    (data / "mine.py").write_text((data / "__init__.py").read_text() + "changed = 1\n")
+    (data / "files/s3.py").write_text("# files/s3.py, with a fix\n")
+    remove.remove(Host(), remove.find(Host(), str(tmp_path), CHECKS))
+    assert sorted(str(path.relative_to(data)) for path in data.rglob("*.py")) == ["files/s3.py", "mine.py"]
+
+
+@pytest.mark.parametrize("text", [None, "{", '{"schema": "mlcluster.role/1", "options": {}}'])
+def test_programs_stay_without_record_of_role(tmp_path, data, text):
+    (tmp_path / "slurm_jobs.json").unlink()
+    if text is not None:
+        (tmp_path / "slurm_jobs.json").write_text(text)
+    assert not [path for path in remove.find(Host(), str(tmp_path), CHECKS)["files"] if path.endswith(".py")]
+
+
+def test_record_of_role_goes_after_programs(tmp_path, data, monkeypatch):
+    """Otherwise a removal that was interrupted could not continue."""
+    monkeypatch.setattr(remove, "ROLE_FILES", (str(tmp_path / "slurm_jobs.json"),))
+    assert remove.find(Host(), str(tmp_path), CHECKS)["files"][-1] == str(tmp_path / "slurm_jobs.json")
+
+
+def test_job_that_user_copied_is_kept(host):
+    script, spec = host.texts["/fsx/jobs/smoke.sbatch"], host.texts["/fsx/jobs/smoke.json"]
+    host.texts.update({"/fsx/jobs/mine2.sbatch": f"{script}echo mine\n", "/fsx/jobs/mine2.json": spec})
+    found = remove.find(host, "/fsx/jobs", CHECKS)["files"]
+    assert found == ["/fsx/jobs/smoke.json", "/fsx/jobs/smoke.sbatch", "/fsx/jobs/mlcluster.pyz"]
+
+
+def test_record_of_role_has_sum_of_every_program():
+    """A run of the role keeps on the node the sums that ``find`` reads."""
+    kept = {"data_sums": slurm_jobs.data_sums()}
+    document = json.loads(role_file.role_file("slurm_jobs", kept, domains.DOMAINS["slurm_jobs"].spec).text)
+    assert len(document["options"]["data_sums"]) > 30
+    assert "data_sums" not in domains.DOMAINS["slurm_jobs"].transient
