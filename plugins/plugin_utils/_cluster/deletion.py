@@ -16,9 +16,14 @@ MADE = {
     "Efs": ("EfsSettings", "FileSystemId"),
     "FsxLustre": ("FsxLustreSettings", "FileSystemId"),
 }
+# Storage that only exists before a cluster, so that it stays.
+EXTERNAL = ("FileCache", "FsxOntap", "FsxOpenZfs")
 # pcluster.config.cluster_config of 3.16.1, for storage and for logs.
 STORAGE_POLICY, LOG_POLICY = "Delete", "Retain"
+KEEPING = ("Retain", "Snapshot")
 UNKNOWN = "unknown"
+# Configuration reference of ParallelCluster 3.16, HeadNode / SharedStorageType: on disks of the head node.
+INTERNAL = "Ebs"
 
 
 def _mapping(value: Any, *keys: str) -> dict[str, Any]:
@@ -28,7 +33,10 @@ def _mapping(value: Any, *keys: str) -> dict[str, Any]:
 
 
 def shared(config: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
-    """Yield (position, entry, policy) of SharedStorage: its DeletionPolicy if ParallelCluster creates it, else none."""
+    """Yield (position, entry, policy) of SharedStorage: its DeletionPolicy if ParallelCluster creates it, else none.
+
+    The policy of a type that is not known here is ``unknown``.
+    """
     entries = config.get("SharedStorage")
     for number, entry in enumerate(entries if isinstance(entries, list) else []):
         section, identifier = MADE.get(str(_mapping(entry).get("StorageType")), ("", ""))
@@ -36,7 +44,7 @@ def shared(config: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
         if section and not settings.get(identifier):
             yield number, entry, str(settings.get("DeletionPolicy") or STORAGE_POLICY)
         elif isinstance(entry, dict):
-            yield number, entry, ""
+            yield number, entry, "" if section or entry.get("StorageType") in EXTERNAL else UNKNOWN
 
 
 def deletion_plan(text: str) -> dict[str, Any]:
@@ -56,12 +64,16 @@ def deletion_plan(text: str) -> dict[str, Any]:
     deleted: list[str] = []
     kept: list[str] = []
     for _number, entry, policy in shared(config):
-        storage = f"{entry['StorageType']} {entry.get('Name')} under {entry.get('MountDir')}"
-        if policy == STORAGE_POLICY:
+        storage = f"{entry.get('StorageType')} {entry.get('Name')} under {entry.get('MountDir')}"
+        if policy and policy not in KEEPING:
             names.append(str(entry.get("Name")))
             deleted.append(f"{storage} with all data in it, for its DeletionPolicy is {policy}")
         else:
             kept.append(f"{'a snapshot of ' if policy == 'Snapshot' else ''}{storage}")
+    # With /home, unless that is shared storage.
+    internal = _mapping(config, "HeadNode").get("SharedStorageType") or INTERNAL
+    if internal != INTERNAL:
+        deleted.append(f"the {internal} in which the cluster has /home and its own files, with all data in it")
     logs = _mapping(config, "Monitoring", "Logs", "CloudWatch").get("DeletionPolicy") or LOG_POLICY
     (deleted if logs == "Delete" else kept).append("logs in CloudWatch")
     return {"names": names, "deleted": deleted, "kept": kept}

@@ -132,7 +132,7 @@ def _storage(config: Config) -> Iterator[Problem]:
     made = 0
     for number, storage, policy in _cluster_deletion.shared(config):
         section, _identifier = _cluster_deletion.MADE.get(str(storage.get("StorageType")), ("", ""))
-        if not policy:
+        if not policy or not section:
             continue
         path, settings = f"SharedStorage[{number}]/{section}", _section(storage, section)
         lustre = storage["StorageType"] == "FsxLustre"

@@ -48,6 +48,26 @@ def test_created_storage_is_deleted_unless_retained():
     ]
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        storage("FsxNew", "later", FileSystemId="fs-1"),
+        storage("FsxLustre", "later", DeletionPolicy="retain"),
+        {"Name": "later", "MountDir": "/later"},
+    ],
+)
+def test_storage_that_is_not_known_to_stay_needs_consent(entry):
+    plan = deletion_plan([entry])
+    assert (plan["names"], plan["kept"]) == (["later"], ["logs in CloudWatch"])
+    assert "later under /later with all data in it" in plan["deleted"][0]
+
+
+@pytest.mark.parametrize(("shared_type", "count"), [(None, 0), ("Ebs", 0), ("Efs", 1)])
+def test_file_system_of_home_is_named(shared_type, count):
+    deleted = deletion_plan([], HeadNode={"SharedStorageType": shared_type})["deleted"]
+    assert deleted == ["the Efs in which the cluster has /home and its own files, with all data in it"][:count]
+
+
 @pytest.mark.parametrize("shared", [None, [], "x", [None, 7]])
 def test_cluster_without_storage_keeps_its_logs(shared):
     assert deletion_plan(shared) == {"names": [], "deleted": [], "kept": ["logs in CloudWatch"]}
