@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rig import controller
+
 
 @pytest.mark.parametrize(
     ("given", "sentences"),
@@ -49,3 +51,24 @@ def test_all_setting_errors_are_reported_at_once(run_playbook, given, sentences)
 def test_inventory_without_nodes_is_refused(run_playbook):
     status, output = run_playbook("playbooks/monitor_cluster.yml", {"others": {"n1": {}}})
     assert status == 2 and "nothing is watched: the inventory has no host in head:login:compute" in output
+
+
+@pytest.mark.parametrize("others", [[], ["site.rules.yml"], [".hidden"]])
+def test_removal_keeps_files_of_site(run_playbook, tmp_path, others):
+    folder = tmp_path / "mlcluster"
+    folder.mkdir()
+    for name in ("mlcluster.rules.yml", "node.json", *others):
+        (folder / name).touch()
+    play = tmp_path / "play.yml"
+    tasks = controller.ROOT / "playbooks/tasks/monitor_server_absent.yml"
+    values = controller.ROOT / "playbooks/vars/monitor_cluster.yml"
+    play.write_text(
+        f"- {{hosts: n1, gather_facts: false, vars_files: ['{values}'], tasks: [{{include_tasks: '{tasks}'}}]}}\n"
+    )
+    given = {"prometheus_config": str(tmp_path / "prometheus.yml")}
+    status, output = run_playbook(play, {"compute": {"n1": {}}}, monitor_cluster=given)
+    assert status == 0 and len(list(folder.iterdir())) == 2 + len(others), output
+    status, output = run_playbook(play, {"compute": {"n1": {}}}, check=False, monitor_cluster=given)
+    assert status == 0, output
+    assert sorted(path.name for path in folder.rglob("*")) == others
+    assert folder.exists() == bool(others)
