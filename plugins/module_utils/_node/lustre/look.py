@@ -18,7 +18,7 @@ from ..system.ask import ask, line
 from ..system.host import Host
 from ..system.instance import instance_type
 from ..system.kernel import kernel_modules
-from ..system.mounts import mount_unit, read_fstab, read_mounts
+from ..system.mounts import mount_unit, mounts_on, read_fstab, read_mounts
 from ..system.packages import installed_packages
 from ..system.parallel import Check, run_all
 from ..system.units import starts_at_boot
@@ -116,7 +116,7 @@ def fstab_line(system: FileSystem, fstab: t.Iterable[t.Mapping[str, str]]) -> di
     The same source does not make a line own: ParallelCluster writes such lines too, and maintains them. Of several
     lines, one that is not own counts: writing the own line would replace all lines of the path.
     """
-    lines = [entry for entry in fstab if entry["path"] == system.path]
+    lines = [entry for entry in fstab if mounts_on(entry, system.path)]
     others = [line for line in lines if not (line["src"] == system.source and _is_marked(line))]
     if not lines:
         return {"dns_name": system.dns_name, "line": "none", "fstab_options": None}

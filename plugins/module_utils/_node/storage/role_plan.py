@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ..system.mounts import mounts_on
 from ..system.plan import File, Package, Plan, Step, Unit, file_due, not_concerned, refused
 from . import files
 from .config import CONFIG_PATH, config_text
@@ -118,7 +119,7 @@ def foreign_fstab(facts: Facts) -> list[str]:
         "nvme_raid0_mount_point"
         for wanted in missing
         for line in facts["storage"]["fstab"]
-        if line["path"] == wanted["path"] and line["src"] not in known
+        if mounts_on(line, wanted["path"]) and line["src"] not in known
     ]
 
 

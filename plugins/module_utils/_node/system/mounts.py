@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import typing as t
 
@@ -101,6 +102,13 @@ def parse_fstab(text: str) -> list[dict[str, str]]:
     keys = ("src", "path", "fstype", "opts", "dump", "passno")
     rows = [line.split() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     return [dict(zip(keys, [*row, "0", "0"][:6])) for row in rows if len(row) >= 4]
+
+
+def mounts_on(line: t.Mapping[str, str], path: str) -> bool:
+    """Return whether a line of fstab mounts on a path: it may be written with octal escapes or a slash at its end."""
+    # Two leading slashes stay two (POSIX, pathname resolution).
+    there, wanted = (posixpath.normpath(f"/{one.strip('/')}") for one in (unescape(line["path"]), path))
+    return there == wanted
 
 
 def find_mount(path: str, mounts: list[dict[str, t.Any]]) -> dict[str, t.Any] | None:

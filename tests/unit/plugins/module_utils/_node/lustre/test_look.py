@@ -12,6 +12,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config 
     parse_config,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.mounts import parse_fstab
 
 from tests.unit.fakes.fake_lustre_host import LustreHost
 
@@ -29,6 +30,13 @@ def test_mounts_and_fstab_lines_are_adopted(host):
     host.files["/etc/fstab"] = "fs-1.example.com@tcp:/abc /fsx9 lustre _netdev,noauto,x-systemd.automount 0 0\n"
     config = lustre.with_adopted(host, parse_config({}))
     assert sorted(system.path for system in config.file_systems) == sorted([path, "/fsx9"])
+
+
+def test_other_spelling_of_path_is_line_of_others():
+    wanted = {"path": "/fsx", "dns_name": "fs-1.x", "mount_name": "abc"}
+    (system,) = parse_config({"file_systems": [wanted]}).file_systems
+    fstab = parse_fstab("fs-2.x@tcp:/def /fsx/ lustre noauto 0 0\n")
+    assert lustre.fstab_line(system, fstab)["line"] == "other"
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,15 @@ def test_line_of_user_at_path_is_not_replaced(source, options):
     assert refusal.startswith(f"/etc/fstab mounts {source} on {path}: take that line out")
 
 
+@pytest.mark.parametrize("spelling", ["/moved/", "//moved", "/mo\\166ed"])
+def test_other_spelling_of_path_is_the_same_path(spelling):
+    """systemd mounts the first of two lines for a path only."""
+    host = carry_out(node(2))
+    host.machine.files["/etc/fstab"] += f"LABEL=mine {spelling} xfs noauto 0 0\n"
+    (refusal,) = plan_of(host, mount_point="/moved").refusals
+    assert f"/etc/fstab mounts LABEL=mine on {spelling}" in refusal
+
+
 @pytest.mark.parametrize(("options", "stale"), [("ro,nofail", []), ("", ["/more"])])
 def test_line_of_user_for_volume_at_another_path_is_kept(options, stale):
     """One with the role's options is that of an interrupted run, whose record has the new path already."""

@@ -121,3 +121,20 @@ def test_unreadable_fstab_is_not_empty_one():
 def test_machine_without_fstab_has_no_lines():
     assert [mount["source"] for mount in mounts.read_mounts(Files())] == ["/dev/vda"]
     assert mounts.read_fstab(Files()) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "path", "same"),
+    [
+        ("/data", "/data", True),
+        ("/data/", "/data", True),
+        ("//data", "/data", True),
+        ("/a/./b", "/a/b", True),
+        ("/with\\040blank", "/with blank", True),
+        ("/data/more", "/data", False),
+        ("none", "/data", False),
+        ("/", "/", True),
+    ],
+)
+def test_path_in_fstab_has_several_spellings(written, path, same):
+    assert mounts.mounts_on({"path": written}, path) is same
