@@ -259,8 +259,19 @@ class Validation:
     def keep(self, verdict: t.Mapping[str, t.Any]) -> list[str]:
         """Write the verdict beside the results; return a message if that fails."""
         try:
+            self._set_earlier_aside()
             self.slurm.host.write_text(self.file, json.dumps(verdict, indent=4) + "\n")
         except OSError as exc:
             return [f"the verdict was not written to {self.file}: {exc.strerror or exc}"]
         self.changed = True
         return []
+
+    def _set_earlier_aside(self) -> None:
+        """Rename the verdict of an earlier job of this number: a new head node counts its jobs from 1 again."""
+        host, earlier = self.slurm.host, 1
+        state = host.stat(self.file)
+        if not state or state["is_dir"] or not any(run.entry for run in self.runs):
+            return
+        while host.stat(f"{self.file}.earlier-{earlier}"):
+            earlier += 1
+        host.rename(self.file, f"{self.file}.earlier-{earlier}")

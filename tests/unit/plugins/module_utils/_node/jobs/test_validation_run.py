@@ -295,6 +295,25 @@ def test_verdict_that_cannot_be_kept_is_reported(validate, place):
     assert not ran.changed
 
 
+def test_verdict_of_earlier_job_of_number_is_kept(validate, place):
+    ran = validate("smoke")
+    ran.runs[0].entry = Entry("smoke", 7, None)
+    for text in ("paid", "for", "all"):
+        assert ran.keep({"text": text}) == []
+    found = {path.name: json.loads(path.read_text())["text"] for path in (place / "results").glob("validation*")}
+    assert found == {
+        "validation-7.json.earlier-1": "paid",
+        "validation-7.json.earlier-2": "for",
+        "validation-7.json": "all",
+    }
+
+
+def test_verdict_without_job_is_not_kept(validate, place):
+    ran = validate("smoke")
+    assert (ran.keep({}), ran.keep({})) == ([], [])
+    assert [path.name for path in (place / "results").glob("validation*")] == ["validation-none.json"]
+
+
 def test_dry_run_submits_nothing(validate, cluster, monkeypatch):
     cluster.taken = {"nccl": 4}
     monkeypatch.setattr(validation_run.slurm_job, "test_only", lambda slurm, request: "starts now on n1")
