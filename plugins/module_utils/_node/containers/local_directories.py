@@ -80,6 +80,7 @@ def choose(host: EnrootHost, config: LocalConfig) -> Place:
         )
     place = _place(table, config.fallback, "fallback")
     _refuse_shared(place, "enroot_pyxis_fallback_dir")
+    _refuse_used(host, place.path)
     warning = f"{why}, so images are unpacked on the {place.fstype} filesystem of {config.fallback}, slower and smaller"
     return dataclasses.replace(place, warning=warning)
 
@@ -115,4 +116,16 @@ def _refuse_shared(place: Place, name: str) -> None:
         raise NodeError(
             f"{name} puts container images on {place.path}, which is {SHARED_FILESYSTEMS[place.fstype]}: Enroot cannot "
             "unpack there, and two nodes would create the same container in it; use a directory on a local disk"
+        )
+
+
+def _refuse_used(host: EnrootHost, path: str) -> None:
+    """Raise NodeError for a directory that is in use for something else: all users could write to it."""
+    info = host.stat(path)
+    if not info or not info["is_dir"] or (info["mode"], info["uid"]) == ("1777", 0):
+        return
+    if info["uid"] != 0 or host.listdir(path):
+        raise NodeError(
+            f"enroot_pyxis_fallback_dir is {path}, which has owner {info['uid']}, mode {info['mode']} and perhaps "
+            "files of others, and would be open to all users: use a directory for container images only"
         )

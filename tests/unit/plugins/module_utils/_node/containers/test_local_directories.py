@@ -78,6 +78,31 @@ def test_directory_and_link_follow_the_boot(host):
     assert not is_prepared(host, place)
 
 
+@pytest.mark.parametrize(
+    ("mode", "uid", "names", "refused"),
+    [
+        (0o1777, 0, ["enroot-0"], False),
+        (0o755, 0, [], False),
+        (0o755, 0, ["precious"], True),
+        (0o1777, 1000, [], True),
+        (0o700, 1000, [], True),
+    ],
+)
+def test_fallback_that_is_used_for_something_else_stays(host, monkeypatch, mode, uid, names, refused):
+    """All users may write to it afterwards."""
+    host.folder("/images", mode)
+    for name in names:
+        host.put(f"/images/{name}")
+    state = {**host.stat("/images"), "uid": uid}
+    monkeypatch.setattr(host, "stat", lambda path: state)
+    if not refused:
+        assert choose(host, LocalConfig(fallback="/images")).path == "/images"
+        return
+    with pytest.raises(NodeError, match=f"enroot_pyxis_fallback_dir is /images, which has owner {uid}, mode"):
+        prepare(host, LocalConfig(fallback="/images"))
+    assert host.is_dir("/images") and host.link_target(LOCAL_LINK) is None
+
+
 def test_directory_in_place_of_link_is_reported(host):
     host.folder(LOCAL_LINK)
     with pytest.raises(NodeError, match="is a directory where a link"):
