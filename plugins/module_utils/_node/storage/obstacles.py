@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ..system.mounts import mounts_on
+
 
 def mount_obstacles(
     volumes: t.Sequence[t.Mapping[str, t.Any]],
@@ -62,7 +64,7 @@ def _foreign_fstab(volume: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) 
     """Return the source that a foreign line of fstab would mount on the volume's path."""
     known = {f"UUID={uuid}" for uuid in (facts["record"] or {}).get("filesystem_uuids") or ()}
     known.add(f"UUID={volume['fs_uuid']}")
-    lines = [line for line in facts["fstab"] if line["path"] == volume["path"] and line["src"] not in known]
+    lines = [line for line in facts["fstab"] if mounts_on(line, volume["path"]) and line["src"] not in known]
     return lines[-1]["src"] if lines else ""
 
 

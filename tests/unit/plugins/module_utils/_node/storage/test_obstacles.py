@@ -27,6 +27,14 @@ IN_THE_WAY = {
         lambda host: host.machine.links.update({"/data": "/mnt"}),
         "/data is a link, or leads through one, to /mnt: remove the link",
     ),
+    "a line of fstab": (
+        lambda host: host.machine.files.update({"/etc/fstab": "LABEL=mine /data xfs noauto 0 0\n"}),
+        "/etc/fstab mounts LABEL=mine on /data: take that line out",
+    ),
+    "a line of fstab in another spelling": (
+        lambda host: host.machine.files.update({"/etc/fstab": "LABEL=mine /d\\141ta/ xfs noauto 0 0\n"}),
+        "/etc/fstab mounts LABEL=mine on /data: take that line out",
+    ),
     "a file": (lambda host: host.machine.files.update({"/data": ""}), "/data is a file: remove it"),
     "files": (
         lambda host: (

@@ -156,12 +156,12 @@ def test_line_of_user_at_path_is_not_replaced(source, options):
     assert refusal.startswith(f"/etc/fstab mounts {source} on {path}: take that line out")
 
 
-@pytest.mark.parametrize("spelling", ["/moved/", "//moved", "/mo\\166ed"])
+@pytest.mark.parametrize("spelling", ["/data/", "//data", "/d\\141ta"])
 def test_other_spelling_of_path_is_the_same_path(spelling):
     """systemd mounts the first of two lines for a path only."""
     host = carry_out(node(2))
     host.machine.files["/etc/fstab"] += f"LABEL=mine {spelling} xfs noauto 0 0\n"
-    (refusal,) = plan_of(host, mount_point="/moved").refusals
+    (refusal,) = plan_of(host, mount_options=["nofail", "noatime"]).refusals
     assert f"/etc/fstab mounts LABEL=mine on {spelling}" in refusal
 
 
