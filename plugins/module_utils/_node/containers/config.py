@@ -51,8 +51,8 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 
 # Further options of the role enroot_pyxis: its variables without their prefix, and four more. docker: whether this
 # node gets Docker. artifacts: the table of ``downloads.artifact``. runtime_sha256: checksum of the runtime that the
-# controller would install, empty for none. probe: when to start a container: always, never, or (unproved) in a look
-# that finds nothing to do and no proof.
+# controller would install, empty for none. probe: when the look starts a container: always, never, or unproved (it
+# finds nothing to do and no proof of an earlier start).
 ROLE_SPEC: dict[str, dict[str, t.Any]] = {
     **ARGUMENT_SPEC,
     "plugin_options": {"type": "dict", "default": {"container_scope": "global"}},

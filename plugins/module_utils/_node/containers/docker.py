@@ -51,9 +51,9 @@ def look(host: EnrootHost) -> dict[str, t.Any]:
 
 
 def data_root(docker: t.Mapping[str, t.Any], place: Place, wanted: str) -> str:
-    """Return the directory for built images: wanted, or beside the place for unpacked images on a local volume.
+    """Return the directory for built images: the one that is set, or one on the local volume for "auto".
 
-    "" keeps Docker's own: on a node without a local volume, or if existing images would be hidden.
+    "" keeps Docker's default: on a node without a local volume, or if another directory would hide existing images.
     """
     if wanted != "auto":
         return wanted
@@ -106,7 +106,7 @@ def files(docker: t.Mapping[str, t.Any], text: str, place: Place) -> list[dict[s
     daemon = {"path": DAEMON_PATH, "text": text, "part": "docker_daemon"}
     if version_key(docker["version"])[:1] >= (OLDEST_VALIDATING,):
         daemon["validate"] = f"{docker['path']} --validate --config-file %s"
-    # {} would be a file without settings.
+    # No file is created for an empty object.
     kept = [daemon] if text.strip() != "{}" or docker["daemon"] is not None else []
     return [*kept, {"path": DROPIN_PATH, "text": dropin if inside else None, "part": "docker_daemon"}]
 

@@ -35,7 +35,7 @@ DEFAULTS: dict[str, str] = {
     "ENROOT_RUNTIME_PATH": f"{RUNTIME_DIRECTORY}/user-$(id -u)",
     "ENROOT_DATA_PATH": f"{_LOCAL}/data",
     "ENROOT_CACHE_PATH": f"{_LOCAL}/cache",
-    # Enroot makes the two above, and with them their common parent; it does not make this one.
+    # Enroot creates the two directories above and their parent, but not ENROOT_TEMP_PATH: so it is that parent.
     "ENROOT_TEMP_PATH": _LOCAL,
     "ENROOT_CONFIG_PATH": "${HOME}/.config/enroot",
     "ENROOT_SQUASH_OPTIONS": "-noI -noD -noF -noX -no-duplicates",
@@ -104,13 +104,13 @@ def setting_problems(extra: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def conf_text(settings: t.Mapping[str, str]) -> str:
-    """Return the content of a file that sets these."""
+    """Return the content of a configuration file with these settings."""
     width = max(map(len, settings), default=0)
     return "\n".join([OWN_COMMENT, *(f"{key:{width}} {value}" for key, value in settings.items())]) + "\n"
 
 
 def shadowed(host: Host, settings: t.Mapping[str, str], own: str) -> list[str]:
-    """Return one sentence for each setting that file own cannot change, since an earlier file sets another value."""
+    """Return one sentence for each setting of the file ``own`` that an earlier file overrides with another value."""
     sentences = []
     for key, value in settings.items():
         now = effective(host).get(key)

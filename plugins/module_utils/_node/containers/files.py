@@ -77,7 +77,7 @@ def run_directories(config: EnrootConfig) -> list[str]:
 
 
 def tmpfiles_text(config: EnrootConfig) -> str:
-    """Return the tmpfiles.d file: users create directories below Enroot's; only root, as Pyxis, below the other."""
+    """Return the tmpfiles.d file: all users may write to Enroot's directory, only root to that of Pyxis."""
     modes = dict.fromkeys(run_directories(config), "0755")
     modes[enroot_conf.RUNTIME_DIRECTORY] = "1777"
     return _HEADER + "".join(f"d {path} {mode} root root -\n" for path, mode in modes.items())
@@ -116,7 +116,10 @@ def slurmd_text(bin_dir: str) -> str:
 
 
 def sysctl_text(now: str | None, kernel: t.Mapping[str, int | None], config: EnrootConfig) -> str | None:
-    """Return the limits to raise, or None. Limits that the file (now) raises are kept, or the next boot lowers them."""
+    """Return the sysctl.d file that raises the limits, None if no limit needs it.
+
+    Limits that the present file raises stay in it: without them the next boot would lower the limits.
+    """
     kept = now or ""
     lines = []
     most = kernel["max_user_namespaces"]

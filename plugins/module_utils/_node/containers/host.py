@@ -38,7 +38,7 @@ class EnrootHost(Host):
         return os.uname().machine
 
     def read_exact(self, path: str) -> str | None:
-        """Return the text of a file that write_text turns into the same bytes; None as in read_bytes."""
+        """Return the text of a file, decoded so that write_text writes the same bytes; None as in read_bytes."""
         data = self.read_bytes(path)
         return None if data is None else data.decode("utf-8", "surrogateescape")
 

@@ -194,7 +194,7 @@ def _remove(host: EnrootHost, path: str) -> None:
 def _lock_path(host: EnrootHost, request: ImageRequest) -> str:
     """Return the path of the lock, beside the files: the nodes may share no other directory.
 
-    Each user has an own lock: a user could hold a common one for ever.
+    Each user has a separate lock, because any user could hold a shared one for ever.
     """
     return posixpath.join(request.directory, f".{request.base}.{host.own_uid()}.lock")
 

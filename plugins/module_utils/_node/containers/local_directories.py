@@ -26,7 +26,10 @@ KNOWN_MOUNTS = ("/opt/dlami/nvme", "/scratch", "/local_scratch")
 
 @dataclasses.dataclass(frozen=True)
 class LocalConfig:
-    """Options: local_dir "" searches for the volume, fallback "" allows none; subdirectory is created below it."""
+    """Options: an empty local_dir searches for the volume, and an empty fallback allows no directory elsewhere.
+
+    subdirectory is created below the volume.
+    """
 
     local_dir: str = ""
     subdirectory: str = "containers"

@@ -301,7 +301,7 @@ def _unknown(facts: Facts, packages: t.Sequence[Package]) -> list[str]:
 
 
 def _unknown_holds(facts: Facts, config: RoleConfig) -> list[str]:
-    """Return why it could not be determined whether installed packages are held, if they have to be."""
+    """Return one sentence if packages have to be held and their holds could not be determined."""
     there = [path for path in ((facts["docker"] or {}).get("path"), facts["nvidia"]["tool"]) if path]
     if not config.hold or not there or facts["package_manager"] is not None or facts["system"]["pkg_mgr"] is None:
         return []
@@ -331,7 +331,7 @@ def _holds(facts: Facts, config: RoleConfig, packages: t.Sequence[Package]) -> t
 
 
 def _runtime(facts: Facts, config: RoleConfig) -> list[Step]:
-    """Return the steps for the node runtime and its command; tasks that roles share install both."""
+    """Return the step that installs the node runtime, or only its command; the task of the step installs both."""
     if config.runtime_sha256 and facts["sums"][files.RUNTIME_PATH] != config.runtime_sha256:
         return [Step("runtime", "runtime")]
     return [] if facts["sums"][files.COMMAND_PATH] else [Step("runtime", "command")]
@@ -374,7 +374,7 @@ def _proof(facts: Facts, config: EnrootConfig) -> File | None:
 
 
 def _links(facts: Facts, config: RoleConfig) -> list[Step]:
-    """Return the links to create: hooks, and the listed plugin's path to this node's own plugin if it is missing."""
+    """Return the links to create: hooks, and the path of a listed, missing plugin as a link to this node's plugin."""
     links = []
     own, listed = own_plugin(facts["slurm"]["version"]), _listed(facts)
     bound = _must_use_listed(facts, config.enroot) and not any(plugin["fits"] for plugin in listed)

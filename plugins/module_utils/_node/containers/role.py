@@ -22,7 +22,7 @@ from .verify import verify as verify_containers
 READ_ONLY: dict[str, t.Any] = {"probe": "never"}
 TRANSIENT = frozenset({"probe"})
 _OTHER_SECONDS = 600
-# Commands of a smoke test for each user, each with a time limit: with and without the container; the same for PMIx.
+# Commands of one trial, each with a time limit: without and with the container. Each user is one trial, PMIx another.
 _TRIALS = 2
 _TRIAL = ("pyxis.container", "pyxis.pmix", "pyxis.devices")
 
@@ -60,7 +60,7 @@ def look(host: Host, config: RoleConfig) -> dict[str, t.Any]:
 
 
 def _probes(facts: Facts, config: RoleConfig) -> bool:
-    """Return whether to start a container: on request, or on an unproved node with nothing left to do."""
+    """Return whether the look starts a container: on request, or if nothing is left to do and no proof exists."""
     if config.probe != "unproved":
         return config.probe == "always"
     plugin = chosen_plugin(facts, config.enroot, "")

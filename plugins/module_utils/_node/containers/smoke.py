@@ -69,7 +69,10 @@ def smoke(host: EnrootHost, bin_dir: str, image: str, users: t.Sequence[str], se
 
 
 def node_name(host: EnrootHost, bin_dir: str) -> str | None:
-    """Return the name that Slurm has for this node, "" if it runs no jobs: then any node is used. None: not known."""
+    """Return this node's name in Slurm; None if sinfo does not answer.
+
+    "" if Slurm does not list the node, such as a login node: then the container starts on any node.
+    """
     try:
         output = host.run([f"{bin_dir}/sinfo", "--noheader", "--Node", "--format=%N %n"], timeout=30).stdout
     except CommandError:

@@ -118,7 +118,7 @@ def _plugstack(facts: t.Mapping[str, t.Any]) -> Result:
 
 
 def _loaded(host: EnrootHost, facts: t.Mapping[str, t.Any]) -> Result:
-    """Return the verdict from srun's help: srun reports nothing if an include matches no file."""
+    """Return the verdict from srun's help, because srun does not report an include that matches no file."""
     check = "pyxis.loaded"
     try:
         done = host.run([f"{facts['slurm']['bin_dir']}/srun", "--help"], timeout=60)
