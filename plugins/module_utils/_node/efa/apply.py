@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Steps of a plan of the role efa_nccl that no other role has, one function each. Decides nothing.
+"""The steps that only plans of the role efa_nccl have, one function each. The plan has decided what to do.
 
 The files of the installer and of nccl-tests were downloaded before, into a directory that only root may enter. A file
 with a wrong sha256 or signature is neither unpacked nor run. Each function raises ``NodeError``; with ``check`` it
@@ -38,13 +38,13 @@ _LOCK_SECONDS = 300
 # Limits for the output of a failed program in a message.
 _MOST_CHARACTERS = 300
 _MOST_LINES = 5
-# gpg calls a signature valid, and ends with 0, also when its key was revoked or has run out.
+# gpg reports a valid signature, with exit status 0, even if the key is revoked or expired.
 _BAD_SIGNATURE = re.compile(r"^\[GNUPG:\] (?:BADSIG|ERRSIG|EXPSIG|EXPKEYSIG|REVKEYSIG|KEYREVOKED)\b", re.MULTILINE)
 _INSIDE = "aws-efa-installer"
 
 
 def require_idle(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
-    """Stop while Slurm jobs run: some may have started since the facts were read."""
+    """Raise ``NodeError`` if Slurm jobs run: some may have started since the facts were read."""
     problem = jobs_problem(running_steps(host), arguments["change"], arguments["option"])
     if problem:
         raise NodeError(problem)
@@ -78,7 +78,7 @@ def install(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
             "installer's own archive and its sha256"
         )
     _free_packages(host, arguments)
-    # From here on an interruption is recognised.
+    # If the run is interrupted after this line, the next run finds the file and repairs the installation.
     host.write_text(files.INTENT, files.intent_text(version, arguments["step"]))
     _run_installer(host, arguments, f"{fresh}/{_INSIDE}")
     host.remove(files.INTENT)
@@ -107,7 +107,7 @@ def build_tests(host: Host, arguments: Arguments, check: bool = False) -> Outcom
             "Open MPI in efa_nccl_mpi_home and the headers of NCCL"
         )
     host.make_mount_point(f"{top}/build")
-    # A program that runs cannot be written to, but its name can be given to another.
+    # A running program cannot be overwritten: the old file is removed first.
     copied = ["cp", "--recursive", "--remove-destination", "--preserve=mode", f"{source}/build/.", f"{top}/build/"]
     host.run(copied, timeout=_UNPACK_SECONDS)
     host.write_text(arguments["marker"], arguments["marker_text"])
@@ -132,7 +132,7 @@ def remove(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
     config, family = parse_config(arguments), read_distribution(host)["family"]
     own = [*files.own_paths(config, family), path_of("efa_nccl")]
     gone = [path for path in own if host.stat(path) is not None]
-    # The file of NCCL may not be the role's.
+    # A site may have its own /etc/nccl.conf, which is kept.
     if "Written by mlcluster.aws" not in (host.read_text(files.NCCL_CONF) or ""):
         gone = [path for path in gone if path != files.NCCL_CONF]
     packages, manager = installed_packages(host)
@@ -144,7 +144,7 @@ def remove(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
         if files.LINKER in gone:
             host.run(["ldconfig"])
         if set(gone) & set(files.unit_paths(config)):
-            # Without a restart.
+            # The services are not restarted: their old limits last until their next start.
             host.run(["systemctl", "daemon-reload"])
         _remove_holds(host, held, manager == "dpkg")
     return {"changed": bool(gone or held), "removed": gone, "let_go": held}
@@ -202,12 +202,12 @@ def _require_sum(host: Host, arguments: Arguments, advice: str) -> None:
 
 
 def _free_packages(host: Host, arguments: Arguments) -> None:
-    """Finish what dpkg has begun, fetch apt's lists anew, and let the installer change its own packages."""
+    """Finish pending work of dpkg, refresh apt's lists, and release the holds of the installer's own packages."""
     if arguments["is_dpkg"] and arguments["step"] == "repair":
         # Errors are ignored: the installer repairs unfinished packages.
         host.run(["env", *_QUIET, "dpkg", "--configure", "--pending"], timeout=_PACKAGE_SECONDS, check=False)
     if arguments["is_dpkg"]:
-        # If the lists cannot be fetched now, the installer reports the packages that it misses.
+        # A failure is ignored: the installer reports packages that it cannot find.
         host.run(
             ["apt-get", "update", "-o", f"DPkg::Lock::Timeout={_LOCK_SECONDS}"], timeout=_PACKAGE_SECONDS, check=False
         )
@@ -223,7 +223,7 @@ def _remove_holds(host: Host, names: t.Iterable[str], is_dpkg: bool) -> None:
 
 def _run_installer(host: Host, arguments: Arguments, folder: str) -> None:
     seconds = arguments["timeout"]
-    # apt reads this file besides its own.
+    # apt reads this file in addition to its own configuration.
     apt = f"{arguments['work']}/apt.conf"
     host.write_text(apt, f'DPkg::Lock::Timeout "{_LOCK_SECONDS}";\n')
     key = [f"EFA_INSTALLER_KEY={arguments['key']}"] if arguments["key"] else []

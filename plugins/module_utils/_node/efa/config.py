@@ -97,7 +97,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHA256_WANTED = "use 64 hexadecimal digits in lower case"
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
-# getopt(1) of the installer takes clusters of short options and any beginning of a long one.
+# The installer's getopt(1) accepts combined short options and abbreviated long options: neither may hide --uninstall.
 _OPTION = re.compile(r"-[a-tv-z]|--(?!u[a-z]*(?:=|\Z))[a-z][a-z0-9-]*(?:=[a-z0-9.,_-]+)?")
 _MAKE_ARGUMENT = re.compile(r"(?!(?:MPI|MPI_HOME|CUDA_HOME|SHELL|MAKEFLAGS)=)[A-Z][A-Z0-9_]*=[^\n]*")
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*")
@@ -359,7 +359,7 @@ def _names_and_values(config: EfaConfig) -> t.Iterator[str]:
 
 
 def _harm(config: EfaConfig) -> t.Iterator[str]:
-    """Return the variables that do harm with any version."""
+    """Yield one sentence for each variable that is harmful or misnamed with any version."""
     for entry in nccl_env.lint(config.environment, nccl_env.Setting(known_type(config.instance_type))):
         if entry["verdict"] == "rename":
             yield f"efa_nccl_environment has {entry['name']}, which must be {entry['to']}: {_reason(entry)}"

@@ -61,7 +61,7 @@ class Setting:
 def traits(instance_type: str | None) -> dict[str, t.Any]:
     """Return ``kind`` (nvidia, neuron, none), ``efa``, ``rdma``, ``nvlink`` (None: not known), ``plugin_sets``.
 
-    Without a type: an NVIDIA type with EFA of which nothing else is known. Raises ``NodeError`` for an unknown type.
+    None counts as an NVIDIA type with EFA whose other traits are unknown. Raises ``NodeError`` for an unknown type.
     """
     if instance_type is None:
         return {"kind": "nvidia", "efa": True, "rdma": None, "nvlink": None, "plugin_sets": {}}
@@ -136,7 +136,7 @@ def _unjudged(name: str, value: str, setting: Setting) -> dict[str, t.Any]:
 def _entry(name: str, value: str, rule: t.Mapping[str, t.Any], judged: bool = True) -> dict[str, t.Any]:
     to_value = rule.get("to_value")
     if name == "NCCL_DEBUG_FILE" and to_value:
-        # The rest of the path stays: only the placeholder of the process is corrected.
+        # Only the placeholder of the process is corrected; the rest of the path is kept.
         stem = re.sub(r"[.-]?%[^hp/.]", "", value) or "nccl"
         to_value = stem + "".join(f".{mark}" for mark in ("%h", "%p") if mark not in stem)
     return {
@@ -198,9 +198,9 @@ def _in_words(words: t.Sequence[str]) -> list[tuple[str, str]]:
 def lint(variables: t.Mapping[str, object] | str, setting: Setting) -> list[dict[str, t.Any]]:
     """Return the entry of each variable, in order, as ``judge`` returns it.
 
-    verdict is keep, drop (without effect, or better left to the software), rename (nothing reads this name; ``to``
-    is the one that is read) or harmful; ``to_value`` is the value to use instead, ``since`` the version from which
-    on this holds, ``judged`` whether the table has an opinion. Raises ``NodeError`` for an unknown instance type.
+    verdict is keep, drop (without effect, or the software chooses better), rename (no program reads this name; ``to``
+    is the right one) or harmful. ``to_value`` is the value to use instead, ``since`` the first version to which the
+    verdict applies, ``judged`` whether the table covers the variable. Raises ``NodeError`` for an unknown type.
     """
     known = traits(setting.instance_type)
     return [judge(name, value, setting, known) for name, value in assignments(variables)]
@@ -273,7 +273,7 @@ def _notes(setting: Setting) -> list[str]:
 
 
 def refuse_bad(variables: t.Mapping[str, str]) -> None:
-    """Raise ``NodeError`` with every name and value that is not the same in every file format."""
+    """Raise ``NodeError`` with every name and value that needs quoting in one of the file formats."""
     problems = [
         f"{name!r} is not a name for a variable: use capital letters, digits and underscores"
         for name in variables

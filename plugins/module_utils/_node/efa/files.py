@@ -50,7 +50,7 @@ def unit_paths(config: EfaConfig) -> list[str]:
 
 
 def tests_marker(config: EfaConfig) -> str:
-    """Return the path of the record of the inputs of nccl-tests' build."""
+    """Return the path of the file that records the inputs of the nccl-tests build."""
     return f"{config.tests_dir}/.mlcluster.json"
 
 
@@ -61,17 +61,17 @@ def own_paths(config: EfaConfig, family: str) -> list[str]:
 
 
 def linker_text(place: str) -> str:
-    """Return the directory of the plugin, for the dynamic linker."""
+    """Return the linker's drop-in, which adds the directory of the plugin to its path."""
     return f"# {HEADER}\n{place}\n"
 
 
 def kernel_text(settings: t.Mapping[str, int]) -> str:
-    """Return settings in the format of sysctl."""
+    """Return the sysctl.d file with these settings."""
     return f"# {HEADER}\n" + "".join(f"{name} = {value}\n" for name, value in settings.items())
 
 
 def upgrades_text(patterns: t.Iterable[str]) -> str:
-    """Return the list of unattended-upgrades, in which * of a pattern becomes a regular expression."""
+    """Return the list of packages that unattended-upgrades must skip; patterns with * become regular expressions."""
     expressions = [re.escape(pattern).replace("\\*", ".*") for pattern in sorted(set(patterns))]
     return "\n".join(
         [

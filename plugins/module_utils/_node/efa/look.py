@@ -30,7 +30,7 @@ from .tools import EFA_PREFIX, fi_info_program, libfabric_version
 
 MARKER_PATH = "/opt/amazon/efa_installed_packages"
 AMAZON_VENDOR = "0x1d0f"
-# PCI ids of EFA all begin so: EFA_PCI_PREFIX of the EFA installer is 1d0f:efa.
+# All PCI device ids of EFA begin like this: EFA_PCI_PREFIX of the EFA installer is 1d0f:efa.
 EFA_DEVICE_PREFIX = "0xefa"
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
 LONGEST_WAIT = 600
@@ -140,17 +140,17 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
 
 
 def linker_cache(host: Host) -> tuple[dict[str, list[str]], str | None]:
-    """Return the libraries of the linker's cache, and why a library that is not among them may exist all the same."""
+    """Return the libraries in the linker's cache, and why the list may be incomplete; None if it is complete."""
     shown, problem = ask(host, ["ldconfig", "-p"])
     libraries = parse_ldconfig(shown)
-    # Every system has the C library in it.
+    # An empty list is an error: every system has at least the C library in its cache.
     return libraries, problem or (None if libraries else "ldconfig -p lists no library")
 
 
 def has_nvswitch(host: Host, table: t.Mapping[str, t.Any] | None) -> bool | None:
     """Return whether the machine has NVSwitches; None if its type is unknown and the driver shows none.
 
-    Those of an UltraServer are in other machines; how its driver shows them is not documented.
+    The NVSwitches of an UltraServer are in other machines, and no document describes how the driver shows them.
     """
     if host.listdir("/proc/driver/nvidia-nvswitch/devices"):
         return True
@@ -160,9 +160,9 @@ def has_nvswitch(host: Host, table: t.Mapping[str, t.Any] | None) -> bool | None
 
 
 def wait_for_devices(host: Host, expected: int | None, limit: float) -> float:
-    """Poll sysfs until the expected number of EFA devices is present, at most limit seconds; return those waited.
+    """Poll sysfs, for at most limit seconds, until all expected EFA devices exist; return the seconds that it took.
 
-    Devices of p5en come up to 15 s late (awsome-distributed-training, gpu-cluster-healthcheck, EFA enumeration).
+    Devices of p5en appear up to 15 s late (awsome-distributed-training, gpu-cluster-healthcheck, EFA enumeration).
     """
     started = host.monotonic()
     while expected and len(_efa_names(host)) < expected and host.monotonic() - started < limit:
@@ -175,10 +175,10 @@ def installation(
 ) -> dict[str, t.Any]:
     """Return the state of an EFA installation: absent, complete, interrupted or undeterminable.
 
-    The installer writes its marker after its packages. It did not end if there are packages or files of it without a
-    marker, a package of the marker is missing, or dpkg has not finished one of its own: ``reasons`` lists these.
-    ``differences`` are packages whose version is not the one in the marker, as an interrupted upgrade leaves them.
-    packages None: no package manager gave an answer, so without a marker nothing proves that no package is there.
+    The installer writes its marker, the list of its packages, at the end. It was interrupted if its packages or files
+    exist without a marker, if a package of the marker is missing, or if dpkg has left one unfinished; ``reasons`` lists
+    these. ``differences`` are packages with another version than in the marker, as after an interrupted upgrade.
+    packages is None if no package manager answered: then without a marker the state is undeterminable.
     """
     listed = parse.parse_marker(marker or "")
     own = {name: entry for name, entry in (packages or {}).items() if parse.OWN_PACKAGE.fullmatch(name)}
@@ -189,8 +189,8 @@ def installation(
         for package in listed["packages"]
         if package["name"] in own and own[package["name"]]["version"] != package["version"]
     ]
-    # If no package of the list is installed, and others of the installer are, the list is not understood. An empty
-    # list without any package proves nothing.
+    # Other packages of the installer are installed, and none of the marker: the marker's format is unknown. An empty
+    # marker without any package proves nothing.
     unclear = packages is None or (bool(own) == bool(missing) and len(missing) == len(listed["packages"]))
     if marker is None:
         left = sorted(own) or list(pieces)
@@ -310,7 +310,7 @@ def _libfabric(host: Host) -> dict[str, t.Any]:
 
 
 def nvshmem_places(host: Host) -> list[str]:
-    """Return the directories of NVIDIA's packages: named after the CUDA generation, not on the linker's path."""
+    """Return the directories of NVIDIA's NVSHMEM packages, one a CUDA version; they are not on the linker's path."""
     tops = [f"/usr/lib/{triplet}/nvshmem" for triplet in ("x86_64-linux-gnu", "aarch64-linux-gnu")]
     return [f"{top}/{generation}" for top in tops for generation in reversed(host.listdir(top))]
 

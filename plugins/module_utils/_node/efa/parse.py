@@ -4,7 +4,7 @@
 
 """Parsers of output and files of the EFA stack and the system: fi_info, marker, packages, limits, units.
 
-Every parser takes any text at all and never raises: what is not understood is left out.
+Every parser accepts any text and never raises; it skips unknown lines.
 """
 
 from __future__ import annotations
@@ -85,9 +85,10 @@ def parse_limit(word: str) -> int | str | None:
 
 
 def login_memlock(files: t.Mapping[str, str], user: str = "*") -> dict[str, t.Any]:
-    """Return the limits of a login by pam_limits: {"soft", "hard"} in KiB or "unlimited" (None: unset), and the files.
+    """Return the limits that pam_limits sets for a login: {"soft", "hard", "soft_file", "hard_file"}.
 
-    files maps paths to texts in the order in which pam_limits reads them; the last line for a domain wins.
+    A limit is in KiB, "unlimited", or None if it is unset; its file is the path that sets it. files maps paths to
+    texts, in the order in which pam_limits reads them; the last line for a domain wins.
     """
     found: dict[str, t.Any] = {"soft": None, "hard": None, "soft_file": None, "hard_file": None}
     for path, text in files.items():
@@ -103,8 +104,9 @@ def login_memlock(files: t.Mapping[str, str], user: str = "*") -> dict[str, t.An
 
 
 def own_memlock(files: t.Mapping[str, str]) -> dict[str, dict[str, t.Any]]:
-    """Return users and groups (with @ or %) with limits of their own, which override the general ones, and lower:
-    {name: as ``login_memlock``}.
+    """Return {user or group: the result of ``login_memlock``} for those whose own limit is not unlimited.
+
+    A limit of a user or a group (named with @ or %) overrides the general one.
     """
     lines = [line.partition("#")[0].split() for text in files.values() for line in text.splitlines()]
     names = {fields[0] for fields in lines if len(fields) == 4 and fields[2] == "memlock"} - {"*", "root"}

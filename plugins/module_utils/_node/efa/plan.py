@@ -42,7 +42,7 @@ _VARIANTS = {
 }
 # The installer checks the packages inside it since 1.48.0 (EC2 User Guide, Get started with EFA and NIXL).
 _CHECKS_PACKAGES = "1.48.0"
-# The installer's own packages by the names that it has given them: for unattended-upgrades, and as holds of dpkg.
+# Names of the installer's own packages in all its releases: patterns for unattended-upgrades, and for holds of dpkg.
 OWN_PACKAGES = ("efa", "efa-*", "libfabric*-aws*", "openmpi*-aws", "libnccl-ofi", "aws-ofi-nccl")
 _OWN_HELD = re.compile(r"efa(?:-[a-z0-9-]+)?|libfabric1?-aws(?:-.+)?|openmpi[0-9]*-aws|libnccl-ofi|aws-ofi-nccl")
 
@@ -81,7 +81,7 @@ def make_plan(facts: Facts, config: EfaConfig) -> Plan:
     return Plan(
         domain=ROLE,
         notes=tuple(notes),
-        # The installer takes packages from the repositories too.
+        # The installer also installs packages from the repositories.
         refresh=bool(packages) or installs,
         unhold=tuple(sorted({entry.name for entry in missing} & set(facts["held_packages"]))),
         packages=tuple(packages),
@@ -105,7 +105,7 @@ def kind(facts: Facts, config: EfaConfig) -> str:
 
 
 def reboot_reasons(facts: Facts, config: EfaConfig) -> list[str]:
-    """Return why the node has to be rebooted; an image never has."""
+    """Return why the node needs a reboot; a machine that builds an image never needs one."""
     if config.image_build:
         return []
     asked = ["the system asks for it"] if facts["reboot_required"] else []
@@ -185,7 +185,7 @@ def _notes(facts: Facts, config: EfaConfig, step: str, rendered: t.Mapping[str, 
 def missing_packages(facts: Facts, config: EfaConfig) -> list[Package]:
     """Return the pinned packages of this kind of machine that are missing, or installed in another version.
 
-    An epoch, as in 1:2.3-4, is not compared: the look gives versions without it.
+    An epoch, as in 1:2.3-4, is not compared, because the look reports versions without it.
     """
     is_neuron = kind(facts, config) == "neuron"
     pinned = [package for package in config.packages if (package in config.neuron_packages) == is_neuron]
@@ -205,16 +205,16 @@ def _tools(facts: Facts, config: EfaConfig, installs: bool, holds: bool) -> list
 
 
 def _unheld(facts: Facts, config: EfaConfig, missing: t.Sequence[Package]) -> list[str]:
-    """Return the packages that training needs and that are not held, installed or about to be.
+    """Return the packages to hold: those that training needs and that are installed without a hold, and ``missing``.
 
-    A lock of dnf is taken off what is installed in another version, and has to be put on again.
+    A package of ``missing`` may be held now: the role releases it to install another version, and holds it again.
     """
     if not config.hold:
         return []
     family = facts["distribution"]["family"]
     patterns = hold_patterns(config, family)
     present = {name for name, version in facts["packages"].items() if version}
-    # The facts have tools too, which need no hold.
+    # The facts also list the role's own tools, which need no hold.
     tools = {gnupg_package(family), VERSIONLOCK}
     unasked = {name for name in tools if not any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)}
     return sorted((present - unasked - set(facts["held_packages"])) | {entry.name for entry in missing})
@@ -330,7 +330,8 @@ def _tests(config: EfaConfig) -> dict[str, t.Any]:
 def environment(facts: Facts, config: EfaConfig) -> dict[str, t.Any]:
     """Return NCCL's environment for this type and these versions. Raises NodeError for a harmful variable.
 
-    An image is for machines of another type than the one that makes it; a type that the table lacks gets what all get.
+    An image gets the variables of the instance type in the options, not those of the machine that builds it. A type
+    that the table lacks gets the variables that all types get.
     """
     plugin = facts["plugin"] or {}
     target = config.instance_type or (None if config.image_build else facts["instance_type"])
@@ -348,7 +349,7 @@ def environment(facts: Facts, config: EfaConfig) -> dict[str, t.Any]:
 
 
 def kernel_settings(facts: Facts, config: EfaConfig) -> dict[str, int]:
-    """Return the kernel settings: none of Yama if the kernel has none, unless the machine makes an image."""
+    """Return the kernel settings; that of Yama only if the kernel has Yama, or for an image."""
     settings = {}
     if config.ptrace_scope >= 0 and (facts["yama"] is not False or config.image_build):
         settings["kernel.yama.ptrace_scope"] = config.ptrace_scope
@@ -358,7 +359,7 @@ def kernel_settings(facts: Facts, config: EfaConfig) -> dict[str, int]:
 
 
 def _are_settings_off(facts: Facts, config: EfaConfig) -> bool:
-    """Return whether a setting was changed, or never applied by an interrupted run; unknown values do not differ."""
+    """Return whether a present value differs, as after an interrupted run; an unknown value does not differ."""
     scope, total = facts["ptrace_scope"], facts["huge_pages"]["total"]
     has_scope = "kernel.yama.ptrace_scope" in kernel_settings(facts, config)
     return (has_scope and scope is not None and scope != config.ptrace_scope) or (
@@ -376,7 +377,7 @@ def _files_due(facts: Facts, config: EfaConfig, rendered: t.Mapping[str, t.Any])
     sums, states = facts["files"], facts["paths"]
     plugin = facts["plugin"]
     linker = files.linker_text(plugin["place"]) if plugin else ""
-    # It stays while the plugin is on the linker's path because of it.
+    # The file is kept if the plugin is on the linker's path only because of this file.
     needs_linker = bool(plugin) and (plugin["on_linker_path"] is False or not _differs(sums[files.LINKER], linker))
     settings = kernel_settings(facts, config)
     patterns = [*hold_patterns(config, family), *OWN_PACKAGES]
@@ -403,7 +404,7 @@ def _files_due(facts: Facts, config: EfaConfig, rendered: t.Mapping[str, t.Any])
     due = []
     for name, path, is_wanted, text in wanted:
         entry = File(name, path, text) if is_wanted else File(name, path, state="absent")
-        # The file of NCCL may not be the role's.
+        # A site may have its own /etc/nccl.conf, which is kept.
         due += file_due(entry, sums[path], states[path], kept=path == files.NCCL_CONF)
     return due
 
@@ -438,9 +439,9 @@ def _units(facts: Facts, config: EfaConfig) -> list[Unit]:
 
 
 def _late_steps(facts: Facts, config: EfaConfig) -> list[Step]:
-    """Return the last steps: services that run with an older limit, and a reboot.
+    """Return the last steps: restarts of services that run with an older limit, and a reboot.
 
-    A service that was started without its unit cannot be restarted by it; while jobs run nothing is restarted.
+    A daemon without a unit cannot be restarted. No service is restarted unless it is known that no job runs.
     """
     steps = []
     restarts = [name for name in stale_units(facts, config) if facts["units"][name]["exists"]]

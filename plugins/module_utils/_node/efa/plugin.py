@@ -42,8 +42,8 @@ STAYS_ON_EFA: dict[str, tuple[str, ...]] = {
     "FI_PROVIDER": ("efa",),
 }
 
-# All variables that decide by which way data goes between GPUs and between nodes. Those of an image count in a job,
-# unless it sets or clears them.
+# All variables that choose the transport between GPUs and between nodes. A job in a container gets those of the image,
+# unless the job sets or clears them.
 TRANSPORT = (
     "NCCL_NET",
     "NCCL_NET_PLUGIN",
@@ -54,19 +54,20 @@ TRANSPORT = (
     "FI_PROVIDER",
     "FI_EFA_USE_DEVICE_RDMA",
 )
-# An image may need its NCCL_NET_PLUGIN: it is the name of the plugin there.
+# NCCL_NET_PLUGIN is not cleared: an image may need it, because it names the plugin of the image.
 CLEARED = tuple(name for name in TRANSPORT if name != "NCCL_NET_PLUGIN")
-# NCCL always reads /etc/nccl.conf, and takes from it what its environment does not have: to clear a variable there is
-# of no use, only a value counts. These are the defaults; the other variables have none that could be written. The file
-# of a user is another one, which NCCL_CONF_FILE replaces from 2.23 on. Source: NCCL user guide, "Environment
-# variables" and NCCL_CONF_FILE.
+# Defaults to set in place of clearing: NCCL reads a variable that its environment lacks from /etc/nccl.conf, so only a
+# value in the environment overrides that file. The other variables have no default that can be written. NCCL also reads
+# a file of the user, which NCCL_CONF_FILE replaces from 2.23 on. Source: NCCL user guide, "Environment variables" and
+# NCCL_CONF_FILE.
 DEFAULTS = {"NCCL_CONF_FILE": "/dev/null", "NCCL_P2P_DISABLE": "0", "NCCL_SHM_DISABLE": "0"}
 
 LOAD_SECONDS = 20
-# Above the newest interface there is (v11 of NCCL 2.28): a plugin names those it speaks as exported symbols.
+# Highest version of the plugin interface to look for; the newest is v11 (NCCL 2.28). A plugin exports a symbol for each
+# version that it supports.
 _INTERFACES = 20
 
-# Its argument is the path.
+# Program of the child process; its argument is the path of the library.
 _CHILD = """
 import ctypes
 found = {"loads": False, "error": None, "symbols": [], "nccl": None}
@@ -95,8 +96,8 @@ def try_load(host: Host, library: str) -> dict[str, t.Any]:
     """Open a library with dlopen, by path or by its name for the linker, with all symbols bound at once.
 
     {"loads": bool, or None where it could not be tried, "error": the loader's text or None, "symbols": the plugin
-    interfaces it exports, "nccl": NCCL's version number or None}. LD_LIBRARY_PATH and LD_PRELOAD do not count: a job
-    does not have those of this process.
+    interfaces it exports, "nccl": NCCL's version number or None}. LD_LIBRARY_PATH and LD_PRELOAD of this process are
+    ignored, because a job does not have them.
     """
     try:
         return child.ask_child(host, _CHILD, [library], _KEYS, LOAD_SECONDS, without=("LD_LIBRARY_PATH", "LD_PRELOAD"))
@@ -155,7 +156,7 @@ def find_plugins(
 
 
 def choose_plugin(plugins: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any] | None:
-    """Return the first plugin that loads and speaks to NCCL; if none does, the first that exists."""
+    """Return the first plugin that loads and exports an interface of NCCL; if none does, the first that exists."""
     working = [plugin for plugin in plugins if plugin["loads"] and plugin["interfaces"]]
     return dict((working or list(plugins))[0]) if plugins else None
 
@@ -163,10 +164,10 @@ def choose_plugin(plugins: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any
 def nccl_setting(host: Host, name: str) -> dict[str, str | None]:
     """Return ``value`` and ``source`` of a variable as NCCL reads it.
 
-    The environment goes first, then the file of NCCL_CONF_FILE or else ~/.nccl.conf, then /etc/nccl.conf, and in each
-    the first line of that name, even if it is empty. NCCL strips no blanks: ``NAME = x`` sets another variable.
-    Source: NCCL user guide, "Environment variables"; src/misc/param.cc. The environment is that of this process: a
-    job's in a step of it.
+    The first source that has the variable is used: the environment, the file of NCCL_CONF_FILE (by default
+    ~/.nccl.conf), /etc/nccl.conf. In a file it is the first line of that name, even if the value is empty. NCCL strips
+    no blanks: ``NAME = x`` sets another variable. Source: NCCL user guide, "Environment variables"; src/misc/param.cc.
+    The environment is that of this process; inside a step of a job it is the job's.
     """
     value = host.variable(name)
     if value is not None:
@@ -200,8 +201,8 @@ def opened_net(
 ) -> dict[str, t.Any]:
     """Return which network plugin NCCL opens on this machine.
 
-    ``value`` and ``source`` of NCCL_NET_PLUGIN, ``names`` that NCCL tries in turn, ``path`` of the first that is there
-    (None: none is), ``plugin`` the ``net`` of the entry of ``plugins`` that this is (None: it is another library).
+    ``value`` and ``source`` of NCCL_NET_PLUGIN; ``names`` that NCCL tries in turn; ``path`` of the first one that
+    exists, or None; ``plugin``, the ``net`` of the entry of ``plugins`` with that file, or None for another library.
     NCCL's default name is exactly libnccl-net.so. A value is tried as a library and then as libnccl-net-VALUE.so;
     ``none`` turns plugins off (NCCL user guide, NCCL_NET_PLUGIN).
     """

@@ -21,10 +21,10 @@ from .look import look as look_at_efa
 from .parse import UNLIMITED
 from .verify import verify as verify_efa
 
-# A node is asked about ten programs and libraries, each with a limit of its own.
+# The look runs about ten programs and loads libraries, each with a separate time limit.
 _LOOK_SECONDS = 300.0
 _PEER_SECONDS = 10.0
-# Options of a look that has to end in a second.
+# Options of a look that ends within a second: it waits for no device and asks no peer.
 READ_ONLY: dict[str, t.Any] = {"wait_seconds": 0, "peers": []}
 
 # Kernel and driver packages that must not change under a running node, as globs.
@@ -34,7 +34,7 @@ Facts = t.Mapping[str, t.Any]
 
 # The package that dnf needs to hold packages.
 VERSIONLOCK = "python3-dnf-plugin-versionlock"
-# Of a machine that only makes an image, devices, modules, limits and its own driver prove nothing.
+# Verdicts that count on a machine that only builds an image: its devices, modules, limits and driver prove nothing.
 IMAGE_IDS = frozenset(
     {
         "efa.installer",
@@ -98,17 +98,17 @@ def look(host: Host, config: EfaConfig) -> dict[str, t.Any]:
 
 
 def is_concerned(facts: Facts, config: EfaConfig) -> bool:
-    """Return whether there is anything to do: without EFA only if the node becomes an image for nodes with EFA."""
+    """Return whether the role applies: the node has EFA, should have it, or becomes an image for nodes with EFA."""
     return bool(config.image_build or facts["devices"] or facts["pci_devices"] or facts["expected_devices"])
 
 
 def may_have_efa(facts: Facts) -> bool:
-    """Return whether the table of instance types lacks one that EC2 calls accelerated, which may well have EFA."""
+    """Return whether the type is missing in the table and has the name of an accelerated type, which may have EFA."""
     return facts["expected_devices"] is None and bool(ACCELERATED.match(facts["instance_type"] or ""))
 
 
 def stale_units(facts: Facts, config: EfaConfig) -> list[str]:
-    """Return the services that run with a limit from before their drop-in."""
+    """Return the services that still run with a lower limit than their drop-in sets."""
     if not config.limits_enabled:
         return []
     return [
@@ -124,7 +124,7 @@ def verify(facts: Facts, config: EfaConfig) -> list[Result]:
 
 
 def report(facts: Facts, config: EfaConfig) -> Report:
-    """Return the versions without a documented limit: they are shown and are not a refusal."""
+    """Return the versions without a documented limit, which are shown and do not fail the run."""
     return Report(shown=tuple(result.line() for result in _verdicts(facts, config) if _is_unlimited(result)))
 
 
@@ -136,7 +136,7 @@ def _verdicts(facts: Facts, config: EfaConfig) -> list[Result]:
         results.append(_tests(facts, config))
     if config.image_build:
         return [result for result in results if result.id in IMAGE_IDS]
-    # A service that needs a restart is a note of the plan.
+    # The plan has a note on each service that needs a restart, so there is no verdict on it.
     stale = stale_units(facts, config)
     return [
         result

@@ -5,7 +5,8 @@
 """Which versions of the EFA installer support a distribution. Pure.
 
 Source of all bounds: Amazon EC2 User Guide, "Elastic Fabric Adapter release notes" and "Supported operating systems".
-Ubuntu 26.04 and RHEL 10 are supported and no release up to 1.47.0 names them, so their lower bound is the next one.
+Ubuntu 26.04 and RHEL 10 are listed as supported, but no release note up to 1.47.0 names them, so their lower bound is
+the next release, 1.48.0.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import typing as t
 
 from ..system.versions import at_least, version_key
 
-# Distribution (ID of os-release) and major version to the first installer that supports it ("" where all installers
-# that still can be had do), and the last one ("" while none dropped it).
+# Distribution (ID of os-release) and major version to the first installer that supports it ("": every installer that is
+# still available), and the last one ("": no installer has dropped it).
 INSTALLERS: dict[tuple[str, str], tuple[str, str]] = {
     ("amzn", "2023"): ("1.25.0", ""),
     ("debian", "11"): ("1.24.0", "1.50.0"),

@@ -176,7 +176,7 @@ def _driver(facts: t.Mapping[str, t.Any]) -> Result:
     evidence = (
         Field("available", exactly(True), label="the answer of modinfo for the module efa"),
         Field("loaded", exactly(True), label="whether the module efa is loaded"),
-        # Without either it is that of the kernel tree, which has no version of its own.
+        # If neither module reports a version, it is the module of the kernel tree, which has none.
         Field(
             "loaded_version",
             lambda version: version == disk and (version is None or is_version(version)),
