@@ -45,8 +45,9 @@ _HOPPER = {
 }
 
 # ``plugin_sets``: variables that the OFI plugin sets by itself (a user's value takes precedence).
-# ``rdma``: whether EFA offers RDMA to libfabric there (the plugin's document names p4 and p5 and the plugin demands it
-# on all later p types; its sets "without RDMA" are the older ones). ``nvlink``: whether GPUs are joined by NVLink.
+# ``rdma``: whether EFA offers RDMA to libfabric on these types. The plugin's document names p4 and p5, and the plugin
+# requires RDMA on all later p types; types for which it has settings "without RDMA" are older.
+# ``nvlink``: whether GPUs are joined by NVLink.
 FAMILIES: tuple[dict[str, Any], ...] = (
     {"types": r"p3dn\.24xlarge", "rdma": False, "nvlink": True, "plugin_sets": {}},
     {"types": r"p4de?\.24xlarge", "rdma": True, "nvlink": True, "plugin_sets": _CHUNKS},
@@ -314,7 +315,7 @@ RULES: tuple[dict[str, Any], ...] = (
         "why": "huge pages are used by default",
         "source": "libfabric",
     },
-    # NCCL on types without it.
+    # NCCL's variables on Neuron, which has no NCCL.
     {
         "names": r"NCCL_.*",
         "when": {"kind": "neuron"},

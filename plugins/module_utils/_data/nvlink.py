@@ -8,8 +8,8 @@ description of its systems in MLPerf inference 6.1, where ``nvidia-smi topo -m``
 ``GB_PER_S``: data rate of one link in one direction: the data sheet's rate for all links and both directions, divided
 by both; ``nvidia-smi nvlink --status`` prints that or a little more.
 ``SWITCHED``: GPUs that NVSwitches join on types with ``SWITCHED_COUNT`` of them (EC2 documentation of P4d, P5 and P6).
-``WITHOUT``: GPUs that have no NVLink on EC2, with the reason. Every GPU of a type with more than one stands in one of
-``LINKS`` and ``WITHOUT``.
+``WITHOUT``: GPUs that have no NVLink on EC2, with the reason. Each GPU of a type with several GPUs is either in
+``LINKS`` or in ``WITHOUT``.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _PCS = "awslabs/awsome-distributed-ai architectures/aws-pcs/tests/compute-test.m
 _MLE = "stas00/ml-engineering network/README.md and todo.md (744d01e), measured on p5en in August 2026 with NCCL 2.27.7"
 _GIB = 1 << 30
 
-# Tolerance in percent below the published figure. Our own choice, and an option wherever it is used.
+# Tolerance in percent below the published figure. Our own choice; every caller has an option for it.
 TOLERANCE_PERCENT = 10
 
 _FIGURES: tuple[tuple[str, int, str, dict[int, float], str], ...] = (
@@ -41,7 +41,7 @@ UNPUBLISHED: dict[str, str] = {
     r"(inf|trn)\w+\..+": "these figures are of nccl-tests, and Neuron has nccom-test",
 }
 
-# All these types have as many; fewer ranks on a node share its network differently and reach other figures.
+# All types with a figure have 8 GPUs. Fewer ranks on a node share its network differently: no figure applies to them.
 RANKS_PER_NODE = 8
 
 

@@ -53,7 +53,7 @@ BUCKETS: dict[str, tuple[str, str, tuple[int, ...]]] = {
     "RESTART_BM": ("reboot", "stop and start the instance, so that it comes up on another host", (79,)),
     "CHECK_MECHANICALS": ("isolate", "replace the instance: power does not reach the GPU", (54,)),
 }
-# The text of these errors has whether they are fatal; a later Xid 154 on the same GPU has the action.
+# The text of these errors shows whether they are fatal; a later Xid 154 on the same GPU names the action.
 REFERS_TO_154 = "WORKFLOW_NVLINK5_ERR"
 _BY_CODE = {code: bucket for bucket, (_severity, _action, codes) in BUCKETS.items() for code in codes}
 

@@ -30,7 +30,8 @@ _ALL_ONES = "\ufffd" * 4
 # journalctl searches for the lines itself.
 LOG_LINES = 20000
 LOG_PATTERN = "NVRM: Xid|SXid|Linux version"
-# No driver reports an Xid earlier; a large machine with many messages may lose the kernel's first ones.
+# A log is complete if its first line is at most this long after the boot: a large machine with many messages may lose
+# the first lines, and no driver reports an Xid in that time.
 BOOT_SECONDS = 600
 SINCE_FORMAT = "%Y-%m-%d %H:%M:%S"
 
@@ -135,7 +136,7 @@ def _kernel_log(host: Host, options: Options) -> dict[str, t.Any]:
     """
     since = ["--since", options.xid_since] if options.xid_since else []
     if options.xid_since and not _is_past(host, options.xid_since):
-        # As after the clock was set back: all that follows the last reset looks older.
+        # For example after the clock was set back: then events after the start time look older than it.
         later = f"Xids count from {options.xid_since} on, and it is {host.now()} by the node's clock"
         return {"source": None, "problem": later, "partial": False, **parse.parse_xids("")}
     journal = ["journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LOG_LINES), *since]
@@ -155,7 +156,7 @@ def _kernel_log(host: Host, options: Options) -> dict[str, t.Any]:
 
 
 def _is_past(host: Host, since: str) -> bool:
-    """Return whether a local time, as for journalctl, is not after the node's clock; unknown counts as after it."""
+    """Return whether a local time, as for journalctl, is not in the future; False if the node's clock is unknown."""
     now = moment(host.now())
     try:
         return now is not None and datetime.datetime.strptime(since, SINCE_FORMAT).timestamp() <= now.timestamp()
@@ -166,7 +167,8 @@ def _is_past(host: Host, since: str) -> bool:
 def _is_whole(host: Host, text: str, dated: bool) -> bool:
     """Return whether a log reaches back to the boot: a log that grows too long loses its beginning.
 
-    dated: a later start time was requested, and only lines that have a time can be selected by it.
+    dated: a start time after the boot was requested. Lines are then selected by their times, so that a log without
+    times is not whole.
     """
     first = parse.first_time(text)
     if dated:

@@ -18,7 +18,7 @@ import xml.etree.ElementTree as ET
 
 # Only the last events of each code are kept, so that a flood of one does not hide another.
 MAX_EVENTS = 20
-# Its text names the required action, so two of them may mean two things.
+# The text of this Xid names the required action, so two events with this code can require different actions.
 XID_RECOVERY = 154
 _NOTHING = re.compile(
     r"\[?(?:n/?a|not supported|not available|unknown error|err!?|nan|none|requested functionality.*"

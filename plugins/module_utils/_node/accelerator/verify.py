@@ -142,7 +142,7 @@ def _values(gpus: t.Sequence[Subject], name: str) -> list[t.Any]:
 
 
 def _printed(name: str, driver: str | None, since: str) -> t.Callable[[Facts], bool]:
-    """Return a test whether a field is evidence: it exists, or this driver must print it."""
+    """Return a test of whether a field counts as evidence: it exists, or this driver must print it."""
     have = version_key(driver)
     # A driver of unknown version must print all fields of the newest.
     newer = not have or at_least(have, version_key(since))
@@ -328,7 +328,7 @@ def _counters() -> t.Iterator[Field]:
     for scope in ("volatile", "aggregate"):
         for name in COUNTERS:
             path = f"ecc.{scope}.counters.{name}"
-            # NVIDIA judges errors before the driver was loaded by their remains, in the fields below.
+            # Errors from before the driver was loaded are judged by their effects, as NVIDIA does, in the fields below.
             harmless = scope == "aggregate" or ("uncorrectable" not in name and "double_bit" not in name)
             yield Field(
                 path,
@@ -600,12 +600,12 @@ def _highest(gpus: t.Sequence[Subject], name: str) -> t.Any:
 
 
 def _running(gpus: t.Sequence[Subject], name: str) -> t.Iterator[Field]:
-    """Yield the evidence on a clock: its maximum is the neighbours', and it does not run above it."""
+    """Yield the evidence on a clock: its maximum equals that of its neighbours, and it does not run above that."""
     maximum = f"clocks_mhz.{name}_max"
     most = _highest(gpus, maximum)
     slower = f"has a maximum of {{}} MHz, and its neighbours of {most} MHz"
     yield _field(maximum, exactly(most) if most else never, below(most), slower)
-    # It falls when a GPU idles.
+    # No lower bound: the clock falls when a GPU idles.
     yield _field(f"clocks_mhz.{name}", within(1, most))
 
 

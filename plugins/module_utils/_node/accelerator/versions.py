@@ -80,7 +80,7 @@ def found_versions(facts: t.Mapping[str, t.Any]) -> dict[str, str | None]:
         "installer": (installer["state"] != "absent", installer["version"]),
         "libfabric": (facts["libfabric"]["program"], facts["libfabric"]["version"]),
         "plugin": (plugin, (plugin or {}).get("version")),
-        # Without an answer of the linker it may be there.
+        # If the linker did not answer, NCCL may exist with an unknown version.
         "nccl": (facts["nccl"]["path"] or facts["linker_problem"], facts["nccl"]["version"]),
     }
     return {name: (version or "") if present else None for name, (present, version) in there.items()}

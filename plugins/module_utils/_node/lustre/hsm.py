@@ -206,7 +206,7 @@ def _request(
     """
 
     def asked(words: t.Sequence[str]) -> str | None:
-        """Return the problem; None after the deadline, since the file may still be done, or in the next run."""
+        """Return the problem; None after the deadline, because Lustre or the next run may still finish the files."""
         left = deadline - host.monotonic()
         if left <= 0:
             return None

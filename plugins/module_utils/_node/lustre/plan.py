@@ -54,7 +54,7 @@ def make_plan(facts: Facts, config: RoleConfig) -> Plan:
 
 
 def bare_kernels(facts: Facts) -> list[str]:
-    """Return those of the running and the next kernel that are known and have no module lustre."""
+    """Return which of the running and the next kernel lack the module lustre; an unknown release is left out."""
     kernel = facts["kernel"]
     known = dict.fromkeys(release for release in (kernel["running"], kernel["next"]) if release)
     return [release for release in known if not kernel["installed"].get(release)]
@@ -164,7 +164,7 @@ def _steps(facts: Facts, config: RoleConfig, packages: t.Sequence[str] | None, e
     if config.repository and place:
         due = file_due(File("repository", place, config.repository), facts["files"][place], facts["paths"][place])
         found += [Step("repository", "repository", dataclasses.asdict(entry)) for entry in due]
-    # Tasks that roles share install the runtime and its command together.
+    # The task of this step installs the runtime and its command together.
     if config.runtime_sha256 and facts["files"][files.RUNTIME_PATH] != config.runtime_sha256:
         found.append(Step("runtime", "runtime"))
     elif not facts["files"][files.COMMAND_PATH]:
@@ -218,7 +218,7 @@ def _wanted_directories(config: RoleConfig) -> dict[str, t.Any]:
 
 
 def _untuned(facts: Facts, config: RoleConfig, changes: bool) -> bool:
-    """Return whether parameters are lost, or will be by a mount or an installation of this run."""
+    """Return whether parameters differ now, or this run's changes (a mount or an installation) will reset them."""
     if config.image_build or not _wants_unit(facts, config) or not config.lustre.tune or not facts["tuning_wanted"]:
         return False
     return changes or any(row["differs"] for row in facts["tuning"])

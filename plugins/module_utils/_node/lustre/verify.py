@@ -218,7 +218,7 @@ def _directories(facts: t.Mapping[str, t.Any]) -> list[Result]:
 
 
 def _not_tuned(facts: t.Mapping[str, t.Any], check: str, reason: str) -> Result:
-    """Return the verdict where no value is wanted: ``reason`` holds if the size of the machine is known."""
+    """Return the verdict if no value is wanted: not applicable for ``reason`` if the machine's size is known."""
     if facts["tune"] is not True:
         return not_applicable(check, "fsx_lustre_tune is off")
     unknown = [name for name, size in facts["machine"].items() if size is None]
