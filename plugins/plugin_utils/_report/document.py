@@ -310,7 +310,7 @@ def _slurm_name(node: Mapping[str, Any]) -> str:
 
 
 def _validated(validation: Mapping[str, Any] | None) -> list[str] | None:
-    """Return the nodes that were chosen for a validation: none where Slurm chose, None where that cannot be read."""
+    """Return the nodes that were chosen for a validation: empty if Slurm chose them, None if it cannot be read."""
     chosen = (validation or {}).get("nodes")
     if chosen is None:
         return []
@@ -318,7 +318,7 @@ def _validated(validation: Mapping[str, Any] | None) -> list[str] | None:
 
 
 def _ran_on(validation: Mapping[str, Any] | None) -> list[str]:
-    """Return the nodes that Slurm gave to the jobs of a validation; empty where that cannot be read."""
+    """Return the nodes on which the jobs of a validation ran; empty if they cannot be read."""
     found: set[str] = set()
     for job in listed((validation or {}).get("jobs")):
         nodes = job.get("nodes") if isinstance(job, Mapping) else None

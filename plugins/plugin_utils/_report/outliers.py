@@ -4,9 +4,9 @@
 """Find nodes whose values differ from those of their neighbours. Pure.
 
 Nodes are compared within one instance type and kind, and within one UltraServer, because the GPUs of each are a
-separate NVLink cluster. A value that differs on every node (a serial number) has no majority and is ignored; a number
-is judged by its distance from the median in units of the spread. A number with a fraction was measured: a majority
-for one value does not make another odd (99.9 % free among 100.0 %).
+separate NVLink cluster. A value that differs on every node (a serial number) has no majority and is ignored. A number
+is judged by its distance from the median in units of the spread. A number with a fraction is a measurement, so it is
+not compared with a majority: 99.9 % free among nodes with 100.0 % is no outlier.
 """
 
 from __future__ import annotations

@@ -84,9 +84,9 @@ def simulate(session: Any, arn: str, actions: Sequence[str]) -> dict[str, str]:
 
 
 def _decision(entry: Mapping[str, Any]) -> str:
-    """Return a decision, ``conditional`` if a policy compares a value that the simulation does not have.
+    """Return a decision; ``conditional`` if a policy has a condition on a value that the simulation lacks.
 
-    Then IAM leaves out a statement, whether it allows (in one region, for example) or denies (without MFA).
+    IAM ignores a statement with such a condition: one that allows (in one region only) or that denies (without MFA).
     """
     decision = str(entry["EvalDecision"])
     return CONDITIONAL if decision != "explicitDeny" and entry.get("MissingContextValues") else decision

@@ -42,8 +42,10 @@ Table = Mapping[str, Mapping[str, Cell]]
 
 
 def table(entries: Iterable[Entry], hosts: Sequence[str], ended: Collection[str] = ()) -> dict[str, dict[str, Cell]]:
-    """Return host to role to cell; ``ended`` are the hosts on which the run has stopped. A host without roles is in it
-    if it ended."""
+    """Return host to role to cell; ``ended`` are the hosts on which the run has stopped.
+
+    A host without roles is only in the table if the run has stopped on it.
+    """
     found: dict[str, dict[str, list[Entry]]] = {host: {} for host in hosts}
     latest: dict[str, str] = {}
     for entry in entries:
