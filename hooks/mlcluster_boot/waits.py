@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waits of a boot run before it changes the node, each with a bound; pause of automatic updates."""
+"""Waits of a boot run before it changes the node, each with a time limit; pause of automatic updates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 
 from .play import write_json
 
-# Timers that start package work; a service that runs already may finish.
+# Timers that start automatic updates. A service that one of them has already started is not stopped.
 TIMERS = (
     "apt-daily.timer",
     "apt-daily-upgrade.timer",
@@ -28,7 +28,7 @@ TIMERS = (
     "dnf-automatic-install.timer",
     "dnf-makecache.timer",
 )
-# Makes a volume of the local disks, within 300 s by its own limit.
+# Unit of the Deep Learning AMI that makes a volume of the local disks; it has a time limit of 300 s.
 DLAMI_UNIT = "dlami-nvme.service"
 POLL_SECONDS = 0.5
 
@@ -84,7 +84,7 @@ def wait_for_cloud_init(host: Commands, seconds: float) -> Wait | None:
         return None
     begun = time.monotonic()
     try:
-        # 0 done, 1 failed, 2 done with recoverable errors: either way it is over.
+        # Exit status 0 is done, 1 failed, 2 done with recoverable errors: with each, cloud-init has ended.
         host.run(["cloud-init", "status", "--wait"], timeout=seconds, check=False)
     except Exception as exc:
         return Wait("cloud-init", round(time.monotonic() - begun, 1), f"cloud-init has not ended ({exc})")
@@ -131,7 +131,7 @@ def end_leftovers(marker: str, seconds: float, proc: Path = Path("/proc")) -> Wa
     """Kill the ansible-playbook of a killed run, and wait for the commands that it had started on the node.
 
     ``marker`` is the beginning of the environment entry that marks the processes of earlier runs. The caller holds the
-    lock of the runs, so no other run owns them. None if there are none.
+    lock of the runs, so that no other run owns them. Returns None if there are no such processes.
     """
 
     def left() -> list[tuple[int, bytes]]:
@@ -160,10 +160,10 @@ def end_leftovers(marker: str, seconds: float, proc: Path = Path("/proc")) -> Wa
 
 @contextlib.contextmanager
 def pause_update_timers(host: Commands, record: Path, warn: Callable[[str], None]) -> Iterator[list[str]]:
-    """Stop the timers of automatic updates; start them at the end, including those that a killed run had stopped.
+    """Stop the timers of automatic updates; start them at the end, also those that an earlier, killed run had stopped.
 
-    If systemd does not answer, the run continues. Timers that could not be started are a warning and stay in the
-    record for the next run.
+    If systemd does not answer, the run continues. Timers that cannot be started again cause a warning, and the record
+    keeps them for the next run.
     """
     stopped = _recorded(record)
     if host.which("systemctl") is not None:

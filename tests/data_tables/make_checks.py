@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes plugins/module_utils/_data/checks.py: every check id, when it fails, how badly, and who asks.
+"""Write plugins/module_utils/_data/checks.py: every check with its id, when it fails, its severities and its users.
 
     python -m tests.data_tables.make_checks [--severities FILE]
 
 Ids and causes are those of docs/guides/failure-catalogue.md, which a test holds against the code. Severities are those
-that the code gave while its unit tests ran; without a FILE of them those of the table are kept. The callers are read
+that the code returned while its unit tests ran; without a FILE of them, those in the table are kept. The users are read
 from the files that name the id.
 """
 
@@ -84,13 +84,15 @@ ORDER = ("prolog", "full", "container", "checklist", "role", "job", "watch", "sc
 HEADER = '''# Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every check: id, when it fails, severities of a failure, who asks. Made by tests/data_tables/make_checks.py from
-docs/guides/failure-catalogue.md and from what the code gave while its tests ran.
+"""Every check: id, when it fails, severities of a failure, and users.
+
+Made by tests/data_tables/make_checks.py from docs/guides/failure-catalogue.md and from the severities that the code
+returned while its tests ran.
 """
 
 from __future__ import annotations
 
-# (id, fails when, severities, who asks)
+# (id, fails when, severities, users)
 CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
 '''
 

@@ -1,13 +1,15 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every check: id, when it fails, severities of a failure, who asks. Made by tests/data_tables/make_checks.py from
-docs/guides/failure-catalogue.md and from what the code gave while its tests ran.
+"""Every check: id, when it fails, severities of a failure, and users.
+
+Made by tests/data_tables/make_checks.py from docs/guides/failure-catalogue.md and from the severities that the code
+returned while its tests ran.
 """
 
 from __future__ import annotations
 
-# (id, fails when, severities, who asks)
+# (id, fails when, severities, users)
 CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     (
         "gpu.count",
@@ -521,7 +523,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "storage.blank",
-        "never: it names the proof; a disk without one fails storage.plan",
+        "never: it names the proof that a disk is blank; without a proof storage.plan fails",
         (),
         ("full", "role"),
     ),
@@ -698,7 +700,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "docker.version",
-        "Docker is missing; it is no pass while docker info does not answer",
+        "Docker is missing; not applicable while docker info does not answer",
         (),
         ("role",),
     ),
@@ -962,7 +964,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "smoke.placement",
-        "ranks not in blocks",
+        "the ranks are not placed in blocks, one a node, in the order of the nodes",
         ("monitor",),
         ("job",),
     ),

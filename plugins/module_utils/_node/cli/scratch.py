@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The verb scratch of the mlcluster command: jobs' directories, for Prolog, Epilog and the health check.
+"""The verb scratch of the mlcluster command: makes and removes jobs' directories, for Prolog, Epilog and health check.
 
-Each action runs as a bounded check: an unresponsive disk delays a job only up to that limit.
+Each action has a time limit, so that an unresponsive disk delays a job no longer than that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SLURM_SECONDS = 10
 # Creating a directory takes milliseconds; a whole Prolog has to stay below 10 seconds.
 MAKE_SECONDS = 2
 EMPTY_SECONDS = 30
-# Limit of removing and sweeping, in addition to emptying the trash, which has its own deadline.
+# Seconds that removing and sweeping may take, in addition to the deadline for emptying the trash.
 QUOTA_SECONDS = 8
 MORE_SECONDS = {"remove": 5, "sweep": SLURM_SECONDS + QUOTA_SECONDS + 5}
 LARGEST_QUOTA_GIB = 1 << 20
@@ -73,7 +73,7 @@ def add_verbs(subparsers: t.Any) -> None:
 
 
 def act(args: argparse.Namespace, host: Host | None = None, state_directory: str = STATE_DIRECTORY) -> int:
-    """Exit 0: done, or nothing to do; 1: it failed, or something had to be kept; 2: undeterminable."""
+    """Run the action; return 0 if it is done or not needed, 1 if it failed or kept a directory, 2 if undeterminable."""
     host = host or Host()
     name = f"scratch.{args.action}"
     limit = MAKE_SECONDS if args.action == "make" else args.seconds + MORE_SECONDS[args.action]
@@ -154,7 +154,7 @@ def _live(slurm: Slurm) -> tuple[set[int] | None, str | None]:
     except NodeError as exc:
         return None, str(exc)
     rows = text.split()
-    # A job in a row that is not understood would lose its directory.
+    # If an unreadable row were skipped, its job would lose its directory.
     unread = [row for row in rows if not (row.isascii() and row.isdecimal())]
     return (None, f"squeue printed {unread[0][:100]!r}, which is no job") if unread else (set(map(int, rows)), None)
 

@@ -15,7 +15,7 @@ from .mount import block_devices, resolve
 from .parse import parse_cufile_json, parse_nvfs_modules, parse_nvidia_version, parse_registry_dwords
 
 CUFILE_JSON = "/etc/cufile.json"
-# Where gdscheck and gdsio are: NVIDIA GPUDirect Storage installation guide; /usr/local/gds has never existed.
+# Directory of gdscheck and gdsio (NVIDIA GPUDirect Storage installation guide). /usr/local/gds has never existed.
 TOOLS_DIRECTORY = "/usr/local/cuda/gds/tools"
 # The soname has been libcufile.so.0 since the first release; the directories are those of CUDA's packages.
 LIBRARY = "libcufile.so.0"
@@ -28,11 +28,11 @@ TOOLS = ("modinfo", "dkms", "dpkg-query", "rpm", "ldconfig")
 def look(host: Host, paths: list[str], library: str | None = None) -> dict[str, t.Any]:
     """Return the facts that a verdict on GPUDirect Storage needs, in plain JSON types.
 
-    Keys: mounts (one ``mount.resolve`` a path, which may be a link, with answers: bool, exists), kernel {release,
-    machine, p2pdma, config, nvme_hooks}, driver {loaded, version, open_module, evidence}, registry_dwords (mapping or
-    None), gpus (model names), nvidia_fs {loaded, version, registered}, nvme_multipath (bool or None), iommu (bool or
-    None), udev (whether it keeps properties of devices), library {path, version, asked}, cufile_json {path, target,
-    exists, valid, settings}, tools {name: path or None}.
+    Keys: mounts (for each path, which may be a link, the result of ``mount.resolve``, with exists and answers), kernel
+    {release, machine, p2pdma, config, nvme_hooks}, driver {loaded, version, open_module, evidence}, registry_dwords
+    (mapping or None), gpus (model names), nvidia_fs {loaded, version, registered}, nvme_multipath (bool or None), iommu
+    (bool or None), udev (whether its database of devices exists), library {path, version, asked (the path in the
+    options)}, cufile_json {path, target, exists, valid, settings}, tools {name: path or None}.
     """
     _refuse_paths(paths)
     tools: dict[str, str | None] = {name: host.which(name) for name in TOOLS}
@@ -50,7 +50,7 @@ def look(host: Host, paths: list[str], library: str | None = None) -> dict[str, 
         "nvidia_fs": _nvidia_fs(host),
         "nvme_multipath": _switch(host.read_text("/sys/module/nvme_core/parameters/multipath")),
         "iommu": bool(host.listdir("/sys/kernel/iommu_groups")) if host.exists("/sys/kernel/iommu_groups") else None,
-        # libcufile 1.15 accepts no file without udev's data, for example in a container (recorded).
+        # Without this database, for example in a container, libcufile 1.15 accepts no file (recorded).
         "udev": host.exists("/run/udev/data"),
         "library": _library(host, tools, library),
         "cufile_json": _cufile_json(host),
@@ -90,7 +90,7 @@ def _kernel(host: Host) -> dict[str, t.Any]:
     return {
         "release": release or None,
         "machine": (host.read_text("/proc/sys/kernel/arch") or "").strip() or _machine(host),
-        # NVIDIA's own test for P2PDMA for userspace; a restricted kallsyms still shows names.
+        # NVIDIA tests for P2PDMA for user space by this symbol. A restricted kallsyms hides addresses, not names.
         "p2pdma": (" p2pdma_pgmap_ops" in symbols) if symbols.strip() else None,
         "config": None if config is None else "CONFIG_PCI_P2PDMA=y" in config.split("\n"),
         # nvidia-fs looks these up by name (nvfs-dma.c, modules_list); only a patched NVMe driver has them.
