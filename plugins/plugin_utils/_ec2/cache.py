@@ -109,8 +109,8 @@ def pack(answer: Answer, identity: str) -> dict[str, Any]:
 def unpack(stored: Any, identity: str) -> Answer | None:
     """Return the stored answer, None if there is none or it is of another account. Raises DamagedError.
 
-    With an access key in the environment only an entry made with the same key is read, and without one only an entry
-    made without one, which separates accounts. Without a key, the name of the entry identifies the account.
+    An entry is only read if it was made with the same access key in the environment, or if both have no key; this
+    separates accounts. Without a key, the name of the entry identifies the account.
     """
     if stored is None:
         return None

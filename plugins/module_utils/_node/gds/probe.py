@@ -6,7 +6,7 @@
 
 ``ask`` returns an outcome: {state, step, err, cu_err, reason, version, io, seconds, table}. state is ok (all
 steps succeeded), refused (libcufile returned an error), hang, crash, corrupt (the data that was read differs), or
-unusable (nothing could be asked: no library, a missing symbol, no file could be made). table is the result of
+unusable (libcufile was not called: no library, a missing symbol, or no file could be made). table is the result of
 ``parse_table`` for libcufile's log.
 """
 
@@ -39,15 +39,15 @@ LOG_LIMIT = 4 << 20
 FULL = (errno.ENOSPC, errno.EDQUOT)
 CREATED = '{"step": "create", "err": 0}\n'
 ENDS = ('{"step": "done"}\n', '{"step": "stopped"}\n')
-# Up to 1.16 libcufile reads these, and they override the file; 1.17 and later ignore the first, so both the file and
-# the environment are needed.
+# libcufile up to 1.16 reads these variables, and they override the file. Later versions ignore the first variable, so
+# both the file and the environment are set.
 VARIABLES = {
     "allow_compat_mode": "CUFILE_ALLOW_COMPAT_MODE",
     "force_compat_mode": "CUFILE_FORCE_COMPAT_MODE",
     "use_pci_p2pdma": "CUFILE_USE_PCIP2PDMA",
 }
-# With these libcufile uses the CPU also while compat mode is forbidden: the first two by NVIDIA's gds-diag
-# (MagnumIO), posix_gds_min_kb for transfers up to that size by the cuFile API reference ("compatibility mode").
+# With these settings libcufile uses the CPU even while compat mode is forbidden. Source of the first two: NVIDIA's
+# gds-diag (MagnumIO); of posix_gds_min_kb (transfers up to that size): cuFile API reference, "compatibility mode".
 POSIX_ANYWAY = ("gds_fallback_io", "posix_io_mode", "vanilla_posix_io_mode")
 POSIX_UP_TO = "posix_gds_min_kb"
 
@@ -148,8 +148,8 @@ def ask(
 ) -> dict[str, t.Any]:
     """Open libcufile's driver; with a directory also register a temporary file there and move a block.
 
-    settings are the node's cufile.json, changes the properties to change (allow_compat_mode, ...). The file is
-    always removed, also if the process hung or crashed, or this one was ended.
+    settings are the node's cufile.json, changes the properties to change (allow_compat_mode, ...). The temporary file
+    is always removed, even if the child process hangs or crashes, or if this process is ended.
     """
     private = ""
     try:
@@ -195,7 +195,7 @@ def _ask(
             "out": out,
             "private": private,
             "parent": os.getpid(),
-            # The child's own limit is for the case that no process is left to stop it.
+            # The child also has its own time limit, in case this process has ended and cannot stop it.
             "seconds": seconds + KILL_SECONDS,
         }
         argv = [sys.executable, "-I", "-c", child_source(), json.dumps(request)]
@@ -219,7 +219,7 @@ def _interruptible() -> t.Iterator[None]:
     try:
         before = signal.signal(signal.SIGTERM, stop)
     except ValueError:
-        # Not the main thread: signals belong to other code.
+        # Only the main thread may set signal handlers.
         yield
         return
     try:
@@ -298,7 +298,7 @@ def _answered(done: dict[str, dict[str, t.Any]], begun: list[str], common: dict[
 
 
 def _lost(done: dict[str, dict[str, t.Any]], begun: list[str]) -> str | None:
-    """Return a step without an answer, or without a good one where the process went on; None for none."""
+    """Return the step that did not answer, or that failed while the process continued; None if there is none."""
     implied = [after for first, after in (("create", "register"), ("read", "compare")) if first in begun]
     for name in ("load", "open", *begun, *implied):
         good = done.get(name, {}).get("absent") == [] if name == "load" else done.get(name, {}).get("err") == 0
@@ -313,7 +313,7 @@ def _strerror(answer: dict[str, t.Any]) -> str:
 
 def _refusal(step: str, answer: dict[str, t.Any], table: dict[str, t.Any]) -> str:
     if step in ("write", "read") and answer["err"] == 1:
-        # As pwrite: -1 and the system's error; anything else is an incomplete transfer.
+        # The result is as that of pwrite: -1 with the system's error; another wrong count is an incomplete transfer.
         moved = answer["moved"]
         how = _strerror(answer) if moved == -1 else f"moved {moved} of {gds_child.BLOCK} bytes"
         return f"cuFile{step.capitalize()}: {how}"
@@ -343,7 +343,7 @@ def gdscheck(path: str, seconds: float = 30) -> dict[str, t.Any]:
 
 
 def library_version(outcome: dict[str, t.Any] | None, named: str | None) -> str | None:
-    """Return the most exact version known: from libcufile's log, else from its file name, else from its own answer."""
+    """Return the most exact known version: from libcufile's log, otherwise from its file name, otherwise its answer."""
     candidates = [named]
     if outcome:
         candidates = [outcome["table"]["versions"].get("GDS release version"), named, outcome["version"]]

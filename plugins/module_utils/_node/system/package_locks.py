@@ -74,14 +74,14 @@ def held_dnf_lock(root: Path, proc: Path = Path("/proc")) -> str:
             number = int((root / name).read_text(encoding="ascii", errors="replace").split()[0])
             command = (proc / str(number) / "comm").read_text(encoding="utf-8", errors="replace").strip()
         except (OSError, ValueError, IndexError):
-            # Missing, empty, or of a process that has ended: dnf takes over such a lock.
+            # dnf takes over a lock that is missing, empty, or owned by a process that has ended.
             continue
         return f"/{name} is held by {command} (process {number})"
     return ""
 
 
 def wait_for_locks(host: Host, seconds: float, held: t.Callable[[Path], str] = held_lock) -> str:
-    """Wait until no lock is held, for at most ``seconds``; return the clause of one that is still held, or nothing."""
+    """Wait until no lock is held, for at most ``seconds``; return a clause that names a lock still held, or ""."""
     limit = host.monotonic() + seconds
     while True:
         found = held(Path("/"))
