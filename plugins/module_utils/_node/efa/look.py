@@ -178,7 +178,7 @@ def installation(
     The installer writes its marker, the list of its packages, at the end. It was interrupted if its packages or files
     exist without a marker, if a package of the marker is missing, or if dpkg has left one unfinished; ``reasons`` lists
     these. ``differences`` are packages with another version than in the marker, as after an interrupted upgrade.
-    packages is None if no package manager answered: then without a marker the state is undeterminable.
+    packages is None if no package manager answered: without marker and files the state is then undeterminable.
     """
     listed = parse.parse_marker(marker or "")
     own = {name: entry for name, entry in (packages or {}).items() if parse.OWN_PACKAGE.fullmatch(name)}
