@@ -204,9 +204,7 @@ def configure(report: Report) -> tuple[str, int]:
     )
     report.info(f"a {node.kind} node ({node.source}); roles: {', '.join(role.name for role in roles) or 'none'}")
     if not node.instance_type:
-        report.warn(
-            "the instance metadata gave no instance type, so a loss of all its disks or GPUs was not looked for"
-        )
+        report.warn(UNKNOWN_TYPE)
     if not roles:
         return "configured: no role has anything to do on this node", 0
     state = options.path(STATE)
