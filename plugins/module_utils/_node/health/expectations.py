@@ -37,7 +37,7 @@ KEYS = {
     "disks": "number of instance store disks",
     "mounts": "paths that must be mounted",
     "services": "systemd units that must run",
-    "held": "names of packages that must be held back from upgrades, with * and ?",
+    "held": "packages that must be held back from upgrades: every installed one of a name, with * and ?",
     "allowed_xids": "Xids that do not count",
     "mig": "whether the GPUs are split by MIG",
     "thresholds": "figures by name",
@@ -51,6 +51,8 @@ THRESHOLDS = {
 # The names of packages of Debian's and of Red Hat's families.
 _PACKAGE = re.compile(r"package [A-Za-z0-9][A-Za-z0-9+._-]*")
 MOST_COUNT = {"efa": efa.MOST_DEVICES, "gpus": 1000, "disks": 1000}
+# Number of packages without a hold that a message names.
+MOST_NAMES = 8
 _NO_TEXT = "use a list of non-empty strings"
 
 
@@ -235,19 +237,34 @@ def _version(good: bool, name: str, wanted: str, have: str) -> Result:
     return failed("expect.version", f"{name} is not what the site expects", found=have, **fields)
 
 
-def judge_held(expect: Expectations, held: t.Sequence[str], known: bool) -> list[Result]:
-    """Return expect.held for each pattern; known: whether a package manager answered."""
+def judge_held(
+    expect: Expectations, installed: t.Collection[str], held: t.Collection[str], known: bool
+) -> list[Result]:
+    """Return expect.held for each pattern: every installed package that matches must be held.
+
+    installed: at least the packages that match a pattern; known: whether a package manager answered.
+    """
     found = []
     for pattern in expect.held:
         scope = Scope(device=pattern)
-        names = fnmatch.filter(held, pattern)
-        if names:
-            found.append(passed("expect.held", ", ".join(names), scope=scope))
-        elif not known:
+        names = fnmatch.filter(sorted(installed), pattern)
+        free = [name for name in names if name not in held]
+        if not known:
             found.append(undeterminable("expect.held", "neither dpkg nor rpm answered", scope=scope))
+        elif names and not free:
+            found.append(passed("expect.held", ", ".join(names), scope=scope))
+        elif free:
+            more = f" and {len(free) - MOST_NAMES} more" if len(free) > MOST_NAMES else ""
+            message = f"an upgrade may replace the verified version of {', '.join(free[:MOST_NAMES])}{more}"
+            hint = "run 'apt-mark hold' or 'dnf versionlock add' for each, or expect fewer packages"
+            found.append(
+                failed(
+                    "expect.held", message, scope=scope, hint=hint, expected=len(names), found=len(names) - len(free)
+                )
+            )
         else:
-            message = "no such package is held back, so an upgrade may replace the verified version"
-            hint = "run 'apt-mark hold' or 'dnf versionlock add' for it"
+            message = "no such package is installed"
+            hint = "compare the name with 'dpkg -l' or 'rpm -qa'"
             found.append(failed("expect.held", message, scope=scope, hint=hint))
     return found
 

@@ -193,7 +193,7 @@ def _prolog(options: Options, expect: Expected) -> dict[str, Look]:
 
 def _full(options: Options, expect: Expected) -> dict[str, Look]:
     chips, fabric = _device_options(
-        options, expect, packages=(*health_system.PACKAGES, *health_expect.packages(expect))
+        options, expect, packages=(*health_system.PACKAGES, *health_expect.packages(expect), *expect.held)
     )
     light = _prolog(options, expect)
     root_percent = expect.thresholds.get("root_free_percent", health_system.LEAST_ROOT_PERCENT)
@@ -249,7 +249,8 @@ def _fabric(host: Host, options: efa.Options, expect: Expected) -> list[Result]:
     unreadable = health_system.unreadable(host, versions)
     unreadable += [] if asked else [f"package {name}" for name in packages]
     known = passed(VERSIONS, versions) if versions else undeterminable(VERSIONS, "no version could be determined")
-    held = health_expect.judge_held(expect, facts["held_packages"], asked)
+    installed = [name for name, version in facts["packages"].items() if version is not None]
+    held = health_expect.judge_held(expect, installed, facts["held_packages"], asked)
     return [*verify_efa(facts), known, *health_expect.judge_versions(expect, versions, unreadable), *held]
 
 

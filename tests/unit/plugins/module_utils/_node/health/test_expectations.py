@@ -150,9 +150,21 @@ def test_unreadable_version_is_undeterminable():
 
 def test_expected_packages_have_to_be_held():
     expect = health_expect.resolve({"held": ["linux-*", "nvidia-*"]}, None)
-    found = health_expect.judge_held(expect, ["linux-aws", "linux-image-aws"], True)
+    both = ["linux-aws", "linux-image-aws", "zsh"]
+    found = health_expect.judge_held(expect, both, both[:2], True)
     assert [(one.status, one.found) for one in found] == [("pass", "linux-aws, linux-image-aws"), ("fail", None)]
-    assert {one.status for one in health_expect.judge_held(expect, [], False)} == {"undeterminable"}
+    assert found[1].message == "no such package is installed"
+    assert {one.status for one in health_expect.judge_held(expect, both, both, False)} == {"undeterminable"}
+
+
+def test_one_held_package_of_a_pattern_is_not_enough():
+    expect = health_expect.resolve({"held": ["nvidia-*"]}, None)
+    names = [f"nvidia-{number:02}" for number in range(12)]
+    (one,) = health_expect.judge_held(expect, names, names[:1], True)
+    assert (one.status, one.expected, one.found) == ("fail", 12, 1)
+    assert one.message.endswith(
+        "of nvidia-01, nvidia-02, nvidia-03, nvidia-04, nvidia-05, nvidia-06, nvidia-07, nvidia-08 and 3 more"
+    )
 
 
 def test_mounts_and_device_counts_are_checked():
