@@ -17,8 +17,8 @@ from .parse import nodes
 # Prefix of the reason of our drains; a person who drains the same node gives another reason.
 PREFIX = "mlcluster health: "
 LONGEST_REASON = 200
-# Prefixes of checks whose subject is part of the machine.
-HARDWARE = ("gpu.", "dcgm.", "neuron.", "efa.")
+# Checks of the domain that Prolog makes for a job: once the job has ended, there is none to prove.
+ENDS_WITH_JOB = frozenset({"imex.domain", "imex.channel"})
 _IDS = re.compile(re.escape(PREFIX) + r"([a-z0-9_.,]+)(?: \((none|monitor|reset|reboot|isolate)\))?: ")
 
 
@@ -43,13 +43,13 @@ def reason_for(blocking: t.Sequence[Result], before: t.Sequence[str] = ()) -> st
 
 
 def vanished(ids: t.Collection[str], results: t.Sequence[Result]) -> list[str]:
-    """Return the checks of hardware that no longer apply: they did when they drained the node, so it lacks something.
+    """Return the checks that no longer apply: they did when they drained the node, so it lacks something.
 
-    Another check may stop to apply by intent, such as that of a volume whose role was taken off the node.
+    Whether that is intended, as with a volume whose role was taken off the node, no check can prove.
     """
     proved = {verdict.id for verdict in results if verdict.status == PASS}
     judged = {verdict.id for verdict in results if verdict.id in ids}
-    return sorted(name for name in judged - proved if name.startswith(HARDWARE))
+    return sorted(judged - proved - ENDS_WITH_JOB)
 
 
 def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float) -> str:
@@ -69,7 +69,7 @@ def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float)
 
 
 def undrain(slurm: Slurm, node: str, results: t.Sequence[Result], seconds: float) -> str | None:
-    """End our drain if each of its checks passes or, but for hardware, does not apply.
+    """End our drain if each of its checks passes; those of ``ENDS_WITH_JOB`` may also no longer apply.
 
     Returns what was done, None if nothing. Raises ``NodeError``.
     """

@@ -215,11 +215,19 @@ def test_node_without_proof_stays_drained(tmp_path, monkeypatch, results, reason
     assert sent == [["update", "NodeName=n1", "State=DRAIN", f"Reason={reason}"]]
 
 
-def test_volume_taken_off_is_named_and_not_proved(tmp_path, monkeypatch):
+def test_volume_that_no_longer_applies_keeps_drain(tmp_path, monkeypatch):
     reason = HEALING.format("reboot", "reboot").replace("gpu.xid", "gpu.xid,storage.mounted")
     head = Head(tmp_path, n1(reason=reason, booted=BACK))
-    done, sent, _asked = node(head, monkeypatch, WELL, not_applicable("storage.mounted", "no local volume"))
-    assert done == "n1 takes jobs again: the full check proved gpu.xid; storage.mounted no longer applies"
+    _done, sent, _asked = node(head, monkeypatch, WELL, not_applicable("storage.mounted", "no local volume"))
+    kept = "mlcluster health: storage.mounted (none): it failed, and now it does not apply"
+    assert sent == [["update", "NodeName=n1", "State=DRAIN", f"Reason={kept}"]]
+
+
+def test_ended_job_of_a_domain_is_named_and_not_proved(tmp_path, monkeypatch):
+    reason = HEALING.format("reboot", "reboot").replace("gpu.xid", "gpu.xid,imex.domain")
+    head = Head(tmp_path, n1(reason=reason, booted=BACK))
+    done, sent, _asked = node(head, monkeypatch, WELL, not_applicable("imex.domain", "no job"))
+    assert done == "n1 takes jobs again: the full check proved gpu.xid; imex.domain no longer applies"
     assert sent[0][-1] == "State=RESUME"
 
 

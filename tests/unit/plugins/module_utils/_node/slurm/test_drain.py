@@ -105,12 +105,17 @@ def test_unproved_check_keeps_drain(results):
     assert (message, updates) == ("n1 stays drained: storage.mounted is not proved to be healthy", [])
 
 
-def test_missing_hardware_keeps_drain_and_removed_volume_does_not():
-    gone = (not_applicable("gpu.count", "no GPU is on the PCI bus"), WELL[1])
-    message, updates = undrain(Controller("IDLE+DRAIN", OURS), *gone)
-    assert (message, updates) == ("n1 stays drained: gpu.count is not proved to be healthy", [])
-    off = (WELL[0], not_applicable("storage.mounted", "no local volume"))
-    assert undrain(Controller("IDLE+DRAIN", OURS), *off)[1] == [["NodeName=n1", "State=UNDRAIN"]]
+@pytest.mark.parametrize("name", ["gpu.count", "storage.mounted", "mounts.answer", "node.service", "imex.service"])
+def test_check_that_no_longer_applies_keeps_drain(name):
+    controller = Controller("IDLE+DRAIN", f"mlcluster health: {name} (reset): it failed")
+    message, updates = undrain(controller, not_applicable(name, "nothing is there"), passed("gpu.xid", 0))
+    assert (message, updates) == (f"n1 stays drained: {name} is not proved to be healthy", [])
+
+
+@pytest.mark.parametrize("name", ["imex.domain", "imex.channel"])
+def test_check_of_ended_job_does_not_keep_drain(name):
+    controller = Controller("IDLE+DRAIN", f"mlcluster health: {name} (reset): no peer")
+    assert undrain(controller, not_applicable(name, "no job"))[1] == [["NodeName=n1", "State=UNDRAIN"]]
 
 
 def test_unknown_node_is_reported():
