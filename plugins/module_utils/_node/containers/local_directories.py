@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import posixpath
+import re
 import typing as t
 
 from ..storage.record import RECORD_PATH, read_document
@@ -22,6 +23,9 @@ from .host import EnrootHost
 
 # Where ParallelCluster, the Deep Learning AMIs and older set-ups mount local disks.
 KNOWN_MOUNTS = ("/opt/dlami/nvme", "/scratch", "/local_scratch")
+_SUBDIRECTORY = "enroot_pyxis_local_subdirectory makes the directory"
+# The directories that enroot.conf names below this one.
+_USER_DIRECTORY = re.compile(r"user-[0-9]+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +71,7 @@ def choose(host: EnrootHost, config: LocalConfig) -> Place:
     if config.local_dir:
         place = _place(table, posixpath.join(config.local_dir, config.subdirectory), "given")
         _refuse_shared(place, "enroot_pyxis_local_dir")
+        _refuse_used(host, place.path, _SUBDIRECTORY)
         return place
     record = read_document(host, RECORD_PATH) or {}
     volume = record.get("path")
@@ -75,6 +80,7 @@ def choose(host: EnrootHost, config: LocalConfig) -> Place:
     for path, kind in candidates:
         place = _place(table, posixpath.join(path, config.subdirectory), kind)
         if any(entry["target"] == path for entry in table) and place.fstype not in ("autofs", *SHARED_FILESYSTEMS):
+            _refuse_used(host, place.path, _SUBDIRECTORY)
             return place
     why = f"the local volume {volume} is not mounted" if volume else "no local NVMe volume was found"
     if not config.fallback:
@@ -83,7 +89,7 @@ def choose(host: EnrootHost, config: LocalConfig) -> Place:
         )
     place = _place(table, config.fallback, "fallback")
     _refuse_shared(place, "enroot_pyxis_fallback_dir")
-    _refuse_used(host, place.path)
+    _refuse_used(host, place.path, "enroot_pyxis_fallback_dir is")
     warning = f"{why}, so images are unpacked on the {place.fstype} filesystem of {config.fallback}, slower and smaller"
     return dataclasses.replace(place, warning=warning)
 
@@ -122,13 +128,16 @@ def _refuse_shared(place: Place, name: str) -> None:
         )
 
 
-def _refuse_used(host: EnrootHost, path: str) -> None:
-    """Raise NodeError for a directory that is in use for something else: all users could write to it."""
+def _refuse_used(host: EnrootHost, path: str, option: str) -> None:
+    """Raise NodeError for a directory that is in use for something else: all users could write to it.
+
+    A directory of root is ours if it is open to all, empty, or has nothing but directories of Enroot's users.
+    """
     info = host.stat(path)
     if not info or not info["is_dir"] or (info["mode"], info["uid"]) == ("1777", 0):
         return
-    if info["uid"] != 0 or host.listdir(path):
+    if info["uid"] != 0 or not all(_USER_DIRECTORY.fullmatch(name) for name in host.listdir(path)):
         raise NodeError(
-            f"enroot_pyxis_fallback_dir is {path}, which has owner {info['uid']}, mode {info['mode']} and perhaps "
+            f"{option} {path}, which has owner {info['uid']}, mode {info['mode']} and perhaps "
             "files of others, and would be open to all users: use a directory for container images only"
         )

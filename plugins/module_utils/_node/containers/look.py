@@ -55,7 +55,7 @@ def survey(host: EnrootHost, config: EnrootConfig) -> dict[str, t.Any]:
         "place_refusal": refusal,
         "kernel": kernel_look(host),
         "nvidia": nvidia_look(host),
-        "docker": enroot_docker.look(host) if config.docker else None,
+        "docker": enroot_docker.look(host, place) if config.docker else None,
         "proof": host.read_json(PROOF_PATH),
         **written_look(host, config),
         "prepared": place is not None and enroot_local.is_prepared(host, place),

@@ -47,7 +47,74 @@ def test_existing_images_are_not_hidden(host):
     rooted.mount(host, "/scratch", "ext4")
     host.put("/var/lib/docker/image/overlay2/repositories.json")
     assert DAEMON_PATH not in files_of(host)
+    host.answers["docker info"] = "/var/lib/docker\n"
     assert json.loads(files_of(host, docker_data_root="/scratch/other")[DAEMON_PATH])["data-root"] == "/scratch/other"
+
+
+def test_images_of_remapped_users_are_not_hidden(host):
+    rooted.mount(host, "/scratch", "ext4")
+    host.answers["docker info"] = "/var/lib/docker/100000.100000\n"
+    host.put("/var/lib/docker/100000.100000/image/overlay2/repositories.json")
+    assert DAEMON_PATH not in files_of(host)
+
+
+UNIT = "# /lib/systemd/system/docker.service\n[Service]\nEnvironmentFile=-/etc/default/docker\n"
+
+
+@pytest.mark.parametrize(
+    ("unit", "variables", "setter"),
+    [
+        ("ExecStart=/usr/bin/dockerd -H fd:// --data-root /big\n", "", "docker.service"),
+        ("ExecStart=/usr/bin/dockerd --data-root=/big\n", "", "docker.service"),
+        ("ExecStart=/usr/bin/dockerd -g /big $OPTIONS\n", "", "docker.service"),
+        ("ExecStart=/usr/bin/dockerd \\\n  --graph \\\n  /big\n", "", "docker.service"),
+        ("ExecStart=/usr/bin/dockerd $DOCKER_OPTS\n", "DOCKER_OPTS='--data-root /big'\n", "/etc/default/docker"),
+        ("ExecStart=/usr/bin/dockerd $OPTIONS\n", 'OPTIONS="-g /big"\n', "/etc/default/docker"),
+        ("#ExecStart=/usr/bin/dockerd -g /big\nExecStart=/usr/bin/dockerd\n", "# --data-root /big\n", None),
+        ("ExecStart=/usr/bin/dockerd --containerd-graph=/x --my-data-root /y x-g\n", "", None),
+    ],
+)
+def test_data_root_of_the_command_line_is_kept(host, unit, variables, setter):
+    """Docker does not start with a directory in both places, and its images would be hidden."""
+    rooted.mount(host, "/scratch", "ext4")
+    host.answers["docker info"] = CommandResult(1, "", "no daemon")
+    host.answers["systemctl cat docker.service"] = UNIT + unit
+    host.put("/etc/default/docker", variables)
+    if setter is None:
+        assert json.loads(files_of(host)[DAEMON_PATH]) == {"data-root": "/scratch/docker"}
+        return
+    assert DAEMON_PATH not in files_of(host)
+    (refusal,) = plan_of(host, docker=True, docker_data_root="/scratch/own").refusals
+    assert f"enroot_pyxis_docker_data_root is /scratch/own, and {setter} sets Docker's directory already" in refusal
+
+
+def test_data_root_of_a_running_docker_is_kept(host):
+    """An option can come from a wrapper that nothing reads."""
+    rooted.mount(host, "/scratch", "ext4")
+    host.answers["docker info"] = "/big\n"
+    assert DAEMON_PATH not in files_of(host)
+    (refusal,) = plan_of(host, docker=True, docker_data_root="/scratch/own").refusals
+    assert "the command line of dockerd sets Docker's directory already to /big" in refusal
+    host.put(DAEMON_PATH, '{"data-root": "/big"}')
+    assert plan_of(host, docker=True, docker_data_root="/scratch/own").refusals == ()
+
+
+@pytest.mark.parametrize(
+    ("names", "mode", "taken"),
+    [
+        (["precious"], 0o755, True),
+        (["image"], 0o755, True),
+        (["image", "overlay2", "precious"], 0o710, False),
+        ([], 0o755, False),
+    ],
+)
+def test_docker_directory_of_others_on_the_volume_is_kept(host, names, mode, taken):
+    rooted.mount(host, "/scratch", "ext4")
+    host.answers["docker info"] = "/var/lib/docker\n"
+    host.folder("/scratch/docker", mode)
+    for name in names:
+        host.put(f"/scratch/docker/{name}/x")
+    assert (DAEMON_PATH not in files_of(host)) == taken
 
 
 def test_settings_of_others_are_kept(host):

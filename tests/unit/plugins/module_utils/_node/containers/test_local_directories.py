@@ -103,6 +103,34 @@ def test_fallback_that_is_used_for_something_else_stays(host, monkeypatch, mode,
     assert host.is_dir("/images") and host.link_target(LOCAL_LINK) is None
 
 
+@pytest.mark.parametrize("config", [LocalConfig(), LocalConfig(local_dir="/scratch")])
+@pytest.mark.parametrize(
+    ("mode", "uid", "names", "refused"),
+    [
+        (0o755, 0, ["user-1000", "user-0"], False),
+        (0o755, 0, [], False),
+        (0o700, 0, ["user-1000", "thesis"], True),
+        (0o755, 0, ["user-name"], True),
+        (0o750, 1000, [], True),
+        (0o1777, 1000, [], True),
+    ],
+)
+def test_directory_of_a_user_on_the_volume_stays(host, monkeypatch, config, mode, uid, names, refused):
+    rooted.mount(host, "/scratch", "ext4")
+    host.folder("/scratch/containers", mode)
+    for name in names:
+        host.folder(f"/scratch/containers/{name}")
+    stat, state = host.stat, {**host.stat("/scratch/containers"), "uid": uid}
+    monkeypatch.setattr(host, "stat", lambda path: state if path == "/scratch/containers" else stat(path))
+    if not refused:
+        prepare(host, config)
+        assert stat("/scratch/containers")["mode"] == "1777"
+        return
+    with pytest.raises(NodeError, match=r"enroot_pyxis_local_subdirectory makes the directory /scratch/containers, "):
+        prepare(host, config)
+    assert stat("/scratch/containers")["mode"] == f"{mode:04o}"
+
+
 def test_directory_in_place_of_link_is_reported(host):
     host.folder(LOCAL_LINK)
     with pytest.raises(NodeError, match="is a directory where a link"):
