@@ -125,6 +125,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     ): "how a manifest is indented, for people",
 }
 
+ANNOTATION = "an annotation is not evaluated"
 FROZEN = "no code assigns to a field of a frozen class: mypy finds that"
 SECOND_MORE = "one second more for a program, of ten or more"
 LEAST_SECONDS = 10
@@ -176,9 +177,18 @@ def frozen(tree: ast.AST) -> set[int]:
     return {place for place, node in enumerate(nodes) if id(node) in values}
 
 
-def of_constants(tree: ast.AST) -> dict[int, str]:
-    """Return why a change of a constant is equivalent, by its place in the walk of the tree."""
+def annotations(tree: ast.AST) -> set[int]:
+    """Return the places in the walk of the tree that are inside an annotation."""
+    nodes = list(ast.walk(tree))
+    roots = (getattr(node, field, None) for node in nodes for field in ("annotation", "returns"))
+    inside = {id(part) for root in roots if root is not None for part in ast.walk(root)}
+    return {place for place, node in enumerate(nodes) if id(node) in inside}
+
+
+def of_places(tree: ast.AST) -> dict[int, str]:
+    """Return why a change is equivalent, by its place in the walk of the tree."""
     return {
+        **dict.fromkeys(annotations(tree), ANNOTATION),
         **dict.fromkeys(excerpts(tree), EXCERPT),
         **dict.fromkeys(timeouts(tree), SECOND_MORE),
         **dict.fromkeys(frozen(tree), FROZEN),

@@ -172,7 +172,7 @@ class Mutant:
 def mutants(source: str, number: int | None, seed: int) -> list[Mutant]:
     """Return so many mutants (all without a number), picked by a seed."""
     tree = ast.parse(source)
-    found, excused = list(spots(tree)), equivalents.of_constants(tree)
+    found, excused = list(spots(tree)), equivalents.of_places(tree)
     if number is not None and number < len(found):
         found = sorted(random.Random(seed).sample(found, number), key=lambda spot: spot[1])
     return [

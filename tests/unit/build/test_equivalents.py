@@ -44,7 +44,7 @@ def test_time_limit_of_program(source, found):
     tree = ast.parse(source)
     nodes = list(ast.walk(tree))
     assert [nodes[place].value for place in sorted(equivalents.timeouts(tree))] == found
-    assert list(equivalents.of_constants(tree).values()) == [equivalents.SECOND_MORE] * len(found)
+    assert list(equivalents.of_places(tree).values()) == [equivalents.SECOND_MORE] * len(found)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,25 @@ def test_frozen_class(source, found):
     tree = ast.parse(source)
     nodes = list(ast.walk(tree))
     assert [nodes[place].value for place in sorted(equivalents.frozen(tree))] == found
-    assert list(equivalents.of_constants(tree).values()) == [equivalents.FROZEN] * len(found)
+    assert list(equivalents.of_places(tree).values()) == [equivalents.FROZEN] * len(found)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("def look(a: A | B) -> C | D: ...", ["A", "B", "C", "D"]),
+        ("x: dict[A, B | C] = {}", ["dict", "A", "B", "C"]),
+        # An alias is evaluated.
+        ("X = A | B", []),
+    ],
+)
+def test_annotation_is_not_evaluated(source, found):
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    places = equivalents.annotations(tree)
+    names = [nodes[place] for place in places]
+    assert sorted(node.id for node in names if isinstance(node, ast.Name)) == sorted(found)
+    assert set(equivalents.of_places(tree).values()) == ({equivalents.ANNOTATION} if found else set())
 
 
 @pytest.mark.parametrize(("module", "name", "line"), sorted(equivalents.EQUIVALENT))

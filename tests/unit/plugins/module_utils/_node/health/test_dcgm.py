@@ -105,6 +105,7 @@ def test_faulty_gpu_is_named(source, name, value, severity):
     one = by_id(source(**{name: value}))[f"dcgm.{name}"]
     assert (one.status, one.severity, one.scope.device) == ("fail", severity, "gpu1")
     assert one.found["gpu1"] == float(value)
+    assert one.expected == (None if name == "xid" else 0)
 
 
 def test_worst_xid_counts_unless_allowed(source):
@@ -138,20 +139,25 @@ def test_blank_value_is_not_a_figure(source, blank):
     assert "gpu1" not in found["dcgm.temperature"].found and found["dcgm.xid"].found == {"gpu0": 0.0}
 
 
+NO_FIGURE = "DCGM reported no figure for any GPU"
+
+
 @pytest.mark.parametrize(
-    "host",
+    ("host", "reason"),
     [
-        engine(CommandResult(1, "", "Error: unable to establish a connection to the specified host")),
-        engine(hanging("dcgmi dmon", 20)),
-        engine("#Entity TMPTR\nID C\nGPU 0 45\n"),
-        engine(""),
-        served(CommandResult(7, "", "curl: (7) Failed to connect")),
-        served("# nothing\n"),
+        (engine(CommandResult(1, "", "Error: unable to establish a connection to the host")), "unable to establish"),
+        (engine(hanging("dcgmi dmon", 20)), "20"),
+        (engine("#Entity TMPTR\nID C\nGPU 0 45\n"), NO_FIGURE),
+        (engine("".join(f"GPU {at} {' '.join(['N/A'] * len(NAMES))}\n" for at in range(2))), NO_FIGURE),
+        (engine(""), NO_FIGURE),
+        (served(CommandResult(7, "", "curl: (7) Failed to connect")), "Failed to connect"),
+        (served("# nothing\n"), NO_FIGURE),
     ],
 )
-def test_dcgm_without_values_is_undeterminable(host):
+def test_dcgm_without_values_is_undeterminable(host, reason):
     (one,) = health_dcgm.check_dcgm(host)
-    assert (one.id, one.status) == ("dcgm.fields", "undeterminable")
+    assert (one.id, one.status, one.source) == ("dcgm.fields", "undeterminable", "DCGM")
+    assert reason in one.reason
 
 
 @pytest.mark.parametrize(
@@ -169,6 +175,13 @@ def test_worst_mig_part_counts():
     assert health_dcgm.parse_exporter("\n".join(lines))[0]["xid"] == {"gpu0": "94"}
     lines.append('DCGM_FI_DEV_XID_ERRORS{gpu="0",GPU_I_ID="9"} ERR!')
     assert health_dcgm.parse_exporter("\n".join(lines))[0]["xid"] == {"gpu0": "ERR!"}
+
+
+def test_sample_without_gpu_belongs_to_none():
+    page = 'DCGM_EXP_STARTED{Hostname="n1"} 1\nDCGM_FI_DEV_GPU_TEMP{UUID="GPU-0"} 99\n'
+    words, gpus = health_dcgm.parse_exporter(page)
+    assert gpus == set() and not any(words.values())
+    assert by_id(served(page + exporter()))["dcgm.temperature"].found == {"gpu0": 45.0, "gpu1": 45.0}
 
 
 def test_figures_are_exported_to_prometheus():
@@ -267,6 +280,9 @@ def test_unsupported_field_is_not_applicable(word):
         "ecc_uncorrected": "undeterminable",
         "memory_temperature": "not_applicable",
     }
+    # There is nothing to act on.
+    assert {found[f"dcgm.{name}"].hint for name in ("remap_failure", "remap_pending")} == {None}
+    assert found["dcgm.remap_failure"].reason == "DCGM has no value of it"
 
 
 @pytest.mark.parametrize("word", ["ERR!", "nan", "-1", "Infinity", ""])
