@@ -17,6 +17,7 @@ import argparse
 import ast
 import copy
 import dataclasses
+import gc
 import os
 import random
 import shutil
@@ -29,8 +30,14 @@ from pathlib import Path
 from typing import NoReturn
 
 # In memory before the first fork, which would load it anew for each mutant.
+import ansible.plugins.inventory  # pylint: disable=unused-import
+import ansible.plugins.loader  # pylint: disable=unused-import
+import ansible.template  # noqa: F401  # pylint: disable=unused-import
 import hypothesis  # noqa: F401  # pylint: disable=unused-import
 import pytest
+import pytest_timeout  # noqa: F401  # pylint: disable=unused-import
+import testinfra.plugin  # noqa: F401  # pylint: disable=unused-import
+import xdist.plugin  # noqa: F401  # pylint: disable=unused-import
 import yaml  # noqa: F401  # pylint: disable=unused-import
 
 from tests.build import covering, equivalents
@@ -201,6 +208,8 @@ def run(copied: Path, tests: Sequence[Path | str], seconds: float, plugin: objec
 
     In a fork of this process, which has pytest in memory: to start it anew takes longer than most tests.
     """
+    # No fork then has to look through what this process has loaded.
+    gc.freeze()
     child = os.fork()
     if not child:
         _test(copied, tests, plugin)

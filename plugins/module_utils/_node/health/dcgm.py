@@ -253,7 +253,7 @@ def _judge(
         text = f"is hotter than {most_celsius:g} C"
         evidence = Evidence("figure", within(0, most_celsius), above(most_celsius), text, label=field.names[0])
         fields["expected"] = most_celsius
-    if evidence is None or (field.name in _MAY_LACK and set(words.values()) <= set(_NO_VALUE)):
+    if evidence is None or (field.name in _MAY_LACK and all(word in _NO_VALUE for word in words.values())):
         span = (
             " to ".join(dict.fromkeys(f"{value:g}" for value in (min(figures.values()), max(figures.values()))))
             if (figures)

@@ -204,6 +204,14 @@ def test_truncated_gpu_line_is_undeterminable():
     assert "gpu1 DCGM_FI_DEV_ECC_DBE_VOL_TOTAL is missing" in found["dcgm.ecc_uncorrected"].message
 
 
+@pytest.mark.parametrize(("number", "rest"), [(4, ""), (5, " and 1 more")])
+def test_missing_values_are_counted(number, rest):
+    fields = health_dcgm.FIELDS[5:]
+    found = by_id(engine(dmon(**{field.name: "N/A" for field in fields[:number]})))["dcgm.fields"]
+    shown = ", ".join(f"{field.names[0]} of gpu1" for field in fields[:4])
+    assert (found.status, found.reason) == ("undeterminable", f"DCGM reports no value of {shown}{rest}")
+
+
 def test_gpu_missing_from_metric_is_undeterminable():
     text = "\n".join(row for row in exporter().splitlines() if "ECC_DBE" not in row or 'gpu="0"' in row)
     assert by_id(served(text))["dcgm.ecc_uncorrected"].status == "undeterminable"
