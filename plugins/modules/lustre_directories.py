@@ -12,7 +12,7 @@ version_added: 0.1.0
 description:
   - Creates missing directories with owner, group, mode, access control list and stripe layout, under a lock.
   - Never changes an existing directory or its content; it reports the differences.
-  - Creates nothing on a path that is not proved to be Lustre, follows no link, and deletes nothing.
+  - Creates nothing on a path that is not proved to be its Lustre file system, follows no link, and deletes nothing.
   - A directory gets its name when it is complete, so a killed run leaves no incomplete one.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
@@ -66,8 +66,10 @@ differences:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import directories
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import ARGUMENT_SPEC, parse_config
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.look import mount_facts, with_adopted
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.identity import proved_paths
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.look import mounted, with_adopted
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.mounts import read_fstab
 
 
 def main() -> None:
@@ -75,8 +77,8 @@ def main() -> None:
     host = Host()
     try:
         config = with_adopted(host, parse_config(module.params))
-        mounts = [mount_facts(host, system.path, config.timeout) for system in config.file_systems]
-        rows = directories.look(host, config, [mount["path"] for mount in mounts if mount["state"] == "lustre"])
+        mounts = mounted(host, config, read_fstab(host))
+        rows = directories.look(host, config, proved_paths(mounts))
         refused = [f"{row['path']}: {row['why']}" for row in rows if row["state"] in ("refused", "unknown")]
         if refused:
             module.fail_json(msg=f"no directory was created: {'; '.join(refused)}")

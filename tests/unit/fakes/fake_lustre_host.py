@@ -53,6 +53,7 @@ class LustreHost(Host):
         self.mounts: dict[str, str] = {}
         self.autofs: set[str] = set()
         self.source: dict[str, str] = {}
+        self.options = "rw,flock"
         self.parameters: dict[str, dict[str, str]] = {}
         self.files = {
             "/proc/sys/kernel/osrelease": f"{KERNEL}\n",
@@ -85,7 +86,7 @@ class LustreHost(Host):
                 + (
                     "autofs systemd-1 rw"
                     if mount in self.autofs
-                    else f"{kind} {self.source.get(mount, SOURCE)} rw,flock"
+                    else f"{kind} {self.source.get(mount, SOURCE)} {self.options}"
                 )
                 for index, (mount, kind) in enumerate(self.mounts.items(), 40)
             ]

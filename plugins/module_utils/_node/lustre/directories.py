@@ -33,15 +33,17 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def look(host: Host, config: LustreConfig, mounts: t.Collection[str]) -> list[dict[str, t.Any]]:
     """Return for each wanted directory: path, state (missing, there, refused, unknown), differences and why.
 
-    mounts are the mount points proved to be Lustre; a directory below any other is unknown. Missing parents of a wanted
-    directory have their own rows before it.
+    mounts are the mount points proved to be the wanted file systems; a directory below any other is unknown. Missing
+    parents of a wanted directory have their own rows before it.
     """
     rows = []
     for entry in with_parents(config):
         mount = below(entry.path, [system.path for system in config.file_systems])
         row: dict[str, t.Any] = {"path": entry.path, "state": "unknown", "differences": [], "why": None}
         if mount is None or mount not in mounts:
-            row["why"] = f"{mount or entry.path} is not proved to be Lustre, and nothing is done below it"
+            row["why"] = (
+                f"{mount or entry.path} is not proved to be its Lustre file system, and nothing is done below it"
+            )
         else:
             row.update(_directory_state(host, entry, mount, config.timeout))
         rows.append(row)

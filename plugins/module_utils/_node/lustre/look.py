@@ -25,6 +25,7 @@ from ..system.units import starts_at_boot
 from ..verdict.result import Result, Scope, failed, passed
 from . import directories, files, tuning
 from .config import FileSystem, LustreConfig, config_text
+from .identity import proved_paths
 from .parse import lustre_paths, parse_addresses, parse_net_show, sent_since, servers, top_mount
 
 TOOLS = ("lfs", "lctl", "lnetctl", "modinfo")
@@ -45,10 +46,7 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
     """Return all facts; the RETURN section of the module lustre_info describes them."""
     config = with_adopted(host, config)
     fstab = read_fstab(host)
-    mounts = []
-    for system in config.file_systems:
-        facts = mount_facts(host, system.path, config.timeout, system)
-        mounts.append({**facts, **fstab_line(system, fstab), **dns_addresses(host, system, facts, config.timeout)})
+    mounts = mounted(host, config, fstab)
     nets_before, net_problem = nets(host, config.timeout)
     probed = probe_all(host, mounts, config.timeout) if request.probe else {}
     nets_after = nets(host, config.timeout)[0] if request.probe else nets_before
@@ -56,7 +54,7 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
     size = tuning.machine(host)
     wanted = tuning.parameters(size, config.tuning) if config.tune else []
     options = tuning.module_options(size, config.module_options) if config.tune else []
-    proved = [mount["path"] for mount in mounts if mount["state"] == "lustre"]
+    proved = proved_paths(mounts)
     chosen = {
         name: entry
         for name, entry in (packages or {}).items()
@@ -76,7 +74,7 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
         "probes": {path: verdict.to_dict() for path, verdict in probed.items()},
         "fstab": fstab,
         "directories": directories.look(host, config, proved),
-        "tuning": tuning.compare(host, wanted, config.timeout) if proved else [],
+        "tuning": tuning.compare(host, wanted, config.timeout) if any(map(_is_lustre, mounts)) else [],
         "tune": config.tune,
         "tuning_wanted": len(wanted),
         "module_options": tuning.loaded_options(host, options),
@@ -92,6 +90,19 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
         "files": {path: host.sha256(path) for path in request.files},
         "paths": {path: host.stat(path) for path in request.files},
     }
+
+
+def mounted(host: Host, config: LustreConfig, fstab: t.Sequence[t.Mapping[str, str]]) -> list[dict[str, t.Any]]:
+    """Return the facts of each file system's mount, with its line in fstab and the addresses of its DNS name."""
+    found = []
+    for system in config.file_systems:
+        facts = mount_facts(host, system.path, config.timeout, system)
+        found.append({**facts, **fstab_line(system, fstab), **dns_addresses(host, system, facts, config.timeout)})
+    return found
+
+
+def _is_lustre(mount: t.Mapping[str, t.Any]) -> bool:
+    return bool(mount["state"] == "lustre")
 
 
 def with_adopted(host: Host, config: LustreConfig) -> LustreConfig:
@@ -171,8 +182,8 @@ def mount_facts(host: Host, path: str, timeout: float, wanted: FileSystem | None
 
 
 def probe_all(host: Host, mounts: t.Sequence[t.Mapping[str, t.Any]], timeout: float) -> dict[str, Result]:
-    """Write and read back data on each mounted file system in parallel, within timeout; return lustre.write_read."""
-    due = [mount["path"] for mount in mounts if mount["state"] == "lustre"]
+    """Write and read back data on each proved file system in parallel, within timeout; return lustre.write_read."""
+    due = proved_paths(mounts)
     checks = [Check("lustre.write_read", _probe(path), timeout) for path in due]
     verdicts = run_all(host, checks, timeout * max(1, len(due)))
     return {path: dataclasses.replace(verdict, scope=Scope(device=path)) for path, verdict in zip(due, verdicts)}

@@ -10,9 +10,9 @@ import typing as t
 
 from ..system.versions import is_version
 from ..verdict.evidence import Field, Subject, decide, exactly, is_text
-from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
+from ..verdict.result import FAIL, PASS, Result, Scope, failed, not_applicable, passed, undeterminable
+from .identity import identify
 from .look import EFA_SOURCE, NFS_TYPES
-from .parse import IPV4, servers
 
 NO_LUSTRE = "no file system of Lustre is named, mounted or in fstab here"
 _KERNEL_HINT = (
@@ -97,7 +97,7 @@ def _mounts(facts: t.Mapping[str, t.Any]) -> list[Result]:
     found = []
     for mount in facts["mounts"]:
         check, scope = "lustre.mounted", Scope(device=mount["path"])
-        name = mount["mount_name"]
+        other = identify(mount) if mount["state"] == "lustre" else None
         if mount["state"] in _MOUNT_FAILURES:
             why = f": {mount['why']}" if mount["why"] else ""
             found.append(
@@ -106,39 +106,16 @@ def _mounts(facts: t.Mapping[str, t.Any]) -> list[Result]:
         elif mount["state"] != "lustre":
             what = f"{mount['source']} is mounted there and reports the type {mount['answer']}"
             found.append(failed(check, what, severity="isolate", scope=scope, expected="lustre"))
-        elif name and not str(mount["source"]).endswith(f":/{name}"):
-            what = f"another file system is mounted there: {mount['source']}"
-            found.append(failed(check, what, severity="isolate", scope=scope, expected=name))
+        elif other and other.status == FAIL:
+            found.append(other)
         elif _is_read_only(mount["options"]) and not _is_read_only(mount["fstab_options"]):
             hint = "find the cause with 'dmesg', then mount it again"
             what = "it is mounted read-only, and fstab does not set that"
             found.append(failed(check, what, severity="reset", scope=scope, hint=hint))
         else:
             verdict = decide(check, _LUSTRE, [Subject(mount)], str(mount["source"]), scope=scope)
-            found.append(_server(mount, verdict) if verdict.status == "pass" else verdict)
+            found.append(other if other and verdict.status == PASS else verdict)
     return found
-
-
-def _server(mount: t.Mapping[str, t.Any], verdict: Result) -> Result:
-    """Return the verdict if the mount is from the servers of the DNS name: old file systems share the name fsx."""
-    name, addresses, source = mount["dns_name"], mount["addresses"], mount["source"]
-    shown = servers(source)
-    strange = [server for server in shown if server != name and server not in addresses]
-    if not name or (shown and not strange):
-        return verdict
-    hint = f"compare with 'getent ahostsv4 {name}' and the primary network interface of the file system"
-    fields: dict[str, t.Any] = {"scope": verdict.scope, "hint": hint}
-    if mount["dns_problem"] or not addresses:
-        why = mount["dns_problem"] or "it has no address"
-        return undeterminable(
-            verdict.id, f"whether {source} is {name} is unknown, since DNS did not answer: {why}", **fields
-        )
-    if strange == shown and all(IPV4.fullmatch(server) for server in shown):
-        expected = f"{name}, {', '.join(addresses)}"
-        what = f"the file system of another server is mounted there: {source}"
-        return failed(verdict.id, what, severity="isolate", expected=expected, found=source, **fields)
-    why = f"{', '.join(strange)} in {source} is no address of {name}, which has {', '.join(addresses)}"
-    return undeterminable(verdict.id, why, **fields)
 
 
 def _is_read_only(options: object) -> bool:

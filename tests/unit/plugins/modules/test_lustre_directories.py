@@ -109,14 +109,33 @@ def test_no_link_is_followed(host, make, tmp_path, where):
 @pytest.mark.parametrize("kind", ["tmpfs", "nfs", "hangs"])
 def test_nothing_is_created_on_other_file_systems(host, make, kind):
     mount = host.mount("fsx", kind)
-    assert "is not proved to be Lustre, and nothing is done below it" in make(mount, {"a": {}})["msg"]
+    assert "is not proved to be its Lustre file system, and nothing is done below it" in make(mount, {"a": {}})["msg"]
+    assert os.listdir(mount) == []
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"mount_name": "other"},
+        {"mount_name": "fsx"},
+        {"mount_name": "abcdefgh", "dns_name": "fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com"},
+    ],
+)
+def test_nothing_is_created_on_another_lustre(host, run_module, names):
+    mount = host.mount("fsx")
+    host.address = "10.0.1.9"
+    if names["mount_name"] == "fsx":
+        host.source[mount] = "10.0.1.7@tcp:/fsx"
+    entries = [{"path": f"{mount}/a", "owner": ME, "group": MY_GROUP}]
+    answer = run_module(module, host, file_systems=[{"path": mount, **names}], directories=entries)
+    assert "is not proved to be its Lustre file system, and nothing is done below it" in answer["msg"]
     assert os.listdir(mount) == []
 
 
 def test_nothing_is_created_on_unmounted_automount(host, make):
     mount = host.mount("fsx")
     host.autofs.add(mount)
-    assert "is not proved to be Lustre" in make(mount, {"a": {}})["msg"]
+    assert "is not proved to be its Lustre file system" in make(mount, {"a": {}})["msg"]
 
 
 def test_unknown_account_stops_before_first_directory(host, make):

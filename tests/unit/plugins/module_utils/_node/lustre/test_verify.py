@@ -94,6 +94,22 @@ def test_other_file_system_is_reported(host, judge):
     assert "another file system is mounted there: 10.0.1.7@tcp:/abcdefgh" in lines["lustre.mounted"]
 
 
+def test_shared_name_without_server_is_no_pass(host, judge):
+    path = host.mount("fsx")
+    host.source[path] = "10.0.1.7@tcp:/fsx"
+    lines = judge([{"path": path, "mount_name": "fsx"}])
+    assert lines["lustre.mounted"].startswith("????") and "may be any file system" in lines["lustre.mounted"]
+    host.options = "ro,flock"
+    assert judge([{"path": path, "mount_name": "fsx"}])["lustre.mounted"].startswith("FAIL")
+
+
+def test_unproved_file_system_is_not_written_to(host, judge):
+    path = host.mount("fsx")
+    lines = judge([{"path": path, "mount_name": "other"}], directories=[{"path": f"{path}/a"}])
+    assert "lustre.write_read" not in lines and os.listdir(path) == []
+    assert "is not proved to be its Lustre file system" in lines["lustre.directories"]
+
+
 @pytest.mark.parametrize(
     ("source", "address", "start", "words"),
     [
