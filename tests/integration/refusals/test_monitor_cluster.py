@@ -50,7 +50,7 @@ def test_all_setting_errors_are_reported_at_once(run_playbook, given, sentences)
 
 def test_inventory_without_nodes_is_refused(run_playbook):
     status, output = run_playbook("playbooks/monitor_cluster.yml", {"others": {"n1": {}}})
-    assert status == 2 and "nothing is watched: the inventory has no host in head:login:compute" in output
+    assert status == 2 and "no node is monitored: the inventory has no host in head:login:compute" in output
 
 
 @pytest.mark.parametrize("others", [[], ["site.rules.yml"], [".hidden"]])

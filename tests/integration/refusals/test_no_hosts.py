@@ -37,7 +37,7 @@ def test_limit_without_hosts_of_play_is_refused(run_playbook, playbook):
     groups = {**CLUSTER, "others": {"o1": {}}}
     status, output = run_playbook(f"playbooks/{playbook}.yml", groups, "--limit", "o1", upgrade_nodes_method="roles")
     # The host that submits is known, and --limit excludes it.
-    limited = "nothing was validated, for the limit leaves out the host that submits"
+    limited = "nothing was validated: --limit leaves out the head node, which submits the jobs"
     expected = limited if playbook == "run_validation" else MESSAGES[playbook]
     assert status == 2 and expected in output, output
     assert playbook == "run_validation" or "within --limit o1" in output, output

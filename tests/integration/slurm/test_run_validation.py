@@ -115,7 +115,7 @@ def test_limit_is_where_jobs_run(play):
     assert re.search(rf"^\d\d:\d\d:\d\d smoke: job {number} COMPLETED on n2", done.stdout, re.MULTILINE)
     refused = on("--limit", "i-2", slurm_jobs_run=["smoke"])
     assert refused.returncode == 2
-    assert "the limit leaves out the host that submits" in refused.stdout
+    assert "--limit leaves out the head node" in refused.stdout
 
 
 def test_failed_verdict_fails_play_and_drains_on_request(play, slurm):
