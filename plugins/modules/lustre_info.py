@@ -63,7 +63,9 @@ mounts:
   description: >-
     Each file system, with C(path), C(state), C(source), C(fstype), C(options), C(answer), C(why), C(efa),
     C(dns_name), C(line) (whose line fstab has for it - own, other, none) and C(fstab_options). C(addresses) are those
-    of its DNS name, if its source has others, and C(dns_problem) why there are none.
+    of its DNS name, if its source has others, and C(dns_problem) why there are none. C(servers) are its data servers
+    if data has to use EFA, each with C(nid), C(nets) by which LNet knows it and C(sent), the messages by net during the
+    probe; C(servers_problem) is why they are unknown.
   returned: success
   type: list
   elements: dict
@@ -160,11 +162,6 @@ net_problem:
   returned: success
   type: str
   sample: null
-sent:
-  description: How many messages each net has sent during the probe.
-  returned: success
-  type: dict
-  sample: {"efa": 512, "tcp": 4}
 probes:
   description: The verdict of the probe of each path.
   returned: success

@@ -23,6 +23,7 @@ STATE = Path("/run/lustre")
 PARAMETERS = {
     "ldlm.namespaces.fs-OST0000-osc-ffff.lru_max_age": "3900000",
     "ldlm.namespaces.fs-OST0000-osc-ffff.lru_size": "0",
+    "osc.fs-OST0000-osc-ffff.ost_conn_uuid": "10.0.0.1@tcp",
     "osc.fs-OST0000-osc-ffff.max_rpcs_in_flight": "8",
     "osc.fs-OST0001-osc-ffff.max_rpcs_in_flight": "8",
     "mdc.fs-MDT0000-mdc-ffff.max_rpcs_in_flight": "8",
@@ -51,6 +52,22 @@ NETS = """net:
           statistics:
               send_count: 100
               recv_count: 98
+"""
+PEER_EFA = """        - nid: 10.0.0.1@efa
+          state: NA
+          statistics:
+              send_count: {0}
+              recv_count: {0}
+"""
+PEERS = """peer:
+    - primary nid: 10.0.0.1@tcp
+      Multi-Rail: {1}
+      peer ni:
+        - nid: 10.0.0.1@tcp
+          state: NA
+          statistics:
+              send_count: 4
+              recv_count: 4
 """
 
 
@@ -217,10 +234,14 @@ def lfs(arguments):
     if arguments[:1] == ["setstripe"]:
         return setstripe(arguments[1:])
     made, under = parser_of("lfs", actions)
+    part = under.add_parser("getname", allow_abbrev=False, add_help=False)
+    part.add_argument("path", type=present)
     part = under.add_parser("getstripe", allow_abbrev=False, add_help=False)
     part.add_argument("-d", action="store_true", required=True)
     part.add_argument("path", type=present)
     asked = made.parse_args(arguments)
+    if asked.verb == "getname":
+        return print(f"fs-ffff {asked.path}")
     return getstripe() if asked.verb == "getstripe" else hsm(asked.verb, asked.paths)
 
 
@@ -229,11 +250,13 @@ def main():
     if program == "lctl":
         lctl(arguments)
     elif program == "lnetctl":
-        if arguments not in (["net", "show"], ["net", "show", "-v"]):
+        if arguments not in (["net", "show"], ["net", "show", "-v"], ["peer", "show", "-v"]):
             sys.exit(f"lnetctl: unknown command: {' '.join(arguments)}")
         # Every call reports a larger count.
         keep("sent.json", sent := load("sent.json", 0) + 10)
-        print(NETS + (EFA.format(sent) if EFA_SERVICE.exists() else ""), end="")
+        own, more = (PEERS, PEER_EFA) if arguments[0] == "peer" else (NETS, EFA)
+        efa = EFA_SERVICE.exists()
+        print((own + (more if efa else "")).format(sent, efa), end="")
     elif program == "stat":
         stat(arguments)
     elif program == "modinfo":

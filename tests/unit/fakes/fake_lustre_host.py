@@ -64,6 +64,8 @@ class LustreHost(Host):
         self.layouts: dict[str, str] = {}
         self.hsm: dict[str, int] = {}
         self.nets = ""
+        # Output of 'lnetctl peer show -v'.
+        self.peers = ""
         # Address of every DNS name; empty if DNS has none.
         self.address = "10.0.1.7"
         self.broken: dict[str, str] = {}
@@ -147,10 +149,14 @@ class LustreHost(Host):
         return CommandResult(0, "", "")
 
     def _lnetctl(self, argv):
-        return CommandResult(0, self.nets, "")
+        assert argv[1:] in (["net", "show", "-v"], ["peer", "show", "-v"]), argv
+        return CommandResult(0, self.nets if argv[1] == "net" else self.peers, "")
 
     def _lfs(self, argv):
         where = os.getcwd()
+        if argv[1] == "getname":
+            assert len(argv) == 3, argv
+            return CommandResult(0, f"{self.source.get(argv[2], SOURCE).rpartition('/')[2]}-ffff9b3c {argv[2]}\n", "")
         if argv[1] == "setstripe":
             self.layouts[str(os.stat(".").st_ino)] = layout_text(argv)
             return CommandResult(0, "", "")

@@ -42,3 +42,28 @@ def test_every_leaf(good):
     _sample, every_leaf, the_ledger = room_tests(Room("Lustre", good, fact_leaves(good), bounded(verify), LEDGER))
     every_leaf()
     the_ledger()
+
+
+OVER_EFA = (
+    Excuse("servers/0/nid", NAME),
+    Excuse("servers/0/nets/1", "another net than EFA"),
+    Excuse("servers/0/sent/efa", "more or fewer messages", ("half", "ten times")),
+    Excuse("servers/0/sent/tcp", "EFA got messages too"),
+    Excuse("nets/efa/nids", "that they are up is judged"),
+    Excuse("nets/efa/up", "more than wanted", ("ten times",)),
+    Excuse("efa_wanted", ASKED),
+)
+
+
+def test_every_leaf_of_the_path_over_efa(good):
+    servers = [{"nid": "10.0.1.7@tcp", "nets": ["efa", "tcp"], "sent": {"efa": 90, "tcp": 4}}]
+    facts = {"servers": servers, "nets": {"efa": {"nids": 2, "up": 2}}, "efa_wanted": 2}
+
+    def judge(changed):
+        mount = {**good["mounts"][0], "efa": True, "servers": changed["servers"]}
+        return [one for one in verify({**good, **changed, "mounts": [mount]}) if one.id == "lustre.network"]
+
+    room = Room("Lustre over EFA", facts, fact_leaves(facts), bounded(judge), OVER_EFA)
+    _sample, every_leaf, the_ledger = room_tests(room)
+    every_leaf()
+    the_ledger()

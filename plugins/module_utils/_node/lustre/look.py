@@ -26,7 +26,8 @@ from ..verdict.result import Result, Scope, failed, passed
 from . import directories, files, tuning
 from .config import FileSystem, LustreConfig, config_text
 from .identity import proved_paths
-from .parse import lustre_paths, parse_addresses, parse_net_show, sent_since, servers, top_mount
+from .parse import lustre_paths, parse_addresses, parse_net_show, servers, top_mount
+from .servers import data_servers, peers, sent_to
 
 TOOLS = ("lfs", "lctl", "lnetctl", "modinfo")
 EFA_SOURCE = "FSx for Lustre User Guide, Configuring EFA clients"
@@ -47,9 +48,16 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
     config = with_adopted(host, config)
     fstab = read_fstab(host)
     mounts = mounted(host, config, fstab)
-    nets_before, net_problem = nets(host, config.timeout)
+    shown, net_problem = nets(host, config.timeout)
+    over_efa = [mount for mount in mounts if mount["efa"] and request.probe]
+    before, peer_problem = peers(host, config.timeout) if over_efa else ([], None)
     probed = probe_all(host, mounts, config.timeout) if request.probe else {}
-    nets_after = nets(host, config.timeout)[0] if request.probe else nets_before
+    after = peers(host, config.timeout)[0] if over_efa and not peer_problem else []
+    for mount in mounts:
+        mount["servers"], mount["servers_problem"] = [], peer_problem
+        if mount in over_efa and mount["path"] in probed and not peer_problem:
+            nids, mount["servers_problem"] = data_servers(host, mount["path"], config.timeout)
+            mount["servers"] = sent_to(nids, before, after)
     packages, manager = installed_packages(host)
     size = tuning.machine(host)
     wanted = tuning.parameters(size, config.tuning) if config.tune else []
@@ -79,9 +87,8 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
         "tuning_wanted": len(wanted),
         "module_options": tuning.loaded_options(host, options),
         "modprobe_text": tuning.modprobe_text(options),
-        "nets": nets_after,
+        "nets": shown,
         "net_problem": net_problem,
-        "sent": sent_since(nets_before, nets_after),
         "efa_wanted": config.efa_interfaces or efa_interfaces(instance_type(host)),
         "efa_service": starts_at_boot(host, files.EFA_SERVICE),
         "boot_unit_enabled": starts_at_boot(host, files.BOOT_UNIT),

@@ -49,11 +49,39 @@ def parse_net_show(text: str) -> dict[str, dict[str, int]]:
     return nets
 
 
-def sent_since(
-    before: t.Mapping[str, t.Mapping[str, int]], after: t.Mapping[str, t.Mapping[str, int]]
-) -> dict[str, int]:
-    """Return how many messages each net has sent between two looks."""
-    return {name: net["sent"] - before.get(name, {"sent": 0})["sent"] for name, net in after.items()}
+def parse_peer_show(text: str) -> list[dict[str, t.Any]]:
+    """Return the peers in 'lnetctl peer show -v': nids, and in sent the messages by the type of the net."""
+    peers: list[dict[str, t.Any]] = []
+    net = ""
+    for row in text.splitlines():
+        found = _FIELD.match(row.strip())
+        key, value = (found.group(1).strip(), found.group(2).strip()) if found else ("", "")
+        if key == "primary nid":
+            peers.append({"nids": [value], "sent": {}})
+            net = ""
+        elif key == "nid" and peers:
+            net = value.partition("@")[2]
+            peers[-1]["nids"] = list(dict.fromkeys([*peers[-1]["nids"], value]))
+            peers[-1]["sent"].setdefault(net, 0)
+        elif key == "send_count" and peers and net and value.isdigit():
+            peers[-1]["sent"][net] += int(value)
+    return peers
+
+
+def parse_instance(text: str) -> tuple[str, str] | None:
+    """Return name and instance of the file system in the output of 'lfs getname PATH'; None for another output."""
+    found = re.match(r"([A-Za-z0-9_.-]+)-([0-9a-f]+)(?=\s|\Z)", text)
+    return (found.group(1), found.group(2)) if found else None
+
+
+def parse_parameters(text: str) -> dict[str, str]:
+    """Parse the output of 'lctl get_param', one name=value a line."""
+    found = {}
+    for row in text.splitlines():
+        name, separator, value = row.partition("=")
+        if separator and name.strip():
+            found[name.strip()] = value.strip()
+    return found
 
 
 def parse_hsm_state(text: str) -> dict[str, t.Any] | None:

@@ -14,6 +14,7 @@ import typing as t
 
 from ..system.ask import ask, line, number
 from ..system.host import Host
+from .parse import parse_parameters
 
 GUIDE = "FSx for Lustre User Guide, Performance tips, client instance tuning"
 # Machines with more memory (KiB) or more vCPUs than these need other values (same guide).
@@ -69,16 +70,6 @@ def modprobe_text(options: t.Sequence[Value]) -> str:
     """Return the content of the file for modprobe; empty without options."""
     lines = [f"options {value.name.split('.')[0]} {value.name.split('.')[1]}={value.value}" for value in options]
     return "\n".join(["# Written by mlcluster.aws (role fsx_lustre).", *lines, ""]) if lines else ""
-
-
-def parse_parameters(text: str) -> dict[str, str]:
-    """Parse the output of 'lctl get_param', one name=value a line."""
-    found = {}
-    for row in text.splitlines():
-        name, separator, value = row.partition("=")
-        if separator and name.strip():
-            found[name.strip()] = value.strip()
-    return found
 
 
 def compare(host: Host, wanted: t.Sequence[Value], timeout: float) -> list[dict[str, t.Any]]:

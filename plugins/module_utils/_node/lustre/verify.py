@@ -150,7 +150,7 @@ _NFS = (
 
 
 def _networks(facts: t.Mapping[str, t.Any]) -> list[Result]:
-    """Return the verdicts on data over EFA: interfaces are up, and counters increase while data is written."""
+    """Return the verdicts on data over EFA: interfaces are up, and each file system's own servers get data over it."""
     found, wanted = [], facts["efa_wanted"]
     for mount in facts["mounts"]:
         if not mount["efa"]:
@@ -162,17 +162,43 @@ def _networks(facts: t.Mapping[str, t.Any]) -> list[Result]:
         hint = "run AWS's set-up of EFA clients for FSx for Lustre, and check with 'lnetctl net show -v'"
         if facts["net_problem"]:
             found.append(undeterminable(check, facts["net_problem"], **fields))
-        elif up < wanted:
+        elif not up >= wanted:
             what = f"{up} interfaces of LNet are up on EFA, so data goes over TCP or over fewer than wanted"
             found.append(failed(check, what, hint=hint, expected=wanted, found=up, **fields))
         elif probed.get("status") != "pass":
             found.append(undeterminable(check, "nothing was written, so no counter proves the use of EFA", **fields))
-        elif facts["sent"].get("efa", 0) <= 0:
-            what = "the file system was written to and LNet has sent nothing over EFA"
-            found.append(failed(check, what, hint=hint, found=facts["sent"], **fields))
         else:
-            found.append(passed(check, f"{facts['sent']['efa']} messages over {up} interfaces of EFA", **fields))
+            found.append(_over_efa(mount, up, {"hint": hint, **fields}))
     return found
+
+
+def _over_efa(mount: t.Mapping[str, t.Any], up: int, fields: t.Mapping[str, t.Any]) -> Result:
+    """Return the verdict by the messages to this file system's own servers while it was written to."""
+    check, rows = "lustre.network", mount["servers"]
+    unknown = [row["nid"] for row in rows if row["nets"] is None]
+    if mount["servers_problem"] or not rows or unknown:
+        why = mount["servers_problem"] or f"LNet lists no peer {', '.join(unknown)}"
+        why = why if rows or mount["servers_problem"] else "none is listed"
+        what = f"the servers of this file system are unknown, and other counters count all file systems: {why}"
+        return undeterminable(check, what, **fields)
+    bare = [row["nid"] for row in rows if "efa" not in row["nets"]]
+    if bare:
+        what = f"LNet knows no EFA address of {', '.join(bare[:SHOWN])}, so data goes over TCP"
+        return failed(check, what, expected=len(rows), found=len(rows) - len(bare), **fields)
+    sent = sum(row["sent"]["efa"] for row in rows)
+    if not sent > 0:
+        what = "the file system was written to and LNet has sent nothing to its servers over EFA"
+        return failed(check, what, found={row["nid"]: row["sent"] for row in rows}, **fields)
+    over_tcp = [row["nid"] for row in rows if row["sent"]["efa"] <= 0 and any(row["sent"].values())]
+    if over_tcp:
+        what = f"LNet has sent messages to {', '.join(over_tcp[:SHOWN])} only over other nets than EFA"
+        return undeterminable(check, what, **fields)
+    return passed(
+        check,
+        f"{sent} messages over {up} interfaces of EFA to {len(rows)} servers",
+        scope=fields["scope"],
+        source=fields["source"],
+    )
 
 
 def _directories(facts: t.Mapping[str, t.Any]) -> list[Result]:

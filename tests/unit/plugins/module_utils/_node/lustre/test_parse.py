@@ -45,7 +45,61 @@ def test_interfaces_of_net_are_added_up():
     nets = lustre_parse.parse_net_show(NETS)
     assert nets["efa"] == {"nids": 2, "up": 1, "sent": 8, "received": 6}
     assert nets["tcp"] == {"nids": 1, "up": 1, "sent": 100, "received": 90}
-    assert lustre_parse.sent_since({"tcp": {"sent": 90}}, nets) == {"lo": 0, "tcp": 10, "efa": 8}
+
+
+# Shape of lnetctl 2.15 with a server of FSx (three rails), one without EFA, and a leftover of a ping.
+PEERS = """peer:
+    - primary nid: 10.0.1.7@tcp
+      Multi-Rail: True
+      peer state: 273
+      peer ni:
+        - nid: 10.0.1.7@tcp
+          state: NA
+          statistics:
+              send_count: 4
+              recv_count: 4
+              drop_count: 0
+        - nid: 198.19.0.5@tcp1
+          state: NA
+          statistics:
+              send_count: 0
+        - nid: 10.0.1.7@efa
+          state: NA
+          statistics:
+              send_count: 90
+        - nid: 10.0.1.107@efa
+          statistics:
+              send_count: 10
+    - primary nid: 10.0.1.8@tcp
+      Multi-Rail: False
+      peer ni:
+        - nid: 10.0.1.8@tcp
+          state: NA
+    - primary nid: 10.0.1.9@efa
+"""
+
+
+def test_messages_to_peer_are_added_up_by_net():
+    first, second, third = lustre_parse.parse_peer_show(PEERS)
+    assert first["sent"] == {"tcp": 4, "tcp1": 0, "efa": 100}
+    assert first["nids"] == ["10.0.1.7@tcp", "198.19.0.5@tcp1", "10.0.1.7@efa", "10.0.1.107@efa"]
+    assert second == {"nids": ["10.0.1.8@tcp"], "sent": {"tcp": 0}}
+    assert third == {"nids": ["10.0.1.9@efa"], "sent": {}}
+    assert lustre_parse.parse_peer_show("peer: nothing\n        - nid: 10.0.1.7@efa\n") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "instance"),
+    [
+        ("abcdefgh-ffff93af0c638800 /fsx\n", ("abcdefgh", "ffff93af0c638800")),
+        ("a-b-ffff93af /fsx", ("a-b", "ffff93af")),
+        ("abcdefgh\n", None),
+        ("cannot get name for `/fsx'\n", None),
+        ("", None),
+    ],
+)
+def test_instance_of_file_system(text, instance):
+    assert lustre_parse.parse_instance(text) == instance
 
 
 def test_states_are_decoded_from_flags():

@@ -188,18 +188,62 @@ def test_rejected_write_is_reported(host, judge, monkeypatch):
     assert "root may not write there" in judge([{"path": host.mount("fsx")}])["lustre.write_read"]
 
 
-def test_counters_prove_use_of_efa(host, judge, monkeypatch):
-    path = host.mount("fsx")
-    form = "net:\n    - net type: efa\n      local NI(s):\n        - nid: 1@efa\n          status: up\n"
-    counted = iter([10, 10, 10, 90])
+PEER = """peer:
+    - primary nid: {0}@tcp
+      Multi-Rail: True
+      peer ni:
+        - nid: {0}@tcp
+          statistics:
+              send_count: {1}
+        - nid: {0}@efa
+          statistics:
+              send_count: {2}
+"""
 
-    def nets(_self, _argv):
-        return CommandResult(0, f"{form}          statistics:\n              send_count: {next(counted)}\n", "")
 
-    monkeypatch.setattr(LustreHost, "_lnetctl", nets)
-    systems = [{"path": path, "efa": True}]
-    assert "LNet has sent nothing over EFA" in judge(systems)["lustre.network"]
-    assert "80 messages over 1 interfaces of EFA" in judge(systems)["lustre.network"]
+@pytest.fixture
+def over_efa(host, monkeypatch):
+    """over_efa(counts) makes a file system whose one server is 10.0.1.7; a pair of counts, TCP and EFA, each look."""
+    host.nets = "net:\n    - net type: efa\n      local NI(s):\n        - nid: 1@efa\n          status: up\n"
+    host.parameters["osc.abcdefgh-OST*-osc-ffff9b3c.ost_conn_uuid"] = {"osc.a": "10.0.1.7@tcp"}
+
+    def make(*counts, server="10.0.1.7"):
+        due = iter(counts)
+
+        def answer(_self, argv):
+            other = PEER.format("10.0.2.9", 500, 500)
+            return CommandResult(0, host.nets if argv[1] == "net" else other + PEER.format(server, *next(due)), "")
+
+        monkeypatch.setattr(LustreHost, "_lnetctl", answer)
+        return [{"path": host.mount("fsx"), "efa": True}]
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("counts", "start", "words"),
+    [
+        ([(4, 10), (4, 90)], "PASS", "80 messages over 1 interfaces of EFA to 1 servers"),
+        ([(4, 10), (80, 10)], "FAIL", "LNet has sent nothing to its servers over EFA"),
+        ([(4, 10), (4, 10)], "FAIL", "LNet has sent nothing to its servers over EFA"),
+    ],
+)
+def test_messages_to_own_servers_prove_use_of_efa(over_efa, judge, counts, start, words):
+    line = judge(over_efa(*counts))["lustre.network"]
+    assert line.startswith(start) and words in line
+
+
+def test_server_that_is_no_peer_is_undeterminable(over_efa, judge):
+    line = judge(over_efa((0, 0), (0, 50), server="10.0.1.8"))["lustre.network"]
+    assert line.startswith("????") and "LNet lists no peer 10.0.1.7@tcp" in line
+
+
+@pytest.mark.parametrize("program", ["lfs", "lctl"])
+def test_unknown_servers_are_undeterminable(over_efa, host, judge, program):
+    systems = over_efa((0, 0), (0, 50))
+    host.broken[program] = "no such device"
+    line = judge(systems)["lustre.network"]
+    assert line.startswith("????") and "the servers of this file system are unknown" in line
 
 
 def test_too_few_interfaces_of_efa_fail(host, judge):
@@ -386,6 +430,14 @@ def test_module_that_is_not_loaded_yet_keeps_verdict(good):
     assert (one.status, one.found) == ("pass", "ptlrpc.ptlrpcd_per_cpt_max=32, ksocklnd.credits=32")
 
 
+UNKNOWN_SERVERS = "the servers of this file system are unknown, and other counters count all file systems"
+
+
+def server(efa, tcp=0):
+    """Return a data server and the messages to it."""
+    return {"nid": f"10.0.1.{efa}@tcp", "nets": ["efa", "tcp"], "sent": {"efa": efa, "tcp": tcp}}
+
+
 def directory(state, number=1):
     return {"path": f"/fsx/{number}", "state": state, "why": f"why {number}"}
 
@@ -422,23 +474,30 @@ def test_missing_and_refused_directories_fail(good, rows, expected):
 @pytest.mark.parametrize(
     ("change", "status", "words"),
     [
-        ({}, "pass", "9 messages over 2 interfaces of EFA"),
+        ({}, "pass", "9 messages over 2 interfaces of EFA to 2 servers"),
         ({"net_problem": "lnetctl is not installed"}, "undeterminable", "lnetctl is not installed"),
         ({"nets": {"efa": {"nids": 2, "up": 1}}}, "fail", "1 interfaces of LNet are up on EFA, so data goes over TCP"),
         ({"nets": {}}, "fail", "0 interfaces of LNet are up on EFA"),
         ({"status": "fail"}, "undeterminable", "nothing was written, so no counter proves the use of EFA"),
-        ({"sent": {}}, "fail", "the file system was written to and LNet has sent nothing over EFA"),
-        ({"sent": {"efa": 0}}, "fail", "the file system was written to and LNet has sent nothing over EFA"),
-        ({"sent": {"efa": 1}}, "pass", "1 messages over 2 interfaces of EFA"),
+        ({"servers": []}, "undeterminable", f"{UNKNOWN_SERVERS}: none is listed"),
+        ({"servers_problem": "lctl failed"}, "undeterminable", f"{UNKNOWN_SERVERS}: lctl failed"),
+        ({"servers": [server(9), {**server(0), "nets": None}]}, "undeterminable", UNKNOWN_SERVERS),
+        ({"servers": [server(0), server(0)]}, "fail", "the file system was written to and LNet has sent nothing to"),
+        ({"servers": [server(-3)]}, "fail", "the file system was written to and LNet has sent nothing to its servers"),
+        ({"servers": [server(9), {**server(0), "nets": ["tcp"]}]}, "fail", "LNet knows no EFA address of 10.0.1.0@tcp"),
+        ({"servers": [server(9), server(0, 2)]}, "undeterminable", "LNet has sent messages to 10.0.1.0@tcp only over"),
+        ({"servers": [server(9, 2)]}, "pass", "9 messages over 2 interfaces of EFA to 1 servers"),
     ],
 )
 def test_data_path_over_efa(good, change, status, words):
     (path,) = good["probes"]
-    good["mounts"][0]["efa"] = True
-    good.update({"net_problem": None, "efa_wanted": 2, "nets": {"efa": {"nids": 2, "up": 2}}, "sent": {"efa": 9}})
+    good["mounts"][0].update(efa=True, servers=[server(9), server(0)], servers_problem=None)
+    good.update({"net_problem": None, "efa_wanted": 2, "nets": {"efa": {"nids": 2, "up": 2}}})
     good["probes"][path]["status"] = change.pop("status", "pass")
     if good["probes"][path]["status"] == "fail":
         good["probes"][path].update(found=None, message="no")
+    for name in set(change) & {"servers", "servers_problem"}:
+        good["mounts"][0][name] = change.pop(name)
     good.update(change)
     (one,) = found(good, "lustre.network")
     assert (one.status, one.scope.device) == (status, path)
