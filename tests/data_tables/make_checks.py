@@ -62,6 +62,7 @@ COMPOSED = {
     "container.tasks": ("job",),
     "container.placement": ("job",),
     "container.hosts": ("job",),
+    "container.report": ("job",),
     "dcgm.": ("full",),
     "expect.": ("prolog", "full"),
     "gds.report": ("job",),
