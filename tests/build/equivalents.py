@@ -82,6 +82,18 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         "constant",
         "value = float(word) if word is not None and word not in _NO_VALUE else -1.0",
     ): "no negative number is a figure",
+    **dict.fromkeys(
+        (
+            (f"{NODE}/efa/plugin.py", "constant", "LOAD_SECONDS = 20"),
+            (f"{NODE}/efa/peers.py", "constant", "PEER_SECONDS = 5"),
+            (
+                f"{NODE}/efa/peers.py",
+                "constant",
+                "answers = dict(json.loads(host.run(argv, timeout=4 * PEER_SECONDS).stdout)) if asked else {}",
+            ),
+        ),
+        "a limit of time for what hangs, far above what an answer takes",
+    ),
     (f"{NODE}/efa/plugin.py", "constant", "_INTERFACES = 20"): "above the newest interface there is",
     (f"{DATA}/files/stage.py", "returned value", "return False"): "what is returned is only tried for truth",
     (f"{DATA}/files/stage.py", "constant", "PARALLEL = 4"): "how many files are copied side by side",
@@ -157,6 +169,10 @@ def timeouts(tree: ast.AST) -> set[int]:
     """Return the places in the walk of the tree that hold the time a program has, of ten seconds or more."""
     nodes = list(ast.walk(tree))
     times = {id(node.value) for node in nodes if isinstance(node, ast.keyword) and node.arg == "timeout"}
+    for node in nodes:
+        if isinstance(node, ast.arguments):
+            taken = [*node.posonlyargs, *node.args][::-1]
+            times |= {id(value) for arg, value in zip(taken, node.defaults[::-1]) if arg.arg == "timeout"}
     return {
         place
         for place, node in enumerate(nodes)

@@ -32,7 +32,7 @@ from ..verdict.evidence import (
 from ..verdict.result import FAIL, SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
 from .fabric import NO_CLUSTER
 from .fabric_manager import joined_by_nvswitch
-from .neuron import MEMORY_TOLERANCE_PERCENT, verify_neuron
+from .neuron import MEMORY_EXCESS_PERCENT, MEMORY_TOLERANCE_PERCENT, verify_neuron
 from .parse import COUNTERS, FIELDS, XID_RECOVERY, is_model
 
 # The smallest number of GPUs that can be joined.
@@ -49,8 +49,6 @@ HARMLESS_CLOCKS = (
     "display_clocks_setting",
     "display_clock_setting",
 )
-# Tolerance above the memory in the table, for the same GPU.
-MEMORY_EXCESS_PERCENT = 10
 # Celsius. A value outside the range is not a temperature.
 _TEMPERATURES = (1, 130)
 _PCIE_WIDTHS = (1, 2, 4, 8, 12, 16, 32)

@@ -48,8 +48,6 @@ sys.stdout.write(json.dumps(dict(answers)) + "\\n")
 
 def ask_peers(host: Host, peers: t.Sequence[str]) -> dict[str, str]:
     """Return {peer: "answered", "silent: why", "name: why" (it has no address), or "unknown: why"}."""
-    if not peers:
-        return {}
     # An empty name is this node itself.
     asked = [peer for peer in peers if peer.strip()]
     python = sys.executable or "python3"

@@ -8,6 +8,7 @@ import json
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator import look as accelerator
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.neuron import neuron_wanted
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 
@@ -79,3 +80,49 @@ def test_neuron_without_driver_and_without_tools():
     found = {result.id: result for result in verify(look(host))}
     assert (found["neuron.driver"].status, found["neuron.driver"].severity) == ("fail", "reset")
     assert found["neuron.count"].reason == "neuron-ls is not installed"
+
+
+@pytest.mark.parametrize(
+    ("mib", "status"),
+    [(90438, "fail"), (90439, "pass"), (98304, "pass"), (108134, "pass"), (108135, "undeterminable")],
+)
+def test_memory_of_neuron_device_within_its_bounds(mib, status):
+    host = neuron_node()
+    sizes = [mib, *[98304] * 15]
+    host.commands["/opt/aws/neuron/bin/neuron-ls"] = json.dumps(
+        [{"neuron_device": number, "memory_size": size << 20} for number, size in enumerate(sizes)]
+    )
+    memory = verify(look(host))[2]
+    assert (memory.id, memory.status, memory.expected) == ("neuron.memory", status, "90439 MiB or more")
+
+
+def test_driver_of_neuron_passes_with_its_version():
+    host = neuron_node()
+    assert verify(look(host))[0].found == "2.24.7.0"
+    del host.files["/sys/module/neuron/version"]
+    host.files["/sys/module/neuron/refcnt"] = "0\n"
+    assert verify(look(host))[0].found == "loaded, without a version"
+
+
+@pytest.mark.parametrize(
+    ("chips", "gpus", "driver", "wanted"),
+    [
+        ({"kind": "neuron"}, True, False, True),
+        ({"kind": "gpu"}, False, True, False),
+        (None, False, True, True),
+        (None, False, False, False),
+        # An image with both drivers, on GPUs of an unknown type.
+        (None, True, True, False),
+    ],
+)
+def test_driver_of_neuron_speaks_only_for_unknown_types(chips, gpus, driver, wanted):
+    host = TrainingHost()
+    if driver:
+        host.files["/sys/module/neuron/version"] = "2.24.7.0\n"
+    assert neuron_wanted(host, {"accelerators": chips} if chips else None, gpus) is wanted
+
+
+def test_neuron_device_nodes_are_counted_by_their_names():
+    host = neuron_node()
+    host.files.update({"/dev/neuron_rdma0": "", "/dev/neuron": ""})
+    assert look(host)["neuron"]["device_nodes"] == 16
