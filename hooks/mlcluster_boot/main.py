@@ -62,7 +62,10 @@ RESERVE_SECONDS = 5
 # A runner that still runs this long after the deadline hangs, and the interpreter ends itself.
 GRACE_SECONDS = SHIP_SECONDS + 30
 
-UNKNOWN_TYPE = "the instance metadata gave no instance type, so a loss of all its disks or GPUs was not looked for"
+UNKNOWN_TYPE = (
+    "neither the metadata service nor the firmware gave the instance type, so a loss of all its disks or GPUs was not "
+    "looked for"
+)
 
 
 class NoVerdictError(Exception):

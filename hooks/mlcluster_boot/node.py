@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.instance import instance_type as firmware_type
 
 from .options import OptionsError, RoleRequest
 
@@ -129,17 +131,14 @@ def expected_groups(instance_type: str) -> list[str]:
 
     EFA is missing: the launch of an instance decides whether it is attached.
     """
-    row = instance_types.lookup(instance_type) or {}
-    has = {
-        "instance_store": bool((row.get("instance_store") or {}).get("count")),
-        "gpu": (row.get("accelerators") or {}).get("kind") == "gpu",
-    }
-    return [group for group, is_there in has.items() if is_there]
+    disks, gpus = instance_types.disks_and_gpus(instance_types.lookup(instance_type))
+    return [group for group, count in (("instance_store", disks), ("gpu", gpus)) if count]
 
 
 def look(root: Path, node_type: str | None) -> Node:
     """Return the facts of the node from cfnconfig, /opt/slurm, sysfs and the instance metadata.
 
+    Without an answer of the metadata service, the instance type is that of the firmware.
     Hardware of the instance type is in the groups even if the kernel lists none, so that its role reports the loss.
     """
     cfn = read_cfnconfig(root / "etc/parallelcluster/cfnconfig")
@@ -154,14 +153,15 @@ def look(root: Path, node_type: str | None) -> Node:
     else:
         kind, source = "standalone", "neither cfnconfig nor /opt/slurm"
     cloud = metadata(("instance-id", "instance-type"))
+    instance_type = cloud["instance-type"] or firmware_type(Host(), str(root / "sys")) or ""
     groups = hardware_groups(root / "sys")
-    groups += [group for group in expected_groups(cloud["instance-type"]) if group not in groups]
+    groups += [group for group in expected_groups(instance_type) if group not in groups]
     groups += [kind] if kind != "standalone" else []
     return Node(
         kind,
         source,
         cloud["instance-id"],
-        cloud["instance-type"],
+        instance_type,
         cfn.get("cfn_scheduler_queue_name", ""),
         tuple(groups),
     )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, NodeError
 
 from .play import write_json
 
@@ -36,7 +36,7 @@ POLL_SECONDS = 0.5
 class Commands(Protocol):
     """The methods of Host that the waits use."""
 
-    def run(self, argv: Sequence[str], timeout: float = ..., check: bool = ...): ...
+    def run(self, argv: Sequence[str], timeout: float = ..., check: bool = ...) -> CommandResult: ...
     def which(self, program: str) -> str | None: ...
 
 

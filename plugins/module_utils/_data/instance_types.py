@@ -639,6 +639,14 @@ def has_efa(facts: Mapping[str, Any] | None) -> bool:
     return bool(facts) and facts.get("efa_interfaces", 0) != 0  # type: ignore[union-attr]
 
 
+def disks_and_gpus(facts: Mapping[str, Any] | None) -> tuple[int, int]:
+    """Return the numbers of instance-store disks and of GPUs of a type, by its facts from ``lookup``; unknown: 0."""
+    if not facts:
+        return 0, 0
+    accelerators = facts["accelerators"] or {"kind": "", "count": 0}
+    return facts["instance_store"]["count"], accelerators["count"] if accelerators["kind"] == "gpu" else 0
+
+
 def names() -> list[str]:
     """Return every type in the table, in its order, then the additions."""
     return [row.split(" ", 1)[0] for row in (*TABLE.splitlines(), *ADDITIONS) if row]

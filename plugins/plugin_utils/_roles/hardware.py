@@ -40,16 +40,17 @@ def known_hardware(variables: Mapping[str, Any]) -> Hardware:
     name = _first(variables, "instance_type", str)
     row = instance_types.lookup(name) if name else None
     given = _first(variables, "accelerators", Mapping) or {}
-    kind = given if "kind" in given else (row or {}).get("accelerators") or {}
-    disks = given.get("instance_store_count", row["instance_store"]["count"] if row else 0)
+    disks, gpus = instance_types.disks_and_gpus(row)
+    if "kind" in given:
+        gpus = given.get("count") if given["kind"] == "gpu" else 0
     attached = _first(variables, "efa_attached", int)
     if attached is None:
         # The launch determines how many are attached; the type has the maximum.
         attached = given.get("efa_attached", 1 if instance_types.has_efa(row) else 0)
     return Hardware(
         source=f"{'this node is' if variables.get(KIND) else LISTED} {f'a {name}' if name else 'an instance'}",
-        disks=_number(disks),
-        gpus=_number(kind.get("count")) if kind.get("kind") == "gpu" else 0,
+        disks=_number(given.get("instance_store_count", disks)),
+        gpus=_number(gpus),
         efa=_number(attached),
     )
 

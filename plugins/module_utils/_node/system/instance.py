@@ -12,10 +12,10 @@ from ..._data import instance_types
 from .host import Host
 
 
-def instance_type(host: Host) -> str | None:
+def instance_type(host: Host, sysfs: str = "/sys") -> str | None:
     """Return the EC2 instance type from the firmware tables, without asking the network; None on other machines."""
-    vendor = (host.read_text("/sys/class/dmi/id/sys_vendor") or "").strip()
-    product = (host.read_text("/sys/class/dmi/id/product_name") or "").strip()
+    vendor = (host.read_text(f"{sysfs}/class/dmi/id/sys_vendor") or "").strip()
+    product = (host.read_text(f"{sysfs}/class/dmi/id/product_name") or "").strip()
     return product if vendor == "Amazon EC2" and re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", product) else None
 
 

@@ -68,6 +68,23 @@ def test_lost_hardware_of_type_keeps_its_roles(tmp_path, monkeypatch):
     assert found.groups == ("instance_store", "gpu", "compute")
 
 
+@pytest.mark.parametrize(
+    ("answer", "vendor", "product", "name", "groups"),
+    [
+        ("", "Amazon EC2", "g5.xlarge", "g5.xlarge", ("instance_store", "gpu", "compute")),
+        ("trn1.32xlarge", "Amazon EC2", "g5.xlarge", "trn1.32xlarge", ("instance_store", "compute")),
+        ("", "QEMU", "g5.xlarge", "", ("compute",)),
+        ("", "Amazon EC2", "HVM domU", "", ("compute",)),
+    ],
+)
+def test_firmware_has_type_if_metadata_does_not(tmp_path, monkeypatch, answer, vendor, product, name, groups):
+    monkeypatch.setattr(hook_node, "metadata", lambda names: {**dict.fromkeys(names, ""), "instance-type": answer})
+    write(tmp_path, "sys/class/dmi/id/sys_vendor", f"{vendor}\n")
+    write(tmp_path, "sys/class/dmi/id/product_name", f"{product}\n")
+    found = hook_node.look(tmp_path, "compute")
+    assert (found.instance_type, found.groups) == (name, groups)
+
+
 def test_cfnconfig_is_read_with_any_quotes(tmp_path):
     write(
         tmp_path, "cfnconfig", "cfn_node_type=HeadNode\nexport cfn_region='eu-west-1'\n# x\nbad line\ncfn_x=\"a b\nq=\n"

@@ -102,6 +102,22 @@ def test_efa_is_known_without_its_number():
     assert not instance_types.has_efa(None) and not instance_types.has_efa({})
 
 
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("p5.48xlarge", (8, 8)),
+        ("p6e-gb200.36xlarge", (3, 4)),
+        ("trn2.48xlarge", (4, 0)),
+        ("i4i.large", (1, 0)),
+        ("g4dn.metal", (2, 8)),
+        ("inf2.xlarge", (0, 0)),
+        ("zz9.metal", (0, 0)),
+    ],
+)
+def test_disks_and_gpus_of_type(name, numbers):
+    assert instance_types.disks_and_gpus(instance_types.lookup(name)) == numbers
+
+
 def test_every_line_is_plausible():
     names = instance_types.names()
     assert len(names) == len(set(names)) > 500

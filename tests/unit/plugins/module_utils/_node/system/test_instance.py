@@ -33,6 +33,14 @@ def test_instance_type_comes_from_firmware(vendor, product, expected):
     assert instance_type(host) == expected
 
 
+def test_instance_type_below_another_root():
+    host = scene.node(0)
+    host.machine.files["/image/sys/class/dmi/id/sys_vendor"] = "Amazon EC2\n"
+    host.machine.files["/image/sys/class/dmi/id/product_name"] = "g5.xlarge\n"
+    assert instance_type(host, "/image/sys") == "g5.xlarge"
+    assert instance_type(host, "/empty/sys") is None
+
+
 @pytest.mark.parametrize(
     ("instance_type", "expected"), [("p5.48xlarge", 8), ("g6.xlarge", 1), ("x9.unknown", None), (None, None)]
 )
