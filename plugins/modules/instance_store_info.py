@@ -96,8 +96,8 @@ disks:
         - How the disk is proved blank. V(zeros) as C(proof) means that all sampled bytes are zero, and V(never_written)
           that nothing was written since the instance started. Null means that neither is proved.
         - C(offset) is that of the first non-zero byte, C(reads) and C(bytes) are the amount that the proof has read.
-        - C(written) is the number of sectors that the kernel has written to the disk in this boot. Above 16 MiB, zeros
-          prove nothing.
+        - C(written) is the number of sectors written to the disk since the start of the instance, or since the boot for
+          a disk that does not count them itself. Above 16 MiB, zeros prove nothing.
         - Null for a disk with a signature, which is not sampled.
       type: dict
       sample: {"proof": "zeros", "offset": null, "reads": 55, "bytes": 1331200, "written": 0}

@@ -27,8 +27,7 @@ NEVER_WRITTEN = "never_written"
 # with a stop and start (EC2 User Guide, "detailed performance statistics for instance store volumes"; page and layout
 # as in the amazon-cloudwatch-agent).
 STATISTICS_PAGE, STATISTICS_BYTES, STATISTICS_MAGIC = 0xD0, 4096, 0xEC2C0D7E
-# Number of sectors that erasing signatures and partition tables writes. Beyond that, data of this boot can lie between
-# the samples.
+# Number of sectors that erasing signatures and partition tables writes. Beyond that, data can lie between the samples.
 WRITTEN_LIMIT = (16 << 20) // 512
 
 # By then the kernel has shown every disk that existed at boot.
@@ -89,12 +88,14 @@ def prove(
 ) -> dict[str, t.Any]:
     """Return {proof, offset, reads, bytes, written}; proof is ZEROS, NEVER_WRITTEN or None.
 
-    offset is that of the first sampled byte that is not zero, written the number of sectors that the kernel has written
-    to the disk in this boot (None: not counted). disk is the {kname, serial} of a whole disk; with None,
-    as for an array, only ZEROS is a proof. skip leaves out the bytes before it. Raises OSError if the device cannot be
-    read.
+    offset is that of the first sampled byte that is not zero, written the number of sectors written to the disk since
+    the start of the instance if the disk counts them, else since boot (None: not counted). disk is the {kname, serial}
+    of a whole disk; with None, as for an array, only ZEROS is a proof. skip leaves out the bytes before it. Raises
+    OSError if the device cannot be read.
     """
-    written = written_sectors(host, disk["kname"]) if disk else None
+    since_boot = written_sectors(host, disk["kname"]) if disk else None
+    counts = [count for count in (since_boot, written_since_start(reader) if disk else None) if count is not None]
+    written = max(counts, default=None)
     result: dict[str, t.Any] = {"proof": None, "offset": None, "reads": 0, "bytes": 0, "written": written}
     for offset, length in places(reader.size, seed):
         if offset < skip:
@@ -107,17 +108,28 @@ def prove(
             break
     if result["offset"] is None and result["reads"]:
         result["proof"] = ZEROS
-    elif disk and written == 0 and is_first_boot(host, disk["serial"], counts_no_write(reader)):
+    elif disk and since_boot == 0 and is_first_boot(host, disk["serial"], counts_no_write(reader)):
         result["proof"] = NEVER_WRITTEN
     return result
 
 
 def counts_no_write(reader: DeviceReader) -> bool:
     """Return whether the disk's own statistics count no write; False if it has none."""
+    return _statistics(reader) == (0, 0)
+
+
+def written_since_start(reader: DeviceReader) -> int | None:
+    """Return the number of sectors written since the start of the instance, over reboots; None if not counted."""
+    counted = _statistics(reader)
+    return counted[1] // 512 if counted else None
+
+
+def _statistics(reader: DeviceReader) -> tuple[int, int] | None:
+    """Return writes and bytes written in the disk's own statistics; None if it has none."""
     page = reader.nvme_log(STATISTICS_PAGE, STATISTICS_BYTES) or bytes(STATISTICS_BYTES)
     (magic,) = struct.unpack_from("<I", page)
     _reads, writes, _bytes_read, bytes_written = struct.unpack_from("<4Q", page, 8)
-    return bool(magic == STATISTICS_MAGIC and writes == 0 and bytes_written == 0)
+    return (writes, bytes_written) if magic == STATISTICS_MAGIC else None
 
 
 def written_sectors(host: Host, kname: str) -> int | None:

@@ -120,8 +120,8 @@ def findings(disk: t.Mapping[str, t.Any], explained: bool = False) -> tuple[str,
     written = disk["blank"]["written"] if disk["blank"] and disk["blank"]["proof"] == ZEROS else None
     if not found and not explained and (written or 0) > WRITTEN_LIMIT:
         found.append(
-            f"is not proved blank (sampled reads are zero, but {written} sectors were written to it in this boot, "
-            "which can lie between the samples; after a reboot the samples alone count)"
+            f"is not proved blank (sampled reads are zero, but {written} sectors were written to it since the boot, or "
+            "since the start of the instance if the disk counts them, which can lie between the samples)"
         )
     if disk["claimed"] is None:
         found.append("cannot be opened, so nothing proves it free")

@@ -195,9 +195,38 @@ def written(host, sectors):
 def test_zeros_prove_nothing_after_large_writes():
     host = written(scene.node(2), blank.WRITTEN_LIMIT + 1)
     text = scene.refusal(host)
-    assert "sampled reads are zero, but 32769 sectors were written to it in this boot" in text
-    assert "after a reboot the samples alone count" in text
+    assert "sampled reads are zero, but 32769 sectors were written to it since the boot, or since the start" in text
     assert scene.plan_of(host, **scene.CONSENT).situation == "rebuild"
+
+
+def counted(host, sectors):
+    """Let the disks count as many sectors since the start of the instance, and the kernel none since this boot."""
+    for device in host.machine.devices.values():
+        device.written, device.counted = 0, sectors // 8
+    return host
+
+
+def test_zeros_prove_nothing_after_large_writes_of_earlier_boots():
+    """On a later boot the kernel counts from 0 again, and the data lie between the samples."""
+    host = counted(scene.node(2), blank.WRITTEN_LIMIT + 8)
+    assert proof_of(host)["written"] == 32776
+    assert "is not proved blank (sampled reads are zero, but 32776 sectors were written" in scene.refusal(host)
+    assert scene.plan_of(host, **scene.CONSENT).situation == "rebuild"
+    assert scene.plan_of(counted(scene.node(2), blank.WRITTEN_LIMIT)).situation == "fresh"
+
+
+@pytest.mark.parametrize("content", ["zeros", "trimmed"])
+def test_later_boot_counts_zeros_and_no_lack_of_writes(content):
+    """Trimmed blocks that read as anything prove nothing then; the kernel's counter of writes is 0 after a reboot."""
+    host = scene.node(2)
+    host = counted(dirty(host) if content == "trimmed" else host, 8)
+    host.machine.files["/sys/class/dmi/id/board_asset_tag"] = f"{INSTANCE}\n"
+    host.machine.births[CLOUD_INIT] = BOOT - 86400
+    assert proof_of(host)["proof"] == ("zeros" if content == "zeros" else None)
+    if content == "zeros":
+        assert scene.plan_of(host).situation == "fresh"
+    else:
+        assert "is not proved blank (the byte at offset 0x0 is not zero" in scene.refusal(host)
 
 
 def test_erased_signatures_leave_disk_blank():
