@@ -284,7 +284,8 @@ def _xid(
 
     A GPU that never had an Xid may have no value.
     """
-    known = {gpu: xid_catalog.classify(int(value)) for gpu, value in figures.items() if value}
+    whole = {gpu: int(value) for gpu, value in figures.items() if value.is_integer()}
+    known = {gpu: xid_catalog.classify(value) for gpu, value in whole.items() if value}
     bad = [gpu for gpu, xid in known.items() if xid["severity"] != "none" and xid["code"] not in allowed]
     if bad:
         worst = known[max(bad, key=lambda gpu: SEVERITIES.index(known[gpu]["severity"]))]
@@ -294,7 +295,7 @@ def _xid(
     unreadable = [
         f"{gpu} reads '{words[gpu]}'" if gpu in words else f"no value of {gpu}"
         for gpu in gpus
-        if (gpu not in words or words[gpu] not in _NO_VALUE) and not float(figures.get(gpu, 0.5)).is_integer()
+        if gpu not in whole and words.get(gpu) not in _NO_VALUE
     ]
     if unreadable or not figures:
         return undeterminable(check, "; ".join(unreadable) or "no GPU has a value of it", found=dict(figures), **fields)

@@ -293,7 +293,7 @@ def test_unsupported_field_is_not_applicable(word):
     assert found["dcgm.remap_failure"].reason == "DCGM has no value of it"
 
 
-@pytest.mark.parametrize("word", ["ERR!", "nan", "-1", "Infinity", ""])
+@pytest.mark.parametrize("word", ["ERR!", "nan", "-1", "Infinity", "", "79.5", "0.5"])
 def test_non_numeric_xid_is_undeterminable(source, word):
     found = by_id(source(xid=word or "[Not"))["dcgm.xid"]
     assert found.status == "undeterminable" and "gpu1 reads" in found.reason
