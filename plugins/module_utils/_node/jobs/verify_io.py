@@ -299,10 +299,7 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int, problem: 
     results = []
     for operation in ("write", "read"):
         check = f"io.ior.{operation}"
-        figure, wanted = figures.get(operation), least.get(operation) or 0
-        if not is_number(wanted) or wanted < 0:
-            # No comparison with NaN is true.
-            wanted = 0
+        figure, wanted = figures.get(operation), _least(least.get(operation))
         if _is_no_number(figure) and not rc:
             results.append(_unread(check, f"bwMaxMIB of {operation} in ior.out reads '{figure}'"))
         elif rc or not figure:
@@ -311,7 +308,7 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int, problem: 
             results.append(result.failed(check, f"{why}; see ior.out beside the results", found=found))
         elif problem:
             results.append(_other_run(check, f"IOR: {problem}", round(figure, 1)))
-        elif not wanted:
+        elif wanted is None:
             results.append(
                 result.undeterminable(
                     check,
@@ -337,6 +334,11 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int, problem: 
                 result.passed(check, round(figure, 1), expected=wanted, unit="MiB/s", message=f"{figure:.0f} MiB/s")
             )
     return results
+
+
+def _least(value: object) -> float | None:
+    """Return the least figure that a site expects; None for 0 and for a value that no figure can be compared with."""
+    return value if isinstance(value, (int, float)) and is_number(value) and value > 0 else None
 
 
 def judge_mdtest(figures: Figures, rc: int, problem: str = "") -> result.Result:

@@ -56,6 +56,37 @@ def test_settings_that_cannot_be_meant_are_named_all_at_once():
     assert checks.problems({}) == []
 
 
+def test_defaults_of_checks():
+    found = checks.wanted({})
+    numbers = {"keep_hours": 0, "least_free_percent": 10, "quota_gib": 0, "epilog_seconds": 20, "interval": 300}
+    assert {key: found[key] for key in numbers} == numbers
+    assert [found[key] for key in ("drain", "undrain", "scratch", "labels")] == [True] * 4
+    assert (found["gate"], found["over_quota"], found["imex"]) == ("open", "report", "required")
+    assert (found["slurm_prefix"], found["slurm_conf"], found["scratch_base"]) == ("", "", "/scratch/jobs")
+    found = checks.wanted({}, None, "/opt/slurm", "/opt/slurm/etc/slurm.conf")
+    assert (found["slurm_prefix"], found["slurm_conf"]) == ("/opt/slurm", "/opt/slurm/etc/slurm.conf")
+
+
+@pytest.mark.parametrize(("interval", "right"), [(0, False), (1, True), ("65535", True), (65536, False), (None, False)])
+def test_interval_is_one_that_slurm_takes(interval, right):
+    message = f"slurm_jobs_checks.interval is {interval}: use 1 to 65535 seconds"
+    assert checks.problems({"interval": interval}) == ([] if right else [message])
+
+
+@pytest.mark.parametrize("key", ["health_options", "imex_options"])
+def test_options_are_lists_of_words(key):
+    assert checks.problems({key: ["--seconds", "120"]}) == []
+    assert checks.problems({key: "--seconds 120"}) == [
+        f"slurm_jobs_checks.{key} is not a list: use one list entry for each word"
+    ]
+
+
+def test_value_of_closed_list_is_checked():
+    assert checks.problems({"over_quota": "kill", "gate": "closed"}) == [
+        "slurm_jobs_checks.over_quota is kill: use report or cancel"
+    ]
+
+
 @pytest.mark.parametrize("value", ["/usr/bin/mlcluster\n", "mlcluster", ["/x"], 7, "/a;b"])
 def test_path_that_no_script_could_name_is_rejected(value):
     assert checks.problems({"command": value}) == [

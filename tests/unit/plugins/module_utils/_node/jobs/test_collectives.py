@@ -12,7 +12,9 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import collectives
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.job import Job
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.verify import judge_job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Judged
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 
 from tests.unit.fakes.fake_nccl_output import output, snapshots
 
@@ -49,9 +51,34 @@ def test_which_node_stands_out(runs, accused):
         assert [entry.status for entry in found] == ["undeterminable" if accused is None else "pass"]
 
 
-def test_undeterminable_run_clears_no_node():
-    (found,) = collectives.nodes_that_stand_out([(("a", "b"), "undeterminable")])
+@pytest.mark.parametrize("runs", [[(("a", "b"), "undeterminable")], []])
+def test_undeterminable_run_clears_no_node(runs):
+    (found,) = collectives.nodes_that_stand_out(runs)
     assert (found.status, found.reason) == ("undeterminable", "not_proved")
+
+
+def test_failing_runs_of_accused_node_are_shown():
+    runs = [
+        (("b", "a"), "fail"),
+        (("b", "c"), "fail"),
+        (("c", "d"), "pass"),
+        (("d", "a"), "pass"),
+        (("x", "y"), "fail"),
+    ]
+    (found,) = collectives.nodes_that_stand_out(runs)
+    assert (found.scope.node, found.found) == ("b", [["a", "b"], ["b", "c"]])
+
+
+def test_four_unexplained_groups_are_named():
+    (found,) = collectives.nodes_that_stand_out([((f"a{at}", f"b{at}"), "fail") for at in range(5)])
+    assert found.reason == "not_singled_out"
+    assert found.message.endswith("explains them: a0 with b0; a1 with b1; a2 with b2; a3 with b3")
+
+
+def test_incomplete_line_of_runs_is_left_out():
+    lines = ["a\tall_reduce\tn1,n2\t0\t1", "b\tall_reduce\tn1", "c\tall_reduce\tn1\tx\t0", "d\tr\tn1\t0\t0\t9"]
+    assert collectives.read_runs("\n".join(lines)) == [collectives.Ran("a", "all_reduce", ("n1", "n2"), 0, "1")]
+    assert collectives.read_runs(None) == []
 
 
 class Nccl:
@@ -114,6 +141,16 @@ def test_counters_of_one_node_only_prove_nothing(tmp_path):
     assert nccl.judged()["nccl.fabric.all_reduce"].status == "undeterminable"
 
 
+def test_nodes_without_efa_devices_have_no_counters(tmp_path):
+    nccl = Nccl(tmp_path)
+    run = collectives.Ran("all", "all_reduce", NODES, 0, "0")
+    job = Job(nccl.asked, NODES, str(tmp_path))
+    assert collectives._counters(job, run, Host(), "after") is None
+    lines = [json.dumps({"host": host, "devices": {}}) for host in NODES]
+    (tmp_path / "counters.0.after").write_text("\n".join(lines) + "\n")
+    assert collectives._counters(job, run, Host(), "after") is None
+
+
 def test_counters_of_other_nodes_are_left_out(tmp_path):
     """A round of pairs writes the counters of all its nodes into one file."""
     nccl = Nccl(tmp_path)
@@ -163,6 +200,7 @@ def test_collective_that_never_ran_is_failure(tmp_path):
         ("pairs", "abcde", ["ab", "cd", "bc", "de"]),
         ("pairs", "a", ["a"]),
         ("bisect", "abcd", ["abcd"]),
+        ("domains", "abcd", ["abcd"]),
     ],
 )
 def test_runs_of_layout(layout, nodes, groups):
@@ -178,6 +216,7 @@ def test_runs_of_layout(layout, nodes, groups):
         ("pairs", ["ab", "cd", "bc", "ad"], None),
         ("all", ["ab", "cd"], "1 of 1 were never run: all_reduce on a to d, 4 nodes"),
         ("all", ["abcd"], None),
+        ("all", ["abc"], "1 of 1 were never run: all_reduce on a to d, 4 nodes"),
         ("single", ["a", "b", "d"], "1 of 4 were never run: all_reduce on c"),
         ("bisect", ["ab", "cd"], "1 of 1 were never run"),
         ("bisect", ["abcd", "ab"], None),
@@ -193,6 +232,27 @@ def test_runs_that_are_missing_are_named(tmp_path, layout, had, missing):
     complete = found["nccl.complete"]
     assert complete.status == ("fail" if missing else "pass")
     assert (missing or "4 nodes") in complete.message
+
+
+def test_four_missing_runs_are_named(tmp_path):
+    nccl = Nccl(tmp_path)
+    nccl.asked["layout"] = "single"
+    found = collectives.judge_collectives(Job(nccl.asked, tuple("abcde"), str(tmp_path)), Host())[0]
+    shown = ", ".join(f"all_reduce on {node}" for node in "abcd")
+    assert (found.message, found.found) == (f"5 of 5 were never run: {shown}", 0)
+
+
+def test_job_without_nodes_is_not_complete(tmp_path):
+    nccl = Nccl(tmp_path)
+    nccl.asked["layout"] = "single"
+    found = collectives.judge_collectives(Job(nccl.asked, (), str(tmp_path)), Host())[0]
+    assert (found.id, found.status) == ("nccl.complete", "fail")
+
+
+def test_three_nodes_are_named_by_first_and_last(tmp_path):
+    nccl = Nccl(tmp_path)
+    found = collectives.judge_collectives(Job(nccl.asked, tuple("abc"), str(tmp_path)), Host())[0]
+    assert found.message == "1 of 1 were never run: all_reduce on a to c, 3 nodes"
 
 
 @pytest.mark.parametrize(
@@ -306,6 +366,46 @@ def test_two_runs_with_one_output_are_no_proof(tmp_path):
     assert complete(job) == [("undeterminable", "one_for_two")]
 
 
+def test_two_collectives_of_same_nodes_are_two_runs(tmp_path):
+    nccl = Nccl(tmp_path)
+    nccl.asked["collectives"] = ["all_reduce", "broadcast"]
+    nccl.ran()
+    text = (tmp_path / "all.all_reduce.out").read_text()
+    (tmp_path / "all.broadcast.out").write_text(text)
+    with (tmp_path / "runs.tsv").open("a") as file:
+        file.write("all\tbroadcast\tn1,n2\t0\t1\n")
+    complete_one = nccl.judged()["nccl.complete"]
+    assert (complete_one.status, complete_one.found) == ("pass", 2)
+
+
+def test_bandwidth_of_pair_accuses_no_node(tmp_path):
+    nccl = Nccl(tmp_path)
+    nccl.asked["layout"] = "pairs"
+    nccl.ran()
+    where = {"tool": "nccl-tests", "instance_type": "p5.48xlarge", "nodes": 2, "ranks": 4, "collective": "all_reduce"}
+    entry = {**where, "size": 1 << 30, "busbw": 900_000.0, "recorded": "2026-11-28T10:00:00Z"}
+    path = tmp_path / "baseline.json"
+    path.write_text(json.dumps({"schema": "mlcluster.nccl_baseline/1", "entries": [entry]}))
+    nccl.asked["baseline"] = str(path)
+    found = nccl.judged()
+    assert found["nccl.bandwidth.all_reduce"].status == "fail"
+    assert found["nccl.nodes"].status == found["nccl.fabric.all_reduce"].status
+
+
+@pytest.mark.parametrize("failed", [0, 1, 2, 3])
+def test_each_verdict_but_bandwidth_counts_for_node(tmp_path, monkeypatch, failed):
+    names = ("correct", "fabric", "bandwidth", "domain")
+    results = tuple(
+        result.failed(f"nccl.{name}", "it is bad") if at == failed else result.passed(f"nccl.{name}", 1)
+        for at, name in enumerate(names)
+    )
+    monkeypatch.setattr(collectives, "judge", lambda *given: Judged(results, None, {}))
+    nccl = Nccl(tmp_path)
+    nccl.asked["layout"] = "single"
+    nccl.ran("n1", NODES[:1])
+    assert nccl.judged()["nccl.nodes"].status == ("pass" if names[failed] == "bandwidth" else "fail")
+
+
 def test_run_that_was_made_twice_is_one(tmp_path):
     nccl, job = of_four(tmp_path)
     nccl.ran("a", ("n1", "n2"))
@@ -319,6 +419,24 @@ BLOCKS = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 Block
 def test_nodes_by_ultraserver():
     assert collectives.domains_of(["n1", "n3", "n2", "n9"], BLOCKS) == [("n1", "n2"), ("n3",), ("n9",)]
     assert collectives.domains_of(["n1", "n3"], "") == [("n1", "n3")]
+
+
+def test_runs_of_each_ultraserver_and_of_all_are_expected(tmp_path):
+    nodes = ("n1", "n2", "n3")
+    groups = [("n1", "n2"), ("n3",), nodes]
+    assert collectives.expected_runs("domains", ["x"], nodes, BLOCKS) == [("x", group) for group in groups]
+    nccl = Nccl(tmp_path)
+    nccl.asked["layout"] = "domains"
+    (tmp_path / "topology").write_text(BLOCKS)
+    for at, group in enumerate(groups):
+        assert nccl_complete(nccl, nodes) == ("fail", at)
+        nccl.ran("+".join(group), group)
+    assert nccl_complete(nccl, nodes) == ("pass", 3)
+
+
+def nccl_complete(nccl, nodes):
+    found = collectives.judge_collectives(Job(nccl.asked, nodes, str(nccl.folder)), Host())[0]
+    return found.status, found.found
 
 
 @pytest.mark.parametrize(

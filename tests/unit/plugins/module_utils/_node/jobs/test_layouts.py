@@ -75,6 +75,19 @@ def test_counters_are_read_each_round_until_no_node_has_any():
     assert looks(work) == []
 
 
+def test_empty_counters_are_removed():
+    work = FakeWork(spec_of("nccl", layout="all", collectives=["all_reduce"]))
+    work.files["counters.0.before"] = '{"host": "n1", "devices": {}}'
+    layouts.run_layout(work, lambda name, group: ("run", name, *group), 2)
+    assert sorted(work.files) == ["runs.tsv"]
+
+
+def test_counters_of_each_node_are_read_by_a_short_step():
+    work, _found = ran("all", THREE, counts=True)
+    (first, *_others) = [line for (line, *_more) in work.batches if "efa-counters" in line]
+    assert "--time=2 " in first and first.count("2>/dev/null") == 1
+
+
 @pytest.mark.parametrize(
     ("group", "layout", "name"),
     [
@@ -129,7 +142,10 @@ def test_run_with_wrong_results_fails(tmp_path, monkeypatch):
     work = FakeWork(spec_of("nccl", layout="bisect", collectives=["all_reduce"]))
     work.statuses = {"run": 1}
     rounds = layouts.Rounds(work, lambda name, group: ("run", *group), 2, counts=False)
-    assert rounds.fails("all_reduce", ("n1", "n2"))
+    assert rounds.fails("all_reduce", ("n1", "n2")) is True
+    assert rounds.fails("all_reduce", ("n1", "n3")) is False
+    work.dry = True
+    assert rounds.fails("all_reduce", ("n1", "n2")) is False
 
 
 BLOCKS = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3,9] BlockSize=2\n"

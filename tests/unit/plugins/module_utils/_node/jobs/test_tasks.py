@@ -74,6 +74,42 @@ def test_more_tasks_than_memory_could_count_out_are_verdict(tmp_path):
     assert [(entry.status, entry.expected, entry.found) for entry in found] == [("fail", 2 * 10**15, 4)]
 
 
+@pytest.mark.parametrize("name", ["task-1.json.tmp", "host-n1.json", "task-1.jsonl", "1.json"])
+def test_other_file_is_no_task(tmp_path, name):
+    (tmp_path / name).write_text(json.dumps(task(1)))
+    (tmp_path / "task-0.json").write_text(json.dumps(task(0)))
+    (tmp_path / "task-2.json").write_text(json.dumps([task(2)]))
+    assert tasks.read_tasks(Host(), str(tmp_path)) == [task(0)]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "severity", "node"),
+    [
+        # Each rank wrote, and one wrote twice.
+        ([0, 1, 2, 3, 3], "monitor", None),
+        # The right number of files, and one rank is missing.
+        ([0, 1, 2, 2], "isolate", "n2"),
+        ([0, 1, 2, None], "isolate", "n2"),
+        ([0, 1, 2, 4], "isolate", "n2"),
+        ([0, 1, 2, -1], "isolate", "n2"),
+        ([0, 1, 2, 3, None], "monitor", None),
+    ],
+)
+def test_each_rank_writes_once(ranks, severity, node):
+    ran = [{**task(0), "rank": rank} for rank in ranks]
+    (found,) = tasks.judge_tasks("smoke", Job(asked(), NODES, "/r"), ran)
+    assert (found.id, found.status, found.severity, found.scope.node) == ("smoke.tasks", "fail", severity, node)
+    assert (found.expected, found.found) == (4, len(ranks))
+
+
+def test_first_three_misplaced_ranks_are_named():
+    ran = [task(rank, node="n9", local=7) for rank in range(4)]
+    by_id = {one.id: one for one in tasks.judge_tasks("smoke", Job(asked(), NODES, "/r"), ran)}
+    shown = "; ".join(f"rank {rank} ran on n9 as local 7" for rank in range(3))
+    assert by_id["smoke.placement"].message.endswith(f"in the order of the nodes: {shown}")
+    assert len(by_id["smoke.placement"].found) == 4
+
+
 HOSTS = {"n1": "259:1 /", "n2": "259:1 /"}
 INSIDE = "0:77 /"
 
@@ -128,6 +164,9 @@ def test_placement_names_ranks_of_each_node(tmp_path):
 def test_gpus_of_job_without_any_are_not_judged():
     ran = [task(rank, gpus=None) for rank in range(4)]
     by_id = {one.id: one for one in tasks.judge_tasks("smoke", Job(asked(gpus_per_node=None), NODES, "/r"), ran)}
+    assert by_id["smoke.gpus"].status == "not_applicable"
+    seen = [task(rank, gpus=["0"]) for rank in range(4)]
+    by_id = {one.id: one for one in tasks.judge_tasks("smoke", Job(asked(gpus_per_node=0), NODES, "/r"), seen)}
     assert by_id["smoke.gpus"].status == "not_applicable"
     by_id = {one.id: one for one in tasks.judge_tasks("smoke", Job(asked(), NODES, "/r"), ran)}
     assert by_id["smoke.gpus"].status == "fail" and by_id["smoke.gpus"].found == {"n1": 0, "n2": 0}

@@ -58,6 +58,60 @@ def test_end_that_proves_nothing_is_no_pass(ended, status):
     assert any(entry["id"] == "job.end" for entry in found["jobs"][0]["results"])
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        result.failed("gpu.ecc", "errors", severity="reset", scope=result.Scope(node="n2")),
+        result.failed("nccl.nodes", "some node", severity="isolate"),
+        result.undeterminable("nccl.nodes", "no_pass", severity="isolate", scope=result.Scope(node="n2")),
+    ],
+)
+def test_only_isolating_failure_of_a_node_makes_it_bad(entry):
+    code = 1 if entry.status == "fail" else 2
+    found = collect([run("FAILED", code, report(PASSED, entry))])
+    assert (found["exit_code"], found["bad_nodes"]) == (code, {})
+
+
+def test_table_has_row_for_each_job():
+    found = collect([run(text=report(PASSED)), {"name": "pairs", "job": None, "report": None, "message": "no nodes"}])
+    assert found["lines"] == [
+        "job    id  nodes   state          seconds  verdict",
+        "smoke  7   n[1-2]  COMPLETED      3        PASS",
+        "pairs  -   -       NOT SUBMITTED  -        ????",
+    ]
+    (given,) = collect([run(elapsed_seconds=0, text=report(PASSED))])["lines"][1:]
+    assert given.split() == ["smoke", "7", "n[1-2]", "COMPLETED", "0", "PASS"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "message", "expected", "found"),
+    [
+        ({"name": "x", "job": None, "report": None, "message": "sbatch rejects it"}, "sbatch rejects it", None, None),
+        ({"name": "x", "job": None, "report": None, "message": None}, "x was not submitted", None, None),
+        (run("LOST", None), "job 7 is LOST with exit status None", None, None),
+        ({**run("LOST", None), "message": "looked for job 7"}, "looked for job 7", None, None),
+        (run("TIMEOUT", 0), "job 7 is TIMEOUT with exit status 0", "COMPLETED", "TIMEOUT"),
+        ({**run("TIMEOUT", 0), "message": "it took too long"}, "it took too long", "COMPLETED", "TIMEOUT"),
+        (run("FAILED", 139), "job 7 is FAILED with exit status 139 and left no report", 0, 139),
+        (
+            run("FAILED", 139, stderr_tail="a\nb\n", stdout_tail="c\n"),
+            "job 7 is FAILED with exit status 139 and left no report; it last wrote: b",
+            0,
+            139,
+        ),
+        (
+            run(text=result.dumps(PASSED)),
+            "job 7 is COMPLETED with exit status 0 and left a report without results",
+            None,
+            None,
+        ),
+    ],
+)
+def test_end_of_job_is_explained(ended, message, expected, found):
+    (entry,) = collect([ended])["jobs"][0]["results"]
+    assert (entry["id"], entry["message"], entry["expected"], entry["found"]) == ("job.end", message, expected, found)
+
+
 def test_nothing_at_all_is_no_pass():
     assert collect([])["exit_code"] == 2
 

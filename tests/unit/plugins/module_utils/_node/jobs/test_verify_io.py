@@ -48,8 +48,27 @@ def test_slow_node_stands_out_from_median():
     nodes = {"a": 100.0, "b": 98.0, "c": 60.0, "d": 102.0}
     (found,) = io.judge_fio({"/data read": nodes}, 20)
     assert (found.status, found.scope.node, found.severity) == ("fail", "c", "isolate")
+    assert (found.found, found.expected, found.unit) == (60, 79, "B/s")
     (found,) = io.judge_fio({"/data read": {**nodes, "c": 81.0}}, 20)
-    assert found.status == "pass"
+    assert (found.status, found.found, found.expected) == ("pass", {"a": 100, "b": 98, "c": 81, "d": 102}, 79)
+
+
+@pytest.mark.parametrize(("figure", "status"), [(80.0, "pass"), (79.9, "fail")])
+def test_node_at_least_figure_passes(figure, status):
+    (found,) = io.judge_fio({"/data randread": {"a": 100.0, "b": 100.0, "c": figure}}, 20)
+    assert (found.status, found.expected, found.unit) == (status, 80, "1/s")
+
+
+@pytest.mark.parametrize(("tolerance", "status"), [(0, "fail"), (99.5, "pass")])
+def test_tolerance_may_be_any_percentage(tolerance, status):
+    (found,) = io.judge_fio({"/data read": {"a": 100.0, "b": 100.0, "c": 99.0}}, tolerance)
+    assert (found.id, found.status) == ("io.fio.read", status)
+
+
+def test_two_nodes_have_no_median():
+    (found,) = io.judge_fio({"/data write": {"a": 100.4, "b": 1.0}}, 20)
+    assert (found.id, found.status, found.reason) == ("io.fio.write", "undeterminable", "no_median")
+    assert (found.found, found.unit) == ({"a": 100, "b": 1}, "B/s")
 
 
 def test_node_without_figure_fails_and_others_are_still_compared():
@@ -64,6 +83,8 @@ def test_failure_on_every_node_accuses_no_node():
         ("fail", "monitor", node) for node in "abc"
     ]
     assert all(entry.message.endswith("it failed on every node, so the cause is common to all") for entry in found)
+    two = io.judge_fio({"/data read": dict.fromkeys("ab", "it moved nothing")}, 20)
+    assert all(entry.message.endswith("common to all") for entry in two)
     (alone,) = io.judge_fio({"/data read": {"a": "it printed no result"}}, 20)
     assert alone.severity == "monitor" and "every node" not in alone.message
 
@@ -79,6 +100,23 @@ def test_ior_without_summary_is_no_pass(text):
 def test_ior_against_what_is_wanted(least, rc, status):
     figures = {"write": 10.0, "read": 10.0}
     assert {entry.status for entry in io.judge_ior(figures, {"write": least, "read": least}, rc)} == {status}
+
+
+@pytest.mark.parametrize(
+    ("figure", "least", "problem", "status", "found", "expected"),
+    [
+        (10.26, {"write": 10}, "", "pass", 10.3, 10),
+        (10.26, {"write": 10.26}, "", "pass", 10.3, 10.26),
+        (10.26, {"write": 11}, "", "fail", 10.3, 11),
+        (0.46, {"write": 0.5}, "", "fail", 0.5, 0.5),
+        (10.26, {}, "", "undeterminable", 10.3, None),
+        (10.26, {"write": 10}, "it had 1 tasks", "undeterminable", 10.3, None),
+        (0.0, {"write": 10}, "", "fail", 0.0, None),
+    ],
+)
+def test_figure_of_ior_and_least_one_are_shown(figure, least, problem, status, found, expected):
+    one = io.judge_ior({"write": figure}, least, 0, problem)[0]
+    assert (one.id, one.status, one.found, one.expected) == ("io.ior.write", status, found, expected)
 
 
 def test_mdtest_of_either_version():
@@ -118,6 +156,7 @@ def test_ior_of_other_tasks_is_named(text, wrong):
         (["mdtest-1.9.3 was launched with 16 total task(s) on 2 nodes"], ""),
         (["mdtest-4.0.0 was launched with 1 total task(s) on 1 node(s)"], "it had 1 tasks on 1 nodes"),
         (["mdtest-4.0.0 was launched with 1 total task(s) on 1 node(s)"] * 16, "it ran 16 times"),
+        (["mdtest-4.0.0 was launched with 16 total task(s) on 2 node(s)"] * 2, "it ran 2 times"),
         (["mdtest-4.0.0 was launched with 16 total task(s) on 1 node(s)"], "it had 16 tasks on 1 nodes"),
         ([], "does not give the numbers"),
     ],
@@ -163,21 +202,30 @@ def test_cache_without_sizes_is_undeterminable(size, memory):
     assert io.judge_cache(size, memory, 2).status == "undeterminable"
 
 
-@pytest.mark.parametrize(("size", "nodes", "status"), [(11, 1, "pass"), (9, 2, "pass"), (9, 1, "undeterminable")])
+@pytest.mark.parametrize(
+    ("size", "nodes", "status"),
+    [(11, 1, "pass"), (10, 1, "undeterminable"), (9, 2, "pass"), (9, 1, "undeterminable"), (1, 2, "pass")],
+)
 def test_figures_that_may_come_from_memory(size, nodes, status):
     assert io.judge_cache(size, 10, nodes).status == status
+    assert io.judge_cache(2, 1, 1).status == "pass"
 
 
 def test_reports_carry_node_and_missing_one_is_no_pass(tmp_path):
     report = result.Report("ip-1", "2026-11-28T03:00:00Z", {}, (result.passed("gpu.count", 8),))
     (tmp_path / "node-n1.json").write_text(result.dumps(report))
     (tmp_path / "node-n2.json").write_text("srun: error: no such program\n")
-    found = io.node_reports(job(tmp_path, "n1", "n2", "n3"), Host(), "node")
+    (tmp_path / "node-n4.json").write_text(result.dumps(result.passed("gpu.count", 8)))
+    (tmp_path / "node-n5.json").write_text(result.dumps(result.Report("n5", "2026-11-28T03:00:00Z", {}, ())))
+    found = io.node_reports(job(tmp_path, "n1", "n2", "n3", "n4", "n5"), Host(), "node")
     assert [(entry.id, entry.status, entry.scope.node) for entry in found] == [
         ("gpu.count", "pass", "n1"),
         ("node.report", "undeterminable", "n2"),
         ("node.report", "undeterminable", "n3"),
+        ("node.report", "undeterminable", "n4"),
+        ("node.report", "undeterminable", "n5"),
     ]
+    assert {entry.reason for entry in found if entry.id == "node.report"} == {"no_report"}
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity"])
