@@ -137,7 +137,9 @@ class Run:
         if self.tool == NCCOM_TEST:
             return self.average is not None
         started = self.program is not None
-        return self.out_of_bounds is not None and self.average is not None and (self.concluded or not started)
+        # Without rows the test prints "-nan" for their average.
+        averaged = self.average is not None or self.too_small
+        return self.out_of_bounds is not None and averaged and (self.concluded or not started)
 
     def sizes(self) -> list[int]:
         """Return the sizes that the header announces; empty for none or impossibly many."""
@@ -149,18 +151,34 @@ class Run:
         if self.tool == NCCL_TESTS:
             # Its rows are rounded, and ``completeness`` has compared them with the header.
             return sorted(set(wanted) - set(self.sizes()))
-        measured = [row.size for row in self.rows]
-        # How nccom-test rounds is not documented. A quarter is less than the distance to the next size.
-        return [
-            size
-            for size in wanted
-            if not any(abs(size - found) <= max(size // 4, ROUNDED_BYTES * ranks) for found in measured)
-        ]
+        # Its guide promises a line for every size, and not how it rounds. A quarter is less than the distance to the
+        # next size; a small size may be rounded to a number of bytes for each rank.
+        measured, missing = sorted(row.size for row in self.rows), sorted(wanted)
+        for slack in (lambda size: size // 4, lambda size: max(size // 4, ROUNDED_BYTES * ranks)):
+            left = []
+            for size in missing:
+                row = next((found for found in measured if abs(size - found) <= slack(size)), None)
+                if row is None:
+                    left.append(size)
+                else:
+                    measured.remove(row)
+            missing = left
+        return missing
+
+    @property
+    def too_small(self) -> bool:
+        """Return whether the memory of the test holds less than its smallest size."""
+        return self.reduced_from is not None and not self.rows and self.header["min"] > self.header["max"]
 
     def completeness(self) -> str | None:
         """Return why the table may be incomplete; None if every announced size is present."""
         if self.broken or self.fragment:
             return f"{self.broken + bool(self.fragment)} lines of the table are damaged"
+        if self.too_small:
+            return (
+                f"nothing was measured: the smallest requested size is {self.header['min']} bytes, and the memory "
+                f"holds at most {self.header['max']}"
+            )
         if not self.rows:
             return "the table has no rows"
         if self.tool == NCCOM_TEST:

@@ -183,6 +183,13 @@ _COMPLETE = Field(
     unknown="{}",
     hint="Run it again with NCCL_DEBUG_FILE=/path/%h.%p, so that NCCL's lines do not tear the table apart",
 )
+_TOO_SMALL = Field(
+    "too_small",
+    exactly(""),
+    reason="incomplete",
+    unknown="{}",
+    hint="Set smallest to at most the size that the memory holds",
+)
 _COLLECTIVE = Field(
     "other",
     exactly(""),
@@ -206,6 +213,7 @@ _NOTES = Field(
     when=lambda facts: facts["rc"] is None,
 )
 _NCCL_EVIDENCE = (
+    _TOO_SMALL,
     _COMPLETE,
     _COLLECTIVE,
     _SIZES,
@@ -238,9 +246,10 @@ def _whole(check: str, run: Run, asked: Asked) -> result.Result:
     """Return the verdict on a run that ended without errors: whether it is complete, and its results were compared."""
     neuron = run.tool == NCCOM_TEST
     evidence = {
-        "incomplete": run.completeness() or "",
+        "incomplete": "" if run.too_small else run.completeness() or "",
+        "too_small": (run.completeness() or "") if run.too_small else "",
         "other": "" if neuron else _other_collective(run, asked) or "",
-        "unmeasured": _unmeasured(run, asked) or "",
+        "unmeasured": "" if run.too_small else _unmeasured(run, asked) or "",
         "unchecked": sum(1 for row in run.rows if not _checked(run, row, asked)),
         "out_of_bounds": run.out_of_bounds,
         "contradiction": next((row.contradiction for row in run.rows if row.contradiction), ""),

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import table as nccl_table
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.log import NcclLog
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse, parse_file
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.table import NCCOM_TEST, Row, Run
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
 
 from tests.unit.fakes.fake_nccl_output import COLUMNS, FOUR, OLD, Plan, only, output, reduced, verdicts
@@ -567,8 +569,9 @@ def nccom_of(*sizes):
     ("measured", "missing"),
     [
         ([8, 1024, 1 << 17, 1 << 24], []),
-        # Rounded down, or up to something for each rank.
-        ([2048, (1 << 17) - 64, (1 << 24) - 100], []),
+        # Rounded down, or up to something for each rank, with a line for each size.
+        ([2048, 2048, (1 << 17) - 64, (1 << 24) - 100], []),
+        ([2048, (1 << 17) - 64, (1 << 24) - 100], [1024]),
         ([8, 1024, 1 << 17], [1 << 24]),
         ([8, 1024, 1 << 24], [1 << 17]),
         ([1 << 17, 1 << 24], [8, 1024]),
@@ -594,3 +597,22 @@ def test_sizes_of_nccom_test_may_be_rounded(measured, missing):
 )
 def test_sizes_of_sweep(sweep, sizes):
     assert nccl_table.sweep(*sweep) == sizes
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rows", "missing"),
+    [
+        ([8, 16, 32, 64], [8, 16, 32, 64], []),
+        # 64 ranks: each small size may be rounded up by 4096 bytes, and still has a line of its own.
+        ([8, 16, 32], [4096, 4096, 4096], []),
+        ([8, 16, 32], [4096], [16, 32]),
+        ([8, 16, 32, 2048, 4096], [2048, 4096], [8, 16, 32]),
+        ([1024, 10240], [1024, 10240], []),
+        ([1024, 2048], [1024, 1024], []),
+        ([1024, 1 << 20], [1024, 1024], [1 << 20]),
+        ([1 << 20], [], [1 << 20]),
+    ],
+)
+def test_each_size_of_nccom_test_has_its_own_line(wanted, rows, missing):
+    run = Run(NCCOM_TEST, NcclLog(), rows=[Row(size, ("fp32", "", ""), 1.0, None, None, None) for size in rows])
+    assert run.missing_sizes(wanted, 64) == missing

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
@@ -354,6 +355,32 @@ def test_requested_sizes_that_were_not_measured_are_no_pass():
     assert correct.message == "1 of 6 requested sizes were not measured: 1073741824 bytes"
     judged = judge(parse(reduced(1 << 26)), asked)
     assert entries(judged, asked, "2026-11-28T12:00:00Z")[0] == []
+
+
+def nothing_measured(average="-nan"):
+    """Return the lines of a test whose memory holds less than its smallest size."""
+    plan = Plan(smallest=1 << 30)
+    lines = [line for line in output(plan) if not line.startswith("  1073741824")]
+    lines = [re.sub(r"(Avg bus bandwidth    : ).*", rf"\g<1>{average} ", line) for line in lines]
+    start = next(number for number, line in enumerate(lines) if "Rank  7" in line)
+    return [*lines[: start + 1], "# Reducing maxBytes to 300000000 due to memory limitation", *lines[start + 1 :]]
+
+
+@pytest.mark.parametrize("average", ["-nan", "nan", "0"])
+def test_smallest_size_above_memory_is_named(average):
+    asked = dataclasses.replace(FOUR, sizes=[1 << 30])
+    correct = only(nothing_measured(average), "correct", asked)
+    assert (correct.status, correct.reason) == ("undeterminable", "incomplete")
+    assert correct.message == (
+        "nothing was measured: the smallest requested size is 1073741824 bytes, and the memory holds at most 300000000"
+    )
+    assert correct.hint == "Set smallest to at most the size that the memory holds"
+    assert verdicts(nothing_measured(average), asked)[2] == "undeterminable"
+
+
+def test_output_without_its_end_is_truncated_also_if_nothing_was_measured():
+    cut = without(nothing_measured(), "Out of bounds")
+    assert only(cut, "correct").reason == "truncated"
 
 
 def test_failure_counts_before_sizes_that_are_missing():
