@@ -91,7 +91,8 @@ def tasks_a_node(document: Mapping[str, Any]) -> dict[str, float]:
 
 def _environment(strategy: str, packages: Path, folder: Path, tree: Path) -> dict[str, str]:
     environment = {
-        **os.environ,
+        # Variables of the machine that measures, such as PYTHONDONTWRITEBYTECODE, change the cost of a start.
+        **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
         "ANSIBLE_CONFIG": str(tree / "ansible.cfg"),
         "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
         "ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.json",

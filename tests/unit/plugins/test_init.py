@@ -24,6 +24,11 @@ init_plugin_loader([sys.argv[1]])
 from ansible_collections.mlcluster.aws.plugins.module_utils import _one
 print(_one.VALUE, _one.__cached__)
 """
+# Prints after the other functions that Python calls as the process ends.
+AT_EXIT = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_threshold()[0], gc.get_freeze_count() > 0))
+"""
 
 
 class _AnsibleCollectionFinder:
@@ -60,29 +65,41 @@ def test_folder_without_code_is_left_to_ansible(tmp_path):
 def test_finder_stands_once_before_that_of_ansible():
     theirs, others = _AnsibleCollectionFinder(), [object(), object()]
     finders = [others[0], theirs, others[1]]
-    plugins.install(finders)
-    plugins.install(finders)
+    assert [plugins.install(finders), plugins.install(finders)] == [True, False]
     assert [*finders[:1], *finders[2:]] == [others[0], theirs, others[1]]
     assert isinstance(finders[1], plugins.CompiledFinder)
 
 
 def test_process_without_ansible_keeps_its_finders():
     finders = [object()]
-    plugins.install(finders)
+    assert not plugins.install(finders)
     assert len(finders) == 1
 
 
-def test_ansible_keeps_what_python_has_compiled(tmp_path):
+@pytest.fixture
+def program(tmp_path):
+    """Return a function that runs a program with a copy of the collection, and returns its output."""
     folder = tmp_path / "ansible_collections" / "mlcluster" / "aws" / "plugins"
     (folder / "module_utils").mkdir(parents=True)
     (folder / "__init__.py").write_bytes(Path(plugins.__file__).read_bytes())
     (folder / "module_utils" / "_one.py").write_text("VALUE = 1\n", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM, str(tmp_path)],
-        env={"HOME": str(tmp_path), "LC_ALL": "C.UTF-8"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    value, cached = done.stdout.split()
-    assert value == "1" and Path(cached).is_relative_to(folder) and Path(cached).is_file()
+
+    def run(text):
+        command = [sys.executable, "-I", "-c", text, str(tmp_path)]
+        environment = {"HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+    return run
+
+
+def test_ansible_keeps_what_python_has_compiled(tmp_path, program):
+    value, cached = program(PROGRAM)
+    assert value == "1" and Path(cached).is_relative_to(tmp_path) and Path(cached).is_file()
+
+
+@pytest.mark.parametrize(
+    ("threshold", "kept"), [(700, plugins.OBJECTS), (2 * plugins.OBJECTS, 2 * plugins.OBJECTS), (0, 0)]
+)
+def test_garbage_is_searched_rarely_and_not_at_the_end(program, threshold, kept):
+    output = program(f"{AT_EXIT}\ngc.set_threshold({threshold})\n{PROGRAM}")
+    assert output[2:] == [str(kept), "True"]
