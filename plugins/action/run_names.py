@@ -50,7 +50,7 @@ class ActionModule(ActionBase):
         ours = is_ours(arguments.get("args"))
         if ours and (problems := names.tag_problems(tags, known)):
             raise AnsibleActionFail("; ".join(problems))
-        warnings = [] if ours else names.close_tags(tags, known)
+        warnings = [] if ours else names.similar_tags(tags, known)
         warnings += names.misnamed_groups(given["wanted_groups"], task_vars["groups"])
         hostvars = task_vars["hostvars"]
         # Names only, without templating: a template may be invalid or slow. The implicit localhost is left out.

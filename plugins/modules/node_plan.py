@@ -133,7 +133,7 @@ msg:
   sample: "node1: would change packages, cufile.json"
 options:
   description: The options of each role in the query to the node, without secrets.
-  returned: where options are sound
+  returned: where options are valid
   type: dict
   sample: {"nvidia_gds": {"mode": "compat"}}
 wanted:

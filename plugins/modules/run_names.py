@@ -53,5 +53,5 @@ unknown:
   returned: success
   type: list
   elements: str
-  sample: ["variable nvme_raid0_mount_pont (of p5-1) is read by nothing; did you mean nvme_raid0_mount_point?"]
+  sample: ["no role reads the variable nvme_raid0_mount_pont (of p5-1); did you mean nvme_raid0_mount_point?"]
 """

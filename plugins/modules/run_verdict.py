@@ -78,5 +78,5 @@ msg:
   description: Why the run fails.
   returned: failure
   type: str
-  sample: "1 of 81 nodes did not get what was asked for: p5-1 (efa_nccl failed); the table above has the reasons"
+  sample: "1 of 81 nodes failed or not proved: p5-1 (efa_nccl failed); the table above has the reasons"
 """

@@ -36,23 +36,23 @@ def tag_problems(given: Mapping[str, Sequence[str]], known: Collection[str]) -> 
     for option, tags in given.items():
         for tag in dict.fromkeys(tags):
             if tag not in known:
-                found.append(f"{option} {tag}: no task has that tag{_meant(tag, known)}")
+                found.append(f"{option} {tag}: no task has that tag{_suggestion(tag, known)}")
     if found:
         found[-1] += f"; the tags are {', '.join(known)}"
     return found
 
 
-def close_tags(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
+def similar_tags(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
     """Return a warning for each tag that resembles one of ours; others belong to the importing playbook."""
     return [
         f"{option} {tag}: mlcluster.aws has no such tag{hint}"
         for option, tags in given.items()
         for tag in dict.fromkeys(tags)
-        if tag not in known and (hint := _meant(tag, known))
+        if tag not in known and (hint := _suggestion(tag, known))
     ]
 
 
-def _meant(name: str, known: Collection[str]) -> str:
+def _suggestion(name: str, known: Collection[str]) -> str:
     close = difflib.get_close_matches(name, known, 1, ALIKE)
     return f"; did you mean {close[0]}?" if close else ""
 
@@ -64,7 +64,7 @@ def misnamed_groups(wanted: Iterable[str], present: Collection[str]) -> list[str
         others = sorted(set(present) - set(wanted))
         close = [] if group in present else difflib.get_close_matches(group, others, 1, ALIKE)
         if close:
-            found.append(f"the inventory has no group {group} and one called {close[0]}, whose hosts are left out")
+            found.append(f"the inventory has no group {group}, but one called {close[0]}, whose hosts are skipped")
     return found
 
 
@@ -102,8 +102,8 @@ def first_of(found: Sequence[str], most: int) -> str:
 
 def _variable_text(name: str, hosts: Sequence[str], known: Mapping[str, Collection[str]]) -> str:
     role = next(role for role in known if name.startswith(f"{role}_"))
-    hint = _meant(name, known[role]) or f"; ansible-doc -t role mlcluster.aws.{role} lists what it reads."
+    hint = _suggestion(name, known[role]) or f"; ansible-doc -t role mlcluster.aws.{role} lists what it reads."
     return (
-        f"variable {name} (of {first_of(hosts, MOST_HOSTS)}) is read by nothing{hint} A name of your own "
-        "goes into mlcluster_own_variables"
+        f"no role reads the variable {name} (of {first_of(hosts, MOST_HOSTS)}){hint} Add a name of your own to "
+        "mlcluster_own_variables"
     )

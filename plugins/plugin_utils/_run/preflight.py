@@ -73,11 +73,11 @@ def inventory(
         text = (
             f"none of the groups {', '.join(wanted)} has a host; the inventory has {', '.join(present) or 'no groups'}"
         )
-        return [failed("preflight.inventory", text, hint="look with ansible-inventory --graph")]
-    strange = sorted({name for name in types.values() if name and instance_types.lookup(name) is None})
-    if strange:
-        text = f"nothing is known about the instance type {', '.join(strange)}"
-        hint = "the expected hardware of such a node is unknown; see 'Adding an instance type' in CONTRIBUTING.md"
+        return [failed("preflight.inventory", text, hint="check it with ansible-inventory --graph")]
+    unknown_types = sorted({name for name in types.values() if name and instance_types.lookup(name) is None})
+    if unknown_types:
+        text = f"nothing is known about the instance type {', '.join(unknown_types)}"
+        hint = "the expected hardware of such a node is unknown; see 'An instance type' in CONTRIBUTING.md"
         return [undeterminable("preflight.inventory", "unknown_type", message=text, hint=hint)]
     counted = ", ".join(f"{group} {len(groups[group])}" for group in wanted if groups.get(group))
     return [passed("preflight.inventory", len(hosts), message=f"{nodes_text(len(hosts))}: {counted}")]
@@ -95,8 +95,8 @@ def variables(problems: Mapping[str, Sequence[str]], roles: Sequence[str]) -> li
     if problems:
         return [failed("preflight.variables", f"{text} ({hosts_text(hosts)})") for text, hosts in problems.items()]
     if not roles:
-        return [not_applicable("preflight.variables", "no host has a role whose options can be judged here")]
-    return [passed("preflight.variables", list(roles), message=f"the options of {', '.join(roles)} are sound")]
+        return [not_applicable("preflight.variables", "no host has a role whose options can be checked here")]
+    return [passed("preflight.variables", list(roles), message=f"the options of {', '.join(roles)} are valid")]
 
 
 def artifacts(wanted: Mapping[str, bool]) -> list[Result]:
@@ -105,14 +105,14 @@ def artifacts(wanted: Mapping[str, bool]) -> list[Result]:
         return [not_applicable("preflight.artifacts", "no node downloads an artifact with these variables")]
     unknown = sorted(name for name, is_known in wanted.items() if not is_known)
     if unknown:
-        text = f"the sha256 of {', '.join(unknown)} is unknown, so that nodes reject it"
+        text = f"the sha256 of {', '.join(unknown)} is unknown, so nodes reject the download"
         hint = "run make lock-artifacts on a connected machine, or set the sha256 in the role's variable"
         return [failed("preflight.artifacts", text, hint=hint)]
     known = sorted(wanted)
     return [passed("preflight.artifacts", known, message=f"the sha256 of {', '.join(known)} is known")]
 
 
-_GOOD = {"ssh": "a shell answered", "sudo": "the user becomes root", "python": "Python 3.9 or newer is there"}
+_SUCCESS = {"ssh": "a shell answered", "sudo": "the user becomes root", "python": "Python 3.9 or newer is there"}
 
 
 def nodes(probes: Mapping[str, Mapping[str, Any]]) -> list[Result]:
@@ -126,31 +126,31 @@ def nodes(probes: Mapping[str, Mapping[str, Any]]) -> list[Result]:
         ("sudo", "preflight.sudo", _sudo),
         ("python", "preflight.python", _python),
     )
-    for step, check, judge in steps:
+    for step, check, problem_in in steps:
         good: list[str] = []
         bad: dict[tuple[str, str], list[str]] = {}
         for host, tasks in sorted(probes.items()):
             if step in tasks:
-                problem = judge(tasks[step])
+                problem = problem_in(tasks[step])
                 if problem is None:
                     good.append(host)
                 else:
                     bad.setdefault(problem, []).append(host)
         for (text, hint), hosts in sorted(bad.items(), key=lambda pair: -len(pair[1])):
-            words = f"{nodes_text(len(hosts))} ({hosts_text(hosts)}): {text}"
-            found.append(failed(check, words, hint=hint, scope=Scope(node=hosts[0])))
-        left = len(probes) - len(good) - sum(map(len, bad.values()))
+            message = f"{nodes_text(len(hosts))} ({hosts_text(hosts)}): {text}"
+            found.append(failed(check, message, hint=hint, scope=Scope(node=hosts[0])))
+        skipped = len(probes) - len(good) - sum(map(len, bad.values()))
         if not probes:
             found.append(not_applicable(check, "there is no node"))
-        elif left:
-            text = f"{nodes_text(left)} could not be asked, since the step before it failed"
+        elif skipped:
+            text = f"{nodes_text(skipped)} not checked, since the step before failed"
             found.append(undeterminable(check, "not_asked", message=text))
         elif not bad:
-            found.append(passed(check, len(good), message=f"{nodes_text(len(good))}: {_GOOD[step]}"))
+            found.append(passed(check, len(good), message=f"{nodes_text(len(good))}: {_SUCCESS[step]}"))
     return found
 
 
-def _words(task: Mapping[str, Any]) -> str:
+def _task_output(task: Mapping[str, Any]) -> str:
     """Return the message of a failed task on one line."""
     parts = [str(task.get(key) or "").strip() for key in ("msg", "stderr", "module_stderr", "stdout")]
     return " ".join(" ".join(part for part in parts if part).split())[:300] or "no reason was given"
@@ -159,12 +159,12 @@ def _words(task: Mapping[str, Any]) -> str:
 def _ssh(task: Mapping[str, Any]) -> tuple[str, str] | None:
     if not task.get("unreachable") and not task.get("failed") and task.get("rc") == 0:
         return None
-    words = _words(task)
-    return f"no shell answered ({_without_addresses(words)})", _ssh_hint(words)
+    message = _task_output(task)
+    return f"no shell answered ({_without_addresses(message)})", _ssh_hint(message)
 
 
-def _ssh_hint(words: str) -> str:
-    lower = words.lower()
+def _ssh_hint(message: str) -> str:
+    lower = message.lower()
     if "permission denied" in lower:
         return "check ansible_user and ansible_ssh_private_key_file: the node runs and rejects the key"
     if "host key" in lower or "identification has changed" in lower:
@@ -174,18 +174,18 @@ def _ssh_hint(words: str) -> str:
     return "check that the node runs, that its security group allows port 22 from here, and the option connection"
 
 
-def _without_addresses(words: str) -> str:
+def _without_addresses(message: str) -> str:
     """Replace addresses, so that one cause is one line for all nodes."""
-    return re.sub(r"\b\d{1,3}(\.\d{1,3}){3}\b", "its address", words)
+    return re.sub(r"\b\d{1,3}(\.\d{1,3}){3}\b", "its address", message)
 
 
 def _sudo(task: Mapping[str, Any]) -> tuple[str, str] | None:
     output = str(task.get("stdout") or "").split()
     if not task.get("failed") and task.get("rc") == 0 and output[-1:] == ["0"]:
         return None
-    words = _words(task)
+    message = _task_output(task)
     return (
-        f"the user does not become root ({_without_addresses(words)})",
+        f"the user does not become root ({_without_addresses(message)})",
         "let the user run sudo without a password, or pass --ask-become-pass",
     )
 

@@ -23,7 +23,7 @@ INVENTORY = "inventory."
 NAMES = 3
 UNREACHED = "the run ended on this node before; its message is above"
 ENDED = "the run ended on this node; its message is above"
-NO_VERDICT = "the role gave no verdict, as for a machine that makes an image"
+NO_VERDICT = "the role gave no verdict, as on a machine that builds an image"
 # Roles without verdicts: an empty plan is their proof.
 WITHOUT_VERDICTS = ("slurm_jobs", "slurm_jobs_checks", "slurm_jobs_tools")
 
@@ -138,20 +138,20 @@ def lines(cells: Table) -> list[str]:
     for host, by_role in cells.items():
         states = tuple(by_role[role].state if role in by_role else NO_ROLE for role in roles)
         rows.setdefault(states, []).append(host)
-    whole = [states for states in rows if set(states) <= {PROVED, NO_ROLE} and PROVED in states]
+    proved_rows = [states for states in rows if set(states) <= {PROVED, NO_ROLE} and PROVED in states]
     # With the roles: --tags leaves some of them out, and groups differ.
     output = []
-    for states in whole:
+    for states in proved_rows:
         names = ", ".join(role for role, state in zip(roles, states) if state == PROVED)
         output.append(f"verdict: {_count(len(rows.pop(states)))}: all proved ({names})")
     if not rows:
         return output
-    shown = {states: _named(hosts) for states, hosts in rows.items()}
-    first = max(map(len, [*shown.values(), "verdict"]))
+    hosts_by_states = {states: _hosts_text(hosts) for states, hosts in rows.items()}
+    first = max(map(len, [*hosts_by_states.values(), "verdict"]))
     widths = [max(len(role), *(len(states[index]) for states in rows)) for index, role in enumerate(roles)]
     output.append(_row("verdict", roles, first, widths))
-    output += [_row(shown[states], states, first, widths) for states in sorted(rows, key=_gravity)]
-    return output + _why(cells)
+    output += [_row(hosts_by_states[states], states, first, widths) for states in sorted(rows, key=_gravity)]
+    return output + _reason_lines(cells)
 
 
 def _gravity(states: Sequence[str]) -> tuple[int, ...]:
@@ -169,11 +169,11 @@ def _count(number: int) -> str:
     return f"{number} node{'' if number == 1 else 's'}"
 
 
-def _named(hosts: Sequence[str]) -> str:
+def _hosts_text(hosts: Sequence[str]) -> str:
     return first_of(hosts, NAMES) if len(hosts) <= NAMES else f"{_count(len(hosts))} ({hosts[0]} to {hosts[-1]})"
 
 
-def _why(cells: Table) -> list[str]:
+def _reason_lines(cells: Table) -> list[str]:
     """Return a line for each reason, the worst first, with its roles and nodes."""
     hosts: dict[tuple[str, str, str], list[str]] = {}
     for host, by_role in cells.items():
@@ -203,14 +203,14 @@ def sentence(cells: Table, report: str = "") -> str:
         names.append(f"{host} ({states or 'not reached'})")
     where = f", and {report} has every verdict" if report else ""
     return (
-        f"{len(bad)} of {_count(len(cells))} did not get what was asked for: {first_of(names, NAMES)}; the table above "
+        f"{len(bad)} of {_count(len(cells))} failed or not proved: {first_of(names, NAMES)}; the table above "
         f"has the reasons{where}"
     )
 
 
 def reports(cells: Table, time: str, versions: Mapping[str, str]) -> str:
     """Return a line of ``mlcluster.report/1`` for each node: the verdicts of its roles, and ``run.ROLE`` for each."""
-    made = []
+    collected = []
     for host, by_role in cells.items():
         scope = result.Scope(node=host)
         found = [
@@ -221,8 +221,8 @@ def reports(cells: Table, time: str, versions: Mapping[str, str]) -> str:
         found += [_of_role(role, one, scope) for role, one in by_role.items()]
         if not by_role:
             found = [result.undeterminable("run.node", "not_reached", message=UNREACHED, scope=scope)]
-        made.append(result.Report(host, time, dict(versions), tuple(found)))
-    return "".join(json.dumps(report.to_dict(), sort_keys=True) + "\n" for report in made)
+        collected.append(result.Report(host, time, dict(versions), tuple(found)))
+    return "".join(json.dumps(report.to_dict(), sort_keys=True) + "\n" for report in collected)
 
 
 def _of_role(role: str, found: Cell, scope: result.Scope) -> result.Result:

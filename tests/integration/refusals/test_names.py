@@ -32,9 +32,9 @@ def test_misspelt_variables_and_groups_are_warnings(run_playbook, display):
         mlcluster_own_variables=["*_mine"],
     )
     assert status == 0, output
-    assert "variable nvme_raid0_mount_pont (of n1) is read by nothing; did you mean nvme_raid0_mount_point?" in output
+    assert "no role reads the variable nvme_raid0_mount_pont (of n1); did you mean nvme_raid0_mount_point?" in output
     assert "slurm_jobs_jbos (of h1, n1)" in output
-    assert "the inventory has no group instance_store and one called instance_stores" in output
+    assert "the inventory has no group instance_store, but one called instance_stores" in output
     assert "nvme_raid0_mine" not in output
 
 

@@ -73,5 +73,5 @@ def test_variables_and_groups_are_reported_except_for_localhost(look):
     result = look(hosts, {"own_variables": ["*_mine"], "wanted_groups": ["heads"]})
     assert result["unknown"] == result["warnings"]
     first, second = result["warnings"]
-    assert "no group heads and one called head" in first
-    assert second.startswith("variable efa_nccl_hlod (of n1) is read by nothing; did you mean efa_nccl_hold?")
+    assert "no group heads, but one called head" in first
+    assert second.startswith("no role reads the variable efa_nccl_hlod (of n1); did you mean efa_nccl_hold?")

@@ -26,7 +26,7 @@ def test_unknown_tag_is_named_with_nearest_and_all_tags():
 
 def test_foreign_playbook_has_only_misspelt_tags_reported():
     tags = {"--tags": ["my_own", "nvme_riad0"]}
-    assert names.close_tags(tags, names.known_tags()) == [
+    assert names.similar_tags(tags, names.known_tags()) == [
         "--tags nvme_riad0: mlcluster.aws has no such tag; did you mean nvme_raid0?"
     ]
 
@@ -62,7 +62,7 @@ def test_every_tag_of_collection_is_known():
 def test_unknown_variable_with_role_prefix_is_reported_once(variable, hint):
     hosts = {f"n{at}": [variable, "nvme_raid0_layout", "ansible_host"] for at in range(5)}
     (sentence,) = names.unknown_variables(hosts, KNOWN)
-    assert sentence.startswith(f"variable {variable} (of n0, n1, n2 and 2 more) is read by nothing; {hint}")
+    assert sentence.startswith(f"no role reads the variable {variable} (of n0, n1, n2 and 2 more); {hint}")
     assert "mlcluster_own_variables" in sentence
 
 
@@ -88,6 +88,6 @@ def test_every_variable_of_collection_is_known():
 
 def test_misspelt_group_is_reported():
     assert names.misnamed_groups(["efa", "instance_store", "login"], ["instance_stores", "efa", "web"]) == [
-        "the inventory has no group instance_store and one called instance_stores, whose hosts are left out"
+        "the inventory has no group instance_store, but one called instance_stores, whose hosts are skipped"
     ]
     assert names.misnamed_groups(["head", "login"], ["head", "ungrouped"]) == []

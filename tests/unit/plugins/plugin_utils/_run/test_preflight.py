@@ -47,8 +47,8 @@ def test_inventory_is_judged(hosts, types, start):
 
 def test_names_variables_and_artifacts_are_judged():
     assert preflight.spelling([])[0].status == "pass"
-    assert lines(preflight.spelling(["variable x is read by nothing"]))[0].startswith(
-        "FAIL preflight.names: variable x"
+    assert lines(preflight.spelling(["no role reads the variable x"]))[0].startswith(
+        "FAIL preflight.names: no role reads the variable x"
     )
     assert preflight.variables({}, [])[0].status == "not_applicable"
     assert preflight.variables({}, ["efa_nccl"])[0].status == "pass"

@@ -87,8 +87,7 @@ def test_ended_node_of_proved_roles_is_not_good():
     assert list(table) == ["n1", "n3"] and table["n3"] == {}
     assert table["n1"]["efa_nccl"].state == "not proved"
     assert verdict.sentence(table) == (
-        "2 of 2 nodes did not get what was asked for: n1 (efa_nccl not proved), n3 (not reached); the table above has "
-        "the reasons"
+        "2 of 2 nodes failed or not proved: n1 (efa_nccl not proved), n3 (not reached); the table above has the reasons"
     )
 
 
