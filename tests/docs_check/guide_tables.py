@@ -89,7 +89,7 @@ def published_bandwidths() -> str:
         shown = ", ".join(f"{size} GiB {busbw:g}" for size, busbw in figures.items())
         floor = ", ".join(f"{size} GiB {busbw * least:.1f}" for size, busbw in figures.items())
         rows.append((name, nodes, collective, shown, floor, source))
-    return table(("type", "nodes", "collective", "published, GB/s", "the least that passes", "source"), rows)
+    return table(("type", "nodes", "collective", "published, GB/s", "lowest that passes", "source"), rows)
 
 
 def xids() -> str:

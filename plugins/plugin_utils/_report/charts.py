@@ -89,16 +89,16 @@ def curves(lines: Sequence[Mapping[str, Any]]) -> str:
         # Round ends draw a line of length zero as a dot.
         return f"M{'L'.join(places)}" + ("h0" if len(places) == 1 else "")
 
-    def drawn() -> Iterator[str]:
+    def paths() -> Iterator[str]:
         for number, line in enumerate(lines):
             title = f"<title>{_text(_curve_text(line))}</title>"
             yield f'<path class="{_shade_of(line, number)}" d="{path(line["points"], "busbw")}">{title}</path>'
-        wanted = next((line for line in lines if any(point["least"] for point in line["points"])), None)
-        if wanted:
-            points = [point for point in wanted["points"] if point["least"]]
-            yield f'<path class="least" d="{path(points, "least")}"><title>the least that passes</title></path>'
+        with_limit = next((line for line in lines if any(point["least"] for point in line["points"])), None)
+        if with_limit:
+            points = [point for point in with_limit["points"] if point["least"]]
+            yield f'<path class="least" d="{path(points, "least")}"><title>lowest bandwidth that passes</title></path>'
 
-    label = f"bus bandwidth by message size, {_many(len(lines), 'run')}, up to {number_text(peak)} GB/s"
+    label = f"bus bandwidth by message size, {_counted(len(lines), 'run')}, up to {number_text(peak)} GB/s"
     heights = "".join(
         f'<span class="y" style="bottom:{step * 25}%">{number_text(peak * step / 4)}</span>' for step in range(5)
     )
@@ -109,12 +109,12 @@ def curves(lines: Sequence[Mapping[str, Any]]) -> str:
     )
     return (
         f'<div class="plot" role="img" aria-label="{_text(label)}">'
-        f'<svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">{"".join(drawn())}</svg>'
+        f'<svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">{"".join(paths())}</svg>'
         f"{heights}{widths}</div>{_legend(lines)}"
     )
 
 
-def _many(count: int, what: str) -> str:
+def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
@@ -139,7 +139,7 @@ def _legend(lines: Sequence[Mapping[str, Any]]) -> str:
     ]
     more = f'<li class="soft">and {len(lines) - LEGEND:,} more runs</li>' if len(lines) > LEGEND else ""
     least = any(point["least"] for line in lines for point in line["points"])
-    dashes = '<li><i class="dashes"></i>the least that passes</li>' if least else ""
+    dashes = '<li><i class="dashes"></i>lowest bandwidth that passes</li>' if least else ""
     return f'<ul class="legend"><li class="soft">GB/s over message size</li>{"".join(rows)}{more}{dashes}</ul>'
 
 
@@ -190,11 +190,11 @@ def bars(rows: Sequence[Mapping[str, Any]], unit: str | None) -> str:
     middle = statistics.median(row["value"] for row in rows)
     median_text = f"median {number_text(middle / factor)} {name}".rstrip()
     more = f", the lowest {BARS} of {len(rows):,}" if len(rows) > BARS else ""
-    label = f"{_many(len(rows), 'figure')}, {median_text}"
+    label = f"{_counted(len(rows), 'figure')}, {median_text}"
     return _bars(ordered[:BARS], factor, name, label, middle) + f'<p class="soft">{_text(median_text + more)}</p>'
 
 
-def times(parts: Sequence[Mapping[str, Any]]) -> str:
+def role_times(parts: Sequence[Mapping[str, Any]]) -> str:
     """Draw a bar for each role of a run (role, seconds), in the order in which they ran."""
     rows = [{"label": part["role"], "value": part["seconds"], "status": "pass"} for part in parts]
     total = number_text(sum(part["seconds"] for part in parts))

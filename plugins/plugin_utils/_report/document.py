@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The document that all reports are drawn from: ``mlcluster.cluster/1``. Pure.
+"""Build the document from which every report is written: ``mlcluster.cluster/1``. Pure.
 
 Unreadable input becomes an undeterminable verdict: a node never vanishes from the page, and missing data is no pass.
 """
@@ -73,18 +73,18 @@ def build(
     earlier document, ``source`` the path of the validation. A validation of other nodes, of another cluster, or older
     than ``validation_days`` proves nothing. Raises ReportError.
     """
-    _demand(validation, VALIDATION_SCHEMA, "validation")
-    _demand(run, RUN_SCHEMA, "timings")
-    _demand(previous, SCHEMA, "previous")
+    _require_schema(validation, VALIDATION_SCHEMA, "validation")
+    _require_schema(run, RUN_SCHEMA, "timings")
+    _require_schema(previous, SCHEMA, "previous")
     if result.moment(time) is None:
         raise ReportError(f"time is {time!r}: use a time such as 2026-01-31T12:00:00Z")
     answered = _answered_by(nodes)
     judged = sorted((_node(given, answered) for given in nodes), key=lambda node: natural(node["name"]))
     names = collections.Counter(node["name"] for node in judged)
-    if twice := [name for name, count in names.items() if count > 1]:
-        raise ReportError(f"nodes has {twice[0]} twice: list each node once")
-    doubt = _doubt(validation, time, cluster, validation_days) or _doubt_nodes(validation, nodes)
-    jobs = _jobs(validation, doubt)
+    if duplicates := [name for name, count in names.items() if count > 1]:
+        raise ReportError(f"nodes has {duplicates[0]} twice: list each node once")
+    why_not_valid = _why_not_valid(validation, time, cluster, validation_days) or _why_other_nodes(validation, nodes)
+    jobs = _jobs(validation, why_not_valid)
     curves = bandwidth(jobs)
     status = _worst([*(node["status"] for node in judged), *(job["status"] for job in jobs)])
     document: dict[str, Any] = {
@@ -111,7 +111,7 @@ def build(
     return document
 
 
-def _demand(document: Mapping[str, Any] | None, schema: str, what: str) -> None:
+def _require_schema(document: Mapping[str, Any] | None, schema: str, what: str) -> None:
     if document is not None and (not isinstance(document, Mapping) or document.get("schema") != schema):
         found = document.get("schema") if isinstance(document, Mapping) else type(document).__name__
         raise ReportError(f"{what} is not {schema} but {found!r}: use the file that this version wrote")
@@ -140,7 +140,7 @@ def _of_another_machine(given: Mapping[str, Any], answered: Mapping[str, Sequenc
     if expected and machine != expected:
         return f"another machine answered: it is {short(machine)}, and the inventory has {short(expected)}"
     others = [name for name in answered[machine] if name != given.get("name")]
-    return f"the same machine, {short(machine)}, answered for {_few(others)} too" if others else ""
+    return f"the same machine, {short(machine)}, answered for {_first_names(others)} too" if others else ""
 
 
 def _node(given: Mapping[str, Any], answered_by: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -244,7 +244,7 @@ def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any
         if entry["status"] in (result.FAIL, result.UNDETERMINABLE):
             text = sentence(result.Result.from_dict(entry))
             if entry["id"] == NO_ANSWER and node:
-                text = _of_any_node(text, node)
+                text = _without_node(text, node)
             problem = found.setdefault(
                 (entry["status"], text, job),
                 {
@@ -278,7 +278,7 @@ def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any
     )
 
 
-def _of_any_node(text: str, node: str) -> str:
+def _without_node(text: str, node: str) -> str:
     """Return a reason without the node's name and address, so that the same reason of many nodes is one line."""
     # A name of letters only could match any word.
     if not node.isalpha():
@@ -286,7 +286,7 @@ def _of_any_node(text: str, node: str) -> str:
     return ADDRESS.sub("its address", text)
 
 
-def _doubt(validation: Mapping[str, Any] | None, time: str, cluster: str, days: float) -> str:
+def _why_not_valid(validation: Mapping[str, Any] | None, time: str, cluster: str, days: float) -> str:
     """Return why a validation does not count for this cluster now; empty if it counts."""
     if validation is None:
         return ""
@@ -297,7 +297,7 @@ def _doubt(validation: Mapping[str, Any] | None, time: str, cluster: str, days: 
     age = (now - made).total_seconds() / 86400
     # Also where ``days`` is not a number.
     if not -1 <= age <= days:
-        when = f"{age:.0f} days old" if age > 0 else "of a time to come"
+        when = f"{age:.0f} days old" if age > 0 else "dated in the future"
         return f"the validation of {written} is {when} and counts for {days:g} days: run run_validation again"
     if cluster and of != cluster:
         other = f"the cluster {short(of)}" if of else "a cluster without a name"
@@ -329,7 +329,7 @@ def _ran_on(validation: Mapping[str, Any] | None) -> list[str]:
     return sorted(found)
 
 
-def _doubt_nodes(validation: Mapping[str, Any] | None, nodes: Sequence[Mapping[str, Any]]) -> str:
+def _why_other_nodes(validation: Mapping[str, Any] | None, nodes: Sequence[Mapping[str, Any]]) -> str:
     """Return why a validation does not count for these nodes; empty if it counts."""
     chosen = _validated(validation)
     if chosen is None:
@@ -337,28 +337,28 @@ def _doubt_nodes(validation: Mapping[str, Any] | None, nodes: Sequence[Mapping[s
             f"the validation's list of nodes reads {short((validation or {}).get('nodes'))}: run run_validation again"
         )
     if chosen and nodes and not {_slurm_name(node) for node in nodes} & set(chosen):
-        return f"the validation is of {_few(chosen)}, and none of them is a node of this report"
+        return f"the validation is of {_first_names(chosen)}, and none of them is a node of this report"
     return ""
 
 
 def _not_validated(validation: Mapping[str, Any] | None, nodes: Sequence[Mapping[str, Any]]) -> str:
     """Return which nodes of the report the validation did not have; empty without any."""
     others = [_slurm_name(node) for node in nodes if node.get("kind") in ("compute", "node", None)]
-    chosen, how = _validated(validation), "were not to run on"
+    chosen, how = _validated(validation), "were not sent to"
     if chosen == []:
         # The names of nodes need not be those of Slurm; then nothing is known.
         ran = _ran_on(validation)
         chosen, how = ran if set(ran) & set(others) else [], "did not run on"
     others = [name for name in others if chosen and name not in chosen]
-    return f"the jobs prove nothing of {_few(others)}, which they {how}" if others else ""
+    return f"the jobs prove nothing about {_first_names(others)}, which they {how}" if others else ""
 
 
-def _few(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return short(", ".join(sorted(names, key=natural)[:MOST_NAMED])) + rest
 
 
-def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[str, Any]]:
+def _jobs(validation: Mapping[str, Any] | None, why_not_valid: str = "") -> list[dict[str, Any]]:
     """Return the validation jobs, each with a name, a known status, and verdicts that can be drawn.
 
     The status is the worst of the file's status and the verdicts.
@@ -371,8 +371,8 @@ def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[st
         if not isinstance(job, Mapping):
             raise ReportError(f"validation has {short(job)} for job {number}: use the file that this version wrote")
         verdicts = [read(entry, None).to_dict() for entry in listed(job.get("results"))] or [_NO_VERDICT.to_dict()]
-        if doubt:
-            verdicts.append(result.undeterminable("job.end", "not_of_now", message=doubt).to_dict())
+        if why_not_valid:
+            verdicts.append(result.undeterminable("job.end", "not_of_now", message=why_not_valid).to_dict())
         status = job.get("status")
         fields = {key: value if is_figure(value) else label(value) for key, value in _job(job).items()}
         name = fields["name"] or f"job {number}"
@@ -399,7 +399,7 @@ def _job(job: Mapping[str, Any]) -> dict[str, Any]:
     return {key: job.get(key) for key in ("name", "job_id", "state", "nodes", "seconds", "status")}
 
 
-def _of(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
+def _results_of(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
     return [(str(job["name"]), entry) for job in jobs for entry in job.get("results") or []]
 
 
@@ -407,7 +407,7 @@ def bandwidth(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a curve for each run: label, job, where (a node, or two joined by +; None: more), collective, unit (GB/s),
     status and points [{size (bytes), busbw, least (None: no figure known)}]."""
     curves = []
-    for job, entry in _of(jobs):
+    for job, entry in _results_of(jobs):
         match = BANDWIDTH.fullmatch(entry["id"])
         figures = entry.get("found")
         if not match or not isinstance(figures, Mapping):
@@ -446,7 +446,7 @@ def _is_size(size: object) -> bool:
 def pairs(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the runs of two nodes: a, b (names in order), collective, busbw at the largest size (GB/s), status."""
     found = []
-    for _job_name, entry in _of(jobs):
+    for _job_name, entry in _results_of(jobs):
         match = BANDWIDTH.fullmatch(entry["id"])
         two = str((entry.get("scope") or {}).get("device") or "").split("+")
         figures = entry.get("found")
@@ -466,7 +466,7 @@ def io_figures(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the figures of fio, IOR and gdsio: tool, measure, what (a place or a job), node (None: all together),
     value, unit, status."""
     found = []
-    for job, entry in _of(jobs):
+    for job, entry in _results_of(jobs):
         match = IO.fullmatch(entry["id"])
         if not match:
             continue

@@ -25,9 +25,9 @@ from . import charts
 from .assets import SCRIPT, STYLE
 from .document import ORDER, sentence
 
-WORDS = {"pass": "good", "fail": "broken", "undeterminable": "not proved", "not_applicable": "not judged"}
+STATUS_WORDS = {"pass": "good", "fail": "broken", "undeterminable": "not proved", "not_applicable": "not judged"}
 # In the order of the summary sentence.
-WORDS_OF_MANY = {state: WORDS[state] for state in ("fail", "undeterminable", "pass", "not_applicable")}
+SUMMARY_WORDS = {state: STATUS_WORDS[state] for state in ("fail", "undeterminable", "pass", "not_applicable")}
 GLYPHS = {"pass": "✓", "fail": "✕", "undeterminable": "?", "not_applicable": "-"}
 # The action for each severity; details are in docs/guides/failure-catalogue.md.
 SEVERITY_WORDS = {
@@ -97,11 +97,11 @@ def _html_cell(inner: str, heading: str, name: str = "") -> str:
 
 def _table(headings: Sequence[str], rows: Sequence[str], name: str = "") -> str:
     head = "".join(f'<th scope="col">{_text(heading)}</th>' for heading in headings)
-    shown = rows if name else rows[:MOST_ROWS]
-    more = f"<p>{_text(more_text(rows))}</p>" if len(shown) < len(rows) else ""
+    visible = rows if name else rows[:MOST_ROWS]
+    more = f"<p>{_text(more_text(rows))}</p>" if len(visible) < len(rows) else ""
     return (
         f"<table{f' id={name}' if name else ''}><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(shown)}</tbody></table>{more}"
+        f"<tbody>{''.join(visible)}</tbody></table>{more}"
     )
 
 
@@ -128,7 +128,7 @@ def _names(names: Sequence[str], more: str = "") -> str:
 
 def _verdict(status: str) -> str:
     order = ORDER.index(status)
-    return f'<td class="{status} state" data-th="" data-v="{order}">{GLYPHS[status]} {WORDS[status]}</td>'
+    return f'<td class="{status} state" data-th="" data-v="{order}">{GLYPHS[status]} {STATUS_WORDS[status]}</td>'
 
 
 def _head(document: Mapping[str, Any]) -> Iterator[str]:
@@ -141,27 +141,27 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
     yield '<div class="tiles">'
     for state in ("fail", "undeterminable", "pass", "not_applicable"):
         if counts[state] or state != "not_applicable":
-            words = f"<b>{counts[state]:,}</b>{GLYPHS[state]} {WORDS[state]}"
+            words = f"<b>{counts[state]:,}</b>{GLYPHS[state]} {STATUS_WORDS[state]}"
             yield _link(words, f"tile {state}", state=state)
-    odd = len({one["node"] for one in document["outliers"]})
-    if odd:
-        yield f'<a class="tile" href="#unlike"><b>{odd:,}</b>unlike their neighbours</a>'
+    outlier_count = len({one["node"] for one in document["outliers"]})
+    if outlier_count:
+        yield f'<a class="tile" href="#unlike"><b>{outlier_count:,}</b>unlike their neighbours</a>'
     yield _link(f"<b>{total:,}</b>nodes", "tile", state="") + "</div></header>"
 
 
 def summary(document: Mapping[str, Any]) -> str:
     """Return one sentence about all nodes and about the validation jobs that did not pass."""
     counts, total = document["counts"], len(document["nodes"])
-    silent = sum(not node["answered"] for node in document["nodes"])
+    unanswered = sum(not node["answered"] for node in document["nodes"])
     if not total:
         return "no node was judged"
-    parts = [f"{counts[state]} {words}" for state, words in WORDS_OF_MANY.items() if counts[state]]
-    everyone = "the only node is proved good" if total == 1 else f"all {total} nodes are proved good"
-    clauses = [everyone if counts["pass"] == total else f"{', '.join(parts)} of {nodes_text(total)}"]
-    clauses += [f"{silent} did not answer"] if silent else []
+    parts = [f"{counts[state]} {words}" for state, words in SUMMARY_WORDS.items() if counts[state]]
+    all_good = "the only node is proved good" if total == 1 else f"all {total} nodes are proved good"
+    clauses = [all_good if counts["pass"] == total else f"{', '.join(parts)} of {nodes_text(total)}"]
+    clauses += [f"{unanswered} did not answer"] if unanswered else []
     for state in ("fail", "undeterminable"):
         jobs = sum(job["status"] == state for job in document["jobs"])
-        clauses += [f"{jobs} of {len(document['jobs'])} validation jobs {WORDS[state]}"] if jobs else []
+        clauses += [f"{jobs} of {len(document['jobs'])} validation jobs {STATUS_WORDS[state]}"] if jobs else []
     return "; ".join(clauses)
 
 
@@ -170,9 +170,9 @@ def _problems(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if not problems:
         yield "<p>None was found.</p></section>"
         return
-    shown = problems[:MOST_ROWS]
-    yield f'<ol class="problems">{"".join(map(_problem, shown[:FIRST_PROBLEMS]))}</ol>'
-    if rest := shown[FIRST_PROBLEMS:]:
+    visible = problems[:MOST_ROWS]
+    yield f'<ol class="problems">{"".join(map(_problem, visible[:FIRST_PROBLEMS]))}</ol>'
+    if rest := visible[FIRST_PROBLEMS:]:
         yield f"<details><summary>and {len(problems) - FIRST_PROBLEMS:,} more</summary>"
         yield f'<ol class="problems" start="{FIRST_PROBLEMS + 1}">{"".join(map(_problem, rest))}</ol></details>'
     if len(problems) > MOST_ROWS:
@@ -204,7 +204,7 @@ def _map(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for place, there in sorted(places.items()):
         yield f'<div class="place"><span>{_text(" / ".join(place))}</span><div class="cells">'
         for node in there:
-            about = _text(f"{node['name']}: {WORDS[node['status']]}")
+            about = _text(f"{node['name']}: {STATUS_WORDS[node['status']]}")
             target = _text("#" + urllib.parse.urlencode({"node": node["name"]}, errors="replace"))
             yield (
                 f'<a class="{node["status"]}" href="{target}" title="{about}" aria-label="{about}">'
@@ -232,7 +232,7 @@ def _nodes(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
                 *(
                     _html_cell(
                         _link(str(counts[state]), state, node=node["name"]) if counts[state] else "0",
-                        WORDS[state].capitalize(),
+                        STATUS_WORDS[state].capitalize(),
                         "number",
                     )
                     for state in ("fail", "undeterminable", "pass")
@@ -254,14 +254,17 @@ def _outliers(outliers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield _table(
             ("Node", "What differs"),
             [
-                _row(_html_cell(_odd_link(odd["node"]), "Node", "name"), _cell(odd["message"], "What differs"))
-                for odd in outliers
+                _row(
+                    _html_cell(_outlier_link(outlier["node"]), "Node", "name"),
+                    _cell(outlier["message"], "What differs"),
+                )
+                for outlier in outliers
             ],
         )
         yield "</section>"
 
 
-def _odd_link(name: str) -> str:
+def _outlier_link(name: str) -> str:
     """Return a link to a node, or to both nodes of a pair."""
     return " + ".join(_link(_text(part), node=part) for part in name.split("+"))
 
@@ -289,8 +292,8 @@ def _validation(document: Mapping[str, Any]) -> Iterator[str]:
         ("Pairs of nodes: ", charts.heat_map, document["pairs"]),
     ):
         for name in sorted({figure["collective"] for figure in figures}):
-            drawn = chart([figure for figure in figures if figure["collective"] == name])
-            yield f"<section><h2>{_text(heading + name)}</h2>{drawn}</section>"
+            figure_html = chart([figure for figure in figures if figure["collective"] == name])
+            yield f"<section><h2>{_text(heading + name)}</h2>{figure_html}</section>"
     measures: dict[tuple[str, ...], list[dict[str, Any]]] = collections.defaultdict(list)
     for figure in document["io"]:
         head = tuple(str(figure[key]) for key in ("tool", "what", "measure", "unit"))
@@ -305,7 +308,7 @@ def _validation(document: Mapping[str, Any]) -> Iterator[str]:
 def _timings(timings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if timings:
         yield "<section><h2>Where the time of the last configuration went</h2>"
-        yield charts.times(timings) + "</section>"
+        yield charts.role_times(timings) + "</section>"
 
 
 def _versions(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -371,7 +374,7 @@ def _data(time: str, nodes: Sequence[Mapping[str, Any]]) -> str:
             {"name": node["name"], "status": node["status"], "queue": node["queue"] or "", "verdicts": numbers}
         )
     text = json.dumps(
-        {"words": WORDS, "severities": SEVERITY_WORDS, "time": time, "verdicts": list(rows), "nodes": entries},
+        {"words": STATUS_WORDS, "severities": SEVERITY_WORDS, "time": time, "verdicts": list(rows), "nodes": entries},
         separators=(",", ":"),
         ensure_ascii=True,
     )

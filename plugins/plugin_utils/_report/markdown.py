@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result
 
 from .._run.names import first_of
 from .charts import number_text, size_text
-from .html import CHANGE_HEADINGS, GLYPHS, MOST_ROWS, NAMES, WORDS, change_rows, more_text, summary
+from .html import CHANGE_HEADINGS, GLYPHS, MOST_ROWS, NAMES, STATUS_WORDS, change_rows, more_text, summary
 
 
 def markdown(document: Mapping[str, Any]) -> str:
@@ -27,11 +27,11 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     for problem in document["problems"]:
         nodes = f" [{first_of(problem['nodes'], NAMES)}]" if problem["nodes"] else ""
         found.append(f"{GLYPHS[problem['status']]} {problem['id']}: {problem['text']}{nodes}")
-    return [printable(line) for line in (*found, *(f"≠ {odd['message']}" for odd in document["outliers"]))]
+    return [printable(line) for line in (*found, *(f"≠ {outlier['message']}" for outlier in document["outliers"]))]
 
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
-    yield f"# {_plain(document['cluster'] or 'Cluster')}: {WORDS[document['status']]}"
+    yield f"# {_escaped(document['cluster'] or 'Cluster')}: {STATUS_WORDS[document['status']]}"
     yield ""
     yield f"{summary(document)}. {document['time']}, mlcluster.aws {document['version']}."
     for part in (_problems, _outliers, _bandwidth, _timings, _changes, _nodes):
@@ -41,7 +41,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
 def _problems(document: Mapping[str, Any]) -> Iterator[str]:
     rows = [
         (
-            f"{GLYPHS[problem['status']]} {WORDS[problem['status']]}",
+            f"{GLYPHS[problem['status']]} {STATUS_WORDS[problem['status']]}",
             problem["id"],
             problem["severity"],
             problem["text"],
@@ -59,7 +59,7 @@ def _problems(document: Mapping[str, Any]) -> Iterator[str]:
 def _outliers(document: Mapping[str, Any]) -> Iterator[str]:
     if document["outliers"]:
         yield from ("", "## Unlike their neighbours", "")
-        yield from (f"- {_plain(odd['message'])}" for odd in document["outliers"][:MOST_ROWS])
+        yield from (f"- {_escaped(outlier['message'])}" for outlier in document["outliers"][:MOST_ROWS])
     if len(document["outliers"]) > MOST_ROWS:
         yield from ("", more_text(document["outliers"]))
 
@@ -70,7 +70,7 @@ def _bandwidth(document: Mapping[str, Any]) -> Iterator[str]:
             curve["label"],
             size_text(curve["points"][-1]["size"]),
             number_text(curve["points"][-1]["busbw"]),
-            WORDS[curve["status"]],
+            STATUS_WORDS[curve["status"]],
         )
         for curve in document["bandwidth"]
     ]
@@ -89,7 +89,7 @@ def _timings(document: Mapping[str, Any]) -> Iterator[str]:
 def _changes(document: Mapping[str, Any]) -> Iterator[str]:
     if document["changes"]:
         rows = change_rows(document["changes"])
-        yield from ("", f"## Since {_plain(document['changes']['since'])}", "")
+        yield from ("", f"## Since {_escaped(document['changes']['since'])}", "")
         yield from _table(CHANGE_HEADINGS, rows[:MOST_ROWS]) if rows else ("Nothing has changed.",)
         if len(rows) > MOST_ROWS:
             yield from ("", more_text(rows))
@@ -101,7 +101,7 @@ def _nodes(document: Mapping[str, Any]) -> Iterator[str]:
         ("", "Node", "Type", "Queue", "Broken", "Not proved", "Good"),
         [
             (
-                f"{GLYPHS[node['status']]} {WORDS[node['status']]}",
+                f"{GLYPHS[node['status']]} {STATUS_WORDS[node['status']]}",
                 node["name"],
                 node["instance_type"] or "",
                 node["queue"] or "",
@@ -116,9 +116,9 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[s
     yield f"| {' | '.join(headings)} |"
     yield f"|{'---|' * len(headings)}"
     for row in rows:
-        yield f"| {' | '.join(map(_plain, row))} |"
+        yield f"| {' | '.join(map(_escaped, row))} |"
 
 
-def _plain(text: object) -> str:
+def _escaped(text: object) -> str:
     """Escape text for Markdown: output of a node may contain anything."""
     return re.sub(r"([\\`*_\[\]<>|#&~])", r"\\\1", " ".join(printable(text).split()))

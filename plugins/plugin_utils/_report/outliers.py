@@ -32,7 +32,7 @@ LEAST_SHARE = 0.1
 # The median absolute deviation of normally distributed figures is this share of their standard deviation.
 # Source: P. J. Rousseeuw and C. Croux, Alternatives to the Median Absolute Deviation, 1993.
 MAD_TO_SIGMA = 1.4826
-SHOWN_VALUE = 200
+LONGEST_VALUE = 200
 
 
 def find(nodes: Sequence[Mapping[str, Any]], curves: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
@@ -47,13 +47,13 @@ def find(nodes: Sequence[Mapping[str, Any]], curves: Sequence[Mapping[str, Any]]
         kind = str(node.get("instance_type"))
         place = node.get("place") or () if is_ultraserver(kind) else ()
         groups[(kind, str(node.get("kind")), *place)].append(node)
-    found = [odd for _key, group in sorted(groups.items()) for odd in _among(group)]
-    found += _runs(curves)
-    often = collections.Counter(odd["node"] for odd in found)
-    return sorted(found, key=lambda odd: (-often[odd["node"]], odd["node"], odd["what"]))
+    found = [outlier for _key, group in sorted(groups.items()) for outlier in _group_outliers(group)]
+    found += _curve_outliers(curves)
+    count_by_node = collections.Counter(outlier["node"] for outlier in found)
+    return sorted(found, key=lambda outlier: (-count_by_node[outlier["node"]], outlier["node"], outlier["what"]))
 
 
-def _among(group: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _group_outliers(group: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     values: dict[str, dict[str, list[Any]]] = collections.defaultdict(dict)
     for node in group:
         for what, value in _values(node):
@@ -61,7 +61,7 @@ def _among(group: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
             values[what].setdefault(node["name"], []).append(value)
     for what, by_node in values.items():
         if len(by_node) >= LEAST_NODES:
-            yield from _odd(what, by_node)
+            yield from _value_outliers(what, by_node)
 
 
 def _values(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -73,20 +73,20 @@ def _values(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield f"version {name}", version
 
 
-def _runs(curves: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _curve_outliers(curves: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Compare runs of one job and collective on equally many nodes by bandwidth at the same largest size."""
     groups: dict[tuple[Any, ...], dict[str, float]] = collections.defaultdict(dict)
     for curve in curves:
         if curve["where"]:
             last = curve["points"][-1]
-            alike = (curve["job"], curve["collective"], curve["where"].count("+"), last["size"])
-            groups[alike][curve["where"]] = last["busbw"]
+            comparable = (curve["job"], curve["collective"], curve["where"].count("+"), last["size"])
+            groups[comparable][curve["where"]] = last["busbw"]
     for (job, collective, _joined, _size), figures in groups.items():
         if len(figures) >= LEAST_NODES:
-            yield from _far(f"{job} {collective}, GB/s", figures)
+            yield from _number_outliers(f"{job} {collective}, GB/s", figures)
 
 
-def _odd(what: str, by_node: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+def _value_outliers(what: str, by_node: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
     plain: dict[str, Any] = {node: values[0] if len(values) == 1 else values for node, values in by_node.items()}
     texts = {node: json.dumps(value, sort_keys=True) for node, value in plain.items()}
     (common, agree), *_rest = collections.Counter(texts.values()).most_common(1)
@@ -99,22 +99,24 @@ def _odd(what: str, by_node: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
             for node in sorted(texts)
             if texts[node] != common
         ]
-    return _far(what, plain) if figures else []
+    return _number_outliers(what, plain) if figures else []
 
 
-def _far(what: str, by_node: Mapping[str, float]) -> list[dict[str, Any]]:
+def _number_outliers(what: str, by_node: Mapping[str, float]) -> list[dict[str, Any]]:
     middle = statistics.median(by_node.values())
     spread = MAD_TO_SIGMA * statistics.median(abs(value - middle) for value in by_node.values())
     limit = max(DEVIATIONS * spread, LEAST_SHARE * abs(middle))
-    far = {node: value for node, value in by_node.items() if abs(value - middle) > limit}
+    outlying = {node: value for node, value in by_node.items() if abs(value - middle) > limit}
     return [
-        _entry(node, what, "number", value, middle, len(by_node) - len(far), len(by_node))
-        for node, value in sorted(far.items())
+        _entry(node, what, "number", value, middle, len(by_node) - len(outlying), len(by_node))
+        for node, value in sorted(outlying.items())
     ]
 
 
 def _entry(node: str, what: str, kind: str, found: Any, expected: Any, agree: int, of: int) -> dict[str, Any]:
-    others = f"{agree} of {of} have {_show(expected)}" if kind == "value" else f"the median of {of} is {expected:g}"
+    others = (
+        f"{agree} of {of} have {_value_text(expected)}" if kind == "value" else f"the median of {of} is {expected:g}"
+    )
     return {
         "node": node,
         "what": what,
@@ -123,10 +125,10 @@ def _entry(node: str, what: str, kind: str, found: Any, expected: Any, agree: in
         "expected": expected,
         "agree": agree,
         "of": of,
-        "message": f"{node}: {what} is {_show(found)}; {others}",
+        "message": f"{node}: {what} is {_value_text(found)}; {others}",
     }
 
 
-def _show(value: Any) -> str:
+def _value_text(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    return text if len(text) <= SHOWN_VALUE else text[: SHOWN_VALUE - 1] + "…"
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"

@@ -92,7 +92,7 @@ def test_one_machine_proves_no_two_nodes():
 @pytest.mark.parametrize(
     ("ran", "words"),
     [
-        ("n[1-2]", "the jobs prove nothing of n3, which they did not run on"),
+        ("n[1-2]", "the jobs prove nothing about n3, which they did not run on"),
         ("n[1-3]", ""),
         # Slurm has other names for these nodes.
         ("ip-[1-2]", ""),
@@ -145,7 +145,7 @@ def test_node_without_applicable_check_is_not_proved():
         (None, "pass", ""),
         ([], "pass", ""),
         (["slurm-a", "b"], "pass", ""),
-        (["b", "gone"], "pass", "the jobs prove nothing of slurm-a, which they were not to run on"),
+        (["b", "gone"], "pass", "the jobs prove nothing about slurm-a, which they were not sent to"),
         (["a"], "undeterminable", "the validation is of a, and none of them is a node of this report"),
         ([f"n{number}" for number in range(12)], "undeterminable", "n7 and 4 more, and none of them is a node of this"),
         ("b", "undeterminable", "the validation's list of nodes reads b: run run_validation again"),
@@ -184,7 +184,7 @@ def validated(days=14.0, **changes):
         ({"time": "2001-01-31T12:00:00Z", "days": float("nan")}, "9131 days old and counts for nan days"),
         ({"time": "2001-01-31T12:00:00Z"}, "9131 days old and counts for 14 days"),
         ({"time": "2026-01-17T11:00:00Z"}, "14 days old and counts for 14 days"),
-        ({"time": "2026-02-03T12:00:00Z"}, "of a time to come"),
+        ({"time": "2026-02-03T12:00:00Z"}, "dated in the future"),
     ],
 )
 def test_validation_of_another_cluster_or_time_is_not_proved(changes, words):
