@@ -213,6 +213,20 @@ def test_sync_compares_sizes_and_times_only(call, tmp_path):
     assert copy.read_text() == "longer"
 
 
+def test_recursive_copy_sends_every_file(call, tmp_path):
+    """Unlike sync, it takes no object for a copy."""
+    source, copy = tmp_path / "data" / "a", tmp_path / "s3/bucket/x/a"
+    source.parent.mkdir()
+    for text in ("old", "new"):
+        source.write_text(text)
+        os.utime(source, (1_000_000, 1_000_000))
+        assert call("aws", "s3 cp --recursive --only-show-errors {} s3://bucket/x").returncode == 0
+        assert copy.read_text() == text
+    call("aws", "s3 cp {}/a s3://bucket/x/b")
+    assert (tmp_path / "s3/bucket/x/b").read_text() == "new"
+    assert call("aws", "s3 cp {} s3://bucket/x").returncode == 255
+
+
 def test_listing_ends_with_1_where_nothing_is(call, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a").write_text("x")

@@ -80,7 +80,7 @@ def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
             # Before reading its content: only this very directory may be removed later.
             identity = _identity(path)
             complete = _whole(host, path, marker)
-            backed_up = _is_backed_up(host, path, marker)
+            backed_up = _is_backed_up(host, path)
             has_marker = _size(posixpath.join(path, marker)) is not None
             found.append(
                 Checkpoint(path, int(match.group(2)), complete, backed_up, match.group(1), identity, has_marker)
@@ -119,14 +119,14 @@ def _whole(host: Host, path: str, marker: str) -> bool:
     )
 
 
-def _is_backed_up(host: Host, path: str, marker: str) -> bool:
+def _is_backed_up(host: Host, path: str) -> bool:
     """Return whether a verified copy has the content that the checkpoint has now."""
-    mark, now = read_mark(host, path) or {}, signature(posixpath.join(path, marker))
-    return now is not None and mark.get("verified") is True and mark.get("marker") == now
+    mark = read_mark(host, path) or {}
+    return mark.get("verified") is True and mark.get("content") is not None and mark["content"] == content(path)
 
 
 def read_mark(host: Host, path: str, name: str = BACKED_UP) -> dict[str, t.Any] | None:
-    """Return a mark of a copy: target, and in that of a verified one marker (``signature``); None without a mark.
+    """Return a mark of a copy: target, content (``content``), and whether it is verified; None without a mark.
 
     Empty for a mark of another version, which proves that a copy was made, and not of which content.
     """
@@ -142,31 +142,47 @@ def has_copy_at(host: Host, path: str, target: str) -> bool:
     return any(mark is not None and mark.get("target", target) == target for mark in marks)
 
 
-def begin_copy(path: str, target: str) -> None:
-    """Write the mark of a copy that is begun; an earlier copy no longer counts. Raises OSError."""
-    files.replace_file(posixpath.join(path, BEGUN), json.dumps({"target": target}).encode())
+def has_begun_copy(host: Host, path: str, target: str, files_now: str | None) -> bool:
+    """Return whether all that a begun copy has sent to this target came from the present content of a checkpoint."""
+    mark = read_mark(host, path, BEGUN) or {}
+    return files_now is not None and (mark.get("target"), mark.get("content")) == (target, files_now)
+
+
+def begin_copy(path: str, target: str, files_now: str | None) -> None:
+    """Write the mark of a copy of this ``content`` that is begun; an earlier copy no longer counts. Raises OSError."""
+    files.replace_file(posixpath.join(path, BEGUN), json.dumps({"target": target, "content": files_now}).encode())
     with contextlib.suppress(FileNotFoundError):
         os.unlink(posixpath.join(path, BACKED_UP))
 
 
-def end_copy(path: str, target: str, marker: list[int] | None) -> None:
-    """Write the mark of a verified copy. Raises OSError."""
-    mark = {"target": target, "marker": marker, "verified": True}
+def end_copy(path: str, target: str, files_now: str | None) -> None:
+    """Write the mark of a verified copy of this ``content``. Raises OSError."""
+    mark = {"target": target, "content": files_now, "verified": True}
     files.replace_file(posixpath.join(path, BACKED_UP), json.dumps(mark).encode())
     with contextlib.suppress(FileNotFoundError):
         os.unlink(posixpath.join(path, BEGUN))
 
 
-def signature(path: str) -> list[int] | None:
-    """Return what changes when a file is written again: inode, size, times of change in ns; None without a file.
+def content(path: str) -> str | None:
+    """Return a digest that changes when any file of a checkpoint is written, exchanged, added or removed.
 
-    A training writes the marker of a checkpoint last.
+    It has the name, inode, size and times of change of each file: no program can set the time of change of an inode.
+    None without files. Raises OSError if a directory or file cannot be read.
     """
-    try:
-        state = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return [state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+    found = []
+    for folder, _folders, names in os.walk(path, onerror=_reraise):
+        for name in names:
+            at = posixpath.join(folder, name)
+            relative = posixpath.relpath(at, path)
+            if relative not in (BACKED_UP, BEGUN):
+                # A link's own state too: it could lead to another file.
+                states = [os.lstat(at), os.stat(at)] if os.path.islink(at) else [os.lstat(at)]
+                found.append([relative, *([s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns] for s in states)])
+    return hashlib.sha256(json.dumps(sorted(found)).encode()).hexdigest() if found else None
+
+
+def _reraise(error: OSError) -> None:
+    raise error
 
 
 def is_manifest(text: str | None) -> bool:

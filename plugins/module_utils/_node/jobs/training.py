@@ -109,14 +109,34 @@ def list_command(spec: Spec, target: str) -> tuple[str, ...]:
     return (spec.tools["aws"], "s3", "ls", f"{target}/")
 
 
-def sync_command(spec: Spec, checkpoint: str, *how: str) -> tuple[str, ...]:
-    """Return the command that copies a checkpoint to S3.
+def send_command(spec: Spec, checkpoint: str, continues: bool) -> tuple[str, ...]:
+    """Return the command that copies a checkpoint to S3, without the file that marks it complete.
 
-    It compares sizes and times only: an object of the same size that is newer than the file counts as its copy.
+    continues: S3 has nothing but files of the present content, so only missing ones are sent. aws s3 sync compares no
+    content: an object of the same size that is newer than the file counts as its copy.
     """
+    # A name is a pattern here.
+    marker = re.sub(r"([*?\[])", r"[\1]", spec.values["marker"])
+    words = ("sync",) if continues else ("cp", "--recursive")
+    left_out = [*_without_marks(), "--exclude", marker]
     target = copy_target(spec, checkpoint)
-    marks = [word for mark in (checkpoints.BACKED_UP, checkpoints.BEGUN) for word in ("--exclude", mark)]
-    return (spec.tools["aws"], "s3", "sync", *how, *marks, checkpoint, target)
+    return (spec.tools["aws"], "s3", *words, "--only-show-errors", *left_out, checkpoint, target)
+
+
+def marker_command(spec: Spec, checkpoint: str) -> tuple[str, ...]:
+    """Return the command that copies the file that marks a checkpoint complete, after all others."""
+    marker, target = spec.values["marker"], copy_target(spec, checkpoint)
+    words = ("cp", "--only-show-errors", posixpath.join(checkpoint, marker), f"{target}/{marker}")
+    return (spec.tools["aws"], "s3", *words)
+
+
+def rest_command(spec: Spec, checkpoint: str) -> tuple[str, ...]:
+    """Return the command that lists the files of a checkpoint that S3 lacks, or has in another size."""
+    return (spec.tools["aws"], "s3", "sync", "--dryrun", *_without_marks(), checkpoint, copy_target(spec, checkpoint))
+
+
+def _without_marks() -> list[str]:
+    return [word for mark in (checkpoints.BACKED_UP, checkpoints.BEGUN) for word in ("--exclude", mark)]
 
 
 def request_file(spec: Spec) -> str:
@@ -196,8 +216,9 @@ def show(work: Work) -> None:
         work.note("for each complete checkpoint that is not backed up, the newest first:")
         checkpoint = posixpath.join(values["checkpoints"], "CHECKPOINT")
         work.run(*list_command(spec, copy_target(spec, checkpoint)))
-        work.run(*sync_command(spec, checkpoint, "--only-show-errors"))
-        work.run(*sync_command(spec, checkpoint, "--dryrun"))
+        work.run(*send_command(spec, checkpoint, continues=False))
+        work.run(*marker_command(spec, checkpoint))
+        work.run(*rest_command(spec, checkpoint))
     work.note(f"after a request, unless the training ended with 0, at most {values['requeues']} times:")
     work.run("scontrol", "requeue", work.number)
     only = " that are backed up" if values["backup"] else ""
@@ -408,16 +429,17 @@ class Training:
         for entry in self._found():
             if not entry.complete or entry.backed_up:
                 continue
-            if self._copied(entry.path):
+            if self._copied(entry):
                 self.note(f"backed up {entry.path}")
             else:
                 self.note(f"NOT backed up: {entry.path}")
 
-    def _copied(self, path: str) -> bool:
-        target = copy_target(self.spec, path)
+    def _copied(self, entry: checkpoints.Checkpoint) -> bool:
+        path, target = entry.path, copy_target(self.spec, entry.path)
         try:
-            marker = checkpoints.signature(posixpath.join(path, self.values["marker"]))
-            if not self._may_copy_to(target, path):
+            before = checkpoints.content(path)
+            continues = checkpoints.has_begun_copy(self.work.host, path, target, before)
+            if not self._may_copy_to(target, entry):
                 return False
         except OSError as exc:
             self.note(f"cannot use {path}: {exc.strerror}")
@@ -425,29 +447,38 @@ class Training:
         # A full disk takes no mark, and this is when a copy is needed most. Without the mark, a copy that is cut short
         # is not continued later.
         with contextlib.suppress(OSError):
-            checkpoints.begin_copy(path, target)
-        if self.work.run(*sync_command(self.spec, path, "--only-show-errors")):
+            checkpoints.begin_copy(path, target, before)
+        if self.work.run(*send_command(self.spec, path, continues)) or self.work.run(*marker_command(self.spec, path)):
             return False
-        status, left = self.work.answer(*sync_command(self.spec, path, "--dryrun"))
+        status, left = self.work.answer(*rest_command(self.spec, path))
         if status or left.strip():
             return False
         try:
-            checkpoints.end_copy(path, target, marker)
+            if checkpoints.content(path) != before:
+                return False
+            checkpoints.end_copy(path, target, before)
         except OSError:
             return False
         return True
 
-    def _may_copy_to(self, target: str, path: str) -> bool:
-        """Return whether all that is at the target came from this checkpoint, so that no other copy is overwritten."""
-        if checkpoints.has_copy_at(self.work.host, path, target):
+    def _may_copy_to(self, target: str, entry: checkpoints.Checkpoint) -> bool:
+        """Return whether nothing is lost at the target: what is there came from this checkpoint, and is not better."""
+        if not checkpoints.has_copy_at(self.work.host, entry.path, target):
+            status, listed = self.work.answer(*list_command(self.spec, target))
+            if status == 1 and not listed.strip():
+                return True
+            if status or not self._has_same_manifest(target, entry.path):
+                if status == 0:
+                    self.note(
+                        f"{target} holds another checkpoint of that name: set backup to a prefix of this training alone"
+                    )
+                return False
+        marker = self.values["marker"]
+        if not checkpoints.is_manifest(self.work.host.read_text(posixpath.join(entry.path, marker))):
             return True
-        status, listed = self.work.answer(*list_command(self.spec, target))
-        if status == 1 and not listed.strip():
+        if checkpoints.has_its_content(self.work.host, entry, marker, lists_files=True):
             return True
-        if status == 0 and self._has_same_manifest(target, path):
-            return True
-        if status == 0:
-            self.note(f"{target} holds another checkpoint of that name: set backup to a prefix of this training alone")
+        self.note(f"{entry.path} differs from its manifest, so its copy is not replaced")
         return False
 
     def _has_same_manifest(self, target: str, path: str) -> bool:

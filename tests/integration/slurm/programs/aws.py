@@ -38,15 +38,20 @@ def parser() -> argparse.ArgumentParser:
     verbs = commands.add_subparsers(dest="command", required=True)
     verbs.add_parser("ls", allow_abbrev=False, add_help=False).add_argument("target")
     copy = verbs.add_parser("cp", allow_abbrev=False, add_help=False)
-    copy.add_argument("target")
-    copy.add_argument("file", choices=("-",))
-    sync = verbs.add_parser("sync", allow_abbrev=False, add_help=False)
-    sync.add_argument("source")
-    sync.add_argument("target")
-    sync.add_argument("--exclude", action="append", default=[])
-    for flag in ("--dryrun", "--only-show-errors"):
-        sync.add_argument(flag, action="store_true")
+    copy.add_argument("--recursive", action="store_true")
+    for verb in (copy, verbs.add_parser("sync", allow_abbrev=False, add_help=False)):
+        verb.add_argument("source")
+        verb.add_argument("target")
+        verb.add_argument("--exclude", action="append", default=[])
+        for flag in ("--dryrun", "--only-show-errors"):
+            verb.add_argument(flag, action="store_true")
     return made
+
+
+def object_path(place: str) -> Path:
+    if not re.fullmatch(r"s3://[a-z0-9.-]{3,63}(/.*)?", place):
+        parser().error(f"Invalid argument type: {place}")
+    return HERE / "s3" / place.removeprefix("s3://")
 
 
 def is_current(file: os.stat_result, copy: os.stat_result) -> bool:
@@ -77,28 +82,22 @@ def show(target: Path, place: str) -> int:
     return 0
 
 
-def main() -> int:
-    args = parser().parse_args()
-    if not re.fullmatch(r"s3://[a-z0-9.-]{3,63}(/.*)?", args.target):
-        parser().error(f"Invalid argument type: {args.target}")
-    target = HERE / "s3" / args.target.removeprefix("s3://")
-    if args.command == "ls":
-        return list_objects(target, args.target.endswith("/"))
-    if args.command == "cp":
-        return show(target, args.target)
-    source = Path(args.source)
-    if not source.is_dir():
+def upload(args: argparse.Namespace) -> int:
+    """Copy a directory: sync what is not current, cp --recursive everything; or one file."""
+    source, target = Path(args.source), object_path(args.target)
+    whole = args.command == "sync" or args.recursive
+    if not (source.is_dir() if whole else source.is_file()):
         print(f"The user-provided path {args.source} does not exist.", file=sys.stderr)
         return FAILED
     while (HERE / "SLOW").exists():
         (HERE / "BEGAN").touch()
         time.sleep(0.05)
-    for file in sorted(source.rglob("*")):
-        name = str(file.relative_to(source))
+    for file in sorted(source.rglob("*")) if whole else [source]:
+        name = str(file.relative_to(source)) if whole else ""
         copy = target / name
         if file.is_dir() or any(fnmatch.fnmatchcase(name, pattern) for pattern in args.exclude):
             continue
-        if copy.exists() and is_current(file.stat(), copy.stat()):
+        if args.command == "sync" and copy.exists() and is_current(file.stat(), copy.stat()):
             continue
         if args.dryrun:
             print(f"(dryrun) upload: {file} to {args.target}/{name}")
@@ -109,6 +108,15 @@ def main() -> int:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
     return 0
+
+
+def main() -> int:
+    args = parser().parse_args()
+    if args.command == "ls":
+        return list_objects(object_path(args.target), args.target.endswith("/"))
+    if args.command == "cp" and args.target == "-":
+        return show(object_path(args.source), args.source)
+    return upload(args)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def make(folder, step, complete=True, backed_up=False, name="step-{}"):
     if complete:
         (path / "complete").touch()
     if backed_up:
-        checkpoints.end_copy(str(path), "s3://b/x", checkpoints.signature(str(path / "complete")))
+        checkpoints.end_copy(str(path), "s3://b/x", checkpoints.content(str(path)))
     return str(path)
 
 
@@ -59,14 +59,23 @@ def rewrite(path):
     (path / "complete").write_text("")
 
 
+def rewrite_unseen(path):
+    before = (path / "weights").stat()
+    (path / "weights").write_text("y")
+    os.utime(path / "weights", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 MARKS = {
     "of an earlier version": lambda path: (path / checkpoints.BACKED_UP).write_text(""),
     "damaged": lambda path: (path / checkpoints.BACKED_UP).write_text('{"verified": true, "mar'),
     "not verified": lambda path: (path / checkpoints.BACKED_UP).write_text(
-        json.dumps({"target": "s3://b/x", "marker": checkpoints.signature(path / "complete"), "verified": False})
+        json.dumps({"target": "s3://b/x", "content": checkpoints.content(str(path)), "verified": False})
     ),
-    "of a copy that was only begun": lambda path: checkpoints.begin_copy(str(path), "s3://b/x"),
+    "of a copy that was only begun": lambda path: checkpoints.begin_copy(str(path), "s3://b/x", None),
+    "of no content": lambda path: checkpoints.end_copy(str(path), "s3://b/x", None),
     "of content that was written anew since": rewrite,
+    "of a file that was written anew, of the same size and time": rewrite_unseen,
+    "of fewer files": lambda path: (path / "more").touch(),
 }
 
 
@@ -90,7 +99,7 @@ def test_mark_without_marker_is_no_copy(tmp_path, verb):
 def test_begun_copy_has_no_mark_that_earlier_versions_read(tmp_path):
     """They take any file of that name for a verified copy, and remove the checkpoint."""
     made = pathlib.Path(make(tmp_path, 1, backed_up=True))
-    checkpoints.begin_copy(str(made), "s3://b/y")
+    checkpoints.begin_copy(str(made), "s3://b/y", None)
     assert [path.name for path in made.glob(".*")] == [".backup-begun"]
     checkpoints.end_copy(str(made), "s3://b/y", None)
     assert [path.name for path in made.glob(".*")] == [".backed-up"]
@@ -111,6 +120,34 @@ def test_copy_at_target_is_known_by_either_mark(tmp_path, texts, expected):
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     assert checkpoints.has_copy_at(Host(), str(tmp_path), "s3://b/x") is expected
+
+
+def test_begun_copy_goes_on_only_for_its_content(tmp_path):
+    made = make(tmp_path, 1)
+    now = checkpoints.content(made)
+    assert not checkpoints.has_begun_copy(Host(), made, "s3://b/x", now)
+    checkpoints.begin_copy(made, "s3://b/x", now)
+    assert checkpoints.has_begun_copy(Host(), made, "s3://b/x", checkpoints.content(made))
+    assert not checkpoints.has_begun_copy(Host(), made, "s3://b/y", now)
+    rewrite_unseen(pathlib.Path(made))
+    assert not checkpoints.has_begun_copy(Host(), made, "s3://b/x", checkpoints.content(made))
+    checkpoints.begin_copy(made, "s3://b/x", None)
+    assert not checkpoints.has_begun_copy(Host(), made, "s3://b/x", None)
+
+
+def test_content_follows_target_of_a_link(tmp_path):
+    made, shard = pathlib.Path(make(tmp_path, 1)), tmp_path / "shard"
+    shard.write_text("x")
+    (made / "link").symlink_to(shard)
+    before = checkpoints.content(str(made))
+    shard.write_text("xy")
+    assert checkpoints.content(str(made)) != before
+
+
+def test_directory_without_files_has_no_content(tmp_path):
+    assert checkpoints.content(str(tmp_path)) is None
+    with pytest.raises(FileNotFoundError):
+        checkpoints.content(str(tmp_path / "missing"))
 
 
 def test_none_is_reported(verb):

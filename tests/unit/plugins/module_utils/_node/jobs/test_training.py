@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -204,7 +205,7 @@ def test_newest_checkpoint_goes_to_s3_first(signalled, batch, events):
     assert [path.name for path in (batch.folder / "c").iterdir()] == ["step-30"]
 
 
-@pytest.mark.parametrize("aws", ["exit 1", '[ "$3" = --only-show-errors ] || echo "(dryrun) upload: x"',
+@pytest.mark.parametrize("aws", ["exit 1", '[ "$2" = cp ] || echo "(dryrun) upload: x"',
                                  '[ "$4" != --dryrun ] && [ "$3" != --dryrun ]'])  # fmt: skip
 def test_copy_that_is_not_proved_does_not_count(training, batch, events, aws):
     (batch.folder / "c" / "step-1").mkdir(parents=True)
@@ -280,6 +281,45 @@ def test_checkpoint_that_is_written_anew_is_sent_again(copying, batch):
     assert (copying.at / "step-1" / "data").read_text() == "again"
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_file_of_same_size_and_older_time_is_sent_again(copying, batch, begun):
+    """As aws s3 sync does not: it takes a newer object of the same size for the copy."""
+    mine = checkpoint(batch.folder / "c", 1, "first")
+    if begun:
+        (batch.folder / "cli" / "LOSSY").touch()
+        checkpoint(copying.at, 2, "x")
+        assert f"NOT backed up: {mine}" in copying()
+        (batch.folder / "cli" / "LOSSY").unlink()
+        checkpoint(copying.at, 1, "first")
+    else:
+        assert f"backed up {mine}" in copying()
+    checkpoint(batch.folder / "c", 1, "again", mtime=1_000_000)
+    assert f"backed up {mine}" in copying()
+    assert (copying.at / "step-1" / "data").read_text() == "again"
+
+
+def test_marker_is_copied_after_all_other_files(training, batch, events):
+    """A copy that is cut short never looks complete."""
+    checkpoint(batch.folder / "c", 1, "mine")
+    batch.program(
+        "aws-stand-in", 'echo "$*" >>"$JOBS/aws"; [ "$2" = ls ] && exit 1; [ "$3" = --recursive ] && exit 1; exit 0'
+    )
+    batch.start({**training, "backup": "s3://bucket/runs"}, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+    (sent,) = [line for line in (batch.folder / "aws").read_text().splitlines() if " ls " not in line]
+    assert "--exclude complete " in sent
+    assert f"NOT backed up: {batch.folder}/c/step-1\n" in events()
+
+
+def test_damaged_checkpoint_does_not_replace_its_good_copy(copying, batch):
+    files = {"data": {"size": 5, "sha256": hashlib.sha256(b"mine!").hexdigest()}}
+    manifest = json.dumps({**json.loads(MANIFEST), "files": files})
+    mine = checkpoint(batch.folder / "c", 1, "mine!", manifest)
+    assert f"backed up {mine}" in copying()
+    checkpoint(batch.folder / "c", 1, "m1ne!", manifest)
+    assert f"NOT backed up: {mine}" in copying()
+    assert (copying.at / "step-1" / "data").read_text() == "mine!"
+
+
 def test_copy_that_was_begun_goes_on(copying, batch):
     mine = checkpoint(batch.folder / "c", 1, "mine!")
     (batch.folder / "cli" / "LOSSY").touch()
@@ -295,7 +335,7 @@ def test_place_in_s3_that_cannot_be_listed_is_not_written_to(training, batch, ev
     batch.program("aws-stand-in", 'echo "$*" >>"$JOBS/aws"; [ "$2" = ls ] && exit 254; exit 0')
     batch.start({**training, "backup": "s3://bucket/runs"}, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
     assert f"NOT backed up: {batch.folder}/c/step-1\n" in events()
-    assert "sync" not in (batch.folder / "aws").read_text()
+    assert not {"sync", "cp"} & set((batch.folder / "aws").read_text().split())
 
 
 def test_copy_at_end_goes_on_when_job_is_reported_to_end(training, batch, events):
