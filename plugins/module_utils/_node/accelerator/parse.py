@@ -40,7 +40,8 @@ _SUPPORTED_CLOCKS = re.compile(
     re.DOTALL,
 )
 _END = "</nvidia_smi_log>"
-_NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,6})?")
+# A number and at most one word, its unit: 700.00 W, 16x, 640 bank(s).
+_NUMBER = re.compile(r"(-?\d{1,18}(?:\.\d{1,6})?) ?[A-Za-z()]{0,12}")
 # "<time> kernel: NVRM: Xid (PCI:0000:b3:00): 79, pid=..., GPU has fallen off the bus."; old drivers leave PCI: out, and
 # with MIG the address is followed by the instance.
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)")
@@ -60,9 +61,9 @@ def _text(node: ET.Element | None, path: str) -> str | None:
 
 
 def _number(node: ET.Element | None, path: str) -> float | None:
-    """Return the number that a field begins with, without its unit."""
-    matched = _NUMBER.match(_text(node, path) or "")
-    return float(matched.group()) if matched else None
+    """Return the number of a field without its unit; None if the field has any other text."""
+    matched = _NUMBER.fullmatch(_text(node, path) or "")
+    return float(matched.group(1)) if matched else None
 
 
 def _whole(node: ET.Element | None, path: str) -> int | None:

@@ -192,6 +192,12 @@ def test_text_before_document_is_skipped():
         "MiB",
         "∞ MiB",
         "NaN",
+        # Other text beside a number.
+        "0x1F",
+        "0 Unknown Error",
+        "0 MiB (stale)",
+        "0; 1",
+        "9" * 400,
     ],
 )
 def test_invalid_number_is_none_and_not_zero(word):
@@ -205,7 +211,7 @@ def test_invalid_number_is_none_and_not_zero(word):
 
 
 def test_huge_number_stays_number():
-    (gpu,) = parse.parse_smi(RECORDED_XML.replace("81559 MiB", "9" * 400))["gpus"]
+    (gpu,) = parse.parse_smi(RECORDED_XML.replace("81559 MiB", "9" * 18))["gpus"]
     assert gpu["memory_mib"] >= 10**17
 
 
@@ -702,3 +708,5 @@ def test_field_of_number_is_read_without_its_unit():
     gpu = gpu_of("<fb_memory_usage><total>81559 MiB</total><used>-5.9 MiB</used></fb_memory_usage>")
     assert (gpu["memory_mib"], gpu["memory_used_mib"], gpu["minor"]) == (81559, -5, None)
     assert gpu["unreadable"] == {}
+    text = "<remapped_rows><row_remapper_histogram><row_remapper_histogram_max>640 bank(s)</row_remapper_histogram_max>"
+    assert gpu_of(f"{text}</row_remapper_histogram></remapped_rows>")["remapped_rows"]["banks"]["max"] == 640
