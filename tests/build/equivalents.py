@@ -95,6 +95,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         "a limit of time for what hangs, far above what an answer takes",
     ),
     (f"{NODE}/efa/plugin.py", "constant", "_INTERFACES = 20"): "above the newest interface there is",
+    (f"{NODE}/efa/environment.py", "returned value", "return False"): "what is returned is only tried for truth",
     (f"{DATA}/files/stage.py", "returned value", "return False"): "what is returned is only tried for truth",
     (f"{DATA}/files/stage.py", "constant", "PARALLEL = 4"): "how many files are copied side by side",
     **dict.fromkeys(

@@ -13,6 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data import nccl_en
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.environment import (
     Options,
     Setting,
+    _version_fits,
     assignments,
     lint,
     problem,
@@ -106,6 +107,8 @@ def test_same_is_reported_on_every_large_gpu_type(instance_type):
         ("setenv NCCL_ALGO Tree", [("NCCL_ALGO", "Tree")]),
         ("setenv NCCL_ALGO {Tree}", [("NCCL_ALGO", "Tree")]),
         ("ENV NCCL_ALGO Tree", [("NCCL_ALGO", "Tree")]),
+        ("setenv NCCL_ALGO A=Tree", [("NCCL_ALGO", "A=Tree")]),
+        ("ENV NCCL_ALGO=Tree A", [("NCCL_ALGO", "Tree")]),
         ("if [ -n x ]; then export A=1; fi", [("A", "1")]),
         ("# export NCCL_ALGO=Tree", []),
         ("make MPI=1 CUDA_HOME=/usr/local/cuda", [("CUDA_HOME", "/usr/local/cuda")]),
@@ -376,3 +379,46 @@ def test_rules_are_well_formed():
 
 def test_line_with_open_quote_is_judged():
     assert verdict("export NCCL_ALGO='Ring")["verdict"] == "drop"
+
+
+@pytest.mark.parametrize(
+    ("version", "condition", "fits"),
+    [
+        ("1.16.2", "==1.16.2", True),
+        ("1.16", "==1.16.0", True),
+        ("1.16.0", "==1.16", True),
+        ("1.16.1", "==1.16", False),
+        ("1.16", "<1.16.0", False),
+        ("1.16", "<1.16.1", True),
+        ("1.16.0", "<1.16", False),
+        ("git-6e504db", "<1.16", False),
+        (None, "<1.16", False),
+    ],
+)
+def test_version_with_fewer_parts_ends_in_zeros(version, condition, fits):
+    assert bool(_version_fits(version, condition)) is fits
+
+
+def test_traits_of_types_outside_of_families():
+    unknown = {"kind": "nvidia", "efa": True, "rdma": None, "nvlink": None, "plugin_sets": {}}
+    assert traits(None) == unknown
+    found = traits("c6id.32xlarge")
+    assert (found["kind"], found["rdma"], found["nvlink"], found["plugin_sets"]) == ("none", None, False, {})
+
+
+@pytest.mark.parametrize(
+    ("assignment", "judged"),
+    [
+        ("FI_PROVIDER=tcp", True),
+        ("NCCL_NO_SUCH=1", True),
+        ("NCCL_SET_THREAD_NAME=1", False),
+        ("NO_NCCL=1", False),
+    ],
+)
+def test_variable_outside_of_table_is_not_judged(assignment, judged):
+    assert verdict(assignment)["judged"] is judged
+
+
+def test_settings_of_plugin_are_those_of_type():
+    assert render(P5)["plugin_sets"] == traits("p5.48xlarge")["plugin_sets"] != {}
+    assert render(Setting("trn2.48xlarge"))["plugin_sets"] == {}

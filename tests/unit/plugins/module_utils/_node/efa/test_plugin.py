@@ -345,3 +345,8 @@ def test_interfaces_up_to_number_are_looked_for(tmp_path):
     names = ("ncclNetPlugin_v0", "ncclNetPlugin_v1", f"ncclNetPlugin_v{last}", f"ncclNetPlugin_v{last + 1}")
     library = build(tmp_path / "libnccl-net-ofi.so", "".join(f"int {name};" for name in names))
     assert efa_plugin.try_load(HOST, str(library))["symbols"] == list(names[1:3])
+
+
+def test_variable_that_names_plugin_of_image_is_not_cleared():
+    assert set(efa_plugin.TRANSPORT) - set(efa_plugin.CLEARED) == {"NCCL_NET_PLUGIN"}
+    assert set(efa_plugin.CLEARED) < set(efa_plugin.TRANSPORT)

@@ -711,3 +711,27 @@ def test_fabric_manager_is_not_missing_without_systemctl(answer):
     found = judge(host)["efa.fabric_manager"]
     assert (found.status, found.severity) == ("undeterminable", "none")
     assert found.reason == "systemctl does not report nvidia-fabricmanager.service"
+
+
+GPUS = {"kind": "gpu", "name": "H100", "count": 8}
+
+
+@pytest.mark.parametrize(
+    ("expected", "chips", "status"),
+    [
+        (32, None, "undeterminable"),
+        (None, None, "undeterminable"),
+        (0, GPUS, "undeterminable"),
+        (0, None, "not_applicable"),
+    ],
+)
+def test_library_is_needed_by_efa_or_accelerators(facts, expected, chips, status):
+    changes = [("nccl.path", None), ("linker_problem", "ldconfig hangs"), ("family.accelerators", chips)]
+    if not expected:
+        changes += [("devices", []), ("pci_devices", {}), ("expected_devices", expected)]
+    assert changed(facts, *changes)["efa.nccl"].status == status
+
+
+def test_nvswitches_of_unknown_type_are_not_known(facts):
+    found = changed(facts, ("family.nvswitch", None))["efa.fabric_manager"]
+    assert found.reason.endswith("NVSwitches is not known: its instance type is unknown")
