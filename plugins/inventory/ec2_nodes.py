@@ -40,8 +40,8 @@ options:
     choices: [mlcluster.aws.ec2_nodes]
   regions:
     description:
-      - Regions to ask. When empty, O(region).
-      - V(all) asks every region that is enabled for the account.
+      - Regions to query. If the list is empty, only O(region) is queried.
+      - V(all) queries every region that is enabled for the account.
     type: list
     elements: str
     default: []
@@ -68,7 +68,7 @@ options:
   include:
     description:
       - JMESPath expression over the variables of an instance without their prefix; only hosts for which it is true.
-      - It uses the same answer as everything else, including enrichments.
+      - It sees the same facts as all other options, including those of O(enrich).
     type: str
   exclude:
     description: JMESPath expression like O(include); hosts for which it is true are left out.
@@ -93,7 +93,7 @@ options:
   hostvars_prefix:
     description:
       - Prefix of the names of host variables. It must end with C(_), or be empty.
-      - Without one, the variable C(tags) has to be renamed or dropped with O(variables), since Ansible
+      - With an empty prefix, the variable C(tags) has to be renamed or dropped with O(variables), since Ansible
         reserves that name.
     type: str
     default: ec2_
@@ -127,8 +127,8 @@ options:
     default: []
   hardware:
     description:
-      - The source of C(ec2_accelerators). V(api) asks DescribeInstanceTypes and falls back to the collection's own
-        table, as shown by C(ec2_accelerators.source); V(table) never asks.
+      - The source of C(ec2_accelerators). V(api) calls DescribeInstanceTypes and falls back to the collection's own
+        table; C(ec2_accelerators.source) names the source. V(table) makes no call.
     type: str
     choices: [api, table]
     default: api
@@ -192,7 +192,7 @@ cluster_name: "{{ cluster }}"
 connection: ssh_bastion
 bastion_user: ubuntu
 ---
-# Plain EC2 instances selected by own tags, without those of another team.
+# Plain EC2 instances selected by your own tags, without those of another team.
 plugin: mlcluster.aws.ec2_nodes
 regions: [us-east-1, us-west-2]
 filters:
@@ -239,7 +239,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import session 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import share as _ec2_share
 
 try:
-    # Since 2.19 a string is a template only if it is marked as one; before, if it is not marked as unsafe.
+    # Since 2.19, ansible-core evaluates only strings marked as templates; before, all but those marked as unsafe.
     from ansible.template import trust_as_template
 except ImportError:
     from ansible.utils.unsafe_proxy import wrap_var as _inert
@@ -274,10 +274,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def __init__(self) -> None:
         super().__init__()
         self._studies: dict[str, _ec2_expression.Study] = {}
-        self._known: dict[tuple[Any, ...], Any] = {}
-        self._own_names: set[str] = set()
-        self._given: frozenset[str] = frozenset()
-        self._keying = False
+        self._results: dict[tuple[Any, ...], Any] = {}
+        self._plugin_variables: set[str] = set()
+        self._option_names: frozenset[str] = frozenset()
+        self._in_keyed_groups = False
 
     def verify_file(self, path: str) -> bool:
         """Return whether the file is for this plugin, by its name; warn about a misnamed one."""
@@ -299,11 +299,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if direct:
             self._check_names(direct)
             self.templar.available_variables = {**_OMIT, **(self._vars or {})}
-            worked_out: dict[str, Any] = {}
+            templated: dict[str, Any] = {}
             for name, value in direct.items():
-                worked_out.update({name: value} if name in HOST_OPTIONS else self._templated(name, value))
-            direct = worked_out
-            self._given = frozenset(worked_out)
+                templated.update({name: value} if name in HOST_OPTIONS else self._templated(name, value))
+            direct = templated
+            self._option_names = frozenset(templated)
             self._check_switches(direct)
         super().set_options(task_keys=task_keys, var_options=var_options, direct=direct)
         if self.get_option("cache"):
@@ -317,8 +317,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         wrong = []
         for name in sorted({str(name) for name in given} - known):
             close = difflib.get_close_matches(name, known, 1)
-            foreign = _ec2_options.FOREIGN_OPTIONS.get(name)
-            hint = foreign or (f"did you mean {close[0]}?" if close else "")
+            foreign_hint = _ec2_options.FOREIGN_OPTIONS.get(name)
+            hint = foreign_hint or (f"did you mean {close[0]}?" if close else "")
             wrong.append(f"{name} ({hint})" if hint else name)
         if wrong:
             raise AnsibleParserError(f"{self.NAME}: no such option: {', '.join(wrong)}; see ansible-doc -t inventory")
@@ -332,7 +332,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 raise AnsibleParserError(f"{self.NAME}: {name} is '{value}'; use true or false")
 
     def load_cache_plugin(self) -> None:
-        """Prepare the cache, or continue without one: it only saves time, so no run fails for it."""
+        """Load the cache plugin; if that fails, warn and continue without a cache, which only saves time."""
         place = _ec2_cache.open_to_all(self.get_option("cache_connection"))
         problem = f"any user may write to {place}; set cache_connection to a directory of your own"
         # If a concurrent run creates the directory between check and creation, the first try fails.
@@ -381,7 +381,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _fill(self, path: str, cache: bool) -> None:
         try:
-            settings = _ec2_options.read(self.get_option, self._given)
+            settings = _ec2_options.read(self.get_option, self._option_names)
             self._check_expressions()
             answer = self._answer(path, settings, cache)
             records = _ec2_select.keep(answer.records, settings.include, settings.exclude)
@@ -392,8 +392,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             _ec2_fetch.FetchError,
         ) as exc:
             raise AnsibleParserError(f"{self.NAME}: {exc}") from None
-        doubt = _ec2_connection.doubt(settings.connection)
-        for warning in (*answer.warnings, *([doubt] if doubt else ())):
+        missing_setting = _ec2_connection.missing_setting(settings.connection)
+        for warning in (*answer.warnings, *([missing_setting] if missing_setting else ())):
             self._warn(warning)
         if not records:
             self._warn_empty(settings, answer)
@@ -411,17 +411,19 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _warn_empty(self, settings: _ec2_options.Settings, answer: _ec2_fetch.Answer) -> None:
         where = f"{', '.join(answer.regions)} of account {answer.account or 'unknown'}"
-        asked = "; ".join(f"{one['Name']} = {', '.join(one['Values'][:5])}" for one in settings.filters)
+        filters_text = "; ".join(f"{one['Name']} = {', '.join(one['Values'][:5])}" for one in settings.filters)
         if answer.records:
-            self._warn(f"include and exclude leave none of the {len(answer.records)} instances with {asked}")
+            self._warn(f"include and exclude leave none of the {len(answer.records)} instances with {filters_text}")
         else:
-            self._warn(f"no instance in {where} has {asked}")
+            self._warn(f"no instance in {where} has {filters_text}")
 
     def _answer(self, path: str, settings: _ec2_options.Settings, may_read: bool) -> _ec2_fetch.Answer:
         if not self.get_option("cache"):
             return self._ask(settings)
-        key = _ec2_cache.key(self.get_cache_key(path), settings.asked(path), os.environ)
-        identity = _ec2_cache.who(os.environ, settings.access.profile or " ".join(settings.access.profiles))
+        key = _ec2_cache.key(self.get_cache_key(path), settings.cache_inputs(path), os.environ)
+        identity = _ec2_cache.access_key_digest(
+            os.environ, settings.access.profile or " ".join(settings.access.profiles)
+        )
         answer = self._cached(key, identity) if may_read else None
         if answer is None:
             answer = self._ask(settings)
@@ -433,11 +435,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         try:
             return _ec2_cache.unpack(self._cache.get(key), identity)
         except _ec2_cache.DamagedError as exc:
-            self._warn(f"the entry of the cache is not used, since {exc}; it is made anew")
+            self._warn(f"the entry of the cache is not used, since {exc}; it is replaced")
         except (AttributeError, LookupError, TypeError, ValueError) as exc:
-            self._warn(f"the entry of the cache is not used, since it is broken ({_one_line(exc)}); it is made anew")
+            self._warn(f"the entry of the cache is not used, since it is broken ({_one_line(exc)}); it is replaced")
         except Exception as exc:
-            # The cache plugin itself has reported and removed a text that is not JSON.
+            # If the entry is not JSON, the cache plugin itself has reported and removed it.
             if not isinstance(exc.__context__, ValueError):
                 self._warn(f"the cache is not used, since its entry cannot be read: {_one_line(exc)}")
                 self.set_option("cache", False)
@@ -456,7 +458,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         heads: dict[tuple[Any, ...], dict[str, Any]],
         settings: _ec2_options.Settings,
     ) -> None:
-        """Make the hosts; removes the records from the list."""
+        """Add the hosts to the inventory, and remove the records from the list."""
         add_host, add_child = self.inventory.add_host, self.inventory.add_child
         set_variable = self.inventory.set_variable
         members = [self._groups_of(record) for record in records]
@@ -469,9 +471,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         fields = [(variable, field) for field, variable in settings.variables.items() if field != "accelerators"]
         hardware = settings.variables.get("accelerators")
         inherited = self._share_hardware(records, hardware) if hardware else {}
-        compose, strict, others = self.get_option("compose"), self.get_option("strict"), self._names_of_others()
+        compose, strict, others = self.get_option("compose"), self.get_option("strict"), self._user_variables()
         facts = []
-        texts = _ec2_share.Texts()
+        strings = _ec2_share.StringPool()
         common = [variable for variable, field in fields if field not in _ec2_share.UNIQUE]
         records.reverse()
         for name, groups in zip(names, members):
@@ -484,19 +486,19 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             variables.update(_ec2_connection.variables(record, head, settings.connection))
             variables = _inert(variables)
             for variable, value in variables.items():
-                set_variable(name, variable, texts.shared(value))
+                set_variable(name, variable, strings.pooled(value))
             stored = self.inventory.hosts[name].vars
             for variable in common:
-                texts.learn(stored[variable])
+                strings.add(stored[variable])
             given = {hardware: record["accelerators"]} if hardware else {}
             if hardware and inherited.get(record["instance_type"]) != record["accelerators"]:
                 set_variable(name, hardware, _inert(record["accelerators"]))
             facts.append(given)
             if compose:
                 variables.update(_inert(given))
-                self._own_names = variables.keys() - others
+                self._plugin_variables = variables.keys() - others
                 self._set_composite_vars(compose, variables, name, strict=strict)
-        self._own_names = set(settings.variables.values()) - others
+        self._plugin_variables = set(settings.variables.values()) - others
         self._construct_groups(names, facts)
 
     def _names(self, records: list[dict[str, Any]], settings: _ec2_options.Settings) -> tuple[list[str], list[str]]:
@@ -531,18 +533,18 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return groups
 
     def _heads(
-        self, everything: list[dict[str, Any]], records: list[dict[str, Any]], settings: _ec2_options.Settings
+        self, all_records: list[dict[str, Any]], records: list[dict[str, Any]], settings: _ec2_options.Settings
     ) -> dict[tuple[Any, ...], dict[str, Any]]:
         options = settings.connection
         if options.kind != "ssh_bastion" or options.bastion_host:
             return {}
-        heads = _ec2_connection.heads(everything)
-        lost = sorted(
+        heads = _ec2_connection.heads(all_records)
+        without_head = sorted(
             {str(record["cluster_name"]) for record in records if _ec2_connection.cluster_key(record) not in heads}
         )
-        if lost:
+        if without_head:
             self._warn(
-                f"no head node was found for {', '.join(lost)}, so its nodes are connected to directly; "
+                f"no head node was found for {', '.join(without_head)}, so its nodes are connected to directly; "
                 "set bastion_host, or let the filters match the head node"
             )
         return heads
@@ -550,7 +552,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     # The following speeds up the standard constructed options without changing their results.
 
     def _check_expressions(self) -> None:
-        """Study every expression once. Raises OptionError for one that Jinja cannot parse."""
+        """Analyze every expression once. Raises OptionError for one that Jinja cannot parse."""
         given = [("compose", name, text) for name, text in (self.get_option("compose") or {}).items()]
         given += [("groups", name, text) for name, text in (self.get_option("groups") or {}).items()]
         for entry in self.get_option("keyed_groups") or []:
@@ -563,48 +565,48 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 except _ec2_expression.ExpressionError as exc:
                     raise _ec2_options.OptionError(f"{option}: the expression of '{name}' is wrong: {exc}") from exc
 
-    def _names_of_others(self) -> frozenset[str]:
+    def _user_variables(self) -> frozenset[str]:
         """Return the variables that the user sets: they may be templates, which ansible-core handles."""
         extra = (self._vars or {}) if self.get_option("use_extra_vars") else {}
         return frozenset(self.get_option("compose") or ()) | frozenset(extra)
 
     def _construct_groups(self, names: list[str], facts: list[dict[str, Any]]) -> None:
-        """Apply groups and keyed_groups; ``facts`` are variables of each host that its group may have instead.
+        """Apply groups and keyed_groups; ``facts`` are the variables of each host that its group may have instead.
 
-        Called when every host has its variables: a group with the name of a host that is not yet added would get the
-        variables of that host.
+        Called after all hosts have their variables. A host that is added later could have the name of a group, and its
+        variables would then be set on that group.
         """
         groups, keyed, strict = (self.get_option(name) for name in ("groups", "keyed_groups", "strict"))
         if not (groups or keyed):
             return
         extra = (self._vars or {}) if self.get_option("use_extra_vars") else {}
-        for name, shared in zip(names, facts):
-            merged = {**_inert(shared), **self.inventory.hosts[name].get_vars()}
+        for name, group_facts in zip(names, facts):
+            merged = {**_inert(group_facts), **self.inventory.hosts[name].get_vars()}
             self._add_host_to_composed_groups(groups, merged, name, strict=strict, fetch_hostvars=False)
             # The template of parent_group is evaluated with the variables that its key's evaluation has set.
             self.templar.available_variables = {**merged, **extra}
-            self._keying = True
+            self._in_keyed_groups = True
             try:
                 self._add_host_to_keyed_groups(keyed, merged, name, strict=strict, fetch_hostvars=False)
             finally:
-                self._keying = False
+                self._in_keyed_groups = False
 
-    def _shared(self, text: Any, variables: dict[str, Any]) -> tuple[Any, ...] | None:
+    def _result_key(self, text: Any, variables: dict[str, Any]) -> tuple[Any, ...] | None:
         """Return a key that is equal for hosts with the same result of an expression; None: ask ansible-core."""
         study = self._studies.get(text) if isinstance(text, str) else None
-        if study is None or study.inputs is None or not study.roots <= self._own_names:
+        if study is None or study.inputs is None or not study.roots <= self._plugin_variables:
             return None
         return (text, *_ec2_expression.fingerprint(study, variables))
 
     def _compose(self, template: Any, variables: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        value = self._worked_out(template, variables, *args, **kwargs)
+        value = self._cached_compose(template, variables, *args, **kwargs)
         # ansible-core loses the whole inventory with a number or boolean as a key of keyed_groups (ansible#78749).
-        if self._keying and isinstance(value, (int, float)):
+        if self._in_keyed_groups and isinstance(value, (int, float)):
             return str(value).lower()
         return value
 
-    def _worked_out(self, template: Any, variables: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        key = self._shared(template, variables)
+    def _cached_compose(self, template: Any, variables: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        key = self._result_key(template, variables)
         if key is None:
             return super()._compose(template, variables, *args, **kwargs)
         path = self._studies[template].path
@@ -612,12 +614,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             value, found = _ec2_expression.lookup(path, variables)
             if found and isinstance(value, _SAME_AS_CORE):
                 return value
-        if key not in self._known:
+        if key not in self._results:
             try:
-                self._known[key] = (super()._compose(template, variables, *args, **kwargs), None)
+                self._results[key] = (super()._compose(template, variables, *args, **kwargs), None)
             except AnsibleError as exc:
-                self._known[key] = (None, exc)
-        value, error = self._known[key]
+                self._results[key] = (None, exc)
+        value, error = self._results[key]
         if error is not None:
             raise error
         return copy.deepcopy(value) if isinstance(value, (dict, list)) else value
@@ -626,16 +628,16 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self, groups: Any, variables: dict[str, Any], host: str, strict: bool = False, fetch_hostvars: bool = True
     ) -> None:
         for name, condition in (groups or {}).items():
-            key = self._shared(condition, variables)
+            key = self._result_key(condition, variables)
             group = self._sanitize_group_name(name)
-            known = None if key is None else self._known.get(("group", group, *key))
+            known = None if key is None else self._results.get(("group", group, *key))
             if known is None:
                 before = self._is_member(host, group)
                 super()._add_host_to_composed_groups(
                     {name: condition}, variables, host, strict=strict, fetch_hostvars=fetch_hostvars
                 )
                 if key is not None and not before:
-                    self._known[("group", group, *key)] = self._is_member(host, group)
+                    self._results[("group", group, *key)] = self._is_member(host, group)
             elif known:
                 self.inventory.add_group(group)
                 self.inventory.add_child(group, host)

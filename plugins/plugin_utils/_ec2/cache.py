@@ -45,11 +45,11 @@ class DamagedError(ValueError):
     """A damaged cache entry; the message states what is wrong."""
 
 
-def key(base: str, asked: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    """Return the name of a cache entry: ``base`` and a digest of ``asked`` (JSON-able), the environment and FORMAT."""
+def key(base: str, inputs: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    """Return the name of a cache entry: ``base`` and a digest of ``inputs`` (JSON-able), the environment and FORMAT."""
     identity = {
         "format": FORMAT,
-        "asked": dict(asked),
+        "asked": dict(inputs),
         "environment": {name: environment.get(name, "") for name in ENVIRONMENT},
         "files": _files(environment),
     }
@@ -71,7 +71,7 @@ def _files(environment: Mapping[str, str]) -> list[list[int]]:
     return found
 
 
-def who(environment: Mapping[str, str], profile: str | None) -> str:
+def access_key_digest(environment: Mapping[str, str], profile: str | None) -> str:
     """Return a digest of the access key in the environment, empty without one or if a profile takes precedence."""
     access_key = "" if profile else environment.get("AWS_ACCESS_KEY_ID", "")
     return hashlib.sha256(access_key.encode()).hexdigest()[:16] if access_key else ""
@@ -95,7 +95,7 @@ def _digest(text: str) -> str:
 
 
 def pack(answer: Answer, identity: str) -> dict[str, Any]:
-    """Return the string to store; ``identity`` comes from ``who``."""
+    """Return the string to store; ``identity`` comes from ``access_key_digest``."""
     content = {
         "records": answer.records,
         "warnings": answer.warnings,

@@ -57,7 +57,7 @@ def check(options: Connection) -> Connection:
     return options
 
 
-def doubt(options: Connection) -> str | None:
+def missing_setting(options: Connection) -> str | None:
     """Return the settings that will be missing when Ansible connects, unless they are set elsewhere."""
     if options.kind == "ssm" and not options.ssm_bucket:
         return (

@@ -161,7 +161,7 @@ class Enrichment:
         self.add = add
 
 
-KNOWN = {
+ENRICHMENTS = {
     "health": Enrichment("ec2", "DescribeInstanceStatus", ("health",), health),
     "topology": Enrichment("ec2", "DescribeInstanceTopology", ("network_nodes", "topology_path"), topology),
     "capacity": Enrichment("ec2", "DescribeCapacityReservations", ("capacity",), capacity),
@@ -170,9 +170,9 @@ KNOWN = {
 }
 
 
-def without(record: dict[str, Any], name: str) -> bool:
+def add_missing_keys(record: dict[str, Any], name: str) -> bool:
     """Add the keys of a failed enrichment, so that expressions find them; return whether any was missing."""
-    missing = [key for key in KNOWN[name].keys if key not in record]
+    missing = [key for key in ENRICHMENTS[name].keys if key not in record]
     for key in missing:
         record[key] = [] if key == "network_nodes" else "" if key == "topology_path" else None
     return bool(missing)

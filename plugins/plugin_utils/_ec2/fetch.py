@@ -23,7 +23,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import trim as 
 THREADS = 8
 PAGE_SIZE = 1000
 # Seconds without a finished region after which the pending regions are reported.
-PATIENCE = 10.0
+REPORT_SECONDS = 10.0
 
 # Number of tries for a truncated page.
 TRIES = 3
@@ -136,12 +136,12 @@ def _ask(unit: _Unit, question: Question, errors: Errors) -> None:
     if not unit.records:
         return
     for name in question.enrich:
-        known = _ec2_enrich.KNOWN[name]
+        known = _ec2_enrich.ENRICHMENTS[name]
         extra = {"prefix": question.slurm_table_prefix} if name == "slurm_names" else {}
         try:
             known.add(unit.clients[known.service], unit.records, **extra)
         except errors as exc:
-            lacking = sum(_ec2_enrich.without(record, name) for record in unit.records)
+            lacking = sum(_ec2_enrich.add_missing_keys(record, name) for record in unit.records)
             unit.lasting = unit.lasting and _ec2_session.lasting(exc)
             unit.warnings.append(
                 f"{name} is missing for {lacking} hosts of {unit.place()}: "
@@ -150,7 +150,7 @@ def _ask(unit: _Unit, question: Question, errors: Errors) -> None:
 
 
 def _units(aws: _ec2_session.Aws, question: Question, credentials: Iterable[_ec2_session.Credentials]) -> list[_Unit]:
-    services = {"ec2"} | {_ec2_enrich.KNOWN[name].service for name in question.enrich}
+    services = {"ec2"} | {_ec2_enrich.ENRICHMENTS[name].service for name in question.enrich}
     return [
         _Unit(region, one, {service: aws.client(service, region, one) for service in sorted(services)})
         for one in credentials
@@ -158,8 +158,8 @@ def _units(aws: _ec2_session.Aws, question: Question, credentials: Iterable[_ec2
     ]
 
 
-def _each(units: list[_Unit], question: Question, errors: Errors, report: Report) -> None:
-    """Ask all, and report the pending regions every ``PATIENCE`` seconds.
+def _ask_all(units: list[_Unit], question: Question, errors: Errors, report: Report) -> None:
+    """Query all units, and report the pending regions every ``REPORT_SECONDS`` seconds.
 
     Uses daemon threads, so that Ctrl-C does not wait for a region that hangs.
     """
@@ -183,21 +183,21 @@ def _each(units: list[_Unit], question: Question, errors: Errors, report: Report
 
     for _thread in range(min(THREADS, len(units))):
         threading.Thread(target=work, daemon=True).start()
-    left, started = {id(unit): unit for unit in units}, time.monotonic()
-    while left:
+    pending, started = {id(unit): unit for unit in units}, time.monotonic()
+    while pending:
         try:
-            unit = finished.get(timeout=PATIENCE)
+            unit = finished.get(timeout=REPORT_SECONDS)
         except queue.Empty:
-            places = sorted(one.place() for one in left.values())
+            places = sorted(one.place() for one in pending.values())
             more = f" and {len(places) - 5} more" if len(places) > 5 else ""
-            report(f"still asking {', '.join(places[:5])}{more}, {time.monotonic() - started:.0f} s so far")
+            report(f"waiting for {', '.join(places[:5])}{more}, {time.monotonic() - started:.0f} s so far")
             continue
-        del left[id(unit)]
+        del pending[id(unit)]
         if unit.crash is not None:
             raise unit.crash
 
 
-def _judge(units: list[_Unit], strict: bool) -> list[str]:
+def _region_warnings(units: list[_Unit], strict: bool) -> list[str]:
     """Return warnings about regions that failed. Raises FetchError when none answered, or for one when ``strict``."""
     failures = [unit.failure for unit in units if unit.failure]
     if failures and (strict or len(failures) == len(units)):
@@ -244,7 +244,7 @@ def _hardware(
 def ask(
     access: _ec2_session.Access, question: Question, cache: _ec2_hardware.LongCache, report: Report = print
 ) -> Answer:
-    """Ask AWS. Raises AccessError when it cannot be asked, FetchError when too little was answered.
+    """Return the instances of all regions. Raises AccessError without access to AWS, FetchError if regions are missing.
 
     The records come sorted by region and instance id, so that the same fleet gives the same inventory. ``report`` is
     called with a line of progress if no region has been finished for a while.
@@ -259,8 +259,8 @@ def ask(
     if refused and question.strict_regions:
         raise refused[0]
     units = _units(aws, question, credentials)
-    _each(units, question, aws.errors, report)
-    warnings = _judge(units, question.strict_regions)
+    _ask_all(units, question, aws.errors, report)
+    warnings = _region_warnings(units, question.strict_regions)
     facts, more = _hardware(units, question, cache, aws.errors)
     answer = Answer(warnings=warnings, regions=sorted({unit.region for unit in units}))
     answer.warnings += [f"{one}; its hosts are missing from the inventory" for one in refused]

@@ -28,7 +28,7 @@ TAG_KEYS = {
 # All keys that a record can have, with every enrichment and the full record.
 KNOWN_FIELDS = frozenset(
     [*FIELDS, *EXTRAS, "efa_attached", "instance"]
-    + [key for enrichment in _ec2_enrich.KNOWN.values() for key in enrichment.keys]
+    + [key for enrichment in _ec2_enrich.ENRICHMENTS.values() for key in enrichment.keys]
 )
 # Options of amazon.aws.aws_ec2 that have another name or form here.
 FOREIGN_OPTIONS = {
@@ -72,7 +72,7 @@ class Settings:
     hardware_cache_seconds: int
     filters: list[dict[str, Any]]
 
-    def asked(self, path: str) -> dict[str, Any]:
+    def cache_inputs(self, path: str) -> dict[str, Any]:
         """Return the options that determine the answer, for the cache key; JSON-able."""
         question, access = self.question, self.access
         return {
@@ -180,8 +180,8 @@ def _tag_keys(given: Any) -> dict[str, str]:
 def _enrich(given: Any) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(flat(given)))
     for name in names:
-        if name not in _ec2_enrich.KNOWN:
-            raise OptionError(f"enrich: '{name}' is not known; use {', '.join(_ec2_enrich.KNOWN)}")
+        if name not in _ec2_enrich.ENRICHMENTS:
+            raise OptionError(f"enrich: '{name}' is not known; use {', '.join(_ec2_enrich.ENRICHMENTS)}")
     return names
 
 
@@ -205,7 +205,7 @@ def _connection(get: Callable[[str], Any], access: _ec2_session.Access) -> _ec2_
 
 def _usual(enrich: tuple[str, ...], full_record: bool) -> list[str]:
     """Return the fields whose variables are set by default."""
-    keys = [*FIELDS, *(key for name in enrich for key in _ec2_enrich.KNOWN[name].keys)]
+    keys = [*FIELDS, *(key for name in enrich for key in _ec2_enrich.ENRICHMENTS[name].keys)]
     return [*keys, "instance"] if full_record else keys
 
 

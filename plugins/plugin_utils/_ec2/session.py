@@ -169,7 +169,7 @@ class Aws:
             keys = session.get_credentials().get_frozen_credentials()
         except self.errors as exc:
             raise RoleError(
-                f"the credentials of profile '{profile}' cannot be had: {reason(exc)}", lasting(exc)
+                f"the credentials of profile '{profile}' cannot be loaded: {reason(exc)}", lasting(exc)
             ) from exc
         given = {"aws_access_key_id": keys.access_key, "aws_secret_access_key": keys.secret_key}
         return Credentials(
@@ -177,7 +177,7 @@ class Aws:
         )
 
     @staticmethod
-    def _who(profile: str | None) -> str:
+    def _credential_source(profile: str | None) -> str:
         profile = profile or os.environ.get("AWS_PROFILE")
         return f"profile '{profile}'" if profile else "the standard chain (environment, files, instance role)"
 
@@ -195,11 +195,13 @@ class Aws:
                 "aws configure"
             ) from exc
         except botocore.exceptions.BotoCoreError as exc:
-            raise AccessError(f"the credentials of {self._who(profile)} cannot be loaded: {reason(exc)}") from exc
+            raise AccessError(
+                f"the credentials of {self._credential_source(profile)} cannot be loaded: {reason(exc)}"
+            ) from exc
         if found is None:
             raise AccessError(
-                f"no AWS credentials were found in {self._who(profile)}; set AWS_PROFILE, log in, or set the option "
-                "profile"
+                f"no AWS credentials were found in {self._credential_source(profile)}; set AWS_PROFILE, log in, or set "
+                "the option profile"
             )
 
     def _profiles(self) -> list[str]:

@@ -17,29 +17,29 @@ UNIQUE = frozenset(
 )
 
 
-class Texts:
+class StringPool:
     """The strings that ansible-core has stored so far."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
-    def shared(self, value: Any) -> Any:
+    def pooled(self, value: Any) -> Any:
         """Return ``value`` with its known strings replaced by the stored objects."""
         if isinstance(value, str):
             return self._known.get(value, value)
         if isinstance(value, dict):
-            return {key: self.shared(item) for key, item in value.items()}
+            return {key: self.pooled(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.shared(item) for item in value]
+            return [self.pooled(item) for item in value]
         return value
 
-    def learn(self, stored: Any) -> None:
+    def add(self, stored: Any) -> None:
         """Remember the strings of a value that ansible-core has stored."""
         if isinstance(stored, str):
             self._known.setdefault(stored, stored)
         elif isinstance(stored, dict):
             for item in stored.values():
-                self.learn(item)
+                self.add(item)
         elif isinstance(stored, list):
             for item in stored:
-                self.learn(item)
+                self.add(item)

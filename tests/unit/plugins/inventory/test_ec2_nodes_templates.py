@@ -142,7 +142,7 @@ def test_shortcut_has_same_result_as_ansible_core(play, load, monkeypatch, name)
         "keyed_groups": [{"key": f"({EXPRESSIONS[name]}) | string", "prefix": "k"}],
     }
     fast = load(**options)
-    monkeypatch.setattr(type(inventory_loader.get("mlcluster.aws.ec2_nodes")), "_shared", lambda *_: None)
+    monkeypatch.setattr(type(inventory_loader.get("mlcluster.aws.ec2_nodes")), "_result_key", lambda *_: None)
     slow = load(**options)
     assert fast.groups == slow.groups
     for host in slow.hosts:

@@ -27,14 +27,14 @@ def test_packed_entry_is_unpacked():
     ],
 )
 def test_entry_made_with_key_is_read_with_that_key_only(environment, profile, is_read):
-    stored = _ec2_cache.pack(ANSWER, _ec2_cache.who({"AWS_ACCESS_KEY_ID": "a"}, None))
-    assert (_ec2_cache.unpack(stored, _ec2_cache.who(environment, profile)) == ANSWER) is is_read
+    stored = _ec2_cache.pack(ANSWER, _ec2_cache.access_key_digest({"AWS_ACCESS_KEY_ID": "a"}, None))
+    assert (_ec2_cache.unpack(stored, _ec2_cache.access_key_digest(environment, profile)) == ANSWER) is is_read
 
 
 def test_entry_made_without_key_is_not_read_with_one():
-    stored = _ec2_cache.pack(ANSWER, _ec2_cache.who({}, None))
-    assert _ec2_cache.unpack(stored, _ec2_cache.who({}, None)) == ANSWER
-    assert _ec2_cache.unpack(stored, _ec2_cache.who({"AWS_ACCESS_KEY_ID": "a"}, None)) is None
+    stored = _ec2_cache.pack(ANSWER, _ec2_cache.access_key_digest({}, None))
+    assert _ec2_cache.unpack(stored, _ec2_cache.access_key_digest({}, None)) == ANSWER
+    assert _ec2_cache.unpack(stored, _ec2_cache.access_key_digest({"AWS_ACCESS_KEY_ID": "a"}, None)) is None
 
 
 @pytest.mark.parametrize("name", ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "HOME"])

@@ -76,6 +76,6 @@ def test_ssm_rejects_role_and_reports_missing_bucket():
     """The connection plugin supports a profile and no role; a bucket may be set by a host variable."""
     with pytest.raises(_ec2_connection.ConnectionOptionError, match=r"ssm takes a profile and no role.*arn:r"):
         check(Connection("ssm", ssm_bucket="b", roles=("arn:r",)))
-    assert "ssm_bucket names none" in str(_ec2_connection.doubt(check(Connection("ssm"))))
-    assert _ec2_connection.doubt(Connection("ssm", ssm_bucket="b")) is None
-    assert _ec2_connection.doubt(Connection("ssh")) is None
+    assert "ssm_bucket names none" in str(_ec2_connection.missing_setting(check(Connection("ssm"))))
+    assert _ec2_connection.missing_setting(Connection("ssm", ssm_bucket="b")) is None
+    assert _ec2_connection.missing_setting(Connection("ssh")) is None

@@ -151,9 +151,9 @@ def test_slurm_names_are_read_from_each_cluster_table():
     assert [one["slurm_node_name"] for one in records[1:]] == ["q-dy-1", None, None]
 
 
-@pytest.mark.parametrize("name", sorted(enrich.KNOWN))
+@pytest.mark.parametrize("name", sorted(enrich.ENRICHMENTS))
 def test_failed_enrichment_leaves_its_keys_empty(name):
     known = record(1)
-    assert enrich.without(known, name) is True
-    assert all(not known[key] for key in enrich.KNOWN[name].keys)
-    assert enrich.without(known, name) is False
+    assert enrich.add_missing_keys(known, name) is True
+    assert all(not known[key] for key in enrich.ENRICHMENTS[name].keys)
+    assert enrich.add_missing_keys(known, name) is False

@@ -61,7 +61,7 @@ def test_pending_regions_are_reported(monkeypatch):
         go.set()
 
     monkeypatch.setattr(fetch, "_ask", ask)
-    fetch._each(units("fast", *(f"slow-{at}" for at in range(7))), QUESTION, (), report)
+    fetch._ask_all(units("fast", *(f"slow-{at}" for at in range(7))), QUESTION, (), report)
     assert "slow-0, slow-1, slow-2, slow-3, slow-4 and 2 more" in reported[0] and "fast" not in reported[-1]
 
 
@@ -71,12 +71,12 @@ def test_exception_of_thread_is_raised(monkeypatch):
 
     monkeypatch.setattr(fetch, "_ask", ask)
     with pytest.raises(KeyError, match="a defect"):
-        fetch._each(units("one"), QUESTION, (), print)
+        fetch._ask_all(units("one"), QUESTION, (), print)
 
 
 def test_threads_do_not_outlive_program(monkeypatch):
     """Ctrl-C does not wait for a region that hangs."""
     seen = []
     monkeypatch.setattr(fetch, "_ask", lambda *_args: seen.append(threading.current_thread().daemon))
-    fetch._each(units("one", "two"), QUESTION, (), print)
+    fetch._ask_all(units("one", "two"), QUESTION, (), print)
     assert seen == [True, True]

@@ -104,7 +104,7 @@ def test_variables_of_enrichment_come_with_it():
 
 
 def test_cache_key_has_request_and_no_secret():
-    one, other = (read(assume_role_external_id=secret).asked("/x") for secret in ("s1", "s2"))
+    one, other = (read(assume_role_external_id=secret).cache_inputs("/x") for secret in ("s1", "s2"))
     assert one == other and "s1" not in str(one)
     for change in (
         {"regions": ["us-west-2"]},
@@ -113,7 +113,7 @@ def test_cache_key_has_request_and_no_secret():
         {"full_record": True},
         {"states": ["stopped"]},
     ):
-        assert read(**change).asked("/x") != one
+        assert read(**change).cache_inputs("/x") != one
 
 
 def test_only_used_tags_are_asked_for():

@@ -30,28 +30,28 @@ def stored(value):
 
 
 def test_stored_string_is_reused_everywhere():
-    texts = _ec2_share.Texts()
+    texts = _ec2_share.StringPool()
     first = stored({"a": ["x", {"b": "y"}], "c": 1, "d": None})
-    assert texts.shared("x") == "x"
-    texts.learn(first)
-    again = texts.shared({"e": "x", "f": [["y"], 1, None, "new"]})
+    assert texts.pooled("x") == "x"
+    texts.add(first)
+    again = texts.pooled({"e": "x", "f": [["y"], 1, None, "new"]})
     assert again == {"e": "x", "f": [["y"], 1, None, "new"]}
     assert again["e"] is first["a"][0] and again["f"][0][0] is first["a"][1]["b"]
 
 
 def test_first_of_two_equal_strings_is_kept():
-    texts = _ec2_share.Texts()
+    texts = _ec2_share.StringPool()
     first, second = Stored("x"), Stored("x")
-    texts.learn(first)
-    texts.learn(second)
-    assert texts.shared("x") is first
+    texts.add(first)
+    texts.add(second)
+    assert texts.pooled("x") is first
 
 
 @given(VALUES, VALUES)
 def test_only_identity_of_strings_changes(known, value):
-    texts = _ec2_share.Texts()
-    texts.learn(stored(known))
-    given_back = texts.shared(value)
+    texts = _ec2_share.StringPool()
+    texts.add(stored(known))
+    given_back = texts.pooled(value)
     assert given_back == value
     # True and 1 are equal but not the same value.
     assert repr(given_back) == repr(value)
