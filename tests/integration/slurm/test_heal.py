@@ -106,10 +106,10 @@ def test_drained_nodes_reboot_in_budget_and_resume(rig):
     wait_for("n2 to answer", lambda: node(cluster, "n2")[0] == "IDLE")
     assert "n2: resumed (node.drain_marker)" in heal(rig)
     drain(cluster, "n2")
-    assert "n2: isolated (node.drain_marker): this is time 3 in 7 days" in heal(rig)
+    assert "n2: isolated (node.drain_marker): this would be action 3 in 7 days" in heal(rig)
     assert node(cluster, "n2") == (
         "IDLE+DRAIN",
-        "mlcluster heal: isolated (node.drain_marker): this is time 3 in 7 days",
+        "mlcluster heal: isolated (node.drain_marker): this would be action 3 in 7 days",
     )
     assert heal(rig) == ""
     inside = ["nsenter", f"--target={cluster._init('n1')}", "--mount", "--"]

@@ -331,7 +331,8 @@ def _devices(
 def _mounts(host: Host, outside: t.Mapping[str, t.Any] | None) -> list[Result]:
     """Return whether each local volume of the host is here: a mount of the same device, at any path.
 
-    The root directory does not count: Enroot unpacks images onto the local volume. Nor does a single file of it.
+    The root directory does not count, since Enroot unpacks images onto the local volume. A mounted file of the volume
+    does not count either.
     """
     check = "container.mounts"
     if outside is None:

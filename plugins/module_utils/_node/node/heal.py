@@ -92,7 +92,7 @@ def heal_cluster(
         nodes = parse.nodes(slurm.ask("scontrol", "--oneliner", "show", "node", timeout=SLURM_SECONDS))
         settings = parse.settings(slurm.ask("scontrol", "show", "config", timeout=SLURM_SECONDS))
         history = read_journal(host, journal)
-        decisions = healing.decide(policy, nodes, history, now, able(settings))
+        decisions = healing.decide(policy, nodes, history, now, supported_actions(settings))
         lines = [f"{one.node}: {one.action} ({', '.join(one.ids)}): {one.text}" for one in decisions]
         if dry_run:
             return lines
@@ -112,7 +112,7 @@ def heal_cluster(
     return lines
 
 
-def able(settings: t.Mapping[str, str | None]) -> set[str]:
+def supported_actions(settings: t.Mapping[str, str | None]) -> set[str]:
     """Return the actions that Slurm can carry out as it is set up; a reset is the node's own."""
     found = {healing.RESET}
     if settings.get("RebootProgram"):

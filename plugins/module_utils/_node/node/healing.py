@@ -41,9 +41,11 @@ Node = t.Mapping[str, t.Any]
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """actions: those that are switched on; without any, a node stays drained. most: the limit of nodes healed at once,
-    a number or a share of all nodes. times in days: at that many the node is isolated instead. minutes: the time limit
-    of a healing.
+    """The policy of healing.
+
+    actions: those that are allowed; without any, a node stays drained. most: the limit of nodes that are healed at
+    once, a number or a share of all nodes. times, days: instead of action number ``times`` within ``days``, the node is
+    isolated. minutes: the time limit of a healing.
     """
 
     actions: frozenset[str] = frozenset()
@@ -71,7 +73,7 @@ class Event:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """action: one of ``ACTIONS``, isolated, resumed (by its proof), again (its proof failed), or wait."""
+    """action: one of ``ACTIONS``, isolated, resumed (the full check passed), again (it failed), or wait."""
 
     node: str
     action: str
@@ -91,15 +93,17 @@ def reason_for(action: str, ids: t.Sequence[str], text: str) -> str:
 
 def healed_by(reason: str | None) -> tuple[str, tuple[str, ...]] | None:
     """Return the action and the ids in the reason of a node that is being healed; None for any other reason."""
-    mine = _REASON.match(reason or "")
-    return (mine.group(1), tuple(mine.group(2).split(","))) if mine else None
+    matched = _REASON.match(reason or "")
+    return (matched.group(1), tuple(matched.group(2).split(","))) if matched else None
 
 
 def parse_policy(document: t.Any) -> tuple[Policy, list[str]]:
     """Return the policy in a document ``{"schema": "mlcluster.heal/1", …}``, and its errors, a sentence each."""
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         return Policy(), [f"the policy has no schema {SCHEMA}: write it again with monitor_cluster.yml"]
-    problems = [f"{key} is not known: it knows actions, most, times, days, minutes" for key in _unknown(document)]
+    problems = [
+        f"{key} is not a key of the policy: use actions, most, times, days, minutes" for key in _unknown(document)
+    ]
     actions = document.get("actions", [])
     if not isinstance(actions, list) or not all(action in ACTIONS for action in actions):
         problems.append(f"actions is {actions!r}: use a list of {', '.join(ACTIONS)}, or []")
@@ -123,11 +127,15 @@ def _unknown(document: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def decide(
-    policy: Policy, nodes: t.Sequence[Node], history: t.Sequence[Event], now: float, able: t.Collection[str]
+    policy: Policy,
+    nodes: t.Sequence[Node],
+    history: t.Sequence[Event],
+    now: float,
+    supported_actions: t.Collection[str],
 ) -> list[Decision]:
     """Return the decisions that are due, the highest severity first.
 
-    nodes are all of the cluster, from ``slurm.parse.nodes``; able: the actions for which Slurm is set up.
+    nodes are all of the cluster, from ``slurm.parse.nodes``; supported_actions: those for which Slurm is set up.
     """
     decisions, under_way = [], 0
     for node in nodes:
@@ -139,15 +147,15 @@ def decide(
                 decisions.append(Decision(node["name"], ISOLATED, current[1], text))
         else:
             decisions += _outcome(node, history)
-    room = policy.limit(len(nodes)) - under_way
+    free_places = policy.limit(len(nodes)) - under_way
     for node, ids, severity in _due(nodes):
-        decision = _choose(policy, node, ids, severity, history, now, able)
+        decision = _choose(policy, node, ids, severity, history, now, supported_actions)
         if decision and decision.action in ACTIONS:
-            if room < 1:
+            if free_places < 1:
                 text = f"{decision.action} has to wait: {under_way} of at most {policy.most} nodes are being healed"
                 decision = dataclasses.replace(decision, action=WAIT, text=text)
             else:
-                room, under_way = room - 1, under_way + 1
+                free_places, under_way = free_places - 1, under_way + 1
         decisions += [decision] if decision else []
     return decisions
 
@@ -156,9 +164,9 @@ def _due(nodes: t.Sequence[Node]) -> list[tuple[Node, tuple[str, ...], str]]:
     """Return the nodes that the health check has drained, with the ids and the severity."""
     found = []
     for node in nodes:
-        mine = drained_for(node["reason"])
-        if mine and "DRAIN" in node["flags"]:
-            found.append((node, tuple(mine[0]), mine[1]))
+        matched = drained_for(node["reason"])
+        if matched and "DRAIN" in node["flags"]:
+            found.append((node, tuple(matched[0]), matched[1]))
     return sorted(found, key=lambda one: (-SEVERITIES.index(one[2]), one[0]["name"]))
 
 
@@ -169,26 +177,26 @@ def _choose(
     severity: str,
     history: t.Sequence[Event],
     now: float,
-    able: t.Collection[str],
+    supported_actions: t.Collection[str],
 ) -> Decision | None:
     action, name = BY_SEVERITY.get(severity), node["name"]
     if action is None or action not in policy.actions:
         return None
-    if action not in able:
-        return Decision(name, WAIT, ids, f"{action} is switched on and {_LACKS[action]}")
+    if action not in supported_actions:
+        return Decision(name, WAIT, ids, f"{action} is switched on and {_MISSING_SETTING[action]}")
     if action == REPLACE and "CLOUD" not in node["flags"]:
         return Decision(name, WAIT, ids, "replace is for nodes that Slurm powers up and down (State=CLOUD)")
-    # After the clock was set back, earlier actions still count.
+    # If the clock was set back, actions with a later time count too.
     before = [one for one in history if one.node == name and one.action in ACTIONS and now - one.at < policy.days * DAY]
     if len(before) >= policy.times - 1:
-        text = f"this is time {len(before) + 1} in {policy.days} days"
+        text = f"this would be action {len(before) + 1} in {policy.days} days"
         return Decision(name, ISOLATED, ids, text)
     if node["state"] in BUSY or BUSY & set(node["flags"]):
         return Decision(name, WAIT, ids, f"{action} has to wait: a job is on the node")
     return Decision(name, action, ids, f"severity {severity}")
 
 
-_LACKS = {
+_MISSING_SETTING = {
     REBOOT: "slurm.conf has no RebootProgram: set one",
     REPLACE: "slurm.conf has no SuspendProgram: nothing would start another instance",
 }

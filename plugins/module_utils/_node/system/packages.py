@@ -36,9 +36,9 @@ def parse_dpkg(text: str) -> dict[str, dict[str, t.Any]]:
         }
         before = packages.get(name)
         if before and before["installed"] and entry["installed"]:
-            # An upgrade replaces the one that is not held.
+            # Of two architectures an upgrade replaces the one that is not held, so both have to be held.
             entry["held"] = entry["held"] and before["held"]
-        # One name of several architectures: the installed one counts, and a broken one is not hidden by another.
+        # A package may be there for several architectures: an installed one counts, and a broken one is never hidden.
         if (entry["installed"] or entry["broken"]) and not (before and before["broken"]):
             packages[name] = entry
     return packages
@@ -65,7 +65,7 @@ def parse_versionlock(text: str) -> set[str]:
 
 
 def locked_names(host: Host) -> set[str]:
-    """Return the names of packages that dnf does not replace. dnf 4 reads its list only with the plugin, enabled."""
+    """Return the packages that dnf does not replace. dnf 4 reads its list only if the plugin versionlock is enabled."""
     settings = host.read_text("/etc/dnf/plugins/versionlock.conf") or ""
     enabled = re.search(r"^[ \t]*enabled[ \t]*[=:][ \t]*(1|true|yes|on)[ \t]*$", settings, re.MULTILINE | re.IGNORECASE)
     paths = ["/etc/dnf/plugins/versionlock.list"] if enabled else []
@@ -75,18 +75,18 @@ def locked_names(host: Host) -> set[str]:
 def installed_packages(host: Host) -> tuple[dict[str, dict[str, t.Any]] | None, str | None]:
     """Return all packages and the name of the queried manager; None, None if neither dpkg nor rpm lists any.
 
-    A system of one of them may have the other too, whose database is empty.
+    A system with dpkg may have rpm too, and the other way round; the database of the second one is empty.
     """
     if host.which("dpkg-query"):
-        shown, problem = ask(
+        output, problem = ask(
             host, ["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"], timeout=60
         )
-        found = parse_dpkg(shown)
+        found = parse_dpkg(output)
         if problem or found:
             return (found, "dpkg") if not problem else (None, None)
     if host.which("rpm"):
-        shown, problem = ask(host, ["rpm", "-qa", "--qf", "%{NAME}\\t%{VERSION}-%{RELEASE}\\n"], timeout=60)
-        found = parse_rpm(shown, locked_names(host))
+        output, problem = ask(host, ["rpm", "-qa", "--qf", "%{NAME}\\t%{VERSION}-%{RELEASE}\\n"], timeout=60)
+        found = parse_rpm(output, locked_names(host))
         return (found, "rpm") if found and not problem else (None, None)
     return None, None
 
@@ -96,11 +96,11 @@ def package_versions(host: Host, names: t.Iterable[str]) -> dict[str, str | None
 
     Raises ``NodeError`` if the package manager does not answer.
     """
-    installed = {name: entry["version"] for name, entry in _known(host).items() if entry["installed"]}
+    installed = {name: entry["version"] for name, entry in _all_packages(host).items() if entry["installed"]}
     return {name: installed.get(name) for name in names}
 
 
-def _known(host: Host) -> dict[str, dict[str, t.Any]]:
+def _all_packages(host: Host) -> dict[str, dict[str, t.Any]]:
     packages, manager = installed_packages(host)
     if manager is None and any(map(host.which, ("dpkg-query", "rpm"))):
         raise NodeError(

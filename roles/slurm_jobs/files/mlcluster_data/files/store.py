@@ -38,7 +38,7 @@ class Store(Protocol):
         """Read a file; return its signature, None if it is missing or has another sum."""
 
     def signatures(self) -> dict[str, object]:
-        """Return for each file a value that changes with its content, unless its disk fails."""
+        """Return a value for each file that changes when the file is written; a failing disk does not change it."""
 
     def clean(self, beginning: str) -> None:
         """Remove unfinished files of killed writers whose names begin with this prefix."""

@@ -143,7 +143,7 @@ def test_journal_is_bounded(tmp_path):
 
 @pytest.mark.parametrize(("setting", "action"), [("RebootProgram", "reboot"), ("SuspendProgram", "replace")])
 def test_actions_that_slurm_supports(setting, action):
-    assert action in heal.able({setting: "/x"}) and action not in heal.able({setting: None})
+    assert action in heal.supported_actions({setting: "/x"}) and action not in heal.supported_actions({setting: None})
 
 
 # The node's own part

@@ -22,8 +22,8 @@ def idle(name):
     return node(name, reason="", flags=(), availability="takes")
 
 
-def decide(*nodes, actions=ALL, history=(), able=ALL, **policy):
-    return healing.decide(Policy(frozenset(actions), **policy), nodes, history, NOW, able)
+def decide(*nodes, actions=ALL, history=(), supported_actions=ALL, **policy):
+    return healing.decide(Policy(frozenset(actions), **policy), nodes, history, NOW, supported_actions)
 
 
 def event(action, days=0.0, name="n1"):
@@ -97,7 +97,7 @@ def test_share_is_rounded_down_and_one_at_least(most, nodes, limit):
 def test_third_time_in_week_isolates():
     twice = [event("reboot", 6), event("resumed", 6), event("reset", 1), event("again", 1)]
     (decision,) = decide(node("n1"), history=twice)
-    assert decision == Decision("n1", "isolated", ("gpu.xid",), "this is time 3 in 7 days")
+    assert decision == Decision("n1", "isolated", ("gpu.xid",), "this would be action 3 in 7 days")
     assert [one.action for one in decide(node("n2"), history=twice)] == ["reboot"]
     old = [event("reboot", 8), event("resumed", 8), event("reset", 1), event("again", 1)]
     assert [one.action for one in decide(node("n1"), history=old)] == ["reboot"]
@@ -115,9 +115,9 @@ def test_job_is_waited_for(state, flags):
 
 
 def test_unsupported_action_waits_and_names_setting():
-    (decision,) = decide(node("n1"), able={"reset"})
+    (decision,) = decide(node("n1"), supported_actions={"reset"})
     assert (decision.action, "RebootProgram" in decision.text) == ("wait", True)
-    (decision,) = decide(node("n1", "isolate"), able={"reset", "reboot"})
+    (decision,) = decide(node("n1", "isolate"), supported_actions={"reset", "reboot"})
     assert "SuspendProgram" in decision.text
     (decision,) = decide(node("n1", "isolate"))
     assert (decision.action, "State=CLOUD" in decision.text) == ("wait", True)
@@ -158,7 +158,7 @@ def test_replaced_node_needs_no_proof_of_old_one():
         ({"times": True}, "times is True: use a number from 1 to 100"),
         ({"days": 0}, "days is 0"),
         ({"minutes": "60"}, "minutes is '60'"),
-        ({"budget": 1}, "budget is not known: it knows actions, most"),
+        ({"budget": 1}, "budget is not a key of the policy: use actions, most"),
     ],
 )
 def test_invalid_policy_is_reported(more, problem):
