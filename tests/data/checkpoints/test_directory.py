@@ -428,6 +428,47 @@ def test_only_leftovers_of_saves_and_removals_are_removed(store):
     assert all((store.path / name / "file").exists() for name in others)
 
 
+def test_only_unfinished_files_of_this_package_are_removed(store):
+    digits = "0123456789abcdef"
+    ours = [f".latest.{digits}.part", f"..lock.{digits}.part", f".lock.{digits}", f".job-lock.stale-{digits}"]
+    others = [
+        ".lock",
+        ".job-lock",
+        ".latest",
+        ".locker",
+        ".latest.bak",
+        ".lock.old",
+        "..lock.notes",
+        f".lock.{digits}.mine",
+        ".job-lock.7",
+        f".latest.{digits}",
+    ]
+    store.path.mkdir(parents=True, exist_ok=True)
+    for name in (*ours, *others):
+        (store.path / name).write_text("x")
+    store.prepare()
+    assert sorted(path.name for path in store.path.iterdir()) == sorted(others)
+
+
+@pytest.mark.parametrize("content", ["global_step100", "100\n", "step-1", "step-00000001\nmine"])
+def test_latest_of_another_program_is_kept(store, content):
+    """DeepSpeed and Megatron cannot resume without theirs."""
+    store.path.mkdir(parents=True, exist_ok=True)
+    (store.path / "latest").write_text(content)
+    store.prepare()
+    publish(store, 1)
+    store.prepare()
+    assert (store.path / "latest").read_text() == content and store.steps() == [1]
+
+
+@pytest.mark.parametrize("content", ["", "step-00000007\n", "step-00000007"])
+def test_latest_of_this_package_is_renewed(store, content):
+    store.path.mkdir(parents=True, exist_ok=True)
+    (store.path / "latest").write_text(content)
+    publish(store, 1)
+    assert (store.path / "latest").read_text() == "step-00000001\n"
+
+
 def test_next_run_ends_a_removal_that_was_killed(store, monkeypatch):
     publish(store, 1)
 
@@ -443,15 +484,6 @@ def test_next_run_ends_a_removal_that_was_killed(store, monkeypatch):
     assert store.steps() == [] and len(list(store.path.glob(".removing-*"))) == 1
     store.prepare()
     assert os.listdir(store.path) == []
-
-
-def test_temporary_files_of_locks_and_latest_are_removed(store):
-    gone = [".latest.0123abcd.part", ".lock.0f", "..lock.0f.part", ".job-lock.0f", "..job-lock.0f.part"]
-    kept = [".lock", ".job-lock", ".latest", ".locker"]
-    for name in (*gone, *kept):
-        (store.path / name).write_bytes(b"x")
-    store.prepare()
-    assert sorted(os.listdir(store.path)) == sorted(kept)
 
 
 def test_temporary_file_that_goes_meanwhile_is_no_error(store, monkeypatch):

@@ -309,6 +309,24 @@ def test_input_that_appears_before_its_name_is_given_is_kept(tmp_path):
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"input-00001.jsonl": "precious"}
 
 
+@pytest.mark.parametrize(
+    "name", [".collect.old", ".collect.", ".collect.0123456789abcdeg", ".collect.0123456789abcdef0"]
+)
+def test_folder_of_another_program_is_kept(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "precious").touch()
+    (tmp_path / ".collect.0123456789abcdef").mkdir()
+    collect.remove_aside(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name] and (tmp_path / name / "precious").exists()
+
+
+def test_folder_of_another_user_is_kept(tmp_path, monkeypatch):
+    (tmp_path / ".collect.0123456789abcdef").mkdir()
+    monkeypatch.setattr(collect.os, "geteuid", lambda: 12345)
+    collect.remove_aside(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 @pytest.mark.parametrize("change", [b"changed", None])
 def test_named_inputs_of_killed_run_go_unless_changed(tmp_path, change):
     def work(_report):

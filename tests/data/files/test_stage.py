@@ -170,7 +170,7 @@ def test_partial_files_of_others_are_kept(weights, tmp_path):
     (local / ".staging-area").mkdir()
     kept = [local / ".shard-00000-00000.tar.x.part", local / "other" / ".staging-2" / "0", local / f".{name}.0.part"]
     kept.append(local / ".staging-area" / "notes")
-    gone = [local / f".staging-{'1' * 16}" / "00000000", local / f".{stage.MARK}.0123abcd.part"]
+    gone = [local / f".staging-{'1' * 16}" / "00000000", local / f".{stage.MARK}.0123456789abcdef.part"]
     for path in (*kept, *gone):
         path.write_bytes(b"x")
     stage.stage(str(weights), local)
@@ -181,8 +181,12 @@ def test_leftovers_go_where_all_files_are_there(weights, tmp_path):
     local = tmp_path / "local"
     stage.stage(str(weights), local)
     (local / f".staging-{'1' * 16}").mkdir()
+    (local / f"..staged.json.{'1' * 16}.part").touch()
+    own = [local / name for name in (".staging-area", "..staged.json.mine.part")]
+    for path in own:
+        path.mkdir()
     assert stage.stage(str(weights), local) == 0
-    assert not list(local.glob(".staging-*"))
+    assert sorted(local.glob(".*stag*.part")) + sorted(local.glob(".staging-*")) == own[::-1]
 
 
 def test_file_taken_away_meanwhile_is_reported(weights, tmp_path, monkeypatch):

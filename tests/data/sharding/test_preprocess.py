@@ -193,8 +193,10 @@ def test_run_killed_during_shard_leaves_no_partial_shard(tmp_path, inputs, prepr
         ranks(0, work, tmp_path)
     assert list((tmp_path / "out").glob(".shard*.part"))
     assert not list((tmp_path / "out").glob("*.tar"))
+    own = tmp_path / "out" / ".shard-00000-mine.part"
+    own.write_text("of another program")
     assert preprocess(inputs, tmp_path / "out", "--shard-tokens", "5000") == 0
-    assert not list((tmp_path / "out").glob(".shard*"))
+    assert list((tmp_path / "out").glob(".shard*")) == [own]
     assert samples(tmp_path / "out").keys() == samples(shards.path).keys()
 
 

@@ -147,6 +147,7 @@ def ensure(host: EnrootHost, request: ImageRequest, dry: bool = False) -> dict[s
         "pruned": _surplus(host, request, name),
     }
     if dry or not answer["actions"]:
+        _demand_names(host, answer)
         return answer
     try:
         with host.locked(_lock_path(host, request), request.seconds):
@@ -212,8 +213,13 @@ def _sweep(host: EnrootHost, request: ImageRequest) -> None:
 
 
 def _demand_names(host: EnrootHost, answer: t.Mapping[str, t.Any]) -> None:
-    """Raise ``NodeError`` if a file belongs to another user, before gigabytes are fetched."""
+    """Raise ``NodeError`` if a name is that of a user's own file, or of another user, before gigabytes are fetched."""
     needed = [answer[key] for key, action in (("path", "import"), ("link", "link")) if action in answer["actions"]]
+    if "link" in answer["actions"] and host.link_target(answer["link"]) is None and host.exists(answer["link"]):
+        raise NodeError(
+            f"{answer['link']} is a file and no link, so it was not made here, and a link to {answer['path']} would "
+            "replace it: move it away, or set name"
+        )
     taken = [path for path in needed if not host.may_replace(path)]
     if taken:
         raise NodeError(

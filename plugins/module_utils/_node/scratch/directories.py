@@ -34,6 +34,8 @@ from .trash import TrashResult, empty
 
 SUBDIRECTORY = "jobs"
 TRASH = ".trash"
+# Begin of the new name of an entry that has the name of a job's directory and is of another program.
+FOREIGN = "foreign-"
 # The directory of the user inside that of the job.
 OWN = "tmp"
 SCHEMA = "mlcluster.scratch/1"
@@ -173,7 +175,8 @@ def free_percent(where: int | str) -> dict[str, float]:
 def make(host: Host, base: str, job_id: int, uid: int, gid: int) -> str:
     """Create the directory of a job and return the path for TMPDIR.
 
-    A directory of the same job, user and boot is kept: its job may be running. Anything else of that name is removed.
+    A directory of the same job, user and boot is kept: its job may be running. One of an earlier job is removed, and
+    anything that this module did not make is renamed to ``FOREIGN`` and that name.
     """
     boot = _boot_id(host)
     with opened_base(base, make=True) as handle, _locked(host, handle), _trash(handle) as trash:
@@ -182,8 +185,12 @@ def make(host: Host, base: str, job_id: int, uid: int, gid: int) -> str:
             with _inside(handle, known.name) as inner:
                 _write_record(inner, known.job_id, uid, boot)
             return tmp_path(base, job_id)
-        if known or _exists(handle, f"job-{job_id}"):
+        if known:
             _move_to_trash(handle, trash, f"job-{job_id}")
+        elif _exists(handle, f"job-{job_id}"):
+            # A site may have used such names before; job ids begin anew with another head node.
+            foreign = f"{FOREIGN}job-{job_id}-{secrets.token_hex(8)}"
+            os.rename(f"job-{job_id}", foreign, src_dir_fd=handle, dst_dir_fd=handle)
         fresh = f"new-{secrets.token_hex(8)}"
         os.mkdir(fresh, 0o711, dir_fd=trash)
         with _inside(trash, fresh) as inner:
@@ -198,10 +205,13 @@ def make(host: Host, base: str, job_id: int, uid: int, gid: int) -> str:
 
 
 def remove(host: Host, base: str, job_id: int, seconds: float) -> TrashResult:
-    """Move the directory of a job to the trash, then empty the trash for at most seconds. It may be missing."""
+    """Move the directory of a job to the trash, then empty the trash for at most seconds. It may be missing.
+
+    One that this module did not make is kept.
+    """
     with opened_base(base) as handle, _trash(handle) as trash:
         with _locked(host, handle):
-            if _exists(handle, f"job-{job_id}"):
+            if _read(handle, f"job-{job_id}"):
                 _move_to_trash(handle, trash, f"job-{job_id}")
         return empty(trash, host.monotonic() + seconds, host.monotonic)
 

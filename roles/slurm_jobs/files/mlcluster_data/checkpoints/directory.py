@@ -43,7 +43,9 @@ STRANGE = ".strange-"
 # The name that `mlcluster checkpoints --prune` gives to checkpoints that it removes.
 REMOVING = ".removing-"
 # Temporary files of `latest` and of the locks.
-_ASIDE = (f".{LATEST}.", *(f"{dot}{name}." for dot in ("", ".") for name in (LOCK, JOB_NAME)))
+_ASIDE = tuple(f".{name}." for name in (LATEST, LOCK, JOB_NAME))
+_LOCK_ASIDE = re.compile(rf"(?:{re.escape(LOCK)}|{re.escape(JOB_NAME)})\.(?:stale-)?[0-9a-f]{{16}}")
+_NAMING = re.compile(rb"step-\d{8,}\n?")
 _STEP = re.compile(r"step-(\d{8,})")
 # `mlcluster checkpoints` uses the name without the hexadecimal digits.
 _REMOVED = re.compile(r"step-\d{8,}(-[0-9a-f]{8})?")
@@ -125,6 +127,16 @@ def step_of(name: str) -> int | None:
 def naming(step: int) -> bytes:
     """Return the content of ``latest`` for a step."""
     return f"{step_name(step)}\n".encode()
+
+
+def is_naming(content: bytes | None) -> bool:
+    """Return whether ``latest`` is missing, empty or one of naming(): DeepSpeed has a file of that name, too."""
+    return not content or _NAMING.fullmatch(content) is not None
+
+
+def _is_aside(name: str) -> bool:
+    """Return whether a killed process left this unfinished file; files of similar names belong to other programs."""
+    return _LOCK_ASIDE.fullmatch(name) is not None or (name.startswith(_ASIDE) and durable.is_aside(name))
 
 
 def torn_step(name: str) -> int | None:
@@ -248,7 +260,7 @@ class DirectoryStore:
         for name in os.listdir(self.path):
             if _is_left(name):
                 self._clear(self.path / name)
-            elif name.startswith(_ASIDE):
+            elif _is_aside(name):
                 (self.path / name).unlink(missing_ok=True)
             elif step_of(name) is not None and not _is_plain(self.path / name / COMPLETE):
                 LOGGER.warning("%s has no %s, so it is not a checkpoint: get it back whole, or move it away",
@@ -259,9 +271,12 @@ class DirectoryStore:
         """Let ``latest`` name the newest checkpoint: a run may have ended before it did, or one was set aside."""
         latest, steps = self.path / LATEST, self.steps()
         try:
-            if not steps:
+            named = durable.read(latest) if os.path.lexists(latest) else None
+            if not is_naming(named):
+                LOGGER.warning("%s is of another program, so it stays and does not name the newest checkpoint", latest)
+            elif named is not None and not steps:
                 latest.unlink(missing_ok=True)
-            elif not os.path.lexists(latest) or durable.read(latest) != naming(steps[0]):
+            elif steps and named != naming(steps[0]):
                 durable.write(latest, naming(steps[0]))
         except OSError as exc:
             # No program of this collection depends on it, so a failure must not stop a training.
@@ -298,7 +313,8 @@ class DirectoryStore:
                                COMPLETE, self.path / aside)  # fmt: skip
             top.rename(made, final.name)
             # This also syncs its name.
-            top.write(LATEST, naming(step))
+            if top.state(LATEST) is None or is_naming(top.read(LATEST)):
+                top.write(LATEST, naming(step))
 
     def discard(self, step: int, token: str) -> None:
         with contextlib.suppress(OSError):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +16,22 @@ from ..files.durable import Directory, FileSum
 from ..locks import s3 as lock_s3
 from ..locks.s3 import S3Lock
 from . import directory as checkpoint_store
-from .directory import COMPLETE, INDEX, LATEST, TORN, Guard, Manifest, StoreError, TornError, naming, step_name, step_of
+from .directory import (
+    COMPLETE,
+    INDEX,
+    LATEST,
+    TORN,
+    Guard,
+    Manifest,
+    StoreError,
+    TornError,
+    is_naming,
+    naming,
+    step_name,
+    step_of,
+)
+
+LOGGER = logging.getLogger("mlcluster.data")
 
 
 class S3Store:
@@ -37,7 +53,9 @@ class S3Store:
     def _name_newest(self) -> None:
         steps = self.steps()
         named = self.prefix.get(LATEST)
-        if steps and named != naming(steps[0]):
+        if not is_naming(named):
+            LOGGER.warning("%s/%s is of another program, so it stays", self.url, LATEST)
+        elif steps and named != naming(steps[0]):
             self.prefix.put(LATEST, naming(steps[0]))
         elif named and not steps:
             self.prefix.delete([LATEST])
@@ -59,7 +77,8 @@ class S3Store:
                 f"{self.url}/{name}/{other[0]} differs from what was sent: another run writes there, so end one of them"
             )
         self.prefix.put(f"{name}/{COMPLETE}", dataclasses.replace(manifest, files=files).text())
-        self.prefix.put(LATEST, naming(step))
+        if is_naming(self.prefix.get(LATEST)):
+            self.prefix.put(LATEST, naming(step))
 
     def discard(self, step: int, token: str) -> None:
         name = step_name(step)

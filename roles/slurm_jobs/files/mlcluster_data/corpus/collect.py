@@ -16,6 +16,7 @@ import heapq
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from .text import ON_BAD, Bad, Division, read_documents, text_files
 # Each input is an open file; the usual limit of a process is 1024.
 INPUTS_MOST = 900
 ASIDE = ".collect."
+# As Directory.private() makes one. A folder of another name, such as .collect.old, belongs to another program.
+_ASIDE = re.compile(re.escape(ASIDE) + r"[0-9a-f]{16}")
 # In the folder for the temporary files: the SHA-256 of each input, by name, from before the first of them has its name.
 NAMES = "names.json"
 _INPUT = re.compile(r"input-\d{5}\.jsonl")
@@ -126,10 +129,13 @@ class Splitter:
 def remove_aside(folder: Path) -> None:
     """Remove the temporary files of killed runs, and inputs without a manifest that such a run had named already.
 
-    Links of such names are kept, and inputs of another content.
+    Links of such names are kept, folders of other users and programs, and inputs of another content.
     """
-    for aside in folder.glob(f"{ASIDE}*"):
-        if aside.is_dir() and not aside.is_symlink():
+    for aside in folder.iterdir():
+        if not _ASIDE.fullmatch(aside.name):
+            continue
+        state = aside.lstat()
+        if stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid():
             if not (folder / manifest.INPUTS).exists():
                 _remove_named(folder, aside)
             durable.remove_tree(aside)

@@ -289,7 +289,7 @@ def _fetch(source: str, name: str, about: list[object], folder: Directory, aside
 def _remove_asides(folder: Directory) -> None:
     """Remove the temporary files of killed runs; links of such names are kept."""
     for name in os.listdir(folder.descriptor):
-        if name.startswith((f".{MARK}.", f".{NAMES}.")) and name.endswith(durable.PART):
+        if name.startswith((f".{MARK}.", f".{NAMES}.")) and durable.is_aside(name):
             folder.remove(name)
         elif _ASIDE.fullmatch(name) and not (folder.path / name).is_symlink():
             with contextlib.suppress(OSError):

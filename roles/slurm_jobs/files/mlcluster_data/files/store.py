@@ -113,8 +113,9 @@ class Folder:
 
     def clean(self, beginning: str) -> None:
         """See Store."""
-        for path in self.path.glob(f".{beginning}*.part"):
-            path.unlink()
+        for path in self.path.glob(f".{beginning}*{durable.PART}"):
+            if durable.is_aside(path.name):
+                path.unlink()
 
     def place(self, name: str) -> str:
         """See Store."""

@@ -242,7 +242,8 @@ class InputWork:
         self.check()
         self.job.store.clean(f"shard-{self.at:05d}-")
         for left in self.job.spool.glob(f".shard-{self.at:05d}-*.part"):
-            left.unlink()
+            if durable.is_aside(left.name):
+                left.unlink()
         progress.advance(self.start)
         last = self.start
         for tokens, counts, end in self._gathered(pool):

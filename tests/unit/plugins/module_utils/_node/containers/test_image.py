@@ -355,6 +355,16 @@ def test_users_do_not_block_or_replace_each_other():
         os.close(held)
 
 
+@pytest.mark.parametrize("dry", [False, True])
+def test_image_of_a_user_under_the_name_of_the_link_stays(tmp_path, dry):
+    own = tmp_path / "torch.sqsh"
+    own.write_bytes(b"made by hand")
+    with pytest.raises(NodeError, match=r"torch\.sqsh is a file and no link, so it was not made here"):
+        ensure(ImageHost(), image_request(tmp_path, name="torch"), dry)
+    assert own.read_bytes() == b"made by hand" and not own.is_symlink()
+    assert not list(tmp_path.glob("torch-*"))
+
+
 def test_failed_link_leaves_nothing(tmp_path):
     with pytest.raises(OSError, match="File name too long"):
         ImageHost().make_link("target", str(tmp_path / ("x" * 256)))

@@ -173,8 +173,10 @@ def test_job_gets_new_directory_after_reboot(base):
 
 
 @pytest.mark.parametrize("damage", ["missing", "text", "link", "other"])
-def test_foreign_directory_is_replaced_by_make_not_by_sweep(base, damage):
-    record = make(base).parent / "job.json"
+def test_foreign_directory_is_kept(base, damage):
+    """A site may have used such names before."""
+    (make(base) / "precious").touch()
+    record = Path(base) / "job-7" / "job.json"
     record.unlink()
     if damage == "text":
         record.write_text("[1, 2")
@@ -184,7 +186,10 @@ def test_foreign_directory_is_replaced_by_make_not_by_sweep(base, damage):
         record.write_text('{"job_id": 8, "uid": 0}')
     assert scratch.survey(base) == []
     (Path(base) / "job-7x").mkdir()
+    assert scratch.remove(Host(), base, 7, 60).complete
     assert list(make(base).iterdir()) == []
+    (kept,) = Path(base).glob("foreign-job-7-*")
+    assert (kept / "tmp" / "precious").exists()
     assert (Path(base) / "job-7x").is_dir()
 
 
