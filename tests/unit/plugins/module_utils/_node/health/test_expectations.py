@@ -115,6 +115,43 @@ def test_invalid_expectation_gives_one_sentence(given, sentence):
     assert problem.startswith(sentence), problem
 
 
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [
+        ({"gpus": 0, "disks": 0, "efa": 0}, True),
+        ({"gpus": 1000, "disks": 1000, "efa": 1000}, True),
+        ({"gpus": 1001}, False),
+        ({"disks": 1001}, False),
+        ({"allowed_xids": [1, 999]}, True),
+        ({"allowed_xids": [0]}, False),
+        ({"allowed_xids": [1000]}, False),
+        ({"allowed_xids": [True]}, False),
+        ({"thresholds": {"root_free_percent": 0, "scratch_free_percent": 0, "gpu_celsius": 1}}, True),
+        ({"thresholds": {"root_free_percent": 100, "scratch_free_percent": 100, "gpu_celsius": 200}}, True),
+        ({"thresholds": {"root_free_percent": -0.5}}, False),
+        ({"thresholds": {"scratch_free_percent": 100.5}}, False),
+        ({"thresholds": {"scratch_free_percent": -0.5}}, False),
+        ({"thresholds": {"gpu_celsius": 0.5}}, False),
+        ({"thresholds": {"gpu_celsius": 200.5}}, False),
+        ({"thresholds": {"gpu_celsius": True}}, False),
+        ({"thresholds": {"gpu_celsius": float("nan")}}, False),
+        ({"versions": {"driver": ""}}, False),
+        ({"versions": {"driver": ">="}}, False),
+        ({"versions": {"driver": "new"}}, True),
+        ({"mounts": ["/a\0b"]}, False),
+        ({"types": {"": {}}}, False),
+        ({"schema": "mlcluster.expectations/1"}, True),
+    ],
+)
+def test_limits_of_expectations(given, right):
+    assert len(health_expect.problems(given)) == (0 if right else 1)
+
+
+def test_invalid_value_is_shown_in_part():
+    (problem,) = health_expect.problems({"mounts": "/" * 70})
+    assert problem.startswith(f"mounts is '{'/' * 59}: use")
+
+
 def test_all_problems_are_reported_together():
     given = {"driver": "580", "efa": -1, "types": {"p5*": {"gpu": 8, "disks": "8"}}}
     assert len(health_expect.problems(given)) == 4
@@ -165,6 +202,35 @@ def test_one_held_package_of_a_pattern_is_not_enough():
     assert one.message.endswith(
         "of nvidia-01, nvidia-02, nvidia-03, nvidia-04, nvidia-05, nvidia-06, nvidia-07, nvidia-08 and 3 more"
     )
+
+
+@pytest.mark.parametrize(("number", "rest"), [(8, ""), (9, " and 1 more")])
+def test_eight_packages_without_hold_are_named(number, rest):
+    names = [f"nvidia-{at}" for at in range(number)]
+    (one,) = health_expect.judge_held(health_expect.resolve({"held": ["nvidia-*"]}, None), names, [], True)
+    assert one.message.endswith(f"of {', '.join(names[:8])}{rest}")
+
+
+@pytest.mark.parametrize(("there", "severity"), [(7, "isolate"), (9, "monitor")])
+def test_other_number_of_gpus_fails(there, severity):
+    host = TrainingHost()
+    for number in range(there):
+        host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
+    (one,) = health_expect.check_devices(host, health_expect.resolve({"gpus": 8}, None))
+    assert (one.status, one.severity, one.expected, one.found, one.unit) == ("fail", severity, 8, there, "gpus")
+
+
+def test_instance_store_disks_are_counted_by_model():
+    host = TrainingHost()
+    models = [
+        "Amazon EC2 NVMe Instance Storage  \n",
+        "Amazon Elastic Block Store\n",
+        "Amazon EC2 NVMe Instance Storage\n",
+    ]
+    for number, model in enumerate(models):
+        host.files[f"/sys/class/nvme/nvme{number}/model"] = model
+    (one,) = health_expect.check_devices(host, health_expect.resolve({"disks": 2}, None))
+    assert (one.id, one.status, one.found) == ("expect.disks", "pass", 2)
 
 
 def test_mounts_and_device_counts_are_checked():

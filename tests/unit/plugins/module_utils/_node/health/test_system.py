@@ -75,6 +75,12 @@ def test_unreadable_clock_reports_reason():
     assert "Failed to connect to bus" in one.reason
 
 
+@pytest.mark.parametrize(("output", "shown"), [("", "no output"), ("maybe\n", "maybe")])
+def test_answer_on_clock_other_than_yes_or_no_is_shown(output, shown):
+    (one,) = system.check_clock(with_answers({CLOCK: output}))
+    assert one.reason == f"timedatectl reports neither yes nor no: {shown}"
+
+
 def test_enabled_service_has_to_run():
     output = [
         unit("slurmd.service", "failed"),
@@ -128,9 +134,17 @@ def test_services_that_systemctl_leaves_out_are_named():
     assert "slurmd.service" in found[1].reason and "chronyd" not in found[1].reason
 
 
-@pytest.mark.parametrize("output", [CommandResult(1, "", "no bus"), "", "Running in chroot, ignoring command\n"])
-def test_systemctl_without_units_is_undeterminable(output):
-    assert only(system.check_services(with_answers({UNITS: output}))).status == "undeterminable"
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (CommandResult(1, "", "no bus"), "no bus"),
+        ("", "systemctl lists no unit: no output"),
+        ("Running in chroot, ignoring command\n", "systemctl lists no unit: Running in chroot, ignoring command"),
+    ],
+)
+def test_systemctl_without_units_is_undeterminable(output, reason):
+    one = only(system.check_services(with_answers({UNITS: output})))
+    assert one.status == "undeterminable" and one.reason.endswith(reason)
 
 
 @pytest.mark.parametrize(
@@ -241,11 +255,23 @@ def test_pcluster_diag_report_is_read_despite_exit_status():
     assert [(one.id, one.status) for one in of_diag(output)] == [("pcluster.imds", "fail")]
 
 
+NO_REPORT = "its report is not the JSON that 3.16 writes"
+
+
 @pytest.mark.parametrize(
-    "output", ["", "{}", '{"results": 7}', '{"results": [7]}', diag(), CommandResult(3, "", "boom")]
+    ("output", "reason"),
+    [
+        ("", NO_REPORT),
+        ("{}", NO_REPORT),
+        ('{"results": 7}', NO_REPORT),
+        ('{"results": [7]}', NO_REPORT),
+        (diag(), "it ran no check"),
+        (CommandResult(3, "", "boom"), "boom"),
+    ],
 )
-def test_invalid_pcluster_diag_report_is_undeterminable(output):
-    assert only(of_diag(output)).status == "undeterminable"
+def test_invalid_pcluster_diag_report_is_undeterminable(output, reason):
+    one = only(of_diag(output))
+    assert (one.id, one.status) == ("pcluster.diag", "undeterminable") and reason in one.reason
 
 
 @pytest.mark.parametrize("status", ["PASSED", "SKIPPED"])

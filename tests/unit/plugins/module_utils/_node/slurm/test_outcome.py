@@ -67,6 +67,11 @@ def test_settled_states(state, reason, settled):
         ("0\n", ("COMPLETED", 0, 0)),
         (" 3 ", ("FAILED", 3, 0)),
         ("137", ("FAILED", 137, 9)),
+        ("128", ("FAILED", 128, 0)),
+        ("129", ("FAILED", 129, 1)),
+        ("192", ("FAILED", 192, 64)),
+        ("193", ("FAILED", 193, 0)),
+        ("1", ("FAILED", 1, 0)),
         ("255", ("FAILED", 255, 0)),
         ("", None),
         (None, None),
@@ -77,6 +82,35 @@ def test_settled_states(state, reason, settled):
 def test_exit_file_is_parsed(text, expected):
     found = slurm_result.from_exit_file(7, text)
     assert (found and (found["state"], found["exit_code"], found["signal"])) == expected
+
+
+def test_job_of_which_only_number_is_known():
+    found = slurm_result.blank(7)
+    assert (found.pop("job_id"), found.pop("state"), found.pop("signal"), found.pop("restarts")) == (7, "LOST", 0, 0)
+    assert set(found.values()) == {None}
+
+
+def test_array_is_named_by_its_own_number():
+    tasks = [job("FAILED", 3, job_id=9, array_job_id=7), job("FAILED", 3, job_id=8, array_job_id=7, signal=9)]
+    found = slurm_result.summary(tasks)
+    assert (found["job_id"], found["signal"], found["elapsed_seconds"], found["nodes"]) == (7, 9, None, None)
+    assert slurm_result.summary([job("FAILED", 3)])["job_id"] == 7
+
+
+def test_part_without_exit_status_comes_after_others():
+    found = slurm_result.summary([job("FAILED", None, signal=1), job("FAILED", 2, signal=3), job("FAILED", 0)])
+    assert (found["exit_code"], found["signal"]) == (2, 3)
+    # Of equal parts the one with the lowest number counts.
+    found = slurm_result.summary([job("LOST", None, job_id=9, reason="b"), job("LOST", 0, job_id=8, reason="a")])
+    assert (found["job_id"], found["reason"]) == (8, "a")
+
+
+def test_earlier_values_fill_only_gaps():
+    earlier = job("RUNNING", 5, signal=9, stdout="/old", stderr="/e", name="x")
+    found = slurm_result.merged(job("LOST", None, stdout="/new"), earlier)
+    assert (found["state"], found["exit_code"], found["signal"]) == ("LOST", None, 0)
+    assert (found["stdout"], found["stderr"], found["name"]) == ("/new", "/e", "x")
+    assert slurm_result.merged(job("LOST", None), None) == job("LOST", None)
 
 
 def test_later_look_keeps_earlier_values():
@@ -95,6 +129,8 @@ def test_later_look_keeps_earlier_values():
     ("found", "tail", "sentence"),
     [
         (job("FAILED", 3, nodes="n1"), "a\nb\n", "job 7 ended FAILED with exit status 3 on n1; it last wrote: b"),
+        (job("FAILED", 3, reason="NonZeroExitCode"), "", "job 7 ended FAILED with exit status 3; it wrote nothing"),
+        (job("FAILED", 3), "\n \n", "job 7 ended FAILED with exit status 3; it wrote nothing"),
         (job("FAILED", 0, signal=9), "", "job 7 ended FAILED by signal 9; it wrote nothing"),
         (job("NODE_FAIL", 0, reason="NodeDown"), "", "job 7 ended NODE_FAIL (NodeDown); it wrote nothing"),
         (

@@ -153,6 +153,13 @@ def test_unproved_slurmd_is_not_up(text):
     assert not states.is_up(*states.split(text))
 
 
+def test_states_with_running_slurmd_are_an_allow_list():
+    assert {word for word, state in states.STATES.items() if state.up} == set(
+        "IDLE ALLOCATED MIXED COMPLETING PLANNED CLOUD DYNAMIC_FUTURE DYNAMIC_NORM RESERVED MAINTENANCE MAINT PERFCTRS "
+        "BLOCKED DRAIN DRAINED DRAINING".split()
+    )
+
+
 def test_taking_states_without_slurmd_are_listed():
     taking = {word for word, state in states.STATES.items() if state.effect == states.TAKES and not state.up}
     assert taking == {"POWERED_DOWN", "POWER_UP", "POWERING_UP", "REBOOT_REQUESTED", "REBOOT"}
