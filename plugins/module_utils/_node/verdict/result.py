@@ -317,8 +317,8 @@ class Report:
 
 
 def dumps(item: Result | Report) -> str:
-    """Return a Result or Report as one line of JSON with sorted keys."""
-    return json.dumps(item.to_dict(), sort_keys=True, allow_nan=False)
+    """Return a Result or Report as one line of JSON with sorted keys; neither has a figure that is no JSON."""
+    return json.dumps(item.to_dict(), sort_keys=True)
 
 
 def loads(text: str) -> Result | Report:

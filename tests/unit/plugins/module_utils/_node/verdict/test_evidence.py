@@ -20,6 +20,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.eviden
     is_number,
     is_text,
     lookup,
+    never,
     weigh,
     within,
 )
@@ -101,7 +102,7 @@ def test_field_that_does_not_apply_is_not_evidence():
 def test_long_list_is_shortened():
     names = [subject(f"gpu{number}", state=None) for number in range(MOST_NAMED + 2)]
     message = decide("a.b", BOTH, names, "x").message
-    assert message.count("state is missing") == MOST_NAMED
+    assert message.count("state is missing") == MOST_NAMED == 8
     assert message.endswith(" and 2 more")
     assert not decide("a.b", BOTH, names[:MOST_NAMED], "x").message.endswith("more")
 
@@ -112,6 +113,12 @@ def test_first_unknown_field_gives_reason_and_hint():
     assert (result.reason, result.hint, result.source) == ("cut", "run it again", "here")
     assert result.message == "it ends at row 3; hard_errors is missing"
     assert decide("a.b", (ERRORS, first), [Subject({"state": "x"})], "x", hint="look").hint == "look"
+
+
+def test_no_value_is_bad_by_default():
+    assert never(1) is False
+    result = decide("a.b", (Field("state", exactly("up")),), [subject(state="down")], "x")
+    assert (result.status, result.severity) == ("undeterminable", "none")
 
 
 def test_weigh_keeps_order():

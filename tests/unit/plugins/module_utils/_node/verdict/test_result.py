@@ -38,6 +38,7 @@ def test_exit_code_is_zero_only_with_proof(statuses, code):
     [
         ({"id": "Storage"}, "id"),
         ({"id": "a..b"}, "id"),
+        ({"id": 5}, "id"),
         ({"id": "a.b\n"}, "id"),
         ({"status": "ok"}, "status"),
         ({"severity": "panic"}, "severity"),
@@ -50,6 +51,8 @@ def test_exit_code_is_zero_only_with_proof(statuses, code):
         ({"unit": 3}, "unit"),
         ({"seconds": -0.1}, "seconds"),
         ({"seconds": True}, "seconds"),
+        ({"seconds": 1e9}, "seconds"),
+        ({"seconds": "1"}, "seconds"),
         ({"seconds": float("inf")}, "seconds"),
         ({"scope": {"node": "n"}}, "scope"),
         ({"status": "fail"}, "reason"),
@@ -61,6 +64,40 @@ def test_invalid_result_is_rejected_by_field_name(fields, word):
     good = {"id": "a.b", "status": "pass", "found": 1}
     with pytest.raises(result.ResultError, match=word):
         result.Result(**{**good, **fields})
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, 1e9 - 1, None])
+def test_duration_may_be_zero_and_long(seconds):
+    assert result.passed("a.b", 1, seconds=seconds).seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2026-11-28T03:00:00Z", 1795834800),
+        ("2026-11-28T03:00:00.5Z", 1795834800.5),
+        ("2026-11-28T04:00:00+01:00", 1795834800),
+        ("2026-13-28T03:00:00Z", None),
+        ("2026-11-28T03:00:00", None),
+        ("yesterday", None),
+        (5, None),
+        (None, None),
+    ],
+)
+def test_time_is_that_of_text_with_zone(text, seconds):
+    found = result.moment(text)
+    assert (found.timestamp() if found else None) == seconds
+
+
+def test_keys_of_json_are_sorted():
+    text = result.dumps(result.passed("a.b", {"b": 1, "a": 2}))
+    assert text.startswith('{"expected": null, "found": {"a": 2, "b": 1}, "hint": null, "id": "a.b"')
+    assert result.passed("a.b", {"b": 1, "a": 2}).line() == 'PASS a.b: found {"a": 2, "b": 1}'
+
+
+def test_codes_of_exit():
+    codes = (result.EXIT_OK, result.EXIT_FAIL, result.EXIT_UNDETERMINABLE, result.EXIT_USAGE)
+    assert codes == (0, 1, 2, 3)
 
 
 def test_json_has_exactly_the_schema_fields():
@@ -133,14 +170,24 @@ REPORT = {
         ({"schema": "mlcluster.report/1", "host": "n1"}, "time"),
         ({**REPORT, "results": 1}, "list"),
         ({**REPORT, "time": "yesterday"}, "yesterday"),
+        ({**REPORT, "time": 5}, "time"),
         ({**REPORT, "host": ""}, "host"),
+        ({**REPORT, "host": 5}, "host"),
         ({**REPORT, "versions": {"a": 1}}, "versions"),
+        ({**REPORT, "versions": []}, "versions"),
+        ({**REPORT, "versions": ["a"]}, "versions"),
         ({**REPORT, "results": [{"schema": "mlcluster.result/1", "id": "a", "status": "maybe"}]}, "maybe"),
     ],
 )
 def test_other_schema_is_rejected_when_read(data, word):
     with pytest.raises(result.ResultError, match=word):
         result.loads(json.dumps(data))
+
+
+def test_result_without_absent_fields_is_read():
+    assert result.loads(json.dumps(RESULT)) == result.passed("a", 1)
+    assert result.loads(json.dumps({**RESULT, "scope": None})) == result.passed("a", 1)
+    assert result.loads(json.dumps({**RESULT, "scope": {"node": "n"}})).scope == result.Scope(node="n")
 
 
 def test_text_that_is_not_json_is_rejected():
@@ -180,6 +227,13 @@ def test_report_accepts_only_results():
             result.passed("a.b", "x", scope=result.Scope(device="/home/u/x\nFAIL node.\x1b[2J")),
             "PASS a.b (/home/u/x FAIL node. [2J): found x",
         ),
+        (result.passed("a.b", 3, hint="Do nothing."), "PASS a.b: found 3"),
+        (result.passed("a.b", 3, message="it is good", expected=3), "PASS a.b: it is good"),
+        (result.passed("a.b", 3, reason="why", expected=4, unit="s"), "PASS a.b: expected 4 s, found 3 s"),
+        (result.failed("a.b", "it is bad", expected=3), "FAIL a.b: it is bad"),
+        (result.Result("a.b", "fail", reason="gone"), "FAIL a.b: gone"),
+        (result.Result("a.b", "fail", reason="gone", found=3), "FAIL a.b: found 3"),
+        (result.not_applicable("a.b", "none", found=3, hint="Look."), "n/a  a.b: none. Look"),
         (result.passed("a.b", ["x", 1]), 'PASS a.b: found ["x", 1]'),
     ],
 )
