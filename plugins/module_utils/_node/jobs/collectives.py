@@ -162,9 +162,9 @@ def expected_runs(
     elif layout == "domains":
         groups = domains_of(nodes, topology)
         groups += [tuple(nodes)] if len(groups) > 1 else []
-    elif layout == "pairs" and count > 1:
+    elif layout == "pairs" and count > 2:
         # Each node with both neighbours; two nodes are one pair.
-        starts = [*range(0, count - 1, 2), *(range(1, count, 2) if count > 2 else ())]
+        starts = [*range(0, count - 1, 2), *range(1, count, 2)]
         groups = [(nodes[index], nodes[(index + 1) % count]) for index in starts]
     else:
         groups = [tuple(nodes)]

@@ -107,9 +107,11 @@ def run_layout(work: Work, launch: Launch, ranks: int, pairs_side_by_side: bool 
     topology = _topology(work, layout)
     for collective in collectives:
         groups = [group for _collective, group in expected_runs(layout, [collective], work.nodes, topology)]
-        if layout == "domains" and len(groups) > 1:
-            rounds.run(collective, groups[:-1], pairs_side_by_side)
-            rounds.run(collective, groups[-1:])
+        if layout == "domains":
+            *alone, every = groups
+            if alone:
+                rounds.run(collective, alone, pairs_side_by_side)
+            rounds.run(collective, [every])
             continue
         if layout != "pairs":
             rounds.run(collective, groups)
@@ -146,10 +148,8 @@ def bisect(nodes: Nodes, fails: t.Callable[[Nodes], bool]) -> None:
         if not fails(group):
             # A single node proves nothing about its fabric.
             good = group[0] if len(group) > 1 else good
-        elif len(group) == 2:
-            failing += group
-            groups += [group[:1], group[1:]]
-        elif len(group) > 2:
+        elif len(group) > 1:
+            failing += group if len(group) == 2 else ()
             groups += [group[:half], group[half:]]
     for node in failing:
         if good and good != node:

@@ -34,7 +34,11 @@ def asked(**fields):
         ([(("a", "b"), "fail"), (("b", "c"), "pass")], {"a"}),
         ([(("a", "b"), "fail"), (("b", "c"), "fail"), (("c", "d"), "pass"), (("d", "a"), "pass")], {"b"}),
         ([(("a",), "fail"), (("a", "b"), "fail")], {"a"}),
+        ([(("a", "b"), "fail"), (("a", "c"), "fail"), (("b", "c"), "pass")], {"a"}),
+        # Another failing pair does not matter.
+        ([(("a", "b"), "fail"), (("b", "c"), "pass"), (("x", "y"), "fail")], {"a"}),
         # A passing run of one node proves nothing about the fabric.
+        ([(("a", "b"), "fail"), (("b",), "pass")], None),
         ([(("a", "b"), "fail"), (("a",), "pass"), (("b",), "pass")], None),
         # A large group that fails does not accuse those in it.
         ([(("a", "b", "c", "d"), "fail"), (("a", "b"), "pass"), (("c", "d"), "pass")], None),
@@ -47,6 +51,8 @@ def test_which_node_stands_out(runs, accused):
     if accused:
         assert {entry.scope.node for entry in found} == accused
         assert {(entry.status, entry.severity) for entry in found} == {("fail", "isolate")}
+        alone = {nodes[0] for nodes, status in runs if status == "fail" and len(nodes) == 1}
+        assert {entry.scope.node for entry in found if entry.message.endswith("fails by itself")} == alone
     else:
         assert [entry.status for entry in found] == ["undeterminable" if accused is None else "pass"]
 
@@ -357,6 +363,8 @@ def test_output_of_one_pair_counts_for_one_pair(tmp_path):
     lines = output(hosts=("n1", "n2"), gpus=2)
     (tmp_path / "b.all_reduce.out").write_text("\n".join(lines) + "\n")
     assert complete(job) == [("undeterminable", "one_for_two")]
+    (message,) = [one.message for one in collectives.judge_collectives(job, Host()) if one.reason == "one_for_two"]
+    assert message == "all_reduce on n1+n2 and on n3+n4 both name n1, n2: run it again"
 
 
 def test_two_runs_with_one_output_are_no_proof(tmp_path):
@@ -364,6 +372,8 @@ def test_two_runs_with_one_output_are_no_proof(tmp_path):
     nccl.ran("a", ("n1", "n2"))
     nccl.ran("a", ("n3", "n4"))
     assert complete(job) == [("undeterminable", "one_for_two")]
+    (message,) = [one.message for one in collectives.judge_collectives(job, Host()) if one.reason == "one_for_two"]
+    assert message == "all_reduce on n1+n2 and on n3+n4 have one output: run it again"
 
 
 def test_two_collectives_of_same_nodes_are_two_runs(tmp_path):
@@ -403,7 +413,9 @@ def test_each_verdict_but_bandwidth_counts_for_node(tmp_path, monkeypatch, faile
     nccl = Nccl(tmp_path)
     nccl.asked["layout"] = "single"
     nccl.ran("n1", NODES[:1])
-    assert nccl.judged()["nccl.nodes"].status == ("pass" if names[failed] == "bandwidth" else "fail")
+    judged = nccl.judged()
+    assert judged["nccl.nodes"].status == ("pass" if names[failed] == "bandwidth" else "fail")
+    assert {one.message for key, one in judged.items() if key.endswith(".all_reduce")} == {"n1: it is bad", "n1: pass"}
 
 
 def test_run_that_was_made_twice_is_one(tmp_path):

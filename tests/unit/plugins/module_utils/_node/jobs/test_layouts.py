@@ -11,6 +11,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import la
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.collectives import expected_runs, read_runs
 
 from tests.unit.fakes.fake_job_work import FakeWork, spec_of
+from tests.unit.fakes.fake_nccl_output import output
 
 FOUR, THREE = ("n1", "n2", "n3", "n4"), ("n1", "n2", "n3")
 
@@ -108,6 +109,7 @@ def bisected(nodes, broken, alone=False):
 
     def fails(group):
         seen.append("+".join(group))
+        assert len(seen) < 20, "a group is halved for ever"
         return broken in group and (alone or len(group) > 1)
 
     layouts.bisect(nodes, fails)
@@ -134,6 +136,45 @@ def test_failed_run_is_halved_undeterminable_one_is_not():
     _work, found = ran("bisect", FOUR)
     # Without an output nothing can be determined.
     assert found == [[["n1", "n2", "n3", "n4"]]]
+
+
+def test_failing_nodes_are_halved_to_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(FakeWork, "file", lambda self, name: str(tmp_path / name))
+    for group in ("n1+n2+n3+n4", "n3+n4", "n3+n1"):
+        (tmp_path / f"{group}.all_reduce.out").write_text("no table at all\n")
+    statuses = {"n3": 1}
+    work, found = ran("bisect", FOUR, statuses=statuses, collectives=["all_reduce", "broadcast"])
+    order = ["n1 n2 n3 n4", "n1 n2", "n3 n4", "n3", "n4", "n3 n1", "n4 n1"]
+    assert [" ".join(group) for (group,) in found] == order
+    assert {run.collective for run in read_runs(work.files["runs.tsv"])} == {"all_reduce"}
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        ("bisect", "halves a group of nodes as long as it fails"),
+        ("domains", "2 UltraServers by the blocks"),
+        ("all", ""),
+    ],
+)
+def test_steps_of_layout_are_noted(layout, words):
+    work = FakeWork(spec_of("nccl", layout=layout, collectives=["all_reduce"]), FOUR[:3])
+    work.spec.asked["instance_type"] = "p5.48xlarge"
+    work.answers = {"scontrol": BLOCKS}
+    layouts.run_layout(work, lambda name, group: ("run", name, *group), 2)
+    notes = [line for line in work.printed if line.startswith("# ")]
+    assert any(words in line for line in notes) if words else notes == []
+
+
+@pytest.mark.parametrize("kind", ["nccl", "nccom"])
+def test_wrong_figures_of_tool_fail(tmp_path, monkeypatch, kind):
+    """A run is judged as one of its own tool."""
+    monkeypatch.setattr(FakeWork, "file", lambda self, name: str(tmp_path / name))
+    lines = output(hosts=("n1", "n2"), gpus=2, in_place_wrong="1")
+    (tmp_path / "n1+n2.all_reduce.out").write_text("\n".join(lines) + "\n")
+    work = FakeWork(spec_of(kind, layout="bisect", collectives=["all_reduce"]))
+    rounds = layouts.Rounds(work, lambda name, group: ("run", *group), 2, counts=False)
+    assert rounds.fails("all_reduce", ("n1", "n2")) is (kind == "nccl")
 
 
 def test_run_with_wrong_results_fails(tmp_path, monkeypatch):
@@ -170,8 +211,17 @@ def test_each_ultraserver_runs_by_itself_and_then_all():
 
 @pytest.mark.parametrize(("text", "nodes"), [("", FOUR), (BLOCKS, ("n1", "n2"))])
 def test_single_ultraserver_runs_once(text, nodes):
-    assert in_blocks(text, nodes)[1] == [[list(nodes)]]
+    work, found = in_blocks(text, nodes)
+    assert found == [[list(nodes)]]
+    assert [run.round for run in read_runs(work.files["runs.tsv"])] == ["0"]
 
 
 def test_slurm_is_asked_for_blocks_only_for_ultraservers():
     assert "topology" not in in_blocks(BLOCKS, layout="all")[0].files
+    work = FakeWork(spec_of("nccl", layout="all", collectives=["all_reduce"]))
+    work.answers = {"scontrol": BLOCKS}
+    for instance, text in (("p5.48xlarge", ""), (None, ""), ("p6e-gb200.36xlarge", BLOCKS), ("u-p6e-gb200x72", BLOCKS)):
+        work.spec.asked["instance_type"] = instance
+        assert layouts._topology(work, "all") == text
+    work.spec.asked["instance_type"] = "p5.48xlarge"
+    assert layouts._topology(work, "domains") == BLOCKS

@@ -92,6 +92,7 @@ def test_table_has_row_for_each_job():
         ({**run("LOST", None), "message": "looked for job 7"}, "looked for job 7", None, None),
         (run("TIMEOUT", 0), "job 7 is TIMEOUT with exit status 0", "COMPLETED", "TIMEOUT"),
         ({**run("TIMEOUT", 0), "message": "it took too long"}, "it took too long", "COMPLETED", "TIMEOUT"),
+        ({**run(), "report": None}, "job 7 is COMPLETED with exit status 0 and left no report", None, None),
         (run("FAILED", 139), "job 7 is FAILED with exit status 139 and left no report", 0, 139),
         (
             run("FAILED", 139, stderr_tail="a\nb\n", stdout_tail="c\n"),

@@ -290,6 +290,7 @@ def test_report_of_another_time_is_no_pass(tmp_path, time, started, reason):
     (found,) = io.node_reports(job(tmp_path, "n1", started=started), Then(), "node")
     assert (found.status, found.reason) == ("undeterminable" if reason else "pass", reason)
     assert started or "render the script again" in found.message
+    assert (io._other_time(time, started, STARTED + 3600) == "") is (reason is None)
 
 
 @pytest.mark.parametrize("value", [-5, -0.1, 10**400, "5", True, None, [5]])
