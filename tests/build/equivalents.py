@@ -67,6 +67,11 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     (f"{NODE}/storage/apply.py", "constant", "GHOST_ATTEMPTS = 3"): "a bound on time: one more try does no harm",
     (f"{NODE}/storage/apply.py", "returned value", "return False"): "what is returned is only tried for truth",
     (f"{NODE}/storage/owner.py", "returned value", "return False"): "what is returned is only tried for truth",
+    (f"{NODE}/storage/blank.py", "operator", "*((group * 8192 + 1) * KIB for group in (1, 3, 5)),"): (
+        "the block that begins 2 KiB earlier holds the superblock, too"
+    ),
+    (f"{NODE}/storage/plan.py", "returned value", "return False"): "what is returned is only tried for truth",
+    (f"{NODE}/storage/plan.py", "returned value", 'return ""'): "what is returned is only tried for truth",
     (
         f"{NODE}/storage/apply.py",
         "constant",

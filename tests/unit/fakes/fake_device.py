@@ -32,6 +32,7 @@ class FakeDevice:
         self.reads: list[tuple[int, int]] = []
 
     def nvme_log(self, page: int, length: int) -> bytes | None:
+        assert length > 0 and length % 4 == 0, length
         return self.logs[page].ljust(length, b"\0") if page in self.logs else None
 
     def read(self, offset: int, length: int) -> bytes:

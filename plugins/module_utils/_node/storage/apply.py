@@ -340,8 +340,9 @@ def _stop_remainders(host: Host, array_uuid: str) -> None:
 def _stop_array(host: Host, action: Action) -> None:
     device, wanted = action["device"], action["uuid"]
     found = uuid_of_array(host, posixpath.basename(device))
-    if found and wanted and found != wanted:
-        raise NodeError(f"{device} is another array now ({found}): nothing was stopped; run again")
+    # Also an array that has lost or gained its UUID since the look.
+    if found != wanted:
+        raise NodeError(f"{device} is another array now ({found or 'no UUID'}): nothing was stopped; run again")
     host.run(["mdadm", "--stop", device], timeout=60)
     _settle(host)
 

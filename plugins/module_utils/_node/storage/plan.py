@@ -379,15 +379,13 @@ def _all_made(node: Node, intent: t.Mapping[str, t.Any]) -> Decision:
 def _some_made(node: Node, intent: t.Mapping[str, t.Any], made: t.Sequence[bool]) -> Decision:
     """Return the decision for an interrupted run with some filesystems finished: keep those, make the others."""
     missing = [disk for disk, finished in zip(node.disks, made) if not finished]
-    serials = {disk["serial"] for disk in missing}
-    volumes = volumes_for(node.disks, intent, node.config, node.facts)
     return Decision(
         Situation.SOME_MADE,
         node.new_state,
         OWNER_OURS,
         disks=node.disks,
         erase=missing,
-        volumes=[{**volume, "fs_found": volume["fs_found"] or volume["serials"][0] in serials} for volume in volumes],
+        volumes=volumes_for(node.disks, intent, node.config, node.facts),
     )
 
 

@@ -119,7 +119,7 @@ def _is_member(disk: t.Mapping[str, t.Any]) -> bool:
 
 def _array_name(disk: t.Mapping[str, t.Any]) -> str:
     """Return the name in a member's superblock, without the host that it was made for."""
-    return t.cast(str, disk["md"]["name"].rsplit(":", 1)[-1])
+    return t.cast(str, disk["md"]["name"].rpartition(":")[2])
 
 
 def _clear(

@@ -102,8 +102,11 @@ def test_stop_array():
     assert act(with_array(), "stop_array", device="/dev/md127", uuid=UUID) == [["mdadm", "--stop", "/dev/md127"]]
 
 
-def test_array_without_uuid_at_look_is_stopped():
-    assert act(with_array(), "stop_array", device="/dev/md127", uuid=None) == [["mdadm", "--stop", "/dev/md127"]]
+def test_array_without_uuid_is_stopped_while_it_has_none():
+    host = with_array()
+    host.machine.devices["md127"].md["shows_uuid"] = False
+    stopped = act(host, "stop_array", device="/dev/md127", uuid=None)
+    assert stopped[-1] == ["mdadm", "--stop", "/dev/md127"]
 
 
 def test_wipe_never_forces():
@@ -698,9 +701,20 @@ def test_wipe_refuses_disk_in_use():
     assert changes(host) == []
 
 
-def test_stop_array_refuses_another_array():
+@pytest.mark.parametrize("seen", ["f" * 32, None])
+def test_stop_array_refuses_another_array(seen):
+    host = with_array()
     with pytest.raises(NodeError, match=f"/dev/md127 is another array now \\({UUID}\\): nothing was stopped"):
-        act(with_array(), "stop_array", device="/dev/md127", uuid="f" * 32)
+        act(host, "stop_array", device="/dev/md127", uuid=seen)
+    assert changes(host) == []
+
+
+def test_array_that_shows_no_uuid_any_more_is_not_stopped():
+    host = with_array()
+    host.machine.devices["md127"].md["shows_uuid"] = False
+    with pytest.raises(NodeError, match=r"/dev/md127 is another array now \(no UUID\): nothing was stopped"):
+        act(host, "stop_array", device="/dev/md127", uuid=UUID)
+    assert not [call for call in host.calls if "--stop" in call]
 
 
 @pytest.mark.parametrize("change", [{"members": ["nvme1n1"]}, {"volumes": []}, {"volumes": ["lv_ephemeral", "more"]}])

@@ -38,6 +38,18 @@ def test_samples_are_bounded_and_inside_disk(size):
     assert places == sorted(set(places))
 
 
+@pytest.mark.parametrize(("size", "cost"), [(GIB, (52, 1421312)), (7500 * 10**9, (56, 1462272))])
+def test_cost_of_samples_is_known(size, cost):
+    places = blank.places(size, "seed")
+    assert (len(places), sum(length for _offset, length in places)) == cost
+
+
+@pytest.mark.parametrize("start", [1, 2, 4, 8, 16, 64, 129])
+def test_usual_starts_of_content_are_read(start):
+    assert covered(1900 * 10**9, start * MIB, 4 * KIB)
+    assert not covered(1900 * 10**9, start * MIB - MIB // 2)
+
+
 SUPERBLOCKS = {
     "partition table": lambda size: 0,
     "GPT header": lambda size: 512,
@@ -119,7 +131,14 @@ def launched(host, born=BOOT + 5):
     return host
 
 
-@pytest.mark.parametrize("text", ["", "1 2 3", "a b c d e f g h i j k", " ".join(["0"] * 17)])
+def test_counter_of_older_kernel_has_eleven_fields():
+    host = launched(dirty(scene.node(1)))
+    real = host.machine.sysfs
+    host.machine.sysfs = lambda kname, end: "1 0 8 0 0 0 0 0 0 0 0" if end == "stat" else real(kname, end)
+    assert proof_of(host)["proof"] == "never_written"
+
+
+@pytest.mark.parametrize("text", ["", "1 2 3", "1 0 8 0 0 0 0 0 0 0", "a b c d e f g h i j k", " ".join(["0"] * 17)])
 def test_damaged_counter_proves_nothing(text):
     host = launched(dirty(scene.node(1)))
     real = host.machine.sysfs
@@ -190,6 +209,13 @@ def written(host, sectors):
     for device in host.machine.devices.values():
         device.written = sectors
     return host
+
+
+@pytest.mark.parametrize(("seconds", "sectors"), [(120, 8), (121, None)])
+def test_counters_of_disk_that_appears_late_are_not_taken(seconds, sectors):
+    host = written(scene.node(1), 8)
+    host.machine.devices["nvme1n1"].appeared = seconds
+    assert blank.written_sectors(host, "nvme1n1") == sectors
 
 
 def test_zeros_prove_nothing_after_large_writes():

@@ -56,6 +56,7 @@ NOT_FIRST = {
     "the root volume was replaced": change(counted=1),
     "the disk keeps no statistics": change(counted=None),
     "the statistics are another's": lambda host: odd_statistics(host, "<II4Q", 0x3C23B510, 0, 7, 0, 0, 0),
+    "only a write was counted": lambda host: odd_statistics(host, "<II4Q", 0xEC2C0D7E, 0, 7, 1, 28672, 0),
     "only bytes were counted": lambda host: odd_statistics(host, "<II4Q", 0xEC2C0D7E, 0, 7, 0, 28672, 512),
     "nothing is counted": change(iostats=False),
     "the directory is of an earlier boot": lambda host: launched(host, BOOT - 1),

@@ -81,6 +81,16 @@ def test_from_mount_on_nothing_is_made_again(point):
     assert not set(done) & scene.DESTRUCTIVE
 
 
+def test_foreign_array_beside_unfinished_disks_is_not_theirs():
+    host = scene.node(4)
+    host.machine.ebs("nvme9n1")
+    host.machine.array("md5", ["nvme9n1"], scene.FOREIGN_ARRAY)
+    killed("mkfs.ext4 .* /dev/nvme3n1", host=host, layout="per_disk")
+    plan = scene.plan_of(host, layout="per_disk")
+    made = [action["device"] for action in plan.actions if action["action"] == "make_filesystem"]
+    assert (plan.situation, made) == ("half_finished", ["/dev/nvme3n1", "/dev/nvme4n1"])
+
+
 @pytest.mark.parametrize(
     ("command", "stage"),
     [("mdadm --create", "create"), ("mkfs.ext4", "mkfs"), ("mount", "mount")],

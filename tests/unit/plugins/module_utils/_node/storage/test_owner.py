@@ -12,6 +12,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.owner 
     OwnedIdentities,
     claim,
     findings,
+    is_member_of,
     losses,
     owned_identities,
     teardown_obstacles,
@@ -563,3 +564,13 @@ def test_array_that_is_not_on_disks_is_no_obstacle():
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))
     chosen = {"devices": ["/dev/nvme1n1", "/dev/nvme2n1"], **scene.CONSENT}
     assert scene.plan_of(host, **chosen).situation == "rebuild"
+
+
+@pytest.mark.parametrize("change", [{"holders": ["dm-9"]}, {"uuid": "e" * 32}], ids=["held array", "another array"])
+def test_member_below_array_of_unknown_use_is_not_ours(change):
+    facts = storage.look(scene.converged(2), scene.config())
+    known = owned_identities(facts["record"])
+    disk = next(disk for disk in facts["disks"] if disk["kname"] == "nvme1n1")
+    assert is_member_of(disk, facts, known)
+    facts["arrays"][0].update(change)
+    assert not is_member_of(disk, facts, known)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.blank import WRITTEN_LIMIT
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.converge import look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.plan_array import ArrayPlan, plan_array
 
@@ -181,6 +182,12 @@ def test_signature_is_refused_and_wiped_only_with_consent(kind):
     assert plan.actions[0]["device"] == "/dev/nvme2n1"
 
 
+def test_disk_with_large_writes_is_not_taken_without_consent():
+    host = scene.node(2)
+    host.machine.devices["nvme2n1"].written = WRITTEN_LIMIT + 1
+    assert "/dev/nvme2n1 (AWS0002) is not proved blank (sampled reads are zero" in refusal(host)
+
+
 def test_disk_of_operating_system_is_never_taken():
     host = scene.node(2)
     host.machine.mount("nvme1n1", "/var")
@@ -215,6 +222,29 @@ def test_absent_refuses_array_in_use():
     host.machine.mount("md127", "/data")
     text = refusal(host, "absent", safe_mode=False)
     assert text == "/dev/md127 is in use (/data): unmount it or take it apart, then run again"
+    # Consent does not help, so it is not advised.
+    assert refusal(host, "absent") == text
+
+
+def test_array_of_other_disks_is_not_found():
+    host = scene.node(2)
+    host.machine.ebs("nvme9n1")
+    host.machine.array("md5", ["nvme9n1"], OURS)
+    plan = plan_of(host)
+    assert plan.found is None
+    assert kinds(plan) == ["create_array", "write_array_config"]
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_losses_of_array_are_named(state):
+    host = scene.node(2)
+    host.machine.stopped_array(scene.store_names(host), OURS, chunk_kib=64, level="raid1")
+    plan = plan_of(host, state, safe_mode=False)
+    assert [text.partition(" carries")[0] for text in plan.losses[:2]] == [
+        "/dev/nvme1n1 (AWS0001)",
+        "/dev/nvme2n1 (AWS0002)",
+    ]
+    assert "does not run, so its content could not be inspected" in plan.losses[-1]
 
 
 def test_absent_refuses_array_under_lvm():

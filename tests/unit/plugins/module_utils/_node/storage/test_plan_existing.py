@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import RECORD_PATH
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 from tests.unit.fakes import fake_storage_scene as scene
@@ -240,6 +241,16 @@ def test_replacing_images_volume_takes_its_unit_out_of_service(owner):
     assert scene.run(host) == []
 
 
+@pytest.mark.parametrize("owner", IMAGES)
+def test_adopted_volume_that_lost_its_record_gets_one(owner):
+    host = scene.node(2)
+    scene.owned_by_image(host, *IMAGES[owner])
+    scene.run(host)
+    del host.machine.files[RECORD_PATH]
+    assert scene.run(host) == ["write_record"]
+    assert scene.run(host) == []
+
+
 def test_shortest_whole_mount_is_source_not_part_of_it():
     host = scene.node(2)
     scene.owned_by_image(host, *IMAGES["parallelcluster"])
@@ -271,6 +282,12 @@ def test_partial_volume_without_service_is_refused():
     host.machine.volume("vg.01", "", scene.store_names(host))
     text = scene.refusal(host)
     assert "the volume of parallelcluster is unfinished and the service that finishes it does not exist" in text
+
+
+def test_active_volume_without_filesystem_or_service_is_refused():
+    host = scene.node(2)
+    host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host))
+    assert "the volume of parallelcluster is unfinished" in scene.refusal(host)
 
 
 def image_script(mount):
