@@ -67,9 +67,9 @@ def places(size: int, seed: str) -> list[tuple[int, int]]:
     # The third of the four ZFS labels, which are aligned to 256 KiB.
     wanted.append((size // (256 * KIB) * 256 * KIB - 496 * KIB, BLOCK))
     wanted += [(offset, BLOCK) for offset in [*_EXT, *_CONTENT]]
-    # XFS has four allocation groups up to 4 TiB, and beyond that some of almost 1 TiB each.
+    # XFS has four allocation groups up to 4 TiB, and beyond that some of 1 TiB less one block each.
     wanted += [(size * part // 4 // BLOCK * BLOCK - BLOCK, 6 * BLOCK) for part in (1, 2, 3)]
-    wanted += [(part * (TIB - 2 * BLOCK), 3 * BLOCK) for part in (1, 2, 3)]
+    wanted += [(part * (TIB - BLOCK) - BLOCK, 3 * BLOCK) for part in (1, 2, 3)]
     spread = random.Random(seed)  # noqa: S311 - not a secret: the places only have to differ
     step = size // _SPREAD
     wanted += [

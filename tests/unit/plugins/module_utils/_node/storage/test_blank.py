@@ -86,6 +86,7 @@ def test_samples_cover_groups_of_large_xfs():
     # Beyond 4 TiB mkfs.xfs takes groups of 1 TiB less one block.
     assert covered(7500 * 10**9, TIB - 4096, 512)
     assert covered(7500 * 10**9, 2 * (TIB - 4096), 512)
+    assert covered(7500 * 10**9, 3 * (TIB - 4096), 512)
 
 
 @pytest.mark.parametrize("size", SIZES)
