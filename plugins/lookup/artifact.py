@@ -6,24 +6,24 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: artifact
-short_description: Where a file that a role downloads comes from, and its checksum
+short_description: Look up the address and checksum of a file that a role downloads
 version_added: 0.1.0
 author:
   - mlcluster.aws contributors (@mlcluster)
 description:
-  - Looks an artifact up in the table of the collection.
-  - Where the table has no checksum, that of C(artifacts.lock.yml) is taken, which C(make lock-artifacts) writes on a
-    connected machine. With neither, RV(_raw[].sha256) is empty and the role has to refuse.
+  - Looks up an artifact in the table of the collection.
+  - If the table has no checksum, the one in C(artifacts.lock.yml) is used, which C(make lock-artifacts) writes on a
+    connected machine. Without either, RV(_raw[].sha256) is empty, and the role has to reject the download.
 options:
   _terms:
     description: Names of artifacts, such as V(aws-efa-installer).
     required: true
   platform:
-    description: Which build of them, such as V(deb-amd64). Artifacts for every platform are always found.
+    description: Platform of the build, such as V(deb-amd64). Artifacts that serve every platform are always found.
     type: str
     default: any
   version:
-    description: The version; not set, that of the table.
+    description: The version. The default is the one in the table.
     type: str
   lock_file:
     description: A lock to read besides the one at the top of the collection, on the controller.
@@ -52,7 +52,7 @@ _raw:
       type: str
       sample: aws-efa-installer
     platform:
-      description: Which build it is, V(any) where there is one for all.
+      description: Platform of the build; V(any) if it serves every platform.
       type: str
       sample: any
     version:
@@ -60,27 +60,27 @@ _raw:
       type: str
       sample: 1.51.0
     url:
-      description: Where the publisher has it.
+      description: Address of the file at its publisher.
       type: str
       sample: https://efa-installer.amazonaws.com/aws-efa-installer-1.51.0.tar.gz
     sha256:
-      description: The checksum in hexadecimal, empty where none is known.
+      description: The checksum in hexadecimal, empty if it is unknown.
       type: str
       sample: 2df4201e046833c7dc8160907bee7f52b76ff80ed147376a2d0ed8a0dd66b2db
     sha256_source:
-      description: Where the checksum was read, empty where none is known.
+      description: Source of the checksum, empty if it is unknown.
       type: str
       sample: artifacts.lock.yml
     signature_url:
-      description: The detached signature, empty where the publisher gives none.
+      description: Address of the detached signature, empty if the publisher has none.
       type: str
       sample: https://efa-installer.amazonaws.com/aws-efa-installer-1.51.0.tar.gz.sig
     key_url:
-      description: The signing key, empty where the publisher gives none.
+      description: Address of the signing key, empty if the publisher has none.
       type: str
       sample: https://efa-installer.amazonaws.com/aws-efa-installer.key
     fingerprint:
-      description: The fingerprint that the publisher gives for the key, without spaces.
+      description: The fingerprint that the publisher states for the key, without spaces.
       type: str
       sample: 4E9091BCBB97A96B26B15E59A05480B1DD2D3CCC
 """

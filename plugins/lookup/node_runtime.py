@@ -6,14 +6,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: node_runtime
-short_description: Build the node runtime and return where it lies
+short_description: Build the node runtime and return its path
 version_added: 0.1.0
 author:
   - mlcluster.aws contributors (@mlcluster)
 description:
   - Packs the node-side code of this collection into the one file C(mlcluster.pyz).
-  - The file lies in the cache directory of the user who runs Ansible.
-  - The same collection always gives the same bytes, so copying the file to a node changes nothing when nothing changed.
+  - The file is in the cache directory of the user who runs Ansible.
+  - The same collection always gives the same bytes, so a task that copies the file again reports no change.
 notes:
   - The file is kept below E(XDG_CACHE_HOME), by default in C(~/.cache/mlcluster/runtime).
   - Builds not used for a week are removed.

@@ -57,7 +57,8 @@ options:
     type: path
   validation_content:
     description:
-      - The same as returned by M(ansible.builtin.slurp). Unreadable content is omitted from the report, with a warning.
+      - Content of such a file, as returned by M(ansible.builtin.slurp). Unreadable content is omitted from the report,
+        with a warning.
       - Mutually exclusive with O(validation).
     type: str
   validation_source:
@@ -122,8 +123,8 @@ lines:
   sample: ["1 broken, 79 good of 80 nodes", "✕ gpu.count: a GPU fell off the bus [p5-dy-4]"]
 problems:
   description: >-
-    Failed and undeterminable checks, the same sentence of several checks or nodes once, the most severe first, each
-    with C(ids), the first of them as C(id), C(status), C(severity), C(text), C(hint), C(nodes) and C(job).
+    Failed and undeterminable checks, the most severe first. Checks and nodes with the same C(text) share an entry, with
+    C(ids) and C(nodes). It also has C(id) (the first of the ids), C(status), C(severity), C(hint) and C(job).
   returned: always
   type: list
   elements: dict

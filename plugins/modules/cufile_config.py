@@ -67,7 +67,7 @@ options:
     description:
       - The version of libcufile on the node, such as V(1.15.1.6). Settings that this version does not know are then
         rejected, since it would ignore them.
-      - Not set, every setting of the known versions is accepted.
+      - Without it, the settings of every known version are accepted.
     type: str
 notes:
   - Programs read the file when they open cuFile, so a change applies to programs that start after it.

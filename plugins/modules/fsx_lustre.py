@@ -11,7 +11,7 @@ short_description: Find or create a file system of FSx for Lustre
 version_added: 0.1.0
 description:
   - Creates a persistent file system with LZ4 that outlives every cluster, or finds the existing one.
-  - Ties it to S3.
+  - Associates its directories with prefixes in S3.
   - Never deletes anything, and only adds missing associations to an existing file system.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
@@ -23,11 +23,11 @@ attributes:
     support: full
 options:
   name:
-    description: Its name, kept in the tags C(Name) and C(mlcluster:filesystem).
+    description: Name of the file system, kept in the tags C(Name) and C(mlcluster:filesystem).
     type: str
     required: true
   file_system_id:
-    description: The identifier of an existing one, made for any cluster; empty searches by tags.
+    description: Identifier of an existing file system, of any cluster. Empty searches by O(name) and O(cluster).
     type: str
     default: ""
   cluster:
@@ -45,7 +45,7 @@ options:
     type: int
     choices: [50, 100, 125, 200, 250, 500, 1000]
   deployment:
-    description: Its deployment type. V(PERSISTENT_1) is for regions without V(PERSISTENT_2), and has no EFA.
+    description: Deployment type. V(PERSISTENT_1) is for regions without V(PERSISTENT_2), and has no EFA.
     type: str
     choices: [PERSISTENT_2, PERSISTENT_1]
     default: PERSISTENT_2
@@ -57,7 +57,8 @@ options:
     description: The subnet, in the zone of the compute nodes; required for creation.
     type: str
   groups:
-    description: Security groups, open to the nodes on ports 988 and 1018-1023, with EFA to everything from itself.
+    description: >-
+      Security groups that admit the nodes on ports 988 and 1018-1023, and with EFA all traffic from themselves.
     type: list
     elements: str
     default: []
@@ -66,7 +67,7 @@ options:
     type: str
     default: ""
   associations:
-    description: Ties to S3.
+    description: Associations with S3.
     type: list
     elements: dict
     default: []
@@ -84,7 +85,7 @@ options:
         type: bool
         default: false
   tags:
-    description: More tags.
+    description: Additional tags.
     type: dict
     default: {}
   wait:

@@ -11,7 +11,7 @@ short_description: Find the mount addresses of FSx for Lustre file systems
 version_added: 0.1.0
 description:
   - Queries FSx once for all identifiers, and returns the DNS name and the mount name of each.
-  - Fails, with a sentence for each, where one is not there, is not Lustre, or cannot be mounted as it is.
+  - Fails if a file system is missing, is not Lustre, or cannot be mounted now; the message has a sentence for each.
   - Reads only.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
@@ -44,7 +44,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 file_systems:
-  description: By identifier C(dns_name), C(mount_name), and C(efa), whether it was made so that EFA reaches it.
+  description: By identifier C(dns_name), C(mount_name), and C(efa), whether it was created with EFA.
   returned: success
   type: dict
   sample:

@@ -41,7 +41,7 @@ options:
   required:
     description:
       - Accepted modes; if a mount has another active mode, RV(results) contains a failure.
-      - Empty, the verdict reports the mode that was found.
+      - If it is empty, the verdict only reports the mode that was found.
     type: list
     elements: str
     choices: [nvfs, p2pdma, compat]

@@ -39,7 +39,7 @@ options:
     type: path
     required: true
   requirements:
-    description: The directory with the locks of the Python packages. Not set, C(requirements) of O(collection).
+    description: The directory with the locks of the Python packages. The default is C(requirements) of O(collection).
     type: path
   collections_paths:
     description:
@@ -90,7 +90,7 @@ options:
   source_date_epoch:
     description:
       - The date of all files, in seconds since 1970.
-      - Not set, C(SOURCE_DATE_EPOCH) of the environment, otherwise the date of the commit, otherwise 0.
+      - The default is C(SOURCE_DATE_EPOCH) of the environment, otherwise the date of the commit, otherwise 0.
     type: int
 seealso:
   - module: mlcluster.aws.bundle_pointer

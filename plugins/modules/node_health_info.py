@@ -25,9 +25,9 @@ attributes:
 options:
   profile:
     description:
-      - V(prolog) takes seconds and starts no program except the reader of the kernel log. It checks the drain marker,
-        the record and mounts of the local storage, the space of the jobs' directories, the number of accelerators and
-        EFA devices, and Xids.
+      - V(prolog) takes seconds and starts no program except journalctl or dmesg, and on UltraServers those of IMEX. It
+        checks the drain marker, the record and mounts of the local storage, the space of the jobs' directories, the
+        number of accelerators and EFA devices, and Xids.
       - V(full) runs all checks that do not disturb a job, also with programs of NVIDIA, AWS and others.
       - V(container) compares the container of the module with the facts that its host wrote.
     type: str

@@ -48,7 +48,7 @@ options:
     elements: str
     default: []
   region:
-    description: Region of the STS that identifies the caller; not set, that of the AWS configuration.
+    description: Region of the STS that identifies the caller; the default is that of the AWS configuration.
     type: str
   report:
     description: File to write the verdicts to, as C(mlcluster.report/1) with mode 0600.

@@ -36,7 +36,7 @@ options:
     type: str
     default: /fsx/images
   push:
-    description: Repository to push the image to. Empty, it is not pushed.
+    description: Repository to push the image to; empty does not push it.
     type: str
     default: ""
   build_arguments:
@@ -44,11 +44,12 @@ options:
     type: dict
     default: {}
   requirements:
-    description: File on the controller with the Python packages, versions and checksums. Empty, that of the collection.
+    description: >-
+      File on the controller with the Python packages, versions and checksums; empty uses that of the collection.
     type: str
     default: ""
   efa_version:
-    description: Version of the EFA installer. Empty, that of the collection.
+    description: Version of the EFA installer; empty uses that of the collection.
     type: str
     default: ""
   source:
