@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import hashlib
 import itertools
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains i
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import look_all
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.release import system_facts
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._here import is_here
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.hardware import (
     KIND,
@@ -74,20 +74,12 @@ def reported_options(domain: Domain, options: Mapping[str, Any]) -> dict[str, An
     return {name: value for name, value in options.items() if not domain.spec[name].get("no_log")}
 
 
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Switch Python's garbage collector off in this block.
-
-    Ansible parses the 250 files of the module to find their imports. That makes no garbage, and the search for it in
-    the whole process costs as much as the parsing.
-    """
-    collecting = gc.isenabled()
-    gc.disable()
+def _archive() -> str:
+    """Return the code of the looks for the module. Raises AnsibleActionFail."""
     try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
+        return _runtime.run_archive(run_id())
+    except _runtime.RuntimeBuildError as exc:
+        raise AnsibleActionFail(str(exc)) from exc
 
 
 class ActionModule(ActionBase):
@@ -298,10 +290,9 @@ class ActionModule(ActionBase):
                 "system": system_facts(Host()),
                 "python": list(sys.version_info[:2]),
             }
-        with uncollected():
-            answer: dict[str, Any] = self._execute_module(
-                module_name=MODULE, module_args={"roles": asked}, task_vars=self._vars
-            )
+        answer: dict[str, Any] = self._execute_module(
+            module_name=MODULE, module_args={"roles": asked, "runtime": _archive()}, task_vars=self._vars
+        )
         if answer.get("failed") or "roles" not in answer:
             raise AnsibleActionFail(f"{self._name}: the look at the node failed: {module_error(answer)}", result=answer)
         version = dict(zip(("major", "minor"), answer["python"]))

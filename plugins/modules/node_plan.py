@@ -57,6 +57,9 @@ options:
     description: Judge only the options and the distribution, without a query to the node.
     type: bool
     default: false
+  runtime:
+    description: The node runtime, packed. The action plugin passes it to the module; tasks leave it out.
+    type: str
   removal:
     description:
       - The files that a removal deletes and keeps, as the end of a sentence. The task fails with that sentence unless
@@ -155,11 +158,38 @@ ansible_facts:
   sample: {"mlcluster_gds": {"mounts": {"/data": "compat"}, "reboot_needed": [], "bandwidth": []}}
 """
 
+import base64
+import contextlib
+import importlib
+import os
 import sys
+import tempfile
+import typing as t
+import zlib
 
 from ansible.module_utils.basic import AnsibleModule
 
 OLDEST_PYTHON = (3, 9)
+
+
+@contextlib.contextmanager
+def unpacked(runtime: str) -> t.Iterator[str]:
+    """Write the archive of the runtime to a temporary file and return its path. Raises OSError."""
+    with tempfile.TemporaryDirectory(prefix="mlcluster-plan-") as folder:
+        archive = os.path.join(folder, "mlcluster.pyz")
+        with open(archive, "wb") as stream:
+            stream.write(zlib.decompress(base64.b64decode(runtime)))
+        yield archive
+
+
+def look(roles: dict[str, t.Any], read_only: bool) -> dict[str, t.Any]:
+    """Return the answer of each role and the facts about the system, by the code of the runtime."""
+    # The code comes as one archive, not by imports of module_utils. For these Ansible parses each file, here 200, which
+    # costs half as much as the rest of a run with nothing to do.
+    host = importlib.import_module("mlcluster._node.system.host").Host()
+    system = importlib.import_module("mlcluster._node.system.release").system_facts(host)
+    look_all = importlib.import_module("mlcluster._node.node.look").look_all
+    return {"system": system, "roles": look_all(host, roles, read_only=read_only)}
 
 
 def main() -> None:
@@ -171,32 +201,33 @@ def main() -> None:
             "again": {"type": "bool", "default": False},
             "verify": {"type": "bool", "default": False},
             "validate": {"type": "bool", "default": False},
+            # Two thirds of a megabyte that no log needs.
+            "runtime": {"type": "str", "no_log": True},
             "removal": {"type": "str"},
             "required": {"type": "bool"},
             "trouble": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
-    roles = module.params["roles"]
-    if not isinstance(roles, dict):
+    roles, runtime = module.params["roles"], module.params["runtime"]
+    if not isinstance(roles, dict) or runtime is None:
         module.fail_json(
-            msg="roles is not a dictionary of roles and options: let the action plugin node_plan call the module"
+            msg="roles is not a dictionary of roles and options with a runtime: let the action plugin node_plan call"
+            " the module"
         )
     version = list(sys.version_info[:2])
     if sys.version_info < OLDEST_PYTHON:
-        # An older Python cannot import the following modules.
         module.exit_json(changed=False, python=version, system={}, roles={})
-    from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import look_all
-    from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
-    from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.release import system_facts
-
-    host = Host()
-    module.exit_json(
-        changed=False,
-        python=version,
-        system=system_facts(host),
-        roles=look_all(host, roles, read_only=module.check_mode),
-    )
+    with contextlib.ExitStack() as stack:
+        try:
+            archive = stack.enter_context(unpacked(runtime))
+        except OSError as exc:
+            module.fail_json(
+                msg=f"could not write to the directory for temporary files of the node ({exc.strerror}): make"
+                f" {exc.filename or tempfile.gettempdir()} writable, with 5 MB of free space"
+            )
+        sys.path.insert(0, archive)
+        module.exit_json(changed=False, python=version, **look(roles, module.check_mode))
 
 
 if __name__ == "__main__":

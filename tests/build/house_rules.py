@@ -139,6 +139,7 @@ WRITERS = {
     "plugins/module_utils/_node/jobs/live.py": "what steps print, in a directory that the job made for itself",
     "plugins/module_utils/_node/system/files.py": "the one writer",
     "plugins/module_utils/_node/system/host.py": "a lock, and a probe that is removed at once",
+    "plugins/modules/node_plan.py": "it writes before any module of ours is there",
     "plugins/modules/pcluster.py": "a directory of its own",
     "plugins/plugin_utils/_run/journal.py": "lines are appended to a file in Ansible's own directory of the run",
     "plugins/plugin_utils/_runtime_main.py": "it writes before any module of ours is there",

@@ -14,6 +14,9 @@ from typing import Any
 from ansible.parsing.dataloader import DataLoader
 
 COLLECTION = Path(__file__).resolve().parents[3]
+# Ansible's mapping of all hosts, which renders a variable when it is read. Rendered as a whole it would cost every
+# variable of every host, and fail with an error in any of them.
+HOSTVARS = "hostvars"
 
 
 def role_directory(role: str) -> Path:
@@ -51,6 +54,8 @@ class Variables(Mapping[str, Any]):
         return self._all
 
     def __getitem__(self, name: str) -> Any:
+        if name == HOSTVARS and name in self._given:
+            return self._given[name]
         if name in self._given:
             return self._template(self._given[name], self._all or self._given)
         return self._template(self._known()[name], self._known())

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import sys
 import types
@@ -40,6 +39,7 @@ class Node:
         self.transport = "ssh"
         self.asked, self.printed = [], []
         monkeypatch.setattr(node_plan.display, "display", self.printed.append)
+        monkeypatch.setattr(node_plan._runtime, "run_archive", "packed for {}".format)
 
     def task(self, check_mode=False, **args):
         action = node_plan.ActionModule.__new__(node_plan.ActionModule)
@@ -73,11 +73,22 @@ def test_role_uses_answer_of_one_look(node):
     assert node.printed == ["node1: CUDA 13.0"]
 
 
-def test_garbage_collector_is_off_while_module_is_built(node, monkeypatch):
-    collecting, execute = [], node.execute
-    monkeypatch.setattr(node, "execute", lambda **given: collecting.append(gc.isenabled()) or execute(**given))
+def test_module_gets_the_runtime_of_this_run(node, monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        node, "execute", lambda **request: given.append(request["module_args"]) or Node.execute(node, **request)
+    )
     node.task(roles=["nvidia_gds"])
-    assert (collecting, gc.isenabled()) == ([False], True)
+    assert [args["runtime"] for args in given] == [f"packed for {node_plan.run_id()}"]
+
+
+def test_runtime_that_cannot_be_built_is_reported(node, monkeypatch):
+    def build(folder):
+        raise node_plan._runtime.RuntimeBuildError("the node runtime cannot be kept in /cache")
+
+    monkeypatch.setattr(node_plan._runtime, "run_archive", build)
+    with pytest.raises(AnsibleActionFail, match="cannot be kept in /cache"):
+        node.task(roles=["nvidia_gds"])
 
 
 def test_single_role_looks_and_sets_missing_facts(node):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ import shutil
 import stat
 import subprocess
 import zipfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -207,9 +209,16 @@ def test_undecodable_path_is_printed_as_bytes(runtime, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, directory + b"/step-7\n", b"")
 
 
-def test_sum_is_computed_once_in_run(tmp_path, monkeypatch):
+def test_runtime_is_built_once_in_run(tmp_path, monkeypatch):
     built = []
-    monkeypatch.setattr(_runtime, "build", lambda: built.append(1) or {"sha256": f"{len(built)}" * 64})
+    (tmp_path / "mlcluster.pyz").write_bytes(b"archive" * 99)
+    runtime = {"path": str(tmp_path / "mlcluster.pyz")}
+    monkeypatch.setattr(_runtime, "build", lambda: built.append(1) or {**runtime, "sha256": f"{len(built)}" * 64})
     assert _runtime.run_sum(tmp_path) == _runtime.run_sum(tmp_path) == "1" * 64
-    assert _runtime.run_sum(tmp_path / "missing") == "2" * 64
-    assert len(built) == 2
+    packed = _runtime.run_archive(tmp_path)
+    assert zlib.decompress(base64.b64decode(packed)) == b"archive" * 99
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("mlcluster-runtime.*")} == {0o600}
+    assert len(built) == 1
+    # Without a place to keep it, each call builds.
+    assert _runtime.run_archive(tmp_path / "missing") == packed
+    assert _runtime.run_sum(tmp_path / "missing") == "3" * 64

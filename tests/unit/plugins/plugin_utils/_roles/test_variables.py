@@ -43,3 +43,11 @@ def test_defaults_file_is_read_only_if_needed(monkeypatch):
     found = Variables("nvidia_gds", {"nvidia_gds_mode": "nvfs"}, template)
     assert "nvidia_gds_mode" in found
     assert found["nvidia_gds_mode"] == "nvfs"
+
+
+def test_variables_of_hosts_are_not_rendered_together():
+    hosts = {"node1": {"good": 1, "bad": "{{ nowhere.at_all }}"}}
+    assert (
+        Variables("slurm_jobs", {"hostvars": hosts}, lambda value, known: pytest.fail("rendered"))["hostvars"] is hosts
+    )
+    assert Variables("slurm_jobs", {}, template).get("hostvars") is None
