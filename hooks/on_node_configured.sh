@@ -10,11 +10,11 @@
 #   1. Read the options. Wrong usage ends here; it is reported like a failure if a boot called.
 #   2. Take the lock: one run at a time.
 #   3. With --pointer: fetch the pointer and prove its signature; it names bundle and SHA-256.
-#   4. Check the bundle that is unpacked already; else fetch it, prove its SHA-256, unpack it.
+#   4. If the bundle is unpacked already, check it; else fetch it, prove its SHA-256, unpack it.
 #   5. Find a Python, fetch the variables, start bin/run-node of the bundle: it runs the roles.
-# Trusted: the options, and what they pin (the SHA-256, or the public key). No code of the bundle
-# runs before its SHA-256 is proved. An unpacked bundle is used again only while owner, mode and
-# content of every file are those that were recorded when it was unpacked.
+# Trusted: the options, what they pin (the SHA-256, or the public key), and the variables, which
+# nothing signs. No code of the bundle runs before its SHA-256 is proved. An unpacked bundle is used
+# again only while owner, mode and content of every file are as recorded when it was unpacked.
 # Bash, because a node without a suitable Python must still report and drain itself.
 
 HOOK_VERSION=0.1.0 # that of galaxy.yml
@@ -116,13 +116,13 @@ write_status() { # STATE STAGE [MORE JSON]
     write_file "$logs/status.json" "$text, ${3:+$3, }\"updated\": \"$(now)\"}"
 }
 
-for_json() { # TEXT without what JSON would need an escape for; half a character is not JSON
+for_json() { # TEXT as ASCII without characters that JSON escapes: a cut may split a character
     local text
     text=$(echo "${1:0:2000}" | tr '\n\t"\134' "  '/" | tr -d '\000-\037\177-\377')
     echo "${text% }"
 }
 
-marker_is_ours() { # whether a run of the hook has left the drain marker, not a person
+marker_is_ours() { # whether a run of the hook left the drain marker, and not a person
     [[ $(cat "$root/var/lib/mlcluster/drain.json" 2>/dev/null) = *'"mlcluster boot hook"'* ]]
 }
 
@@ -180,7 +180,7 @@ fail() { # CODE SENTENCE…: report the end of a run in place of the runner of t
 
 # --- Signals -----------------------------------------------------------------------------------
 
-attend() { # COMMAND…: in the background, since a trap waits for what is in the foreground
+attend() { # COMMAND…: run it; a signal is handled at once, not after the end of the command
     "$@" &
     wait "$!"
     status=$?
@@ -198,8 +198,8 @@ leave() { # end with the status of the runner, which has reported
 # shellcheck disable=SC2317 # a trap calls it
 stop() {
     trap '' TERM INT HUP
-    { kill %%; wait %%; } 2>/dev/null # the shell knows what runs; a variable would lag behind
-    [ "$stage" != roles ] || [ -e "$work/options" ] || leave
+    { kill %%; wait %%; } 2>/dev/null # the command of attend
+    [ "$stage" != roles ] || [ -e "$work/options" ] || leave # the runner has reported
     fail 2 "the run was asked to stop in stage $stage"
 }
 
@@ -449,8 +449,9 @@ fetch_pointer() { # FILE: its text, proved. Line 1 signs the others: one object,
 
 highest() { printf '%s\n' "$@" | sort -V | tail -n 1; }
 
-check_floor() { # TEXT: a version that a signed pointer has refused once stays refused
+check_floor() { # TEXT: sets new_floor, the highest floor read so far; older versions are refused
     local version floor=0 seen=$root/var/lib/mlcluster/version_floor
+    # Line 1 is the schema: of a text with another one no line is read.
     version=$(sed -n '1{/^mlcluster\.pointer\/1$/!q}; s/^version //p' "$1")
     [ ! -e "$seen" ] || floor=$(head -c 99 "$seen" 2>&1 | tr '\000' '?')
     [[ $floor =~ ^$numbers$ ]] ||
@@ -505,7 +506,7 @@ describe_tree() { # DIRECTORY: the same, and the SHA-256 of each file
     (cd "$1" && { list_tree && find mlcluster-bundle -type f -exec sha256sum -b {} +; } | sort)
 }
 
-record_tree() { # DIRECTORY: what describe_tree has to find in it later; the bundle brings the sums
+record_tree() { # DIRECTORY: what describe_tree must find later; the proved archive has the sums
     local sums=mlcluster-bundle/SUMS
     if [ -f "$1/$sums" ]; then
         (cd "$1" && { list_tree && sha256sum -b "$sums" && cat "$sums"; } | sort)
@@ -554,7 +555,7 @@ prove_sum() { # FILE
             "replaced, and nothing of it was unpacked"
 }
 
-unpack() { # FILE: into $tree, whole or not at all
+unpack() { # FILE: into $tree, whole or not at all; tar refuses members that would leave $new
     local new=$work/tree
     { mkdir "$new" &&
         attend tar -xzf "$1" --no-same-owner --no-same-permissions -C "$new" &&
@@ -576,7 +577,7 @@ get_bundle() {
         prove_sum "$work/bundle.tar.gz"
         unpack "$work/bundle.tar.gz"
     fi
-    touch "$tree" # of the bundles that are kept, those used last
+    touch "$tree" # the runner keeps the bundles that were used last
 }
 
 # --- Run ---------------------------------------------------------------------------------------

@@ -61,6 +61,14 @@ def test_version_exits_0_and_touches_nothing(node, proxy):
             ["--bundle", "https://b.example/a\nb", "--sha256", "a" * 64],
             "the address of --bundle has a control character in it",
         ),
+        (
+            ["--pointer", "s3://b/p\tq", "--public-key", "k"],
+            "the address of --pointer has a control character in it",
+        ),
+        (
+            ["--bundle", "x", "--sha256", "a" * 64, "--vars", "https://b.example/a\rb"],
+            "the address of --vars has a control character in it",
+        ),
     ],
 )
 def test_wrong_options_exit_3_with_usage_and_touch_nothing(node, proxy, words, sentence):
@@ -71,7 +79,10 @@ def test_wrong_options_exit_3_with_usage_and_touch_nothing(node, proxy, words, s
     assert untouched(node, proxy)
 
 
-@pytest.mark.parametrize("parent", ["/usr/bin/cloud-init", "cfn-init", "/opt/x/fetch_and_run", "/opt/aws/pcs/agent"])
+@pytest.mark.parametrize(
+    "parent",
+    ["/usr/bin/cloud-init", "cfn-init", "/opt/x/fetch_and_run", "custom_action_executor.py", "/opt/aws/pcs/agent"],
+)
 def test_wrong_options_of_boot_drain_node(node, parent):
     command = ["bash", "-c", 'bash "$@"; exit $?', parent, str(HOOK), "--root", str(node.root), "--bundel", "x"]
     done = subprocess.run(command, env=node.environment, stdin=subprocess.DEVNULL, check=False)

@@ -82,6 +82,8 @@ def test_wrong_checksum_is_rejected_before_unpacking(node, wanted, proxy):
     failed(node, ran, f"has sha256 {wanted[3]} and not {'1' * 64}", "nothing of it was unpacked")
     assert not list((node.root / "opt/mlcluster/bundles").iterdir())
     assert len(proxy.requests) == 1
+    written = [node.root / "var/log/mlcluster/status.json", node.marker]
+    assert [oct(path.stat().st_mode)[-3:] for path in written] == ["600", "600"]
     finished(node, node.run(*wanted))
 
 

@@ -51,6 +51,11 @@ def state(ran) -> tuple[str, str]:
     return ran.status["state"], ran.status["message"]
 
 
+def unpacked(node: Node) -> list[str]:
+    """Return the names of the unpacked bundles."""
+    return sorted(path.name for path in (node.root / "opt/mlcluster/bundles").iterdir())
+
+
 def test_moved_pointer_releases_and_rolls_back(node: Node, releases, bundle, tmp_path):
     other = tmp_path / "other.tar.gz"
     sha = build_bundle(other, version="2.0.0")
@@ -62,8 +67,13 @@ def test_moved_pointer_releases_and_rolls_back(node: Node, releases, bundle, tmp
     releases.move("1.2.3")
     ran = node.run(*releases.words)
     assert ran.status["bundle"] == {"source": str(releases.path), "sha256": bundle[1], "version": "1.2.3"}
-    kept = sorted(path.name for path in (node.root / "opt/mlcluster/bundles").iterdir())
-    assert kept == sorted([sha, bundle[1]])
+    assert unpacked(node) == sorted([sha, bundle[1]])
+    # Of the older bundles, the one that was used last is kept.
+    newest = tmp_path / "newest.tar.gz"
+    newest_sha = build_bundle(newest, version="3.0.0")
+    releases.move("3.0.0", bundle=(newest, newest_sha))
+    assert node.run(*releases.words).status["bundle"]["version"] == "3.0.0"
+    assert unpacked(node) == sorted([bundle[1], newest_sha])
 
 
 def test_floor_is_remembered_and_may_be_pinned(node: Node, releases):

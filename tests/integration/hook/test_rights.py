@@ -29,7 +29,9 @@ def test_lock_is_accessible_to_root_only(node, wanted, before):
     assert stat.S_IMODE(lock.parent.stat().st_mode) == 0o755 and lock.parent.stat().st_uid == os.getuid()
 
 
-@pytest.mark.parametrize("place", ["run/mlcluster", "var/lib/mlcluster", "opt/mlcluster", "opt/mlcluster/bundles"])
+@pytest.mark.parametrize(
+    "place", ["run/mlcluster", "var/lib/mlcluster", "opt", "opt/mlcluster", "opt/mlcluster/bundles"]
+)
 @pytest.mark.parametrize("fault", ["mode", pytest.param("owner", marks=as_root)])
 def test_directory_writable_by_others_is_rejected(node, wanted, proxy, place, fault):
     folder = node.root / place
@@ -132,3 +134,5 @@ def test_presigned_address_is_on_no_command_line(node, bundle, stored, proxy, mo
     finished(node, ran)
     asked = (tmp_path / "asked").read_text()
     assert "--config -" in asked and "Signature" not in asked and BUCKET not in asked
+    # Variables have no checksum, so a redirect from https to http is refused.
+    assert "--proto-redir =https " in asked

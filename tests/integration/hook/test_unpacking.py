@@ -8,8 +8,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 import sys
 import tarfile
+
+import pytest
 
 from tests.integration.hook.test_failures import failed, finished
 
@@ -37,13 +40,26 @@ def respun(source, target, change):
     return ["--bundle", str(target), "--sha256", sha, "--roles", "mark"], sha
 
 
-def test_unpacked_files_are_writable_by_root_only(node, bundle, tmp_path):
+@pytest.fixture
+def open_umask():
+    """The umask of a caller whose files anyone may write."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def test_unpacked_files_are_writable_by_root_only(node, bundle, tmp_path, open_umask):
     def open_to_all(member, data):
         member.mode = 0o6777
+        member.uid = member.gid = 12345
         return data
 
     words, sha = respun(bundle[0], tmp_path / "open.tar.gz", open_to_all)
     finished(node, node.run(*words))
+    home = node.root / "opt/mlcluster"
+    found = [(path, path.lstat()) for path in (home, *home.rglob("*")) if not path.is_symlink()]
+    assert {(status.st_uid, status.st_gid) for _path, status in found} == {(os.getuid(), os.getgid())}
+    assert [str(path) for path, status in found if status.st_mode & 0o022] == []
     tree = node.root / "opt/mlcluster/bundles" / sha / "mlcluster-bundle"
     paths = [tree / "MANIFEST.json", tree / "bin/run-node", tree / "hooks/mlcluster_boot/main.py"]
     assert [oct(path.stat().st_mode & 0o7777) for path in paths] == ["0o755"] * 3

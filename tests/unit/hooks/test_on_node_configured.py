@@ -98,6 +98,30 @@ def test_called_by_boot_knows_parallelcluster_by_its_variables(environment, call
     assert call("called_by_boot && echo yes || echo no", **environment) == called
 
 
+@pytest.mark.parametrize(
+    "root, user, problem",
+    [
+        ("", "1000", "configuring a node needs root: run it with sudo"),
+        ("", "0", ""),
+        ("/image", "1000", ""),
+    ],
+)
+def test_check_rights_demands_root_for_own_node(root, user, problem):
+    script = 'id() { [ "$1" = -u ] && echo "$user"; }; root=$1 user=$2 problem=""; check_rights; echo "$problem"'
+    assert call(script, root, user) == problem
+
+
+def test_find_python_takes_that_of_parallelcluster_last(tmp_path):
+    own = tmp_path / "opt/parallelcluster/pyenv/versions/3.12.8/bin/python3"
+    own.parent.mkdir(parents=True)
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    script = 'opt[root]=$1; read_options; find_python 9; PATH=$2; timeout() { "${@:2}"; }; find_python 9'
+    on_path, without_path = call(script, str(tmp_path), str(tmp_path / "empty")).splitlines()
+    assert on_path.startswith("/") and not on_path.startswith(str(tmp_path))
+    assert without_path == str(own)
+
+
 def test_open_to_others_names_first(tmp_path):
     good, bad, missing = tmp_path / "good", tmp_path / "bad", tmp_path / "missing"
     good.mkdir(0o755)
