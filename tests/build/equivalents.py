@@ -51,6 +51,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
             (f"{NODE}/health/slurm.py", "constant", "SECONDS = 20"),
             (f"{NODE}/health/dcgm.py", "constant", "SECONDS = 20"),
             (f"{NODE}/health/container.py", "constant", "IMPORT_SECONDS = 60"),
+            (f"{NODE}/health/container_loads.py", "constant", "SECONDS = 30"),
             (f"{NODE}/health/image.py", "constant", "LONGEST = 140"),
             (f"{NODE}/health/image.py", "constant", "ASK_SECONDS = 20"),
             (

@@ -91,7 +91,8 @@ def test_container_that_fits_host_passes():
     assert set(found) >= {
         "checklist.cuda", "checklist.nccl", "container.driver", "container.driver_for_cuda", "container.nccl",
         "container.plugin", "container.libfabric", "container.pytorch", "container.megatron", "container.gpus",
-        "container.efa", "container.nccl_net", "container.cuda_init", "container.mounts",
+        "container.efa", "container.nccl_net", "container.cuda_init", "container.mounts", "container.root",
+        "container.nccl_env",
     }  # fmt: skip
 
 
@@ -100,6 +101,9 @@ def test_missing_host_facts_are_undeterminable():
     needing = ("nccl", "plugin", "libfabric", "gpus", "efa", "mounts")
     assert {found[f"container.{name}"] for name in needing} == {"undeterminable"}
     assert {found[f"container.{name}"] for name in ("driver", "driver_for_cuda", "pytorch", "cuda")} == {"pass"}
+    root = scan(container())["container.root"]
+    assert (root.status, root.reason) == ("undeterminable", "there are no facts of the host to compare with")
+    assert "mlcluster host-facts" in root.hint
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema": "other/1"}', None])
@@ -520,6 +524,8 @@ def test_devices_are_counted(key, inside, there, share, status):
         assert (found.severity, found.hint) == ("reset", hint)
     if status in ("pass", "fail"):
         assert (found.expected, found.found, found.unit) == (there, inside, "things")
+    if status == "not_applicable":
+        assert found.reason == "the host has no things"
 
 
 def test_each_volume_gets_verdict():

@@ -136,6 +136,15 @@ def test_variable_that_disables_efa_fails(image, monkeypatch, variable, value, s
     found = net()
     assert found.status == status
     assert status == "pass" or f"{variable}={value} in the environment" in found.message
+    assert value != "none" or found.message.endswith("keeps NCCL from opening any plugin")
+
+
+def test_plugin_without_interface_fails(image, monkeypatch):
+    build(image / "odd/libnccl-net.so", NET.replace("int ncclNetPlugin_v9; int ncclNetPlugin_v10;", FABRIC))
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{image}/odd:{image}/ofi")
+    found = net()
+    assert (found.status, found.severity) == ("fail", "reset")
+    assert found.message.endswith("odd/libnccl-net.so offers no NCCL network interface")
 
 
 def test_plugin_without_libfabric_is_undeterminable(image, monkeypatch):
@@ -144,8 +153,13 @@ def test_plugin_without_libfabric_is_undeterminable(image, monkeypatch):
     assert net().status == "undeterminable"
 
 
-@pytest.mark.parametrize(("inside", "outside", "status"), [(0, 0, "not_applicable"), (0, None, "undeterminable")])
-def test_missing_efa_decides_verdict(image, inside, outside, status):
+@pytest.mark.parametrize(
+    ("inside", "outside", "status"),
+    [(0, 0, "not_applicable"), (0, None, "undeterminable"), (4, None, "pass"), (4, 0, "pass"), (0, 4, "pass")],
+)
+def test_missing_efa_decides_verdict(image, monkeypatch, inside, outside, status):
+    (image / "ofi/libnccl-net.so").symlink_to("libnccl-net-ofi.so")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "ofi"))
     assert net(inside=inside, outside=outside).status == status
 
 
@@ -163,6 +177,7 @@ def test_cuda_init_decides_verdict(image, monkeypatch, init, version, status, wo
     found = container_loads.verify_cuda(Host(), "580.95.05", 8)
     assert found.status == status and words in str(found.found or "") + str(found.message or found.reason)
     assert container_loads.verify_cuda(Host(), None, 0).status == "not_applicable"
+    assert container_loads.verify_cuda(Host(), "580.95.05", 0).status == "not_applicable"
 
 
 def test_invalid_libcuda_fails(image, monkeypatch):
@@ -198,6 +213,10 @@ class Answers(Host):
 )
 def test_child_without_answer_is_undeterminable(answer):
     assert container_loads.verify_cuda(Answers(answer), "580.95.05", 8).status == "undeterminable"
+    found = container_loads.verify_net(Answers(answer), 4, 4)
+    started = isinstance(answer, CommandResult)
+    words = "the process that opened libnccl-net.so " if started else "no answer within 30 seconds"
+    assert found.status == "undeterminable" and found.reason.startswith(words)
 
 
 @pytest.fixture
