@@ -126,10 +126,12 @@ def _loaded(host: EnrootHost, facts: t.Mapping[str, t.Any]) -> Result:
         return undeterminable(check, f"srun --help gave no answer: {exc}")
     count = len(re.findall(r"^\s+--container-image=", done.stdout, re.MULTILINE))
     twice = "provided by both" in done.stderr + done.stdout
-    if count == 1 and not twice:
-        return passed(check, "srun --help has --container-image once")
     if twice:
         return failed(check, "srun warns that two plugins offer --container-image", hint="keep one of the two lines")
+    if count == 1:
+        return passed(check, "srun --help has --container-image once")
+    if count:
+        return failed(check, f"srun --help has --container-image {count} times", hint="keep one line of Pyxis")
     errors = " ".join(done.stderr.split())
     return failed(
         check,

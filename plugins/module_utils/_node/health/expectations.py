@@ -201,7 +201,7 @@ def resolve(given: t.Mapping[str, t.Any], instance_type: str | None) -> Expectat
 
 def packages(expect: Expectations) -> tuple[str, ...]:
     """Return the packages whose versions a site expects."""
-    return tuple(name.split(" ", 1)[1] for name in expect.versions if name.startswith("package "))
+    return tuple(name.partition(" ")[2] for name in expect.versions if name.startswith("package "))
 
 
 def judge_versions(

@@ -15,6 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers imp
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import EnrootConfig
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plan import refusals
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import passed
 
 from tests.unit.fakes import fake_rooted_host as rooted
@@ -235,3 +236,186 @@ def test_version_of_gpu_tool_is_reported(judged, version, found):
     nvidia = {"driver": True, "tool": "/usr/bin/nvidia-container-cli", "version": version}
     one = container_verify._nvidia(nvidia, EnrootConfig(toolkit_version=""))
     assert (one.status, one.found) == ("pass" if found else "undeterminable", found)
+
+
+@pytest.mark.parametrize(
+    ("enroot_facts", "status", "words"),
+    [
+        ({"good": True, "path": "/usr/bin/enroot", "version": "4.1.2"}, "pass", "4.1.2"),
+        ({"good": False, "path": "/usr/bin/enroot", "version": None}, "undeterminable", "does not report its version"),
+        ({"good": False, "path": "/usr/bin/enroot", "version": "3.0.0"}, "fail", "found 3.0.0, and Pyxis needs"),
+        ({"good": False, "path": None, "version": None}, "fail", "found no enroot, and Pyxis needs"),
+    ],
+)
+def test_version_of_enroot(enroot_facts, status, words):
+    found = container_verify._enroot(enroot_facts)
+    assert (found.id, found.status) == ("enroot.version", status)
+    assert words in (found.found or found.message or found.reason)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "status"),
+    [(False, False, "not_applicable"), (False, True, "not_applicable"), (True, True, "pass"), (True, False, "fail")],
+)
+def test_capabilities_of_enroot(wanted, there, status):
+    found = container_verify._caps({"caps": there}, EnrootConfig(caps=wanted))
+    assert (found.id, found.status) == ("enroot.caps", status)
+
+
+PLUGIN = {
+    "path": "/lib/spank_pyxis.so", "listed": True, "fits": True, "problem": "", "pyxis_version": "0.21.0",
+    "slurm_version": "22.05.8",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("plugins", "status", "severity", "words"),
+    [
+        ([PLUGIN], "pass", "none", "Pyxis 0.21.0 for Slurm 22.05.8 at /lib/spank_pyxis.so"),
+        ([], "fail", "monitor", "plugstack.conf lists no Pyxis plugin"),
+        ([{**PLUGIN, "listed": False}], "fail", "monitor", "plugstack.conf lists no Pyxis plugin"),
+        ([PLUGIN, {**PLUGIN, "fits": False, "problem": "it is old"}], "fail", "isolate", "it is old"),
+        ([{**PLUGIN, "fits": False, "listed": False}, PLUGIN], "pass", "none", "Pyxis 0.21.0"),
+    ],
+)
+def test_each_listed_plugin_has_to_fit(plugins, status, severity, words):
+    found = container_verify._plugin({"plugins": plugins, "slurm": {"version": "22.05.8"}})
+    assert (found.id, found.status, found.severity) == ("pyxis.plugin", status, severity)
+    assert (found.found or found.message).startswith(words)
+
+
+class Entry:
+    def __init__(self, options=(), plugin="/lib/spank_pyxis.so"):
+        self.options, self.plugin, self.word, self.file = options, plugin, "required", "/etc/slurm/pyxis.conf"
+
+
+class Stack:
+    path = "/etc/slurm/plugstack.conf"
+
+    def __init__(self, problems=(), pyxis=()):
+        self.problems, self.pyxis = problems, pyxis
+
+
+@pytest.mark.parametrize(
+    ("stack", "plugin", "status", "severity", "words"),
+    [
+        (Stack(pyxis=[Entry()]), PLUGIN, "pass", "none", "required in /etc/slurm/pyxis.conf, listed once"),
+        (Stack(), PLUGIN, "fail", "monitor", "/etc/slurm/plugstack.conf does not list Pyxis"),
+        (Stack(["it is torn", "it is torn"], [Entry()]), PLUGIN, "fail", "isolate", "it is torn"),
+        (Stack(pyxis=[Entry(("colour=red",))]), PLUGIN, "fail", "isolate", "bad option"),
+        # The options are those of another plugin, or of one that Slurm does not load.
+        (Stack(pyxis=[Entry(("colour=red",), "/other.so")]), PLUGIN, "pass", "none", "required in"),
+        (Stack(pyxis=[Entry(("colour=red",))]), {**PLUGIN, "listed": False}, "pass", "none", "required in"),
+    ],
+)
+def test_line_of_pyxis_and_its_options(monkeypatch, stack, plugin, status, severity, words):
+    seen = []
+    monkeypatch.setattr(
+        container_verify,
+        "option_problems",
+        lambda given, version: seen.append(version) or (["bad option"] if given else []),
+    )
+    found = container_verify._plugstack({"stack": stack, "plugins": [plugin]})
+    assert (found.id, found.status, found.severity) == ("pyxis.plugstack", status, severity)
+    assert (found.found or found.message).startswith(words)
+    assert words != "it is torn" or found.message == words
+    assert set(seen) <= {"0.21.0"}
+
+
+LINE = "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "errors", "status", "severity", "words"),
+    [
+        (LINE, "", "pass", "none", "srun --help has --container-image once"),
+        ("", "", "fail", "isolate", "srun --help has no --container-image, so Pyxis is not loaded"),
+        ("", "no plugin\n here\n", "fail", "isolate", "so Pyxis is not loaded: no plugin here"),
+        (LINE, "option provided by both a and b", "fail", "monitor", "srun warns that two plugins"),
+        (LINE + "option provided by both a and b", "", "fail", "monitor", "srun warns that two plugins"),
+        (LINE + LINE, "", "fail", "monitor", "srun --help has --container-image 2 times"),
+    ],
+)
+def test_pyxis_is_loaded_once(judged, output, errors, status, severity, words):
+    judged.host.answers["/opt/slurm/bin/srun --help"] = CommandResult(0, output, errors)
+    found = judged.of("pyxis.loaded")
+    assert (found.status, found.severity) == (status, severity)
+    assert (found.found or found.message).endswith(words) or (found.found or found.message).startswith(words)
+
+
+def test_srun_without_answer_is_undeterminable(judged):
+    judged.host.answers["/opt/slurm/bin/srun --help"] = CommandError(["srun"], None, "", "", "no answer")
+    found = judged.of("pyxis.loaded")
+    assert found.status == "undeterminable" and "no answer" in found.reason
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_boot_unit_has_to_be_enabled(judged, monkeypatch, enabled):
+    monkeypatch.setattr(container_verify.enroot_files, "unit_enabled", lambda host: enabled)
+    assert judged.of("enroot.boot_unit").status == ("pass" if enabled else "fail")
+
+
+def test_missing_runtime_directory_is_named(judged, monkeypatch):
+    monkeypatch.setattr(container_verify.enroot_files, "run_directories", lambda config: ["/run", "/run/none", "/no"])
+    found = container_verify._runtime(judged.host, judged.config)
+    assert (found.status, found.message) == ("fail", "/run/none, /no is missing: every boot creates it")
+
+
+def test_type_of_runtime_directory_is_named(judged, monkeypatch):
+    monkeypatch.setattr(container_verify.enroot_files, "run_directories", lambda config: [])
+    for entry, word in (({"fstype": "ext4"}, "ext4"), (None, "unknown")):
+        monkeypatch.setattr(container_verify, "find_mount", lambda path, table, entry=entry: entry)
+        found = container_verify._runtime(judged.host, judged.config)
+        assert (found.severity, f" is on {word}: " in found.message) == ("none", True)
+
+
+class Wanted:
+    """Settings of Enroot as they are, and as they should be."""
+
+    def __init__(self, monkeypatch, now, wanted, mounts=()):
+        settings = {key: Value(value) for key, value in now.items()}
+        monkeypatch.setattr(container_verify.enroot_conf, "effective", lambda host: settings)
+        self.credentials = []
+        monkeypatch.setattr(
+            container_verify.enroot_conf,
+            "wanted_settings",
+            lambda conf, credentials: self.credentials.append(credentials) or dict(wanted),
+        )
+        monkeypatch.setattr(container_verify, "read_mounts", lambda host: [{"target": "/", "fstype": "ext4"}, *mounts])
+        monkeypatch.setattr(
+            container_verify,
+            "find_mount",
+            lambda path, table: max((m for m in table if path.startswith(m["target"])), key=lambda m: len(m["target"])),
+        )
+        self.found = container_verify._conf(None, EnrootConfig())
+
+
+class Value:
+    def __init__(self, value):
+        self.value = value
+
+
+FSX = {"target": "/fsx", "fstype": "lustre"}
+DATA = {"ENROOT_DATA_PATH": "/data/enroot", "ENROOT_TEMP_PATH": "/tmp"}
+
+
+@pytest.mark.parametrize(
+    ("now", "status", "words"),
+    [
+        (DATA, "pass", "2 settings as wanted"),
+        ({**DATA, "ENROOT_DATA_PATH": "/fsx"}, "fail", "ENROOT_DATA_PATH is /fsx"),
+        ({"ENROOT_DATA_PATH": "/data/enroot"}, "fail", "ENROOT_TEMP_PATH is not set"),
+    ],
+)
+def test_settings_of_enroot_are_those_that_are_wanted(monkeypatch, now, status, words):
+    found = Wanted(monkeypatch, now, DATA)
+    assert (found.found.id, found.found.status) == ("enroot.conf", status)
+    assert words in (found.found.found or found.found.message)
+    assert found.credentials == [False]
+
+
+@pytest.mark.parametrize("key", ["ENROOT_DATA_PATH", "ENROOT_CACHE_PATH", "ENROOT_TEMP_PATH", "ENROOT_RUNTIME_PATH"])
+def test_directory_of_enroot_on_shared_file_system_fails(monkeypatch, key):
+    found = Wanted(monkeypatch, {key: "/fsx/enroot"}, {}, [FSX]).found
+    assert found.status == "fail" and found.message.startswith(f"{key} is on ")
+    assert Wanted(monkeypatch, {key: "/data/enroot", "ENROOT_LIBRARY_PATH": "/fsx"}, {}, [FSX]).found.status == "pass"

@@ -168,6 +168,9 @@ def test_missing_efa_decides_verdict(image, monkeypatch, inside, outside, status
     [
         (0, 13000, "pass", "CUDA 13.0 of"),
         (804, 13000, "fail", "cuInit returned 804"),
+        (0, 13090, "pass", "CUDA 13.9 of"),
+        (0, 1000, "pass", "CUDA 1.0 of"),
+        (0, 999, "undeterminable", "gave 999"),
         (0, 0, "undeterminable", "gave 0"),
     ],
 )

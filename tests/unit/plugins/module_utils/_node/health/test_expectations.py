@@ -60,7 +60,8 @@ def test_empty_expectations_have_no_verdicts():
     nothing = health_expect.resolve({}, None)
     assert nothing == health_expect.Expectations()
     assert health_expect.check_devices(TrainingHost(), nothing) == []
-    assert health_expect.check_services(TrainingHost(), nothing) == []
+    host = TrainingHost()
+    assert health_expect.check_services(host, nothing) == [] and host.calls == []
 
 
 def test_unresolved_types_are_reported():
@@ -165,6 +166,7 @@ def test_all_problems_are_reported_together():
         ("580.*", "580.95.06", "pass"),
         (">=580.95", "580.95.05", "pass"),
         (">= 580.95", "570.172.08", "fail"),
+        (">=580.95", "570.172.08", "fail"),
         (">=580.95", "unknown", "undeterminable"),
         ("580.95.05", None, "fail"),
     ],
@@ -282,7 +284,9 @@ def test_services_are_found_by_any_name():
         "unlisted": ("undeterminable", None),
     }
     host.commands["systemctl show"] = missing("systemctl show")
-    assert {one.status for one in health_expect.check_services(host, expect)} == {"undeterminable"}
+    found = health_expect.check_services(host, expect)
+    assert {one.status for one in found} == {"undeterminable"} and len(found) == 5
+    assert {one.reason for one in found} == {"systemctl show: the program is not installed"}
 
 
 def test_allowed_xids_are_counted_and_not_judged():
