@@ -105,6 +105,24 @@ def test_training_sees_only_its_named_paths(ran_inside, tmp_path_factory, tmp_pa
     assert str(elsewhere) not in (done.folder.parent / f"train-{done.job.number}.out").read_text()
 
 
+def test_loader_paths_in_container_are_those_of_image(ran_inside, monkeypatch, image, tmp_path_factory):
+    fsx = tmp_path_factory.mktemp("fsx")
+    job = {
+        "name": "train",
+        "kind": "training",
+        **TIMES,
+        "launcher": "srun",
+        "command": ["/bin/sh", "-c", f'echo "${{LD_LIBRARY_PATH-none}}" >{fsx}/c/$RANK'],
+        "checkpoints": f"{fsx}/c",
+    }
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/host/lib")
+    ran_inside(job)
+    assert {path.read_text() for path in (fsx / "c").iterdir()} == {"none\n"}
+    image.write_text("LD_LIBRARY_PATH=/opt/image/lib\n")
+    ran_inside(job)
+    assert {path.read_text() for path in (fsx / "c").iterdir()} == {"/opt/image/lib\n"}
+
+
 def test_files_written_beside_mounts_are_lost(ran_inside, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     job = {

@@ -62,6 +62,9 @@ CLEARED = tuple(name for name in TRANSPORT if name != "NCCL_NET_PLUGIN")
 # NCCL_CONF_FILE.
 DEFAULTS = {"NCCL_CONF_FILE": "/dev/null", "NCCL_P2P_DISABLE": "0", "NCCL_SHM_DISABLE": "0"}
 
+# Variables of the dynamic loader (ld.so(8)). Those of a host name its own directories, which an image does not have.
+LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT")
+
 LOAD_SECONDS = 20
 # Highest version of the plugin interface to look for; the newest is v11 (NCCL 2.28). A plugin exports a symbol for each
 # version that it supports.

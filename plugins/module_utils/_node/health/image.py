@@ -14,6 +14,7 @@ import typing as t
 import uuid
 
 from ..containers.start_errors import start_problem
+from ..efa.plugin import LOADER
 from ..slurm.client import Slurm, node_name
 from ..slurm.look import container_options
 from ..slurm.parse import nodes
@@ -95,7 +96,9 @@ def _command(host: Host, slurm: Slurm, image: str, user: str) -> tuple[list[str]
     # Without them Slurm hides the GPUs from the step.
     options += [f"--gres=gpu:{own[0]['gpus']}"] if own[0]["gpus"] else []
     become = [] if user == "root" else ["runuser", "-u", user, "--"]
-    return [*become, *slurm.argv("srun", *options, f"--container-image={image}")], None
+    # As in jobs of the role slurm_jobs: the paths of the host's loader stay outside.
+    outside = ["env", *(word for name in LOADER for word in ("-u", name))]
+    return [*outside, *become, *slurm.argv("srun", *options, f"--container-image={image}")], None
 
 
 def _read(image: str, done: CommandResult, seconds: float) -> list[Result]:

@@ -39,7 +39,7 @@ def run_job(spec: Spec, host: Host, variables: t.Mapping[str, str], version: str
     """
     kind = JOB_KINDS[spec.kind]
     os.umask(0o022)
-    own = {**own_variables(variables, spec.sbatch), **enroot_variables(spec.container)}
+    own = {**own_variables(variables, spec.sbatch, spec.container), **enroot_variables(spec.container)}
     if kind.submit and not own.get("SLURM_ARRAY_TASK_ID"):
         return _submit(spec, host, own, kind.submit, options)
     number = job_number(kind.array, own)

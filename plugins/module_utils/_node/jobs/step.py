@@ -12,7 +12,7 @@ import dataclasses
 import shlex
 import typing as t
 
-from ..efa.plugin import CLEARED, DEFAULTS
+from ..efa.plugin import CLEARED, DEFAULTS, LOADER
 from .spec import Container
 
 # Options that a step would read from the variables of the job in which this one was submitted.
@@ -112,17 +112,20 @@ def enroot_variables(container: Container | None) -> dict[str, str]:
     return {} if container is None else {"ENROOT_FORCE_OVERRIDE": "yes"}
 
 
-def own_variables(variables: t.Mapping[str, str], sbatch: t.Collection[str]) -> dict[str, str]:
+def own_variables(
+    variables: t.Mapping[str, str], sbatch: t.Collection[str], container: Container | None = None
+) -> dict[str, str]:
     """Return the variables of the batch step without those of a job in which this one was submitted.
 
     Submitted from inside of another (srun --pty bash, salloc), a job inherits that one's variables, and its steps would
     follow them: in another order, on its cores, with its share of the memory. ``sbatch`` names the options that the
     script itself has; their variables stay. Variables of Pyxis go too: they act on every step, also on one that looks
-    at the host.
+    at the host. A job in a container loses the paths of the host's dynamic loader: Pyxis passes every variable into an
+    image that does not set it, and the job would load other libraries than those that were checked.
     """
     leaving: tuple[str, ...] = ("SLURM_MEM_PER_", "PYXIS_CONTAINER_")
-    names: set[str] = set()
+    names = set() if container is None else set(LOADER)
     if variables.get("SLURM_STEP_ID"):
         leaving += ("SLURM_STEP", "SLURM_CPU_BIND", "SLURM_MEM_BIND")
-        names = {f"SLURM_{name.replace('-', '_').upper()}" for name in INHERITED if name not in sbatch}
+        names |= {f"SLURM_{name.replace('-', '_').upper()}" for name in INHERITED if name not in sbatch}
     return {name: value for name, value in variables.items() if not name.startswith(leaving) and name not in names}

@@ -183,6 +183,11 @@ def test_registry_image_needs_no_file(host):
     assert image(answering(host), image="nvcr.io#nvidia/pytorch:25.10-py3")["container.image"].status == "pass"
 
 
+def test_loader_of_host_stays_outside(host):
+    image(answering(host))
+    assert host.unset == {"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"}
+
+
 def test_only_other_user_needs_runuser(host):
     image(answering(host))
     assert not any("runuser" in line for line in host.calls)

@@ -28,15 +28,19 @@ IMAGE = "/fsx/images/train.sqsh"
 
 
 class SlurmHost(TrainingHost):
-    """A host that skips scontrol's variables and records written and removed files."""
+    """A host that skips the variables of a command, and records them and the written and removed files."""
 
     def __init__(self):
         super().__init__()
         self.gone = []
+        self.unset = set()
 
     def run(self, argv, timeout=120, check=True, stdin=None):
-        at = next(index for index, word in enumerate(argv) if "=" not in word and word != "env")
-        return super().run(argv[at:], timeout, check, stdin)
+        words = list(argv[1:] if argv[0] == "env" else argv)
+        while argv[0] == "env" and (words[0] == "-u" or "=" in words[0]):
+            if words.pop(0) == "-u":
+                self.unset.add(words.pop(0))
+        return super().run(words, timeout, check, stdin)
 
     def write_text(self, path, text, mode=0o644):
         self.files[path] = text

@@ -82,6 +82,17 @@ def test_variables_of_job_around_this_one_are_left_out(variables, sbatch, kept):
     assert set(step.own_variables(variables, sbatch)) == kept
 
 
+LOADER = {"LD_LIBRARY_PATH": "/opt/host/lib", "LD_PRELOAD": "/opt/host/lib/a.so", "LD_AUDIT": "/opt/host/lib/b.so"}
+
+
+@pytest.mark.parametrize("around", [{}, OUTER])
+def test_loader_of_host_stays_outside_of_container(around):
+    container = Container("/x.sqsh", (), "/w")
+    kept = step.own_variables({**around, **LOADER}, ())
+    assert {name: kept.get(name) for name in LOADER} == LOADER
+    assert step.own_variables({**around, **LOADER}, (), container) == step.own_variables(around, ())
+
+
 def test_container_of_first_start_may_be_replaced():
     assert step.enroot_variables(Container("/x.sqsh", (), "/w")) == {"ENROOT_FORCE_OVERRIDE": "yes"}
     assert step.enroot_variables(None) == {}
