@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import re
 import typing as t
 import xml.etree.ElementTree as ET
+
+from ..verdict import unique_json
 
 # Only the last events of each code are kept, so that a flood of one does not hide another.
 MAX_EVENTS = 20
@@ -68,7 +69,7 @@ def _number(node: ET.Element | None, path: str) -> float | None:
 
 def _whole(node: ET.Element | None, path: str) -> int | None:
     value = _number(node, path)
-    return int(value) if value is not None else None
+    return int(value) if value is not None and value.is_integer() else None
 
 
 def _switch(node: ET.Element | None, path: str) -> bool | None:
@@ -456,7 +457,7 @@ def parse_neuron_ls(text: str) -> list[dict[str, t.Any]]:
     Raises ValueError with one sentence if it is not a list of devices.
     """
     try:
-        data = json.loads(text)
+        data = unique_json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise ValueError(f"no JSON ({exc}) but: {' '.join(text.split())[:300] or 'nothing'}") from None
     if not isinstance(data, list) or not all(isinstance(entry, dict) for entry in data):

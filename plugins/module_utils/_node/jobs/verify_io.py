@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import posixpath
 import re
@@ -16,7 +15,7 @@ import typing as t
 from ..nccl.log import short_host
 from ..storage.devices import INSTANCE_STORE_MODEL
 from ..system.host import Host
-from ..verdict import result
+from ..verdict import result, unique_json
 from ..verdict.evidence import is_number
 from .job import Job
 
@@ -98,7 +97,7 @@ def fio_figure(text: str | None, mode: str) -> float | str:
     fio's JSON may contain NaN or Infinity: then the figure is not finite.
     """
     try:
-        found = json.loads((text or "")[(text or "").index("{") :])
+        found = unique_json.loads((text or "")[(text or "").index("{") :])
         jobs = found["jobs"]
         errors = {job["error"] for job in jobs if job["error"] != 0}
         direction, key = MEASURES[mode]
@@ -250,7 +249,7 @@ def ior_figures(text: str | None) -> Figures:
     """Return MiB/s by operation (write, read) from IOR's JSON summary; empty if it is not valid."""
     try:
         found: dict[str, list[float]] = {}
-        for entry in json.loads(text or "")["summary"]:
+        for entry in unique_json.loads(text or "")["summary"]:
             found.setdefault(str(entry["operation"]), []).append(_figure(entry["bwMaxMIB"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return {}
@@ -261,7 +260,7 @@ def ior_figures(text: str | None) -> Figures:
 def ior_problem(text: str | None, nodes: int, tasks: int) -> str:
     """Return why IOR's JSON summary is not of one run with so many tasks on each node; empty where it is."""
     try:
-        rows = [(entry["numTasks"], entry["tasksPerNode"]) for entry in json.loads(text or "")["summary"]]
+        rows = [(entry["numTasks"], entry["tasksPerNode"]) for entry in unique_json.loads(text or "")["summary"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         return "its summary does not give the numbers of its tasks"
     if rows and all(row == (nodes * tasks, tasks) for row in rows):

@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from . import unique_json
+
 RESULT_SCHEMA = "mlcluster.result/1"
 REPORT_SCHEMA = "mlcluster.report/1"
 
@@ -324,7 +326,7 @@ def dumps(item: Result | Report) -> str:
 def loads(text: str) -> Result | Report:
     """Return a Result or a Report, by the field ``schema``. Raises ResultError if it is neither."""
     try:
-        data = json.loads(text)
+        data = unique_json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise ResultError(f"the text is not JSON: {exc}") from exc
     kinds: dict[object, type[Result] | type[Report]] = {RESULT_SCHEMA: Result, REPORT_SCHEMA: Report}

@@ -215,6 +215,14 @@ def test_huge_number_stays_number():
     assert gpu["memory_mib"] >= 10**17
 
 
+@pytest.mark.parametrize(
+    "word", ["9" * 400, "81,559 MiB", "81.559,0 MiB", "0x13e97", "81559 MiB 0", "81559.5 MiB", "8 1559 MiB", "81559e0"]
+)
+def test_text_that_is_not_one_number_is_none(word):
+    (gpu,) = parse.parse_smi(RECORDED_XML.replace("81559 MiB", word))["gpus"]
+    assert (gpu["memory_mib"], gpu["unreadable"]["memory_mib"]) == (None, word[:80])
+
+
 VALUE = re.compile(r">([^<>\n]+)<")
 
 
@@ -705,7 +713,7 @@ def test_counters_of_all_generations_are_known():
 
 
 def test_field_of_number_is_read_without_its_unit():
-    gpu = gpu_of("<fb_memory_usage><total>81559 MiB</total><used>-5.9 MiB</used></fb_memory_usage>")
+    gpu = gpu_of("<fb_memory_usage><total>81559 MiB</total><used>-5.0 MiB</used></fb_memory_usage>")
     assert (gpu["memory_mib"], gpu["memory_used_mib"], gpu["minor"]) == (81559, -5, None)
     assert gpu["unreadable"] == {}
     text = "<remapped_rows><row_remapper_histogram><row_remapper_histogram_max>640 bank(s)</row_remapper_histogram_max>"

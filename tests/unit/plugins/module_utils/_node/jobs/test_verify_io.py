@@ -368,3 +368,24 @@ def test_node_whose_directory_is_on_root_disk_is_named():
     results, proved = io.judge_places("/data", {"b": {**STRIPE, "root": True}, "a": STRIPE})
     assert [(one.status, one.reason, one.scope.node) for one in results] == [("undeterminable", "not_local_disks", "b")]
     assert (results[0].message, proved) == ("/data on b is on the root disk (xfs)", {"a"})
+
+
+FIO = '{"jobs": [{"job options": {"name": "a", "name": "b"}, "error": 0, "write": {"bw_bytes": 9}}]}'
+
+
+def test_option_that_fio_repeats_is_ignored():
+    assert io.fio_figure(FIO, "write") == 9.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"bw_bytes": 9', '"bw_bytes": 9, "bw_bytes": 99'), ('"error": 0', '"error": 5, "error": 0')]
+)
+def test_fio_with_two_values_of_one_key_has_no_figure(old, new):
+    assert isinstance(io.fio_figure(FIO.replace(old, new), "write"), str)
+
+
+def test_ior_with_two_values_of_one_key_has_no_figure():
+    text = '{"summary": [{"operation": "write", "bwMaxMIB": 9, "numTasks": 4, "tasksPerNode": 2}]}'
+    assert io.ior_figures(text) == {"write": 9.0} and io.ior_problem(text, 2, 2) == ""
+    assert io.ior_figures(text.replace('"bwMaxMIB": 9', '"bwMaxMIB": 9, "bwMaxMIB": 99')) == {}
+    assert io.ior_problem(text.replace('"numTasks": 4', '"numTasks": 1, "numTasks": 4'), 2, 2) != ""

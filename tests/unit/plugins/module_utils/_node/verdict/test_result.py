@@ -244,3 +244,11 @@ def test_line_of_a_result(made, line):
 def test_worst_severity_is_most_drastic():
     assert result.worst_severity([]) == "none"
     assert result.worst_severity([one("fail", severity="reboot"), one("fail", severity="monitor")]) == "reboot"
+
+
+@pytest.mark.parametrize("name", ["status", "schema", "id", "severity", "found"])
+def test_field_with_two_values_is_rejected(name):
+    text = result.dumps(result.failed("gpu.count", "2 are missing", severity="isolate", found=6))
+    other = {**json.loads(result.dumps(result.passed("gpu.driver", 8))), "schema": result.REPORT_SCHEMA}
+    with pytest.raises(result.ResultError):
+        result.loads(f"{text[:-1]}, {json.dumps(name)}: {json.dumps(other[name])}}}")
