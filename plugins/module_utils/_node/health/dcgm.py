@@ -11,6 +11,7 @@ Sources: field numbers and names of DCGM's header dcgm_fields.h (two also by the
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import re
 import typing as t
 
@@ -19,7 +20,7 @@ from ..system.ask import ask
 from ..system.host import Host
 from ..verdict.evidence import Field as Evidence
 from ..verdict.evidence import Subject, above, decide, exactly, is_number, within
-from ..verdict.result import SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
+from ..verdict.result import SEVERITIES, Result, Scope, failed, moment, not_applicable, passed, undeterminable
 
 SOURCE = "DCGM"
 SECONDS = 20
@@ -31,7 +32,12 @@ _NO_VALUE = ("N/A", *(str(blank + more) for blank in (0x7FFFFFF0, 0x7FFFFFFFFFFF
 # Fields that a GPU model may not support, such as row remapping; then no GPU of the node has a value.
 _MAY_LACK = ("remap_failure", "remap_pending", "temperature")
 _ROW = re.compile(r"GPU\s+(\d+)\s+(.*)")
-_SAMPLE = re.compile(r"(DCGM_FI_\w+)\{([^{}]*)\}\s+(\S+)")
+# Name, labels, figure and perhaps a time in milliseconds (Prometheus, text-based format).
+_SAMPLE = re.compile(r"(DCGM_FI_\w+)\{(.*)\}\s+(\S+)(?:\s+(\S.*))?")
+# Seconds for which a sample with a time is evidence: our own choice, ten times the exporter's interval.
+FRESH_SECONDS = 300
+STALE = "a figure of another time"
+_FIGURE = re.compile(r"\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,3})?")
 _UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _LABEL = re.compile(rf'[{{,]\s*uuid="({_UUID})"', re.IGNORECASE)
 # Question marks instead of digits stand for a GPU that is not initialised yet.
@@ -163,7 +169,9 @@ def _look(host: Host) -> Reported | str:
         argv = ["curl", "--silent", "--show-error", "--fail", "--noproxy", "*", "--max-time", "5"]
         output, problem = ask(host, [*argv, f"http://127.0.0.1:{EXPORTER_PORT}/metrics"], SECONDS)
         output = "" if problem else output
-        return Reported(*parse_exporter(output), uuids=set(_LABEL.findall(output)), problem=problem or "")
+        return Reported(
+            *parse_exporter(output, moment(host.now())), uuids=set(_LABEL.findall(output)), problem=problem or ""
+        )
     what = f"dcgmi is installed and {ENGINE} is not running" if program else "DCGM is not installed"
     return f"{what}, and nothing listens on port {EXPORTER_PORT}"
 
@@ -200,28 +208,39 @@ def parse_dmon(text: str) -> tuple[Words, set[str]]:
     return found, gpus
 
 
-def parse_exporter(text: str) -> tuple[Words, set[str]]:
-    """Parse the samples of dcgm-exporter, NAME{gpu="0",...} word; for the parts of a GPU (MIG) the worst counts."""
+def parse_exporter(text: str, now: datetime.datetime | None = None) -> tuple[Words, set[str]]:
+    """Parse the samples of dcgm-exporter, NAME{gpu="0",...} word; for the parts of a GPU (MIG) the worst counts.
+
+    A sample with a time counts only within ``FRESH_SECONDS`` of ``now``.
+    """
     names = {name: field.name for field in FIELDS for name in field.names}
     found: Words = {field.name: {} for field in FIELDS}
     gpus = set()
     for line in text.splitlines():
-        sample = _SAMPLE.match(line)
+        sample = _SAMPLE.fullmatch(line.strip())
         gpu = re.search(r'(?:^|,)\s*gpu="(\d+)"', sample.group(2)) if sample else None
         if sample and gpu:
             gpus.add(f"gpu{gpu.group(1)}")
             if sample.group(1) in names:
-                _keep(found[names[sample.group(1)]], gpu.group(1), sample.group(3))
+                word = sample.group(3) if _is_fresh(sample.group(4), now) else STALE
+                _keep(found[names[sample.group(1)]], gpu.group(1), word)
     return found, gpus
+
+
+def _is_fresh(milliseconds: str | None, now: datetime.datetime | None) -> bool:
+    if milliseconds is None:
+        return True
+    if now is None or not re.fullmatch(r"\d{1,15}", milliseconds):
+        return False
+    return abs(int(milliseconds) / 1000 - now.timestamp()) <= FRESH_SECONDS
 
 
 def figure(word: str | None) -> float | None:
     """Return a word as a figure; None if it is not a number, or not one that DCGM can have measured."""
-    try:
-        value = float(word) if word is not None and word not in _NO_VALUE else -1.0
-    except ValueError:
+    if word is None or word in _NO_VALUE or not _FIGURE.fullmatch(word):
         return None
-    return value if is_number(value) and value >= 0 else None
+    value = float(word)
+    return value if is_number(value) else None
 
 
 def _keep(words: dict[str, str], gpu: str, word: str) -> None:

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import dcgm as health_dcgm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import drain
@@ -370,3 +372,30 @@ def test_two_xids_take_worse_severity():
     found = by_id(engine(text))["dcgm.xid"]
     assert (found.status, found.severity, found.scope.device) == ("fail", "reboot", None)
     assert found.message == "gpu0 last reported Xid 48; gpu1 last reported Xid 79"
+
+
+NOW = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("rest", "word"),
+    [
+        ("", "79"),
+        (f" {int(NOW.timestamp())}000", "79"),
+        (f" {int(NOW.timestamp()) - 300}000", "79"),
+        (f" {int(NOW.timestamp()) - 301}000", health_dcgm.STALE),
+        (f" {int(NOW.timestamp()) + 301}000", health_dcgm.STALE),
+        (" soon", health_dcgm.STALE),
+        (f" {int(NOW.timestamp())}000 more", health_dcgm.STALE),
+    ],
+)
+def test_sample_of_another_time_is_no_figure(rest, word):
+    line = f'DCGM_FI_DEV_XID_ERRORS{{gpu="0",pod="a{{b}}"}} 79{rest}'
+    assert health_dcgm.parse_exporter(line, NOW)[0]["xid"] == {"gpu0": word}
+    assert health_dcgm.figure(health_dcgm.STALE) is None
+    assert not rest or health_dcgm.parse_exporter(line)[0]["xid"] == {"gpu0": health_dcgm.STALE}
+
+
+@pytest.mark.parametrize("word", ["0,5", "0_0", "1_000", "+0", " 0", "0x0", "infinity"])
+def test_word_that_dcgm_does_not_print_is_no_figure(word):
+    assert health_dcgm.figure(word) is None
