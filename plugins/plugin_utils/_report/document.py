@@ -38,6 +38,8 @@ ADDRESS = re.compile(
 )
 # Days for which a validation is evidence. Our own choice: nodes are replaced and repaired within days.
 VALIDATION_DAYS = 7.0
+# Allowed difference between the clocks of the head node and of this machine: ten minutes.
+SKEW_DAYS = 10 / 1440
 # Limits on one node's share of the page; node_health_info returns a hundred verdicts at most.
 MOST_SENTENCE = 2000
 MOST_NAMED = 8
@@ -296,7 +298,7 @@ def _why_not_valid(validation: Mapping[str, Any] | None, time: str, cluster: str
         return f"the validation has no valid time (time is {short(written)}): run run_validation again"
     age = (now - made).total_seconds() / 86400
     # Also where ``days`` is not a number.
-    if not -1 <= age <= days:
+    if not -SKEW_DAYS <= age <= days:
         when = f"{age:.0f} days old" if age > 0 else "dated in the future"
         return f"the validation of {written} is {when} and counts for {days:g} days: run run_validation again"
     if cluster and of != cluster:

@@ -51,7 +51,7 @@ RECORDED = {
     "dcgmi": {"dmon -e 150,140,155,202,230,310,311,394,393,395,396 -c 1"},
     "dpkg-query": {f"-W -f {DPKG}"},
     "rpm": {f"-qa --qf {RPM}"},
-    "sinfo": {"--noheader --Node --format=%N %n"},
+    "sinfo": {"--noheader --Node --local --format=%N %n"},
 }  # fmt: skip
 
 
@@ -84,8 +84,10 @@ def demand_recorded(argv: Words) -> None:
     program, words = split(argv)
     line = " ".join(words)
     known = RECORDED.get(program)
-    if program == "sinfo" and words[2:3] and words[2].startswith("--nodes="):
-        assert words[:2] + words[3:] == ["--noheader", "--Node", "--format=%T %E"], f"no answer was kept: {line}"
+    if program == "sinfo" and words[3:4] and words[3].startswith("--nodes="):
+        assert words[:3] + words[4:] == ["--noheader", "--Node", "--local", "--format=%T %E"], (
+            f"no answer was kept: {line}"
+        )
     else:
         assert known is None or line in known, (
             f"{program} takes {line!r}, and no answer was kept to it: {sorted(known)}"
@@ -218,7 +220,7 @@ def _systemctl(words: list[str]) -> CommandResult | None:
 
 
 def _sinfo(words: list[str]) -> CommandResult | None:
-    long = ["noheader", "Node", "format=", "nodes=", "partition=", "states=", "version", "all", "exact"]
+    long = ["noheader", "Node", "format=", "nodes=", "partition=", "states=", "version", "all", "exact", "local"]
     try:
         found, rest = getopt.gnu_getopt(words, "hNo:n:p:t:Vae", long)
     except getopt.GetoptError as exc:

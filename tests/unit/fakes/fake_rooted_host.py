@@ -161,7 +161,7 @@ def node(root: Path, slurm: str = "22.05.8") -> RootedHost:
     host.answers["/opt/slurm/bin/srun --help"] = "Usage: srun\n"
     host.answers["/opt/slurm/bin/srun --mpi=list"] = "MPI plugin types are...\n\tnone\n\tpmi2\n"
     # It runs no jobs itself.
-    host.answers["/opt/slurm/bin/sinfo --noheader --Node --format"] = "n7 elsewhere\n"
+    host.answers["/opt/slurm/bin/sinfo --noheader --Node --local --format"] = "n7 elsewhere\n"
     host.folder("/run")
     host.put("/proc/1/comm", "systemd\n")
     host.put("/etc/os-release", 'ID=debian\nNAME="Debian GNU/Linux"\nVERSION_ID="12"\n')

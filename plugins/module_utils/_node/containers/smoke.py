@@ -68,13 +68,18 @@ def smoke(host: EnrootHost, bin_dir: str, image: str, users: t.Sequence[str], se
     return results
 
 
+def _sinfo(bin_dir: str) -> list[str]:
+    """Return the beginning of sinfo; --local: in a federation another cluster may have a node of this name."""
+    return [f"{bin_dir}/sinfo", "--noheader", "--Node", "--local"]
+
+
 def node_name(host: EnrootHost, bin_dir: str) -> str | None:
     """Return this node's name in Slurm; None if sinfo does not answer.
 
     "" if Slurm does not list the node, such as a login node: then the container starts on any node.
     """
     try:
-        output = host.run([f"{bin_dir}/sinfo", "--noheader", "--Node", "--format=%N %n"], timeout=30).stdout
+        output = host.run([*_sinfo(bin_dir), "--format=%N %n"], timeout=30).stdout
     except CommandError:
         return None
     name = socket.gethostname().split(".", 1)[0]
@@ -94,10 +99,13 @@ def node_state(host: EnrootHost, bin_dir: str) -> Result:
     if not name:
         return not_applicable(check, "Slurm has no node of this name, so it drains none")
     try:
-        argv = [f"{bin_dir}/sinfo", "--noheader", "--Node", f"--nodes={name}", "--format=%T %E"]
-        state, _space, reason = host.run(argv, timeout=30).stdout.split("\n", 1)[0].partition(" ")
+        # A line for each partition of the node.
+        lines = set(host.run([*_sinfo(bin_dir), f"--nodes={name}", "--format=%T %E"], timeout=30).stdout.splitlines())
     except CommandError as exc:
         return undeterminable(check, f"sinfo gave no state of {name}: {exc}")
+    if len(lines) > 1:
+        return undeterminable(check, f"sinfo gives {len(lines)} states of {name}: {'; '.join(sorted(lines))[:300]}")
+    state, _space, reason = "".join(lines).partition(" ")
     effect, why = states.availability(*states.split(state))
     # A node that was resumed keeps the reason for a while (seen with Slurm 24.11).
     if effect == states.CLOSED and ("epilog error" in reason.lower() or "prolog error" in reason.lower()):

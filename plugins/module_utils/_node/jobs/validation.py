@@ -32,7 +32,7 @@ def collect(
     (ISO 8601: when it was submitted, None if unknown; an older report is of another job).
     Returns status, exit_code, jobs, lines (a table), problems, and bad_nodes (node to reason).
     """
-    jobs = [_judge(run) for run in runs]
+    jobs = [_judge({"until": time or None, **run}) for run in runs]
     every = [entry for job in jobs for entry in job["results"]]
     status = result.overall(every)
     bad: dict[str, str] = {}
@@ -125,6 +125,9 @@ def _report(run: Mapping[str, Any]) -> tuple[list[result.Result], str | None]:
         written, since = result.moment(found.time), result.moment(run["since"])
         if written is None or since is None or written < since - _SKEW:
             return [], f"a report of {found.time}, from before it was submitted ({run['since']})"
+    written, until = result.moment(found.time), result.moment(run.get("until"))
+    if until is not None and (written is None or written > until + _SKEW):
+        return [], f"a report of {found.time}, dated in the future ({run['until']} is now)"
     return list(found.results), None
 
 

@@ -235,7 +235,7 @@ class Follower:
             self.answered = True
             self._gone_at = None
             self._owner(done.stdout)
-            self._take(slurm_parse.jobs(done.stdout, of=self.job_id))
+            self._take(slurm_result.whole(slurm_parse.jobs(done.stdout, of=self.job_id)))
             # A task that disappeared between two looks is over; its outcome is resolved at the end.
             return slurm_result.settled(list(self.seen.values())) and not self._missing()
         if unknown_job(done):
@@ -300,7 +300,7 @@ class Follower:
             done = self.slurm.run("sacct", *options, f"--format={slurm_parse.SACCT_FORMAT}")
         except NodeError:
             return []
-        return slurm_parse.accounted(done.stdout) if done.rc == 0 else []
+        return slurm_result.whole(slurm_parse.accounted(done.stdout)) if done.rc == 0 else []
 
     def _from_file(self, task: t.Optional[str], known: t.Optional[Job]) -> Job:
         blank: Job = slurm_result.blank(known["job_id"] if known else self.job_id)

@@ -65,6 +65,7 @@ def blank(job_id: int) -> dict[str, t.Any]:
         "job_id": job_id,
         "array_job_id": None,
         "array_task_id": None,
+        "het_job_id": None,
         "name": None,
         "state": "LOST",
         "reason": None,
@@ -88,12 +89,29 @@ def merged(new: t.Mapping[str, t.Any], seen: t.Optional[t.Mapping[str, t.Any]]) 
     return result
 
 
+def whole(jobs: t.Sequence[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """Return the jobs with the components of each heterogeneous job as one: the worst, on the nodes of all."""
+    found: list[dict[str, t.Any]] = []
+    for job in jobs:
+        parts = [one for one in jobs if one["het_job_id"] and one["het_job_id"] == job["het_job_id"]]
+        if parts and job is not parts[0]:
+            continue
+        nodes = [one["nodes"] for one in parts if one["nodes"]]
+        worst = {**_worst(parts), "job_id": job["het_job_id"], "nodes": ",".join(nodes) or None} if parts else job
+        found.append(dict(worst))
+    return found
+
+
+def _worst(jobs: t.Sequence[t.Mapping[str, t.Any]]) -> t.Mapping[str, t.Any]:
+    return min(jobs, key=lambda job: (_rank(job["state"]), -(job["exit_code"] or 0), job["job_id"] or 0))
+
+
 def summary(jobs: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
     """Return one result for a job or an array: the worst state and, among those, the largest exit status.
 
     Keys: job_id, state, exit_code, signal, reason, nodes, elapsed_seconds, restarts, ok.
     """
-    first = min(jobs, key=lambda job: (_rank(job["state"]), -(job["exit_code"] or 0), job["job_id"] or 0))
+    first = _worst(jobs)
     nodes = sorted({job["nodes"] for job in jobs if job["nodes"]})
     elapsed = [job["elapsed_seconds"] for job in jobs if job["elapsed_seconds"] is not None]
     return {

@@ -243,6 +243,7 @@ def job(line: str) -> t.Optional[dict[str, t.Any]]:
         "job_id": number(values["JobId"]),
         "array_job_id": number(values.get("ArrayJobId")),
         "array_task_id": absent(values.get("ArrayTaskId")),
+        "het_job_id": number(values.get("HetJobId")),
         "name": name.group(1) if name else None,
         "state": values["JobState"],
         "reason": absent(values.get("Reason")),
@@ -287,7 +288,7 @@ def _without_command(record: str) -> str:
 
 
 def _numbers_of(found: t.Mapping[str, t.Any]) -> tuple[t.Any, ...]:
-    return found["job_id"], found["array_job_id"]
+    return found["job_id"], found["array_job_id"], found["het_job_id"]
 
 
 def sharing(text: str, job_id: int) -> tuple[t.Optional[str], t.Optional[str]]:
@@ -324,6 +325,8 @@ def accounted(text: str) -> list[dict[str, t.Any]]:
                 "job_id": number(row[0]),
                 "array_job_id": number(array) if task else None,
                 "array_task_id": task or None,
+                # "7+1" is the second component of the heterogeneous job 7.
+                "het_job_id": number(row[1]) if re.fullmatch(r"\d+\+\d+", row[1]) else None,
                 "name": row[8],
                 # "CANCELLED by 1000"
                 "state": row[2].split(" ")[0],

@@ -187,6 +187,19 @@ def test_node_drained_by_epilog_fails(host, state, status):
     assert node_state(host, BIN).status == status
 
 
+@pytest.mark.parametrize(
+    ("lines", "status"), [("idle none\n" * 2, "pass"), ("idle none\ndrained Epilog error\n", "undeterminable")]
+)
+def test_two_states_of_node_prove_nothing(host, lines, status):
+    # A partition has a line each; two states are those of two clusters.
+    known = host.run
+    reported = CommandResult(0, lines, "")
+    host.run = lambda argv, **options: (
+        fake_grammars.answer(argv, reported) if "--nodes=n1" in argv else known(argv, **options)
+    )
+    assert node_state(host, BIN).status == status
+
+
 def test_unresponsive_slurm_is_not_applicable(host):
     host.answers["sinfo"] = CommandError(["sinfo"], 1, "", "Unable to contact slurm controller", "failed")
     found = node_state(host, BIN)

@@ -146,6 +146,21 @@ def test_report_from_before_its_job_is_of_another(since, status):
     assert status == "pass" or found["jobs"][0]["results"][0]["reason"] == "no_report"
 
 
+@pytest.mark.parametrize(
+    ("time", "status"),
+    [
+        ("", "pass"),
+        ("2026-11-28T03:00:00Z", "pass"),
+        ("2026-11-28T02:50:00Z", "pass"),
+        ("2026-11-28T02:49:59Z", "undeterminable"),
+    ],
+)
+def test_report_of_time_to_come_is_no_pass(time, status):
+    found = collect([run(text=report(PASSED))], time=time)
+    assert found["status"] == status
+    assert status == "pass" or "dated in the future" in found["jobs"][0]["results"][0]["message"]
+
+
 def test_validation_carries_cluster_time_and_nodes():
     found = collect([], "train", "2026-01-31T12:00:00Z", ["n1"])
     assert (found["cluster"], found["time"], found["nodes"]) == ("train", "2026-01-31T12:00:00Z", ["n1"])

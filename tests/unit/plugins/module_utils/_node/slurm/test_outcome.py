@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import outcome as slurm_result
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import parse
 
 
 def job(state: str, code: int = 0, **other) -> dict:
@@ -143,3 +144,31 @@ def test_later_look_keeps_earlier_values():
 )
 def test_outcome_is_one_sentence(found, tail, sentence):
     assert slurm_result.sentence(found, tail).startswith(sentence)
+
+
+HET = "JobId={0} HetJobId=7 HetJobOffset={1} JobName=x UserId=a(1) JobState={2} ExitCode={3} NodeList={4}"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "state", "code"),
+    [
+        (("COMPLETED", "0:0"), ("COMPLETED", "0:0"), "COMPLETED", 0),
+        (("COMPLETED", "0:0"), ("FAILED", "3:0"), "FAILED", 3),
+        (("NODE_FAIL", "0:0"), ("COMPLETED", "0:0"), "NODE_FAIL", 0),
+        (("COMPLETED", "0:0"), ("RUNNING", "0:0"), "RUNNING", 0),
+    ],
+)
+def test_components_of_heterogeneous_job_are_one_job(first, second, state, code):
+    text = "\n".join([HET.format(7, 0, *first, "n1"), HET.format(8, 1, *second, "n2")])
+    (one,) = slurm_result.whole(parse.jobs(text, of=7))
+    assert (one["job_id"], one["state"], one["exit_code"], one["nodes"]) == (7, state, code, "n1,n2")
+    ends = enumerate((first, second))
+    rows = [f"{7 + at}|7+{at}|{word}|{status}|None|p|n{at + 1}|9|x" for at, (word, status) in ends]
+    (one,) = slurm_result.whole(parse.accounted("\n".join(rows)))
+    assert (one["job_id"], one["state"], one["exit_code"], one["nodes"]) == (7, state, code, "n1,n2")
+
+
+def test_other_jobs_stay_apart():
+    rows = ["7|7|COMPLETED|0:0|None|p|n1|9|x", "9|8_1|FAILED|1:0|None|p|n2|9|x", "10|8_2|COMPLETED|0:0|None|p|n3|9|x"]
+    found = parse.accounted("\n".join(rows))
+    assert slurm_result.whole(found) == found and slurm_result.whole([]) == []
