@@ -30,6 +30,9 @@ ROLES = role_docs.role_folders(role_docs.CHECKOUT)
 TASK_NAME = re.compile(r"[A-Z][a-z]+ \| [A-Z].*")
 ENTRY_POINTS = {"main", "validate", "verify"}
 TASKS_MAIN_LINES = 20
+# Of a whole role.
+VARIABLE_LINES = 60
+TASKS = 40
 
 CONTROLLER = role_docs.CHECKOUT / "plugins" / "plugin_utils" / "_roles"
 NODE = role_docs.CHECKOUT / "plugins" / "module_utils" / "_node"
@@ -218,3 +221,12 @@ def test_readme_table_is_fresh(role: Path) -> None:
     readme = (role / "README.md").read_text(encoding="utf-8")
     fresh = role_docs.with_table(readme, role_docs.table(role_docs.read_options(role)))
     assert readme == fresh, "run make docs"
+
+
+def test_role_decides_nothing_in_yaml(role: Path) -> None:
+    if role.name not in CONFIGS:
+        pytest.skip("it acts on the controller")
+    variables = [line for path in role.glob("vars/*.yml") for line in path.read_text(encoding="utf-8").splitlines()]
+    tasks = [task for path in role.glob("tasks/*.yml") for task in tasks_of(load(path) or []) if "block" not in task]
+    assert len(variables) <= VARIABLE_LINES, "vars hold names and paths; decide in plan.py of its folder"
+    assert len(tasks) <= TASKS, "act on the plan with the task files of roles/plan"
