@@ -101,6 +101,11 @@ def _refusals(facts: Facts, config: JobsConfig) -> list[str]:
     if configures_slurm(facts, config) and cluster["problems"]:
         # Unknown settings look like no settings: a Prolog of the site would be replaced.
         found.append(f"what Slurm runs already is not known: {'; '.join(cluster['problems'])}")
+    elif configures_slurm(facts, config) and not facts["place_problem"] and facts["is_included"] is None:
+        found.append(
+            f"{node_checks.conf_path(cluster['settings'])} could not be read, so it is unknown whether it includes the "
+            "scripts of slurm_jobs_checks: make it readable for root, or set slurm_jobs_node_checks: scripts"
+        )
     taken = state(facts).taken if configures_slurm(facts, config) else ()
     if taken:
         found.append(

@@ -39,7 +39,8 @@ def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
     ``cluster``: the result of ``slurm.look.survey``. ``place_problem``: why nothing may be written to dir. ``model``:
     the jobs for this cluster, or if it cannot run them for the settings alone, with ``cluster_problems``. ``checks``:
     the settings of the checks. ``files`` and ``paths``: sums and states. ``unmarked``: directories of tools that no
-    build of the role has begun. ``is_included``: whether slurm.conf has our line.
+    build of the role has begun. ``is_included``: whether slurm.conf has our line; None if it cannot be
+    read.
     """
     # Imported here: it imports all job kinds, which a look at a volume does not need.
     from .model import model
@@ -71,8 +72,8 @@ def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
     facts["directories"] = {path: host.stat(host.realpath(path)) for path in directories(config)}
     facts["uid"], facts["gid"] = host.uid(config.owner), host.gid(config.group)
     if configures_slurm(facts, config):
-        text = host.read_text(node_checks.conf_path(cluster["settings"])) or ""
-        facts["is_included"] = node_checks.INCLUDE in map(str.strip, text.splitlines())
+        text = host.read_text(node_checks.conf_path(cluster["settings"]))
+        facts["is_included"] = None if text is None else node_checks.INCLUDE in map(str.strip, text.splitlines())
         facts["reconfigure"] = slurm.argv("scontrol", "reconfigure")
     return facts
 

@@ -25,6 +25,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.plan impor
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import Plan
 
 from tests.unit.fakes.fake_gds_host import Asker, GdsHost, enable_p2pdma, load_nvidia_fs, node, outcome
+from tests.unit.unknown_facts import acted_on
 
 KERNEL = "6.8.0-1021-aws"
 NEXT = "6.8.0-1022-aws"
@@ -273,10 +274,8 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize("options", EVERY)
-@pytest.mark.parametrize("left", [{}, dict.fromkeys(PATHS, "left by another mode")])
-def test_facts_after_its_actions_give_empty_plan(options, left):
-    """Apply the plan to its own facts."""
+def after_actions(options, left):
+    """Return the facts of a node on which the actions of its plan were carried out."""
     plan = plan_of(kernels(bare()), left, **options)
     after = kernels(bare(), running="2.27.3", next="2.27.3")
     texts_after = {path: text for path, text in left.items() if path not in [entry.path for entry in plan.files]}
@@ -289,8 +288,25 @@ def test_facts_after_its_actions_give_empty_plan(options, left):
             load_nvidia_fs(after)
     facts = facts_of(after, texts_after, **options)
     facts["packages"].update(dict.fromkeys(installed, "1"))
-    done = make_plan(facts, parse_config(options))
+    return facts
+
+
+@pytest.mark.parametrize("options", EVERY)
+@pytest.mark.parametrize("left", [{}, dict.fromkeys(PATHS, "left by another mode")])
+def test_facts_after_its_actions_give_empty_plan(options, left):
+    """Apply the plan to its own facts."""
+    done = make_plan(after_actions(options, left), parse_config(options))
     assert (done.differences(), done.refusals) == ([], ())
+
+
+# Facts for which nothing is an answer: no such setting, package, file or package manager. A module is loaded or not.
+BELOW = {("cufile_json", "settings"), ("files",), ("paths",), ("packages",)}
+EXEMPT = {("manager",), ("nvidia_fs", "loaded")}
+
+
+@pytest.mark.parametrize("options", EVERY)
+def test_unknown_facts_are_no_reason_to_act(options):
+    assert acted_on(make_plan, after_actions(options, {}), parse_config(options), BELOW, EXEMPT, 40) == []
 
 
 def test_files_name_their_role():

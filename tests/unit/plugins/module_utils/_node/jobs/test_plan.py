@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.fakes.fake_jobs_host import CONF, NO_SLURM, SILENT, JobsHost
+from tests.unit.unknown_facts import acted_on
 
 RUNTIME = "runtime"
 PROGRAM = "mlcluster_data/cli/arguments.py"
@@ -126,6 +127,26 @@ def test_unknown_slurm_settings_keep_its_prolog(host: JobsHost) -> None:
     plan = plan_of(host, node_checks="slurm")
     assert plan.refusals == ("what Slurm runs already is not known: scontrol show config ended with status 1",)
     assert plan_of(host, node_checks="scripts").refusals == ()
+
+
+def test_unreadable_slurm_conf_is_left_unchanged(host: JobsHost) -> None:
+    del host.texts[CONF]
+    (refusal,) = plan_of(host, node_checks="slurm").refusals
+    assert refusal.startswith(f"{CONF} could not be read, so it is unknown whether it includes the scripts of ")
+    assert plan_of(host, node_checks="scripts").refusals == ()
+
+
+# Facts for which nothing is an answer: no such setting of Slurm, file or directory. An unknown account is left to the
+# task that reports it. The checks are those of the configuration.
+BELOW = {("cluster", "settings"), ("files",), ("paths",), ("directories",), ("checks",)}
+EXEMPT = {("uid",), ("gid",)}
+
+
+def test_unknown_facts_are_no_reason_to_act(host: JobsHost) -> None:
+    options = {"node_checks": "slurm", "build": ["ior"]}
+    host.carry_out(plan_of(host, **options), texts=TEXTS)
+    config = parse_jobs({**DEFAULTS, **options})
+    assert acted_on(make_plan, role.look(host, config), config, BELOW, EXEMPT, 20) == []
 
 
 @pytest.mark.parametrize("required", [True, False])

@@ -20,6 +20,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import Plan
 
 from tests.unit.fakes.fake_lustre_host import KERNEL, ME, MY_GROUP, LustreHost
+from tests.unit.unknown_facts import acted_on
 
 RUNTIME = "5" * 64
 NEXT_KERNEL = "6.8.0-1030-aws"
@@ -476,3 +477,17 @@ def test_plan_of_applied_plan_is_empty(
     assert plan.refusals == ()
     host.carry_out(plan)
     assert plan_of(host, file_systems=[system], **wanted).differences() == []
+
+
+# Facts for which nothing is an answer: no module of that kernel, no such file.
+BELOW = {("kernel", "installed"), ("files",), ("paths",)}
+# Facts that always have a value.
+KNOWN = {("mount_units",), ("boot_unit_enabled",), ("config_text",), ("tuning_wanted",)}
+
+
+def test_unknown_facts_are_no_reason_to_act(host: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "STATE_DIRECTORY", str(tmp_path / "state"))
+    options = {"file_systems": [{"path": host.mount("fsx"), **NAMES, "efa": True}], "tuning": TUNED}
+    host.carry_out(plan_of(host, **options))
+    config = parse_role(options)
+    assert acted_on(make_plan, role.look(host, config), config, BELOW, KNOWN, 40) == []

@@ -20,6 +20,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan im
 
 from tests.unit.fakes import fake_storage_scene as scene
 from tests.unit.fakes.fake_storage_host import SimulatedHost
+from tests.unit.unknown_facts import acted_on
 
 RUNTIME = "ab" * 32
 ENABLED = f"/etc/systemd/system/multi-user.target.wants/{files.BOOT_UNIT}"
@@ -112,6 +113,19 @@ OPTIONS: list[dict[str, t.Any]] = [
 def test_carried_out_plan_leaves_empty_one(disks, options):
     host = carry_out(fresh(disks), **options)
     assert plan_of(host, **options).differences() == []
+
+
+# Facts for which nothing is an answer: no such program, file, or line of fstab.
+BELOW = {("storage", "tools"), ("storage", "fstab"), ("files",), ("paths",)}
+# Facts that always have a value.
+KNOWN = {("mount_units",), ("storage_plan",), ("boot_unit_enabled",)}
+
+
+@pytest.mark.parametrize("layout", ["raid0", "per_disk"])
+def test_unknown_facts_are_no_reason_to_act(layout):
+    host = carry_out(fresh(2), layout=layout)
+    config = parse_config({"runtime_sha256": RUNTIME, "layout": layout})
+    assert acted_on(make_plan, role.look(host, config), config, BELOW, KNOWN, 60) == []
 
 
 @pytest.mark.parametrize(
