@@ -96,7 +96,8 @@ def playbook_command(folder: Path) -> Path:
     if not program.is_file() or program.read_text(encoding="utf-8") != text:
         Host().write_text(str(program), text, 0o755)
     # The node's own ansible.cfg is for its users.
-    (folder / "ansible.cfg").touch()
+    if not (folder / "ansible.cfg").is_file():
+        Host().write_text(str(folder / "ansible.cfg"), "")
     return folder
 
 

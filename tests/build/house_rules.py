@@ -130,15 +130,21 @@ def loose_ends(path: str, text: str) -> Iterator[str]:
 
 # Files that open others for writing by themselves, and why the one writer does not do for them.
 WRITERS = {
+    "plugins/action/node_plan.py": "a mark in Ansible's own directory of the run",
+    "plugins/module_utils/_bundle/build.py": "a directory of its own inside the cache",
     "plugins/module_utils/_bundle/compiled.py": "a directory of its own",
     "plugins/module_utils/_bundle/pointer.py": "a directory of its own",
     "plugins/module_utils/_bundle/wheels.py": "a directory of its own inside the cache",
     "plugins/module_utils/_cluster/s3_tree.py": "an object of any size, proved before it takes its name",
     "plugins/module_utils/_node/cli/log.py": "a log is appended to",
+    "plugins/module_utils/_node/containers/host.py": "a copy of an image into a private directory",
+    "plugins/module_utils/_node/efa/apply.py": "cp to a program's own directory, which removes a file or link first",
     "plugins/module_utils/_node/gds/probe_child.py": "a program of its own that imports nothing of ours",
     "plugins/module_utils/_node/jobs/live.py": "what steps print, in a directory that the job made for itself",
+    "plugins/module_utils/_node/jobs/plan.py": "cp to the directory of a tool, which is made for it",
     "plugins/module_utils/_node/system/files.py": "the one writer",
     "plugins/module_utils/_node/system/host.py": "a lock, and a probe that is removed at once",
+    "plugins/module_utils/_node/system/package_locks.py": "a question for a lock, which writes nothing",
     "plugins/modules/node_plan.py": "it writes before any module of ours is there",
     "plugins/modules/pcluster.py": "a directory of its own",
     "plugins/plugin_utils/_run/journal.py": "lines are appended to a file in Ansible's own directory of the run",
@@ -146,24 +152,90 @@ WRITERS = {
     "roles/nvidia_gds/files/torch_gds_example.py": "an example that imports nothing of ours",
     "roles/slurm_jobs/files/mlcluster_data/files/durable.py": "the one writer of the data programs",
 }
-TEMPORARY = frozenset({"mkstemp", "NamedTemporaryFile", "mktemp"})
+# Flags of os.open() with which a file is made or changed.
+WRITE_FLAGS = frozenset({"O_CREAT", "O_RDWR", "O_TMPFILE", "O_TRUNC", "O_WRONLY"})
+# Calls that write to a path, by the module or object that they belong to; "" is any.
+WRITING = {
+    "": {
+        *("mkstemp", "NamedTemporaryFile", "mktemp", "write_text", "write_bytes", "touch", "tofile", "extract"),
+        *("extractall", "make_archive", "unpack_archive", "copyfile", "copytree", "copy2", "FileIO", "FileHandler"),
+        *("RotatingFileHandler", "TimedRotatingFileHandler", "WatchedFileHandler"),
+    },
+    "os": {"mknod", "mkfifo", "truncate", "posix_fallocate"},
+    "shutil": {"copy", "move", "copymode", "copystat"},
+    "np": {"save", "savez", "savez_compressed", "savetxt", "memmap"},
+    "numpy": {"save", "savez", "savez_compressed", "savetxt", "memmap"},
+    "torch": {"save"},
+}
+OPENERS = frozenset({"", "builtins", "bz2", "codecs", "gzip", "io", "lzma"})
+MODULES = frozenset({"builtins", "io", "os", "shutil", "tempfile"})
+WRITE_MODE = re.compile(r"[rbt]*[wax+][rwbt+]*(?:[|:]\w*)?")
+# Programs that write to a file which an argument names.
+COPIERS = frozenset({"cp", "dd", "install", "ln", "mv", "rsync", "tee", "touch", "truncate"})
 
 
-def writes(node: ast.AST) -> bool:
-    """Return whether code opens or makes a file to write to: a call, or the flag for it."""
+def writes(node: ast.AST, memory: frozenset[str] = frozenset()) -> bool:
+    """Return whether code opens, makes or writes a file by its path: a call, a flag, an import or a command.
+
+    ``memory``: names of buffers in memory, which are no paths.
+    """
     if isinstance(node, ast.Attribute):
-        return ast.unparse(node) in ("os.O_CREAT", "os.O_TMPFILE")
-    return isinstance(node, ast.Call) and _call_writes(node)
+        return node.attr in WRITE_FLAGS
+    if isinstance(node, ast.Import):
+        return any(alias.asname and alias.name in MODULES for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        named = {*WRITE_FLAGS, "open", *WRITING[""], *WRITING.get(node.module or "", ())}
+        return node.module in MODULES and any(alias.name in named or alias.name == "*" for alias in node.names)
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return _command_writes([getattr(item, "value", None) for item in node.elts])
+    return isinstance(node, ast.Call) and _call_writes(node, memory)
 
 
-def _call_writes(call: ast.Call) -> bool:
+def _call_writes(call: ast.Call, memory: frozenset[str]) -> bool:
     module, _dot, name = ast.unparse(call.func).rpartition(".")
-    words = [ast.unparse(node) for node in [*call.args, *(word.value for word in call.keywords)]]
-    if name == "open" and not module:
-        return any(re.fullmatch(r"'[rb+t]*[wax+][rb+t]*'", word) for word in words[1:])
-    if name in ("write_text", "write_bytes"):
-        return not re.search(r"(?i)host(\(\))?\Z", module)
-    return name in TEMPORARY
+    keywords = {word.arg: word.value for word in call.keywords}
+    values = [*call.args, *keywords.values()]
+    if "fileobj" in keywords or memory.intersection(map(ast.unparse, values)):
+        return False
+    if name == "getattr":
+        return any(getattr(value, "value", None) in WRITE_FLAGS for value in values)
+    if name == "open" and module in OPENERS:
+        mode = keywords.get("mode", call.args[1] if len(call.args) > 1 else None)
+        # A mode that is no constant can be any.
+        return mode is not None and (not isinstance(mode, ast.Constant) or _is_write_mode(mode))
+    if name in ("open", "ZipFile", "TarFile", "GzipFile", "BZ2File", "LZMAFile") and module != "os":
+        mode = keywords.get("mode")
+        return (mode is not None and not isinstance(mode, ast.Constant)) or any(map(_is_write_mode, values))
+    if name in ("write_text", "write_bytes", "touch"):
+        # A Host writes with the one writer; a function of this name without an object is one of ours.
+        return bool(module) and not re.search(r"(?:\b|\.|_)[Hh]ost(\(\))?\Z", module)
+    return name in WRITING[""] or name in WRITING.get(module, ())
+
+
+def _is_write_mode(value: ast.AST) -> bool:
+    text = getattr(value, "value", None)
+    return isinstance(text, str) and WRITE_MODE.fullmatch(text) is not None
+
+
+def _command_writes(words: list[object]) -> bool:
+    """Return whether an argument list runs a program that copies to a path, or a shell that redirects to one."""
+    texts = [word if isinstance(word, str) else "" for word in words]
+    shell = "-c" in texts and any(">" in text for text in texts)
+    # A list of constants, such as names of steps, has no path of the node.
+    return shell or (None in words and texts[0].rpartition("/")[2] in COPIERS)
+
+
+def _buffers(tree: ast.AST) -> frozenset[str]:
+    """Return the names that a module gives to buffers in memory."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
+    made = [node for node in found if ast.unparse(node.value.func).rpartition(".")[2] in ("BytesIO", "StringIO")]
+    return frozenset(ast.unparse(target) for node in made for target in node.targets)
+
+
+def _to_nowhere(tree: ast.AST) -> set[ast.AST]:
+    """Return the nodes of calls that open the null device."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    return {part for call in calls if ast.unparse(call.args[0]) == "os.devnull" for part in ast.walk(call)}
 
 
 def writer_of(path: str) -> str:
@@ -176,9 +248,11 @@ def writers(path: str, text: str) -> Iterator[str]:
     """Files are made and replaced by ``system/files.py``, which follows no link and loses nothing in a power cut; in
     the data programs, which import nothing of it, by ``files/durable.py``."""
     if path.endswith(".py") and path.startswith(("plugins/", "hooks/", "roles/")) and path not in WRITERS:
-        for node in ast.walk(ast.parse(text)):
-            if writes(node):
-                yield f"{path}:{node.lineno}: opens a file for writing: use {writer_of(path)}"
+        tree = ast.parse(text)
+        memory, nowhere = _buffers(tree), _to_nowhere(tree)
+        lines = {node.lineno for node in ast.walk(tree) if node not in nowhere and writes(node, memory)}
+        for line in sorted(lines):
+            yield f"{path}:{line}: opens a file for writing: use {writer_of(path)}"
 
 
 # Markup of Epydoc and of Ansible: the latter belongs in DOCUMENTATION, EXAMPLES and RETURN, which are no docstrings.

@@ -126,8 +126,8 @@ def send_command(spec: Spec, checkpoint: str, continues: bool) -> tuple[str, ...
 def marker_command(spec: Spec, checkpoint: str) -> tuple[str, ...]:
     """Return the command that copies the file that marks a checkpoint complete, after all others."""
     marker, target = spec.values["marker"], copy_target(spec, checkpoint)
-    words = ("cp", "--only-show-errors", posixpath.join(checkpoint, marker), f"{target}/{marker}")
-    return (spec.tools["aws"], "s3", *words)
+    places = (posixpath.join(checkpoint, marker), f"{target}/{marker}")
+    return (spec.tools["aws"], "s3", "cp", "--only-show-errors", *places)
 
 
 def rest_command(spec: Spec, checkpoint: str) -> tuple[str, ...]:
