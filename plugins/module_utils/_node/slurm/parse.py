@@ -105,7 +105,7 @@ def gpus(gres: t.Optional[str]) -> tuple[int, t.Optional[str]]:
 def _reason(line: str) -> tuple[t.Optional[str], t.Optional[str], t.Optional[str]]:
     """Return the reason of a node, its author and its time."""
     after = line.partition(" Reason=")[2]
-    text = _AFTER_REASON.split(after, maxsplit=1)[0].strip()
+    text = _AFTER_REASON.split(after)[0].strip()
     stamped = _STAMP.fullmatch(text)
     if not stamped:
         return absent(text), None, None
@@ -201,7 +201,7 @@ def mpi_types(text: str) -> list[str]:
     for line in text.splitlines():
         word = line.strip()
         if word.startswith("specific pmix plugin versions available:"):
-            names += [name.strip() for name in word.split(":", 1)[1].split(",")]
+            names += [name.strip() for name in word.partition(":")[2].split(",")]
         elif re.fullmatch(r"[a-z]\w*", word):
             names.append(word)
     return sorted(set(names))
@@ -283,8 +283,8 @@ def jobs(text: str, of: int | None = None) -> list[dict[str, t.Any]]:
 def _without_command(record: str) -> str:
     """Return the record of a job without its command lines, which may contain any text, also Slurm's own keys."""
     name = _JOB_NAME.search(record)
-    start = name.end() if name else 0
-    return record[:start] + _JOB_COMMAND.sub("", record[start:], count=1)
+    head = record[: name.end()] if name else ""
+    return head + _JOB_COMMAND.sub("", record.removeprefix(head), count=1)
 
 
 def _numbers_of(found: t.Mapping[str, t.Any]) -> tuple[t.Any, ...]:

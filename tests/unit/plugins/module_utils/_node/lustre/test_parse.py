@@ -47,6 +47,36 @@ def test_interfaces_of_net_are_added_up():
     assert nets["tcp"] == {"nids": 1, "up": 1, "sent": 100, "received": 90}
 
 
+def test_counters_that_are_no_numbers_are_left_out():
+    text = "status: up\n" + NETS.replace("send_count: 7", "send_count: N/A").replace("recv_count: 6", "recv_count: -6")
+    assert lustre_parse.parse_net_show(text)["efa"] == {"nids": 2, "up": 1, "sent": 1, "received": 0}
+    assert lustre_parse.parse_net_show(text)["lo"] == {"nids": 1, "up": 1, "sent": 0, "received": 0}
+    peers = PEERS.replace("send_count: 90", "send_count: N/A")
+    assert lustre_parse.parse_peer_show(peers)[0]["sent"] == {"tcp": 4, "tcp1": 0, "efa": 10}
+    stray = "peer:\n - primary nid: a@tcp\n  send_count: 5\n"
+    assert lustre_parse.parse_peer_show(stray) == [{"nids": ["a@tcp"], "sent": {}}]
+
+
+def test_parameters_are_read_by_line():
+    text = "osc.a.max=8\nnothing\n =9\nllite.b.x = a=b\n"
+    assert lustre_parse.parse_parameters(text) == {"osc.a.max": "8", "llite.b.x": "a=b"}
+
+
+def test_every_state_of_a_file_has_its_bit():
+    names = ["exists", "dirty", "released", "archived", "norelease", "noarchive", "lost"]
+    for at, name in enumerate(names):
+        assert lustre_parse.parse_hsm_state(f"/a: (0x{1 << at:08x}) x\n")["states"] == [name]
+    assert lustre_parse.parse_hsm_state("/a: (0x0000007f), archive_id:12")["archive_id"] == 12
+
+
+def test_last_mount_on_path_is_on_top():
+    mounts = [{"target": path, "fstype": kind} for path, kind in (("/a", "lustre"), ("/a", "xfs"), ("/b", "lustre"))]
+    assert lustre_parse.top_mount("/a", mounts) == mounts[1]
+    assert lustre_parse.top_mount("/c", mounts) is None
+    fstab = [{"path": "/c", "fstype": "lustre"}, {"path": "/d", "fstype": "nfs4"}]
+    assert lustre_parse.lustre_paths(mounts, fstab) == ["/a", "/b", "/c"]
+
+
 # Shape of lnetctl 2.15 with a server of FSx (three rails), one without EFA, and a leftover of a ping.
 PEERS = """peer:
     - primary nid: 10.0.1.7@tcp

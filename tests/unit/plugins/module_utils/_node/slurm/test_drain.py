@@ -50,6 +50,10 @@ def test_other_or_same_drain_is_unchanged(reason):
     assert drain(Controller("IDLE+DRAIN", reason)) == (f"n1 is drained already: {reason}", [])
 
 
+def test_drain_without_reason_is_unchanged():
+    assert drain(Controller("IDLE+DRAIN")) == ("n1 is drained already: no reason is given", [])
+
+
 def test_second_check_ignores_instance_keys():
     # ParallelCluster 3.12.1 and newer add these keys behind the reason.
     controller = Controller("IDLE+DRAIN", OURS, after=" InstanceId=i-0abc InstanceType=p5.48xlarge")
@@ -121,6 +125,11 @@ def test_check_of_ended_job_does_not_keep_drain(name):
 def test_unknown_node_is_reported():
     with pytest.raises(NodeError, match="asked Slurm for the node n1 and it showed 0: set SLURMD_NODENAME"):
         drain(Controller(known=False))
+
+
+def test_reason_without_text_states_failure():
+    assert health_drain.reason_for([passed("a", 1)]) == "mlcluster health: a (none): it failed"
+    assert health_drain.reason_for([undeterminable("a", "x", message="y")]) == "mlcluster health: a (none): y"
 
 
 def test_reason_is_one_short_line():

@@ -63,6 +63,31 @@ def test_only_shared_paths_are_checked(ask, tmp_path):
     assert ask(line, mounts=root + nodes + below) == []
 
 
+def test_mount_on_top_decides(ask, tmp_path):
+    line = f"program {tmp_path}/tools/ior"
+    nodes = f"23 22 0:40 / {tmp_path}/tools rw - lustre 10.0.0.1@tcp:/fsx rw\n"
+    local = f"24 23 8:2 / {tmp_path}/tools rw - xfs /dev/nvme1n1 rw\n"
+    beside = f"25 22 0:41 / {tmp_path}/too rw - lustre 10.0.0.1@tcp:/fsx rw\n"
+    assert ask(line, mounts=nodes + local) == []
+    assert len(ask(line, mounts=local + nodes)) == 1
+    assert ask(line, mounts=beside) == []
+    assert len(ask(f"directory {tmp_path}/x", mounts=f"26 22 0:42 / {tmp_path}/x rw - nfs4 s:/x rw\n")) == 1
+    assert slurm_needs._shared("/x", "/jobs", []) is False
+
+
+@pytest.mark.parametrize(
+    ("mode", "right"), [(0o601, True), (0o610, True), (0o100, True), (0o622, False), (0o666, False)]
+)
+def test_program_is_executable_for_someone(ask, tmp_path, mode, right):
+    (tmp_path / "jobs/ior").touch()
+    (tmp_path / "jobs/ior").chmod(mode)
+    assert len(ask(f"program {tmp_path}/jobs/ior")) == (0 if right else 1)
+
+
+def test_script_without_needs_is_not_looked_at():
+    assert slurm_needs.problems(None, "/jobs/a.sbatch", "#!/bin/bash\ntrue\n") == []
+
+
 def test_only_head_of_script_is_read():
     text = "#!/bin/bash\n# Needs program /a b\n# Needs rest\n\n#SBATCH -N1\ntrue\n# Needs file /c\n"
     assert slurm_needs.needs(text) == [("program", "/a b")]

@@ -81,6 +81,17 @@ def test_recorded_partitions():
     )
 
 
+def test_partition_without_limits():
+    (found,) = slurm_parse.partitions(
+        "PartitionName=a Nodes=n[1-2] DefaultTime=1:00:00 OverSubscribe=EXCLUSIVE\nno=1\n"
+    )
+    assert found == {
+        "name": "a", "state": "UNKNOWN", "default": False, "nodes": "n[1-2]", "node_count": 0, "max_nodes": None,
+        "max_seconds": None, "default_seconds": 3600, "accounts": None, "exclusive": True,
+    }  # fmt: skip
+    assert [one["exclusive"] for one in slurm_parse.partitions(recorded("partitions"))] == [False, False]
+
+
 def test_recorded_answers_of_controller():
     assert slurm_parse.controllers(recorded("ping")) == [{"role": "primary", "host": "head", "up": True}]
     assert slurm_parse.controllers(recorded("ping_down")) == [{"role": "primary", "host": "head", "up": False}]
@@ -347,6 +358,7 @@ def test_licenses():
     # As scontrol 22.05.8 prints them, cut short.
     text = "LicenseName=matlab Total=2 Used=1 Free=1 Reserved=0 Remote=no\nLicenseName=idl@db Total=4 Used=0 Free=4\n"
     assert slurm_parse.licenses(text) == {"matlab": 2, "idl@db": 4}
+    assert slurm_parse.licenses("LicenseName=x Used=1\n") == {"x": 0}
     assert slurm_parse.licenses("No licenses configured in Slurm.\n") == {}
 
 
@@ -354,6 +366,10 @@ def test_numbered_settings_are_joined():
     text = "Prolog[0]  = /a\nProlog[1]  = /b/*\nEpilog[0] = (null)\nPrologFlags = (null)\nTaskProlog = /c\n"
     found = {"Prolog": "/a,/b/*", "Epilog": None, "PrologFlags": None, "TaskProlog": "/c"}
     assert slurm_parse.settings(text) == found
+    # A numbered setting without a value, a line without a setting, and a second value of another.
+    text = "Prolog[0] = /a\nProlog[1] = (null)\nEpilog\nEpilog = /e\nEpilog = /f\nSlurmctld(primary) at a = b\n"
+    assert slurm_parse.settings(text) == {"Prolog": "/a", "Epilog": "/e"}
+    assert slurm_parse.settings("Prolog[0] = (null)\nProlog[1] = /b\n") == {"Prolog": None}
 
 
 # As Slurm 22.05.8 printed them for `sbatch s.sh StdOut=/x UserId=5 JobState=COMPLETED`, and more.
@@ -368,6 +384,19 @@ def test_script_arguments_are_not_fields(where):
     text = recorded("job_name").replace("Command=/rig/output/tmp9fm7cznd.sh", where.format(_ARGUMENTS))
     (job,) = slurm_parse.jobs(text, of=1)
     assert (job["state"], job["stdout"], job["stderr"]) == ("RUNNING", "/rig/output/1", "/rig/output/1")
+
+
+def test_keys_behind_text_that_looks_like_command_are_read():
+    text = f"JobId=2 JobName=x {_TAIL} Command=/a.sh b WorkDir=/y Comment=x Command=q StdOut=/o\n"
+    assert [job["stdout"] for job in slurm_parse.jobs(text)] == ["/o"]
+
+
+@pytest.mark.parametrize(
+    ("end", "requeued"), [("Requeue=1", True), ("Requeue=0", False), ("", False), ("Requeue=10", False)]
+)
+def test_job_that_may_be_requeued(end, requeued):
+    text = f"JobId=2 JobName=Requeue=1 UserId=root(0) JobState=RUNNING {end}\n"
+    assert slurm_parse.requeues(text) is requeued
 
 
 def test_argument_with_line_end_is_not_another_job():
@@ -493,7 +522,24 @@ def test_sharing_settings_belong_to_job():
 
 def test_accounted_job_has_partition_and_node():
     (job,) = slurm_parse.accounted("7|7|COMPLETED|0:0|None|main|n1|3|x\n")
-    assert (job["partition"], job["nodes"]) == ("main", "n1")
+    assert (job["partition"], job["nodes"], job["elapsed_seconds"]) == ("main", "n1", 3)
+    assert (job["array_job_id"], job["array_task_id"]) == (None, None)
+
+
+def test_queued_job_may_have_any_name():
+    assert slurm_parse.queue("7|5_2|RUNNING|ana|gpu|n[1-2]|a|b\n8|8|RUNNING|ana|gpu|n1\n") == [
+        {
+            "job_id": 7, "id": "5_2", "state": "RUNNING", "user": "ana", "partition": "gpu", "nodes": ["n1", "n2"],
+            "name": "a|b",
+        }
+    ]  # fmt: skip
+
+
+def test_largest_array_is_accepted(monkeypatch):
+    monkeypatch.setattr(slurm_parse, "ARRAY_MOST", 11)
+    assert len(slurm_parse.task_ids("0-10")) == 11
+    with pytest.raises(NodeError, match="indices end at 10 "):
+        slurm_parse.task_ids("0-10,0")
 
 
 def test_name_without_range_counts_as_one():

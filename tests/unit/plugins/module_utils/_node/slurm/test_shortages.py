@@ -118,3 +118,15 @@ def test_closed_node_is_named(state, why):
 def test_only_fitting_nodes_count(asked, sentence):
     found = shortages(job(**asked))
     assert (found == []) if sentence is None else (len(found) == 1 and sentence in found[0]), found
+
+
+def test_job_without_gpus_needs_node_without_gpus():
+    facts = {**FACTS, "nodes": [node("c1", "IDLE", "cpu", 0), node("c2", "IDLE+DRAIN", "cpu", 0)]}
+    (found,) = waits(dict([job(partition="cpu")]), facts)
+    assert found == f"nccl: 2 nodes were asked for and only 1 of partition cpu takes jobs (c2 is drained): {THEN}"
+
+
+def test_named_nodes_are_all_needed():
+    found = shortages(job(nodelist="g[1-4]", nodes=1))
+    why = "(g3 is drained, g4 is down)"
+    assert found == [f"nccl: 4 nodes were asked for and only 2 of those named take jobs {why}: {THEN}"]
