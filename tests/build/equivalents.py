@@ -52,6 +52,10 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
             (f"{NODE}/health/dcgm.py", "constant", "SECONDS = 20"),
             (f"{NODE}/health/container.py", "constant", "IMPORT_SECONDS = 60"),
             (f"{NODE}/health/container_loads.py", "constant", "SECONDS = 30"),
+            (f"{NODE}/imex/look.py", "constant", "_UNIT_SECONDS = 5"),
+            (f"{NODE}/imex/look.py", "constant", "_CTL_SECONDS = 5"),
+            (f"{NODE}/imex/look.py", "constant", "_SMI_SECONDS = 5"),
+            (f"{NODE}/imex/job.py", "constant", "SECONDS = 10"),
             (f"{NODE}/health/image.py", "constant", "LONGEST = 140"),
             (f"{NODE}/health/image.py", "constant", "ASK_SECONDS = 20"),
             (

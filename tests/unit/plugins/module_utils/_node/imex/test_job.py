@@ -39,13 +39,17 @@ def test_older_slurm_is_asked_for_job():
 
 
 @pytest.mark.parametrize(
-    ("word", "exclusive"), [("NO", True), ("TOPO", True), ("YES", False), ("OK", False), ("USER", False)]
+    ("word", "exclusive"),
+    [("NO", True), ("TOPO", True), ("EXCLUSIVE", True), ("YES", False), ("OK", False), ("USER", False), ("MCS", False)],
 )
 def test_job_that_shares_its_nodes(word, exclusive):
-    assert look(FakeImexHost(SLURM_JOB_OVERSUBSCRIBE=word)).exclusive is exclusive
+    job = look(FakeImexHost(SLURM_JOB_OVERSUBSCRIBE=word))
+    assert (job.exclusive, job.members) == (exclusive, ADDRESSES if exclusive else {})
 
 
-@pytest.mark.parametrize(("word", "exclusive"), [("NODE", True), ("TOPO", True), ("NO", False), ("USER", False)])
+@pytest.mark.parametrize(
+    ("word", "exclusive"), [("NODE", True), ("TOPO", True), ("NO", False), ("USER", False), ("MCS", False)]
+)
 def test_newer_slurm_has_variable_of_its_own(word, exclusive):
     host = FakeImexHost(SLURM_JOB_EXCLUSIVE=word, SLURM_JOB_OVERSUBSCRIBE="NO")
     assert look(host).exclusive is exclusive
@@ -137,3 +141,40 @@ def test_job_name_that_poses_as_slurm_output():
         "JobId=7 JobName=OverSubscribe=NO UserId=a(1) JobState=RUNNING Restarts=0 NodeList=n[1-3] OverSubscribe=OK\n"
     )
     assert not look(host).exclusive
+
+
+@pytest.mark.parametrize("variable", ["SLURM_NODELIST", "SLURM_JOB_RESTART_COUNT", "SLURM_JOB_OVERSUBSCRIBE"])
+def test_missing_variable_is_asked_of_slurm(variable):
+    host = FakeImexHost(SLURM_JOB_RESTART_COUNT="1")
+    del host.variables[variable]
+    host.slurm["show job"] = host.slurm["show job"].replace("Restarts=0", "Restarts=2").replace("n[1-3]", "n[1-2]")
+    job = look(host)
+    assert job.restarts == (2 if variable == "SLURM_JOB_RESTART_COUNT" else 1)
+    assert list(job.members) == (["n1", "n2"] if variable == "SLURM_NODELIST" else ["n1", "n2", "n3"])
+    # The words of the environment precede those of Slurm.
+    host.variables["SLURM_JOB_OVERSUBSCRIBE"] = "OK"
+    assert look(host).exclusive is False
+
+
+def test_number_of_restarts_that_is_none_is_zero():
+    assert look(FakeImexHost(SLURM_JOB_RESTART_COUNT="N/A")).restarts == 0
+
+
+def test_topology_is_not_asked_for_single_node():
+    host = FakeImexHost(SLURM_NODELIST="n1")
+    assert list(look(host).members) == ["n1"] and not [line for line in host.ran if "topology" in line]
+
+
+def test_four_nodes_without_address_are_named():
+    host = FakeImexHost(SLURM_NODELIST="n[1-6]")
+    host.slurm["show node"] = "NodeName=n1 NodeAddr=10.0.0.1 State=IDLE\n"
+    with pytest.raises(NodeError, match="no address of n2, n3, n4, n5: see 'scontrol show node n2'"):
+        look(host)
+
+
+def test_job_that_slurm_does_not_show_is_reported():
+    host = FakeImexHost()
+    del host.variables["SLURM_JOB_OVERSUBSCRIBE"]
+    host.slurm["show job"] = ""
+    with pytest.raises(NodeError, match="asked Slurm for job 7 and it showed 0: see"):
+        look(host)

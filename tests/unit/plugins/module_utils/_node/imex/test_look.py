@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import config
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import look as imex_look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 
 from tests.unit.fakes.fake_imex_host import CONFIG, NODES, SITE, TYPE, FakeImexHost
 from tests.unit.fakes.fake_training_host import RECORDED_XML
@@ -171,3 +172,44 @@ def test_slurm_without_answer_gives_nothing():
     found = imex_look.look_slurm(host, Slurm(host))
     assert (found["prologs"], found["switch"]) == ({}, None)
     assert "show config ended with status 1" in found["slurm_problem"]
+
+
+def test_daemon_is_one_of_first_two_words():
+    host = FakeImexHost()
+    host.files["/proc/16/cmdline"] = "/bin/sh\0/usr/bin/nvidia-imex\0-c"
+    host.files["/proc/17/cmdline"] = "less\0-N\0/usr/bin/nvidia-imex\0"
+    host.files["/proc/18/cmdline"] = "nvidia-imex\0-c\0/a\0/b\0"
+    host.files["/proc/self/cmdline"] = "nvidia-imex\0"
+    assert imex_look.daemons(host) == [{"pid": 16, "config": None}, {"pid": 18, "config": "/a"}]
+    host.stat = lambda path: None
+    assert imex_look.daemons(host) == []
+
+
+def test_state_of_this_node():
+    host = FakeImexHost()
+    assert imex_look.look_status(host, CONFIG) == "READY"
+    host.programs.pop("nvidia-imex-ctl")
+    host._answer = lambda line: CommandResult(255, "READY", "no answer")
+    assert imex_look.look_status(host, CONFIG) is None
+
+
+def test_silent_systemd_has_its_own_reason():
+    host = FakeImexHost()
+    host._answer = lambda line: CommandResult(1, "", "Failed to connect to bus")
+    found = imex_look.look_unit(host, "nvidia-imex")
+    assert "Failed to connect to bus" in found["problem"] and found["load"] is None
+
+
+def test_missing_prolog_is_empty():
+    host = FakeImexHost()
+    host.slurm["show config"] = "Prolog = /etc/gone\n"
+    host.files["/etc/other"] = "x"
+    assert imex_look.look_slurm(host, Slurm(host))["prologs"] == {"/etc/gone": ""}
+
+
+def test_file_without_mount_table_is_not_shared():
+    host = FakeImexHost()
+    host.files.pop("/proc/self/mountinfo")
+    assert look(host)["config"] == {"path": CONFIG, "text": SITE, "shared": None}
+    host.files["/proc/self/mountinfo"] = "22 1 0:9 / /data rw - nfs4 head:/x rw\n"
+    assert look(host)["config"]["shared"] is None

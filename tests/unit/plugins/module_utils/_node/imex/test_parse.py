@@ -91,6 +91,8 @@ def test_address(text, found):
         ("Character devices:\n  1 mem\n234 nvidia-caps-imex-channels\n\nBlock devices:\n  7 loop\n", 234),
         ("Character devices:\n  1 mem\n\nBlock devices:\n234 nvidia-caps-imex-channels\n", None),
         ("Character devices:\n234 nvidia-caps\n", None),
+        ("Character devices:\nx nvidia-caps-imex-channels\n234 nvidia-caps-imex-channels x\n", None),
+        ("Character devices:\n234\n235 nvidia-caps-imex-channels\n", 235),
         (None, None),
     ],
 )

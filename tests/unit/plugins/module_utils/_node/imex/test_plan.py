@@ -115,6 +115,7 @@ def test_job_on_more_nodes_than_ultraserver_has_is_noted(nodes, noted):
     [
         (config.Options("none", instance_type=TYPE), JOB, "slurm_jobs_imex is none"),
         (OPTIONS, Job(7, 0, "n1", False, ADDRESSES), "job 7 shares its nodes"),
+        (config.Options("none", instance_type=TYPE), Job(7, 0, "n1", False, ADDRESSES), "slurm_jobs_imex is none"),
     ],
 )
 def test_job_without_domain(options, job, reason):
@@ -200,3 +201,43 @@ def test_unknown_prologs_are_refusal():
     made = plan.make_plan(OPTIONS, JOB, {**facts(), "slurm_problem": "no answer"})
     assert made.refusals == ("whether another Prolog makes the domains of jobs here is not known: no answer",)
     assert not made.files
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("p9.48xlarge", "p9.48xlarge is in no table of types"), (None, "its firmware names no instance")],
+)
+def test_unknown_machine_is_explained(kind, words):
+    assert f"is part of an UltraServer is not known: {words}" in plan.unknown_machine({"type": kind})
+
+
+@pytest.mark.parametrize("key", ["BIND_INTERFACE_IP", "IMEX_CMD_BIND_INTERFACE_IP"])
+def test_daemon_may_be_bound_to_address_of_node(key):
+    for value in ("10.0.0.1", ""):
+        host = broken(files={CONFIG: f"{key}={value}\n"})
+        assert plan.make_plan(OPTIONS, JOB, facts(host)).refusals == ()
+
+
+def test_channels_of_slurm_need_no_major_number():
+    made = plan.make_plan(OPTIONS, JOB, facts(broken(files={"/proc/devices": ""}), switch="switch/nvidia_imex"))
+    assert made.refusals == () and config.CHANNEL not in made.differences()
+
+
+def test_daemon_without_argument_has_default_file():
+    host = FakeImexHost()
+    host.files["/proc/99/cmdline"] = "/usr/bin/nvidia-imex\0"
+    assert plan.make_plan(OPTIONS, JOB, facts(host)).concerned
+    host.unit["ExecStart"] = host.unit["ExecStart"].replace(CONFIG, "/opt/config.cfg")
+    host.files["/opt/config.cfg"] = host.files[CONFIG]
+    assert f"process 99 is an IMEX daemon with {CONFIG}" in plan.make_plan(OPTIONS, JOB, facts(host)).reason
+
+
+def test_missing_list_of_nodes_is_written():
+    host = FakeImexHost()
+    del host.files[NODES]
+    assert "list of nodes" in plan.make_plan(OPTIONS, JOB, facts(host)).differences()
+
+
+def test_channel_of_other_minor_number_is_wrong():
+    assert plan.channel_is_right({"channel": (234, 0, 0o666), "major": 234})
+    assert not plan.channel_is_right({"channel": (234, 1, 0o666), "major": 234})
