@@ -392,3 +392,87 @@ def test_failed_link_leaves_nothing(tmp_path):
 )
 def test_bad_options_are_rejected(options, words):
     assert words in "; ".join(problems(ImageRequest(**{"source": "docker://x", "directory": "/images", **options})))
+
+
+@pytest.mark.parametrize(
+    "options", [{"keep": 0}, {"seconds": 1}, {"source": f"docker://{'x' * 200}"}, {"name": "x" * 100}, {"digest": ONE}]
+)
+def test_options_at_their_limits_are_accepted(options):
+    assert problems(ImageRequest(**{"source": "docker://x", "directory": "/images", **options})) == []
+
+
+def test_defaults_of_request():
+    made = ImageRequest("docker://x", "/images")
+    assert (made.needed, made.spare, made.keep, made.seconds, made.mode) == (0, 0, None, 3600, 0o644)
+
+
+@pytest.mark.parametrize(("missing", "fits"), [(0, True), (1, False)])
+@pytest.mark.parametrize("source", ["docker://x", "dockerd://x", "/file"])
+def test_image_needs_its_size_and_spare_space(tmp_path, source, missing, fits):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "file").write_bytes(IMAGE)
+    source = source.replace("/file", f"{tmp_path}/file")
+    size = {"docker": 7, "dockerd": 4096}.get(source.partition("://")[0], len(IMAGE))
+    host = ImageHost()
+    host.free = size + 5 - missing
+    given = image_request(tmp_path / "images", source, needed=7 if source == "docker://x" else 0, spare=5)
+    if fits:
+        assert ensure(host, given)["actions"] == ["import", "link"]
+    else:
+        with pytest.raises(NodeError, match="MiB must stay free"):
+            ensure(host, given)
+
+
+def test_known_size_is_not_queried(tmp_path):
+    host = ImageHost()
+    ensure(host, image_request(tmp_path, "dockerd://x", needed=1))
+    assert not any("{{.Size}}" in argv for argv in host.ran)
+
+
+def test_given_digest_is_not_queried(tmp_path):
+    host = ImageHost(digest=TWO)
+    assert ensure(host, image_request(tmp_path, digest=ONE))["digest"] == ONE
+    assert not any("digest" in argv for argv in host.ran)
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("4.0.0", None),
+        ("5.1.0", None),
+        ("3.9.9", "has 3.9.9"),
+        ("new", "has an Enroot that does not report its version"),
+    ],
+)
+def test_version_of_enroot_for_digests(tmp_path, version, words):
+    if words is None:
+        assert ensure(ImageHost(version=version), image_request(tmp_path))["actions"] == ["import", "link"]
+        return
+    with pytest.raises(NodeError, match=words):
+        ensure(ImageHost(version=version), image_request(tmp_path))
+
+
+@pytest.mark.parametrize("answer", ["a" * 64, f"Digest: {ONE}"])
+def test_digest_is_found_in_answer(tmp_path, answer):
+    assert ensure(ImageHost(digest=answer), image_request(tmp_path))["digest"] == ONE
+
+
+def test_answer_without_digest_is_reported(tmp_path):
+    with pytest.raises(NodeError, match=r"enroot digest docker://.* gave no digest: set digest, or install Enroot 4"):
+        ensure(ImageHost(digest="none"), image_request(tmp_path))
+    host = ImageHost()
+    run = host.run
+
+    def silent(argv, timeout=120, check=True, stdin=None):
+        if "digest" in argv:
+            raise CommandError(argv, 1, "", "no route", "failed with status 1")
+        return run(argv, timeout, check, stdin)
+
+    host.run = silent
+    with pytest.raises(NodeError, match=r"could not read the digest of the image .*: set digest, or install Enroot 4"):
+        ensure(host, image_request(tmp_path))
+
+
+def test_empty_directory_has_nothing_to_remove(tmp_path):
+    assert forget(ImageHost(), image_request(tmp_path)) == {"actions": [], "pruned": []}
+    assert list(tmp_path.iterdir()) == []
