@@ -122,6 +122,14 @@ def test_find_python_takes_that_of_parallelcluster_last(tmp_path):
     assert without_path == str(own)
 
 
+def test_options_and_variables_are_readable_by_root_only(tmp_path):
+    script = 'work=$1 words=(--deadline 9) root="" sha=a started=1; opt[vars]="{}"; umask 022; write_variables'
+    call(script, str(tmp_path))
+    options = (tmp_path / "options").read_text().split("\0")
+    assert options[:2] == ["--deadline", "9"] and (tmp_path / "vars").read_text() == "{}\n"
+    assert [oct(path.stat().st_mode)[-3:] for path in sorted(tmp_path.iterdir())] == ["600", "600"]
+
+
 def test_open_to_others_names_first(tmp_path):
     good, bad, missing = tmp_path / "good", tmp_path / "bad", tmp_path / "missing"
     good.mkdir(0o755)
