@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -22,8 +21,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.bench.bench_boot_hook import ROOT, cpu, environment, make_bundle
-from tests.rig.vm.command import RigError
+from tests.bench.bench_boot_hook import ROOT, call, cpu, make_bundle
 
 ROUNDS = 5
 HOOK = ROOT / "hooks/on_node_configured.sh"
@@ -35,14 +33,6 @@ IMPORT_ANSIBLE = "import sys; sys.path.insert(0, sys.argv[1])\nimport ansible.cl
 def python() -> str:
     """Return the Python that runs this, outside of its virtual environment."""
     return str(getattr(sys, "_base_executable", sys.executable))
-
-
-def call(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run a command. Raises RigError with the end of its output."""
-    done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
-    if check and done.returncode:
-        raise RigError(f"{' '.join(words[:4])} failed: {done.stdout[-300:]}{done.stderr[-300:]}")
-    return done
 
 
 def by_hook(words: str, *arguments: str) -> None:
