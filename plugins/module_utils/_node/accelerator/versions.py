@@ -15,6 +15,8 @@ from ..verdict.result import Result, failed, not_applicable, passed, undetermina
 
 Versions = t.Mapping[str, t.Optional[str]]
 Rule = t.Mapping[str, t.Any]
+# Above every version of a component.
+_NEWEST = "9999"
 
 
 def rules_for(component: str, versions: Versions, instance_type: str | None, gpu: str | None) -> list[Rule]:
@@ -112,6 +114,13 @@ def _verify(component: str, facts: t.Mapping[str, t.Any], versions: Versions, us
     wrong = [text for text in (violation(rule, found) for rule in rules) if text]
     if wrong:
         return failed(check, "; ".join(wrong), hint="use an image with another, or pin the one you want", **fields)
+    unread = {name: _NEWEST for name, version in versions.items() if version is not None and not version_key(version)}
+    for rule in rules_for(component, {**versions, **unread}, facts["instance_type"], gpu):
+        doubt = None if rule in rules else violation(rule, found)
+        if doubt:
+            others = " and ".join(table.NAMES[name] for name in rule["since"] if name in unread)
+            reason = f"the version of {others} is not known, and with a newer one {doubt}"
+            return undeterminable(check, reason, **fields)
     return passed(check, **fields)
 
 

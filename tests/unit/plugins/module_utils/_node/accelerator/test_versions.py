@@ -10,7 +10,11 @@ import re
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import accelerator_versions as table
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.versions import minima_problems, rules_for
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.versions import (
+    minima_problems,
+    rules_for,
+    violation,
+)
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import version_key
 
 from tests.unit.fakes.fake_training_host import PLUGIN, TrainingHost, firmware, good_node, ldconfig
@@ -127,6 +131,24 @@ def test_unreadable_version_is_no_pass(component, host):
     assert versions(host, minima={component: "1.0"})[component].status == "undeterminable"
 
 
+@pytest.mark.parametrize(
+    ("cuda", "driver", "status"),
+    [
+        ("", "550.54.15", "undeterminable"),
+        # Good for any CUDA, too old for each, and without CUDA.
+        ("", "580.159.04", "pass"),
+        ("", "515.43.04", "fail"),
+        (None, "550.54.15", "pass"),
+        ("12.4.0", "550.54.15", "pass"),
+    ],
+)
+def test_unreadable_cuda_may_need_newer_driver(cuda, driver, status):
+    result = versions(node(cuda=cuda, driver=driver))["driver"]
+    assert result.status == status
+    words = "the version of the CUDA toolkit is not known, and with a newer one"
+    assert (words in (result.reason or "")) is (status == "undeterminable")
+
+
 def test_missing_component_is_not_judged():
     host = node()
     host.commands["ldconfig -p"] = ldconfig("/lib/libc.so.6")
@@ -170,3 +192,9 @@ def test_trainium_is_judged_by_its_components():
 )
 def test_invalid_minima_are_reported(minima, words):
     assert words in minima_problems(minima)[0]
+
+
+def test_version_of_revision_is_not_compared():
+    rule = {"component": "plugin", "least": "1.7.3", "last": "1.9", "why": "x", "source": "preset"}
+    assert violation(rule, "git-0123456") is None
+    assert "is older than 1.7.3" in violation(rule, "1.7.2")
