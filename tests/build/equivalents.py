@@ -15,6 +15,13 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     (f"{NODE}/nccl/verify.py", "constant", '"iters": 1 if neuron else run.header.get("iters"),'): (
         "any number from 1 on is good: nccom-test does not report its iterations"
     ),
+    (f"{NODE}/nccl/verify.py", "returned value", "return False"): "what is returned is only tried for truth",
+    (f"{NODE}/nccl/verify.py", "returned value", 'return ""'): "what is returned is only tried for truth",
+    (
+        f"{NODE}/nccl/verify.py",
+        "comparison",
+        "if abs(busbw - factor * algbw) > 0.011 + 0.006 * factor + 0.002 * busbw:",
+    ): "no pair of figures with two digits has exactly this difference",
     (f"{NODE}/nccl/log.py", "constant", "KEPT_TEXTS = 5"): "how much of a long output is kept, for people",
     (f"{NODE}/nccl/log.py", "constant", "KEPT_NAMES = 10_000"): "a bound on memory, above what a cluster has",
     (f"{NODE}/nccl/log.py", "constant", "_PENDING = 20_000"): "a bound on memory: what is over it is settled earlier",

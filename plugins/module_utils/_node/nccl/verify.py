@@ -283,9 +283,7 @@ _BUS_FACTORS: dict[str, t.Callable[[int], float]] = {
 
 def _other_collective(run: Run, asked: Asked) -> str | None:
     """Return the error for a table of another collective than the header or the caller names; None if it fits."""
-    name = run.program or asked.operation
-    if name is None:
-        return None
+    name = run.program or asked.operation or ""
     # The figures of a collective depend on the number of ranks.
     ranks = 0 if nccl_fabric.damaged(run, asked.ranks) else len(run.where)
     for row in run.rows:
@@ -315,7 +313,7 @@ def _reduced(run: Run) -> str:
 
 def _unmeasured(run: Run, asked: Asked) -> str | None:
     """Return the error for requested sizes that were not measured; None if all were, or they are unknown."""
-    missing = run.missing_sizes(asked.sizes, max(asked.ranks or 1, 1))
+    missing = run.missing_sizes(asked.sizes, asked.ranks or 1)
     if not missing:
         return None
     which = f"{missing[0]} bytes" if len(missing) == 1 else f"{missing[0]} to {missing[-1]} bytes"

@@ -96,6 +96,13 @@ def test_figures_of_site_go_before_published_ones():
     assert (result.status, result.source) == ("fail", "the site's baseline: 600 GB/s, less 10 percent")
 
 
+def test_bandwidth_at_its_limit_passes():
+    recorded, _problem = baseline(pair(480.0), P5_PAIR)
+    asked = dataclasses.replace(P5_PAIR, baseline=recorded, tolerance_percent=0)
+    assert only(pair(480.0), "bandwidth", asked).status == "pass"
+    assert only(pair(479.99), "bandwidth", asked).status == "fail"
+
+
 def test_test_below_its_own_limit_is_too_slow():
     lines = [line.rstrip() + " FAILED" if "Avg bus" in line else line for line in output()]
     assert only(lines, "bandwidth").status == "fail"
@@ -191,6 +198,19 @@ def test_nccom_bandwidth_is_compared_with_its_baseline():
     assert only(output(), "bandwidth", Asked(ranks=8, nodes=4, baseline=recorded)).reason == "no_threshold"
 
 
+@pytest.mark.parametrize(
+    ("measured", "ranks", "reason"), [(128, None, None), (129, None, "fewer_sizes"), (129, 2, None)]
+)
+def test_nccom_size_is_rounded_by_number_of_ranks(measured, ranks, reason):
+    row = f"     {measured}           {measured}    int8          1.00           0.13           0.13"
+    found = nccom([NCCOM[0], row, "Avg bus bandwidth:      0.1300GB/s"], checked=True, rc=0, sizes=(64,), ranks=ranks)
+    assert found.results[0].reason == reason
+
+
+def test_nccom_status_alone_does_not_compare_results():
+    assert nccom(rc=0).results[0].reason == "not_checked"
+
+
 def test_ids_follow_named_tool():
     assert judge(parse([]), Asked(), "nccom-test").results[0].id == "nccom.correct"
     assert judge(parse([]), Asked()).results[0].id == "nccl.correct"
@@ -222,12 +242,16 @@ def test_table_without_its_line_of_units():
     assert only([line.replace("(us)", "(ms)") for line in pair(480.0)], "bandwidth", P5_PAIR).reason == "unit"
 
 
-@pytest.mark.parametrize(("busbw", "reason"), [(799.0, None), (801.0, "implausible"), (99999.0, "implausible")])
+@pytest.mark.parametrize(
+    ("busbw", "reason"), [(799.0, None), (800.0, None), (801.0, "implausible"), (99999.0, "implausible")]
+)
 def test_bandwidth_that_no_hardware_reaches(busbw, reason):
     assert only(pair(busbw), "bandwidth", P5_PAIR).reason == reason
 
 
-@pytest.mark.parametrize(("busbw", "reason"), [(1999.0, "no_threshold"), (2001.0, "implausible")])
+@pytest.mark.parametrize(
+    ("busbw", "reason"), [(1999.0, "no_threshold"), (2000.0, "no_threshold"), (2001.0, "implausible")]
+)
 def test_bandwidth_that_no_link_reaches(busbw, reason):
     lines = output(hosts=("a",), gpus=8, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda size: busbw)
     assert only(lines, "bandwidth", Asked(ranks=8, nodes=1, instance_type="p5.48xlarge")).reason == reason

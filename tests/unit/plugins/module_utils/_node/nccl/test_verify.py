@@ -386,3 +386,28 @@ def test_output_without_its_end_is_truncated_also_if_nothing_was_measured():
 def test_failure_counts_before_sizes_that_are_missing():
     asked = dataclasses.replace(FOUR, sizes=Plan().sizes, rc=1)
     assert only(reduced(1 << 28), "correct", asked).status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("all_reduce", "all_gather", "a row of all_gather has the operation sum: it is of another collective"),
+        (" sum ", " none ", "a row of all_reduce has the operation none: it is of another collective"),
+    ],
+)
+def test_operation_of_other_collective_is_named(old, new, message):
+    one = only([line.replace(old, new) for line in output()], "correct", dataclasses.replace(FOUR, collective=None))
+    assert (one.status, one.reason, one.message) == ("undeterminable", "other_collective", message)
+
+
+@pytest.mark.parametrize(
+    ("lines", "share"),
+    [
+        (output(), "all"),
+        ([line.replace("/GDRDMA", "") if line.startswith("node-2:") else line for line in output()], "some"),
+        (output(gdr=""), "none"),
+        (without(output(), "Channel "), None),
+    ],
+)
+def test_share_of_gpudirect_channels(lines, share):
+    assert judge(parse(lines), FOUR).facts["gpudirect_rdma"] == share
