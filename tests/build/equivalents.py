@@ -190,7 +190,7 @@ def timeouts(tree: ast.AST) -> set[int]:
     for node in nodes:
         if isinstance(node, ast.arguments):
             taken = [*node.posonlyargs, *node.args][::-1]
-            times |= {id(value) for arg, value in zip(taken, node.defaults[::-1]) if arg.arg == "timeout"}
+            times |= {id(value) for arg, value in zip(taken, node.defaults[::-1]) if arg.arg in ("timeout", "seconds")}
     return {
         place
         for place, node in enumerate(nodes)

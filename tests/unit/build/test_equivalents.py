@@ -34,6 +34,7 @@ def test_length_of_excerpt_in_message(source, found):
     [
         ("run(argv, timeout=60)", [60]),
         ("def look(host, timeout=60, tries=30): ...", [60]),
+        ("def look(host, seconds=60, tries=30): ...", [60]),
         # A time that a test can wait for, one that is chosen elsewhere, and another number.
         ("run(argv, timeout=5)", []),
         ("run(argv, timeout=LONG + 1)", []),

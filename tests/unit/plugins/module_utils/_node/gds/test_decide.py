@@ -189,6 +189,15 @@ def test_unidentified_direct_path_is_undeterminable(other):
     assert mode(host, Asker(OPENED, strict=TAKEN, no_p2pdma=other))[0] == "undeterminable"
 
 
+@pytest.mark.parametrize("other", [HUNG, CRASHED, outcome("corrupt", "compare")])
+def test_table_does_not_replace_answer_without_p2pdma(other):
+    host = node()
+    enable_p2pdma(host)
+    load_nvidia_fs(host)
+    found, reason = mode(host, Asker(OPENED, strict=outcome(log=BOTH_IN_LOG), no_p2pdma=other))
+    assert (found, "but by which path is open" in reason) == ("undeterminable", True)
+
+
 def test_over_md_and_lustre_direct_path_is_nvfs():
     host = node()
     raid0(host)
@@ -337,6 +346,15 @@ def test_gdscheck_runs_if_libcufile_gave_no_table():
     assert asked == ["/usr/local/cuda/gds/tools/gdscheck.py"]
     facts = gds.survey(host, ["/data"], asker=Asker(OPENED), checker=checker)
     assert (facts["capability"]["source"], facts["gdscheck"], len(asked)) == ("libcufile", None, 1)
+
+
+@pytest.mark.parametrize("line", ["", "Kernel does not support PCIP2PDMA"])
+def test_finding_of_gdscheck_is_missing_prerequisite(line):
+    host = node()
+    host.files["/usr/local/cuda/gds/tools/gdscheck.py"] = ""
+    answer = {"state": "ok", "reason": "", "table": parse_table(f"{line}\nDRIVER CONFIGURATION:\nNVMe : nvfs\n")}
+    facts = gds.survey(host, ["/data"], asker=Asker(CRASHED), checker=lambda path, seconds: answer)
+    assert ("kernel_p2pdma" in facts["mounts"][0]["missing"]["p2pdma"]) is bool(line)
 
 
 def test_link_keeps_its_requested_name():
