@@ -22,6 +22,13 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         "comparison",
         "if abs(busbw - factor * algbw) > 0.011 + 0.006 * factor + 0.002 * busbw:",
     ): "no pair of figures with two digits has exactly this difference",
+    **dict.fromkeys(
+        (
+            (f"{NODE}/nccl/table.py", "constant", line)
+            for line in ("MAX_ROWS = 100_000", "MAX_RANKS = 100_000", "MAX_RUNS = 500", "MAX_ROW = 1000")
+        ),
+        "a bound on memory, far above what a test prints",
+    ),
     (f"{NODE}/nccl/log.py", "constant", "KEPT_TEXTS = 5"): "how much of a long output is kept, for people",
     (f"{NODE}/nccl/log.py", "constant", "KEPT_NAMES = 10_000"): "a bound on memory, above what a cluster has",
     (f"{NODE}/nccl/log.py", "constant", "_PENDING = 20_000"): "a bound on memory: what is over it is settled earlier",

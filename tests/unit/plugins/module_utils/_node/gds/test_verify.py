@@ -349,6 +349,13 @@ def test_prerequisites_of_paths_that_are_required(missing, required, status):
     assert (found.hint is not None) == (status == "fail")
 
 
+def test_path_that_lacks_nothing_is_named_with_other():
+    facts = facts_of_a_direct_path()
+    facts["mounts"][0].update(mode="compat", missing={"nvfs": ["a", "b"], "p2pdma": []}, proof="passive")
+    found = {one.id: one for one in gds_verify.verify(facts, ["nvfs"])}["gds.prerequisites"]
+    assert found.message == "missing for nvfs: a, b; p2pdma: nothing"
+
+
 @pytest.mark.parametrize(
     ("mode", "required", "layout", "status"),
     [
