@@ -329,7 +329,7 @@ def test_size_time_and_bandwidth_belong_together(time, fits):
     ],
 )
 def test_elements_that_size_holds(kind, count, ranks, fits):
-    run = nccl_table.Run("nccl-tests", None, where=dict.fromkeys(range(ranks), "n"))
+    run = Run("nccl-tests", None, where=dict.fromkeys(range(ranks), "n"))
     run.header = {"min": 1 << 20, "max": 1 << 20, "step": 2, "step_kind": "factor", "threads": 1}
     run.rows = [nccl_table.Row(1 << 20, (kind, "sum", "-1"), 1.0, 1.0, 0, 0, count)]
     run.average = 1.0
@@ -366,7 +366,7 @@ def test_fragment_counts_only_inside_of_table():
     ],
 )
 def test_sizes_that_header_announces(smallest, largest, step, kind, sizes):
-    run = nccl_table.Run("nccl-tests", None)
+    run = Run("nccl-tests", None)
     run.header = {"min": smallest, "max": largest, "step": step, "step_kind": kind}
     assert run.sizes() == sizes
 
@@ -483,7 +483,7 @@ def test_header_that_announces_nothing_has_no_sizes():
 
 
 def test_type_of_unknown_width_is_named():
-    run = nccl_table.Run("nccl-tests", None)
+    run = Run("nccl-tests", None)
     run.header = {"min": 8, "max": 8, "step": 2, "step_kind": "factor"}
     run.rows = [nccl_table.Row(8, ("float128", "sum", "-1"), 1.0, 1.0, 0, 0, 1)]
     assert run.completeness() == "how many bytes a float128 has is not known"
@@ -616,3 +616,40 @@ def test_sizes_of_sweep(sweep, sizes):
 def test_each_size_of_nccom_test_has_its_own_line(wanted, rows, missing):
     run = Run(NCCOM_TEST, NcclLog(), rows=[Row(size, ("fp32", "", ""), 1.0, None, None, None) for size in rows])
     assert run.missing_sizes(wanted, 64) == missing
+
+
+WIDTHS = {
+    "nccom-test": {
+        **dict.fromkeys(("int8", "uint8"), 1),
+        **dict.fromkeys(("fp16", "bf16", "int16", "uint16"), 2),
+        **dict.fromkeys(("fp32", "int32", "uint32"), 4),
+        **dict.fromkeys(("int64", "uint64"), 8),
+    },
+    "nccl-tests": {
+        **dict.fromkeys(("int8", "uint8", "char", "f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2"), 1),
+        **dict.fromkeys(("half", "float16", "bfloat16"), 2),
+        **dict.fromkeys(("int32", "uint32", "int", "float"), 4),
+        **dict.fromkeys(("int64", "uint64", "double"), 8),
+    },
+}
+
+
+def row_of(size, kind, count):
+    return Row(size, (kind, "", ""), 1.0, 1.0, 0.0, 0.0, count)
+
+
+@pytest.mark.parametrize(("tool", "kind", "width"), [(tool, *one) for tool in WIDTHS for one in WIDTHS[tool].items()])
+def test_elements_of_each_type_have_its_bytes(tool, kind, width):
+    fits, wrong = (
+        nccl_table.Run(tool, NcclLog(), rows=[row_of(size, kind, 101)]) for size in (101 * width, 99 * width)
+    )
+    assert fits._miscounted() is None
+    assert wrong._miscounted() == f"a row of {99 * width} bytes has 101 elements of {kind}"
+
+
+@pytest.mark.parametrize(("size", "whole"), [(1025, False), (1024, True), (960, True), (959, False)])
+def test_size_is_rounded_down_by_64_bytes_a_rank(size, whole):
+    header = {"min": 1024, "max": 1024, "step": 2, "step_kind": "factor"}
+    run = Run("nccl-tests", NcclLog(), header=header, rows=[row_of(size, "int8", size)])
+    wrong = f"a row has {size} bytes where the header announces 1024"
+    assert run.completeness() == (None if whole else wrong)
