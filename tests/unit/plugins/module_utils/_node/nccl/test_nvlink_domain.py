@@ -47,6 +47,14 @@ def test_domain_without_efa_is_reported_apart():
     assert (found["nccl.fabric"].status, found["nccl.fabric"].reason) == ("undeterminable", "not_the_network")
 
 
+def test_one_host_of_each_domain_proves_network():
+    lines = [line for line in made((2, 2)) if not (line.startswith(("u1-2", "u2-2")) and "via NET" in line)]
+    assert judged(lines, domains=2)["nccl.fabric"].status == "pass"
+    # Two hosts of one domain prove nothing about the other.
+    lines = [line for line in made((2, 2)) if not (line.startswith("u2-") and "via NET" in line)]
+    assert judged(lines, domains=2)["nccl.fabric"].status == "undeterminable"
+
+
 def with_channel(lines, text):
     """Return the lines with one more that the first host logs."""
     at = next(index for index, line in enumerate(lines) if "MNNVL 1" in line)

@@ -653,3 +653,20 @@ def test_size_is_rounded_down_by_64_bytes_a_rank(size, whole):
     run = Run("nccl-tests", NcclLog(), header=header, rows=[row_of(size, "int8", size)])
     wrong = f"a row has {size} bytes where the header announces 1024"
     assert run.completeness() == (None if whole else wrong)
+
+
+@pytest.mark.parametrize(
+    ("tool", "more", "closed"),
+    [
+        ("nccom-test", {"average": 1.0}, True),
+        ("nccom-test", {"out_of_bounds": 0}, False),
+        ("nccl-tests", {"average": 1.0}, False),
+        ("nccl-tests", {"out_of_bounds": 0}, False),
+        ("nccl-tests", {"average": 1.0, "out_of_bounds": 0}, True),
+        ("nccl-tests", {"average": 1.0, "out_of_bounds": 0, "program": "all_reduce"}, False),
+        ("nccl-tests", {"average": 1.0, "out_of_bounds": 0, "program": "all_reduce", "concluded": True}, True),
+    ],
+)
+def test_closing_lines_of_each_tool(tool, more, closed):
+    run = Run(tool, NcclLog(), **more)
+    assert (run.closed, run.tangled) == (closed, False)
