@@ -153,3 +153,22 @@ def test_choice_of_another_way_is_named_without_channels(fields, message):
     fabric = only(without(output(**fields), "Channel "), "fabric")
     assert (fabric.status, fabric.reason, fabric.message) == ("fail", "not_efa", message)
     assert fabric.found == "no channel"
+
+
+def test_communicator_of_other_size_did_not_join_all_ranks():
+    run = run_of(output())
+    assert fabric.took_part(run, 8, 4) is None
+    run.log.ranks.add(2)
+    assert fabric.took_part(run, 8, 4) == "the list has 8 ranks, and NCCL logged communicators of 2"
+
+
+def test_hosts_other_than_asked_are_counted():
+    run = run_of(output())
+    assert fabric.took_part(run, 8, 5) == "asked for 5 nodes, and the ranks were on 4"
+    assert fabric.took_part(run, 9, 4) == "asked for 9 ranks, and 8 took part"
+
+
+@pytest.mark.parametrize("unknown", ["ranks", "nodes"])
+def test_fabric_of_unknown_request_is_not_proved(unknown):
+    one = only(output(), "fabric", dataclasses.replace(FOUR, **{unknown: None}))
+    assert (one.status, one.reason) == ("undeterminable", "not_asked")
