@@ -670,3 +670,22 @@ def test_size_is_rounded_down_by_64_bytes_a_rank(size, whole):
 def test_closing_lines_of_each_tool(tool, more, closed):
     run = Run(tool, NcclLog(), **more)
     assert (run.closed, run.tangled) == (closed, False)
+
+
+def test_size_that_nccl_tests_did_not_announce_is_missing():
+    header = {"min": 1024, "max": 1024, "step": 2, "step_kind": "factor"}
+    run = Run("nccl-tests", NcclLog(), header=header, rows=[row_of(1024, "int8", 1024)])
+    assert (run.missing_sizes([1024], 1), run.missing_sizes([1000], 1)) == ([], [1000])
+    # nccom-test announces none: a size may differ by a quarter.
+    run = Run("nccom-test", NcclLog(), rows=[row_of(500, "int8", 500)])
+    assert (run.missing_sizes([400], 1), run.missing_sizes([396], 1)) == ([], [396])
+
+
+@pytest.mark.parametrize(
+    ("reduced_from", "largest", "rows", "small"),
+    [(2048, 512, 0, True), (2048, 1024, 0, False), (2048, 512, 1, False), (None, 512, 0, False)],
+)
+def test_memory_for_less_than_smallest_size(reduced_from, largest, rows, small):
+    made = [row_of(512, "int8", 512)] * rows
+    run = Run("nccl-tests", NcclLog(), header={"min": 1024, "max": largest}, rows=made, reduced_from=reduced_from)
+    assert run.too_small is small
