@@ -230,7 +230,7 @@ def _counted(
     counted = {name: value for name, value in sums.items() if value is not None}
     idle = [name for name, value in counted.items() if value < max(least, 1)]
     # Any host of an NVLink domain may carry the network traffic of the others.
-    busy = {host for group in groups if len(group) > 1 and set(group) - set(idle) for host in group}
+    busy = {host for group in groups if set(group) - set(idle) for host in group}
     idle = [name for name in idle if name not in busy]
     if idle:
         return result.failed(

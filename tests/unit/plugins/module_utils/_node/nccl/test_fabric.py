@@ -172,3 +172,40 @@ def test_hosts_other_than_asked_are_counted():
 def test_fabric_of_unknown_request_is_not_proved(unknown):
     one = only(output(), "fabric", dataclasses.replace(FOUR, **{unknown: None}))
     assert (one.status, one.reason) == ("undeterminable", "not_asked")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "nodes", "message"),
+    [
+        (HOSTS, 4, "nodes talked to each other over Socket, on 4 hosts"),
+        (HOSTS, None, "nodes talked to each other over Socket, on 4 hosts"),
+        (HOSTS[:2], 2, "nodes talked to each other over Socket, on 2 hosts"),
+        (HOSTS[:1], 1, "a run on one node does not use the fabric"),
+    ],
+)
+def test_other_network_counts_between_nodes(hosts, nodes, message):
+    lines = output(hosts=hosts, network="Socket", gdr="")
+    assert "NCCL INFO Using network Socket" in "\n".join(lines)
+    one = only(lines, "fabric", dataclasses.replace(FOUR, ranks=2 * len(hosts), nodes=nodes))
+    assert one.message == message
+    assert one.status == ("fail" if len(hosts) > 1 else "not_applicable")
+
+
+def test_share_of_message_by_nodes():
+    run = run_of(output())
+    assert [fabric._least(run, nodes) for nodes in (0, 1, 4)] == [LARGEST, LARGEST, LEAST]
+    run.rows.clear()
+    assert fabric._least(run, 1) == 0
+
+
+def test_one_byte_is_least_without_known_share():
+    before, after = {"a": {"d": {"tx_bytes": 0}}}, {"a": {"d": {"tx_bytes": 1}}}
+    assert fabric._counted("x", ["a"], 0, before, after) == {"a": 1}
+    idle = fabric._counted("x", ["a"], 0, before, before)
+    assert (idle.status, idle.expected, idle.found) == ("fail", 1, {"a": 0})
+
+
+def test_message_names_way_of_data():
+    assert only(output(), "fabric").message.endswith(" over EFA, all with GPUDirect RDMA")
+    some = [line.replace("/GDRDMA", "") if line.startswith("node-2:") else line for line in output()]
+    assert only(some, "fabric").message.endswith(" over EFA, 12 with GPUDirect RDMA")
