@@ -689,3 +689,35 @@ def test_memory_for_less_than_smallest_size(reduced_from, largest, rows, small):
     made = [row_of(512, "int8", 512)] * rows
     run = Run("nccl-tests", NcclLog(), header={"min": 1024, "max": largest}, rows=made, reduced_from=reduced_from)
     assert run.too_small is small
+
+
+def test_memory_for_nothing_is_why_table_is_incomplete():
+    run = Run("nccl-tests", NcclLog(), header={"min": 1024, "max": 512}, reduced_from=2048)
+    assert run.completeness() == (
+        "nothing was measured: the smallest requested size is 1024 bytes, and the memory holds at most 512"
+    )
+
+
+def test_broken_and_unfinished_lines_are_damaged():
+    assert Run("nccl-tests", NcclLog(), broken=1, fragment="x").completeness() == "2 lines of the table are damaged"
+
+
+@pytest.mark.parametrize(
+    ("tool", "ranks", "fits"), [("nccom-test", 0, True), ("nccl-tests", 1, False), ("nccl-tests", 2, True)]
+)
+def test_bytes_of_all_ranks_fit_elements_of_one(tool, ranks, fits):
+    run = Run(tool, NcclLog(), where=dict.fromkeys(range(ranks), "a"), rows=[row_of(200, "int8", 100)])
+    assert (run._miscounted() is None) is fits
+
+
+@pytest.mark.parametrize(("average", "fits"), [(0.01, True), (0.011, False)])
+def test_average_is_that_of_rows_but_for_rounding(average, fits):
+    row = Row(100, ("int8", "", ""), 0.0, None, None, None, 100)
+    wrong = f"the test printed an average of {average} GB/s, and that of the rows is 0"
+    assert Run("nccom-test", NcclLog(), rows=[row], average=average).completeness() == (None if fits else wrong)
+
+
+def test_rows_without_their_columns_are_stray():
+    bare = [line for line in output() if "redop" not in line]
+    assert [run.tangled for run in parse(bare).runs] == [True]
+    assert [run.tangled for run in parse([*output(), *bare]).runs] == [False, True]
