@@ -313,7 +313,7 @@ class Tables:
             self._rank(run, found)
         elif found := _REDUCED.fullmatch(line):
             largest = _integer(found.group(1))
-            if run.header.get("max", 0) > largest:
+            if "max" in run.header and run.header["max"] > largest:
                 run.reduced_from = run.reduced_from or run.header["max"]
                 run.header["max"] = largest
         elif found := _OUT_OF_BOUNDS.fullmatch(line):

@@ -159,3 +159,24 @@ def test_channels_that_wait_for_list_of_ranks_are_bounded(monkeypatch):
     # A line over the limit is missing, and that is known.
     blind.between(dict.fromkeys(range(5), "b") | {0: "a"})
     assert blind.contradictions == 1
+
+
+def test_versions_and_nodes_are_read_from_their_lines():
+    found = fed(
+        "NET/OFI Initializing aws-ofi-nccl 1.16.1", "NCCL version 2.28.9+cuda13.0", "comm 0x5 rank 0 nRanks 8 nNodes 2"
+    )
+    assert (found.plugin, found.version, found.nodes) == ("1.16.1", "2.28.9+cuda13.0", {2})
+
+
+def test_channels_before_list_of_ranks_are_kept(monkeypatch):
+    texts = [f"Channel 0{number}/0 : 0[0] -> {number}[0] [send] via NET/Libfabric/0" for number in (2, 3)]
+    found = nccl_log.NcclLog()
+    for text in texts:
+        found.feed("a", "INFO", text, {})
+    assert found.between({**WHERE, 3: "b"})["a"].networks == {"Libfabric": 2} and found.contradictions == 0
+    # A line that is counted already needs no more memory.
+    monkeypatch.setattr(nccl_log, "_PENDING", 1)
+    found = nccl_log.NcclLog()
+    for text in texts[:1] * 3:
+        found.feed("a", "INFO", text, {})
+    assert found.between(WHERE)["a"].networks == {"Libfabric": 3} and found.contradictions == 0

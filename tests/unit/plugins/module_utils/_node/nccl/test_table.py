@@ -721,3 +721,42 @@ def test_rows_without_their_columns_are_stray():
     bare = [line for line in output() if "redop" not in line]
     assert [run.tangled for run in parse(bare).runs] == [True]
     assert [run.tangled for run in parse([*output(), *bare]).runs] == [False, True]
+
+
+def fed(*lines):
+    tables = nccl_table.Tables()
+    for line in lines:
+        tables.feed(line)
+    return tables
+
+
+VERSION = "# nccl-tests version 2.17.1 nccl-headers=22809 nccl-library=22809"
+RANK = "#  Rank  {} {}Pid   1001 on     node-1 device  {} [0000:0{}:00] NVIDIA H100"
+
+
+@pytest.mark.parametrize("size", ["0", "9" * 20])
+def test_reduced_size_without_header_changes_nothing(size):
+    (run,) = fed(VERSION, f"# Reducing maxBytes to {size} due to memory limitation").runs
+    assert (run.reduced_from, run.header) == (None, {})
+
+
+def test_closing_line_before_first_run_is_stray():
+    (run,) = fed("# Avg bus bandwidth    : 1.5", VERSION).runs
+    assert run.tangled
+    (run,) = fed("# nothing of a test", VERSION).runs
+    assert not run.tangled
+
+
+def test_runs_above_number_tangle_last_one(monkeypatch):
+    monkeypatch.setattr(nccl_table, "MAX_RUNS", 2)
+    found = parse([*output(), *output(), *output()]).runs
+    assert [run.tangled for run in found] == [False, True]
+
+
+def test_ranks_above_number_tangle_run(monkeypatch):
+    monkeypatch.setattr(nccl_table, "MAX_RANKS", 2)
+    lines = [RANK.format(number, "Group  1 " if number else "", number, number) for number in range(3)]
+    (run,) = fed(VERSION, *lines[:2]).runs
+    assert (run.where, run.groups, run.tangled) == ({0: "node-1", 1: "node-1"}, {0, 1}, False)
+    (run,) = fed(VERSION, *lines).runs
+    assert (len(run.where), run.tangled) == (2, True)
