@@ -180,3 +180,7 @@ def test_channels_before_list_of_ranks_are_kept(monkeypatch):
     for text in texts[:1] * 3:
         found.feed("a", "INFO", text, {})
     assert found.between(WHERE)["a"].networks == {"Libfabric": 3} and found.contradictions == 0
+
+
+def test_long_name_of_network_is_cut():
+    assert fed("Using network " + "N" * 80).networks == {"a": {"N" * 60}}
