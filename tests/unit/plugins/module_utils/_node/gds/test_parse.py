@@ -277,3 +277,8 @@ def test_pairs_of_kernel_are_split_at_their_first_sign():
     assert gds_parse.parse_registry_dwords(None) is gds_parse.parse_registry_dwords("x") is None
     assert gds_parse.parse_nvfs_modules("nvme : 1:2\nword\n") == {"nvme": "1:2"}
     assert (gds_parse.parse_nvfs_modules(None), gds_parse.parse_nvfs_modules("")) == (None, {})
+
+
+def test_row_without_value_is_no_setting():
+    table = gds_parse.parse_table("CUFILE CONFIGURATION:\nproperties.use_pci_p2pdma\nproperties.x : true\n")
+    assert table["settings"] == {"properties.x": "true"}

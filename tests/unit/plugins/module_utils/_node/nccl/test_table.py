@@ -760,3 +760,29 @@ def test_ranks_above_number_tangle_run(monkeypatch):
     assert (run.where, run.groups, run.tangled) == ({0: "node-1", 1: "node-1"}, {0, 1}, False)
     (run,) = fed(VERSION, *lines).runs
     assert (len(run.where), run.tangled) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("place", "word", "fits"),
+    [(3, "sum", True), (3, "none", True), (3, "median", False), (4, "0", True), (4, "two", False), (2, "9", False)],
+)
+def test_row_has_known_operation_root_and_type(place, word, fits):
+    columns = "size count type redop root time algbw busbw #wrong time algbw busbw #wrong".split()
+    words = "1024 256 float sum -1 1.00 1.02 1.02 0 1.00 1.02 1.02 0".split()
+    words[place] = word
+    assert (nccl_table.parse_row(columns, words) is not None) is fits
+
+
+def test_second_average_of_nccom_test_tangles_run():
+    columns = "    size(B)    count(elems)    type    time:avg(us)    algbw(GB/s)    busbw(GB/s)"
+    row = "     524288          131072    fp32          343.84           1.42           2.80"
+    average = "Avg bus bandwidth:      2.8000GB/s"
+    (run,) = fed(columns, row, average).runs
+    assert (len(run.rows), run.average, run.tangled) == (1, 2.8, False)
+    (run,) = fed(columns, row, average, average).runs
+    assert run.tangled
+
+
+def test_numbers_without_beginning_of_row_are_no_row():
+    (run,) = fed(VERSION, COLUMNS, "   1.00  2.00").runs
+    assert (run.fragment, run.broken, run.rows) == ("", 0, [])
