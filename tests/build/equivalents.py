@@ -46,6 +46,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         "constant",
         'found = _ANCHOR.search(line[: MAX_DECORATION + 40]) if "# " in line else None',
     ): "longer than any line that begins an output",
+    (f"{NODE}/nccl/parse.py", "constant", "MAX_DECORATIONS = 8"): "a bound on time, above what one output has",
     (f"{NODE}/nccl/parse.py", "constant", "MAX_DECORATION = 200"): "a bound on time, far above any decoration",
     **dict.fromkeys(
         (
