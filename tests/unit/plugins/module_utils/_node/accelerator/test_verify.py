@@ -748,3 +748,10 @@ def test_valid_pcie_widths(width):
 def test_undocumented_ultraserver_facts_are_undeterminable():
     assert judge(node(), instance_type="p6e-gb300.36xlarge")["gpu.count"].status == "undeterminable"
     assert judge(node(), instance_type="p6e-gb300.36xlarge")["gpu.topology"].status == "undeterminable"
+
+
+@pytest.mark.parametrize(("count", "status"), [(1, "not_applicable"), (2, "pass"), (8, "pass")])
+def test_two_gpus_can_be_joined_by_nvlinks(count, status):
+    facts = accelerator.look(node(), accelerator.Options())
+    facts["expected"] = {**facts["expected"], "count": count}
+    assert {one.id: one for one in verify(facts)}["gpu.nvlink"].status == status

@@ -374,3 +374,15 @@ def test_left_child_with_output_does_not_block():
     ended = gds_probe.run_bounded(["sh", "-c", "sleep 3600 & echo $!"], 600, dict(os.environ))
     os.kill(int(ended.output), signal.SIGKILL)
     assert ended.rc == 0
+
+
+def test_process_over_its_time_is_killed(monkeypatch):
+    kill, ended_with = gds_probe._kill, []
+
+    def recorded(process):
+        kill(process)
+        ended_with.append(process.returncode)
+
+    monkeypatch.setattr(gds_probe, "_kill", recorded)
+    ended = gds_probe.run_bounded(["sleep", "600"], 0, gds_probe.environment({}))
+    assert (ended.rc, ended_with) == (None, [-9])
