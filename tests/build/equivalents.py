@@ -31,6 +31,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     ),
     (f"{NODE}/nccl/log.py", "constant", "KEPT_TEXTS = 5"): "how much of a long output is kept, for people",
     (f"{NODE}/nccl/log.py", "constant", "KEPT_NAMES = 10_000"): "a bound on memory, above what a cluster has",
+    (f"{NODE}/gds/probe.py", "constant", "KILL_SECONDS = 5"): "a limit of time for what hangs",
     (f"{NODE}/gds/parse.py", "constant", 'first = (text or "").split("\\n", 1)[0]'): "only the first line is taken",
     (f"{NODE}/nccl/log.py", "constant", "PREFIX = 600"): "a bound on time, above the longest prefix",
     (f"{NODE}/nccl/log.py", "constant", "_PENDING = 20_000"): "a bound on memory: what is over it is settled earlier",

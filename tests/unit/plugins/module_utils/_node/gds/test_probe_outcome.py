@@ -128,3 +128,8 @@ def test_recorded_log_of_library_without_cuda_gives_its_reason():
     text = steps({"begin": "load"}, {"step": "load"}, {"begin": "open"}, {"step": "open", "err": 5033, "cu_err": 0})
     answer = read_outcome(Ended(0, "", 0.1), text + steps({"step": "stopped"}), fixture("libcufile-1.15-no-cuda.log"))
     assert answer["reason"] == "cuFileDriverOpen gave 5033 (nvidia-fs setup error): unable to load,  libcuda.so.1"
+
+
+def test_child_that_stopped_after_good_steps_proves_nothing():
+    answer = read_outcome(Ended(0, "", 0.1), steps(*WHOLE[:-1], {"step": "stopped"}), "")
+    assert brief(answer) == ("crash", "done", None)
