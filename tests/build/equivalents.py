@@ -93,6 +93,8 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     (f"{NODE}/storage/blank.py", "operator", "*((group * 8192 + 1) * KIB for group in (1, 3, 5)),"): (
         "the block that begins 2 KiB earlier holds the superblock, too"
     ),
+    (f"{NODE}/storage/first_boot.py", "returned value", "return False"): "what is returned is only tried for truth",
+    (f"{NODE}/storage/first_boot.py", "returned value", 'return ""'): "no boot of a record has either as its id",
     (f"{NODE}/storage/plan.py", "returned value", "return False"): "what is returned is only tried for truth",
     (f"{NODE}/storage/plan.py", "returned value", 'return ""'): "what is returned is only tried for truth",
     (

@@ -90,6 +90,7 @@ class SimulatedHost(Host):
         self.states: dict[str, list[str]] = {}
         self.accounts = {"root": (0, 0)}
         self.locks: list[str] = []
+        self.lock_seconds = 0.0
         # Whether LVM is new enough to have a devices file.
         self.devices_file = True
         # Devices that are open now.
@@ -512,6 +513,7 @@ class SimulatedHost(Host):
     @contextlib.contextmanager
     def locked(self, path: str, timeout: float) -> t.Iterator[None]:
         self.locks.append(path)
+        self.lock_seconds = timeout
         yield
 
     def changes(self) -> list[list[str]]:

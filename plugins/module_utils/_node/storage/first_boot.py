@@ -78,8 +78,8 @@ def _cloud_init_began(host: Host) -> bool:
         return False
     done = host.run(["stat", "--format=%W", f"/var/lib/cloud/instances/{tag}"], timeout=10, check=False)
     born = done.stdout.strip()
-    # 0 and - mean that the filesystem has no time of birth.
-    if done.rc != 0 or not born.isdigit() or int(born) == 0:
+    # 0 and - mean that the filesystem has no time of birth; 0 lies before every boot.
+    if done.rc != 0 or not born.isdigit():
         return False
     return 0 <= int(born) - int(boot.group(1)) <= CLOUD_INIT_SECONDS
 
@@ -106,11 +106,11 @@ def _is_new_serial(host: Host, serial: str) -> bool:
 def _previous_boot(host: Host) -> str:
     """Return the id of the previous boot from the journal; empty if the journal does not have it."""
     try:
-        done = host.run(["journalctl", "--list-boots", "--quiet", "--no-pager"], timeout=60, check=False)
+        done = host.run(["journalctl", "--list-boots", "--quiet", "--no-pager"], timeout=60)
     except NodeError:
         return ""
     boots = {fields[0]: fields[1] for fields in map(str.split, done.stdout.splitlines()) if len(fields) > 1}
-    return boots.get("-1", "") if done.rc == 0 and boots.get("0") == current_boot(host).replace("-", "") else ""
+    return boots.get("-1", "") if boots.get("0") == current_boot(host).replace("-", "") else ""
 
 
 def _seen_document(host: Host) -> dict[str, t.Any] | None:

@@ -60,8 +60,8 @@ class Context:
 
     array_uuid: str
     namespace: uuid.UUID
-    table_disks: t.Optional[int] = None
-    at_boot: bool = False
+    table_disks: t.Optional[int]
+    at_boot: bool
 
 
 @dataclasses.dataclass(frozen=True)

@@ -212,10 +212,10 @@ def written(host, sectors):
     return host
 
 
-@pytest.mark.parametrize(("seconds", "sectors"), [(120, 8), (121, None)])
-def test_counters_of_disk_that_appears_late_are_not_taken(seconds, sectors):
+@pytest.mark.parametrize(("microseconds", "sectors"), [(120_000_000, 8), (120_000_001, None)])
+def test_counters_of_disk_that_appears_late_are_not_taken(microseconds, sectors):
     host = written(scene.node(1), 8)
-    host.machine.devices["nvme1n1"].appeared = seconds
+    host.machine.udev = lambda number: f"I:{microseconds}\n"
     assert blank.written_sectors(host, "nvme1n1") == sectors
 
 

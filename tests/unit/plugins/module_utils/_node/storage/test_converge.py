@@ -8,6 +8,7 @@ import json
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import converge as storage
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.first_boot import SEEN_PATH
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import (
     INTENT_PATH,
     LOCK_PATH,
@@ -59,6 +60,73 @@ def test_look_writes_nothing():
     storage.dry_run(host, scene.config())
     assert host.changes() == []
     assert RECORD_PATH not in host.machine.files
+
+
+def test_dry_run_returns_plan_of_run():
+    host = scene.node(2)
+    assert storage.dry_run(host, scene.config()).actions == scene.plan_of(host).actions
+
+
+def test_disks_are_recorded_before_first_change_and_by_boot_unit():
+    host = scene.node(2)
+    scene.foreign_array(host)
+    with pytest.raises(storage.RefusedError):
+        scene.run(host)
+    assert SEEN_PATH not in host.machine.files
+    with pytest.raises(storage.RefusedError):
+        scene.run(host, at_boot=True)
+    assert sorted(json.loads(host.machine.files.pop(SEEN_PATH))["unit"]["serials"]) == ["AWS0001", "AWS0002"]
+    scene.run(host, **scene.CONSENT)
+    seen = json.loads(host.machine.files.pop(SEEN_PATH))
+    assert (sorted(seen["first_boot"]), seen["unit"]) == (["AWS0001", "AWS0002"], None)
+    assert scene.run(host) == []
+    assert SEEN_PATH not in host.machine.files
+
+
+def test_run_without_word_of_boot_may_destroy_with_consent():
+    host = scene.node(2)
+    scene.foreign_array(host)
+    applied = storage.converge(host, scene.config(**scene.CONSENT))
+    assert (applied.plan.situation, host.lock_seconds) == ("rebuild", 300)
+
+
+def test_files_on_mounted_volume_are_not_counted():
+    host = scene.converged(2)
+    host.machine.files["/data/a"] = ""
+    assert storage.look(host, scene.config())["mount_points"]["/data"]["entries"] == 0
+
+
+def test_look_has_every_wanted_mount_point_and_no_more():
+    host = scene.converged(2, layout="per_disk")
+    points = storage.look(host, scene.config(layout="per_disk"))["mount_points"]
+    assert sorted(points) == ["/data", "/data/disk0", "/data/disk1"]
+    assert storage.look(scene.node(2), scene.config())["mount_points"] == {}
+
+
+def test_link_that_leads_nowhere_is_no_mount_point():
+    host = scene.node(2)
+    host.machine.links["/data"] = "/nowhere"
+    assert "/data is a link, or leads through one, to /nowhere" in scene.refusal(host)
+
+
+def test_uuid_of_array_depends_on_its_disks_alone():
+    host = scene.node(2)
+    host.machine.ebs("nvme9n1", "vol9")
+    first = storage.context_for(storage.look(host, scene.config())).array_uuid
+    host.machine.devices["nvme9n1"].serial = "vol8"
+    assert storage.context_for(storage.look(host, scene.config())).array_uuid == first
+    host.machine.devices["nvme2n1"].serial = "AWS0009"
+    assert storage.context_for(storage.look(host, scene.config())).array_uuid != first
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+def test_failed_action_is_recorded_at_boot_alone(at_boot):
+    host = scene.node(2)
+    host.failures["mkfs.ext4"] = (1, "no space")
+    with pytest.raises(storage.NodeError, match="make filesystem .* failed"):
+        scene.run(host, at_boot)
+    assert (RECORD_PATH in host.machine.files) == at_boot
+    assert not at_boot or "no space" in record_of(host)["reason"]
 
 
 def test_dry_run_raises_same_errors():

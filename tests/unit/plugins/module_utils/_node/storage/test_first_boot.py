@@ -80,6 +80,11 @@ def test_nothing_proves_that_disk_was_never_written(name):
     assert proof_of(host)["proof"] is None
 
 
+@pytest.mark.parametrize(("seconds", "proof"), [(0, "never_written"), (900, "never_written"), (901, None)])
+def test_directory_of_instance_is_made_early_in_first_boot(seconds, proof):
+    assert proof_of(launched(dirty(scene.node(1)), BOOT + seconds))["proof"] == proof
+
+
 def stopped_and_started(host):
     """Simulate two boots seen by the boot unit, after which the disks returned with other serial numbers."""
     note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
@@ -173,6 +178,38 @@ UNSEEN = {
 @pytest.mark.parametrize("name", UNSEEN)
 def test_disk_that_may_have_been_used_unseen_is_not_new(name):
     assert proof_of(boots_of(scene.node(1), *UNSEEN[name]))["proof"] is None
+
+
+@pytest.mark.parametrize("boot", [None, "", 7])
+def test_record_with_odd_first_boot_of_disk_proves_nothing(boot):
+    host = stopped_and_started(scene.node(1))
+    document = json.loads(host.machine.files[SEEN_PATH])
+    document["first_boot"]["AWS0009"] = boot
+    host.machine.files[SEEN_PATH] = json.dumps(document)
+    assert proof_of(host)["proof"] is None
+
+
+def test_record_of_disks_is_written_only_where_it_changes():
+    host = stopped_and_started(scene.node(1))
+    host.calls.clear()
+    note_disks(host, ["AWS0001b"], VOLUMES, by_boot_unit=True)
+    assert host.calls == []
+    note_disks(host, ["AWS0002b"], VOLUMES, by_boot_unit=True)
+    assert host.calls == [["write", SEEN_PATH]]
+
+
+def test_boot_without_id_is_not_recorded():
+    host = scene.node(1)
+    host.machine.files["/proc/sys/kernel/random/boot_id"] = "\n"
+    note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
+    assert SEEN_PATH not in host.machine.files
+
+
+def test_journal_is_read_by_its_first_two_words():
+    host = stopped_and_started(scene.node(1))
+    lines = host.machine.list_boots().splitlines()
+    host.machine.list_boots = lambda: "\n".join(["IDX", "", *(" ".join(line.split()[:2]) for line in lines)])
+    assert proof_of(host)["proof"] == "never_written"
 
 
 @pytest.mark.parametrize("boots", [[], ["boot1again"]])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.fakes import fake_storage_scene as scene
+from tests.unit.fakes.fake_machine import fs_uuid
 
 IN_THE_WAY = {
     "another filesystem": (
@@ -97,3 +98,12 @@ def test_overmounted_volume_is_not_mounted():
     plan = scene.plan_of(host)
     assert plan.volumes[0]["mounted"] is False
     assert "/data already carries /dev/nvme9n1 (ext4)" in scene.refusal(host)
+
+
+def test_line_of_fstab_for_adopted_volume_is_its_own():
+    host = scene.node(2)
+    scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")
+    host.machine.files["/etc/fstab"] = f"UUID={fs_uuid('ephemeral')} /data ext4 nofail 0 0\n"
+    assert scene.plan_of(host).refusals == []
+    host.machine.files["/etc/fstab"] = f"UUID={fs_uuid('another')} /data ext4 nofail 0 0\n"
+    assert "/etc/fstab mounts UUID=" in scene.refusal(host)

@@ -339,6 +339,7 @@ def test_failing_service_is_reported():
     blank(host)
     with pytest.raises(NodeError, match="asked parallelcluster's service to set the disks up and they are still not"):
         scene.run(host)
+    assert [call[:2] for call in host.changes()] == [["systemctl", "restart"]] * 2
 
 
 def test_service_that_never_ends_is_reported():
