@@ -87,7 +87,15 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         ),
         "a limit of time for what hangs, far above what an answer takes",
     ),
-    (f"{NODE}/storage/apply.py", "constant", "GHOST_ATTEMPTS = 3"): "a bound on time: one more try does no harm",
+    (f"{NODE}/storage/apply.py", "constant", "MKFS_TIMEOUT = 900"): "a limit of time, far above what mkfs takes",
+    **dict.fromkeys(
+        (
+            (f"{NODE}/storage/apply.py", "constant", "GHOST_ATTEMPTS = 3"),
+            (f"{NODE}/storage/apply.py", "constant", "MAX_REMAINDERS = 64"),
+            (f"{NODE}/storage/devices.py", "constant", "CLAIM_ATTEMPTS, CLAIM_SECONDS = 4, 0.25"),
+        ),
+        "a bound on time: one more try does no harm",
+    ),
     (f"{NODE}/storage/apply.py", "returned value", "return False"): "what is returned is only tried for truth",
     (f"{NODE}/storage/owner.py", "returned value", "return False"): "what is returned is only tried for truth",
     (f"{NODE}/storage/blank.py", "operator", "*((group * 8192 + 1) * KIB for group in (1, 3, 5)),"): (

@@ -4,10 +4,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import itertools
+
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import blank
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.apply import (
     ACTIONS,
+    BUSY_ATTEMPTS,
     PROGRAMS,
     array_device,
     describe,
@@ -198,6 +203,16 @@ def test_bind_mount():
     assert act(host, "bind_mount", source="/scratch", target="/data")[0] == ["mount", "--bind", "/scratch", "/data"]
 
 
+def test_bind_mount_makes_its_directory_and_is_looked_for():
+    host = scene.node(1)
+    host.machine.mount("nvme1n1", "/scratch")
+    act(host, "bind_mount", source="/scratch", target="/data/fast")
+    assert host.machine.directories["/data/fast"]
+    host.failures["findmnt"] = (1, "")
+    with pytest.raises(NodeError, match="mount reported success, but findmnt shows nothing on /data/fast"):
+        act(host, "bind_mount", source="/scratch", target="/data/fast")
+
+
 def test_unmount_and_swap_off():
     host = scene.node(2)
     host.machine.mount("nvme1n1", "/mnt/a")
@@ -345,6 +360,15 @@ def test_failing_teardown_stops(command):
     assert INTENT_PATH not in host.machine.files
 
 
+def test_busy_mount_without_visible_users_is_reported():
+    host = scene.node(1)
+    host.programs.add("fuser")
+    host.failures.update({"umount": (32, "target is busy."), "fuser": (1, "")})
+    host.machine.mount("nvme1n1", "/mnt")
+    with pytest.raises(NodeError, match=r"target is busy.; end what uses it and run again"):
+        act(host, "unmount", target="/mnt")
+
+
 def test_users_of_busy_mount_are_named():
     host = scene.node(1)
     host.programs.add("fuser")
@@ -407,6 +431,7 @@ def test_ghost_that_is_busy_at_first_is_stopped_at_next_try(kind, name, command)
     host.run = run
     scene.run(host, **scene.CONSENT)
     assert tries == [command, command]
+    assert host.calls[host.calls.index(command) + 1] == SETTLE
     assert name not in host.machine.devices
 
 
@@ -715,6 +740,45 @@ def test_array_that_shows_no_uuid_any_more_is_not_stopped():
     with pytest.raises(NodeError, match=r"/dev/md127 is another array now \(no UUID\): nothing was stopped"):
         act(host, "stop_array", device="/dev/md127", uuid=UUID)
     assert not [call for call in host.calls if "--stop" in call]
+
+
+def flapping(host, disks):
+    """Let each look find the first disk busy, and each question after that find all disks free."""
+    opened, times = host.opened_device, itertools.count()
+
+    @contextlib.contextmanager
+    def opened_device(device, exclusive=False):
+        if exclusive and next(times) % (disks + 1) == 0:
+            raise OSError(errno.EBUSY, "busy")
+        with opened(device, exclusive) as reader:
+            yield reader
+
+    host.opened_device = opened_device
+    return host
+
+
+def test_disk_that_is_busy_at_each_look_is_refused():
+    host = flapping(scene.node(2), 2)
+    with pytest.raises(NodeError, match="create array mlcluster failed: /dev/nvme1n1 has been taken by another"):
+        act(host, "create_array", **CREATE)
+    assert changes(host) == []
+    assert host.calls.count(SETTLE) == BUSY_ATTEMPTS
+    assert host.clock == 0.5 * BUSY_ATTEMPTS
+
+
+def test_disk_that_is_gone_is_not_called_busy():
+    host = scene.node(2)
+    del host.machine.devices["nvme2n1"]
+    with pytest.raises(NodeError, match=r"create array mlcluster failed: .*No such file or directory"):
+        act(host, "create_array", **CREATE)
+    assert host.clock == 0
+
+
+def test_changed_group_without_logical_volumes_says_none():
+    host = scene.node(2)
+    host.machine.volume("vg.01", "", scene.store_names(host))
+    with pytest.raises(NodeError, match=r"physical volumes nvme1n1, nvme2n1; logical volumes none\)"):
+        act(host, "remove_volume_group", vg="vg.01", members=scene.store_names(host), volumes=["lv"], lvm_options=[])
 
 
 @pytest.mark.parametrize("change", [{"members": ["nvme1n1"]}, {"volumes": []}, {"volumes": ["lv_ephemeral", "more"]}])

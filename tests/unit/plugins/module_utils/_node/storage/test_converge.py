@@ -123,7 +123,7 @@ def test_uuid_of_array_depends_on_its_disks_alone():
 def test_failed_action_is_recorded_at_boot_alone(at_boot):
     host = scene.node(2)
     host.failures["mkfs.ext4"] = (1, "no space")
-    with pytest.raises(storage.NodeError, match="make filesystem .* failed"):
+    with pytest.raises(storage.NodeError, match=r"make filesystem .* failed"):
         scene.run(host, at_boot)
     assert (RECORD_PATH in host.machine.files) == at_boot
     assert not at_boot or "no space" in record_of(host)["reason"]

@@ -483,3 +483,28 @@ def test_array_missing_in_lsblk_has_no_size():
     host.machine.array("md5", ["nvme1n1"], scene.FOREIGN_ARRAY, state="inactive").size = 0
     (array,) = block.look(host)["arrays"]
     assert (array["kname"], array["active"], array["size"], array["filesystem"]) == ("md5", False, 0, None)
+
+
+def test_swap_that_lsblk_does_not_show_is_seen():
+    host = scene.node(3)
+    host.machine.swap_on("/dev/nvme2n1")
+    host.machine.swap_on("/dev/nvme3n1")
+    real = host.machine.lsblk
+    host.machine.lsblk = lambda: real().replace('"[SWAP]"', "null")
+    swaps = {kname: disk["swap"] for kname, disk in disks_of(host).items() if disk["kind"] == "instance_store"}
+    assert swaps == {"nvme1n1": [], "nvme2n1": ["/dev/nvme2n1"], "nvme3n1": ["/dev/nvme3n1"]}
+
+
+def test_mount_belongs_to_device_of_its_number_whatever_its_source():
+    host = scene.node(2)
+    host.machine.mount("nvme2n1", "/mnt/x", source="/dev/nvme1n1")
+    found = disks_of(host)
+    assert (found["nvme1n1"]["mounts"], found["nvme2n1"]["mounts"]) == ([], ["/mnt/x"])
+
+
+def test_lsblk_is_asked_again_only_about_its_column():
+    host = scene.node(1)
+    host.failures["lsblk"] = (1, "lsblk: failed to access sysfs directory")
+    with pytest.raises(CommandError, match="failed with status 1"):
+        block.look(host)
+    assert len([call for call in host.calls if call[0] == "lsblk"]) == 1

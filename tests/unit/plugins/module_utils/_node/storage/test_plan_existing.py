@@ -348,6 +348,7 @@ def test_service_that_never_ends_is_reported():
     host.states[scene.PCLUSTER_UNIT] = ["inactive/dead", "active/running"]
     with pytest.raises(NodeError, match=r"setup-ephemeral.service is still at work after 320 seconds"):
         scene.run(host)
+    assert host.clock == 320
 
 
 def test_service_that_stays_active_counts_as_done():
