@@ -35,7 +35,8 @@ SHAPES = {
 
 def ext4_superblock(mounts: int = 0, files: int = 0) -> bytes:
     """The superblock of an ext4 of 65536 inodes, with so many mounts and files."""
-    block = bytearray(1024)
+    # Every field beside those that are read is full: a read of the wrong bytes is noticed.
+    block = bytearray(b"\xff" * 1024)
     block[0:4], block[16:20] = (65536).to_bytes(4, "little"), (65536 - 11 - files).to_bytes(4, "little")
     block[44:48] = (1767323000 if mounts else 0).to_bytes(4, "little")
     block[52:54], block[56:58] = mounts.to_bytes(2, "little"), b"\x53\xef"

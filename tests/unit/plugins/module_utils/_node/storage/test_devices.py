@@ -369,6 +369,33 @@ def test_array_at_rest_is_read_from_its_beginning(monkeypatch):
     assert skipped == [block.blank.SUPERBLOCK_END, block.blank.SUPERBLOCK_END, 0]
 
 
+def test_only_running_array_without_filesystem_is_read_at_rest():
+    host = scene.node(2)
+    host.machine.array("md127", scene.store_names(host), scene.FOREIGN_ARRAY)
+    facts = block.look(host)
+    block.look_at_rest(host, facts, ())
+    assert facts["arrays"][0]["blank"]["proof"] == "zeros"
+    host.machine.sign("md127", "ext4", fs_uuid("x"))
+    facts = block.look(host)
+    block.look_at_rest(host, facts, ())
+    assert (facts["arrays"][0]["blank"], facts["arrays"][0]["use"]) == (None, None)
+
+
+def test_model_and_serial_of_disk_are_those_of_controller():
+    host = scene.node(1)
+    real = host.machine.lsblk
+    host.machine.lsblk = lambda: real().replace('"AWS0001"', "null").replace(f'"{INSTANCE_STORE}"', '"Amazon EC2 NVMe"')
+    disk = disks_of(host)["nvme1n1"]
+    assert (disk["kind"], disk["model"], disk["serial"]) == ("instance_store", INSTANCE_STORE, "AWS0001")
+
+
+def test_inactive_volume_has_no_size():
+    host = scene.node(2)
+    host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host), active=False)
+    (volume,) = block.look(host)["logical_volumes"]
+    assert (volume["active"], volume["size"], volume["filesystem"], volume["mounts"]) == (False, 0, None, [])
+
+
 def test_array_over_two_partitions_of_disk_is_on_it_once():
     host = scene.node(1)
     for number in (1, 2):

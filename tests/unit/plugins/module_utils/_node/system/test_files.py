@@ -94,6 +94,31 @@ def test_replaced_file_is_synced_before_rename(tmp_path, monkeypatch):
     assert order == ["fchmod", "replace"]
 
 
+def test_content_is_in_file_before_it_is_synced(tmp_path, monkeypatch):
+    sizes, real = [], os.fsync
+    monkeypatch.setattr(files.os, "fsync", lambda handle: sizes.append(os.fstat(handle).st_size) or real(handle))
+    files.write_new(tmp_path / "x", b"content")
+    assert sizes == [7]
+
+
+@pytest.mark.parametrize("write", ["new", "replaced", "replaced in"])
+def test_file_is_synced_and_readable_unless_asked_otherwise(tmp_path, monkeypatch, write):
+    synced, real = [], os.fsync
+    monkeypatch.setattr(files.os, "fsync", lambda handle: synced.append(handle) or real(handle))
+    handle = files.open_directory(tmp_path)
+    try:
+        if write == "new":
+            files.write_new(tmp_path / "x", b"")
+        elif write == "replaced":
+            files.replace_file(tmp_path / "x", b"")
+        else:
+            files.replace_in(handle, "x", b"")
+    finally:
+        os.close(handle)
+    mode = os.stat(tmp_path / "x").st_mode & 0o7777
+    assert (len(synced), mode) == ((1, 0o600) if write == "new" else (2, 0o644))
+
+
 @pytest.mark.parametrize("step", ["fchmod", "fsync", "replace"])
 def test_error_leaves_old_file_and_nothing_else(tmp_path, monkeypatch, step):
     (tmp_path / "x").write_text("old", encoding="utf-8")
@@ -228,6 +253,30 @@ def test_links_that_lead_to_each_other_end(tmp_path):
         entered(tmp_path / "a")
 
 
+@pytest.mark.parametrize(("links", "followed"), [(40, True), (41, False)])
+def test_chain_of_links_has_limit_of_kernel(tmp_path, links, followed):
+    (tmp_path / "0").mkdir()
+    for number in range(links):
+        (tmp_path / str(number + 1)).symlink_to(str(number))
+    if followed:
+        assert entered(tmp_path / str(links)) == str(tmp_path / "0")
+    else:
+        with pytest.raises(OSError, match=os.strerror(errno.ENOTDIR)):
+            entered(tmp_path / str(links))
+
+
+def test_way_to_directory_leaves_nothing_open(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("a")
+    before = os.listdir("/proc/self/fd")
+    for path in ("a/b", "link/b"):
+        os.close(files.open_directory(tmp_path / path))
+    for path in ("a/missing/b", "link/missing"):
+        with pytest.raises(FileNotFoundError):
+            files.open_directory(tmp_path / path)
+    assert os.listdir("/proc/self/fd") == before
+
+
 def test_missing_directories_are_readable_for_all(tmp_path):
     before = os.umask(0o077)
     try:
@@ -254,6 +303,10 @@ def test_root_and_working_directory_are_directories(tmp_path, monkeypatch):
 def test_controller_without_handles_of_paths_opens_by_path(tmp_path, monkeypatch):
     monkeypatch.delattr(files.os, "O_PATH")
     assert entered(tmp_path) == str(tmp_path)
+    # Links are that machine's own affair.
+    (tmp_path / "link").symlink_to("link")
+    with pytest.raises(OSError, match=os.strerror(errno.ELOOP)):
+        entered(tmp_path / "link")
 
 
 def test_directory_is_synced(tmp_path, synced):
@@ -276,6 +329,21 @@ def test_tree_is_removed_without_following_links(tmp_path):
     finally:
         os.close(handle)
     assert os.listdir(tmp_path) == ["kept"] and os.listdir(tmp_path / "kept") == ["file"]
+
+
+@pytest.mark.parametrize(("depth", "removed"), [(200, True), (201, False)])
+def test_tree_of_two_hundred_directories_is_removed(tmp_path, depth, removed):
+    os.makedirs(tmp_path.joinpath(*["d"] * depth))
+    handle = files.open_directory(tmp_path)
+    try:
+        if removed:
+            files.remove_tree(handle, "d")
+        else:
+            with pytest.raises(OSError, match="too many directories in each other"):
+                files.remove_tree(handle, "d")
+    finally:
+        os.close(handle)
+    assert os.listdir(tmp_path) == ([] if removed else ["d"])
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "dangling link", "pipe"])
