@@ -87,6 +87,9 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         ),
         "a limit of time for what hangs, far above what an answer takes",
     ),
+    (f"{NODE}/system/files.py", "constant", 'fresh = f".{name}.{secrets.token_hex(8)}"'): (
+        "how many random bytes a name has, above what anybody guesses"
+    ),
     (f"{NODE}/storage/apply.py", "constant", "MKFS_TIMEOUT = 900"): "a limit of time, far above what mkfs takes",
     (f"{NODE}/storage/devices.py", "guard deleted", 'if device["type"] != "disk":'): (
         "in sysfs only a disk has a model and a serial number"

@@ -101,7 +101,7 @@ def parse_fstab(text: str) -> list[dict[str, str]]:
     """Return the lines of fstab as {src, path, fstype, opts, dump, passno}; comments and broken lines are left out."""
     keys = ("src", "path", "fstype", "opts", "dump", "passno")
     rows = [line.split() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    return [dict(zip(keys, [*row, "0", "0"][:6])) for row in rows if len(row) >= 4]
+    return [dict(zip(keys, [*row, "0", "0"])) for row in rows if len(row) >= 4]
 
 
 def mounts_on(line: t.Mapping[str, str], path: str) -> bool:

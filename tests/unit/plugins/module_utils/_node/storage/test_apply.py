@@ -774,7 +774,7 @@ def test_disk_that_is_gone_is_not_called_busy():
     assert host.clock == 0
 
 
-def test_changed_group_without_logical_volumes_says_none():
+def test_changed_group_without_logical_volumes_shows_none():
     host = scene.node(2)
     host.machine.volume("vg.01", "", scene.store_names(host))
     with pytest.raises(NodeError, match=r"physical volumes nvme1n1, nvme2n1; logical volumes none\)"):

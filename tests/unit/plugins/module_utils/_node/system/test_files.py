@@ -197,6 +197,14 @@ def test_directory_is_not_reached_over_link_of_another(tmp_path, way, below):
 
 
 @needs_root
+def test_root_follows_no_link_of_owner_of_directory(tmp_path, way):
+    path = way("there", 4242)
+    os.chown(tmp_path, 4242, 4242)
+    with pytest.raises(OSError, match="link is a link of another user, which is not followed"):
+        entered(path)
+
+
+@needs_root
 @pytest.mark.parametrize("write", [files.replace_file, files.sync_directory, files.open_directory])
 def test_nothing_is_written_over_link_of_another(tmp_path, way, write):
     way("there", 4242)
@@ -215,6 +223,7 @@ def test_nothing_is_written_over_link_of_another(tmp_path, way, write):
         (0o1777, 4343, 4343, True),
         (0o2775, 0, 4343, True),
         (0o777, 0, 0, True),
+        (0o777, 4343, 0, True),
         (0o777, 0, 4343, False),
     ],
 )

@@ -45,6 +45,11 @@ def test_name_that_only_begins_alike_is_another_place(path, expected):
     assert find_mount(path, mounts)["target"] == expected
 
 
+def test_last_of_several_mounts_on_target_is_found():
+    lines = [f"{number} 1 0:{number} / /data rw - tmpfs source{number} rw" for number in (30, 31)]
+    assert find_mount("/data/x", parse_mountinfo("\n".join(lines)))["source"] == "source31"
+
+
 @pytest.mark.parametrize(
     ("path", "unit"),
     [
