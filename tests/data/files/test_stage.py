@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -63,6 +64,22 @@ def test_changed_or_missing_file_is_copied_again(weights, tmp_path):
     (local / "model.safetensors").write_bytes(b"short")
     assert stage.stage(str(weights), local) == 1
     assert found(local) == found(weights)
+
+
+def test_second_staging_waits_for_first(weights, tmp_path, monkeypatch):
+    local, copied, refused = tmp_path / "local", durable.copy, []
+
+    def copy(source, file):
+        with open(local / locks.STAGE_NAME, "rb") as other:
+            try:
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                refused.append(source.name)
+        return copied(source, file)
+
+    monkeypatch.setattr(durable, "copy", copy)
+    assert stage.stage(str(weights), local) == 2
+    assert sorted(refused) == ["config.json", "model.safetensors"]
 
 
 def test_single_file_is_source(weights, tmp_path):

@@ -37,7 +37,7 @@ APPEARED_SECONDS = 120
 MAX_READS = 64
 MAX_BYTES = 2 << 20
 
-KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
+KIB, MIB, TIB = 1 << 10, 1 << 20, 1 << 40
 BLOCK = 4 * KIB
 # Where an md superblock of format 1.1 or 1.2 and its bad-block log end, at the latest.
 SUPERBLOCK_END = MIB
