@@ -162,7 +162,8 @@ def _converge(host: Host, config: StorageConfig, at_boot: bool) -> Applied:
         applied.plan = plan
         if plan.refusals:
             raise RefusedError(plan, facts)
-        needs_write = at_boot and not any(action["action"] == "write_record" for action in plan.actions)
+        # A plan with actions writes the record among them.
+        needs_write = at_boot and not plan.actions
         if plan.actions and not at_boot:
             note_stores(host, at_boot)
         apply_actions(host, config, plan, facts, applied)

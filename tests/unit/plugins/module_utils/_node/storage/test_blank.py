@@ -82,6 +82,10 @@ def test_samples_cover_every_superblock(name, size):
     assert covered(size, SUPERBLOCKS[name](size), 512), SUPERBLOCKS[name](size)
 
 
+def test_samples_cover_ninth_group_of_ext():
+    assert covered(1900 * 10**9, 9 * 32768 * 4096, 512)
+
+
 def test_samples_cover_groups_of_large_xfs():
     # Beyond 4 TiB mkfs.xfs takes groups of 1 TiB less one block.
     assert covered(7500 * 10**9, TIB - 4096, 512)

@@ -98,8 +98,11 @@ def test_files_on_mounted_volume_are_not_counted():
 
 def test_look_has_every_wanted_mount_point_and_no_more():
     host = scene.converged(2, layout="per_disk")
-    points = storage.look(host, scene.config(layout="per_disk"))["mount_points"]
-    assert sorted(points) == ["/data", "/data/disk0", "/data/disk1"]
+    facts = storage.look(host, scene.config(layout="per_disk"))
+    assert sorted(facts["mount_points"]) == ["/data", "/data/disk0", "/data/disk1"]
+    assert [path for path in facts["paths"] if path.endswith("EPHEMERAL.txt")] == [
+        f"/data{below}/EPHEMERAL.txt" for below in ("", "/disk0", "/disk1")
+    ]
     assert storage.look(scene.node(2), scene.config())["mount_points"] == {}
 
 
