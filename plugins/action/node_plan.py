@@ -43,7 +43,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import journal
 MODULE = "mlcluster.aws.node_plan"
 # Prefix of the facts with the answers of this run, followed by the key of a role: {"sum": ..., "answer": ...}, empty
 # once it was used. An answer is JSON text, because Ansible walks through all facts for every task.
-KEPT = "mlcluster_plan_"
+FACT_PREFIX = "mlcluster_plan_"
 RETURNED = ("plan", "results", "lines", "problems", "shown", "details")
 # Tags of all roles, and Ansible's tags for all tasks.
 COMMON = {"all", "tagged", "build", "boot"}
@@ -63,7 +63,7 @@ def verifies(role: str, tags: Sequence[str]) -> bool:
     return bool(set(tags) - {tag.format(role) for tag in CHANGING})
 
 
-def is_asked(role: str, tags: Sequence[str], skipped: Sequence[str]) -> bool:
+def is_selected(role: str, tags: Sequence[str], skipped: Sequence[str]) -> bool:
     """Return whether the tags of this run include any task of a role."""
     own = [tag for tag in tags if tag in COMMON or tag == role or tag.startswith(f"{role}_")]
     return bool(own) and role not in skipped
@@ -127,14 +127,14 @@ class ActionModule(ActionBase):
         asked = {}
         for key in keys:
             domain = DOMAINS[key]
-            if not is_asked(domain.role, tags, skipped):
+            if not is_selected(domain.role, tags, skipped):
                 continue
             options, problems = role_options(domain, self._variables(domain.role))
             if not problems:
                 asked[key] = options
-        facts = self._facts(self._ask(asked), asked) if asked else {}
+        facts = self._facts(self._query_node(asked), asked) if asked else {}
         check = bool(self._task.check_mode)
-        self._note(
+        self._record_results(
             *(
                 {"role": key, "begun": False, "check": check, "verified": verifies(DOMAINS[key].role, tags)}
                 for key in asked
@@ -148,7 +148,7 @@ class ActionModule(ActionBase):
         consent = f"{role}_remove_confirmed"
         if not boolean(self._variables(role).get(consent, False), strict=False):
             raise AnsibleActionFail(f"tasks_from: remove {what}; nothing was done, since {consent} is not true")
-        return {"changed": False, "asked": False, "ansible_facts": self._forgotten()}
+        return {"changed": False, "asked": False, "ansible_facts": self._cleared_facts()}
 
     def _for_role(self, domain: Domain, given: Mapping[str, Any]) -> dict[str, Any]:
         role, variables, key = domain.role, self._variables(domain.role), domain.key
@@ -157,22 +157,22 @@ class ActionModule(ActionBase):
         if not problems:
             options, problems = role_options(domain, variables)
         if problems:
-            self._note({"role": key, "final": True, "problems": problems, "failure": problems[0]})
+            self._record_results({"role": key, "final": True, "problems": problems, "failure": problems[0]})
             raise AnsibleActionFail("; ".join(problems))
         if given["validate"]:
             return {"changed": False, "asked": False}
-        answer = None if given["again"] else self._answer_of(key, options)
+        answer = None if given["again"] else self._stored_answer(key, options)
         facts: dict[str, Any] = {}
         asked = answer is None
         if answer is None:
-            facts = self._facts(self._ask({key: options}), {key: options})
-            answer = json.loads(facts[KEPT + key]["answer"])
+            facts = self._facts(self._query_node({key: options}), {key: options})
+            answer = json.loads(facts[FACT_PREFIX + key]["answer"])
         # Used once: tasks between this one and the next for the role may change the node.
-        facts[KEPT + key] = {}
+        facts[FACT_PREFIX + key] = {}
         answer = self._with_inventory(role, answer, options)
         if given["again"] or not (answer["plan"]["empty"] or self._task.check_mode):
             # Once a role acts, even if it fails, the answers of other roles are out of date.
-            facts.update(self._forgotten())
+            facts.update(self._cleared_facts())
         required = given["required"]
         if required is None:
             name = f"{role}_required"
@@ -185,14 +185,14 @@ class ActionModule(ActionBase):
             "ansible_facts": {**answer["facts"], **facts},
         }
         empty, check = answer["plan"]["empty"], bool(self._task.check_mode)
-        note = {"role": key, "differs": not empty, "required": required, "check": check}
+        recorded = {"role": key, "differs": not empty, "required": required, "check": check}
         if empty and not given["verify"] and not verifies(role, self._tags()):
-            self._note({**note, "verified": False})
+            self._record_results({**recorded, "verified": False})
             return outcome
         judgement = judge(answer, required, empty or given["verify"], check, given["trouble"])
-        self._note(
+        self._record_results(
             {
-                **note,
+                **recorded,
                 "final": (empty or given["verify"]) and not (check and not empty),
                 "concerned": answer["plan"]["concerned"],
                 "reason": self._reason(answer["plan"], check),
@@ -238,7 +238,7 @@ class ActionModule(ActionBase):
             return str(plan["reason"])
         return f"would change {', '.join(plan['differences'])}" if check and plan["differences"] else ""
 
-    def _note(self, *entries: Mapping[str, Any]) -> None:
+    def _record_results(self, *entries: Mapping[str, Any]) -> None:
         """Keep the results for the verdict at the end of the run."""
         journal.add((journal.Entry(host=self._name, **entry) for entry in entries), journal.path())
 
@@ -257,10 +257,10 @@ class ActionModule(ActionBase):
         # The value may be a template of the play.
         return self._templar.template(facts) if isinstance(facts, str) else facts
 
-    def _forgotten(self) -> dict[str, Any]:
+    def _cleared_facts(self) -> dict[str, Any]:
         """Return the facts that drop all answers of this run."""
         known = self._node_facts()
-        return {KEPT + key: {} for key in DOMAINS if known.get(KEPT + key)}
+        return {FACT_PREFIX + key: {} for key in DOMAINS if known.get(FACT_PREFIX + key)}
 
     def _failure_mark(self, key: str) -> Path:
         """Return the path of a file of this run that marks a failure: Ansible drops the facts of a failed task."""
@@ -271,18 +271,18 @@ class ActionModule(ActionBase):
         with contextlib.suppress(OSError):
             self._failure_mark(key).touch(mode=0o600)
 
-    def _answer_of(self, key: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _stored_answer(self, key: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
         if self._failure_mark(key).exists():
             # Look again after a failure, since it may be repaired.
             return None
-        kept = self._node_facts().get(KEPT + key) or {}
-        return dict(json.loads(kept["answer"])) if kept.get("sum") == self._sum(key, options) else None
+        kept = self._node_facts().get(FACT_PREFIX + key) or {}
+        return dict(json.loads(kept["answer"])) if kept.get("sum") == self._answer_key(key, options) else None
 
-    def _sum(self, key: str, options: Mapping[str, Any]) -> str:
+    def _answer_key(self, key: str, options: Mapping[str, Any]) -> str:
         """Return the key of this node's answer: with run_once, Ansible sets its facts on every host."""
         return checksum(key, options, f"{run_id()} {self._name}", bool(self._task.check_mode))
 
-    def _ask(self, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def _query_node(self, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the module's answer from the node. Raises AnsibleActionFail."""
         if is_here(self._connection, self._task, self._vars):
             return {
@@ -304,7 +304,8 @@ class ActionModule(ActionBase):
     def _facts(self, answer: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the facts to set: answers by role, facts of roles about the node, and missing system facts."""
         fresh = {
-            KEPT + key: {"sum": self._sum(key, asked[key]), "answer": json.dumps(answer["roles"][key])} for key in asked
+            FACT_PREFIX + key: {"sum": self._answer_key(key, asked[key]), "answer": json.dumps(answer["roles"][key])}
+            for key in asked
         }
         known = self._node_facts()
         system = {name: value for name, value in answer["system"].items() if name not in known}

@@ -13,9 +13,9 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result
 
 MODULE = "mlcluster.aws.node_verb"
 # Seconds without an answer after which the task gives up; the keeper on the node ends the verb at about that time.
-PATIENCE = 600.0
+NO_ANSWER_SECONDS = 600.0
 # The key in Ansible's result if the module was killed or could not start, as with a full disk or memory.
-BROKEN = "module_stdout"
+CRASH_KEY = "module_stdout"
 ARGUMENTS: dict[str, Any] = {
     "verb": {"type": "list", "elements": "str", "required": True},
     "runtime": {"type": "path"},
@@ -49,7 +49,9 @@ class ActionModule(ActionBase):
         answer.update(changed=bool(outcome.get("changed")), rc=seen.get("rc"), outcome=outcome)
         if seen.get("rc") != 0:
             errors = printable(" ".join(str(seen.get("errors") or "").split()))
-            answer.update(failed=True, msg=errors or seen.get("msg") or self._silent(given["verb"], seen.get("rc")))
+            answer.update(
+                failed=True, msg=errors or seen.get("msg") or self._exit_message(given["verb"], seen.get("rc"))
+            )
         return answer
 
     def _follow(self, where: dict[str, Any], every: int, task_vars: Any) -> dict[str, Any]:
@@ -63,9 +65,9 @@ class ActionModule(ActionBase):
                     self._display.display(printable(line))
                 if seen["over"]:
                     return seen
-            elif not (seen.get("unreachable") or BROKEN in seen):
+            elif not (seen.get("unreachable") or CRASH_KEY in seen):
                 return seen
-            elif time.monotonic() - answered > PATIENCE:
+            elif time.monotonic() - answered > NO_ANSWER_SECONDS:
                 return {"msg": f"the node does not answer: {seen.get('msg')}; submitted jobs continue: run this again"}
             else:
                 time.sleep(every)
@@ -79,7 +81,7 @@ class ActionModule(ActionBase):
         return seen
 
     @staticmethod
-    def _silent(verb: list[str], rc: Any) -> str:
+    def _exit_message(verb: list[str], rc: Any) -> str:
         if rc is None:
             return f"{verb[0]} ended without an exit status, as when it is killed: see /var/log/mlcluster on the node"
         return f"{verb[0]} ended with {rc} without error output: see its lines above"

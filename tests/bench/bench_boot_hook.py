@@ -191,13 +191,13 @@ def by_roles(name: str, sha: str, title: str) -> dict[str, Any]:
     begun = time.time()
     run = containers.podman(*quiet, "python3", "/srv/cost.py", "/srv/cost.json", *hook)
     seconds = time.time() - begun
-    containers.demand(run, f"The hook in {name}")
+    containers.require_success(run, f"The hook in {name}")
     status = json.loads(
-        containers.demand(
+        containers.require_success(
             containers.podman("exec", name, "cat", "/srv/root/var/log/mlcluster/status.json"), "Its status"
         )
     )
-    cost = json.loads(containers.demand(containers.podman("exec", name, "cat", "/srv/cost.json"), "Its cost"))
+    cost = json.loads(containers.require_success(containers.podman("exec", name, "cat", "/srv/cost.json"), "Its cost"))
     changed = sum(role["changed"] for role in status["roles"])
     nothing = {"first_role": None, "first_role_cpu": None}
     return {"run": title, **nothing, "cpu": cost["cpu_seconds"], "seconds": seconds, "changed": changed}
@@ -213,8 +213,10 @@ def measure_roles(bundle: Path, sha: str) -> list[dict[str, Any]]:
             (ROOT / "hooks" / "on_node_configured.sh", "hook.sh"),
             (Path(__file__).with_name("cost.py"), "cost.py"),
         ):
-            containers.demand(containers.podman("cp", str(source), f"{name}:/srv/{target}"), f"Copying {source}")
-        containers.demand(containers.podman("exec", name, "mkdir", "/srv/root"), "Making a place for the hook")
+            containers.require_success(
+                containers.podman("cp", str(source), f"{name}:/srv/{target}"), f"Copying {source}"
+            )
+        containers.require_success(containers.podman("exec", name, "mkdir", "/srv/root"), "Making a place for the hook")
         return [{**by_roles(name, sha, f"all roles, {title}"), "load": 0} for title in ("first", "no change", "again")]
     finally:
         containers.down([name])

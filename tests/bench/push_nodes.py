@@ -102,13 +102,13 @@ def image() -> str:
                 "--yes",
                 *PACKAGES,
             ]
-            containers.demand(containers.podman(*install), f"Installing {', '.join(PACKAGES)}")
+            containers.require_success(containers.podman(*install), f"Installing {', '.join(PACKAGES)}")
             away = ["exec", builder, "bash", "-c", TAKE_SLURM_AWAY, SLURM]
-            containers.demand(containers.podman(*away), "Taking Slurm off the search path")
+            containers.require_success(containers.podman(*away), "Taking Slurm off the search path")
             mask = ["exec", builder, "systemctl", "mask", "--now", *MASKED]
-            containers.demand(containers.podman(*mask), f"Masking {', '.join(MASKED)}")
-            containers.demand(containers.podman("stop", builder), f"Stopping {builder}")
-            containers.demand(containers.podman("commit", "--quiet", builder, name), f"Keeping {name}")
+            containers.require_success(containers.podman(*mask), f"Masking {', '.join(MASKED)}")
+            containers.require_success(containers.podman("stop", builder), f"Stopping {builder}")
+            containers.require_success(containers.podman("commit", "--quiet", builder, name), f"Keeping {name}")
         finally:
             containers.down([builder])
     return name
@@ -117,7 +117,9 @@ def image() -> str:
 def _start(name: str, kept: str, public_key: str) -> str:
     """Boot one node; its address."""
     run = ["--runtime", "runc", "run", "--detach", "--replace", "--pull=never", "--name", name, "--hostname", name]
-    containers.demand(containers.podman(*run, "--systemd=always", *containers.limits(), kept), f"Starting {name}")
+    containers.require_success(
+        containers.podman(*run, "--systemd=always", *containers.limits(), kept), f"Starting {name}"
+    )
     containers.boot(name)
     install = [
         "exec",
@@ -130,13 +132,13 @@ def _start(name: str, kept: str, public_key: str) -> str:
         "/root/.ssh/authorized_keys",
     ]
     subprocess.run(["podman", *install], input=public_key, text=True, check=True)
-    settings = json.loads(containers.demand(containers.podman("inspect", name), f"Looking at {name}"))[0]
+    settings = json.loads(containers.require_success(containers.podman("inspect", name), f"Looking at {name}"))[0]
     return str(settings["NetworkSettings"]["Networks"]["podman"]["IPAddress"])
 
 
 def _show_driver(name: str) -> None:
     """Give a node the recorded files of an H100's driver below /proc."""
-    container = json.loads(containers.demand(containers.podman("inspect", name), f"Looking at {name}"))[0]
+    container = json.loads(containers.require_success(containers.podman("inspect", name), f"Looking at {name}"))[0]
     enter = ["nsenter", "--target", str(container["State"]["Pid"]), "--mount"]
     subprocess.run([*enter, "mount", "-t", "tmpfs", "tmpfs", "/proc/driver"], check=True)
     for file in ("version", "params"):

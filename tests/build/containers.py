@@ -57,7 +57,7 @@ def podman(*arguments: str) -> subprocess.CompletedProcess[str]:
         raise ContainerError("podman is not there: run make setup first.") from None
 
 
-def demand(result: subprocess.CompletedProcess[str], tried: str) -> str:
+def require_success(result: subprocess.CompletedProcess[str], tried: str) -> str:
     """Return the output of a command. Raises ContainerError if it failed."""
     if result.returncode:
         words = (result.stderr or result.stdout).strip().splitlines() or ["no output"]
@@ -113,8 +113,8 @@ def ensure_image(release: str) -> str:
         with tempfile.TemporaryDirectory() as folder:
             archive = str(Path(folder) / "root.tar")
             build = subprocess.run([*RECIPE, SUITES[release], archive], capture_output=True, text=True, check=False)
-            demand(build, f"Building the {release} image with mmdebstrap")
-            demand(podman("import", "--quiet", *IMPORT, archive, image), f"Importing {image}")
+            require_success(build, f"Building the {release} image with mmdebstrap")
+            require_success(podman("import", "--quiet", *IMPORT, archive, image), f"Importing {image}")
     return image
 
 
@@ -144,7 +144,9 @@ def boot(name: str) -> None:
         if state == "degraded":
             failed = podman("exec", name, "systemctl", "--failed", "--plain", "--no-legend").stdout.split()
             raise ContainerError(f"{name} booted with a failed unit: {failed[0] if failed else 'unknown'}")
-        found = demand(podman("inspect", "--format", "{{.State.Status}}", name), f"Looking at {name} while it boots")
+        found = require_success(
+            podman("inspect", "--format", "{{.State.Status}}", name), f"Looking at {name} while it boots"
+        )
         if found != "running":
             words = podman("logs", "--tail", "1", name)
             raise ContainerError(f"{name} ended while booting: {(words.stdout or words.stderr).strip() or 'no output'}")
@@ -161,30 +163,30 @@ def up(name: str) -> None:
     # runc, because crun refuses a host whose cgroups are mounted in the hybrid way.
     run = ["--runtime", "runc", "run", "--detach", "--replace", "--pull=never", "--name", name]
     run += ["--hostname", hostname, "--systemd=always", *limits(), image]
-    demand(podman(*run), f"Starting {name}")
+    require_success(podman(*run), f"Starting {name}")
     boot(name)
 
 
 def down(names: list[str]) -> None:
     """Remove these hosts; a missing one is not an error."""
-    demand(podman("rm", "--force", "--ignore", "--time", "0", *names), f"Removing {', '.join(names)}")
+    require_success(podman("rm", "--force", "--ignore", "--time", "0", *names), f"Removing {', '.join(names)}")
 
 
 def clean() -> None:
     """Remove every host and image that this tool made, once they are not in use."""
     with ExitStack() as held:
         held.enter_context(locked("molecule"))
-        listed = json.loads(demand(podman("ps", "--all", "--format", "json"), "Listing containers") or "[]")
+        listed = json.loads(require_success(podman("ps", "--all", "--format", "json"), "Listing containers") or "[]")
         names = [name for row in listed for name in row["Names"] if name.startswith(PREFIX)]
         # A host that is not a scenario's has a lock of its own name.
         for name in [*names, *(f"image-{release}" for release in SUITES)]:
             held.enter_context(locked(name))
         if names:
             down(names)
-        images = demand(podman("images", "--format", "{{.Repository}}:{{.Tag}}"), "Listing images").split()
+        images = require_success(podman("images", "--format", "{{.Repository}}:{{.Tag}}"), "Listing images").split()
         ours = [image for image in images if image.startswith(tuple(f"{IMAGE_PREFIX}{release}:" for release in SUITES))]
         if ours:
-            demand(podman("rmi", *ours), "Removing images")
+            require_success(podman("rmi", *ours), "Removing images")
     print(f"removed {len(names)} containers and {len(ours)} images")
 
 

@@ -156,10 +156,10 @@ def ensure_environment(
 
 
 def ensure_data(where: Path, retry: bool) -> None:
-    """The environment of the data programs, for which a sentence stands in where it cannot be had.
+    """Make the environment of the data programs; if that is not possible, print why and continue.
 
-    Only the sessions slurm and data need it, and they fail without it. It is not tried again, a minute of every
-    ``make``, with the same pins, unless ``retry`` asks for it.
+    Only the sessions slurm and data need it, and they fail without it. With unchanged pins it is not tried again, which
+    would take a minute of every ``make``, unless ``retry`` is true.
     """
     # The CPU build of torch that is pinned is one for Python 3.11.
     python = sys._base_executable if sys.version_info[:2] == (3, 11) else find_python("3.11")

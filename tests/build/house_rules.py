@@ -96,14 +96,16 @@ def unordered(path: str, text: str) -> Iterator[str]:
             )
 
 
-def loose(pattern: str) -> bool:
+def accepts_line_feed(pattern: str) -> bool:
     """Return whether a pattern accepts a line feed by a $ for the end of the whole string."""
     return "(?m)" not in pattern and "$" in NOT_ITSELF.sub("", pattern)
 
 
 def pattern_of(call: ast.Call) -> str:
-    """The pattern in a call of the module re, with X for what is filled in; empty for another call, and where $ is
-    the end of a line."""
+    """Return the pattern in a call of the module re, with X for each expression in it.
+
+    Empty for any other call, and for a pattern in which $ is the end of a line.
+    """
     module, _dot, name = ast.unparse(call.func).rpartition(".")
     flags = [ast.unparse(node) for node in [*call.args[1:], *(word.value for word in call.keywords)]]
     if module != "re" or name not in PATTERN_CALLS or not call.args:
@@ -114,16 +116,16 @@ def pattern_of(call: ast.Call) -> str:
     return "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in parts)
 
 
-def loose_ends(path: str, text: str) -> Iterator[str]:
-    """Patterns that take a name and a line feed for the name: in Python, and where YAML judges a whole string."""
+def line_feed_patterns(path: str, text: str) -> Iterator[str]:
+    """Yield patterns that also match a line feed at the end of a string: in Python, and in tests of strings in YAML."""
     if path.endswith(".py") and path.startswith(("plugins/", "hooks/", "roles/")):
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call) and loose(pattern_of(node)):
+            if isinstance(node, ast.Call) and accepts_line_feed(pattern_of(node)):
                 yield f"{path}:{node.lineno}: {LINE_FEED.format('re.fullmatch, or ' + chr(92) + 'Z')}"
     if path.endswith((".yml", ".j2")) and path.startswith(("playbooks/", "roles/")):
         for found in CONDITION.finditer(text):
             whole = found["test"] == "match" or found["pattern"].startswith("^")
-            if whole and loose(found["pattern"]) and "multiline" not in found["rest"]:
+            if whole and accepts_line_feed(found["pattern"]) and "multiline" not in found["rest"]:
                 line = text.count("\n", 0, found.start()) + 1
                 yield f"{path}:{line}: {LINE_FEED.format(chr(92) + 'Z')}"
 
@@ -239,14 +241,17 @@ def _to_nowhere(tree: ast.AST) -> set[ast.AST]:
 
 
 def writer_of(path: str) -> str:
-    """What a file of the project writes others with."""
+    """Return the function with which code at this path has to write files."""
     data = path.startswith("roles/slurm_jobs/files/mlcluster_data/")
     return "Directory.making of files/durable.py" if data else "replace_file of system/files.py"
 
 
 def writers(path: str, text: str) -> Iterator[str]:
-    """Files are made and replaced by ``system/files.py``, which follows no link and loses nothing in a power cut; in
-    the data programs, which import nothing of it, by ``files/durable.py``."""
+    """Yield code that opens files for writing by itself.
+
+    ``system/files.py`` writes them, which follows no link and loses nothing in a power cut; in the data programs, which
+    do not import it, ``files/durable.py``.
+    """
     if path.endswith(".py") and path.startswith(("plugins/", "hooks/", "roles/")) and path not in WRITERS:
         tree = ast.parse(text)
         memory, nowhere = _buffers(tree), _to_nowhere(tree)
@@ -275,7 +280,7 @@ RULES: tuple[Rule, ...] = (
     licence,
     target_syntax,
     unordered,
-    loose_ends,
+    line_feed_patterns,
     layers,
     writers,
     markup,

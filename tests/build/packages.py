@@ -54,7 +54,7 @@ def release(text: str) -> tuple[str, str, bool]:
 
 
 def installed(names: list[str]) -> dict[str, str]:
-    """Version of each package of ``names`` that dpkg holds as installed."""
+    """Return the version of each installed package of ``names``, by dpkg."""
     query = subprocess.run(
         ["dpkg-query", "--show", "--showformat=${Package}\t${Version}\t${db:Status-Status}\n", *names],
         capture_output=True,
@@ -66,7 +66,7 @@ def installed(names: list[str]) -> dict[str, str]:
 
 
 def other_versions(packages: list[Package], have: dict[str, str]) -> list[str]:
-    """Packages whose installed version is not the tested one, as ``name version`` texts."""
+    """Return ``name version`` of each package whose installed version is not the tested one."""
     return [
         f"{package.name} {have[package.name]}"
         for package in packages

@@ -68,40 +68,40 @@ class Hit:
 
 
 def page_hits(text: str) -> Iterator[Hit]:
-    """Hits in the prose of a Markdown page or a changelog: code, quoted messages and headings are left out."""
+    """Yield hits in the prose of a Markdown page or a changelog: code, quoted messages and headings are left out."""
     words = _found(_blanked(text, _NOT_PROSE[:3] + _NOT_PROSE[4:]), _ANYWHERE)
     clauses = _found(_blanked(text, _NOT_PROSE), _PROSE)
     yield from _unquoted(text, sorted({*words, *clauses}, key=lambda hit: (hit.line, hit.word)))
 
 
 def comment_hits(text: str) -> Iterator[Hit]:
-    """Hits in the docstrings, the comments and the Ansible documentation of a Python file."""
+    """Yield hits in the docstrings, the comments and the Ansible documentation of a Python file."""
     parts = [*_strings(text, documentation=True), *_comments(text)]
     yield from _unquoted(text, [hit for start, part in parts for hit in _found(part, _PROSE, start)])
 
 
 def string_hits(text: str) -> Iterator[Hit]:
-    """Hits in the strings of a Python file that are no documentation."""
+    """Yield hits in the strings of a Python file that are not documentation."""
     parts = _strings(text, documentation=False)
     yield from _unquoted(text, [hit for start, part in parts for hit in _found(part, _PROSE, start)])
 
 
 def name_hits(text: str) -> Iterator[Hit]:
-    """Hits in the names that a Python file defines."""
+    """Yield hits in the names that a Python file defines."""
     for line, name in _defined(ast.parse(text)):
         if not name.startswith("test_"):
             yield from _found(_split(name), _ANYWHERE, line)
 
 
 def test_name_hits(text: str) -> Iterator[Hit]:
-    """Hits in the names of the tests of a Python file."""
+    """Yield hits in the names of the tests of a Python file."""
     for line, name in _defined(ast.parse(text)):
         if name.startswith("test_"):
             yield from _found(_split(name), _ANYWHERE, line)
 
 
 def yaml_hits(text: str) -> Iterator[Hit]:
-    """Hits in a YAML file or a template: names, descriptions, messages and comments."""
+    """Yield hits in a YAML file or a template: names, descriptions, messages and comments."""
     yield from _unquoted(text, _found(text, _PROSE))
 
 
@@ -216,6 +216,6 @@ def hits(group: str, path: str, text: str) -> Iterator[str]:
 
 
 def old_words(path: str, text: str) -> Iterator[str]:
-    """Words that this project does not use, in the groups that are enforced."""
+    """Yield words that this project does not use, in the groups that are enforced."""
     for group in ENFORCED:
         yield from hits(group, path, text)

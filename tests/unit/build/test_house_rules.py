@@ -87,10 +87,10 @@ def test_set_filter_without_visible_order_passes(expression):
     ],
 )
 def test_pattern_that_accepts_final_line_feed_is_found(call):
-    (problem,) = found(rules.loose_ends, f"import re\n{call}\n")
+    (problem,) = found(rules.line_feed_patterns, f"import re\n{call}\n")
     reason = "$ lets a line feed stand at the end: use re.fullmatch, or \\Z"
     assert problem == f"plugins/module_utils/x.py:2: {reason}"
-    assert found(rules.loose_ends, f"import re\n{call}\n", "tests/unit/x.py") == []
+    assert found(rules.line_feed_patterns, f"import re\n{call}\n", "tests/unit/x.py") == []
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_pattern_that_accepts_final_line_feed_is_found(call):
     ],
 )
 def test_pattern_without_final_line_feed_passes(call):
-    assert found(rules.loose_ends, f"import re\n{call}\n") == []
+    assert found(rules.line_feed_patterns, f"import re\n{call}\n") == []
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_pattern_without_final_line_feed_passes(call):
     ],
 )
 def test_condition_that_accepts_final_line_feed_is_found(condition):
-    (problem,) = rules.loose_ends("roles/a/vars/main.yml", f"x: 1\ny: {{{{ {condition} }}}}\n")
+    (problem,) = rules.line_feed_patterns("roles/a/vars/main.yml", f"x: 1\ny: {{{{ {condition} }}}}\n")
     assert problem == "roles/a/vars/main.yml:2: $ lets a line feed stand at the end: use \\Z"
 
 
@@ -140,7 +140,7 @@ def test_condition_that_accepts_final_line_feed_is_found(condition):
     ],
 )
 def test_condition_without_final_line_feed_passes(condition):
-    assert not list(rules.loose_ends("roles/a/vars/main.yml", condition))
+    assert not list(rules.line_feed_patterns("roles/a/vars/main.yml", condition))
 
 
 @pytest.mark.parametrize(

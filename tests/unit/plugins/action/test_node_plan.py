@@ -114,8 +114,8 @@ def test_answer_to_other_request_is_not_used(node, monkeypatch, change):
     assert len(node.asked) == 2
 
 
-OTHER = f"{node_plan.KEPT}efa_nccl"
-OWN = f"{node_plan.KEPT}nvidia_gds"
+OTHER = f"{node_plan.FACT_PREFIX}efa_nccl"
+OWN = f"{node_plan.FACT_PREFIX}nvidia_gds"
 
 
 def other_answers(node):
@@ -123,7 +123,11 @@ def other_answers(node):
 
 
 def left(node):
-    return {name for name, kept in node.variables["ansible_facts"].items() if name.startswith(node_plan.KEPT) and kept}
+    return {
+        name
+        for name, kept in node.variables["ansible_facts"].items()
+        if name.startswith(node_plan.FACT_PREFIX) and kept
+    }
 
 
 def test_answer_is_used_once(node):
