@@ -58,7 +58,7 @@ def deletion_plan(text: str) -> dict[str, Any]:
         config = None
     if not _mapping(config, "Scheduling"):
         what = "every file system that ParallelCluster made without DeletionPolicy Retain, with all data in it"
-        why = "which of them there are is not known, for the configuration of the cluster could not be read"
+        why = "which of them there are is not known, because the configuration of the cluster could not be read"
         return {"names": [UNKNOWN], "deleted": [f"{what}: {why}"], "kept": ["all other file systems"]}
     names: list[str] = []
     deleted: list[str] = []
@@ -67,7 +67,7 @@ def deletion_plan(text: str) -> dict[str, Any]:
         storage = f"{entry.get('StorageType')} {entry.get('Name')} under {entry.get('MountDir')}"
         if policy and policy not in KEEPING:
             names.append(str(entry.get("Name")))
-            deleted.append(f"{storage} with all data in it, for its DeletionPolicy is {policy}")
+            deleted.append(f"{storage} with all data in it, because its DeletionPolicy is {policy}")
         else:
             kept.append(f"{'a snapshot of ' if policy == 'Snapshot' else ''}{storage}")
     # With /home, unless that is shared storage.

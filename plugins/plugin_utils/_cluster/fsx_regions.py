@@ -86,4 +86,4 @@ def unjudged(region: str, own: Settings, filesystems: list[Any]) -> list[str]:
     """Return a note on an unknown region in which file systems are to be created."""
     if offer(region, own) or not any(not filesystem.get("id") for filesystem in filesystems):
         return []
-    return [f"whether FSx has these file systems in {region} was not judged: the {EDITION} does not name that region"]
+    return [f"whether FSx has these file systems in {region} was not checked: the {EDITION} does not name that region"]

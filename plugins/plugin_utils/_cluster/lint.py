@@ -183,13 +183,11 @@ def _rights(config: Config) -> Iterator[Problem]:
     ssh = _child(config, "HeadNode", "Ssh")
     if ssh and ssh.get("AllowedIps", OPEN) == OPEN:
         found, ssh["AllowedIps"] = ssh.get("AllowedIps", f"{OPEN} (the default)"), "10.0.0.0/16"
-        yield _problem(
-            "HeadNode/Ssh/AllowedIps", WARNING, found, "your own network", "the whole world could try to log in"
-        )
+        yield _problem("HeadNode/Ssh/AllowedIps", WARNING, found, "your own network", "any address could try to log in")
     for path, owner in _owners(config):
         for policy in _entries(_child(owner, "Iam"), "AdditionalIamPolicies"):
             if str(policy.get("Policy", "")).endswith(("/AmazonS3ReadOnlyAccess", "/AmazonS3FullAccess")):
-                why = "it opens every bucket of the account, and lets no checkpoint be written to one"
+                why = "it allows reading every bucket of the account, and writing to none"
                 right = "Iam/S3Access with the buckets, EnableWriteAccess where nodes write"
                 yield _problem(f"{path}/Iam/AdditionalIamPolicies", WARNING, policy["Policy"], right, why)
 
@@ -293,7 +291,7 @@ def _covered(path: str, problems: Sequence[Problem]) -> bool:
 def sentence(problem: Problem) -> str:
     """Return one problem as one sentence."""
     found = "" if problem["found"] in (None, "") else f" is {problem['found']!r}:"
-    right = f"; right is {problem['right']}" if problem["right"] else ""
+    right = f"; use {problem['right']}" if problem["right"] else ""
     return f"{problem['path']}{found} {problem['message']}{right}"
 
 
@@ -313,17 +311,17 @@ def verdict(reviewed: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         text = f"{finding['message']} ({finding['validator']})"
         (errors if finding["level"] == "ERROR" else warnings if finding["level"] == "WARNING" else notes).append(text)
     if not answer["judged"]:
-        errors.append("ParallelCluster's validators were not reached, for its schema refuses the configuration")
+        errors.append("ParallelCluster's validators were not reached, because its schema rejects the configuration")
     for name in reviewed["types"]:
         if name in reviewed["described"]:
             warnings.append(
-                f"{name} was judged by the table of this collection, which does not know its capacity types and "
-                "placement groups: EC2 was not asked; set cluster_online: true"
+                f"{name} was checked with the collection's table, which does not know its capacity types and "
+                "placement groups: EC2 was not queried; set cluster_online: true"
             )
         elif name in answer["assumed"]:
-            warnings.append(f"{name} was not checked: EC2 was not asked what it is; set cluster_online: true")
+            warnings.append(f"{name} was not checked: EC2 was not queried; set cluster_online: true")
     if not reviewed["offers_checked"]:
-        notes.append("whether the region offers the instance types was not checked, for EC2 was not asked")
+        notes.append("whether the region offers the instance types was not checked, because EC2 was not queried")
     unique = {
         name: list(dict.fromkeys(texts))
         for name, texts in (("errors", errors), ("warnings", warnings), ("notes", notes))

@@ -135,7 +135,7 @@ def _missing(what: str, given: Settings, needs: tuple[str, ...]) -> Iterator[str
 
 def _doubles(what: str, values: list[Any]) -> Iterator[str]:
     for value in sorted({str(value) for value in values if value and values.count(value) > 1}):
-        yield f"{what} '{value}' is there twice; each has to be its own"
+        yield f"{what} '{value}' is used twice; use another value for one of them"
 
 
 def queue_problems(queue: Settings) -> Iterator[str]:
@@ -148,13 +148,13 @@ def queue_problems(queue: Settings) -> Iterator[str]:
     if given.get("name") and not NAME.fullmatch(str(given["name"])):
         yield f"{what}: a queue's name is small letters, digits and hyphens, 25 at most, and begins with a letter"
     if given["capacity"] not in ("ondemand", "spot", "capacity-block"):
-        yield f"{what}: capacity is '{given['capacity']}'; it is ondemand, spot or capacity-block"
+        yield f"{what}: capacity is '{given['capacity']}'; use ondemand, spot or capacity-block"
     if given["capacity"] == "capacity-block" and not given["reservation"]:
-        yield f"{what}: a capacity block is addressed by its reservation; set reservation: cr-…"
+        yield f"{what}: a capacity block needs its reservation; set reservation: cr-…"
     if given["reservation"] and not re.fullmatch(
         r"cr-[0-9a-f]{17}|arn:aws[a-z-]*:resource-groups:\S+", str(given["reservation"])
     ):
-        yield f"{what}: reservation is '{given['reservation']}'; it is cr- with 17 digits, or a resource group's ARN"
+        yield f"{what}: reservation is '{given['reservation']}'; use cr- with 17 digits, or the ARN of a resource group"
     if given["count"] is not None and given["minimum"] > given["count"]:
         yield f"{what}: minimum {given['minimum']} is more than count {given['count']}; lower it"
     # Amazon EBS: gp3 gives at most 0.25 MiB/s for each provisioned IOPS.
@@ -181,7 +181,7 @@ def filesystem_problems(filesystem: Settings) -> Iterator[str]:
         yield f"{what}: mount is '{mount}'; use an absolute path"
     if given["id"]:
         if not re.fullmatch(r"fs-[0-9a-z]{17}", str(given["id"])):
-            yield f"{what}: id is '{given['id']}'; it is fs- with 17 letters and digits"
+            yield f"{what}: id is '{given['id']}'; use fs- with 17 letters and digits"
         extra = [key for key in ("gib", "throughput", "associations") if given[key]]
         if extra or given["by_cluster"]:
             extra = extra or ["by_cluster"]
@@ -201,7 +201,7 @@ def filesystem_problems(filesystem: Settings) -> Iterator[str]:
     if given["efa"]:
         yield from _efa_problems(what, given)
     if given["by_cluster"] and given["efa"]:
-        yield f"{what}: ParallelCluster makes none with EFA; take out by_cluster, and it is made beside the cluster"
+        yield f"{what}: ParallelCluster creates none with EFA; remove by_cluster, so that the role creates it"
 
 
 def _efa_problems(what: str, given: Settings) -> Iterator[str]:
@@ -247,7 +247,7 @@ def hook_problems(hook: Settings) -> Iterator[str]:
     elif not hook.get("bundle") or not hook.get("sha256"):
         yield "hook: bundle and sha256 are needed, so that nodes can verify the bundle; make bundle prints them"
     elif not SHA256.fullmatch(str(hook["sha256"])):
-        yield f"hook: sha256 is '{hook['sha256']}'; it is 64 digits 0-9 and a-f"
+        yield f"hook: sha256 is '{hook['sha256']}'; use 64 digits 0-9 and a-f"
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -312,10 +312,10 @@ def _problems(settings: Settings) -> list[str]:
     found = []
     if not CLUSTER_NAME.fullmatch(str(settings.get("name", ""))):
         found.append(
-            f"cluster_name is '{settings.get('name', '')}'; it is letters, digits and hyphens, 60 at most, letter first"
+            f"cluster_name is '{settings.get('name', '')}'; use letters, digits and hyphens, 60 at most, a letter first"
         )
     if not re.fullmatch(r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}", str(settings.get("region", ""))):
-        found.append(f"cluster_region is '{settings.get('region', '')}'; it looks like us-east-1")
+        found.append(f"cluster_region is '{settings.get('region', '')}'; use a region such as us-east-1")
     queues, filesystems = settings.get("queues") or [], settings.get("filesystems") or []
     if not queues:
         found.append("cluster_queues is empty; a cluster needs at least one queue")
@@ -331,7 +331,9 @@ def _problems(settings: Settings) -> list[str]:
     found.extend(_doubles("mount", [entry.get("mount") for entry in filesystems]))
     made = [str(entry.get("name")) for entry in filesystems if entry.get("by_cluster") and not entry.get("id")]
     if len(made) > 1:
-        found.append(f"ParallelCluster makes one file system at most, and {', '.join(made)} ask; keep one")
+        found.append(
+            f"ParallelCluster creates at most one file system, and {', '.join(made)} have by_cluster; keep it for one"
+        )
     found.extend(hook_problems(settings.get("hook") or {}))
     owners = (settings, *(_without_type_errors(queue, QUEUE_TYPES) for queue in queues))
     for right in (right for owner in owners for right in owner.get("s3") or []):

@@ -63,8 +63,8 @@ def problems(buckets: Sequence[Mapping[str, Any]], uploads: Sequence[Mapping[str
             within = one.get("bucket") == other.get("bucket") and _start(other).startswith(_start(one))
             if one is not other and within and _is_true(one.get("delete")):
                 found.append(
-                    f"the upload of {one.get('source')} has delete and would take what {other.get('source')} brings to "
-                    f"s3://{other.get('bucket')}/{_start(other)}; give it a prefix of its own"
+                    f"the upload of {one.get('source')} has delete and would remove the files that the upload of "
+                    f"{other.get('source')} puts into s3://{other.get('bucket')}/{_start(other)}; use another prefix"
                 )
     return [" ".join(sentence.split()) for sentence in found]
 

@@ -67,7 +67,7 @@ def test_unchanged_example_is_checked_and_makes_no_cluster(aws_account, play, op
     )
     assert judged.status == 0, judged.output
     assert "cluster_ssh_cidrs is '203.0.113.0/24', a placeholder" in judged.output
-    assert "p5e.48xlarge was judged by the table of this collection" in judged.output
+    assert "p5e.48xlarge was checked with the collection's table" in judged.output
     assert aws_account.operations() == set()
 
 
@@ -203,7 +203,7 @@ def test_all_mistakes_of_file_are_reported_at_once(play, options):
     mistakes = os.path.relpath(Path(__file__).parent / "mistakes.yaml", ROOT)
     refused = play("create_cluster", **{**options, "cluster_config_file": mistakes, "cluster_zone": ""})
     assert refused.status == 2
-    for sentence in ("right is alinux2023", "right is Scheduling/SlurmQueues", "right is PERSISTENT_2", "c7i.4xlarge"):
+    for sentence in ("use alinux2023", "use Scheduling/SlurmQueues", "use PERSISTENT_2", "c7i.4xlarge"):
         assert sentence in refused.output
     absent = play("create_cluster", **{**options, "cluster_config_file": "no/cluster.yaml"})
     assert f"cluster_config_file is 'no/cluster.yaml', and {ROOT}/no/cluster.yaml is not a file" in absent.output

@@ -132,10 +132,12 @@ def test_offline_unknown_type_is_not_rejected():
     queues += [{**cpu, "name": "hpc", "instance_type": "hpc7a.96xlarge", "efa": True}]
     verdict = judged(planned(queues=queues), {}, online=False)
     assert verdict["errors"] == []
-    tabled = [text.split(" ")[0] for text in verdict["warnings"] if "was judged by the table of this coll" in text]
+    tabled = [text.split(" ")[0] for text in verdict["warnings"] if "was checked with the collection's ta" in text]
     unknown = [text.split(" ")[0] for text in verdict["warnings"] if "was not checked: EC2 was not asked" in text]
     assert (tabled, unknown) == (sorted(names), ["c7i.4xlarge", "hpc7a.96xlarge"])
-    assert "whether the region offers the instance types was not checked, for EC2 was not asked" in verdict["notes"]
+    assert (
+        "whether the region offers the instance types was not checked, because EC2 was not queried" in verdict["notes"]
+    )
 
 
 def test_offline_error_known_from_table_is_rejected():
@@ -179,9 +181,9 @@ def test_every_mistake_is_reported_with_right_value(types):
     missing = [
         (found, right)
         for found, right in expected.items()
-        if not any(found in text and right in text.split("; right is ")[-1] for text in sentences)
+        if not any(found in text and right in text.split("; use ")[-1] for text in sentences)
     ]
     assert missing == []
     # Every error is from this project and has a right value: with these, the file passes schema and validators.
-    assert [text for text in verdict["errors"] if "; right is " not in text] == []
+    assert [text for text in verdict["errors"] if "; use " not in text] == []
     assert len(verdict["errors"]) == 13

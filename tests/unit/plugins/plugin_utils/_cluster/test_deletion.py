@@ -36,8 +36,8 @@ def test_created_storage_is_deleted_unless_retained():
     )
     assert plan["names"] == ["homes", "scratch"]
     assert plan["deleted"] == [
-        "Efs homes under /homes with all data in it, for its DeletionPolicy is Delete",
-        "Ebs scratch under /scratch with all data in it, for its DeletionPolicy is Delete",
+        "Efs homes under /homes with all data in it, because its DeletionPolicy is Delete",
+        "Ebs scratch under /scratch with all data in it, because its DeletionPolicy is Delete",
         "logs in CloudWatch",
     ]
     assert plan["kept"] == [

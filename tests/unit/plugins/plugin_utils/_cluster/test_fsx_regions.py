@@ -79,7 +79,7 @@ def test_unknown_region_is_noted_for_new_file_system():
     made = {"name": "data", "mount": "/fsx", **FAST}
     there = {"name": "data", "mount": "/fsx", "id": "fs-0e4b1c9a72d35f806"}
     (note,) = _cluster_problems.notes(settings(region="ap-southeast-6", filesystems=[made]))
-    assert note.startswith("whether FSx has these file systems in ap-southeast-6 was not judged")
+    assert note.startswith("whether FSx has these file systems in ap-southeast-6 was not checked")
     for region, filesystems, own in (
         ("ap-southeast-6", [there], {}),
         ("ap-southeast-6", [made], {"ap-southeast-6": "all"}),

@@ -145,7 +145,7 @@ def test_type_without_alternative_has_general_hint():
     (problem,) = _cluster_lint.review(GOOD, ["c7i.4xlarge"])["problems"]
     assert _cluster_lint.sentence(problem) == (
         "Scheduling/SlurmQueues[0]/ComputeResources[0]/InstanceType is 'p5.48xlarge': us-east-1 does not offer it; "
-        "right is another type or region"
+        "use another type or region"
     )
 
 
@@ -154,10 +154,10 @@ def test_other_schema_error_is_reported():
     verdict = _cluster_lint.verdict(_cluster_lint.review(GOOD, None), answer)
     assert verdict["errors"] == [
         "Imds Not a valid mapping type. (ParallelCluster's schema)",
-        "ParallelCluster's validators were not reached, for its schema refuses the configuration",
+        "ParallelCluster's validators were not reached, because its schema rejects the configuration",
     ]
     assert not verdict["valid"]
-    assert "was not checked, for EC2 was not asked" in verdict["notes"][0]
+    assert "was not checked, because EC2 was not queried" in verdict["notes"][0]
 
 
 def test_known_schema_error_is_reported_once():
@@ -181,4 +181,4 @@ def test_only_types_of_user_count_as_assumed():
     # Types in the collection's table are checked by it.
     unchecked, tabled = verdict["warnings"]
     assert unchecked.startswith("c7i.4xlarge was not checked: ")
-    assert tabled.startswith("p5.48xlarge was judged by the table of this collection, ")
+    assert tabled.startswith("p5.48xlarge was checked with the collection's table, ")

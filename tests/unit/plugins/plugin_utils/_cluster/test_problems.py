@@ -40,21 +40,21 @@ def test_hook_options_match_script():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"name": "1st"}, "cluster_name is '1st'; it is letters, digits and hyphens"),
-        ({"region": "Jakarta"}, "cluster_region is 'Jakarta'; it looks like us-east-1"),
+        ({"name": "1st"}, "cluster_name is '1st'; use letters, digits and hyphens"),
+        ({"region": "Jakarta"}, "cluster_region is 'Jakarta'; use a region such as us-east-1"),
         ({"queues": []}, "cluster_queues is empty; a cluster needs at least one queue"),
-        ({"queues": [queue_of(), queue_of()]}, "queue 'gpus' is there twice; each has to be its own"),
+        ({"queues": [queue_of(), queue_of()]}, "queue 'gpus' is used twice; use another value for one of them"),
         ({"queues": [queue_of(nodes=3)]}, "queue 'gpus' has the key 'nodes', which does not exist"),
         ({"queues": [queue_of(count=None)]}, "queue 'gpus' lacks 'count'; set it"),
         ({"queues": [queue_of(name="GPU")]}, "a queue's name is small letters"),
-        ({"queues": [queue_of(capacity="block")]}, "capacity is 'block'; it is ondemand, spot or capacity-block"),
-        ({"queues": [queue_of(capacity="capacity-block")]}, "a capacity block is addressed by its reservation"),
-        ({"queues": [queue_of(reservation="cr-xxx")]}, "reservation is 'cr-xxx'; it is cr- with 17 digits"),
+        ({"queues": [queue_of(capacity="block")]}, "capacity is 'block'; use ondemand, spot or capacity-block"),
+        ({"queues": [queue_of(capacity="capacity-block")]}, "a capacity block needs its reservation"),
+        ({"queues": [queue_of(reservation="cr-xxx")]}, "reservation is 'cr-xxx'; use cr- with 17 digits"),
         ({"queues": [queue_of(minimum=81)]}, "minimum 81 is more than count 80; lower it"),
         ({"queues": [queue_of(root_gib="big")]}, "root_gib is 'big'; use an integer"),
         ({"queues": [queue_of(root_throughput=1000)]}, "root_throughput 1000 needs root_iops of 4000 or more"),
         ({"s3": [{"bucket": "a", "rw": True}]}, "s3 has the key 'rw', which does not exist"),
-        ({"hook": {**HOOK, "sha256": "abc"}}, "hook: sha256 is 'abc'; it is 64 digits 0-9 and a-f"),
+        ({"hook": {**HOOK, "sha256": "abc"}}, "hook: sha256 is 'abc'; use 64 digits 0-9 and a-f"),
         ({"hook": {"script": HOOK["script"]}}, "hook: bundle and sha256 are needed"),
         ({"hook": {**HOOK, "script": "https://x/y.sh"}}, "hook: script is 'https://x/y.sh'; use s3://BUCKET/KEY"),
         (
@@ -73,9 +73,9 @@ def test_invalid_settings_are_rejected(changes, sentence):
         ({"gib": 5000}, "gib is 5000; PERSISTENT_2 has 1200 or a multiple of 2400"),
         ({"throughput": 300}, "throughput is 300; PERSISTENT_2 has 125, 250, 500 or 1000 MB/s for each TiB"),
         ({"mount": "fsx"}, "mount is 'fsx'; use an absolute path"),
-        ({"id": "fs-1"}, "id is 'fs-1'; it is fs- with 17 letters and digits"),
+        ({"id": "fs-1"}, "id is 'fs-1'; use fs- with 17 letters and digits"),
         ({"id": "fs-0123456789abcdef3", "gib": 1200}, "exists already, so only name, mount and id apply"),
-        ({"by_cluster": True, "efa": True}, "ParallelCluster makes none with EFA; take out by_cluster"),
+        ({"by_cluster": True, "efa": True}, "ParallelCluster creates none with EFA; remove by_cluster"),
         ({"gib": None}, "lacks 'gib'; set it"),
         ({"deployment": "PERSISTENT"}, "deployment is PERSISTENT; use one of PERSISTENT_2, PERSISTENT_1"),
         ({"deployment": "PERSISTENT_1"}, "throughput is 125; PERSISTENT_1 has 50, 100 or 200 MB/s for each TiB"),
@@ -113,7 +113,9 @@ def test_parallelcluster_makes_one_filesystem_at_most():
     two = [
         {"name": name, "mount": f"/{name}", "by_cluster": True, "gib": 1200, "throughput": 125} for name in ("a", "b")
     ]
-    assert problem_of(filesystems=two).startswith("ParallelCluster makes one file system at most, and a, b ask")
+    assert problem_of(filesystems=two).startswith(
+        "ParallelCluster creates at most one file system, and a, b have by_cluster"
+    )
 
 
 TRAPS = (

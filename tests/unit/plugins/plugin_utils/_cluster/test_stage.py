@@ -33,7 +33,9 @@ def test_all_mistakes_at_once_sentence_each():
 def test_delete_never_removes_files_of_other_upload(prefix, other):
     uploads = [upload(prefix=prefix, delete="yes"), upload(source="/more", prefix=other)]
     (sentence,) = stage.problems([], uploads)
-    assert sentence.startswith("the upload of /data has delete and would take what /more brings to s3://train-data/")
+    assert sentence.startswith(
+        "the upload of /data has delete and would remove the files that the upload of /more puts into s3://train-data/"
+    )
     assert stage.problems([], [{**uploads[0], "delete": False}, uploads[1]]) == []
 
 
