@@ -32,6 +32,12 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     (f"{NODE}/nccl/log.py", "constant", "KEPT_TEXTS = 5"): "how much of a long output is kept, for people",
     (f"{NODE}/nccl/log.py", "constant", "KEPT_NAMES = 10_000"): "a bound on memory, above what a cluster has",
     (f"{NODE}/gds/probe.py", "constant", "KILL_SECONDS = 5"): "a limit of time for what hangs",
+    (f"{NODE}/gds/probe.py", "constant", "LOG_LIMIT = 4 << 20"): "a bound on memory, above a whole log",
+    (
+        f"{NODE}/nccl/nvlink_domain.py",
+        "constant",
+        "left = [host for group in by_size[domains or 0 :] for host in group]",
+    ): ("without a number of domains no host is named"),
     (f"{NODE}/gds/parse.py", "constant", 'first = (text or "").split("\\n", 1)[0]'): "only the first line is taken",
     (f"{NODE}/nccl/log.py", "constant", "PREFIX = 600"): "a bound on time, above the longest prefix",
     (f"{NODE}/nccl/log.py", "constant", "_PENDING = 20_000"): "a bound on memory: what is over it is settled earlier",
@@ -121,11 +127,6 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         "constant",
         "if not found and not explained and (written or 0) > WRITTEN_LIMIT:",
     ): "one sector is far below the limit",
-    (
-        f"{NODE}/health/dcgm.py",
-        "constant",
-        "value = float(word) if word is not None and word not in _NO_VALUE else -1.0",
-    ): "no negative number is a figure",
     **dict.fromkeys(
         (
             (f"{NODE}/efa/plugin.py", "constant", "LOAD_SECONDS = 20"),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import nvlink_domain
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.fabric import nvlink_groups
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.log import HostChannels
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
@@ -192,3 +193,8 @@ def test_unknown_type_proves_nothing(domains):
 def test_groups_are_joined_by_way_of_others():
     between = {"a": HostChannels(nvlink={"b"}), "c": HostChannels(nvlink={"b", "gone"}), "d": HostChannels()}
     assert nvlink_groups(["d", "c", "b", "a"], between) == [["a", "b", "c"], ["d"]]
+
+
+def test_three_hosts_are_named_in_full():
+    assert nvlink_domain._some("cab") == "a, b, c"
+    assert nvlink_domain._some("dcab") == "a, b, c and 1 more"
