@@ -56,8 +56,7 @@ _TIME = re.compile(r"\[?\s*(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[0-9.,:+Z-]*|\d{1,12}\
 
 
 def _text(node: ET.Element | None, path: str) -> str | None:
-    found = node.find(path) if node is not None else None
-    word = " ".join((found.text or "").split()) if found is not None else ""
+    word = _raw(node, path) or ""
     return None if not word or _NOTHING.fullmatch(word) else word[:200]
 
 
@@ -82,14 +81,15 @@ def _switch(node: ET.Element | None, path: str) -> bool | None:
 
 def _action(node: ET.Element | None, path: str) -> str | None:
     """Return the text of a field in which "None" is a valid value."""
-    word = (node.findtext(path) or "").strip() if node is not None else ""
+    word = _raw(node, path) or ""
     return word if word.lower() == "none" else _text(node, path)
 
 
 def _raw(node: ET.Element | None, path: str) -> str | None:
-    """Return the text of a field, None if the document does not have it."""
-    found = node.find(path) if node is not None else None
-    return None if found is None else " ".join((found.text or "").split())[:80]
+    """Return the text of a field, None if the document does not have it; of a repeated field all its texts."""
+    found = node.findall(path) if node is not None else []
+    words = list(dict.fromkeys(" ".join((one.text or "").split())[:200] for one in found))
+    return " / ".join(words) if words else None
 
 
 def _plain(node: ET.Element | None, path: str) -> str | None:
@@ -224,7 +224,7 @@ def _counts(gpu: ET.Element, scope: str, unreadable: dict[str, str]) -> dict[str
     for name, value in found.items():
         raw = _raw(counts, name)
         if value is None and raw is not None:
-            unreadable[f"ecc.{scope}.counters.{name}"] = raw
+            unreadable[f"ecc.{scope}.counters.{name}"] = raw[:80]
     sums: dict[str, t.Any] = {"counters": found}
     for kind in ("correctable", "uncorrectable"):
         values = [
@@ -242,9 +242,10 @@ def _clock_reasons(gpu: ET.Element, unreadable: dict[str, str]) -> dict[str, boo
     for group in ("clocks_event_reasons", "clocks_throttle_reasons"):
         for reason in gpu.findall(f"{group}/*"):
             name = re.sub(r"^clocks_(?:event|throttle)_reason_", "", str(reason.tag))[:60]
-            found[name] = _switch(reason, ".")
+            active = _switch(reason, ".")
+            found[name] = active if found.get(name, active) is active else None
             if found[name] is None:
-                unreadable[f"clock_reasons.{name}"] = _raw(reason, ".") or ""
+                unreadable[f"clock_reasons.{name}"] = (_raw(reason, ".") or "")[:80]
     return found
 
 
@@ -272,10 +273,10 @@ def _gpu(index: int, gpu: ET.Element) -> dict[str, t.Any]:
         _put(facts, name, value)
         raw = _raw(gpu, path) if value is None else None
         if value is None and raw is not None:
-            unreadable[name] = raw
+            unreadable[name] = raw[:80]
     for block in ("remapped_rows", "remapped_rows/row_remapper_histogram"):
         if raw := _raw(gpu, block):
-            unreadable[block] = raw
+            unreadable[block] = raw[:80]
     for scope in ("volatile", "aggregate"):
         facts["ecc"][scope] = _counts(gpu, scope, unreadable)
     facts["clock_reasons"] = _clock_reasons(gpu, unreadable)

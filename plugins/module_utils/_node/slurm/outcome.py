@@ -123,7 +123,7 @@ def summary(jobs: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
         "nodes": ",".join(nodes) or None,
         "elapsed_seconds": max(elapsed) if elapsed else None,
         "restarts": max(job["restarts"] for job in jobs),
-        "ok": all(job["state"] == "COMPLETED" and job["exit_code"] == 0 for job in jobs),
+        "ok": all(job["state"] == "COMPLETED" and job["exit_code"] == 0 and not job["signal"] for job in jobs),
     }
 
 

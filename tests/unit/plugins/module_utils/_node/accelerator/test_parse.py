@@ -718,3 +718,39 @@ def test_field_of_number_is_read_without_its_unit():
     assert gpu["unreadable"] == {}
     text = "<remapped_rows><row_remapper_histogram><row_remapper_histogram_max>640 bank(s)</row_remapper_histogram_max>"
     assert gpu_of(f"{text}</row_remapper_histogram></remapped_rows>")["remapped_rows"]["banks"]["max"] == 640
+
+
+@pytest.mark.parametrize(
+    ("tag", "good", "other", "read"),
+    [
+        ("remapped_row_pending", "No", "Yes", lambda gpu: gpu["remapped_rows"]["pending"]),
+        ("remapped_row_failure", "No", "Yes", lambda gpu: gpu["remapped_rows"]["failure"]),
+        ("remapped_row_corr", "0", "7", lambda gpu: gpu["remapped_rows"]["correctable"]),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_field_with_two_values_has_none(tag, good, other, read, first):
+    assert read(parse.parse_smi(RECORDED_XML)["gpus"][0]) is not None
+    one, two = f"<{tag}>{good}</{tag}>", f"<{tag}>{other}</{tag}>"
+    assert one in RECORDED_XML
+    (gpu,) = parse.parse_smi(RECORDED_XML.replace(one, one + two if first else two + one))["gpus"]
+    assert read(gpu) is None and " / " in "".join(gpu["unreadable"].values())
+
+
+def test_recovery_action_of_two_is_not_none():
+    (gpu,) = parse.parse_smi(
+        RECORDED_XML.replace(
+            "<gpu_recovery_action>None<", "<gpu_recovery_action>Reset</gpu_recovery_action><gpu_recovery_action>None<"
+        )
+    )["gpus"]
+    assert gpu["recovery_action"] == "Reset / None"
+
+
+@pytest.mark.parametrize("first", ["Active", "Not Active"])
+def test_clock_reason_with_two_values_has_none(first):
+    rows = "".join(
+        f"<clocks_event_reason_hw_slowdown>{word}</clocks_event_reason_hw_slowdown>"
+        for word in (first, "Active" if first == "Not Active" else "Not Active")
+    )
+    gpu = gpu_of(f"<clocks_event_reasons>{rows}</clocks_event_reasons>")
+    assert gpu["clock_reasons"] == {"hw_slowdown": None} and gpu["throttle_reasons"] is None

@@ -172,3 +172,8 @@ def test_other_jobs_stay_apart():
     rows = ["7|7|COMPLETED|0:0|None|p|n1|9|x", "9|8_1|FAILED|1:0|None|p|n2|9|x", "10|8_2|COMPLETED|0:0|None|p|n3|9|x"]
     found = parse.accounted("\n".join(rows))
     assert slurm_result.whole(found) == found and slurm_result.whole([]) == []
+
+
+def test_job_that_a_signal_ended_is_no_success():
+    assert slurm_result.summary([job("COMPLETED")])["ok"] is True
+    assert slurm_result.summary([job("COMPLETED"), job("COMPLETED", signal=9)])["ok"] is False
