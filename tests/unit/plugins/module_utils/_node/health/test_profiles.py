@@ -46,6 +46,17 @@ def test_full_profile_includes_all_parts(tmp_path):
     assert found["storage.plan"] == "not_applicable"
 
 
+@pytest.mark.parametrize(
+    ("expectations", "mig", "nvlink"),
+    [({}, "pass", "pass"), ({"mig": True}, "fail", "not_applicable"), ({"mig": False}, "pass", "pass")],
+)
+def test_full_profile_expects_mig_of_site(expectations, mig, nvlink):
+    chips, _fabric = health._device_options(health.Options(), health.health_expect.resolve({}, None))
+    found = health._accelerators(good_node(), chips, health.health_expect.resolve(expectations, None))
+    states = {one.id: one.status for one in found}
+    assert (states["gpu.mig"], states["gpu.nvlink"]) == (mig, nvlink)
+
+
 def test_damaged_record_leaves_path_to_gpus_unknown(tmp_path):
     host = good_node()
     host.files["/var/lib/mlcluster/local_storage.json"] = "{"
