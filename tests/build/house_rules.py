@@ -193,8 +193,16 @@ def writes(node: ast.AST, memory: frozenset[str] = frozenset()) -> bool:
     return isinstance(node, ast.Call) and _call_writes(node, memory)
 
 
+_NAMES = frozenset(
+    {"getattr", "open", "ZipFile", "TarFile", "GzipFile", "BZ2File", "LZMAFile"}.union(*WRITING.values())
+)
+
+
 def _call_writes(call: ast.Call, memory: frozenset[str]) -> bool:
-    module, _dot, name = ast.unparse(call.func).rpartition(".")
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if name not in _NAMES:
+        return False
+    module = ast.unparse(call.func).rpartition(".")[0]
     keywords = {word.arg: word.value for word in call.keywords}
     values = [*call.args, *keywords.values()]
     if "fileobj" in keywords or memory.intersection(map(ast.unparse, values)):
@@ -237,7 +245,7 @@ def _buffers(tree: ast.AST) -> frozenset[str]:
 def _to_nowhere(tree: ast.AST) -> set[ast.AST]:
     """Return the nodes of calls that open the null device."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
-    return {part for call in calls if ast.unparse(call.args[0]) == "os.devnull" for part in ast.walk(call)}
+    return {part for call in calls if getattr(call.args[0], "attr", "") == "devnull" for part in ast.walk(call)}
 
 
 def writer_of(path: str) -> str:
