@@ -54,6 +54,22 @@ def test_planted_names_are_replaced_or_rejected(source, server, tmp_path, what):
             assert not (tmp_path / "absent").exists()
 
 
+def test_unfinished_files_of_killed_restore_are_removed(source, server, tmp_path):
+    backup.Backup(source, server.prefix()).push()
+    target = tmp_path / "target"
+    assert backup.Backup(target, server.prefix()).restore().ok
+    name = next(path for path in sorted(target.rglob("*")) if path.is_file() and not path.name.startswith("."))
+    digits = "0123456789abcdef"
+    left = name.with_name(f".{name.name}.{digits}.part")
+    own = [name.with_name(f".other.{digits}.part"), name.with_name(f".{name.name}.mine.part"), tmp_path / left.name]
+    link = name.with_name(f".{name.name}.{digits[::-1]}.part")
+    link.symlink_to(name)
+    for path in (left, *own):
+        path.write_text("x")
+    assert backup.Backup(target, server.prefix()).restore().ok
+    assert not left.exists() and all(path.exists() for path in (*own, link))
+
+
 def test_link_below_target_is_reported_and_not_followed(source, server, tmp_path, capsys):
     backup.Backup(source, server.prefix()).push()
     (tmp_path / "elsewhere").mkdir()

@@ -66,6 +66,12 @@ def test_only_durable_opens_files_for_writing():
     assert set(found) == set(ALLOWED)
 
 
+@pytest.mark.parametrize("name", ["a", "a.tar", ".hidden", "a.0123456789abcdef.part"])
+def test_unfinished_file_names_its_target(name):
+    assert durable.unfinished(durable.aside_of(name)) == name
+    assert durable.unfinished(name) is None
+
+
 @pytest.mark.parametrize(
     "line",
     ["open('x', 'w')", "open('x', mode)", "open('x', mode='ab')", "Path('x').open('wb')", "p.write_text('')",

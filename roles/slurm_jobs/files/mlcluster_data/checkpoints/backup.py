@@ -17,6 +17,7 @@ import dataclasses
 import json
 import logging
 import os
+import stat
 import sys
 import threading
 import time
@@ -144,6 +145,23 @@ def _is_own(name: str) -> bool:
     )
 
 
+def _remove_unfinished(top: Directory, names: Iterable[str]) -> None:
+    """Remove the unfinished files that killed restores of these names left; the lock excludes a running one.
+
+    Files of other users and of other names are kept. Folders of links are not entered.
+    """
+    by_folder: dict[tuple[str, ...], set[str]] = {}
+    for name in names:
+        *folders, last = durable.parts_of(name)
+        by_folder.setdefault(tuple(folders), set()).add(last)
+    for folders, lasts in by_folder.items():
+        with contextlib.suppress(OSError), top.below(*folders) as folder:
+            for entry in os.listdir(folder.descriptor):
+                state = folder.state(entry) if durable.unfinished(entry) in lasts else None
+                if state is not None and stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid():
+                    folder.remove(entry)
+
+
 def _refuse(error: OSError) -> t.NoReturn:
     raise BackupError(f"{error.filename} cannot be read ({error.strerror}): run this as a user who may") from error
 
@@ -195,6 +213,7 @@ class Backup:
         with only_writer(self.directory), Directory.open(self.directory) as top:
             check_below(self.directory)
             self._rounds(rounds(sorted(copies)), lambda name: self._restore(top, name, copies[name], overwrite))
+            _remove_unfinished(top, copies)
         self.report.seconds = time.monotonic() - begin
         return self.report
 

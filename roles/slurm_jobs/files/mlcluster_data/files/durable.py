@@ -28,6 +28,7 @@ CHUNK = 8 << 20
 NAME_MOST = 255
 PART = ".part"
 _TOKEN_BYTES = 8
+_UNFINISHED = re.compile(rf"\.(.*)\.[0-9a-f]{{{2 * _TOKEN_BYTES}}}{re.escape(PART)}", re.DOTALL)
 _ASIDE = re.compile(rf"\..*[.-][0-9a-f]{{{2 * _TOKEN_BYTES}}}{re.escape(PART)}", re.DOTALL)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -259,6 +260,12 @@ def aside_of(name: str) -> str:
 def is_aside(name: str) -> bool:
     """Return whether a name is one of aside_of(), left by a killed process. Other programs may own other names."""
     return _ASIDE.fullmatch(name) is not None
+
+
+def unfinished(name: str) -> str | None:
+    """Return the name that a file of aside_of() was made for, cut off if it was too long; None for any other name."""
+    found = _UNFINISHED.fullmatch(name)
+    return found.group(1) if found else None
 
 
 def parts_of(name: str) -> tuple[str, ...]:
