@@ -84,7 +84,10 @@ def test_enabled_service_of_owner_is_started_and_adopted(session_guest: Guest) -
     """Disks are blank and an enabled service would use them: the role starts the service and adopts its volume."""
     node = helpers.blank(session_guest)
     prepare.prepare(node, "parallelcluster")
-    node.script('umount /scratch; vgremove -q -y vg.01; pvremove -q "$@"', *node.instance_store())
+    # Only new disks are blank: on these, remains of the volume would be data of someone.
+    node.run(["systemctl", "-q", "disable", UNITS["parallelcluster"]])
+    node.stop_start()
+    node.run(["systemctl", "-q", "enable", UNITS["parallelcluster"]])
     run = helpers.configure(node)
     assert {"action": "start_unit", "unit": UNITS["parallelcluster"]}.items() <= run.result_of("instance_store")[
         "actions"
