@@ -66,6 +66,28 @@ def test_changed_or_missing_file_is_copied_again(weights, tmp_path):
     assert found(local) == found(weights)
 
 
+def test_file_in_place_of_staged_folder_is_refused(weights, tmp_path):
+    local = tmp_path / "local"
+    stage.stage(str(weights), local)
+    (local / "more" / "config.json").unlink()
+    (local / "more").rmdir()
+    (local / "more").write_bytes(b"precious")
+    with pytest.raises(DataError, match=r"more/config\.json belongs there: move it away"):
+        stage.stage(str(weights), local)
+    assert (local / "more").read_bytes() == b"precious"
+
+
+def test_unfinished_file_of_another_program_is_kept(weights, tmp_path):
+    local = tmp_path / "local"
+    local.mkdir()
+    kept = [durable.aside_of("other.json"), f".{stage.MARK}.notes"]
+    for name in kept:
+        (local / name).write_bytes(b"precious")
+    (local / durable.aside_of(stage.MARK)).write_bytes(b"")
+    stage.stage(str(weights), local)
+    assert sorted(path.name for path in local.iterdir() if path.name.endswith((".part", ".notes"))) == sorted(kept)
+
+
 def test_second_staging_waits_for_first(weights, tmp_path, monkeypatch):
     local, copied, refused = tmp_path / "local", durable.copy, []
 
