@@ -122,7 +122,13 @@ def _whole(host: Host, path: str, marker: str) -> bool:
 def _is_backed_up(host: Host, path: str) -> bool:
     """Return whether a verified copy has the content that the checkpoint has now."""
     mark = read_mark(host, path) or {}
-    return mark.get("verified") is True and mark.get("content") is not None and mark["content"] == content(path)
+    if mark.get("verified") is not True or mark.get("content") is None:
+        return False
+    try:
+        return bool(mark["content"] == content(path))
+    except (FileNotFoundError, NotADirectoryError):
+        # A link has lost its target, or a file was removed meanwhile.
+        return False
 
 
 def read_mark(host: Host, path: str, name: str = BACKED_UP) -> dict[str, t.Any] | None:
@@ -167,10 +173,15 @@ def content(path: str) -> str | None:
     """Return a digest that changes when any file of a checkpoint is written, exchanged, added or removed.
 
     It has the name, inode, size and times of change of each file: no program can set the time of change of an inode.
-    None without files. Raises OSError if a directory or file cannot be read.
+    Links are followed, as by aws s3. None without files. Raises OSError if a directory or file cannot be read.
     """
-    found = []
-    for folder, _folders, names in os.walk(path, onerror=_reraise):
+    found: list[list[t.Any]] = []
+    seen: set[tuple[int, int]] = set()
+    for folder, folders, names in os.walk(path, onerror=_reraise, followlinks=True):
+        identity = _identity(posixpath.join(folder, "."))
+        if identity in seen:
+            folders.clear()
+        seen.add(identity)
         for name in names:
             at = posixpath.join(folder, name)
             relative = posixpath.relpath(at, path)

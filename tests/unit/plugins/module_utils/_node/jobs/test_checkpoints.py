@@ -144,6 +144,31 @@ def test_content_follows_target_of_a_link(tmp_path):
     assert checkpoints.content(str(made)) != before
 
 
+def test_content_follows_linked_directories_and_ends(tmp_path):
+    made, shards = pathlib.Path(make(tmp_path, 1)), tmp_path / "shards"
+    shards.mkdir()
+    (shards / "one").write_text("x")
+    (made / "shards").symlink_to(shards)
+    (made / "loop").symlink_to(made)
+    before = checkpoints.content(str(made))
+    assert checkpoints.content(str(made)) == before
+    (shards / "one").write_text("xy")
+    assert checkpoints.content(str(made)) != before
+
+
+def test_link_without_target_hides_no_checkpoint(tmp_path, verb):
+    """A copy of its own target was made; the target is in an older checkpoint that was removed since."""
+    folder = tmp_path / "c"
+    old = make(folder, 1)
+    linked = pathlib.Path(make(folder, 2))
+    (linked / "frozen").symlink_to(f"{old}/weights")
+    checkpoints.end_copy(str(linked), "s3://b/x", checkpoints.content(str(linked)))
+    new = make(folder, 3)
+    pathlib.Path(old, "weights").unlink()
+    assert verb("--latest") == (0, [new])
+    assert verb("--not-backed-up") == (0, [new, str(linked), old])
+
+
 def test_directory_without_files_has_no_content(tmp_path):
     assert checkpoints.content(str(tmp_path)) is None
     with pytest.raises(FileNotFoundError):
