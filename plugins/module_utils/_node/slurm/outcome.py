@@ -90,15 +90,18 @@ def merged(new: t.Mapping[str, t.Any], seen: t.Optional[t.Mapping[str, t.Any]]) 
 
 
 def whole(jobs: t.Sequence[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
-    """Return the jobs with the components of each heterogeneous job as one: the worst, on the nodes of all."""
+    """Return the jobs with the components of each heterogeneous job as one, on the nodes of all.
+
+    It has the state of a component that never starts, since no other starts without it, else that of the worst.
+    """
     found: list[dict[str, t.Any]] = []
     for job in jobs:
         parts = [one for one in jobs if one["het_job_id"] and one["het_job_id"] == job["het_job_id"]]
         if parts and job is not parts[0]:
             continue
         nodes = [one["nodes"] for one in parts if one["nodes"]]
-        worst = {**_worst(parts), "job_id": job["het_job_id"], "nodes": ",".join(nodes) or None} if parts else job
-        found.append(dict(worst))
+        worst = next(filter(stuck, parts), None) or _worst(parts or [job])
+        found.append({**worst, "job_id": job["het_job_id"], "nodes": ",".join(nodes) or None} if parts else dict(job))
     return found
 
 

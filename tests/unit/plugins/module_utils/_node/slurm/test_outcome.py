@@ -168,6 +168,15 @@ def test_components_of_heterogeneous_job_are_one_job(first, second, state, code)
     assert (one["job_id"], one["state"], one["exit_code"], one["nodes"]) == (7, state, code, "n1,n2")
 
 
+def test_component_that_never_starts_stops_the_whole_job():
+    """Each component waits for its own reason, and none starts before the others."""
+    words = [HET.format(7 + at, at, "PENDING", "0:0", "(null)") for at in (0, 1)]
+    text = "\n".join(f"{word} Reason={why}" for word, why in zip(words, ("Priority", "PartitionTimeLimit")))
+    (one,) = slurm_result.whole(parse.jobs(text, of=7))
+    assert (one["job_id"], one["reason"]) == (7, "PartitionTimeLimit")
+    assert slurm_result.settled([one])
+
+
 def test_other_jobs_stay_apart():
     rows = ["7|7|COMPLETED|0:0|None|p|n1|9|x", "9|8_1|FAILED|1:0|None|p|n2|9|x", "10|8_2|COMPLETED|0:0|None|p|n3|9|x"]
     found = parse.accounted("\n".join(rows))
