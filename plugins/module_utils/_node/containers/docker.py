@@ -21,8 +21,10 @@ DAEMON_PATH = "/etc/docker/daemon.json"
 DROPIN_PATH = "/etc/systemd/system/docker.service.d/50-mlcluster.conf"
 DEFAULT_ROOT = "/var/lib/docker"
 # Options of dockerd's command line that set its directory; with one of them and data-root in daemon.json it does not
-# start.
-_ROOT_OPTION = re.compile(r"(?<![\w.-])(?:--data-root|--graph|-g)(?=[ =\t\"']|\\?$)", re.MULTILINE)
+# start. Other programs of a unit have -g for a group, which is no path.
+_ROOT_OPTION = re.compile(
+    r"(?<![\w.-])(?:(?:--data-root|--graph)(?=[ =\t\"']|\\?$)|-g(?=[ =\t\"']*[/$]|[ \t]*\\?$))", re.MULTILINE
+)
 _REMAPPED = re.compile(r"/?[0-9]+\.[0-9]+\Z")
 _ENVIRONMENT_FILE = re.compile(r"^EnvironmentFile=-?(/\S+)$", re.MULTILINE)
 # Directories that dockerd makes in its own at its first start.

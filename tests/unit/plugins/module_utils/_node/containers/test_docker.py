@@ -72,6 +72,9 @@ UNIT = "# /lib/systemd/system/docker.service\n[Service]\nEnvironmentFile=-/etc/d
         ("ExecStart=/usr/bin/dockerd $OPTIONS\n", 'OPTIONS="-g /big"\n', "/etc/default/docker"),
         ("#ExecStart=/usr/bin/dockerd -g /big\nExecStart=/usr/bin/dockerd\n", "# --data-root /big\n", None),
         ("ExecStart=/usr/bin/dockerd --containerd-graph=/x --my-data-root /y x-g\n", "", None),
+        ("ExecStartPre=/usr/bin/install -d -g docker /run/x\nExecStart=/usr/bin/dockerd\n", "", None),
+        ("ExecStart=/usr/bin/dockerd -g=/big\n", "", "docker.service"),
+        ("ExecStart=/usr/bin/dockerd -g $PLACE\n", "", "docker.service"),
     ],
 )
 def test_data_root_of_the_command_line_is_kept(host, unit, variables, setter):
