@@ -149,13 +149,16 @@ def has_copy_at(host: Host, path: str, target: str) -> bool:
 
 
 def has_begun_copy(host: Host, path: str, target: str, files_now: str | None) -> bool:
-    """Return whether all that a begun copy has sent to this target came from the present content of a checkpoint."""
+    """Return whether a begun copy has left nothing at this target but files of the present content of a checkpoint."""
     mark = read_mark(host, path, BEGUN) or {}
     return files_now is not None and (mark.get("target"), mark.get("content")) == (target, files_now)
 
 
 def begin_copy(path: str, target: str, files_now: str | None) -> None:
-    """Write the mark of a copy of this ``content`` that is begun; an earlier copy no longer counts. Raises OSError."""
+    """Write the mark of a copy of this ``content`` that is begun; an earlier copy no longer counts. Raises OSError.
+
+    ``files_now`` is None if the target has files of another content, so that the copy cannot go on after an end.
+    """
     files.replace_file(posixpath.join(path, BEGUN), json.dumps({"target": target, "content": files_now}).encode())
     with contextlib.suppress(FileNotFoundError):
         os.unlink(posixpath.join(path, BACKED_UP))

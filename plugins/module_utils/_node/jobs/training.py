@@ -439,7 +439,8 @@ class Training:
         try:
             before = checkpoints.content(path)
             continues = checkpoints.has_begun_copy(self.work.host, path, target, before)
-            if not self._may_copy_to(target, entry):
+            is_ours = self._is_ours(target, path)
+            if is_ours is False or (is_ours and not self._is_good(entry)):
                 return False
         except OSError as exc:
             self.note(f"cannot use {path}: {exc.strerror}")
@@ -447,7 +448,7 @@ class Training:
         # A full disk takes no mark, and this is when a copy is needed most. Without the mark, a copy that is cut short
         # is not continued later.
         with contextlib.suppress(OSError):
-            checkpoints.begin_copy(path, target, before)
+            checkpoints.begin_copy(path, target, before if continues or is_ours is None else None)
         if self.work.run(*send_command(self.spec, path, continues)) or self.work.run(*marker_command(self.spec, path)):
             return False
         status, left = self.work.answer(*rest_command(self.spec, path))
@@ -461,18 +462,20 @@ class Training:
             return False
         return True
 
-    def _may_copy_to(self, target: str, entry: checkpoints.Checkpoint) -> bool:
-        """Return whether nothing is lost at the target: what is there came from this checkpoint, and is not better."""
-        if not checkpoints.has_copy_at(self.work.host, entry.path, target):
-            status, listed = self.work.answer(*list_command(self.spec, target))
-            if status == 1 and not listed.strip():
-                return True
-            if status or not self._has_same_manifest(target, entry.path):
-                if status == 0:
-                    self.note(
-                        f"{target} holds another checkpoint of that name: set backup to a prefix of this training alone"
-                    )
-                return False
+    def _is_ours(self, target: str, path: str) -> bool | None:
+        """Return whether what is at the target came from this checkpoint; None if nothing is there."""
+        if checkpoints.has_copy_at(self.work.host, path, target):
+            return True
+        status, listed = self.work.answer(*list_command(self.spec, target))
+        if status:
+            return None if status == 1 and not listed.strip() else False
+        if self._has_same_manifest(target, path):
+            return True
+        self.note(f"{target} holds another checkpoint of that name: set backup to a prefix of this training alone")
+        return False
+
+    def _is_good(self, entry: checkpoints.Checkpoint) -> bool:
+        """Return whether a checkpoint may replace its copy; False if its content is not that of its manifest."""
         marker = self.values["marker"]
         if not checkpoints.is_manifest(self.work.host.read_text(posixpath.join(entry.path, marker))):
             return True

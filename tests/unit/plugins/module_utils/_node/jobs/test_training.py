@@ -228,12 +228,12 @@ def copying(training, batch, events):
 
     def run(keep=3):
         batch.program("aws-stand-in", f'exec {sys.executable} {batch.folder}/cli/aws "$@"')
-        job = {**training, "backup": "s3://bucket/runs", "keep": keep}
-        done = batch.start(job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+        done = batch.start({**run.job, "keep": keep}, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
         assert done.returncode == 0, done
         return [line.partition(": ")[2] for line in events().splitlines() if "backed up" in line or "holds" in line]
 
     run.at = batch.folder / "cli/s3/bucket/runs/t"
+    run.job = {**training, "backup": "s3://bucket/runs"}
     return run
 
 
@@ -294,6 +294,18 @@ def test_file_of_same_size_and_older_time_is_sent_again(copying, batch, begun):
     else:
         assert f"backed up {mine}" in copying()
     checkpoint(batch.folder / "c", 1, "again", mtime=1_000_000)
+    assert f"backed up {mine}" in copying()
+    assert (copying.at / "step-1" / "data").read_text() == "again"
+
+
+def test_cut_copy_over_an_older_one_is_sent_as_a_whole(copying, batch):
+    """Objects of the older content may have the size of the new files and a later time."""
+    mine = checkpoint(batch.folder / "c", 1, "first")
+    assert f"backed up {mine}" in copying()
+    checkpoint(batch.folder / "c", 1, "again", mtime=1_000_000)
+    batch.program("aws-stand-in", "exit 1")
+    batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+    assert (mine / ".backup-begun").exists() and not (mine / ".backed-up").exists()
     assert f"backed up {mine}" in copying()
     assert (copying.at / "step-1" / "data").read_text() == "again"
 
