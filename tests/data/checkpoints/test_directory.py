@@ -469,6 +469,27 @@ def test_latest_of_this_package_is_renewed(store, content):
     assert (store.path / "latest").read_text() == "step-00000001\n"
 
 
+@pytest.mark.parametrize("what", ["link", "dangling link", "directory"])
+def test_latest_that_is_no_file_does_not_fail_a_save(store, tmp_path, what):
+    """A site may have a link of that name; the checkpoint itself is published by then."""
+    store.path.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "theirs").write_bytes(b"step-00000007")
+    plant(store.path / "latest", what, tmp_path / "theirs")
+    publish(store, 1)
+    assert store.steps() == [1]
+    assert (store.path / "latest").is_dir() if what == "directory" else (store.path / "latest").is_symlink()
+
+
+def test_name_of_checkpoint_is_synced_beside_foreign_latest(store, monkeypatch):
+    """Retention removes older checkpoints next, which a power failure must not leave as the only ones."""
+    store.path.mkdir(parents=True, exist_ok=True)
+    (store.path / "latest").write_text("global_step100")
+    synced = []
+    monkeypatch.setattr(durable.Directory, "sync", lambda self: synced.append(os.listdir(self.descriptor)))
+    publish(store, 1)
+    assert step_name(1) in synced[-1]
+
+
 def test_next_run_ends_a_removal_that_was_killed(store, monkeypatch):
     publish(store, 1)
 

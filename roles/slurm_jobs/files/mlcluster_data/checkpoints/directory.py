@@ -134,6 +134,14 @@ def is_naming(content: bytes | None) -> bool:
     return not content or _NAMING.fullmatch(content) is not None
 
 
+def _may_name(top: Directory) -> bool:
+    """Return whether ``latest`` may be written: it is missing or ours. A link, or what cannot be read, is not ours."""
+    try:
+        return top.state(LATEST) is None or is_naming(top.read(LATEST))
+    except OSError:
+        return False
+
+
 def _is_aside(name: str) -> bool:
     """Return whether a killed process left this unfinished file; files of similar names belong to other programs."""
     return _LOCK_ASIDE.fullmatch(name) is not None or (name.startswith(_ASIDE) and durable.is_aside(name))
@@ -312,9 +320,11 @@ class DirectoryStore:
                 LOGGER.warning("%s had no %s and made room for the checkpoint of its name: it is %s now", final,
                                COMPLETE, self.path / aside)  # fmt: skip
             top.rename(made, final.name)
-            # This also syncs its name.
-            if top.state(LATEST) is None or is_naming(top.read(LATEST)):
+            if _may_name(top):
+                # This also syncs the name of the checkpoint.
                 top.write(LATEST, naming(step))
+            else:
+                top.sync()
 
     def discard(self, step: int, token: str) -> None:
         with contextlib.suppress(OSError):
