@@ -147,13 +147,14 @@ def check_storage(host: Host) -> list[Result]:
         hint = "look with 'systemctl status mlcluster-storage'"
         message = f"{RECORD_PATH} was not written in this boot"
         judged = undeterminable("storage.record", message, found=state, hint=hint)
-    volumes = record.get("volumes") if state != "none" else None
-    if state != "none" and not volumes:
+    volumes = record.get("volumes")
+    if state == "none":
+        # Volumes in such a record were there before the layout none: nothing proves their disks.
+        left = not_applicable("storage.record", "the local volume was taken off this node")
+        return [left if volumes and judged.status == PASS else judged]
+    if not volumes:
         message = f"{RECORD_PATH} has the state {state} and lists no volume"
         return [undeterminable("storage.record", message, found=state, hint="run the role nvme_raid0 again")]
-    if not volumes:
-        none = not_applicable("storage.record", "this node has no local volume")
-        return [none if judged.status == PASS else judged]
     try:
         mounts = read_mounts(host)
     except NodeError as exc:

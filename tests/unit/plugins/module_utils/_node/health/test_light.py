@@ -13,6 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator im
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import look as efa
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import light as health_light
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.scratch import directories as scratch
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.drain import vanished
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, NodeError
 
 from tests.unit.fakes.fake_training_host import TrainingHost, efa_device, firmware, good_node
@@ -221,10 +222,20 @@ def test_old_record_still_checks_volume():
     assert verdict(health_light.check_storage(host)) == [unknown, ("storage.mounted", "fail", "reset")]
 
 
-def test_unconfigured_volume_is_not_required():
+def test_volume_that_was_taken_off_is_not_required():
     host = volume_node("none")
     host.files["/proc/self/mountinfo"] = ""
     assert verdict(health_light.check_storage(host)) == [("storage.record", "not_applicable", "none")]
+
+
+def test_record_of_no_volume_ends_drain_of_missing_record():
+    """The boot unit writes it once it has proved that no disk is missing."""
+    host = volume_node("none")
+    host.files.update({RECORD: '{"state": "none", "boot_id": "this", "volumes": []}', "/proc/self/mountinfo": ""})
+    assert verdict(health_light.check_storage(host)) == [("storage.record", "pass", "none")]
+    assert vanished(["storage.record"], health_light.check_storage(host)) == []
+    host.files[BOOT] = "another\n"
+    assert verdict(health_light.check_storage(host)) == [("storage.record", "undeterminable", "none")]
 
 
 @pytest.mark.parametrize(
@@ -239,7 +250,7 @@ def test_unconfigured_volume_is_not_required():
         ),
         ({RECORD: '{"state": "intact", "serials": ["A"]}'}, ("storage.record", "undeterminable", "none")),
         ({RECORD: "{"}, ("storage.record", "undeterminable", "none")),
-        ({RECORD: '{"state": "none", "boot_id": "this"}'}, ("storage.record", "not_applicable", "none")),
+        ({RECORD: '{"state": "none", "boot_id": "this"}'}, ("storage.record", "pass", "none")),
         # A volume that is intact has a name.
         ({RECORD: '{"state": "intact", "boot_id": "this"}'}, ("storage.record", "undeterminable", "none")),
         ({RECORD: '{"state": "recreated", "boot_id": "this"}'}, ("storage.record", "undeterminable", "none")),
