@@ -100,10 +100,11 @@ def _of_run(folder: Path, name: str) -> str:
     try:
         return (folder / f"mlcluster-runtime.{name}").read_text(encoding="ascii")
     except OSError:
-        runtime = build()
+        # Without the cache: a look at a node needs no place to keep a build, as in a container without a home.
+        data = archive(collection_root(), collection_version(collection_root()))
     # Fewer bytes for each node than with less compression, at a cost of 0.04 s once.
-    packed = base64.b64encode(zlib.compress(Path(runtime["path"]).read_bytes()))
-    values = {"sha256": runtime["sha256"], "packed": packed.decode("ascii")}
+    packed = base64.b64encode(zlib.compress(data))
+    values = {"sha256": hashlib.sha256(data).hexdigest(), "packed": packed.decode("ascii")}
     with contextlib.suppress(OSError):
         for key, value in values.items():
             replace_file(folder / f"mlcluster-runtime.{key}", value.encode(), 0o600)
@@ -111,10 +112,15 @@ def _of_run(folder: Path, name: str) -> str:
 
 
 def cache_directory() -> Path:
-    """Return ``$XDG_CACHE_HOME/mlcluster/runtime``, by default below ``~/.cache``."""
+    """Return ``$XDG_CACHE_HOME/mlcluster/runtime``, by default below ``~/.cache``. Raises RuntimeBuildError."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification requires that a relative value is ignored.
-    return Path(base if os.path.isabs(base) else Path.home() / ".cache") / "mlcluster" / "runtime"
+    try:
+        # The XDG specification requires that a relative value is ignored.
+        return Path(base if os.path.isabs(base) else Path.home() / ".cache") / "mlcluster" / "runtime"
+    except RuntimeError as exc:
+        raise RuntimeBuildError(
+            "the node runtime cannot be kept, since this user has no home directory: set XDG_CACHE_HOME"
+        ) from exc
 
 
 def _prune(directory: Path, keep: Path) -> None:

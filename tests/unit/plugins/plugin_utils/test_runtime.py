@@ -211,14 +211,32 @@ def test_undecodable_path_is_printed_as_bytes(runtime, tmp_path):
 
 def test_runtime_is_built_once_in_run(tmp_path, monkeypatch):
     built = []
-    (tmp_path / "mlcluster.pyz").write_bytes(b"archive" * 99)
-    runtime = {"path": str(tmp_path / "mlcluster.pyz")}
-    monkeypatch.setattr(_runtime, "build", lambda: built.append(1) or {**runtime, "sha256": f"{len(built)}" * 64})
-    assert _runtime.run_sum(tmp_path) == _runtime.run_sum(tmp_path) == "1" * 64
+    monkeypatch.setattr(_runtime, "archive", lambda root, version: built.append(root) or b"archive" * len(built))
+    first = hashlib.sha256(b"archive").hexdigest()
+    assert _runtime.run_sum(tmp_path) == _runtime.run_sum(tmp_path) == first
     packed = _runtime.run_archive(tmp_path)
-    assert zlib.decompress(base64.b64decode(packed)) == b"archive" * 99
+    assert zlib.decompress(base64.b64decode(packed)) == b"archive"
     assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("mlcluster-runtime.*")} == {0o600}
     assert len(built) == 1
     # Without a place to keep it, each call builds.
-    assert _runtime.run_archive(tmp_path / "missing") == packed
-    assert _runtime.run_sum(tmp_path / "missing") == "3" * 64
+    assert zlib.decompress(base64.b64decode(_runtime.run_archive(tmp_path / "missing"))) == b"archive" * 2
+    assert _runtime.run_sum(tmp_path / "missing") == hashlib.sha256(b"archive" * 3).hexdigest()
+
+
+def test_run_needs_no_cache_and_has_the_same_build(tmp_path, monkeypatch):
+    """A container of a controller may have no home directory, or a read-only one."""
+    built = _runtime.build(cache=tmp_path / "cache")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", f"{tmp_path}/file")
+    data = zlib.decompress(base64.b64decode(_runtime.run_archive(tmp_path)))
+    assert data == Path(built["path"]).read_bytes() and _runtime.run_sum(tmp_path) == built["sha256"]
+
+
+def test_user_without_home_is_named(monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(_runtime.RuntimeBuildError, match="no home directory: set XDG_CACHE_HOME"):
+        _runtime.build()
