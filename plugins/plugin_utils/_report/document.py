@@ -297,10 +297,14 @@ def _why_not_valid(validation: Mapping[str, Any] | None, time: str, cluster: str
     if now is None or made is None:
         return f"the validation has no valid time (time is {short(written)}): run run_validation again"
     age = (now - made).total_seconds() / 86400
+    if age < -SKEW_DAYS:
+        clocks = "compare the clocks of the head node and of this machine"
+        return f"the validation of {written} is dated in the future (here it is {time}): {clocks}"
     # Also where ``days`` is not a number.
-    if not -SKEW_DAYS <= age <= days:
-        when = f"{age:.0f} days old" if age > 0 else "dated in the future"
-        return f"the validation of {written} is {when} and counts for {days:g} days: run run_validation again"
+    if not age <= days:
+        return (
+            f"the validation of {written} is {age:.0f} days old and counts for {days:g} days: run run_validation again"
+        )
     if cluster and of != cluster:
         other = f"the cluster {short(of)}" if of else "a cluster without a name"
         return f"the validation is of {other} and this is {cluster}: use the file of this one"

@@ -184,7 +184,7 @@ def validated(days=14.0, **changes):
         ({"time": "2001-01-31T12:00:00Z", "days": float("nan")}, "9131 days old and counts for nan days"),
         ({"time": "2001-01-31T12:00:00Z"}, "9131 days old and counts for 14 days"),
         ({"time": "2026-01-17T11:00:00Z"}, "14 days old and counts for 14 days"),
-        ({"time": "2026-02-03T12:00:00Z"}, "dated in the future"),
+        ({"time": "2026-02-03T12:00:00Z"}, "dated in the future (here it is 2026-01-31T12:00:00Z): compare the clocks"),
         ({"time": "2026-01-31T12:11:00Z"}, "dated in the future"),
     ],
 )
