@@ -120,11 +120,12 @@ def data_root(docker: t.Mapping[str, t.Any], place: Place, wanted: str) -> str:
 
 
 def _sets_root(text: str | None) -> bool:
+    """Return whether daemon.json sets Docker's directory; damaged, it may, and ``daemon_text`` refuses it."""
     try:
         settings = json.loads(text or "{}")
     except ValueError:
-        return False
-    return isinstance(settings, dict) and "data-root" in settings
+        return True
+    return not isinstance(settings, dict) or "data-root" in settings
 
 
 def daemon_text(now: str | None, root: str, own: t.Mapping[str, t.Any], nvidia: bool) -> str:

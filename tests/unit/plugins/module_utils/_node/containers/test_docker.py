@@ -100,6 +100,9 @@ def test_data_root_of_a_running_docker_is_kept(host):
     assert "the command line of dockerd sets Docker's directory already to /big" in refusal
     host.put(DAEMON_PATH, '{"data-root": "/big"}')
     assert plan_of(host, docker=True, docker_data_root="/scratch/own").refusals == ()
+    host.put(DAEMON_PATH, '{"data-root": "/big",}')
+    (refusal,) = plan_of(host, docker=True, docker_data_root="/scratch/own").refusals
+    assert f"{DAEMON_PATH} is not valid JSON" in refusal
 
 
 @pytest.mark.parametrize(
