@@ -31,6 +31,9 @@ from .work import JobError, SignalError, Work
 RETRY_SECONDS = 5.0
 # A controller that answers and rejects is not asked again.
 _SILENT = re.compile(r"unable to contact|timed out|zero bytes|unexpected message|communication", re.IGNORECASE)
+_MARKS = (checkpoints.BACKED_UP, checkpoints.BEGUN)
+# Signs that are not themselves in a pattern of the AWS CLI.
+_SIGN = re.compile(r"[*?\[]")
 GPU_FIELDS = (
     "timestamp,index,utilization.gpu,memory.used,temperature.gpu,power.draw,clocks.sm,"
     "ecc.errors.uncorrected.volatile.total"
@@ -115,10 +118,8 @@ def send_command(spec: Spec, checkpoint: str, continues: bool) -> tuple[str, ...
     continues: S3 has nothing but files of the present content, so only missing ones are sent. aws s3 sync compares no
     content: an object of the same size that is newer than the file counts as its copy.
     """
-    # A name is a pattern here.
-    marker = re.sub(r"([*?\[])", r"[\1]", spec.values["marker"])
     words = ("sync",) if continues else ("cp", "--recursive")
-    left_out = [*_without_marks(), "--exclude", marker]
+    left_out = _without(checkpoint, *_MARKS, spec.values["marker"])
     target = copy_target(spec, checkpoint)
     return (spec.tools["aws"], "s3", *words, "--only-show-errors", *left_out, checkpoint, target)
 
@@ -132,11 +133,18 @@ def marker_command(spec: Spec, checkpoint: str) -> tuple[str, ...]:
 
 def rest_command(spec: Spec, checkpoint: str) -> tuple[str, ...]:
     """Return the command that lists the files of a checkpoint that S3 lacks, or has in another size."""
-    return (spec.tools["aws"], "s3", "sync", "--dryrun", *_without_marks(), checkpoint, copy_target(spec, checkpoint))
+    left_out = _without(checkpoint, *_MARKS)
+    return (spec.tools["aws"], "s3", "sync", "--dryrun", *left_out, checkpoint, copy_target(spec, checkpoint))
 
 
-def _without_marks() -> list[str]:
-    return [word for mark in (checkpoints.BACKED_UP, checkpoints.BEGUN) for word in ("--exclude", mark)]
+def _without(checkpoint: str, *names: str) -> list[str]:
+    """Return the options that leave out these files of a checkpoint.
+
+    A name is a pattern there, and the AWS CLI begins it with the path of the checkpoint unless it is absolute. Source:
+    awscli, customizations/s3/filters.py.
+    """
+    whole = [posixpath.join(checkpoint, name) for name in names] if _SIGN.search(checkpoint) else names
+    return [word for name in whole for word in ("--exclude", _SIGN.sub(r"[\g<0>]", name))]
 
 
 def request_file(spec: Spec) -> str:

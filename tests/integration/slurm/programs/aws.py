@@ -59,6 +59,12 @@ def is_current(file: os.stat_result, copy: os.stat_result) -> bool:
     return copy.st_size == file.st_size and copy.st_mtime >= file.st_mtime
 
 
+def is_left_out(file: Path, source: Path, patterns: t.Sequence[str]) -> bool:
+    """Return whether a pattern is for this file. As in the CLI's filters.py, the path of the folder is part of it."""
+    whole = [os.path.join(os.path.abspath(source), pattern) for pattern in patterns]
+    return any(fnmatch.fnmatchcase(os.path.abspath(file), pattern) for pattern in whole)
+
+
 def list_objects(target: Path, folder: bool) -> int:
     """End with 1 where no object has a name that begins so."""
     found = sorted(target.iterdir() if folder and target.is_dir() else target.parent.glob(f"{target.name}*"))
@@ -95,7 +101,7 @@ def upload(args: argparse.Namespace) -> int:
     for file in sorted(source.rglob("*")) if whole else [source]:
         name = str(file.relative_to(source)) if whole else ""
         copy = target / name
-        if file.is_dir() or any(fnmatch.fnmatchcase(name, pattern) for pattern in args.exclude):
+        if file.is_dir() or is_left_out(file, source, args.exclude):
             continue
         if args.command == "sync" and copy.exists() and is_current(file.stat(), copy.stat()):
             continue

@@ -322,6 +322,23 @@ def test_marker_is_copied_after_all_other_files(training, batch, events):
     assert f"NOT backed up: {batch.folder}/c/step-1\n" in events()
 
 
+@pytest.mark.parametrize("name", ["lr[1]-1", "l?r*-1"])
+def test_checkpoint_with_name_of_a_pattern_gets_its_marker_last(copying, batch, name):
+    """The AWS CLI reads the path of a folder as a part of each pattern."""
+    mine = batch.folder / "c" / name
+    (mine / "more" / name).mkdir(parents=True)
+    for file in ("data", "complete", f"more/{name}/complete"):
+        (mine / file).write_text("x")
+    begun = copying.at / name
+    program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
+    batch.program("aws-stand-in", f'[ "$2" = cp ] && [ "$3" != --recursive ] && exit 1; {program}')
+    batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+    assert sorted(path.name for path in begun.iterdir()) == ["data", "more"]
+    assert (begun / "more" / name / "complete").exists()
+    assert f"backed up {mine}" in copying()
+    assert sorted(path.name for path in begun.iterdir()) == ["complete", "data", "more"]
+
+
 def test_damaged_checkpoint_does_not_replace_its_good_copy(copying, batch):
     files = {"data": {"size": 5, "sha256": hashlib.sha256(b"mine!").hexdigest()}}
     manifest = json.dumps({**json.loads(MANIFEST), "files": files})
