@@ -19,7 +19,13 @@ PREFIX = "mlcluster health: "
 LONGEST_REASON = 200
 # Checks of the domain that Prolog makes for a job: once the job has ended, there is none to prove.
 ENDS_WITH_JOB = frozenset({"imex.domain", "imex.channel"})
+# Checks that do not apply to a good node without that part. One of them that was undeterminable, as in a check that ran
+# out of time, does not prove that it applied.
+MAY_NOT_APPLY = frozenset({"imex.service", "storage.record", "scratch.space"})
+# Begins the text of a drain for nothing but such checks.
+NOT_PROVED = "not proved: "
 _IDS = re.compile(re.escape(PREFIX) + r"([a-z0-9_.,]+)(?: \((none|monitor|reset|reboot|isolate)\))?: ")
+_UNPROVED = re.compile(re.escape(PREFIX) + r"[a-z0-9_.,]+ \(none\): " + re.escape(NOT_PROVED))
 
 
 def drained_for(reason: str | None) -> tuple[list[str], str] | None:
@@ -35,11 +41,11 @@ def _ids(blocking: t.Sequence[Result]) -> list[str]:
     return list(dict.fromkeys(verdict.id for verdict in blocking))
 
 
-def reason_for(blocking: t.Sequence[Result], before: t.Sequence[str] = ()) -> str:
+def reason_for(blocking: t.Sequence[Result], before: t.Sequence[str] = (), start: str = "") -> str:
     """Return the reason of a drain: check ids, earlier ones first, most drastic new severity and first message."""
     ids = ",".join(dict.fromkeys([*before, *_ids(blocking)]))
     first = blocking[0].message or blocking[0].reason or "it failed"
-    return " ".join(printable(f"{PREFIX}{ids} ({worst_severity(blocking)}): {first}").split())[:LONGEST_REASON]
+    return " ".join(printable(f"{PREFIX}{ids} ({worst_severity(blocking)}): {start}{first}").split())[:LONGEST_REASON]
 
 
 def vanished(ids: t.Collection[str], results: t.Sequence[Result]) -> list[str]:
@@ -54,15 +60,17 @@ def vanished(ids: t.Collection[str], results: t.Sequence[Result]) -> list[str]:
 
 def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float) -> str:
     """Drain the node for these verdicts; return one sentence on what was done. Raises ``NodeError``."""
-    reason = reason_for(blocking)
+    lasting = [one for one in blocking if one.status != UNDETERMINABLE or one.id not in MAY_NOT_APPLY]
+    reason = reason_for(lasting) if lasting else reason_for(blocking, start=NOT_PROVED)
     state = state_of(slurm, node, seconds)
     if "DRAIN" in state["flags"]:
         current = state["reason"] or ""
+        ours = drained_for(current)
         # Keep the checks of an earlier drain in the new reason.
-        before = drained_for(current)
-        if before:
-            reason = reason_for(blocking, before[0])
-        if not before or current == reason:
+        before = [] if not ours or _UNPROVED.match(current) else ours[0]
+        if before and lasting:
+            reason = reason_for(lasting, before)
+        if not ours or current == reason or (before and not lasting):
             return f"{node} is drained already: {current or 'no reason is given'}"
     update(slurm, node, seconds, "State=DRAIN", f"Reason={reason}")
     return f"drained {node}: {reason}"
@@ -71,6 +79,7 @@ def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float)
 def undrain(slurm: Slurm, node: str, results: t.Sequence[Result], seconds: float) -> str | None:
     """End our drain if each of its checks passes; those of ``ENDS_WITH_JOB`` may also no longer apply.
 
+    So may those of ``MAY_NOT_APPLY``, if nothing but them drained the node, and none had failed.
     Returns what was done, None if nothing. Raises ``NodeError``.
     """
     state = state_of(slurm, node, seconds)
@@ -78,9 +87,12 @@ def undrain(slurm: Slurm, node: str, results: t.Sequence[Result], seconds: float
     if "DRAIN" not in state["flags"] or not mine:
         return None
     ids = set(mine[0])
+    lost = set(vanished(ids, results))
+    if _UNPROVED.match(state["reason"]):
+        lost -= MAY_NOT_APPLY
     judged = {verdict.id for verdict in results}
     unhealthy = {v.id for v in results if v.id in ids and v.status in (FAIL, UNDETERMINABLE)}
-    open_still = sorted(unhealthy | (ids - judged) | set(vanished(ids, results)))
+    open_still = sorted(unhealthy | (ids - judged) | lost)
     if open_still:
         return f"{node} stays drained: {', '.join(open_still)} is not proved to be healthy"
     update(slurm, node, seconds, "State=UNDRAIN")

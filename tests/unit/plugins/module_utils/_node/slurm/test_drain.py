@@ -122,6 +122,41 @@ def test_check_of_ended_job_does_not_keep_drain(name):
     assert undrain(controller, not_applicable(name, "no job"))[1] == [["NodeName=n1", "State=UNDRAIN"]]
 
 
+LATE = undeterminable("imex.service", "it did not end in time")
+GONE = not_applicable("imex.service", "no UltraServer")
+UNPROVED = "mlcluster health: imex.service (none): not proved: it did not end in time"
+
+
+def drained_by(controller, *results):
+    return health_drain.drain(Slurm(controller), "n1", results, 2), controller.updates
+
+
+def test_late_check_that_does_not_apply_keeps_no_drain():
+    """As on every node without an UltraServer whose closed gate had one slow check."""
+    _message, ((_node, _state, reason),) = drained_by(Controller(), LATE)
+    assert reason == f"Reason={UNPROVED}"
+    assert drained_by(Controller("IDLE+DRAIN", UNPROVED), LATE)[1] == []
+    assert undrain(Controller("IDLE+DRAIN", UNPROVED), GONE)[1] == [["NodeName=n1", "State=UNDRAIN"]]
+    assert undrain(Controller("IDLE+DRAIN", UNPROVED), LATE)[1] == []
+    assert undrain(Controller("IDLE+DRAIN", UNPROVED))[1] == []
+
+
+def test_late_check_beside_a_failure_is_not_in_reason():
+    failure = failed("mounts.answer", "no answer", severity="reset")
+    wanted = "mlcluster health: mounts.answer (reset): no answer"
+    assert drained_by(Controller(), LATE, failure)[1][0][-1] == f"Reason={wanted}"
+    assert drained_by(Controller("IDLE+DRAIN", UNPROVED), LATE, failure)[1][0][-1] == f"Reason={wanted}"
+    assert drained_by(Controller("IDLE+DRAIN", wanted), LATE)[1] == []
+
+
+def test_late_check_of_hardware_needs_a_pass():
+    """A GPU that is gone may make its check late first."""
+    (_message, ((_node, _state, reason),)) = drained_by(Controller(), undeterminable("gpu.count", "late"))
+    assert reason == "Reason=mlcluster health: gpu.count (none): late"
+    kept = Controller("IDLE+DRAIN", reason.partition("=")[2])
+    assert undrain(kept, not_applicable("gpu.count", "no GPU"))[1] == []
+
+
 def test_unknown_node_is_reported():
     with pytest.raises(NodeError, match="asked Slurm for the node n1 and it showed 0: set SLURMD_NODENAME"):
         drain(Controller(known=False))
