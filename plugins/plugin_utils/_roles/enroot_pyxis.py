@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible import constants
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _artifacts, _runtime
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._data.artifacts import ARTIFACTS, PUBLISHED
@@ -20,7 +21,7 @@ def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "artifacts": artifact_table(_locks()[0]),
         "docker": wants_docker(variables),
-        "runtime_sha256": _runtime.build()["sha256"],
+        "runtime_sha256": _runtime.run_sum(constants.DEFAULT_LOCAL_TMP),
     }
 
 

@@ -27,7 +27,7 @@ def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "file_systems": _file_systems(variables)[0],
         "head_node": is_head(variables),
-        "runtime_sha256": _runtime.build()["sha256"],
+        "runtime_sha256": _runtime.run_sum(constants.DEFAULT_LOCAL_TMP),
     }
 
 

@@ -23,6 +23,11 @@ def test_login_node_needs_no_docker(groups: list[str], wanted: bool) -> None:
     assert not enroot_pyxis.wants_docker({"group_names": groups, "enroot_pyxis_docker_enabled": "no"})
 
 
+def test_look_needs_no_cache_of_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enroot_pyxis._runtime, "build", lambda: pytest.fail("a build was put into the cache"))
+    assert len(enroot_pyxis.controller_options({})["runtime_sha256"]) == 64
+
+
 def test_every_platform_has_its_artifacts() -> None:
     options = enroot_pyxis.controller_options({})
     assert role_problems(options) == []

@@ -50,6 +50,11 @@ def test_head_node_is_set_by_option_group_or_hook(variables: dict[str, Any], hea
     assert fsx_lustre.controller_options(variables)["head_node"] == head
 
 
+def test_look_needs_no_cache_of_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fsx_lustre._runtime, "build", lambda: pytest.fail("a build was put into the cache"))
+    assert len(fsx_lustre.controller_options({})["runtime_sha256"]) == 64
+
+
 def test_without_id_fsx_is_not_asked(asked: list[Any]) -> None:
     options = fsx_lustre.controller_options({"fsx_lustre_file_systems": [{"path": "/fsx"}]})
     assert options["file_systems"] == [{"path": "/fsx"}]
