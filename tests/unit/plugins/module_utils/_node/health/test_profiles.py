@@ -125,7 +125,9 @@ def test_prolog_checks_site_expectations(tmp_path):
     host.files["/sys/class/nvme/nvme0/model"] = "Amazon Elastic Block Store              \n"
     found = names("prolog", host, tmp_path, expectations=EXPECTATIONS)
     expected = {name: status for name, status in found.items() if name.startswith("expect.")}
-    assert expected == {"expect.mount": "pass", "expect.disks": "pass", "expect.gpus": "pass"}
+    # expect.devices drains a node if the look is late, and a drain only ends by a pass.
+    passes = ("expect.devices", "expect.mount", "expect.disks", "expect.gpus")
+    assert expected == dict.fromkeys(passes, "pass")
     # 32 devices exist and 31 are expected: the site's value has precedence over the table and EC2.
     assert found["efa.devices"] == "undeterminable"
     assert (
