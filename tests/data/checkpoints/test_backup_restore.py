@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from mlcluster_data import __main__ as command
 from mlcluster_data.checkpoints import backup
-from mlcluster_data.files import s3
+from mlcluster_data.files import durable, s3
 
 from tests.data.support.fake_s3 import _server, server
 from tests.data.support.planted import PLANTED, plant
@@ -68,6 +68,18 @@ def test_unfinished_files_of_killed_restore_are_removed(source, server, tmp_path
         path.write_text("x")
     assert backup.Backup(target, server.prefix()).restore().ok
     assert not left.exists() and all(path.exists() for path in (*own, link))
+
+
+def test_unfinished_file_of_long_name_is_removed(source, server, tmp_path):
+    """Its own name has only the beginning of that of the file."""
+    name, target = "é" * 120, tmp_path / "target"
+    (source / name).write_text("x")
+    backup.Backup(source, server.prefix()).push()
+    target.mkdir()
+    left = target / durable.aside_of(name)
+    left.write_text("x")
+    assert backup.Backup(target, server.prefix()).restore().ok
+    assert (target / name).exists() and not left.exists()
 
 
 def test_link_below_target_is_reported_and_not_followed(source, server, tmp_path, capsys):

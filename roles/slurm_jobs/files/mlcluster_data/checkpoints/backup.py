@@ -153,7 +153,8 @@ def _remove_unfinished(top: Directory, names: Iterable[str]) -> None:
     by_folder: dict[tuple[str, ...], set[str]] = {}
     for name in names:
         *folders, last = durable.parts_of(name)
-        by_folder.setdefault(tuple(folders), set()).add(last)
+        # Cut off as in the name of its unfinished file.
+        by_folder.setdefault(tuple(folders), set()).add(durable.unfinished(durable.aside_of(last)) or last)
     for folders, lasts in by_folder.items():
         with contextlib.suppress(OSError), top.below(*folders) as folder:
             for entry in os.listdir(folder.descriptor):
