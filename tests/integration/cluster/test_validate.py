@@ -133,7 +133,7 @@ def test_offline_unknown_type_is_not_rejected():
     verdict = judged(planned(queues=queues), {}, online=False)
     assert verdict["errors"] == []
     tabled = [text.split(" ")[0] for text in verdict["warnings"] if "was checked with the collection's ta" in text]
-    unknown = [text.split(" ")[0] for text in verdict["warnings"] if "was not checked: EC2 was not asked" in text]
+    unknown = [text.split(" ")[0] for text in verdict["warnings"] if "was not checked: EC2 was not queried" in text]
     assert (tabled, unknown) == (sorted(names), ["c7i.4xlarge", "hpc7a.96xlarge"])
     assert (
         "whether the region offers the instance types was not checked, because EC2 was not queried" in verdict["notes"]
