@@ -315,7 +315,7 @@ def verdict(reviewed: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     for name in reviewed["types"]:
         if name in reviewed["described"]:
             warnings.append(
-                f"{name} was checked with the collection's table, which does not know its capacity types and "
+                f"{name} was checked with the table of the collection, which does not know its capacity types and "
                 "placement groups: EC2 was not queried; set cluster_online: true"
             )
         elif name in answer["assumed"]:

@@ -67,7 +67,7 @@ def test_unchanged_example_is_checked_and_makes_no_cluster(aws_account, play, op
     )
     assert judged.status == 0, judged.output
     assert "cluster_ssh_cidrs is '203.0.113.0/24', a placeholder" in judged.output
-    assert "p5e.48xlarge was checked with the collection's table" in judged.output
+    assert "p5e.48xlarge was checked with the table of the collection" in judged.output
     assert aws_account.operations() == set()
 
 

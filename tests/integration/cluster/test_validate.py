@@ -132,7 +132,7 @@ def test_offline_unknown_type_is_not_rejected():
     queues += [{**cpu, "name": "hpc", "instance_type": "hpc7a.96xlarge", "efa": True}]
     verdict = judged(planned(queues=queues), {}, online=False)
     assert verdict["errors"] == []
-    tabled = [text.split(" ")[0] for text in verdict["warnings"] if "was checked with the collection's ta" in text]
+    tabled = [text.split(" ")[0] for text in verdict["warnings"] if "was checked with the table of the coll" in text]
     unknown = [text.split(" ")[0] for text in verdict["warnings"] if "was not checked: EC2 was not queried" in text]
     assert (tabled, unknown) == (sorted(names), ["c7i.4xlarge", "hpc7a.96xlarge"])
     assert (

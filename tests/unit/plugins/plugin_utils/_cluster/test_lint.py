@@ -181,4 +181,4 @@ def test_only_types_of_user_count_as_assumed():
     # Types in the collection's table are checked by it.
     unchecked, tabled = verdict["warnings"]
     assert unchecked.startswith("c7i.4xlarge was not checked: ")
-    assert tabled.startswith("p5.48xlarge was checked with the collection's table, ")
+    assert tabled.startswith("p5.48xlarge was checked with the table of the collection, ")
