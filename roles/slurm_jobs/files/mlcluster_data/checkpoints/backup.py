@@ -152,9 +152,9 @@ def _remove_unfinished(top: Directory, names: Iterable[str]) -> None:
     """
     by_folder: dict[tuple[str, ...], set[str]] = {}
     for name in names:
-        *folders, last = durable.parts_of(name)
+        *above, last = durable.parts_of(name)
         # Cut off as in the name of its unfinished file.
-        by_folder.setdefault(tuple(folders), set()).add(durable.unfinished(durable.aside_of(last)) or last)
+        by_folder.setdefault(tuple(above), set()).add(durable.unfinished(durable.aside_of(last)) or last)
     for folders, lasts in by_folder.items():
         with contextlib.suppress(OSError), top.below(*folders) as folder:
             for entry in os.listdir(folder.descriptor):
