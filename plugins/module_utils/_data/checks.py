@@ -715,7 +715,10 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "pyxis.node",
-        "an epilog drained the node; not checked while sinfo gives no answer",
+        (
+            "an epilog drained the node; undeterminable for two states (two clusters); not checked while sinfo "
+            "gives no answer"
+        ),
         ("isolate",),
         ("role",),
     ),
@@ -979,7 +982,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "job.end",
-        "the job was ended, wrote no report, or its report contradicts the exit status",
+        "the job was ended, wrote no report or one of another time, or its report contradicts the exit status",
         ("monitor",),
         ("job", "report"),
     ),

@@ -121,7 +121,7 @@ def test_answer_of_ec2_is_readable_under_another_key():
     known = written.document("ec2/asked.json")
     # That key left out the AWS CLI's files, so the entry may be another account's: EC2 is asked again.
     assert cache.key("ec2_nodes", known["asked"], known["environment"]) != known["key"]
-    answer = cache.unpack(written.document("ec2/answer.json"), cache.who(known["environment"], None))
+    answer = cache.unpack(written.document("ec2/answer.json"), cache.access_key_digest(known["environment"], None))
     assert (answer.regions, answer.account, answer.warnings) == (["us-east-1"], "123456789012", ["one"])
     assert answer.records[0]["tags"] == {"Name": "n1"}
     assert cache.unpack(written.document("ec2/answer.json"), "somebody else") is None

@@ -625,7 +625,7 @@ FORMAT = "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"
         f"dcgmi dmon -e {FIELDS} -c 1",
         f"dpkg-query -W -f {FORMAT}",
         "systemctl show -p Id,LoadState,ActiveState -- a.service",
-        "sinfo --noheader --Node --nodes=n1 --format=%T@%E",
+        "sinfo --noheader --Node --local --nodes=n1 --format=%T@%E",
         "uname --whatever",
     ],
 )

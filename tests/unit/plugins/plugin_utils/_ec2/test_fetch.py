@@ -50,7 +50,7 @@ def units(*names):
 
 
 def test_pending_regions_are_reported(monkeypatch):
-    monkeypatch.setattr(fetch, "PATIENCE", 0.01)
+    monkeypatch.setattr(fetch, "REPORT_SECONDS", 0.01)
     reported, go = [], threading.Event()
 
     def ask(unit, _question, _errors):
