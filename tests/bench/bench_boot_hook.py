@@ -53,7 +53,7 @@ LOADS = (0, 20)
 # A run of the hook is short beside that of pip, so another program on the machine shifts it more.
 ROUNDS = 3
 # Least CPU seconds of pip for one of the hook, both until the first role.
-TIMES = 4
+TIMES = 5
 # Size of the filesystem of one load; only what is written takes room.
 FILESYSTEM_BYTES = 8 << 30
 

@@ -333,7 +333,7 @@ def ec2(out: Path, work: Path) -> None:
     )  # fmt: skip
     environment = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "HOME": "/home/someone"}
     asked = {"regions": ["us-east-1"], "filters": {"tag:Name": "n*"}}
-    packed = cache.pack(answer, cache.who(environment, None))
+    packed = cache.pack(answer, cache.access_key_digest(environment, None))
     put(out, "ec2/answer.json", packed)
     key = cache.key("ec2_nodes", asked, environment)
     put(out, "ec2/asked.json", {"environment": environment, "asked": asked, "key": key})
