@@ -94,8 +94,9 @@ def prove(
     OSError if the device cannot be read.
     """
     since_boot = written_sectors(host, disk["kname"]) if disk else None
-    counts = [count for count in (since_boot, written_since_start(reader) if disk else None) if count is not None]
-    written = max(counts, default=None)
+    counted = _statistics(reader) if disk else None
+    since_start = counted[1] // 512 if counted else None
+    written = max((count for count in (since_boot, since_start) if count is not None), default=None)
     result: dict[str, t.Any] = {"proof": None, "offset": None, "reads": 0, "bytes": 0, "written": written}
     for offset, length in places(reader.size, seed):
         if offset < skip:
@@ -108,20 +109,9 @@ def prove(
             break
     if result["offset"] is None and result["reads"]:
         result["proof"] = ZEROS
-    elif disk and since_boot == 0 and is_first_boot(host, disk["serial"], counts_no_write(reader)):
+    elif disk and since_boot == 0 and is_first_boot(host, disk["serial"], counted == (0, 0)):
         result["proof"] = NEVER_WRITTEN
     return result
-
-
-def counts_no_write(reader: DeviceReader) -> bool:
-    """Return whether the disk's own statistics count no write; False if it has none."""
-    return _statistics(reader) == (0, 0)
-
-
-def written_since_start(reader: DeviceReader) -> int | None:
-    """Return the number of sectors written since the start of the instance, over reboots; None if not counted."""
-    counted = _statistics(reader)
-    return counted[1] // 512 if counted else None
 
 
 def _statistics(reader: DeviceReader) -> tuple[int, int] | None:

@@ -237,7 +237,7 @@ def is_blank(disk: t.Mapping[str, t.Any]) -> bool:
 
 
 def written_at_look(disk: t.Mapping[str, t.Any]) -> int | None:
-    """Return the sectors written to a disk in this boot when it was proved blank; None: not counted."""
+    """Return the sectors written to a disk when it was proved blank, as in its proof; None: not counted."""
     return t.cast("int | None", disk["blank"]["written"]) if is_blank(disk) else None
 
 
