@@ -14,6 +14,7 @@ import os
 import random
 import stat
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +51,7 @@ class Recorder:
     seen: dict[int, int] = field(default_factory=dict)
     folders: set[int] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    one_change: threading.RLock = field(default_factory=threading.RLock)
 
     def start(self) -> None:
         """Begin to record; existing files count as synced. The recording ends with the process."""
@@ -66,10 +68,12 @@ class Recorder:
 
     def _recorded(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*given: Any, **named: Any) -> Any:
-            result = function(*given, **named)
-            if name == "fsync":
-                self._sync(given[0] if isinstance(given[0], int) else given[0].fileno())
-            self._keep(name)
+            # A program may have threads: without the lock another one renames a file while this one looks.
+            with self.one_change:
+                result = function(*given, **named)
+                if name == "fsync":
+                    self._sync(given[0] if isinstance(given[0], int) else given[0].fileno())
+                self._keep(name)
             return result
 
         return wrapped

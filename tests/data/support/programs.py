@@ -139,10 +139,23 @@ class Checkpoints(Program):
             for note in notes:
                 need(max(steps, default=0) >= int(note.rpartition(" ")[2]), f"{note} is lost")
             kept.prepare()
-        latest = disk / "kept" / "latest"
-        need(not steps or latest.read_text() == f"{step_name(steps[0])}\n", "latest")
+        self._check_latest(disk / "kept" / "latest", steps)
         self._publish(kept, 9, disk.parent / "local")
         need(kept.steps()[0] == 9, "no more can be published")
+
+    def _check_latest(self, latest: Path, steps: list[int]) -> None:
+        need(not steps or latest.read_text() == f"{step_name(steps[0])}\n", "latest")
+
+
+class CheckpointsOfTwo(Checkpoints):
+    """Publish checkpoints beside the ``latest`` of another program, so that no write of that file syncs their names."""
+
+    def before(self, disk):
+        (disk / "kept").mkdir()
+        (disk / "kept" / "latest").write_bytes(b"global_step7")
+
+    def _check_latest(self, latest, steps):
+        need(latest.read_bytes() == b"global_step7", "the latest of the other program is lost")
 
 
 class Stage(Program):
@@ -338,5 +351,5 @@ class Train(Program):
         need(weights.exists(), "no weights")
 
 
-SIMPLE = {"write": Write, "lock": Hold, "checkpoints": Checkpoints, "stage": Stage, "collect": Collect,
-          "collect again": CollectAgain}  # fmt: skip
+SIMPLE = {"write": Write, "lock": Hold, "checkpoints": Checkpoints, "checkpoints of two": CheckpointsOfTwo,
+          "stage": Stage, "collect": Collect, "collect again": CollectAgain}  # fmt: skip
