@@ -100,6 +100,7 @@ class ActionModule(ActionBase):
                 "validate": {"type": "bool", "default": False},
                 "removal": {"type": "str"},
                 "required": {"type": "bool"},
+                "report_idle": {"type": "bool", "default": False},
                 "trouble": {"type": "list", "elements": "str", "default": []},
             },
             required_one_of=[["role", "roles", "groups"]],
@@ -132,7 +133,8 @@ class ActionModule(ActionBase):
             options, problems = role_options(domain, self._variables(domain.role))
             if not problems:
                 asked[key] = options
-        facts = self._facts(self._query_node(asked), asked) if asked else {}
+        looked = self._query_node(asked) if asked else {}
+        facts = self._facts(looked, asked) if asked else {}
         check = bool(self._task.check_mode)
         self._record_results(
             *(
@@ -141,7 +143,67 @@ class ActionModule(ActionBase):
             )
         )
         reported = {key: reported_options(DOMAINS[key], options) for key, options in asked.items()}
-        return {"changed": False, "asked": bool(asked), "wanted": keys, "options": reported, "ansible_facts": facts}
+        result = {"changed": False, "asked": bool(asked), "wanted": keys, "options": reported, "ansible_facts": facts}
+        if not given["report_idle"]:
+            return result
+        idle = self._report_idle(asked, looked)
+        # A reported answer was used.
+        facts.update({FACT_PREFIX + key: {} for key in idle})
+        return {**result, "idle": list(idle), "msg": "\n".join(itertools.chain(*idle.values()))}
+
+    def _report_idle(self, asked: Mapping[str, Mapping[str, Any]], looked: Mapping[str, Any]) -> dict[str, list[str]]:
+        """Report the roles with nothing to do; return the printed lines of each."""
+        found: dict[str, list[str]] = {}
+        if not asked or system_problems(self._name, looked["system"]):
+            return found
+        check = bool(self._task.check_mode)
+        for key, options in asked.items():
+            answer = self._with_inventory(DOMAINS[key].role, looked["roles"][key], options)
+            if not answer["plan"]["empty"]:
+                if check:
+                    continue
+                # This role changes the node; the roles after it look again.
+                break
+            # A role with a problem reports it itself, since it may fail.
+            if not judge(answer, required=True, is_final=True, is_check=check).problems:
+                found[key], _failure = self._report(DOMAINS[key], answer, prefix=f"{self._name}: {key}")
+        return found
+
+    def _report(
+        self,
+        domain: Domain,
+        answer: Mapping[str, Any],
+        prefix: str,
+        required: bool = True,
+        verify: bool = False,
+        trouble: Sequence[str] = (),
+    ) -> tuple[list[str], str | None]:
+        """Judge the answer of a role and keep the result for the verdict; return the printed lines and the failure."""
+        empty, check, is_verified = answer["plan"]["empty"], bool(self._task.check_mode), self._verifies(domain)
+        recorded = {"role": domain.key, "differs": not empty, "required": required, "check": check}
+        if empty and not verify and not is_verified:
+            self._record_results({**recorded, "verified": False})
+            return [], None
+        judgement = judge(answer, required, empty or verify, check, trouble)
+        self._record_results(
+            {
+                **recorded,
+                "final": (empty or verify) and not (check and not empty),
+                "concerned": answer["plan"]["concerned"],
+                "reason": self._reason(answer["plan"], check),
+                "problems": judgement.problems,
+                "results": answer["results"],
+                "failure": judgement.failure,
+                "verified": is_verified,
+            }
+        )
+        lines = [f"{prefix}: {line}" for line in judgement.lines]
+        for line in lines:
+            display.display(line)
+        return lines, judgement.failure
+
+    def _verifies(self, domain: Domain) -> bool:
+        return verifies(domain.role, self._tags())
 
     def _before_removal(self, role: str, what: str) -> dict[str, Any]:
         """Reject a removal without consent; the removal changes the node, so drop all answers."""
@@ -184,34 +246,14 @@ class ActionModule(ActionBase):
             "options": {key: reported_options(domain, options)},
             "ansible_facts": {**answer["facts"], **facts},
         }
-        empty, check = answer["plan"]["empty"], bool(self._task.check_mode)
-        recorded = {"role": key, "differs": not empty, "required": required, "check": check}
-        if empty and not given["verify"] and not verifies(role, self._tags()):
-            self._record_results({**recorded, "verified": False})
-            return outcome
-        judgement = judge(answer, required, empty or given["verify"], check, given["trouble"])
-        self._record_results(
-            {
-                **recorded,
-                "final": (empty or given["verify"]) and not (check and not empty),
-                "concerned": answer["plan"]["concerned"],
-                "reason": self._reason(answer["plan"], check),
-                "problems": judgement.problems,
-                "results": answer["results"],
-                "failure": judgement.failure,
-                "verified": verifies(role, self._tags()),
-            }
-        )
-        lines = [f"{self._name}: {line}" for line in judgement.lines]
-        for line in lines:
-            display.display(line)
-        # For readers of the result instead of the terminal.
-        outcome["msg"] = "\n".join(lines)
-        if judgement.failure is not None:
+        lines, failure = self._report(domain, answer, self._name, required, given["verify"], given["trouble"])
+        if failure is not None:
             # Ansible prints the whole result of a failed task.
             self._mark_failed(key)
-            failure = {"failed": True, "msg": f"{self._name}: {judgement.failure}", "asked": asked, "changed": False}
-            return {**failure, "problems": answer["problems"]}
+            short = {"failed": True, "msg": f"{self._name}: {failure}", "asked": asked, "changed": False}
+            return {**short, "problems": answer["problems"]}
+        # For readers of the result instead of the terminal.
+        outcome["msg"] = "\n".join(lines)
         return outcome
 
     def _with_inventory(self, role: str, answer: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

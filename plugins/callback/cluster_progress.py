@@ -47,8 +47,10 @@ CONTROLLER = "localhost"
 def _task_fields(task: Any) -> dict[str, Any]:
     """Return role (its short name, empty outside of roles), name and action of a task."""
     role = getattr(task, "_role", None)
+    # A task that includes a role belongs to it, also if it is skipped.
+    name = role.get_name() if role is not None else str(getattr(task, "_role_name", None) or "")
     return {
-        "role": role.get_name().rpartition(".")[2] if role is not None else "",
+        "role": "" if "{{" in name else name.rpartition(".")[2],
         "task": str(task.name or task.action).strip(),
         "action": str(task.action),
     }

@@ -69,6 +69,13 @@ options:
   required:
     description: Whether problems fail the task, instead of the variable C(<role>_required).
     type: bool
+  report_idle:
+    description:
+      - With O(roles) or O(groups), report the roles that have nothing to do and no problem, and list them in RV(idle)
+        for plays that skip them. Roles after the first one that has something to do are left out, since they look
+        again after the change.
+    type: bool
+    default: false
   trouble:
     description: Earlier errors, one sentence each. They count as problems, before all others.
     type: list
@@ -145,6 +152,12 @@ wanted:
   type: list
   elements: str
   sample: [nvme_raid0, slurm_jobs_tools]
+idle:
+  description: The roles, and parts of roles, that have nothing to do and were reported.
+  returned: with O(report_idle=true)
+  type: list
+  elements: str
+  sample: [nvme_raid0, efa_nccl]
 asked:
   description: Whether the node was queried, instead of using an answer of this run.
   returned: always
@@ -205,6 +218,7 @@ def main() -> None:
             "runtime": {"type": "str", "no_log": True},
             "removal": {"type": "str"},
             "required": {"type": "bool"},
+            "report_idle": {"type": "bool", "default": False},
             "trouble": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,

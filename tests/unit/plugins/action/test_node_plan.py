@@ -371,3 +371,85 @@ def test_missing_slurm_on_node_of_cluster_is_problem(node, monkeypatch, tmp_path
     node.variables.update(group_names=["compute"], groups={"compute": ["node1"], "head": head})
     assert bool(node.task(role="enroot_pyxis").get("failed")) is fails
     assert [found["id"] for found in read()[-1].results] == ["inventory.slurm"] * fails
+
+
+IDLE_GROUPS = ["efa", "gpu", "head"]
+
+
+@pytest.fixture
+def site(node, monkeypatch, tmp_path):
+    """The look of site.yml for a head node with a GPU, where every role has nothing to do; ``node.read`` reads what
+    was kept for the verdict."""
+    monkeypatch.setattr(node_plan, "run_id", lambda: str(tmp_path))
+    node.read = kept(node, monkeypatch, tmp_path)
+    found = dict.fromkeys(["efa_nccl", "fsx_lustre", "enroot_pyxis", "slurm_jobs"])
+    node.answers.update({role: answer(not_concerned(role, f"no {role} here")) for role in found})
+    node.look = lambda **more: node.task(groups=IDLE_GROUPS, report_idle=True, **more)
+    return node
+
+
+def test_idle_roles_are_reported_by_the_look(site):
+    result = site.look()
+    assert result["idle"] == ["efa_nccl", "nvidia_gds", "fsx_lustre", "enroot_pyxis", "slurm_jobs"]
+    assert site.printed[:2] == ["node1: efa_nccl: no efa_nccl here: nothing is done", "node1: nvidia_gds: CUDA 13.0"]
+    assert result["msg"].splitlines() == site.printed
+    final = {entry.role: entry.final for entry in site.read() if entry.begun}
+    assert final == dict.fromkeys(result["idle"], True)
+    assert left(site) == set()
+
+
+def test_look_reports_nothing_unless_asked(site):
+    result = site.task(groups=IDLE_GROUPS)
+    assert "idle" not in result and site.printed == [] and not any(entry.begun for entry in site.read())
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_roles_after_a_change_are_not_idle(site, check_mode):
+    site.answers["nvidia_gds"] = answer(DIFFERENT)
+    result = site.look(check_mode=check_mode)
+    later = ["fsx_lustre", "enroot_pyxis", "slurm_jobs"]
+    assert result["idle"] == ["efa_nccl", *(later if check_mode else [])]
+    assert OWN in left(site) and len(left(site)) == (1 if check_mode else 4)
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_role_with_a_problem_reports_it_itself(site, required):
+    site.variables["nvidia_gds_required"] = required
+    site.answers["nvidia_gds"] = answer(problems=[BAD])
+    assert site.look()["idle"] == ["efa_nccl", "fsx_lustre", "enroot_pyxis", "slurm_jobs"]
+    assert not any(BAD in line for line in site.printed)
+    assert site.task(role="nvidia_gds").get("failed", False) is required
+    assert len(site.asked) == 1
+
+
+def test_look_that_failed_is_not_idle(site):
+    site.answers["nvidia_gds"] = answer(failed="the look did not end within 60 s")
+    assert "nvidia_gds" not in site.look()["idle"]
+
+
+def test_missing_hardware_is_not_idle(site):
+    site.answers["nvidia_gds"] = answer(not_concerned("nvidia_gds", "no driver"))
+    site.variables["ec2_instance_type"] = "g5.48xlarge"
+    assert "nvidia_gds" not in site.look()["idle"]
+
+
+def test_invalid_options_are_not_idle(site):
+    site.variables["nvidia_gds_mode"] = "fast"
+    assert "nvidia_gds" not in site.look()["idle"]
+
+
+def test_unsupported_system_has_no_idle_role(site, monkeypatch):
+    found = {role: json.loads(json.dumps(kept_answer)) for role, kept_answer in site.answers.items()}
+    monkeypatch.setattr(node_plan, "look_all", lambda host, asked, read_only: found)
+    monkeypatch.setattr(
+        node_plan, "system_facts", lambda host: {"distribution": "Amazon", "distribution_major_version": "2"}
+    )
+    site.transport = "local"
+    site.variables["ansible_python_interpreter"] = sys.executable
+    assert site.look()["idle"] == []
+
+
+def test_idle_role_without_verification_prints_nothing(site):
+    site.variables["ansible_run_tags"] = ["nvidia_gds_install"]
+    assert (site.look()["idle"], site.printed) == (["nvidia_gds"], [])
+    assert [(entry.final, entry.verified) for entry in site.read() if entry.begun] == [(False, False)]
