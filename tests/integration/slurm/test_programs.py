@@ -213,18 +213,28 @@ def test_sync_compares_sizes_and_times_only(call, tmp_path):
     assert copy.read_text() == "longer"
 
 
-def test_recursive_copy_sends_every_file(call, tmp_path):
-    """Unlike sync, it takes no object for a copy."""
+def test_copy_compares_sizes_only_on_request(call, tmp_path):
     source, copy = tmp_path / "data" / "a", tmp_path / "s3/bucket/x/a"
     source.parent.mkdir()
-    for text in ("old", "new"):
-        source.write_text(text)
-        os.utime(source, (1_000_000, 1_000_000))
-        assert call("aws", "s3 cp --recursive --only-show-errors {} s3://bucket/x").returncode == 0
-        assert copy.read_text() == text
+    source.write_text("old")
+    call("aws", RIGHT["aws"])
+    source.write_text("new")
+    later = copy.stat().st_mtime + 5
+    os.utime(source, (later, later))
+    call("aws", RIGHT["aws"].replace("sync", "sync --size-only"))
+    assert copy.read_text() == "old"
     call("aws", "s3 cp {}/a s3://bucket/x/b")
     assert (tmp_path / "s3/bucket/x/b").read_text() == "new"
     assert call("aws", "s3 cp {} s3://bucket/x").returncode == 255
+
+
+def test_copy_is_killed_after_number_of_objects(call, tmp_path):
+    (tmp_path / "data").mkdir()
+    for name in "abc":
+        (tmp_path / "data" / name).touch()
+    (tmp_path / "CUT").write_text("2")
+    assert call("aws", RIGHT["aws"]).returncode == -9
+    assert sorted(path.name for path in (tmp_path / "s3/bucket/x").iterdir()) == ["a", "b"]
 
 
 def test_listing_ends_with_1_where_nothing_is(call, tmp_path):

@@ -142,10 +142,21 @@ def read_mark(host: Host, path: str, name: str = BACKED_UP) -> dict[str, t.Any] 
     return mark if isinstance(mark, dict) else {}
 
 
+def next_place(target: str, content: str) -> str:
+    """Return the place for a copy of a later ``content`` of a checkpoint, where only files of that content are.
+
+    Its name ends in no digit, so that a folder with all copies never has it among its checkpoints.
+    """
+    return f"{target}.{content[:16]}.again"
+
+
 def has_copy_at(host: Host, path: str, target: str) -> bool:
-    """Return whether a copy of a checkpoint to this target was made or begun."""
-    marks = (read_mark(host, path, name) for name in (BEGUN, BACKED_UP))
-    return any(mark is not None and mark.get("target", target) == target for mark in marks)
+    """Return whether a copy of a checkpoint to this target, or a later one beside it, was made or begun."""
+    for mark in (read_mark(host, path, name) for name in (BEGUN, BACKED_UP)):
+        place = target if mark is None else mark.get("target", target)
+        if mark is not None and isinstance(place, str) and (place == target or place.startswith(f"{target}.")):
+            return True
+    return False
 
 
 def has_begun_copy(host: Host, path: str, target: str, files_now: str | None) -> bool:
@@ -155,10 +166,7 @@ def has_begun_copy(host: Host, path: str, target: str, files_now: str | None) ->
 
 
 def begin_copy(path: str, target: str, files_now: str | None) -> None:
-    """Write the mark of a copy of this ``content`` that is begun; an earlier copy no longer counts. Raises OSError.
-
-    ``files_now`` is None if the target has files of another content, so that the copy cannot go on after an end.
-    """
+    """Write the mark of a copy of this ``content`` that is begun; an earlier copy no longer counts. Raises OSError."""
     files.replace_file(posixpath.join(path, BEGUN), json.dumps({"target": target, "content": files_now}).encode())
     with contextlib.suppress(FileNotFoundError):
         os.unlink(posixpath.join(path, BACKED_UP))

@@ -112,29 +112,26 @@ def list_command(spec: Spec, target: str) -> tuple[str, ...]:
     return (spec.tools["aws"], "s3", "ls", f"{target}/")
 
 
-def send_command(spec: Spec, checkpoint: str, continues: bool) -> tuple[str, ...]:
-    """Return the command that copies a checkpoint to S3, without the file that marks it complete.
+def send_command(spec: Spec, checkpoint: str, target: str) -> tuple[str, ...]:
+    """Return the command that copies the missing files of a checkpoint to S3, without the marker.
 
-    continues: S3 has nothing but files of the present content, so only missing ones are sent. aws s3 sync compares no
-    content: an object of the same size that is newer than the file counts as its copy.
+    aws s3 sync compares no content, but a place has files of one content only, so the size identifies a copied file.
     """
-    words = ("sync",) if continues else ("cp", "--recursive")
     left_out = _without(checkpoint, *_MARKS, spec.values["marker"])
-    target = copy_target(spec, checkpoint)
-    return (spec.tools["aws"], "s3", *words, "--only-show-errors", *left_out, checkpoint, target)
+    return (spec.tools["aws"], "s3", "sync", "--size-only", "--only-show-errors", *left_out, checkpoint, target)
 
 
-def marker_command(spec: Spec, checkpoint: str) -> tuple[str, ...]:
+def marker_command(spec: Spec, checkpoint: str, target: str) -> tuple[str, ...]:
     """Return the command that copies the file that marks a checkpoint complete, after all others."""
-    marker, target = spec.values["marker"], copy_target(spec, checkpoint)
+    marker = spec.values["marker"]
     places = (posixpath.join(checkpoint, marker), f"{target}/{marker}")
     return (spec.tools["aws"], "s3", "cp", "--only-show-errors", *places)
 
 
-def rest_command(spec: Spec, checkpoint: str) -> tuple[str, ...]:
+def rest_command(spec: Spec, checkpoint: str, target: str) -> tuple[str, ...]:
     """Return the command that lists the files of a checkpoint that S3 lacks, or has in another size."""
     left_out = _without(checkpoint, *_MARKS)
-    return (spec.tools["aws"], "s3", "sync", "--dryrun", *left_out, checkpoint, copy_target(spec, checkpoint))
+    return (spec.tools["aws"], "s3", "sync", "--size-only", "--dryrun", *left_out, checkpoint, target)
 
 
 def _without(checkpoint: str, *names: str) -> list[str]:
@@ -223,10 +220,11 @@ def show(work: Work) -> None:
     if values["backup"]:
         work.note("for each complete checkpoint that is not backed up, the newest first:")
         checkpoint = posixpath.join(values["checkpoints"], "CHECKPOINT")
-        work.run(*list_command(spec, copy_target(spec, checkpoint)))
-        work.run(*send_command(spec, checkpoint, continues=False))
-        work.run(*marker_command(spec, checkpoint))
-        work.run(*rest_command(spec, checkpoint))
+        target = copy_target(spec, checkpoint)
+        work.run(*list_command(spec, target))
+        work.run(*send_command(spec, checkpoint, target))
+        work.run(*marker_command(spec, checkpoint, target))
+        work.run(*rest_command(spec, checkpoint, target))
     work.note(f"after a request, unless the training ended with 0, at most {values['requeues']} times:")
     work.run("scontrol", "requeue", work.number)
     only = " that are backed up" if values["backup"] else ""
@@ -437,59 +435,66 @@ class Training:
         for entry in self._found():
             if not entry.complete or entry.backed_up:
                 continue
-            if self._copied(entry):
-                self.note(f"backed up {entry.path}")
-            else:
-                self.note(f"NOT backed up: {entry.path}")
+            target = self._copied(entry)
+            again = f" to {target}" if target and target != copy_target(self.spec, entry.path) else ""
+            self.note(f"backed up {entry.path}{again}" if target else f"NOT backed up: {entry.path}")
 
-    def _copied(self, entry: checkpoints.Checkpoint) -> bool:
-        path, target = entry.path, copy_target(self.spec, entry.path)
+    def _copied(self, entry: checkpoints.Checkpoint) -> str:
+        """Copy a checkpoint to S3; return the place of the verified copy, empty without one."""
+        path = entry.path
         try:
             before = checkpoints.content(path)
-            continues = checkpoints.has_begun_copy(self.work.host, path, target, before)
-            is_ours = self._is_ours(target, path)
-            if is_ours is False or (is_ours and not self._is_good(entry)):
-                return False
+            target = self._target(entry, before or "")
         except OSError as exc:
             self.note(f"cannot use {path}: {exc.strerror}")
-            return False
+            return ""
+        if not target:
+            return ""
         # A full disk takes no mark, and this is when a copy is needed most. Without the mark, a copy that is cut short
         # is not continued later.
         with contextlib.suppress(OSError):
-            checkpoints.begin_copy(path, target, before if continues or is_ours is None else None)
-        if self.work.run(*send_command(self.spec, path, continues)) or self.work.run(*marker_command(self.spec, path)):
-            return False
-        status, left = self.work.answer(*rest_command(self.spec, path))
-        if status or left.strip():
-            return False
+            checkpoints.begin_copy(path, target, before)
+        if self.work.run(*send_command(self.spec, path, target)):
+            return ""
         try:
-            if checkpoints.content(path) != before:
-                return False
+            # Files that were written during the copy never get the marker in S3.
+            if checkpoints.content(path) != before or self.work.run(*marker_command(self.spec, path, target)):
+                return ""
+            status, left = self.work.answer(*rest_command(self.spec, path, target))
+            if status or left.strip() or checkpoints.content(path) != before:
+                return ""
             checkpoints.end_copy(path, target, before)
         except OSError:
-            return False
-        return True
+            return ""
+        return target
 
-    def _is_ours(self, target: str, path: str) -> bool | None:
-        """Return whether what is at the target came from this checkpoint; None if nothing is there."""
-        if checkpoints.has_copy_at(self.work.host, path, target):
-            return True
-        status, listed = self.work.answer(*list_command(self.spec, target))
+    def _target(self, entry: checkpoints.Checkpoint, content: str) -> str:
+        """Return the place for the copy of this content of a checkpoint, empty without one. Raises OSError.
+
+        A place never gets files of a second content: where a copy is cut short over an older one, the marker of that
+        would make the mixture look complete, and no good copy would be left.
+        """
+        host, first = self.work.host, copy_target(self.spec, entry.path)
+        if checkpoints.has_begun_copy(host, entry.path, first, content):
+            return first
+        status, listed = self.work.answer(*list_command(self.spec, first))
         if status:
-            return None if status == 1 and not listed.strip() else False
-        if self._has_same_manifest(target, path):
-            return True
-        self.note(f"{target} holds another checkpoint of that name: set backup to a prefix of this training alone")
-        return False
+            return first if status == 1 and not listed.strip() else ""
+        if self._has_same_manifest(first, entry.path):
+            return first if self._is_good(entry) else ""
+        if not checkpoints.has_copy_at(host, entry.path, first):
+            self.note(f"{first} holds another checkpoint of that name: set backup to a prefix of this training alone")
+            return ""
+        return checkpoints.next_place(first, content) if self._is_good(entry) else ""
 
     def _is_good(self, entry: checkpoints.Checkpoint) -> bool:
-        """Return whether a checkpoint may replace its copy; False if its content is not that of its manifest."""
+        """Return whether a checkpoint may get another copy; False if its content is not that of its manifest."""
         marker = self.values["marker"]
         if not checkpoints.is_manifest(self.work.host.read_text(posixpath.join(entry.path, marker))):
             return True
         if checkpoints.has_its_content(self.work.host, entry, marker, lists_files=True):
             return True
-        self.note(f"{entry.path} differs from its manifest, so its copy is not replaced")
+        self.note(f"{entry.path} differs from its manifest, so it is not copied again")
         return False
 
     def _has_same_manifest(self, target: str, path: str) -> bool:

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for ``aws s3`` sync, ls and cp of the AWS CLI 2, with a folder for S3. Grammar: its command reference.
 
-cp only prints an object. As documented, sync copies a file whose object is missing, of another size, or older. A file
-LOSSY in the program's folder makes sync lose its input and report success. A file SLOW makes it wait until that file is
-removed.
+cp only prints an object. As documented, sync copies a file whose object is missing, of another size, or older; with
+--size-only, not one that is older. A file LOSSY in the program's folder makes sync lose its input and report success. A
+file SLOW makes it wait until that file is removed. A file CUT has the number of objects after which it is killed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import fnmatch
 import os
 import re
 import shutil
+import signal
 import sys
 import time
 import typing as t
@@ -38,13 +39,13 @@ def parser() -> argparse.ArgumentParser:
     verbs = commands.add_subparsers(dest="command", required=True)
     verbs.add_parser("ls", allow_abbrev=False, add_help=False).add_argument("target")
     copy = verbs.add_parser("cp", allow_abbrev=False, add_help=False)
-    copy.add_argument("--recursive", action="store_true")
     for verb in (copy, verbs.add_parser("sync", allow_abbrev=False, add_help=False)):
         verb.add_argument("source")
         verb.add_argument("target")
         verb.add_argument("--exclude", action="append", default=[])
         for flag in ("--dryrun", "--only-show-errors"):
             verb.add_argument(flag, action="store_true")
+    verbs.choices["sync"].add_argument("--size-only", action="store_true")
     return made
 
 
@@ -54,9 +55,18 @@ def object_path(place: str) -> Path:
     return HERE / "s3" / place.removeprefix("s3://")
 
 
-def is_current(file: os.stat_result, copy: os.stat_result) -> bool:
+def is_current(file: os.stat_result, copy: os.stat_result, size_only: bool) -> bool:
     """Return whether sync leaves an object as it is; it does not read content."""
-    return copy.st_size == file.st_size and copy.st_mtime >= file.st_mtime
+    return copy.st_size == file.st_size and (size_only or copy.st_mtime >= file.st_mtime)
+
+
+def be_cut() -> None:
+    """Kill this program before the object that CUT does not allow any more."""
+    if (HERE / "CUT").exists():
+        left = int((HERE / "CUT").read_text(encoding="ascii"))
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        (HERE / "CUT").write_text(str(left - 1), encoding="ascii")
 
 
 def is_left_out(file: Path, source: Path, patterns: t.Sequence[str]) -> bool:
@@ -89,9 +99,9 @@ def show(target: Path, place: str) -> int:
 
 
 def upload(args: argparse.Namespace) -> int:
-    """Copy a directory: sync what is not current, cp --recursive everything; or one file."""
+    """Copy what is not current of a directory; or one file."""
     source, target = Path(args.source), object_path(args.target)
-    whole = args.command == "sync" or args.recursive
+    whole = args.command == "sync"
     if not (source.is_dir() if whole else source.is_file()):
         print(f"The user-provided path {args.source} does not exist.", file=sys.stderr)
         return FAILED
@@ -103,7 +113,7 @@ def upload(args: argparse.Namespace) -> int:
         copy = target / name
         if file.is_dir() or is_left_out(file, source, args.exclude):
             continue
-        if args.command == "sync" and copy.exists() and is_current(file.stat(), copy.stat()):
+        if whole and copy.exists() and is_current(file.stat(), copy.stat(), args.size_only):
             continue
         if args.dryrun:
             print(f"(dryrun) upload: {file} to {args.target}/{name}")
@@ -111,6 +121,7 @@ def upload(args: argparse.Namespace) -> int:
         if not args.only_show_errors:
             print(f"upload: {file} to {args.target}/{name}")
         if not (HERE / "LOSSY").exists():
+            be_cut()
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
     return 0

@@ -113,6 +113,9 @@ def test_begun_copy_has_no_mark_that_earlier_versions_read(tmp_path):
         ({checkpoints.BACKED_UP: '{"target": "s3://b/x", "verified": false}'}, True),
         ({checkpoints.BEGUN: '{"target": "s3://b/x"}'}, True),
         ({checkpoints.BEGUN: '{"target": "s3://b/y"}'}, False),
+        ({checkpoints.BEGUN: '{"target": "s3://b/x1"}'}, False),
+        ({checkpoints.BEGUN: '{"target": 1}'}, False),
+        ({checkpoints.BEGUN: json.dumps({"target": checkpoints.next_place("s3://b/x", "1f" * 32)})}, True),
         ({checkpoints.BEGUN: '{"target": "s3://b/y"}', checkpoints.BACKED_UP: '{"target": "s3://b/x"}'}, True),
     ],
 )
@@ -120,6 +123,14 @@ def test_copy_at_target_is_known_by_either_mark(tmp_path, texts, expected):
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     assert checkpoints.has_copy_at(Host(), str(tmp_path), "s3://b/x") is expected
+
+
+def test_later_copy_is_no_checkpoint_of_a_folder(tmp_path, verb):
+    """A name that ends in a number is one, also that of a folder with all copies of S3."""
+    again = checkpoints.next_place("step-1", "0" * 64)
+    (tmp_path / "c" / again).mkdir(parents=True)
+    (tmp_path / "c" / again / "complete").touch()
+    assert again == "step-1.0000000000000000.again" and verb() == (0, [])
 
 
 def test_begun_copy_goes_on_only_for_its_content(tmp_path):

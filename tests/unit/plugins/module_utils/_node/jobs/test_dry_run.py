@@ -148,12 +148,12 @@ CASES = {
             "# for each complete checkpoint that is not backed up, the newest first:",
             "aws s3 ls s3://bucket/runs/x/CHECKPOINT/",
             (
-                "aws s3 cp --recursive --only-show-errors --exclude .backed-up --exclude .backup-begun "
+                "aws s3 sync --size-only --only-show-errors --exclude .backed-up --exclude .backup-begun "
                 "--exclude complete /fsx/c/CHECKPOINT s3://bucket/runs/x/CHECKPOINT"
             ),
             "aws s3 cp --only-show-errors /fsx/c/CHECKPOINT/complete s3://bucket/runs/x/CHECKPOINT/complete",
             (
-                "aws s3 sync --dryrun --exclude .backed-up --exclude .backup-begun /fsx/c/CHECKPOINT "
+                "aws s3 sync --size-only --dryrun --exclude .backed-up --exclude .backup-begun /fsx/c/CHECKPOINT "
                 "s3://bucket/runs/x/CHECKPOINT"
             ),
             "# after a request, unless the training ended with 0, at most 20 times:",

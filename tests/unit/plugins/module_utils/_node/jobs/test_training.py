@@ -205,8 +205,7 @@ def test_newest_checkpoint_goes_to_s3_first(signalled, batch, events):
     assert [path.name for path in (batch.folder / "c").iterdir()] == ["step-30"]
 
 
-@pytest.mark.parametrize("aws", ["exit 1", '[ "$2" = cp ] || echo "(dryrun) upload: x"',
-                                 '[ "$4" != --dryrun ] && [ "$3" != --dryrun ]'])  # fmt: skip
+@pytest.mark.parametrize("aws", ["exit 1", '[ "$2" = cp ] || echo "(dryrun) upload: x"', '[ "$4" != --dryrun ]'])
 def test_copy_that_is_not_proved_does_not_count(training, batch, events, aws):
     (batch.folder / "c" / "step-1").mkdir(parents=True)
     (batch.folder / "c" / "step-1" / "complete").touch()
@@ -230,7 +229,7 @@ def copying(training, batch, events):
         batch.program("aws-stand-in", f'exec {sys.executable} {batch.folder}/cli/aws "$@"')
         done = batch.start({**run.job, "keep": keep}, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
         assert done.returncode == 0, done
-        return [line.partition(": ")[2] for line in events().splitlines() if "backed up" in line or "holds" in line]
+        return [line.partition(": ")[2] for line in events().splitlines() if "backed up" in line or "another" in line]
 
     run.at = batch.folder / "cli/s3/bucket/runs/t"
     run.job = {**training, "backup": "s3://bucket/runs"}
@@ -270,15 +269,22 @@ def test_checkpoint_restored_from_its_copy_is_backed_up(copying, batch):
     assert f"backed up {mine}" in copying()
 
 
+def copies(at, name="data"):
+    """Return the content of a file in each copy in S3 that has the marker, that of the first place first."""
+    return [path.with_name(name).read_text() for path in sorted(at.glob("step-*/complete"))]
+
+
 def test_checkpoint_that_is_written_anew_is_sent_again(copying, batch):
     mine = checkpoint(batch.folder / "c", 1, "first")
-    assert f"backed up {mine}" in copying()
+    assert copying() == [f"backed up {mine}"]
     (mine / "complete").unlink()
     checkpoint(batch.folder / "c", 1, "again")
-    # The copy was made a while ago.
-    os.utime(copying.at / "step-1" / "data", (1_000_000, 1_000_000))
-    assert f"backed up {mine}" in copying()
-    assert (copying.at / "step-1" / "data").read_text() == "again"
+    (again,) = copying()
+    assert copies(copying.at) == ["first", "again"]
+    (place,) = copying.at.glob("*.again")
+    assert again == f"backed up {mine} to s3://bucket/runs/t/{place.name}"
+    # Nothing is left to send.
+    assert copying() == []
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -294,28 +300,76 @@ def test_file_of_same_size_and_older_time_is_sent_again(copying, batch, begun):
     else:
         assert f"backed up {mine}" in copying()
     checkpoint(batch.folder / "c", 1, "again", mtime=1_000_000)
-    assert f"backed up {mine}" in copying()
-    assert (copying.at / "step-1" / "data").read_text() == "again"
+    assert f"backed up {mine} to s3://bucket/runs/t/step-1." in " ".join(copying())
+    (place,) = copying.at.glob("step-1.*.again")
+    assert (place / "data").read_text() == "again" and (copying.at / "step-1" / "data").read_text() == "first"
 
 
-def test_cut_copy_over_an_older_one_is_sent_as_a_whole(copying, batch):
-    """Objects of the older content may have the size of the new files and a later time."""
+@pytest.mark.parametrize("allowed", range(4))
+def test_copy_cut_at_any_object_leaves_the_older_one_whole(copying, batch, allowed):
+    """The marker of the older copy must never stand beside files of the newer one."""
     mine = checkpoint(batch.folder / "c", 1, "first")
-    assert f"backed up {mine}" in copying()
-    checkpoint(batch.folder / "c", 1, "again", mtime=1_000_000)
-    batch.program("aws-stand-in", "exit 1")
+    (mine / "more").write_text("first")
+    copying()
+    for name in ("data", "more"):
+        (mine / name).write_text("again")
+    cut = batch.folder / "cli" / "CUT"
+    cut.write_text(str(allowed))
+    done = copying()
+    again = ["again"] if allowed == 3 else []
+    assert ("NOT" in done[0]) is (allowed < 3), done
+    for name in ("data", "more"):
+        assert copies(copying.at, name) == ["first", *again]
+    # The next run sends what is missing, and nothing twice.
+    cut.write_text(str(3 - allowed))
+    copying()
+    for name in ("data", "more"):
+        assert copies(copying.at, name) == ["first", "again"]
+
+
+def test_checkpoint_written_during_its_copy_gets_no_marker(copying, batch):
+    mine = checkpoint(batch.folder / "c", 1, "first")
+    program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
+    batch.program("aws-stand-in", f'[ "$2" = sync ] && echo again >{mine}/data; {program}')
     batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
-    assert (mine / ".backup-begun").exists() and not (mine / ".backed-up").exists()
+    assert [path.name for path in (copying.at / "step-1").iterdir()] == ["data"]
+    assert f"backed up {mine} to " in " ".join(copying())
+    assert copies(copying.at) == ["again\n"]
+
+
+def test_large_copy_that_is_always_cut_comes_to_its_end(copying, batch):
+    """Each run sends one more file, also of the copy of a later content."""
+    mine = checkpoint(batch.folder / "c", 1, "first")
+    copying()
+    for number in range(3):
+        (mine / f"part-{number}").write_text("again")
+    cut = batch.folder / "cli" / "CUT"
+    found: list[str] = []
+    # Four files; only the run with nothing left to cut sends the marker.
+    for _run in range(5):
+        cut.write_text("1")
+        found += copying()
+    assert found[:4] == [f"NOT backed up: {mine}"] * 4 and f"backed up {mine} to " in found[4]
+    assert copies(copying.at) == ["first", "first"]
+
+
+def test_other_time_of_a_file_is_no_reason_to_send_it(copying, batch):
+    """As after a restore, or with a clock that was set back: the manifest shows that S3 has this content."""
+    files = {"data": {"size": 5, "sha256": hashlib.sha256(b"mine!").hexdigest()}}
+    manifest = json.dumps({**json.loads(MANIFEST), "files": files})
+    mine = checkpoint(batch.folder / "c", 1, "mine!", manifest)
     assert f"backed up {mine}" in copying()
-    assert (copying.at / "step-1" / "data").read_text() == "again"
+    os.utime(mine / "data", (4_000_000_000, 4_000_000_000))
+    (batch.folder / "cli" / "CUT").write_text("1")
+    # The marker only.
+    assert copying() == [f"backed up {mine}"]
+    assert [path.name for path in copying.at.iterdir()] == ["step-1"]
 
 
 def test_marker_is_copied_after_all_other_files(training, batch, events):
     """A copy that is cut short never looks complete."""
     checkpoint(batch.folder / "c", 1, "mine")
-    batch.program(
-        "aws-stand-in", 'echo "$*" >>"$JOBS/aws"; [ "$2" = ls ] && exit 1; [ "$3" = --recursive ] && exit 1; exit 0'
-    )
+    batch.program("aws-stand-in", 'echo "$*" >>"$JOBS/aws"; [ "$2" = ls ] && exit 1; [ "$2" = sync ] && exit 1; exit 0')
     batch.start({**training, "backup": "s3://bucket/runs"}, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
     (sent,) = [line for line in (batch.folder / "aws").read_text().splitlines() if " ls " not in line]
     assert "--exclude complete " in sent
@@ -331,7 +385,7 @@ def test_checkpoint_with_name_of_a_pattern_gets_its_marker_last(copying, batch, 
         (mine / file).write_text("x")
     begun = copying.at / name
     program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
-    batch.program("aws-stand-in", f'[ "$2" = cp ] && [ "$3" != --recursive ] && exit 1; {program}')
+    batch.program("aws-stand-in", f'[ "$2" = cp ] && exit 1; {program}')
     batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
     assert sorted(path.name for path in begun.iterdir()) == ["data", "more"]
     assert (begun / "more" / name / "complete").exists()
