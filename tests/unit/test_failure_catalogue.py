@@ -157,7 +157,7 @@ UNTESTED = {
     *(f"container.{name}" for name in ("cuda", "hosts", "report")),
     *(f"dcgm.{name}" for name in ("ecc_corrected", "pcie_replays")),
     *(f"dcgm.{name}" for name in ("remapped_corrected", "remapped_uncorrected")),
-    *("expect.service", "node.versions", "scratch.quota"),
+    *("node.versions", "scratch.quota"),
     *("versions.installer", "versions.libfabric"),
 }
 

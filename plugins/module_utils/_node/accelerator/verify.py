@@ -29,7 +29,17 @@ from ..verdict.evidence import (
     never,
     within,
 )
-from ..verdict.result import FAIL, SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
+from ..verdict.result import (
+    FAIL,
+    SEVERITIES,
+    Result,
+    Scope,
+    failed,
+    none_expected,
+    not_applicable,
+    passed,
+    undeterminable,
+)
 from .fabric import NO_CLUSTER
 from .fabric_manager import joined_by_nvswitch
 from .neuron import MEMORY_EXCESS_PERCENT, MEMORY_TOLERANCE_PERCENT, verify_neuron
@@ -63,6 +73,8 @@ _SINCE_REPAIR = "580.159"
 
 # Names of EC2's accelerated types (EC2 User Guide, instance type naming conventions).
 ACCELERATED = re.compile(r"(?:p|g|gr|trn|inf|dl|vt)\d")
+EC2_TYPE = re.compile(r"[a-z][a-z0-9-]*\d[a-z0-9-]*\.[a-z0-9-]+")
+NAMING = "EC2 User Guide, instance type naming conventions"
 
 GPU_CHECKS = (
     "gpu.count",
@@ -107,10 +119,13 @@ def verify(facts: Facts, mig: bool = False) -> list[Result]:
 
 def _without_gpu(facts: Facts) -> Result:
     if facts["type_known"] and not facts["expected"]:
-        return not_applicable("gpu.count", f"{facts['instance_type']} has no accelerators")
+        why = f"{facts['instance_type']} has no accelerators"
+        return none_expected("gpu.count", why, facts["expected_source"] or NAMING, "GPUs")
     kind = facts["instance_type"] or ""
     if facts["pci_gpus"] == [] and not facts["type_known"] and ACCELERATED.match(kind):
         return undeterminable("gpu.count", f"no GPU is on the PCI bus, and what {kind} should have is not known")
+    if facts["pci_gpus"] == [] and not facts["type_known"] and EC2_TYPE.fullmatch(kind):
+        return none_expected("gpu.count", f"{kind} has no GPU by its name, and none is on the PCI bus", NAMING, "GPUs")
     if facts["pci_gpus"] == []:
         return not_applicable("gpu.count", "no GPU is on the PCI bus, and the instance type is not known")
     return undeterminable("gpu.count", "the PCI bus cannot be seen, and the instance type is not known")
@@ -725,7 +740,8 @@ def _unless_switched(facts: Facts, check: str) -> Result | None:
     switched = _switched(facts)
     if switched is None:
         return undeterminable(check, "whether the GPUs are joined by NVSwitches is not known")
-    return None if switched else not_applicable(check, "the GPUs of this type are not joined by NVSwitches")
+    why = "the GPUs of this type are not joined by NVSwitches"
+    return None if switched else none_expected(check, why, facts["expected_source"] or NAMING, "NVSwitches")
 
 
 def _unless_mig(check: str, mig: bool) -> Result | None:
@@ -739,7 +755,8 @@ def _nvlink(facts: Facts, gpus: t.Sequence[Subject], mig: bool) -> Result:
         return undeterminable(check, "whether the GPUs are joined by NVLinks is not known")
     expected = facts["expected"] or {"name": None, "count": 0}
     if expected["count"] < _PAIR or expected["name"] in WITHOUT:
-        return not_applicable(check, "the GPUs of this type have no NVLinks to each other")
+        why = "the GPUs of this type have no NVLinks to each other"
+        return none_expected(check, why, facts["expected_source"] or NAMING, "NVLinks")
     wanted = LINKS.get(expected["name"])
     if wanted is None:
         return undeterminable(check, f"how many NVLinks {expected['name']} has is not known")

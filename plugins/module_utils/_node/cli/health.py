@@ -141,7 +141,9 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
     else:
         sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
     blocking = health.blocking(results, args.fail_closed, args.least_severity)
-    _update_slurm(args, host, results, blocking)
+    # Without --expect the expectations of the site are not known.
+    dropped = [] if args.expect is None else health.dropped(host, options)
+    _update_slurm(args, host, [*results, *dropped], blocking)
     if args.fail_open or args.fail_closed:
         for verdict in blocking:
             LOGGER.error("health: no job here: %s", verdict.line())

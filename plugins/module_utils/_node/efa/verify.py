@@ -13,7 +13,7 @@ from ..accelerator.neuron import verify_neuron
 from ..accelerator.versions import verify_versions
 from ..system.versions import is_version
 from ..verdict.evidence import Field, Subject, decide, exactly, is_text
-from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
+from ..verdict.result import Result, Scope, failed, none_expected, not_applicable, passed, undeterminable
 from .parse import UNLIMITED
 from .peers import verify_peers
 
@@ -66,7 +66,7 @@ def _unless_used(facts: t.Mapping[str, t.Any], check: str) -> Result | None:
             "no EFA device is here, and how many there should be is not known",
             hint="name the instance type or the number of devices expected",
         )
-    return None if used else not_applicable(check, NO_EFA)
+    return None if used else none_expected(check, NO_EFA, facts["expected_source"] or "the expected number", "devices")
 
 
 def _installer(facts: t.Mapping[str, t.Any]) -> Result:

@@ -25,7 +25,7 @@ from ..system.host import Host
 from ..system.mounts import read_mounts
 from ..system.units import parse_units
 from ..system.versions import at_least, version_key
-from ..verdict.result import Result, Scope, failed, passed, undeterminable
+from ..verdict.result import Result, Scope, failed, none_expected, passed, undeterminable
 from . import system as health_system
 from .s3 import Bucket, bucket_problems, parse_bucket
 
@@ -58,7 +58,10 @@ _NO_TEXT = "use a list of non-empty strings"
 
 @dataclasses.dataclass(frozen=True)
 class Expectations:
-    """Expectations of one node: ``KEYS`` as fields; unresolved: types that could not be compared with the node's."""
+    """Expectations of one node: ``KEYS`` as fields; unresolved: types that could not be compared with the node's.
+
+    resolved: the node's type, if it was compared with any.
+    """
 
     versions: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     efa: int | None = None
@@ -72,6 +75,7 @@ class Expectations:
     thresholds: t.Mapping[str, float] = dataclasses.field(default_factory=dict)
     buckets: tuple[Bucket, ...] = ()
     unresolved: tuple[str, ...] = ()
+    resolved: str | None = None
 
 
 def problems(given: object) -> list[str]:
@@ -196,7 +200,8 @@ def resolve(given: t.Mapping[str, t.Any], instance_type: str | None) -> Expectat
     for key in ("mounts", "services", "held", "allowed_xids"):
         merged[key] = tuple(merged.get(key, ()))
     merged["buckets"] = tuple(parse_bucket(one) for one in merged.get("buckets", ()))
-    return Expectations(**merged, unresolved=() if instance_type else tuple(types))
+    known = {"resolved": instance_type if types else None} if instance_type else {"unresolved": tuple(types)}
+    return Expectations(**merged, **known)
 
 
 def packages(expect: Expectations) -> tuple[str, ...]:
@@ -270,13 +275,15 @@ def judge_held(
 
 
 def check_devices(host: Host, expect: Expectations) -> list[Result]:
-    """Return expect.gpus, expect.disks, expect.mount for each path, and expect.type if the types could not be used."""
+    """Return expect.gpus, expect.disks, expect.mount for each path, and expect.type if any type has expectations."""
     found = []
     if expect.unresolved:
         message = (
             f"the instance type is not known, so {', '.join(expect.unresolved)} of the expectations could not be used"
         )
         found.append(undeterminable("expect.type", message, hint="set the instance type"))
+    if expect.resolved:
+        found.append(passed("expect.type", expect.resolved))
     if expect.gpus is not None:
         found.append(_count("gpus", expect.gpus, len(host.listdir("/proc/driver/nvidia/gpus"))))
     if expect.disks is not None:
@@ -294,6 +301,25 @@ def check_devices(host: Host, expect: Expectations) -> list[Result]:
             hint = f"run 'findmnt --verify', then 'mount {path}'"
             found.append(failed("expect.mount", "it is not mounted", severity="reset", scope=scope, hint=hint))
     return found
+
+
+def dropped(expect: Expectations) -> list[Result]:
+    """Return that checks do not apply for which a site expects nothing; nothing if its types could not be used.
+
+    They end the drain of a node for an expectation that the site has since removed.
+    """
+    made = {
+        "expect.gpus": expect.gpus is not None,
+        "expect.disks": expect.disks is not None,
+        "expect.mount": bool(expect.mounts),
+        "expect.devices": bool(expect.mounts or expect.resolved) or expect.gpus is not None or expect.disks is not None,
+        "expect.type": bool(expect.resolved),
+        "expect.service": bool(expect.services),
+        "expect.version": bool(expect.versions),
+        "expect.held": bool(expect.held),
+    }
+    names = [] if expect.unresolved else [name for name, there in made.items() if not there]
+    return [none_expected(name, "the site expects none", "the site's expectations") for name in names]
 
 
 def _count(what: str, wanted: int, have: int) -> Result:

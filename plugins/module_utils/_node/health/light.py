@@ -23,7 +23,17 @@ from ..storage.record import RECORD_PATH, read_document
 from ..system.config_file import is_configured
 from ..system.host import CommandError, CommandResult, Host, NodeError
 from ..system.mounts import read_mounts
-from ..verdict.result import FAIL, PASS, Result, Scope, failed, not_applicable, passed, undeterminable
+from ..verdict.result import (
+    FAIL,
+    PASS,
+    Result,
+    Scope,
+    failed,
+    none_expected,
+    not_applicable,
+    passed,
+    undeterminable,
+)
 
 LEAST_FREE_PERCENT = 5
 
@@ -48,15 +58,26 @@ def check_efa(host: Host, options: efa.Options) -> list[Result]:
 
 
 def check_accelerators(host: Host, options: accelerator.Options) -> list[Result]:
-    """Return gpu.count, or neuron.driver and neuron.count, without nvidia-smi, which hangs if a GPU hangs."""
+    """Return gpu.count, on Neuron also neuron.driver and neuron.count, without nvidia-smi: it hangs if a GPU hangs."""
     facts = accelerator.look(running_only(host), options)
     verdicts = {verdict.id: verdict for verdict in verify_accelerators(facts)}
     if facts["neuron"] is not None:
-        return [verdicts["neuron.driver"], _neuron_count(facts)]
+        return [verdicts["neuron.driver"], _neuron_count(facts), *no_gpus(facts)]
     # A failure that is visible on the bus needs no nvidia-smi.
     if facts["smi"] is None or verdicts["gpu.count"].status == FAIL:
         return [verdicts["gpu.count"]]
     return [_gpu_count(host, facts)]
+
+
+def no_gpus(facts: t.Mapping[str, t.Any], check: str = "gpu.count") -> list[Result]:
+    """Return that a check of GPUs does not apply to a node whose type has Neuron devices; nothing for any other.
+
+    A check of that name which ended late is known not to apply by it.
+    """
+    expected = facts["expected"]
+    if facts["neuron"] is None or not expected or expected["kind"] != "neuron" or facts["pci_gpus"]:
+        return []
+    return [none_expected(check, "this node has Neuron devices", facts["expected_source"], "GPUs")]
 
 
 def _neuron_count(facts: t.Mapping[str, t.Any]) -> Result:
@@ -95,7 +116,7 @@ def check_xids(host: Host, options: accelerator.Options, allowed: t.Collection[i
     """Return the verdicts gpu.xid and gpu.xid_count, from the kernel log of this boot."""
     facts = accelerator.look(running_only(host, "journalctl", "dmesg"), options)
     if facts["neuron"] is not None:
-        return [not_applicable("gpu.xid", "this node has Neuron devices")]
+        return no_gpus(facts, "gpu.xid") or [not_applicable("gpu.xid", "this node has Neuron devices")]
     if facts["smi"] is None:
         # As its count: whether a GPU is here may be unknown.
         return [dataclasses.replace(one, id="gpu.xid") for one in verify_accelerators(facts) if one.id == "gpu.count"]

@@ -32,7 +32,7 @@ from ..system.host import Host, NodeError
 from ..system.instance import instance_type
 from ..system.parallel import STATE_DIRECTORY, Check, run_all
 from ..system.versions import version_key
-from ..verdict.result import FAIL, SEVERITIES, UNDETERMINABLE, Result, not_applicable, passed, undeterminable
+from ..verdict.result import FAIL, PASS, SEVERITIES, UNDETERMINABLE, Result, not_applicable, passed, undeterminable
 from . import container as health_container
 from . import expectations as health_expect
 from . import light as health_light
@@ -122,13 +122,26 @@ def option_errors(options: Options, seconds: int | None) -> list[str]:
 
 
 Expected = health_expect.Expectations
+Look = t.Callable[[Host], t.Sequence[Result]]
 
 
 def checks(profile: str, options: Options, expect: Expected, seconds: float | None = None) -> list[Check]:
     """Return the checks of a profile, each with its limit; ``seconds`` replaces the limit of each."""
     limit = LIMITS[profile][0] if seconds is None else seconds
     looks = {"prolog": _prolog, "full": _full, "container": _container}[profile](options, expect)
-    return [Check(name, look, limit) for name, look in looks.items()]
+    return [Check(name, functools.partial(_answered, name, look), limit) for name, look in looks.items()]
+
+
+def _answered(name: str, look: Look, host: Host) -> list[Result]:
+    """Return the verdicts of a check; a pass with its name first, if they are good and none has it.
+
+    A check that ends late drains the node for its name, and that drain ends by this pass.
+    """
+    found = list(look(host))
+    states = {one.status for one in found}
+    if name in {one.id for one in found} or PASS not in states or states & {FAIL, UNDETERMINABLE}:
+        return found
+    return [passed(name, len(found), unit="verdicts"), *found]
 
 
 def run_profile(
@@ -138,6 +151,13 @@ def run_profile(
     total = LIMITS[profile][1] if seconds is None else seconds
     expect = health_expect.resolve(options.expectations, options.instance_type or instance_type(host))
     return run_all(host, checks(profile, options, expect, seconds), total, state_directory)
+
+
+def dropped(host: Host, options: Options) -> list[Result]:
+    """Return that the checks of expectations do not apply which the site no longer has."""
+    return health_expect.dropped(
+        health_expect.resolve(options.expectations, options.instance_type or instance_type(host))
+    )
 
 
 def split(results: t.Iterable[Result]) -> tuple[list[Result], dict[str, str]]:
@@ -158,9 +178,6 @@ def blocking(results: t.Iterable[Result], fail_closed: bool, min_severity: str =
     found = list(results)
     bad = [v for v in found if v.status == FAIL and SEVERITIES.index(v.severity) >= SEVERITIES.index(min_severity)]
     return bad + [v for v in found if fail_closed and v.status == UNDETERMINABLE]
-
-
-Look = t.Callable[[Host], t.Sequence[Result]]
 
 
 def _device_options(options: Options, expect: Expected, **more: t.Any) -> tuple[accelerator.Options, efa.Options]:
@@ -186,15 +203,9 @@ def _prolog(options: Options, expect: Expected) -> dict[str, Look]:
             host, ImexOptions(options.imex, instance_type=options.instance_type), _slurm(host, options)
         ),
     }
-    if expect.mounts or expect.gpus is not None or expect.disks is not None or expect.unresolved:
-        looks["expect.devices"] = functools.partial(_expected_devices, expect=expect)
+    if expect.mounts or expect.gpus is not None or expect.disks is not None or expect.unresolved or expect.resolved:
+        looks["expect.devices"] = functools.partial(health_expect.check_devices, expect=expect)
     return looks
-
-
-def _expected_devices(host: Host, expect: Expected) -> list[Result]:
-    """Return the verdicts on expected devices, and that they were made: a late look drains the node for its own id."""
-    found = health_expect.check_devices(host, expect)
-    return [passed("expect.devices", len(found), unit="verdicts"), *found]
 
 
 def _full(options: Options, expect: Expected) -> dict[str, Look]:
@@ -243,7 +254,12 @@ def _accelerators(host: Host, options: accelerator.Options, expect: Expected) ->
     facts = accelerator.look(host, options)
     firmware = sorted({gpu["vbios"] for gpu in (facts["smi"] or {}).get("gpus", []) if gpu["vbios"]})
     versions = [passed(VERSIONS, {"gpu_firmware": ", ".join(firmware)})] if firmware else []
-    return [*health_light.judge_accelerators(facts, expect.allowed_xids, expect.mig), *versions]
+    judged = health_light.judge_accelerators(facts, expect.allowed_xids, expect.mig)
+    # A Prolog may have drained the node for both.
+    neither = [one for name in ("gpu.count", "gpu.xid") for one in health_light.no_gpus(facts, name)]
+    if facts["smi"] is None and facts["neuron"] is None:
+        neither = [dataclasses.replace(one, id="gpu.xid") for one in judged if one.id == "gpu.count"]
+    return [*neither, *judged, *versions]
 
 
 def _fabric(host: Host, options: efa.Options, expect: Expected) -> list[Result]:

@@ -33,7 +33,7 @@ from ..system.config_file import is_configured
 from ..system.distribution import read_distribution
 from ..system.host import Host, NodeError
 from ..system.kernel import kernel_releases
-from ..system.mounts import SHARED_FILESYSTEMS, read_mounts
+from ..system.mounts import SHARED_FILESYSTEMS, parse_fstab, read_mounts
 from ..system.units import parse_units
 from ..verdict.result import (
     FAIL,
@@ -41,6 +41,7 @@ from ..verdict.result import (
     Result,
     Scope,
     failed,
+    none_expected,
     not_applicable,
     overall,
     passed,
@@ -168,6 +169,9 @@ def check_mounts(host: Host) -> list[Result]:
     """Return mounts.answer for each network file system: whether it reports its size. The check's limit ends a hang."""
     mounts = [mount for mount in read_mounts(host) if mount["fstype"] in SHARED_FILESYSTEMS]
     if not mounts:
+        if _mounts_only_local(host):
+            why = "no network file system is mounted, and /etc/fstab has none"
+            return [none_expected("mounts.answer", why, "/etc/fstab", "mounts")]
         return [not_applicable("mounts.answer", "no network file system is mounted")]
     found = []
     for mount in mounts:
@@ -187,6 +191,22 @@ def check_mounts(host: Host) -> list[Result]:
         else:
             found.append(passed("mounts.answer", f"{mount['fstype']} from {mount['source']}", scope=scope))
     return found
+
+
+# File systems of this machine alone, in /etc/fstab.
+_LOCAL = ("btrfs", "ext2", "ext3", "ext4", "none", "proc", "swap", "sysfs", "tmpfs", "vfat", "xfs")
+
+
+def _mounts_only_local(host: Host) -> bool:
+    """Return whether this node is set up without any network file system: by /etc/fstab, and no automounter waits."""
+    text = host.read_text("/etc/fstab")
+    rows = [row for row in (text or "").splitlines() if row.strip() and not row.lstrip().startswith("#")]
+    table = parse_fstab(text or "")
+    automounts = [
+        one for one in read_mounts(host) if one["fstype"] == "autofs" and not one["target"].startswith("/proc/")
+    ]
+    known = text is not None and len(table) == len(rows)
+    return known and not automounts and all(entry["fstype"] in _LOCAL for entry in table)
 
 
 # stat prints the number of a type that it has no name for.

@@ -185,9 +185,8 @@ def heal_node(
             since = time.strftime("%Y-%m-%d %H:%M:%S")
             problem = reset_gpus(host)
             if problem:
-                reason = f"{drain.PREFIX}{','.join(ids)} (reboot): the reset failed: {problem}"
-                text = " ".join(reason.split())[: healing.LONGEST_REASON]
-                drain.update(slurm, name, SLURM_SECONDS, "State=DRAIN", f"Reason={text}")
+                reason = drain.shortened(f"{drain.PREFIX}{','.join(ids)} (reboot): ", f"the reset failed: {problem}")
+                drain.update(slurm, name, SLURM_SECONDS, "State=DRAIN", f"Reason={reason}")
                 return f"{name} could not reset its GPUs: {problem}"
             # Earlier entries in the kernel's log belong to the fault.
             options = dataclasses.replace(options, xid_since=since)

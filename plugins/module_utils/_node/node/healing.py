@@ -19,9 +19,9 @@ import dataclasses
 import re
 import typing as t
 
-from ..slurm.drain import drained_for
+from ..slurm.drain import drained_for, lasting, shortened
 from ..slurm.states import TAKES
-from ..verdict.result import SEVERITIES, printable
+from ..verdict.result import SEVERITIES
 
 PREFIX = "mlcluster heal: "
 SCHEMA = "mlcluster.heal/1"
@@ -30,7 +30,6 @@ WAIT, AGAIN, RESUMED = "wait", "again", "resumed"
 ACTIONS = (RESET, REBOOT, REPLACE)
 # The action of each severity. Monitoring is not an action, and an undeterminable verdict causes none.
 BY_SEVERITY = {"reset": RESET, "reboot": REBOOT, "isolate": REPLACE}
-LONGEST_REASON = 200
 DAY = 86400.0
 _REASON = re.compile(re.escape(PREFIX) + r"(reset|reboot|replace|isolated) \(([a-z0-9_.,]+)\): ")
 _SHARE = re.compile(r"([1-9][0-9]?|100)%")
@@ -88,7 +87,7 @@ class Decision:
 
 def reason_for(action: str, ids: t.Sequence[str], text: str) -> str:
     """Return the reason of the drain of a node that is being healed, or was given up."""
-    return " ".join(printable(f"{PREFIX}{action} ({','.join(ids)}): {text}").split())[:LONGEST_REASON]
+    return shortened(f"{PREFIX}{action} ({','.join(ids)}): ", text)
 
 
 def healed_by(reason: str | None) -> tuple[str, tuple[str, ...]] | None:
@@ -166,7 +165,7 @@ def _due(nodes: t.Sequence[Node]) -> list[tuple[Node, tuple[str, ...], str]]:
     for node in nodes:
         matched = drained_for(node["reason"])
         if matched and "DRAIN" in node["flags"]:
-            found.append((node, tuple(matched[0]), matched[1]))
+            found.append((node, lasting(node["reason"]), matched[1]))
     return sorted(found, key=lambda one: (-SEVERITIES.index(one[2]), one[0]["name"]))
 
 

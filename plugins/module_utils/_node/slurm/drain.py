@@ -10,22 +10,25 @@ import re
 import typing as t
 
 from ..system.host import NodeError
-from ..verdict.result import FAIL, PASS, UNDETERMINABLE, Result, printable, worst_severity
+from ..verdict.result import FAIL, NOT_APPLICABLE, PASS, UNDETERMINABLE, Result, printable, worst_severity
 from .client import Slurm
 from .parse import nodes
 
 # Prefix of the reason of our drains; a person who drains the same node gives another reason.
 PREFIX = "mlcluster health: "
 LONGEST_REASON = 200
+# Characters of a message that remain beside many ids.
+LEAST_TEXT = 60
+# The values of expected and found in the proof that a check does not apply.
+NONE = (0, 0)
 # Checks of the domain that Prolog makes for a job: once the job has ended, there is none to prove.
 ENDS_WITH_JOB = frozenset({"imex.domain", "imex.channel"})
-# Checks that do not apply to a good node without that part. One of them that was undeterminable, as in a check that ran
-# out of time, does not prove that it applied.
-MAY_NOT_APPLY = frozenset({"imex.service", "storage.record", "scratch.space"})
-# Begins the text of a drain for nothing but such checks.
-NOT_PROVED = "not proved: "
-_IDS = re.compile(re.escape(PREFIX) + r"([a-z0-9_.,]+)(?: \((none|monitor|reset|reboot|isolate)\))?: ")
-_UNPROVED = re.compile(re.escape(PREFIX) + r"[a-z0-9_.,]+ \(none\): " + re.escape(NOT_PROVED))
+# Checks whose subject may be gone because of the fault: a lost GPU, a device of EFA, a mount. A later verdict that they
+# do not apply ends their drain only with its proof (``is_proof``), even if they were only undeterminable.
+NEEDS_PROOF = frozenset({"efa.devices", "gpu.count", "gpu.xid", "mounts.answer", "neuron.count"})
+# Behind an id in a reason: the check was undeterminable, never failed, and may turn out not to apply.
+UNPROVED = "?"
+_IDS = re.compile(re.escape(PREFIX) + r"([a-z0-9_.,?]+)(?: \((none|monitor|reset|reboot|isolate)\))?: ")
 
 
 def drained_for(reason: str | None) -> tuple[list[str], str] | None:
@@ -34,62 +37,102 @@ def drained_for(reason: str | None) -> tuple[list[str], str] | None:
     A reason of an older release has the severity none.
     """
     mine = _IDS.match(reason or "")
-    return (mine.group(1).split(","), mine.group(2) or "none") if mine else None
+    return (mine.group(1).replace(UNPROVED, "").split(","), mine.group(2) or "none") if mine else None
 
 
-def _ids(blocking: t.Sequence[Result]) -> list[str]:
-    return list(dict.fromkeys(verdict.id for verdict in blocking))
+def _marked(reason: str | None) -> list[str]:
+    """Return the check ids in the reason of our drain, with their marks ``UNPROVED``."""
+    mine = _IDS.match(reason or "")
+    return mine.group(1).split(",") if mine else []
 
 
-def reason_for(blocking: t.Sequence[Result], before: t.Sequence[str] = (), start: str = "") -> str:
-    """Return the reason of a drain: check ids, earlier ones first, most drastic new severity and first message."""
-    ids = ",".join(dict.fromkeys([*before, *_ids(blocking)]))
+def lasting(reason: str | None) -> tuple[str, ...]:
+    """Return the checks of our drain that a healing has to prove: those that failed, all if none did."""
+    words = _marked(reason)
+    return tuple(name for name in words if not name.endswith(UNPROVED)) or tuple(w.rstrip(UNPROVED) for w in words)
+
+
+def _mark(verdict: Result) -> str:
+    """Return the mark of a check that may turn out not to apply: for example it ended late and found nothing at all."""
+    may_not_apply = verdict.status == UNDETERMINABLE and verdict.found is None and verdict.id not in NEEDS_PROOF
+    return UNPROVED if may_not_apply else ""
+
+
+def _ids(blocking: t.Sequence[Result], before: t.Sequence[str] = ()) -> list[str]:
+    """Return the ids for a reason, earlier ones first; one that ever failed has no mark."""
+    words = [*before, *(f"{verdict.id}{_mark(verdict)}" for verdict in blocking)]
+    return [f"{name}{'' if name in words else UNPROVED}" for name in dict.fromkeys(w.rstrip(UNPROVED) for w in words)]
+
+
+def reason_for(blocking: t.Sequence[Result], before: t.Sequence[str] = ()) -> str:
+    """Return the reason of a drain: check ids, earlier ones first, most drastic new severity and first message.
+
+    before: the ids of an earlier reason, with their marks.
+    """
     first = blocking[0].message or blocking[0].reason or "it failed"
-    return " ".join(printable(f"{PREFIX}{ids} ({worst_severity(blocking)}): {start}{first}").split())[:LONGEST_REASON]
+    return shortened(f"{PREFIX}{','.join(_ids(blocking, before))} ({worst_severity(blocking)}): ", first)
+
+
+def _with_more(current: str, blocking: t.Sequence[Result]) -> str:
+    """Return the reason of a drain with more undeterminable checks: its severity and text are those of the failure."""
+    start, colon, text = current.partition(": ")[2].partition(": ")
+    severity = start.partition(" ")[2] or "(none)"
+    return shortened(f"{PREFIX}{','.join(_ids(blocking, _marked(current)))} {severity}{colon}", text)
+
+
+def shortened(head: str, text: str) -> str:
+    """Return a reason of at most ``LONGEST_REASON`` characters, but never cut its ids: the drain would not be ours."""
+    return head + " ".join(printable(text).split())[: max(LEAST_TEXT, LONGEST_REASON - len(head))]
+
+
+def is_proof(verdict: Result) -> bool:
+    """Return whether a verdict proves that its check does not apply: none is expected, by its source, or there."""
+    return verdict.status == NOT_APPLICABLE and verdict.source is not None and (verdict.expected, verdict.found) == NONE
 
 
 def vanished(ids: t.Collection[str], results: t.Sequence[Result]) -> list[str]:
-    """Return the checks that no longer apply: they did when they drained the node, so it lacks something.
+    """Return the checks that no longer apply, without proof: they did when they drained the node.
 
     Whether that is intended, as with a volume whose role was taken off the node, no check can prove.
     """
-    proved = {verdict.id for verdict in results if verdict.status == PASS}
+    proved = {verdict.id for verdict in results if verdict.status == PASS or is_proof(verdict)}
     judged = {verdict.id for verdict in results if verdict.id in ids}
     return sorted(judged - proved - ENDS_WITH_JOB)
 
 
 def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float) -> str:
     """Drain the node for these verdicts; return one sentence on what was done. Raises ``NodeError``."""
-    lasting = [one for one in blocking if one.status != UNDETERMINABLE or one.id not in MAY_NOT_APPLY]
-    reason = reason_for(lasting) if lasting else reason_for(blocking, start=NOT_PROVED)
+    reason = reason_for(blocking)
     state = state_of(slurm, node, seconds)
     if "DRAIN" in state["flags"]:
         current = state["reason"] or ""
-        ours = drained_for(current)
         # Keep the checks of an earlier drain in the new reason.
-        before = [] if not ours or _UNPROVED.match(current) else ours[0]
-        if before and lasting:
-            reason = reason_for(lasting, before)
-        if not ours or current == reason or (before and not lasting):
+        before = _marked(current)
+        if before:
+            reason = (
+                reason_for(blocking, before)
+                if FAIL in {one.status for one in blocking}
+                else _with_more(current, blocking)
+            )
+        if not before or current == reason:
             return f"{node} is drained already: {current or 'no reason is given'}"
     update(slurm, node, seconds, "State=DRAIN", f"Reason={reason}")
     return f"drained {node}: {reason}"
 
 
 def undrain(slurm: Slurm, node: str, results: t.Sequence[Result], seconds: float) -> str | None:
-    """End our drain if each of its checks passes; those of ``ENDS_WITH_JOB`` may also no longer apply.
+    """End our drain if each of its checks passes, or does not apply.
 
-    So may those of ``MAY_NOT_APPLY``, if nothing but them drained the node, and none had failed.
-    Returns what was done, None if nothing. Raises ``NodeError``.
+    That has to be proved (``is_proof``), except for those of ``ENDS_WITH_JOB`` and those that never failed. Returns
+    what was done, None if nothing. Raises ``NodeError``.
     """
     state = state_of(slurm, node, seconds)
     mine = drained_for(state["reason"])
     if "DRAIN" not in state["flags"] or not mine:
         return None
     ids = set(mine[0])
-    lost = set(vanished(ids, results))
-    if _UNPROVED.match(state["reason"]):
-        lost -= MAY_NOT_APPLY
+    marked = {name for name in ids if f"{name}{UNPROVED}" in _marked(state["reason"])}
+    lost = set(vanished(ids, results)) - marked
     judged = {verdict.id for verdict in results}
     unhealthy = {v.id for v in results if v.id in ids and v.status in (FAIL, UNDETERMINABLE)}
     open_still = sorted(unhealthy | (ids - judged) | lost)

@@ -240,6 +240,11 @@ def not_applicable(check: str, reason: str, **fields: Any) -> Result:
     return Result(id=check, status=NOT_APPLICABLE, reason=reason, **fields)
 
 
+def none_expected(check: str, reason: str, source: str, unit: str | None = None) -> Result:
+    """Return a not_applicable with its proof: by ``source`` the node has none of what the check is about."""
+    return not_applicable(check, reason, expected=0, found=0, source=source, unit=unit)
+
+
 def overall(results: Iterable[Result]) -> str:
     """Return the status of many results: fail before undeterminable before pass; undeterminable without results."""
     statuses = {result.status for result in results}

@@ -11,6 +11,7 @@ import re
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator import look as accelerator
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.verify import GPU_CHECKS, verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.drain import is_proof
 
 from tests.unit.fakes import fake_training_host as training_host
 from tests.unit.fakes.fake_training_host import DRIVER, RECORDED_XML, eight_gpus, good_node, nvlinks, topology
@@ -629,7 +630,8 @@ def test_missing_gpus_are_judged_by_known_facts(expected, on_bus, status):
     [
         (True, "m7i.large", [], "not_applicable", "m7i.large has no accelerators"),
         (False, "p99.new", [], "undeterminable", "no GPU is on the PCI bus, and what p99.new should have is not known"),
-        (False, "m99.new", [], "not_applicable", "no GPU is on the PCI bus, and the instance type is not known"),
+        (False, "m99.new", [], "not_applicable", "m99.new has no GPU by its name, and none is on the PCI bus"),
+        (False, "new", [], "not_applicable", "no GPU is on the PCI bus, and the instance type is not known"),
         (False, None, [], "not_applicable", "no GPU is on the PCI bus, and the instance type is not known"),
         (False, "p99.new", None, "undeterminable", "the PCI bus cannot be seen, and the instance type is not known"),
     ],
@@ -639,6 +641,7 @@ def test_node_without_gpus_has_one_verdict(known, kind, pci, status, words):
     facts.update(smi=None, expected=None, type_known=known, instance_type=kind, pci_gpus=pci)
     (one,) = verify(facts)
     assert (one.id, one.status, one.reason) == ("gpu.count", status, words)
+    assert is_proof(one) is (kind in ("m7i.large", "m99.new"))
 
 
 def test_failed_nvidia_smi_leaves_only_bus_and_log():

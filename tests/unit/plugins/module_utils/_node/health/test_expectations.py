@@ -64,6 +64,14 @@ def test_empty_expectations_have_no_verdicts():
     assert health_expect.check_services(host, nothing) == [] and host.calls == []
 
 
+def test_resolved_types_pass():
+    """A node whose type was not known once is drained for this check."""
+    found = health_expect.resolve({"types": {"g6*": {"gpus": 8}}}, "p5.48xlarge")
+    (one,) = health_expect.check_devices(TrainingHost(), found)
+    assert (one.id, one.status, one.found) == ("expect.type", "pass", "p5.48xlarge")
+    assert health_expect.dropped(health_expect.resolve({"types": {"*": {}}}, None)) == []
+
+
 def test_unresolved_types_are_reported():
     found = health_expect.resolve({"types": {"*": {"gpus": 8}}}, None)
     (one,) = health_expect.check_devices(TrainingHost(), found)

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import profiles as health
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import drain
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import (
+    failed,
+    not_applicable,
+    passed,
+    undeterminable,
+)
 
 from tests.unit.fakes.fake_imex_host import TYPE, FakeImexHost
-from tests.unit.fakes.fake_training_host import TrainingHost, good_node, hanging
+from tests.unit.fakes.fake_training_host import TrainingHost, firmware, good_node, hanging
 
 
 def names(profile, host, tmp_path, **options):
@@ -126,7 +134,7 @@ def test_prolog_checks_site_expectations(tmp_path):
     found = names("prolog", host, tmp_path, expectations=EXPECTATIONS)
     expected = {name: status for name, status in found.items() if name.startswith("expect.")}
     # expect.devices drains a node if the look is late, and a drain only ends by a pass.
-    passes = ("expect.devices", "expect.mount", "expect.disks", "expect.gpus")
+    passes = ("expect.devices", "expect.type", "expect.mount", "expect.disks", "expect.gpus")
     assert expected == dict.fromkeys(passes, "pass")
     # 32 devices exist and 31 are expected: the site's value has precedence over the table and EC2.
     assert found["efa.devices"] == "undeterminable"
@@ -135,6 +143,86 @@ def test_prolog_checks_site_expectations(tmp_path):
     )
     del host.files["/sys/class/nvme/nvme3/model"]
     assert names("prolog", host, tmp_path, expectations=EXPECTATIONS)["expect.disks"] == "fail"
+
+
+def processor_node():
+    """A node without an accelerator, local disks and EFA, and without any role's configuration."""
+    host = TrainingHost()
+    firmware(host, "m7i.large")
+    host.files["/sys/bus/pci/devices/0000:00:00.0/vendor"] = "0x8086\n"
+    host.files["/etc/fstab"] = "UUID=1 / ext4 defaults 0 1\n"
+    return host
+
+
+def neuron_node():
+    host = processor_node()
+    firmware(host, "trn2.48xlarge")
+    host.files["/sys/module/neuron/version"] = "2.24.7.0\n"
+    host.files.update({f"/dev/neuron{number}": "" for number in range(16)})
+    return host
+
+
+class Slurmctld(TrainingHost):
+    """The controller, which has drained n1 for a reason."""
+
+    def __init__(self, reason):
+        super().__init__()
+        self.files["/opt/slurm/bin/scontrol"] = ""
+        self.reason, self.updates = reason, []
+
+    def run(self, argv, timeout=120, check=True, stdin=None):
+        if "update" in argv:
+            self.updates.append(argv[-1])
+        return CommandResult(0, f"NodeName=n1 State=IDLE+DRAIN Reason={self.reason} [root@2026-01-31T12:00:00]\n", "")
+
+
+# Checks that no made-up node proves: they keep jobs away anyway, late or not.
+UNPROVED = {"efa.devices", "gds.mode", "imex.service", "node.clock", "node.service"}
+
+
+@pytest.mark.parametrize("profile", ["prolog", "full"])
+@pytest.mark.parametrize("make", [good_node, processor_node, neuron_node])
+def test_drain_for_late_check_ends_by_itself(tmp_path, profile, make):
+    """Whichever check of a closed gate was late: the next run ends its drain, with the hardware and without."""
+    efa = 0 if make is processor_node else None
+    options = health.Options(marker=str(tmp_path / "none"), expectations={"types": {"*": {}}}, expected_efa=efa)
+    host = make()
+    host.files["/etc/fstab"] = "UUID=1 / ext4 defaults 0 1\n"
+    for number in range(8 if make is good_node else 0):
+        host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
+    found, _versions = health.split(health.run_profile(host, profile, options, 60, str(tmp_path)))
+    unproved = {one.id for one in health.blocking(found, fail_closed=True)}
+    kept = set()
+    for check in health.checks(profile, options, health.Expected(resolved="x"), None):
+        late = undeterminable(check.name, "no answer within 4.0 seconds")
+        controller = Slurmctld(drain.reason_for([late]))
+        drain.undrain(Slurm(controller), "n1", found, 2)
+        kept |= set() if controller.updates == ["State=UNDRAIN"] else {check.name}
+    assert kept <= unproved & UNPROVED
+    assert ("efa.devices" in kept) is (make is neuron_node)
+
+
+def test_dropped_expectation_ends_its_drain():
+    host, wanted = processor_node(), {"mounts": ["/fsx"], "types": {"m7i*": {"gpus": 0}}}
+    options = health.Options(expectations=wanted)
+    gone = {one.id for one in health.dropped(host, options)}
+    assert gone == {"expect.disks", "expect.service", "expect.version", "expect.held"}
+    everything = {one.id for one in health.dropped(host, health.Options())}
+    assert everything - gone == {"expect.gpus", "expect.mount", "expect.devices", "expect.type"}
+    assert all(drain.is_proof(one) for one in health.dropped(host, health.Options()))
+    assert health.dropped(TrainingHost(), options) == []
+
+
+def test_answered_check_passes_by_its_name_only_if_good():
+    def answered(*verdicts):
+        return [(one.id, one.status) for one in health._answered("a.b", lambda host: verdicts, TrainingHost())]
+
+    good, bad = passed("a.c", 1), failed("a.d", "bad")
+    assert answered(good) == [("a.b", "pass"), ("a.c", "pass")]
+    assert answered(good, bad) == [("a.c", "pass"), ("a.d", "fail")]
+    assert answered(good, undeterminable("a.d", "x")) == [("a.c", "pass"), ("a.d", "undeterminable")]
+    assert answered(not_applicable("a.c", "x")) == [("a.c", "not_applicable")]
+    assert answered(passed("a.b", 1)) == [("a.b", "pass")]
 
 
 def test_check_mode_writes_nothing_in_s3_and_starts_no_container(tmp_path):

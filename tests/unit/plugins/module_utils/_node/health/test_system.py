@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import EnrootHost
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import system
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import config_text, parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.drain import is_proof
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import passed
 
@@ -189,6 +190,31 @@ def test_no_network_file_system_is_not_applicable():
     made = TrainingHost()
     made.files["/proc/self/mountinfo"] = LOCAL
     assert only(system.check_mounts(made)).status == "not_applicable"
+
+
+LOCAL_TABLE = "# <file system> <mount point>\nUUID=1 / ext4 defaults 0 1\n\ntmpfs /tmp tmpfs rw 0 0\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "mounts", "proved"),
+    [
+        (LOCAL_TABLE, "", True),
+        ("", "", True),
+        (None, "", False),
+        (LOCAL_TABLE + "10.0.1.5@tcp:/abcd /fsx lustre defaults,noauto 0 0\n", "", False),
+        (LOCAL_TABLE + "head:/home /home nfs\n", "", False),
+        (LOCAL_TABLE + "/dev/sdz /x auto rw 0 0\n", "", False),
+        (LOCAL_TABLE, "64 1 0:53 / /home rw - autofs auto.home rw\n", False),
+        (LOCAL_TABLE, "64 1 0:53 / /proc/sys/fs/binfmt_misc rw - autofs systemd-1 rw\n", True),
+    ],
+)
+def test_table_of_file_systems_proves_that_none_is_expected(table, mounts, proved):
+    made = TrainingHost()
+    made.files["/proc/self/mountinfo"] = LOCAL + mounts
+    if table is not None:
+        made.files["/etc/fstab"] = table
+    found = only(system.check_mounts(made))
+    assert (found.status, is_proof(found)) == ("not_applicable", proved)
 
 
 def test_containers_are_judged_where_role_ran(monkeypatch):

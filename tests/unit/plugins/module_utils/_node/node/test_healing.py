@@ -66,6 +66,8 @@ def test_reason_of_healing_is_parsed_again():
     assert healing.healed_by(decision.reason + " : reboot issued") == ("reboot", ("gpu.xid", "efa.devices"))
     assert healing.healed_by("mlcluster heal: dance (gpu.xid): x") is None
     assert len(healing.reason_for("reset", ["a"], "x\n" * 500)) <= 200
+    many = tuple(f"gpu.check_{number}" for number in range(60))
+    assert healing.healed_by(healing.reason_for("reset", many, "x")) == ("reset", many)
 
 
 def test_node_is_decided_on_once():

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._data.checks import CHECKS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import drain as health_drain
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host, NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import (
     failed,
+    none_expected,
     not_applicable,
     passed,
     undeterminable,
@@ -124,7 +126,7 @@ def test_check_of_ended_job_does_not_keep_drain(name):
 
 LATE = undeterminable("imex.service", "it did not end in time")
 GONE = not_applicable("imex.service", "no UltraServer")
-UNPROVED = "mlcluster health: imex.service (none): not proved: it did not end in time"
+UNPROVED = "mlcluster health: imex.service? (none): it did not end in time"
 
 
 def drained_by(controller, *results):
@@ -141,12 +143,32 @@ def test_late_check_that_does_not_apply_keeps_no_drain():
     assert undrain(Controller("IDLE+DRAIN", UNPROVED))[1] == []
 
 
-def test_late_check_beside_a_failure_is_not_in_reason():
+def test_late_check_beside_a_failure_is_marked():
     failure = failed("mounts.answer", "no answer", severity="reset")
-    wanted = "mlcluster health: mounts.answer (reset): no answer"
-    assert drained_by(Controller(), LATE, failure)[1][0][-1] == f"Reason={wanted}"
-    assert drained_by(Controller("IDLE+DRAIN", UNPROVED), LATE, failure)[1][0][-1] == f"Reason={wanted}"
+    wanted = "mlcluster health: mounts.answer,imex.service? (reset): no answer"
+    assert drained_by(Controller(), failure, LATE)[1][0][-1] == f"Reason={wanted}"
     assert drained_by(Controller("IDLE+DRAIN", wanted), LATE)[1] == []
+    alone = wanted.replace(",imex.service?", "")
+    assert drained_by(Controller("IDLE+DRAIN", alone), LATE)[1][0][-1] == f"Reason={wanted}"
+    ends = Controller("IDLE+DRAIN", wanted)
+    assert undrain(ends, GONE, passed("mounts.answer", "nfs"))[1] == [["NodeName=n1", "State=UNDRAIN"]]
+    assert undrain(Controller("IDLE+DRAIN", wanted), GONE)[1] == []
+
+
+def test_failure_of_late_check_ends_its_mark():
+    failure = failed("imex.service", "it is not installed", severity="reset")
+    wanted = "mlcluster health: imex.service (reset): it is not installed"
+    assert drained_by(Controller("IDLE+DRAIN", UNPROVED), failure)[1][0][-1] == f"Reason={wanted}"
+    assert drained_by(Controller("IDLE+DRAIN", wanted), LATE)[1] == []
+    assert undrain(Controller("IDLE+DRAIN", wanted), GONE)[1] == []
+
+
+def test_reason_keeps_all_its_ids():
+    """A cut list of ids would not be our drain, and nothing would end it."""
+    many = [failed(f"gpu.check_{number}", "x" * 300, severity="reset") for number in range(60)]
+    reason = health_drain.reason_for(many)
+    assert health_drain.drained_for(reason) == ([one.id for one in many], "reset")
+    assert reason.endswith(f"(reset): {'x' * 60}")
 
 
 def test_late_check_of_hardware_needs_a_pass():
@@ -155,6 +177,56 @@ def test_late_check_of_hardware_needs_a_pass():
     assert reason == "Reason=mlcluster health: gpu.count (none): late"
     kept = Controller("IDLE+DRAIN", reason.partition("=")[2])
     assert undrain(kept, not_applicable("gpu.count", "no GPU"))[1] == []
+    proof = none_expected("gpu.count", "m7i.large has no accelerators", "the table of types")
+    assert undrain(kept, proof)[1] == [["NodeName=n1", "State=UNDRAIN"]]
+
+
+def test_undeterminable_check_that_found_something_applied():
+    found = undeterminable("dcgm.fields", "7 of 8 GPUs", found=7)
+    assert health_drain.reason_for([found]) == "mlcluster health: dcgm.fields (none): 7 of 8 GPUs"
+
+
+@pytest.mark.parametrize(
+    ("reason", "found"),
+    [
+        (OURS, ("gpu.count", "storage.mounted")),
+        ("mlcluster health: gpu.xid,imex.service? (reboot): x", ("gpu.xid",)),
+        (UNPROVED, ("imex.service",)),
+        ("a person's", ()),
+    ],
+)
+def test_healing_proves_what_failed(reason, found):
+    assert health_drain.lasting(reason) == found
+
+
+# How the drain of a check of the profiles prolog and full ends, besides a pass.
+ENDS = dict.fromkeys(health_drain.ENDS_WITH_JOB, "job")
+ENDS.update(dict.fromkeys(health_drain.NEEDS_PROOF, "proof"))
+DRAINING = sorted(name for name, _why, _severities, who in CHECKS if {"prolog", "full"} & set(who))
+
+
+@pytest.mark.parametrize("name", DRAINING)
+def test_each_drain_has_an_end(name):
+    """A check drains late or failed, and then passes, does not apply by a proof, or does not apply."""
+    ended = {}
+    for how, verdict in {"late": undeterminable(name, "late"), "failed": failed(name, "bad", severity="reset")}.items():
+        reason = health_drain.reason_for([verdict])
+        for now in (
+            passed(name, 1),
+            none_expected(name, "none", "the table"),
+            not_applicable(name, "gone"),
+            not_applicable(name, "gone", found=0),
+            not_applicable(name, "gone", expected=8, found=8, source="the table"),
+        ):
+            ended.setdefault(how, []).append(bool(undrain(Controller("IDLE+DRAIN", reason), now)[1]))
+    gone = {"job": [True] * 3, "proof": [False] * 3}
+    way = ENDS.get(name)
+    assert ended["late"] == [True, True, *gone.get(way, [True] * 3)]
+    assert ended["failed"] == [True, True, *gone.get(way if way == "job" else "proof")]
+
+
+def test_checks_that_can_drain_are_known():
+    assert len(DRAINING) > 80 and set(ENDS) <= set(DRAINING)
 
 
 def test_unknown_node_is_reported():
@@ -164,12 +236,12 @@ def test_unknown_node_is_reported():
 
 def test_reason_without_text_states_failure():
     assert health_drain.reason_for([passed("a", 1)]) == "mlcluster health: a (none): it failed"
-    assert health_drain.reason_for([undeterminable("a", "x", message="y")]) == "mlcluster health: a (none): y"
+    assert health_drain.reason_for([undeterminable("a", "x", message="y")]) == "mlcluster health: a? (none): y"
 
 
 def test_reason_is_one_short_line():
     assert len(health_drain.reason_for([undeterminable("a", "x" * 500)])) == 200
-    assert health_drain.reason_for([undeterminable("a", "x\n\x1b[2Jy")]) == "mlcluster health: a (none): x [2Jy"
+    assert health_drain.reason_for([undeterminable("a", "x\n\x1b[2Jy")]) == "mlcluster health: a? (none): x [2Jy"
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,12 @@ def test_line_of_a_result(made, line):
     assert made.line() == line
 
 
+def test_check_of_nothing_expected_states_its_proof():
+    one = result.none_expected("gpu.count", "no accelerators", "the table", "GPUs")
+    assert (one.status, one.expected, one.found, one.source) == ("not_applicable", 0, 0, "the table")
+    assert one.line() == "n/a  gpu.count: no accelerators"
+
+
 def test_worst_severity_is_most_drastic():
     assert result.worst_severity([]) == "none"
     assert result.worst_severity([one("fail", severity="reboot"), one("fail", severity="monitor")]) == "reboot"
