@@ -44,7 +44,7 @@ MODULE = "mlcluster.aws.node_plan"
 # Prefix of the facts with the answers of this run, followed by the key of a role: {"sum": ..., "answer": ...}, empty
 # once it was used. An answer is JSON text, because Ansible walks through all facts for every task.
 FACT_PREFIX = "mlcluster_plan_"
-RETURNED = ("plan", "results", "lines", "problems", "shown", "details")
+RETURNED = ("plan", "results", "lines", "problems", "info", "details")
 # Tags of all roles, and Ansible's tags for all tasks.
 COMMON = {"all", "tagged", "build", "boot"}
 # The tags of a role without its verification.
@@ -101,7 +101,7 @@ class ActionModule(ActionBase):
                 "removal": {"type": "str"},
                 "required": {"type": "bool"},
                 "report_idle": {"type": "bool", "default": False},
-                "trouble": {"type": "list", "elements": "str", "default": []},
+                "earlier_problems": {"type": "list", "elements": "str", "default": []},
             },
             required_one_of=[["role", "roles", "groups"]],
             mutually_exclusive=[["role", "roles", "groups"]],
@@ -125,39 +125,47 @@ class ActionModule(ActionBase):
         keys += itertools.takewhile(DOMAINS.__contains__, given["roles"] or ())
         # A play of site.yml may leave out a part of a role; its answer is not used then.
         keys = [key for key in keys if is_wanted(DOMAINS[key], self._vars, self._variables(DOMAINS[key].role))]
-        asked = {}
+        to_query = {}
         for key in keys:
             domain = DOMAINS[key]
             if not is_selected(domain.role, tags, skipped):
                 continue
             options, problems = role_options(domain, self._variables(domain.role))
             if not problems:
-                asked[key] = options
-        looked = self._query_node(asked) if asked else {}
-        facts = self._facts(looked, asked) if asked else {}
+                to_query[key] = options
+        looked = self._query_node(to_query) if to_query else {}
+        facts = self._facts(looked, to_query) if to_query else {}
         check = bool(self._task.check_mode)
         self._record_results(
             *(
                 {"role": key, "begun": False, "check": check, "verified": verifies(DOMAINS[key].role, tags)}
-                for key in asked
+                for key in to_query
             )
         )
-        reported = {key: reported_options(DOMAINS[key], options) for key, options in asked.items()}
-        result = {"changed": False, "asked": bool(asked), "wanted": keys, "options": reported, "ansible_facts": facts}
+        reported = {key: reported_options(DOMAINS[key], options) for key, options in to_query.items()}
+        result = {
+            "changed": False,
+            "queried": bool(to_query),
+            "wanted": keys,
+            "options": reported,
+            "ansible_facts": facts,
+        }
         if not given["report_idle"]:
             return result
-        idle = self._report_idle(asked, looked)
+        idle = self._report_idle(to_query, looked)
         # A reported answer was used.
         facts.update({FACT_PREFIX + key: {} for key in idle})
         return {**result, "idle": list(idle), "msg": "\n".join(itertools.chain(*idle.values()))}
 
-    def _report_idle(self, asked: Mapping[str, Mapping[str, Any]], looked: Mapping[str, Any]) -> dict[str, list[str]]:
+    def _report_idle(
+        self, options_by_role: Mapping[str, Mapping[str, Any]], looked: Mapping[str, Any]
+    ) -> dict[str, list[str]]:
         """Report the roles with nothing to do; return the printed lines of each."""
         found: dict[str, list[str]] = {}
-        if not asked or system_problems(self._name, looked["system"]):
+        if not options_by_role or system_problems(self._name, looked["system"]):
             return found
         check = bool(self._task.check_mode)
-        for key, options in asked.items():
+        for key, options in options_by_role.items():
             answer = self._with_inventory(DOMAINS[key].role, looked["roles"][key], options)
             if not answer["plan"]["empty"]:
                 if check:
@@ -176,7 +184,7 @@ class ActionModule(ActionBase):
         prefix: str,
         required: bool = True,
         verify: bool = False,
-        trouble: Sequence[str] = (),
+        earlier_problems: Sequence[str] = (),
     ) -> tuple[list[str], str | None]:
         """Judge the answer of a role and keep the result for the verdict; return the printed lines and the failure."""
         empty, check, is_verified = answer["plan"]["empty"], bool(self._task.check_mode), self._verifies(domain)
@@ -184,7 +192,7 @@ class ActionModule(ActionBase):
         if empty and not verify and not is_verified:
             self._record_results({**recorded, "verified": False})
             return [], None
-        judgement = judge(answer, required, empty or verify, check, trouble)
+        judgement = judge(answer, required, empty or verify, check, earlier_problems)
         self._record_results(
             {
                 **recorded,
@@ -210,7 +218,7 @@ class ActionModule(ActionBase):
         consent = f"{role}_remove_confirmed"
         if not boolean(self._variables(role).get(consent, False), strict=False):
             raise AnsibleActionFail(f"tasks_from: remove {what}; nothing was done, since {consent} is not true")
-        return {"changed": False, "asked": False, "ansible_facts": self._cleared_facts()}
+        return {"changed": False, "queried": False, "ansible_facts": self._cleared_facts()}
 
     def _for_role(self, domain: Domain, given: Mapping[str, Any]) -> dict[str, Any]:
         role, variables, key = domain.role, self._variables(domain.role), domain.key
@@ -222,10 +230,10 @@ class ActionModule(ActionBase):
             self._record_results({"role": key, "final": True, "problems": problems, "failure": problems[0]})
             raise AnsibleActionFail("; ".join(problems))
         if given["validate"]:
-            return {"changed": False, "asked": False}
+            return {"changed": False, "queried": False}
         answer = None if given["again"] else self._stored_answer(key, options)
         facts: dict[str, Any] = {}
-        asked = answer is None
+        queried = answer is None
         if answer is None:
             facts = self._facts(self._query_node({key: options}), {key: options})
             answer = json.loads(facts[FACT_PREFIX + key]["answer"])
@@ -242,15 +250,15 @@ class ActionModule(ActionBase):
         outcome = {
             **{name: answer[name] for name in RETURNED},
             "changed": False,
-            "asked": asked,
+            "queried": queried,
             "options": {key: reported_options(domain, options)},
             "ansible_facts": {**answer["facts"], **facts},
         }
-        lines, failure = self._report(domain, answer, self._name, required, given["verify"], given["trouble"])
+        lines, failure = self._report(domain, answer, self._name, required, given["verify"], given["earlier_problems"])
         if failure is not None:
             # Ansible prints the whole result of a failed task.
             self._mark_failed(key)
-            short = {"failed": True, "msg": f"{self._name}: {failure}", "asked": asked, "changed": False}
+            short = {"failed": True, "msg": f"{self._name}: {failure}", "queried": queried, "changed": False}
             return {**short, "problems": answer["problems"]}
         # For readers of the result instead of the terminal.
         outcome["msg"] = "\n".join(lines)
@@ -324,16 +332,16 @@ class ActionModule(ActionBase):
         """Return the key of this node's answer: with run_once, Ansible sets its facts on every host."""
         return checksum(key, options, f"{run_id()} {self._name}", bool(self._task.check_mode))
 
-    def _query_node(self, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def _query_node(self, options_by_role: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the module's answer from the node. Raises AnsibleActionFail."""
         if is_here(self._connection, self._task, self._vars):
             return {
-                "roles": look_all(Host(), asked, read_only=bool(self._task.check_mode)),
+                "roles": look_all(Host(), options_by_role, read_only=bool(self._task.check_mode)),
                 "system": system_facts(Host()),
                 "python": list(sys.version_info[:2]),
             }
         answer: dict[str, Any] = self._execute_module(
-            module_name=MODULE, module_args={"roles": asked, "runtime": _archive()}, task_vars=self._vars
+            module_name=MODULE, module_args={"roles": options_by_role, "runtime": _archive()}, task_vars=self._vars
         )
         if answer.get("failed") or "roles" not in answer:
             raise AnsibleActionFail(f"{self._name}: the look at the node failed: {module_error(answer)}", result=answer)
@@ -343,13 +351,16 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail("; ".join(problems))
         return answer
 
-    def _facts(self, answer: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def _facts(self, answer: Mapping[str, Any], options_by_role: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the facts to set: answers by role, facts of roles about the node, and missing system facts."""
         fresh = {
-            FACT_PREFIX + key: {"sum": self._answer_key(key, asked[key]), "answer": json.dumps(answer["roles"][key])}
-            for key in asked
+            FACT_PREFIX + key: {
+                "sum": self._answer_key(key, options_by_role[key]),
+                "answer": json.dumps(answer["roles"][key]),
+            }
+            for key in options_by_role
         }
         known = self._node_facts()
         system = {name: value for name, value in answer["system"].items() if name not in known}
-        stated = {name: value for key in asked for name, value in answer["roles"][key]["facts"].items()}
+        stated = {name: value for key in options_by_role for name, value in answer["roles"][key]["facts"].items()}
         return {**system, **stated, **fresh}

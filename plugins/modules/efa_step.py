@@ -74,7 +74,7 @@ removed:
   type: list
   elements: str
   sample: [/etc/security/limits.d/95-mlcluster.conf]
-let_go:
+unheld:
   description: Packages that are not held any more.
   returned: with O(step=remove)
   type: list

@@ -76,7 +76,7 @@ options:
         again after the change.
     type: bool
     default: false
-  trouble:
+  earlier_problems:
     description: Earlier errors, one sentence each. They count as problems, before all others.
     type: list
     elements: str
@@ -124,7 +124,7 @@ problems:
   type: list
   elements: str
   sample: []
-shown:
+info:
   description: Further information for the user.
   returned: with O(role)
   type: list
@@ -158,7 +158,7 @@ idle:
   type: list
   elements: str
   sample: [nvme_raid0, efa_nccl]
-asked:
+queried:
   description: Whether the node was queried, instead of using an answer of this run.
   returned: always
   type: bool
@@ -219,7 +219,7 @@ def main() -> None:
             "removal": {"type": "str"},
             "required": {"type": "bool"},
             "report_idle": {"type": "bool", "default": False},
-            "trouble": {"type": "list", "elements": "str", "default": []},
+            "earlier_problems": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )

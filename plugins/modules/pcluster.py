@@ -49,24 +49,24 @@ options:
     description: Whether a failed creation is rolled back; false keeps it for inspection.
     type: bool
     default: true
-  known:
-    description: The last reported line of progress.
+  last_progress:
+    description: The last RV(progress). V(wait) returns early as soon as the present progress differs from it.
     type: str
     default: ""
   seconds:
     description: Seconds that V(wait) waits for new progress.
     type: int
     default: 60
-  patient:
-    description: Whether V(wait) returns early only for a new status, not for every resource.
+  status_only:
+    description: Whether V(wait) returns early only for a new status of the cluster, not for each new resource.
     type: bool
     default: false
   os:
-    description: The operating system of the configuration, which decides the user of RV(ways_in).
+    description: The operating system of the configuration, which decides the user of RV(login_commands).
     type: str
     default: ""
   key_path:
-    description: The private key in RV(ways_in).
+    description: The private key in RV(login_commands).
     type: str
     default: ""
 """
@@ -103,7 +103,7 @@ finished:
   returned: success
   type: bool
   sample: true
-ways_in:
+login_commands:
   description: Three commands to log in to the head node, once it exists.
   returned: success
   type: list
@@ -136,7 +136,7 @@ def do_step(module: AnsibleModule, program: pcluster.Pcluster) -> dict[str, t.An
     result: dict[str, t.Any] = {"changed": False, "findings": [], "progress": ""}
     step = params["step"]
     if step == "wait":
-        cluster, result["progress"] = program.wait(params["known"], params["seconds"], params["patient"])
+        cluster, result["progress"] = program.wait(params["last_progress"], params["seconds"], params["status_only"])
         return {**result, "cluster": cluster}
     cluster = program.describe()
     if step == "delete" and cluster is not None:
@@ -170,9 +170,9 @@ def main() -> None:
             },
             "config": {"type": "dict"},
             "rollback": {"type": "bool", "default": True},
-            "known": {"type": "str", "default": ""},
+            "last_progress": {"type": "str", "default": ""},
             "seconds": {"type": "int", "default": 60},
-            "patient": {"type": "bool", "default": False},
+            "status_only": {"type": "bool", "default": False},
             "os": {"type": "str", "default": ""},
             "key_path": {"type": "str", "default": "", "no_log": False},
         },
@@ -187,8 +187,10 @@ def main() -> None:
         module.fail_json(msg=str(exc))
     cluster = result["cluster"]
     running = cluster is not None and cluster["clusterStatus"] in pcluster.RUNNING
-    ways = pcluster.ways_in(cluster, params["os"], params["key_path"]) if cluster and "headNode" in cluster else []
-    module.exit_json(**result, finished=not running, ways_in=ways)
+    commands = (
+        pcluster.login_commands(cluster, params["os"], params["key_path"]) if cluster and "headNode" in cluster else []
+    )
+    module.exit_json(**result, finished=not running, login_commands=commands)
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ options:
   plugin:
     description: Absolute path of C(spank_pyxis.so). Required unless O(state=absent).
     type: path
-  word:
-    description: Whether a job fails when the plugin cannot start.
+  keyword:
+    description: The first word of the line. With V(required), a job fails if the plugin cannot start.
     type: str
     choices: [optional, required]
     default: optional
@@ -106,7 +106,7 @@ SPEC: dict[str, dict[str, t.Any]] = {
     "path": {"type": "path", "required": True},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "plugin": {"type": "path"},
-    "word": {"type": "str", "choices": ["optional", "required"], "default": "optional"},
+    "keyword": {"type": "str", "choices": ["optional", "required"], "default": "optional"},
     "options": {"type": "dict", "default": {}},
     "include": {"type": "str", "choices": ["glob", "file"], "default": "glob"},
     "duplicates": {"type": "str", "choices": ["report", "remove"], "default": "report"},
@@ -118,12 +118,14 @@ def wanted_of(host: Host, params: t.Mapping[str, t.Any], dry: bool) -> PluginReq
     """Return the wanted line. Raises NodeError if it would stop every job."""
     judged = check_plugin(host, params["plugin"], params["slurm_version"])
     # In check mode the plugin may not be built yet; check mode reports the build.
-    if not judged["fits"] and not dry and params["word"] == "required":
+    if not judged["fits"] and not dry and params["keyword"] == "required":
         raise NodeError(f"{judged['problem']}: listed as required it would stop every job, so nothing was written")
     found = option_problems(params["options"], judged["pyxis_version"]) if judged["fits"] else []
     if found:
         raise NodeError("; ".join(found))
-    return PluginRequest(params["plugin"], params["word"], params["options"], params["include"], params["duplicates"])
+    return PluginRequest(
+        params["plugin"], params["keyword"], params["options"], params["include"], params["duplicates"]
+    )
 
 
 def main() -> None:

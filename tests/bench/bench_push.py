@@ -69,7 +69,7 @@ def executions(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             path = Path(task["task"].get("path") or "")
             role = path.parts[path.parts.index("roles") + 1] if "roles" in path.parts else "site.yml"
             for node, result in task["hosts"].items():
-                if result["action"].rsplit(".", 1)[-1] not in ON_CONTROLLER | FACTS and result.get("asked", True):
+                if result["action"].rsplit(".", 1)[-1] not in ON_CONTROLLER | FACTS and result.get("queried", True):
                     yield from ((role, node) for item in items_of(result) if not item.get("skipped"))
 
 

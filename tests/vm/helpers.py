@@ -67,7 +67,7 @@ class Run(NamedTuple):
         return [
             step.action
             for step in self.steps
-            if step.action not in ON_CONTROLLER | FACTS and step.result.get("asked", True)
+            if step.action not in ON_CONTROLLER | FACTS and step.result.get("queried", True)
             for item in items_of(step.result)
             if not item.get("skipped")
         ]

@@ -133,11 +133,11 @@ class Pcluster:
             raise AwsError(f"pcluster delete-cluster {self.name} was refused: {answer.get('message', answer)}")
         return t.cast(Answer, answer["cluster"])
 
-    def wait(self, known: str, seconds: float, patient: bool = False) -> tuple[Answer | None, str]:
-        """Wait for news or for ``seconds``, and return the cluster and the line of progress.
+    def wait(self, last_progress: str, seconds: float, status_only: bool = False) -> tuple[Answer | None, str]:
+        """Wait for progress or for ``seconds``, and return the cluster and the line of progress.
 
-        ``known`` is the last line that was shown; a new status or resource is news, the minutes are not.
-        If ``patient``, only a new status is.
+        ``last_progress`` is an earlier line; a new status or resource is progress, new minutes are not.
+        If ``status_only``, only a new status is.
         """
         limit = time.monotonic() + seconds
         while True:
@@ -147,16 +147,16 @@ class Pcluster:
             events = self.call("get-cluster-stack-events").get("events", [])
             line = progress(cluster, events, time.time())
             over = cluster["clusterStatus"] not in RUNNING or time.monotonic() + POLL_SECONDS > limit
-            if over or (not patient and _essence(line) != _essence(known)):
+            if over or (not status_only and _without_minutes(line) != _without_minutes(last_progress)):
                 return cluster, line
             time.sleep(POLL_SECONDS)
 
 
-def _essence(line: str) -> list[str]:
+def _without_minutes(line: str) -> list[str]:
     return [part for part in line.split(", ") if not part.endswith(" min")]
 
 
-def ways_in(cluster: t.Mapping[str, t.Any], system: str, key_path: str) -> list[str]:
+def login_commands(cluster: t.Mapping[str, t.Any], system: str, key_path: str) -> list[str]:
     """Return three commands for a login to the head node; a private head node has no public address."""
     head = cluster.get("headNode", {})
     name, region = cluster["clusterName"], cluster["region"]

@@ -27,24 +27,25 @@ def judge(
     required: bool,
     is_final: bool,
     is_check: bool = False,
-    trouble: Sequence[str] = (),
+    earlier_problems: Sequence[str] = (),
 ) -> Judgement:
     """Judge the answer of ``look_all`` for one role.
 
-    ``is_final``: no later task changes the node. ``trouble``: an earlier error, which counts if any request is unmet.
+    ``is_final``: no later task changes the node. ``earlier_problems``: errors of earlier tasks; they count only if the
+    present state has problems too.
     """
     plan = answer["plan"]
     if answer["failed"]:
         return Judgement(failure=answer["failed"], problems=(answer["failed"],))
     notes = tuple(plan["notes"])
     if not plan["concerned"]:
-        found, fails = [*trouble, *answer["problems"]], required and not is_check
+        found, fails = [*earlier_problems, *answer["problems"]], required and not is_check
         lines = (*notes, f"{plan['reason']}: nothing is done", *(() if fails else answer["problems"]))
         return _ended(lines, found, [], fails)
     if plan["refusals"]:
         # The present state is judged as well: a refusal to change it is not a verdict on it.
         lines = (*notes, f"nothing is done, since {'; '.join(plan['refusals'])}", *answer["lines"])
-        return _ended(lines, [*trouble, *plan["refusals"], *answer["problems"]], answer["details"], required)
+        return _ended(lines, [*earlier_problems, *plan["refusals"], *answer["problems"]], answer["details"], required)
     if not plan["empty"] and is_check:
         return Judgement((*notes, f"would change {', '.join(plan['differences'])}"))
     if not plan["empty"] and not is_final:
@@ -53,8 +54,8 @@ def judge(
     if not plan["empty"]:
         found.append(f"the run left differences: {', '.join(plan['differences'])}")
     if found:
-        found = [*trouble, *found]
-    lines = (*notes, *answer["shown"], *answer["lines"])
+        found = [*earlier_problems, *found]
+    lines = (*notes, *answer["info"], *answer["lines"])
     # The lines include the verdicts.
     more = tuple(text for text in found if text not in answer["lines"])
     return _ended((*lines, *more), found, answer["details"], required and not is_check)

@@ -20,7 +20,7 @@ def test_idle_node_costs_one_look_and_few_tasks(run_playbook):
     document, _end = json.JSONDecoder().raw_decode(output[output.index("{ ") :])
     tasks = [task for play in document["plays"] for task in play["tasks"] if "node1" in task["hosts"]]
     looks = {
-        task["task"]["name"]: result["asked"]
+        task["task"]["name"]: result["queried"]
         for task in tasks
         if (result := task["hosts"]["node1"])["action"] == "mlcluster.aws.node_plan"
     }

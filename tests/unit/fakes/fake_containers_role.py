@@ -98,7 +98,7 @@ def carry_out(host: RootedHost, plan: Plan, **options: t.Any) -> None:
         host.put(link["path"])
     listed = step(plan, "plugstack")
     if listed:
-        own = {key: listed[key] for key in ("plugin", "word", "options", "include", "duplicates")}
+        own = {key: listed[key] for key in ("plugin", "keyword", "options", "include", "duplicates")}
         apply_changes(host, listed["path"], PluginRequest(**own))
         host.answers["/opt/slurm/bin/srun --help"] = "      --container-image=[USER@][REGISTRY#]IMAGE\n"
     for path in files.run_directories(config.enroot):

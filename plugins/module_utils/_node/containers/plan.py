@@ -390,23 +390,23 @@ def _links(facts: Facts, config: RoleConfig) -> list[Step]:
 
 def plugstack_wanted(facts: Facts, config: EnrootConfig, build: str) -> dict[str, t.Any] | None:
     """Return the arguments of the module pyxis_plugstack; None if this node writes nothing there."""
-    slurm, stack, word = facts["slurm"], facts["stack"], config.plugstack_mode
+    slurm, stack, keyword = facts["slurm"], facts["stack"], config.plugstack_mode
     if not manages_plugstack(config, slurm):
         return None
     plugin = chosen_plugin(facts, config, build)
     if plugin is None:
         # No plugin fits: an existing line must not stop every job.
-        if not any(entry.word == "required" for entry in stack.pyxis):
+        if not any(entry.keyword == "required" for entry in stack.pyxis):
             return None
-        path, word = stack.pyxis[0].plugin, "optional"
+        path, keyword = stack.pyxis[0].plugin, "optional"
     else:
         path = plugin["path"]
-        if word == "required" and not proved(facts, path) and not has_started(facts):
-            word = "optional"
+        if keyword == "required" and not proved(facts, path) and not has_started(facts):
+            keyword = "optional"
     include = config.plugstack_include
     if include == "auto":
         include = "file" if slurm["configless"] else "glob"
-    wanted = PluginRequest(path, word, dict(config.plugin_options), include, config.duplicates)
+    wanted = PluginRequest(path, keyword, dict(config.plugin_options), include, config.duplicates)
     return {**dataclasses.asdict(wanted), "path": slurm["plugstack"], "slurm_version": slurm["version"]}
 
 

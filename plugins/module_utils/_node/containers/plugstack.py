@@ -26,11 +26,11 @@ _DEPTH = 3
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One plugin line: its file and number (from 1), its word, the plugin's path and its options."""
+    """One plugin line: its file and number (from 1), ``required`` or ``optional``, the plugin's path and options."""
 
     file: str
     number: int
-    word: str
+    keyword: str
     plugin: str
     options: tuple[str, ...]
 

@@ -28,14 +28,14 @@ LOCK_SECONDS = 60
 
 @dataclasses.dataclass(frozen=True)
 class PluginRequest:
-    """The wanted line: its word, the plugin's path, the options (by name), and how it is included.
+    """The wanted line: its keyword, the plugin's path, the options (by name), and how it is included.
 
     include is "glob" for ``plugstack.conf.d/*.conf``, or "file" for the one file by name: in a configless cluster
     slurmd does not get the files of a pattern. duplicates is "report" or "remove".
     """
 
     plugin: str
-    word: str = "optional"
+    keyword: str = "optional"
     options: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
     include: str = "glob"
     duplicates: str = "report"
@@ -43,7 +43,7 @@ class PluginRequest:
     @property
     def line(self) -> str:
         """The line as it is written into the file."""
-        return " ".join([self.word, self.plugin, *option_words(self.options)])
+        return " ".join([self.keyword, self.plugin, *option_words(self.options)])
 
 
 def own_path(path: str) -> str:

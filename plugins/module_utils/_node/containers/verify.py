@@ -114,7 +114,7 @@ def _plugstack(facts: t.Mapping[str, t.Any]) -> Result:
     if not stack.pyxis:
         return failed("pyxis.plugstack", f"{stack.path} does not list Pyxis", hint=RERUN)
     entry = stack.pyxis[0]
-    return passed("pyxis.plugstack", f"{entry.word} in {entry.file}, listed once")
+    return passed("pyxis.plugstack", f"{entry.keyword} in {entry.file}, listed once")
 
 
 def _loaded(host: EnrootHost, facts: t.Mapping[str, t.Any]) -> Result:

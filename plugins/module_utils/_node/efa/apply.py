@@ -147,7 +147,7 @@ def remove(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
             # The services are not restarted: their old limits last until their next start.
             host.run(["systemctl", "daemon-reload"])
         _remove_holds(host, held, manager == "dpkg")
-    return {"changed": bool(gone or held), "removed": gone, "let_go": held}
+    return {"changed": bool(gone or held), "removed": gone, "unheld": held}
 
 
 STEPS: t.Mapping[str, t.Callable[[Host, Arguments, bool], Outcome]] = {

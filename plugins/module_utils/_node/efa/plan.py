@@ -66,7 +66,7 @@ def make_plan(facts: Facts, config: EfaConfig) -> Plan:
     steps = _software_steps(facts, config, step)
     refusals = [f"efa_nccl_environment: {problem}"] if problem else []
     refusals += [*_unreadable(facts, config), *_unverified(config, steps), *_lacks_driver(facts, config)]
-    changes = [entry.shown for entry in steps if entry.name == "installer"]
+    changes = [entry.label for entry in steps if entry.name == "installer"]
     changes = (["packages"] if missing else []) + changes
     if changes and config.safe_mode:
         refusals.append(jobs_problem(facts["job_steps"], ", ".join(changes), SAFE_MODE) or "")

@@ -88,10 +88,10 @@ except OSError as problem:
 answer(found)
 """ % (_INTERFACES + 1)
 _KEYS: dict[str, child.Check] = {
-    "loads": child.a_truth,
-    "error": child.or_none(child.a_text),
-    "symbols": child.texts,
-    "nccl": child.or_none(child.a_number),
+    "loads": child.is_boolean,
+    "error": child.or_none(child.is_string),
+    "symbols": child.is_string_list,
+    "nccl": child.or_none(child.is_integer),
 }
 
 

@@ -125,7 +125,7 @@ def verify(facts: Facts, config: EfaConfig) -> list[Result]:
 
 def report(facts: Facts, config: EfaConfig) -> Report:
     """Return the versions without a documented limit, which are shown and do not fail the run."""
-    return Report(shown=tuple(result.line() for result in _verdicts(facts, config) if _is_unlimited(result)))
+    return Report(info=tuple(result.line() for result in _verdicts(facts, config) if _is_unlimited(result)))
 
 
 def _verdicts(facts: Facts, config: EfaConfig) -> list[Result]:

@@ -172,7 +172,7 @@ def report(facts: Facts, config: GdsConfig) -> Report:
         details.append(f"DKMS could not build nvidia-fs; the last lines of {log['path']} are:\n{log['text']}")
     modes = {"mounts": {mount["path"]: mount["mode"] for mount in facts["mounts"]}}
     return Report(
-        shown=tuple(shown),
+        info=tuple(shown),
         details=tuple(details),
         facts={"mlcluster_gds": {**modes, "reboot_needed": reboot_for, "bandwidth": measured}},
     )

@@ -88,7 +88,7 @@ except importlib.metadata.PackageNotFoundError:
 answer(found)
 """
 _KEYS = {
-    name: child.or_none(child.a_text)
+    name: child.or_none(child.is_string)
     for name in ("pytorch.version", "pytorch.cuda", "pytorch.nccl", "pytorch.error", "megatron.version")
 }
 

@@ -51,13 +51,13 @@ for name in json.loads(sys.argv[1]):
 answer(found)
 """
 _KEYS: dict[str, child.Check] = {
-    "name": child.or_none(child.a_text),
-    "path": child.or_none(child.a_text),
-    "files": child.texts,
-    "symbols": child.texts,
-    "errors": child.text_by_name,
-    "init": child.or_none(child.a_number),
-    "version": child.or_none(child.a_number),
+    "name": child.or_none(child.is_string),
+    "path": child.or_none(child.is_string),
+    "files": child.is_string_list,
+    "symbols": child.is_string_list,
+    "errors": child.is_string_dict,
+    "init": child.or_none(child.is_integer),
+    "version": child.or_none(child.is_integer),
 }
 
 

@@ -109,4 +109,4 @@ def report(facts: Facts, config: JobsConfig) -> Report:
     if named:
         shown = (f"{len(named)} jobs in {config.dir}, for Slurm {cluster['version'] or 'of an unknown version'}",)
     judged = [job["name"] for job in jobs if job["judged"]]
-    return Report(shown=shown, facts={"mlcluster_slurm_jobs": {"jobs": named, "judged": judged}})
+    return Report(info=shown, facts={"mlcluster_slurm_jobs": {"jobs": named, "judged": judged}})

@@ -71,7 +71,7 @@ def report(facts: Facts, config: RoleConfig) -> Report:
     """
     rows = facts["directories"] if config.head_node else ()
     return Report(
-        shown=tuple(
+        info=tuple(
             f"{row['path']} exists and is left as it is: {', '.join(row['differences'])}"
             for row in rows
             if row["differences"]

@@ -28,22 +28,22 @@ Options = t.Mapping[str, t.Any]
 
 def look_all(
     host: Host,
-    asked: t.Mapping[str, Options],
+    options_by_role: t.Mapping[str, Options],
     read_only: bool = False,
     domains: t.Mapping[str, Domain] = DOMAINS,
     state_directory: str = STATE_DIRECTORY,
     seconds: float = SECONDS,
 ) -> dict[str, dict[str, t.Any]]:
-    """Return for each role: plan, results, lines, problems, shown, details, facts, failed, seconds.
+    """Return for each role: plan, results, lines, problems, info, details, facts, failed, seconds.
 
-    ``asked`` are the options of each role, with the types of its spec; missing ones have their defaults.
+    ``options_by_role`` are the options of each role, with the types of its spec; missing ones have their defaults.
     ``plan`` is ``mlcluster.plan/1``; ``results`` are verdicts and ``lines`` the same for users, ``problems`` those of
-    them that are neither a pass nor not applicable; ``shown``, ``details`` and ``facts`` are of ``Report``. A look
+    them that are neither a pass nor not applicable; ``info``, ``details`` and ``facts`` are of ``Report``. A look
     without an answer gives a plan that refuses, and ``failed`` is the reason; otherwise it is None.
     """
-    jobs = [_job(domains[role], options, read_only) for role, options in asked.items()]
+    jobs = [_job(domains[role], options, read_only) for role, options in options_by_role.items()]
     outcomes = run_jobs(host, jobs, seconds, state_directory)
-    return {role: _answer(role, outcomes[_name(role)]) for role in asked}
+    return {role: _answer(role, outcomes[_name(role)]) for role in options_by_role}
 
 
 def _name(role: str) -> str:
@@ -106,7 +106,7 @@ def _look(host: Host, domain: Domain, given: Options, config: t.Any) -> dict[str
         "results": [entry.to_dict() for entry in results],
         "lines": [entry.line() for entry in results],
         "problems": [entry.line() for entry in results if entry.status not in (PASS, NOT_APPLICABLE)],
-        "shown": list(reported.shown),
+        "info": list(reported.info),
         "details": list(reported.details),
         "facts": dict(reported.facts),
     }
@@ -127,5 +127,5 @@ def _answer(role: str, outcome: Outcome) -> dict[str, t.Any]:
         return {**outcome.answer, "failed": None, "seconds": outcome.seconds}
     hint = f": {outcome.hint}" if outcome.hint else ""
     why = f"the look of role {role} gave no answer ({outcome.problem}){hint}"
-    nothing: dict[str, t.Any] = {"results": [], "lines": [], "problems": [], "shown": [], "details": [], "facts": {}}
+    nothing: dict[str, t.Any] = {"results": [], "lines": [], "problems": [], "info": [], "details": [], "facts": {}}
     return {"plan": refused(role, [why]).to_dict(), **nothing, "failed": why, "seconds": outcome.seconds}

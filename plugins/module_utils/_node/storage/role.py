@@ -61,4 +61,4 @@ def report(facts: Facts, config: RoleConfig) -> Report:
     record = facts["storage"]["record"] or {"state": "none", "path": None, "owner": "none"}
     shown = [f"{plan.situation}: {plan.reason}"] if not plan.refusals else []
     shown += [f"destroys: {text}" for text in plan.losses]
-    return Report(shown=tuple(shown), facts={"mlcluster_local_storage": record})
+    return Report(info=tuple(shown), facts={"mlcluster_local_storage": record})

@@ -38,29 +38,29 @@ class ChildError(Exception):
         self.problem, self.started = problem, started
 
 
-def a_text(value: object) -> bool:
-    """Return whether a value of an answer is a text."""
+def is_string(value: object) -> bool:
+    """Return whether a value of an answer is a string."""
     return isinstance(value, str)
 
 
-def a_truth(value: object) -> bool:
+def is_boolean(value: object) -> bool:
     """Return whether a value of an answer is true or false."""
     return isinstance(value, bool)
 
 
-def a_number(value: object) -> bool:
+def is_integer(value: object) -> bool:
     """Return whether a value of an answer is a whole number."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def texts(value: object) -> bool:
+def is_string_list(value: object) -> bool:
     """Return whether a value of an answer is a list of strings."""
-    return isinstance(value, list) and all(map(a_text, value))
+    return isinstance(value, list) and all(map(is_string, value))
 
 
-def text_by_name(value: object) -> bool:
+def is_string_dict(value: object) -> bool:
     """Return whether a value of an answer maps names to strings."""
-    return isinstance(value, dict) and all(map(a_text, value.values()))
+    return isinstance(value, dict) and all(map(is_string, value.values()))
 
 
 def or_none(check: Check) -> Check:

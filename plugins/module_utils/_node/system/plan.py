@@ -62,29 +62,29 @@ class Unit:
 class Step:
     """An action that is not a package, file or unit: the role has a task file for it, with ``arguments``.
 
-    ``name`` is a word such as ``installer``; ``shown`` is the text for users ("upgrade EFA"). The tasks that roles
+    ``name`` is a word such as ``installer``; ``label`` is its name for users ("upgrade EFA"). The tasks that roles
     share carry out those of ``command`` and ``runtime``.
     """
 
     name: str
-    shown: str
+    label: str
     arguments: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
 
 
-def command(shown: str, argv: t.Sequence[str], tolerant: bool = False) -> Step:
+def command(label: str, argv: t.Sequence[str], tolerant: bool = False) -> Step:
     """Return a step that runs a command without a shell, such as ldconfig; a tolerant one may fail."""
-    return Step("command", shown, {"argv": list(argv), "tolerant": tolerant})
+    return Step("command", label, {"argv": list(argv), "tolerant": tolerant})
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
     """The report of a look besides plan and verdicts.
 
-    ``shown`` are lines for users. ``details`` are longer texts for a failure, such as the end of a log.
+    ``info`` are further lines for users. ``details`` are longer texts for a failure, such as the end of a log.
     ``facts`` become Ansible facts by their names, for other roles.
     """
 
-    shown: tuple[str, ...] = ()
+    info: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
     facts: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
 
@@ -135,7 +135,7 @@ class Plan:
         found += [entry.name for entry in self.files]
         found += ["held packages"] if self.hold else []
         found += [f"unit {entry.name}" for entry in self.units]
-        found += [entry.shown for entry in self.steps]
+        found += [entry.label for entry in self.steps]
         if self.daemon_reload and not found:
             found.append("units that systemd has not read")
         return list(dict.fromkeys(found))

@@ -24,7 +24,7 @@ BAD = "FAIL gds.mode (/data): none"
 
 
 def answer(plan=None, problems=(), failed=None, **facts):
-    reported = {"results": [], "lines": [*problems], "problems": [*problems], "shown": ["CUDA 13.0"], "details": []}
+    reported = {"results": [], "lines": [*problems], "problems": [*problems], "info": ["CUDA 13.0"], "details": []}
     return {"plan": (plan or Plan("nvidia_gds")).to_dict(), "failed": failed, "facts": facts, **reported}
 
 
@@ -66,9 +66,9 @@ def node(monkeypatch):
 
 
 def test_role_uses_answer_of_one_look(node):
-    assert node.task(roles=["nvidia_gds"])["asked"]
+    assert node.task(roles=["nvidia_gds"])["queried"]
     result = node.task(role="nvidia_gds")
-    assert (len(node.asked), result["asked"]) == (1, False)
+    assert (len(node.asked), result["queried"]) == (1, False)
     assert (result["changed"], result["plan"]["empty"]) == (False, True)
     assert node.printed == ["node1: CUDA 13.0"]
 
@@ -134,7 +134,7 @@ def test_answer_is_used_once(node):
     """Another task may change the node before the role runs again."""
     node.task(roles=["nvidia_gds"])
     other_answers(node)
-    assert [node.task(role="nvidia_gds")["asked"] for _again in range(3)] == [False, True, True]
+    assert [node.task(role="nvidia_gds")["queried"] for _again in range(3)] == [False, True, True]
     assert left(node) == {OTHER}
 
 
@@ -145,9 +145,9 @@ def test_removed_role_is_looked_at_again(node):
         node.task(role="efa_nccl", removal="takes limits away")
     assert left(node) == {OWN, OTHER}
     node.variables["efa_nccl_remove_confirmed"] = "yes"
-    assert node.task(role="efa_nccl", removal="takes limits away")["asked"] is False
+    assert node.task(role="efa_nccl", removal="takes limits away")["queried"] is False
     assert (left(node), len(node.asked)) == (set(), 1)
-    assert node.task(role="nvidia_gds")["asked"]
+    assert node.task(role="nvidia_gds")["queried"]
 
 
 def test_failed_role_is_looked_at_again(node, monkeypatch, tmp_path):
@@ -160,7 +160,7 @@ def test_failed_role_is_looked_at_again(node, monkeypatch, tmp_path):
     assert node.task(role="nvidia_gds")["failed"]
     node.variables["ansible_facts"] = before
     node.answers["nvidia_gds"] = answer()
-    assert (node.task(role="nvidia_gds")["asked"], len(node.asked)) == (True, 2)
+    assert (node.task(role="nvidia_gds")["queried"], len(node.asked)) == (True, 2)
 
 
 def test_change_drops_answers_of_other_roles(node):
@@ -187,7 +187,7 @@ def test_planned_action_drops_answers_too(node, check_mode, is_kept):
 def test_part_of_role_uses_variables_of_role(node):
     node.variables["slurm_jobs_node_packages"] = ["fio=3"]
     assert node.task(groups=["compute"])["options"]["slurm_jobs_tools"] == {"node_packages": ["fio=3"]}
-    assert node.task(role="slurm_jobs_tools")["asked"] is False
+    assert node.task(role="slurm_jobs_tools")["queried"] is False
     node.variables["ansible_run_tags"] = ["slurm_jobs_install"]
     assert list(node.task(groups=["compute"])["options"]) == ["slurm_jobs_tools"]
 
@@ -256,7 +256,7 @@ def test_tags_without_verification_do_not_judge(node, tags, fails):
 def test_failure_returns_short_result(node):
     node.variables["nvidia_gds_required"] = True
     node.answers["nvidia_gds"] = answer(problems=[BAD])
-    assert set(node.task(role="nvidia_gds")) == {"failed", "msg", "asked", "changed", "problems"}
+    assert set(node.task(role="nvidia_gds")) == {"failed", "msg", "queried", "changed", "problems"}
 
 
 def test_not_concerned_node_shows_reason_and_continues(node):

@@ -70,7 +70,7 @@ def test_plugstack_is_written_once(run_module, host):
 
 def test_plugin_for_another_slurm_is_never_listed_as_required(run_module, host):
     rooted.with_pyxis(host, slurm=0x170B0A)
-    result = run_module(pyxis_plugstack, host, **LISTED, word="required")
+    result = run_module(pyxis_plugstack, host, **LISTED, keyword="required")
     assert result["failed"]
     assert (
         "was built for Slurm 23.11.10 and this node has 22.05.8: listed as required it would stop every job"

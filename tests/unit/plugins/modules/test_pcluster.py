@@ -98,8 +98,8 @@ def test_finished_means_no_operation_in_progress(step, status):
     there = cluster(status, headNode={"instanceId": "i-1", "privateIpAddress": "10.0.0.1"})
     result = step(Host(describe_cluster=there), "describe", os="ubuntu2404", key_path="~/.ssh/k")
     assert result["finished"] is (status != "CREATE_IN_PROGRESS")
-    assert result["ways_in"][1] == "ssh -i ~/.ssh/k ubuntu@10.0.0.1"
+    assert result["login_commands"][1] == "ssh -i ~/.ssh/k ubuntu@10.0.0.1"
 
 
-def test_cluster_without_head_node_has_no_ways_in(step):
-    assert step(Host(describe_cluster=cluster("CREATE_IN_PROGRESS")), "describe")["ways_in"] == []
+def test_cluster_without_head_node_has_no_login_commands(step):
+    assert step(Host(describe_cluster=cluster("CREATE_IN_PROGRESS")), "describe")["login_commands"] == []

@@ -58,7 +58,7 @@ def test_check_mode_shows_and_writes_nothing(run_module, host):
 
 
 def test_plugin_for_another_slurm_is_never_required(run_module, host):
-    result = run_module(pyxis_plugstack, host, **{**LISTED, "slurm_version": "24.11.5"}, word="required")
+    result = run_module(pyxis_plugstack, host, **{**LISTED, "slurm_version": "24.11.5"}, keyword="required")
     assert result["failed"]
     assert "listed as required it would stop every job, so nothing was written" in result["msg"]
     assert not host.exists(STACK)

@@ -136,7 +136,7 @@ def test_patient_wait_ends_with_time_or_status(monkeypatch):
     monkeypatch.setattr(pcluster.time, "sleep", waited.append)
     done = {**running, "clusterStatus": "CREATE_FAILED"}
     one = program(running, events[0], running, events[1], done, events[2])
-    assert one.wait("c: CREATE_IN_PROGRESS", 3600, patient=True)[0] == done
+    assert one.wait("c: CREATE_IN_PROGRESS", 3600, status_only=True)[0] == done
     assert len(waited) == 2
 
 
@@ -151,10 +151,10 @@ def test_wait_ends_with_deletion():
 def test_login_has_three_commands(system, user):
     head = {"instanceId": "i-1", "privateIpAddress": "10.0.0.10"}
     cluster = {"clusterName": "c", "region": "us-east-1", "headNode": head}
-    assert pcluster.ways_in(cluster, system, "~/.ssh/k") == [
+    assert pcluster.login_commands(cluster, system, "~/.ssh/k") == [
         "pcluster ssh --cluster-name c --region us-east-1 -i ~/.ssh/k",
         f"ssh -i ~/.ssh/k {user}@10.0.0.10",
         "aws ssm start-session --target i-1 --region us-east-1",
     ]
     public = {**cluster, "headNode": {**head, "publicIpAddress": "203.0.113.10"}}
-    assert pcluster.ways_in(public, system, "")[1] == f"ssh {user}@203.0.113.10"
+    assert pcluster.login_commands(public, system, "")[1] == f"ssh {user}@203.0.113.10"

@@ -22,7 +22,7 @@ BAD = "FAIL gds.mode (/data): none"
 def answer(plan=None, problems=(), failed=None):
     plan = plan or Plan("gds", notes=("EFA is newer and kept",))
     lines = [GOOD, *problems]
-    texts = {"lines": lines, "problems": list(problems), "shown": ["CUDA 13.0"], "details": ["the log"]}
+    texts = {"lines": lines, "problems": list(problems), "info": ["CUDA 13.0"], "details": ["the log"]}
     return {"plan": plan.to_dict(), "failed": failed, **texts}
 
 
@@ -55,9 +55,11 @@ def test_remaining_differences_are_problem():
 
 
 def test_earlier_error_counts_with_unmet_request():
-    trouble = ["apt failed"]
-    assert judge(answer(DIFFERENT), True, True, trouble=trouble).failure.startswith("apt failed; the run left")
-    assert judge(answer(), True, True, trouble=trouble).failure is None
+    earlier_problems = ["apt failed"]
+    assert judge(answer(DIFFERENT), True, True, earlier_problems=earlier_problems).failure.startswith(
+        "apt failed; the run left"
+    )
+    assert judge(answer(), True, True, earlier_problems=earlier_problems).failure is None
 
 
 @pytest.mark.parametrize("is_check", [True, False])

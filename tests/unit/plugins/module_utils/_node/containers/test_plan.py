@@ -343,11 +343,11 @@ def test_new_slurm_gets_new_plugin_listed_as_optional(host: rooted.RootedHost) -
     assert made
     assert listed
     assert made["path"] == "/usr/local/lib/mlcluster/pyxis/23.11.10/spank_pyxis.so"
-    assert listed["word"] == "optional"
+    assert listed["keyword"] == "optional"
     # The old line must not stop every job, even if no plugin can be built.
     listed = step(plan_of(host, plugstack_mode="required", source="preinstalled"), "plugstack")
     assert listed is not None
-    assert (listed["word"], listed["plugin"]) == ("optional", PLUGIN)
+    assert (listed["keyword"], listed["plugin"]) == ("optional", PLUGIN)
     results = {entry.id: entry for entry in facts_of(host)["results"]}
     assert "was built for Slurm 22.05.8 and this node has 23.11.10" in results["pyxis.plugin"].message
 
@@ -355,17 +355,17 @@ def test_new_slurm_gets_new_plugin_listed_as_optional(host: rooted.RootedHost) -
 def test_required_needs_proof_of_this_plugin_and_slurm(host: rooted.RootedHost) -> None:
     good(host)
 
-    def word(mode: str = "required") -> str:
+    def keyword(mode: str = "required") -> str:
         wanted = stack_of(host, plugstack_mode=mode)
-        return str(wanted and wanted["word"])
+        return str(wanted and wanted["keyword"])
 
-    assert word() == "optional"
+    assert keyword() == "optional"
     prove(host)
-    assert (word(), word("optional")) == ("required", "optional")
+    assert (keyword(), keyword("optional")) == ("required", "optional")
     rooted.with_pyxis(host, pyxis="0.24.0")
-    assert word() == "optional"
+    assert keyword() == "optional"
     host.put(PROOF_PATH, "{}")
-    assert word() == "optional"
+    assert keyword() == "optional"
 
 
 def smoking(host: rooted.RootedHost, inside: str = "2:2") -> dict[str, t.Any]:

@@ -42,7 +42,7 @@ def test_lines_and_includes_are_parsed(host):
     host.put(STACK + ".d/.hidden.conf", "required /nowhere.so\n")
     host.put(STACK + ".d/README", "not a configuration\n")
     stack = read_stack(host, STACK)
-    assert [(e.file, e.number, e.word, e.plugin, e.options) for e in stack.entries] == [
+    assert [(e.file, e.number, e.keyword, e.plugin, e.options) for e in stack.entries] == [
         (OWN, 1, "required", PLUGIN, ("runtime_path=/run/pyxis",)),
         (STACK, 3, "optional", "/lib/other.so", ("a=1", "b=2 3")),
     ]
@@ -137,9 +137,9 @@ def test_parallelcluster_example_is_adopted_and_made_safe(host):
 
 def test_existing_line_is_changed_in_place(host):
     host.put(STACK, f"required {PLUGIN}   container_scope=global  # ours\noptional /lib/x11.so\n")
-    put_wanted(host, word="required")
+    put_wanted(host, keyword="required")
     assert host.text(STACK) == f"required {PLUGIN}   container_scope=global  # ours\noptional /lib/x11.so\n"
-    put_wanted(host, word="optional")
+    put_wanted(host, keyword="optional")
     assert host.text(STACK) == f"optional {PLUGIN} container_scope=global\noptional /lib/x11.so\n"
     assert not host.exists(OWN)
 

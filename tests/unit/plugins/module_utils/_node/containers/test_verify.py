@@ -286,7 +286,7 @@ def test_each_listed_plugin_has_to_fit(plugins, status, severity, words):
 
 class Entry:
     def __init__(self, options=(), plugin="/lib/spank_pyxis.so"):
-        self.options, self.plugin, self.word, self.file = options, plugin, "required", "/etc/slurm/pyxis.conf"
+        self.options, self.plugin, self.keyword, self.file = options, plugin, "required", "/etc/slurm/pyxis.conf"
 
 
 class Stack:

@@ -459,7 +459,7 @@ def configured():
 def test_removal_removes_files_and_holds_of_role(configured):
     wrote = [files.LINKER, files.LIMITS, files.NCCL_CONF]
     wrote += ["/etc/systemd/system/slurmd.service.d/mlcluster-limits.conf", "/etc/mlcluster/roles/efa_nccl.json"]
-    expected = {"changed": True, "removed": wrote, "let_go": ["efa", "libnccl2", "linux-image-6.8"]}
+    expected = {"changed": True, "removed": wrote, "unheld": ["efa", "libnccl2", "linux-image-6.8"]}
     assert apply.remove(configured, {}, check=True) == expected
     assert len(configured.files) == 7
     assert apply.remove(configured, {}) == expected
@@ -467,10 +467,10 @@ def test_removal_removes_files_and_holds_of_role(configured):
     assert configured.calls[2:] == [
         "ldconfig",
         "systemctl daemon-reload",
-        *(f"apt-mark unhold {name}" for name in expected["let_go"]),
+        *(f"apt-mark unhold {name}" for name in expected["unheld"]),
     ]
     configured.commands["dpkg-query -W"] = "vim\t1\thi \n"
-    assert apply.remove(configured, {}) == {"changed": False, "removed": [], "let_go": []}
+    assert apply.remove(configured, {}) == {"changed": False, "removed": [], "unheld": []}
 
 
 def test_removal_keeps_foreign_nccl_conf(configured):

@@ -418,14 +418,14 @@ def test_kernel_without_yama_gets_no_setting_of_it():
     assert "/etc/sysctl.d/95-mlcluster-efa.conf" not in Node(host).texts()
     image = Node(host, image_build=True)
     assert "/etc/sysctl.d/95-mlcluster-efa.conf" in image.texts()
-    assert not [entry for entry in image.plan().steps if entry.shown == "kernel settings"]
+    assert not [entry for entry in image.plan().steps if entry.label == "kernel settings"]
 
 
 def test_changed_setting_is_applied_again():
     node = Node(scene.good_node()).settle()
     node.host.files["/proc/sys/kernel/yama/ptrace_scope"] = "1\n"
     (step,) = node.plan().steps
-    assert (step.shown, step.arguments["argv"]) == (
+    assert (step.label, step.arguments["argv"]) == (
         "kernel settings",
         ["sysctl", "--load", "/etc/sysctl.d/95-mlcluster-efa.conf"],
     )

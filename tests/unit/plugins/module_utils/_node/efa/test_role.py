@@ -48,7 +48,7 @@ def test_image_is_judged_by_its_software_alone():
     host.files = {path: text for path, text in host.files.items() if not path.startswith("/sys")}
     node = Node(host, image_build=True)
     judged = {entry.id for entry in role.verify(node.facts(), node.config)}
-    shown = {line.split()[1].rstrip(":") for line in role.report(node.facts(), node.config).shown}
+    shown = {line.split()[1].rstrip(":") for line in role.report(node.facts(), node.config).info}
     assert judged | shown == {
         "efa.installer",
         "efa.plugin",
@@ -60,7 +60,7 @@ def test_image_is_judged_by_its_software_alone():
 
 def test_node_without_efa_has_no_verdicts():
     node = Node(scene.good_node(0, "t3.large"))
-    assert (role.verify(node.facts(), node.config), role.report(node.facts(), node.config).shown) == ([], ())
+    assert (role.verify(node.facts(), node.config), role.report(node.facts(), node.config).info) == ([], ())
 
 
 def test_bad_version_fails_node():
@@ -74,7 +74,7 @@ def test_bad_version_fails_node():
 def test_version_without_documented_limit_is_shown():
     node = Node(scene.good_node(16, "p5en.48xlarge")).settle()
     assert node.problems() == []
-    (line,) = role.report(node.facts(), node.config).shown
+    (line,) = role.report(node.facts(), node.config).info
     assert line.startswith("???? versions.plugin: the OFI plugin of NCCL: no known document gives the version")
     wanted = Node(scene.good_node(16, "p5en.48xlarge"), minima={"plugin": "1.20"}).settle()
     (problem,) = wanted.problems()

@@ -101,7 +101,7 @@ def test_headers_and_initramfs_are_those_of_distribution(manager, headers, initr
     assert names(plan) == [headers, "libcufile-13-4", "gds-tools-13-4", "nvidia-fs-dkms"]
     assert plan.differences() == ["packages", "module at boot", "cufile.json", "nvidia-fs"]
     bold = plan_of(bare(manager), mode="p2pdma", safe_mode=False, **CUDA)
-    assert [step.arguments["argv"] for step in bold.steps if step.shown == "initramfs"] == [initramfs]
+    assert [step.arguments["argv"] for step in bold.steps if step.label == "initramfs"] == [initramfs]
 
 
 def test_fresh_node_in_mode_compat():
@@ -177,11 +177,11 @@ def test_modprobe_options_are_written_only_on_request():
     bold = plan_of(bare(), mode="p2pdma", safe_mode=False, **CUDA)
     assert list(texts(bold)) == [REVIEW, MODPROBE]
     assert [line for line in texts(bold)[MODPROBE].splitlines() if not line.startswith("#")] == options
-    assert [step.shown for step in bold.steps] == ["cufile.json", "initramfs"]
+    assert [step.label for step in bold.steps] == ["cufile.json", "initramfs"]
     allowed = plan_of(bare(), mode="p2pdma", safe_mode=False, reboot_allowed=True, **CUDA)
-    assert [step.shown for step in allowed.steps] == ["cufile.json", "initramfs", "reboot"]
+    assert [step.label for step in allowed.steps] == ["cufile.json", "initramfs", "reboot"]
     image = plan_of(bare(), mode="p2pdma", safe_mode=False, reboot_allowed=True, image_build=True, **CUDA)
-    assert [step.shown for step in image.steps] == ["cufile.json", "initramfs"]
+    assert [step.label for step in image.steps] == ["cufile.json", "initramfs"]
 
 
 def test_gpus_before_hopper_need_one_entry_more():
@@ -239,7 +239,7 @@ def test_file_mode_is_fixed_without_initramfs_or_reboot():
         "boot settings for review (mode or owner)",
         "modprobe options (mode or owner)",
     ]
-    assert {step.shown for step in plan.steps} <= {"cufile.json"}
+    assert {step.label for step in plan.steps} <= {"cufile.json"}
 
 
 @pytest.mark.parametrize(("headers", "wanted"), [("", f"linux-headers-{KERNEL}"), ("linux-headers-aws",) * 2])
@@ -284,7 +284,7 @@ def after_actions(options, left):
     for step in plan.steps:
         if step.name == "cufile":
             after.files["/etc/cufile.json"] = json.dumps(step.arguments["settings"])
-        if step.shown == "nvidia-fs":
+        if step.label == "nvidia-fs":
             load_nvidia_fs(after)
     facts = facts_of(after, texts_after, **options)
     facts["packages"].update(dict.fromkeys(installed, "1"))

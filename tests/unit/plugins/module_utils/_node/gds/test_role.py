@@ -120,9 +120,9 @@ def test_inactive_required_mode_fails():
     assert "FAIL gds.mode (/raid)" in words
     assert "P2PDMA" in words
     config = parse_config(options)
-    assert any(line.startswith("/raid is md raid0") for line in role.report(role.look(host, config), config).shown)
+    assert any(line.startswith("/raid is md raid0") for line in role.report(role.look(host, config), config).info)
     silent = parse_config({**options, "layout_advice": False})
-    assert not any(line.startswith("/raid") for line in role.report(role.look(host, silent), silent).shown)
+    assert not any(line.startswith("/raid") for line in role.report(role.look(host, silent), silent).info)
 
 
 def test_image_is_not_judged_by_its_builder():
@@ -136,7 +136,7 @@ def test_report_has_modes_and_boot_settings():
     report = role.report(role.look(node(), config), config)
     assert report.facts["mlcluster_gds"]["mounts"] == {"/data": "compat"}
     assert len(report.facts["mlcluster_gds"]["reboot_needed"]) == 2
-    assert any("reboot needed for RegistryDwords" in line for line in report.shown)
+    assert any("reboot needed for RegistryDwords" in line for line in report.info)
 
 
 def test_measurement_needs_gdsio(monkeypatch):

@@ -51,7 +51,7 @@ def test_jobs_to_check_with_slurm_are_reported(host):
     reported = role.report(role.look(host, config), config)
     jobs = [{"name": "smoke", "path": "/fsx/jobs/smoke.sbatch"}]
     assert reported.facts == {"mlcluster_slurm_jobs": {"jobs": jobs, "judged": ["smoke"]}}
-    assert reported.shown == ("1 jobs in /fsx/jobs, for Slurm 24.05.1",)
+    assert reported.info == ("1 jobs in /fsx/jobs, for Slurm 24.05.1",)
 
 
 @pytest.mark.parametrize("cluster", [NO_SLURM, SILENT])
@@ -59,7 +59,7 @@ def test_no_jobs_are_reported_without_controller(host, cluster):
     host.cluster = dict(cluster)
     config = parse_jobs({**JOBS, "required": False})
     reported = role.report(role.look(host, config), config)
-    assert (reported.facts, reported.shown) == ({"mlcluster_slurm_jobs": {"jobs": [], "judged": ["smoke"]}}, ())
+    assert (reported.facts, reported.info) == ({"mlcluster_slurm_jobs": {"jobs": [], "judged": ["smoke"]}}, ())
 
 
 def test_only_what_validates_is_submitted_as_validation(host):

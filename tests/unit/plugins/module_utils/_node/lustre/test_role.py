@@ -67,7 +67,7 @@ def test_only_head_node_reports_directory_differences(host: LustreHost) -> None:
     }
     for head, shown in ((True, [f"{path}/a exists and is left as it is: mode is 0700 instead of 2775"]), (False, [])):
         config = parse_role({**options, "head_node": head})
-        assert list(role.report(role.look(host, config), config).shown) == shown
+        assert list(role.report(role.look(host, config), config).info) == shown
 
 
 def test_mounts_are_a_fact_for_other_roles(host: LustreHost) -> None:

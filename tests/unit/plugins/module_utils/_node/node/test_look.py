@@ -73,7 +73,7 @@ def test_answer_has_plan_verdicts_and_report(ask):
     assert [entry["id"] for entry in answer["results"]] == ["one.a", "one.b", "one.c"]
     assert len(answer["lines"]) == 3
     assert answer["problems"] == ["FAIL one.b: is bad"]
-    assert (answer["shown"], answer["details"], answer["failed"]) == (["shown"], ["log"], None)
+    assert (answer["info"], answer["details"], answer["failed"]) == (["shown"], ["log"], None)
     assert answer["facts"] == {"mlcluster_one": {"mode": "compat", "probe": "active"}}
 
 

@@ -25,7 +25,7 @@ def test_intact_node_has_no_problem():
     results, report = seen(carry_out(node(4)))
     assert {result.status for result in results if result.id not in ("storage.disks", "storage.blank")} == {"pass"}
     assert "storage.write_read" in [result.id for result in results]
-    assert report.shown == ("intact: the disks carry the volume of the record",)
+    assert report.info == ("intact: the disks carry the volume of the record",)
     assert report.facts["mlcluster_local_storage"]["path"] == "/data"
 
 
@@ -37,7 +37,7 @@ def test_read_only_look_writes_nothing_to_volume():
 def test_fresh_node_has_no_volume_yet():
     results, report = seen(fresh())
     assert "storage.mounted" in [result.id for result in results if result.status == "fail"]
-    assert report.shown == ("fresh: every disk is proved blank",)
+    assert report.info == ("fresh: every disk is proved blank",)
     assert report.facts == {"mlcluster_local_storage": {"state": "none", "path": None, "owner": "none"}}
 
 
@@ -45,16 +45,16 @@ def test_lines_of_rebuild_name_what_is_destroyed():
     host = fresh()
     host.machine.stopped_array(scene.store_names(host), scene.FOREIGN_ARRAY, name="host:old")
     _results, report = seen(host, **scene.CONSENT)
-    assert report.shown[0] == "rebuild: both switches allow to destroy what is on the disks"
-    assert report.shown[1].startswith("destroys: /dev/nvme1n1 (AWS0001) carries a linux_raid_member signature")
-    assert report.shown[-1] == "destroys: the array host:old does not run, so its content could not be inspected"
+    assert report.info[0] == "rebuild: both switches allow to destroy what is on the disks"
+    assert report.info[1].startswith("destroys: /dev/nvme1n1 (AWS0001) carries a linux_raid_member signature")
+    assert report.info[-1] == "destroys: the array host:old does not run, so its content could not be inspected"
 
 
 def test_refusal_is_reported_once():
     host = fresh()
     scene.foreign_array(host)
     results, report = seen(host)
-    assert (results, report.shown) == ([], ())
+    assert (results, report.info) == ([], ())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import child
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host
 
-KEYS = {"loads": child.a_truth, "number": child.or_none(child.a_number)}
+KEYS = {"loads": child.is_boolean, "number": child.or_none(child.is_integer)}
 GOOD = '{"loads": true, "number": 7}'
 
 
@@ -29,7 +29,7 @@ def test_answer_of_program_is_returned():
 
 
 def test_long_answer_is_whole():
-    found = child.ask_child(Host(), "answer({'text': 'x' * 3000000})", [], {"text": child.a_text}, 60)
+    found = child.ask_child(Host(), "answer({'text': 'x' * 3000000})", [], {"text": child.is_string}, 60)
     assert len(found["text"]) == 3_000_000
 
 
@@ -104,12 +104,12 @@ def test_answer_of_another_shape_is_none(answer):
 @pytest.mark.parametrize(
     ("check", "good", "bad"),
     [
-        (child.a_text, ["", "x"], [None, 1, ["x"]]),
-        (child.a_truth, [True, False], [None, 0, 1, "true"]),
-        (child.a_number, [0, -1], [None, True, 1.0, "1"]),
-        (child.texts, [[], ["x"]], [None, "x", [1], [None]]),
-        (child.text_by_name, [{}, {"a": "x"}], [None, [], {"a": 1}]),
-        (child.or_none(child.a_text), [None, "x"], [0, False, []]),
+        (child.is_string, ["", "x"], [None, 1, ["x"]]),
+        (child.is_boolean, [True, False], [None, 0, 1, "true"]),
+        (child.is_integer, [0, -1], [None, True, 1.0, "1"]),
+        (child.is_string_list, [[], ["x"]], [None, "x", [1], [None]]),
+        (child.is_string_dict, [{}, {"a": "x"}], [None, [], {"a": 1}]),
+        (child.or_none(child.is_string), [None, "x"], [0, False, []]),
     ],
 )
 def test_types_of_answer(check, good, bad):
