@@ -106,8 +106,7 @@ LEDGER = (
     Excuse("header/iters", "any number of iterations but none", ("half", "ten times")),
     Excuse("header/validation", "checked more often", ("ten times",)),
     *(Excuse(f"rank*/{name}", "another place of as many GPUs", NUMBERS) for name in ("device", "bus")),
-    *(Excuse(f"log*/{name}", OTHERS) for name in ("network", "provider", "ranks", "nodes")),
-    Excuse("log*/channel*", OTHERS),
+    *(Excuse(f"log*/{name}", OTHERS) for name in ("ranks", "nodes")),
 )
 ROOM = Room("nccl-tests", LINES, LEAVES, judge, LEDGER)
 test_sample, test_every_leaf, test_ledger = room_tests(ROOM)

@@ -131,12 +131,15 @@ def _missing(run: Run, between: t.Mapping[str, HostChannels]) -> tuple[str, str]
     if run.log.contradictions:
         return "contradictory", "channels were logged by other hosts than those their ranks are on"
     if run.log.unread:
-        return "unread", f"{run.log.unread} lines of channels name a transport that is not known here"
+        return "unread", f"{run.log.unread} lines of channels and networks name none that is known here"
     silent = _silent(run, between)
     if silent and (run.log.mnnvl or any(channels.direct for channels in between.values())):
         return "not_the_network", "nodes talked to each other over NVLink (MNNVL), which proves nothing about EFA"
     if silent:
         return "no_channels", f"no channel to another node was logged by {_some(silent)}"
+    inside = sum(channels.inside for channels in between.values())
+    if inside:
+        return "contradictory", f"{inside} channels to another node were logged with a transport inside one"
     unknown = sorted(host for host in run.hosts if not run.log.providers.get(host))
     if unknown:
         return "no_provider", f"{_some(unknown)} did not log the provider of the plugin"

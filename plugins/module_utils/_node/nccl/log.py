@@ -29,10 +29,22 @@ PREFIX = 600
 _CHANNEL = re.compile(
     r"(?:Channel|Ring) \d+(?:/\d+)? : (\d+)\[[0-9a-fA-F]+\] -> (\d+)\[[0-9a-fA-F]+\] (?:\[(send|receive)\] )?via (.+)"
 )
+# Any line about a channel between two ranks, however it goes on.
+_BEGINS = re.compile(
+    r"(?:Channel|Ring) \d+(?:/\d+)? : (\d+)\[[0-9a-fA-F]+\] -> (\d+)\[[0-9a-fA-F]+\](?:(?! \[receive\])| \[(receive)\])"
+)
 _NET = re.compile(r"NET/([^/]+)/\d+(?:\(\d+\))?((?:/[\w=()]+)*)\s*")
+# The transport in a line about EFA that another process cut.
+_CUT = re.compile(
+    "|".join(f"NET/{name[:size]}" for name in sorted(EFA_NETWORKS) for size in range(1, len(name) + 1)) + "|NET/(?:"
+    + "|".join(sorted(EFA_NETWORKS)) + ")/"
+)  # fmt: skip
+# A line without a transport that is known; between hosts it ends the proof.
+_UNREAD = ""
 _INTRA = re.compile(r"(P2P|SHM)/[\w /()\[\]]+")
 _UNKNOWN = re.compile(r"(?!(?:NET|P2P|SHM)/)[A-Z][A-Za-z0-9]{1,30}/[\w/()=]{0,60}")
 _PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([^\s,(]+)")
+_CHOICE = re.compile(r"NET/OFI Selected [Pp]rovider is")
 _NETWORK = re.compile(r"Using network (\S.*)")
 _COMM = re.compile(
     r"comm 0x[0-9a-f]{1,16} rank \d{1,9} n[Rr]anks (\d{1,9})(?: nNodes (\d{1,9}))?\b(?:.{0,80}? MNNVL (\d)\b)?"
@@ -65,13 +77,15 @@ def short_host(name: str) -> str:
 class HostChannels:
     """Channels between hosts that one host logged: their number by network, and how many use GPUDirect RDMA.
 
-    ``direct`` is the number of those over NVLink, to the hosts in ``nvlink``; ``peers`` are the hosts of channels over
+    ``direct`` is the number of those over NVLink, to the hosts in ``nvlink``, and ``inside`` that of those among them
+    with a transport that exists inside one host only; ``peers`` are the hosts of channels over
     a network.
     """
 
     networks: dict[str, int] = dataclasses.field(default_factory=dict)
     gpudirect: int = 0
     direct: int = 0
+    inside: int = 0
     nvlink: set[str] = dataclasses.field(default_factory=set)
     peers: set[str] = dataclasses.field(default_factory=set)
 
@@ -90,9 +104,10 @@ class NcclLog:
     """Counts over the NCCL lines of one output.
 
     providers and networks: {host: logged names}; ranks and nodes: sizes of communicators; hosts: those that logged
-    anything; unread: lines of channels with an unknown transport; nvls: channels of NVLink SHARP, which only NVSwitch
-    has. mnnvl: NCCL joined hosts by NVLink, and counts all hosts of one NVLink domain as one
-    node; joined has the words of that by host. failures: lines of a task that ended; notes: lines that may be harmless.
+    anything; unread: lines of channels with an unknown transport, and between hosts all without a known one; nvls:
+    channels of NVLink SHARP, which only NVSwitch has. mnnvl: NCCL joined hosts by NVLink, and counts all hosts of one
+    NVLink domain as one node; joined has the words of that by host. failures: lines of a task that ended; notes: lines
+    that may be harmless.
     """
 
     def __init__(self) -> None:
@@ -141,9 +156,13 @@ class NcclLog:
             if not self._failure(text):
                 _keep(self.warnings, text)
             return
-        found = _CHANNEL.fullmatch(text) if "via" in text else None
-        if found:
-            self._channel(host, found, where)
+        begun = _BEGINS.match(text)
+        if begun:
+            found = _CHANNEL.fullmatch(text)
+            if found:
+                self._channel(host, found, where)
+            else:
+                self._record(host, begun.groups(), _UNREAD, False, where)
             return
         self._other(host, text)
 
@@ -153,6 +172,8 @@ class NcclLog:
                 _note(self.providers, host, found.group(1))
             elif found := _PLUGIN.match(text):
                 self.plugin = found.group(1)
+            elif _CHOICE.match(text):
+                self.unread += 1
         elif found := _NETWORK.match(text):
             _note(self.networks, host, found.group(1).strip())
         elif (found := _COMM.match(text)) and len(self.ranks) < KEPT_NAMES:
@@ -166,23 +187,35 @@ class NcclLog:
             self.nvls = max(self.nvls or 0, int(found.group(1)))
         elif found := _VERSION.match(text):
             self.version = found.group(1)
+        elif text.startswith("Using network"):
+            self.unread += 1
 
     def _channel(self, host: str, found: re.Match[str], where: t.Mapping[int, str]) -> None:
-        source, target, direction, via = found.groups()
-        # The sender logs [send] and the receiver [receive]; a channel inside a node is logged by its sender.
-        own, peer = (int(target), int(source)) if direction == "receive" else (int(source), int(target))
+        *ends, via = found.groups()
         net = _NET.match(via)
-        if net:
-            if net.end() < len(via) and net.group(1) in EFA_NETWORKS:
-                # Another process wrote into the line: the rest of it proves nothing.
-                return
+        if net and net.end() == len(via):
             transport, direct = f"NET/{net.group(1)}", "/GDRDMA" in net.group(2)
+        elif net and net.group(1) not in EFA_NETWORKS:
+            transport, direct = f"NET/{net.group(1)}", False
+        elif net or _CUT.fullmatch(via):
+            # Another process wrote into a line about EFA: the rest of it proves nothing.
+            return
         elif intra := _INTRA.fullmatch(via):
             # With MNNVL the channels inside a host have this name too.
             transport, direct = ("P2P/MNNVL" if via.startswith("P2P/MNNVL") else intra.group(1)), False
-        else:
-            self.unread += bool(_UNKNOWN.fullmatch(via))
+        elif _UNKNOWN.fullmatch(via):
+            self.unread += 1
             return
+        else:
+            transport, direct = _UNREAD, False
+        self._record(host, ends, transport, direct, where)
+
+    def _record(
+        self, host: str, ends: t.Sequence[str | None], transport: str, direct: bool, where: t.Mapping[int, str]
+    ) -> None:
+        # The sender logs [send] and the receiver [receive]; a channel inside a node is logged by its sender.
+        first, second = int(ends[0] or 0), int(ends[1] or 0)
+        own, peer = (second, first) if ends[2] == "receive" else (first, second)
         key = (host, own, peer, transport, direct)
         if key in self._pending or len(self._pending) < _PENDING:
             self._pending[key] = self._pending.get(key, 0) + 1
@@ -198,6 +231,11 @@ class NcclLog:
             home, away = where.get(own), where.get(peer)
             if home is None or away is None or short_host(home) != host:
                 self.contradictions += number
+            elif short_host(away) == host and transport == _UNREAD:
+                # No network is concerned.
+                continue
+            elif transport == _UNREAD:
+                self.unread += number
             elif short_host(away) == host:
                 name = transport.partition("/")[0] if transport.startswith("P2P") else transport
                 self.intra[name] = self.intra.get(name, 0) + number
@@ -212,6 +250,8 @@ class NcclLog:
                     between.direct += number
                     if transport == "P2P/MNNVL":
                         between.nvlink.add(short_host(away))
+                    else:
+                        between.inside += number
         self._pending.clear()
 
     def between(self, where: t.Mapping[int, str]) -> dict[str, HostChannels]:

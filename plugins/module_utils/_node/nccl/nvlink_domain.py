@@ -62,7 +62,7 @@ def verdict(
             "unread",
             exactly(0),
             reason="unread",
-            unknown="{} lines of channels name a transport that is not known here",
+            unknown="{} lines of channels and networks name none that is known here",
             hint=_LOG_HINT,
         ),
         Field(

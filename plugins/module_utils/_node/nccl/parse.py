@@ -98,9 +98,10 @@ def parse(lines: t.Iterable[str]) -> Output:
         if before.strip():
             before, host = _parted(before, host, tables)
             tables.fragment(before[-MAX_TABLE_LINE:])
-        # An incomplete line proves nothing.
-        whole = found.end() == len(line) or found.group("level") == "WARN"
-        tables.log.feed(host, found.group("level"), found.group("text") if whole else "", tables.where)
+        # An incomplete line proves nothing, and one about a channel has to.
+        text = found.group("text")
+        kept = found.end() == len(line) or found.group("level") == "WARN" or text.startswith(("Channel ", "Ring "))
+        tables.log.feed(host, found.group("level"), text if kept else "", tables.where)
     return Output(tables.runs, tables.log)
 
 

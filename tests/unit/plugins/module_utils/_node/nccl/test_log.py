@@ -97,7 +97,7 @@ def test_largest_number_of_nvls_channels_counts():
 def test_channel_between_hosts(text, networks, gpudirect, direct, nvlink):
     between = fed(text).between(WHERE)
     peers = {"b"} if networks else set()
-    assert between == {"a": nccl_log.HostChannels(networks, gpudirect, direct, nvlink, peers)}
+    assert between == {"a": nccl_log.HostChannels(networks, gpudirect, direct, direct - bool(nvlink), nvlink, peers)}
 
 
 def test_lines_on_nvlink_are_kept_by_host():
@@ -126,10 +126,40 @@ def test_channel_of_misplaced_rank_contradicts():
     assert (nowhere.between(WHERE), nowhere.contradictions) == ({}, 1)
 
 
-@pytest.mark.parametrize(("via", "unread"), [("XYZ/5/abc", 1), ("P2P", 0), ("lower/case", 0)])
+@pytest.mark.parametrize(("via", "unread"), [
+        ("XYZ/5/abc", 1), ("P2P", 1), ("lower/case", 1), ("", 1), ("NET/Socket", 1), ("NET/Socket : eth0", 1),
+        ("net/", 1), ("N", 1), ("NET/", 1), ("NET/AWS Socket", 1), ("NET/L", 0), ("NET/Libfabric", 0),
+        ("NET/Libfabric/", 0),        ("NET/AWS Lib", 0), ("NET/Libfabric/0/GDRb:1:2 [0] NCCL INFO x", 0),
+    ],
+)  # fmt: skip
 def test_unknown_transport_is_counted(via, unread):
     found = fed(f"Channel 00/0 : 0[0] -> 2[0] [send] via {via}")
-    assert (found.unread, found.between(WHERE)) == (unread, {})
+    between = found.between(WHERE)
+    assert (found.unread, between) == (unread, {})
+
+
+@pytest.mark.parametrize(
+    "text", ["Channel 00/0 : 0[0] -> 1[0] via ", "Channel 00/0 : 0[0] -> 1[0]", "Channel 00/0 : 0[0] -> 1[0] via P2P"]
+)
+def test_unread_channel_inside_host_concerns_no_network(text):
+    found = fed(text)
+    assert (found.between(WHERE), found.unread, found.intra) == ({}, 0, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Channel 00/0 : 0[0] -> 2[0]",
+        "Channel 00/0 : 0[0] -> 2[0] [send]",
+        "Channel 00/0 : 2[0] -> 0[0] [receive]",
+        "Channel 00/0 : 2[0] -> 0[0] [receive] via",
+        "Ring 00 : 0[0] -> 2[0] [send] by NET/Libfabric/0",
+        "Channel 00/0 : 0[0] -> 2[0] [both] via NET/Libfabric/0",
+    ],
+)
+def test_channel_line_of_unknown_form_is_unread(text):
+    found = fed(text)
+    assert (found.between(WHERE), found.unread, found.contradictions) == ({}, 1, 0)
 
 
 def test_networks_of_host_are_sorted_into_efa_and_others():
@@ -184,3 +214,11 @@ def test_channels_before_list_of_ranks_are_kept(monkeypatch):
 
 def test_long_name_of_network_is_cut():
     assert fed("Using network " + "N" * 80).networks == {"a": {"N" * 60}}
+
+
+@pytest.mark.parametrize(
+    "text", ["Using network", "Using network ", "NET/OFI Selected provider is", "NET/OFI Selected Provider is ,"]
+)
+def test_choice_that_cannot_be_read_is_counted(text):
+    found = fed(text)
+    assert (found.unread, found.networks, found.providers) == (1, {}, {})

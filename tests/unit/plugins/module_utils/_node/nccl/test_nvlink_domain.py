@@ -86,7 +86,7 @@ def test_channel_over_network_between_domains_is_its_way():
 def test_unknown_transport_proves_no_domain():
     one = judged(with_channel(made(), "Channel 00/0 : 0[0] -> 4[0] via XYZ/0"))["nccl.nvlink_domain"]
     assert (one.status, one.reason) == ("undeterminable", "unread")
-    assert one.message == "1 lines of channels name a transport that is not known here"
+    assert one.message == "1 lines of channels and networks name none that is known here"
 
 
 @pytest.mark.parametrize("asked", [{"ranks": 16}, {"nodes": 4}, {}])

@@ -280,7 +280,7 @@ def test_threads_have_averages_of_their_own():
     "noise",
     [
         "a" * (1 << 20) + " NCCL ",
-        "x:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via P2P" + "/a" * (1 << 19) + "!",
+        "node-1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via P2P" + "/a" * (1 << 19) + "!",
         "#  Rank  9 Group  0 Pid 1 on x device 0 [0] y" + " " * (1 << 20) + "z",
         "\n".join(["    1048576  262144 float", *["1"] * 50_000]),
         "\n".join(["node-1:1:1 [0] NCCL INFO x"] * 50_000),

@@ -92,7 +92,12 @@ def test_one_host_that_fell_back_to_sockets_fails_run():
         # Another process wrote into these: one channel less is known.
         ("NET/Libfabric/0/GDRDnode-3:1:2 [0] NCCL INFO x", "pass", None),
         ("NET/Libf", "pass", None),
-        ("P2P/CUnode-3:1:2", "pass", None),
+        ("P2P/CUnode-3:1:2", "undeterminable", "unread"),
+        ("P2P/CUMEM", "undeterminable", "contradictory"),
+        ("SHM/direct/direct", "undeterminable", "contradictory"),
+        ("NET/Socket", "undeterminable", "unread"),
+        ("", "undeterminable", "unread"),
+        ("P2P/" + "x" * 2000, "undeterminable", "contradictory"),
     ],
 )
 def test_channel_of_another_kind_is_not_passed_over(via, status, reason):
@@ -100,6 +105,27 @@ def test_channel_of_another_kind_is_not_passed_over(via, status, reason):
     lines.insert(30, f"node-2:1002:1102 [0] NCCL INFO Channel 07/0 : 2[0] -> 4[0] [send] via {via}")
     result = only(lines, "fabric")
     assert (result.status, result.reason) == (status, reason)
+
+
+SOME_LINES = {
+    "send": lambda line: "[send]" in line,
+    "receive": lambda line: "[receive]" in line,
+    "channel": lambda line: "Channel 00/0" in line,
+    "host": lambda line: line.startswith("node-3:"),
+    "rank": lambda line: " : 7[1] -> 0[0] [send]" in line,
+    "line": lambda line: "Channel 01/0 : 1[1] -> 2[0] [receive]" in line,
+}
+
+
+@pytest.mark.parametrize("where", SOME_LINES)
+@pytest.mark.parametrize(
+    "via", ["NET/Socket/0", "NET/Socket", "NET/Socket : eth0", "SHM/direct", "net/x", "", "NET/IB/0"]
+)
+def test_fabric_needs_evidence_of_each_channel_line(where, via):
+    """Other lines of the same channel, host or rank prove nothing for a line without a network of EFA."""
+    chosen = [line for line in output() if SOME_LINES[where](line) and "via NET/" in line]
+    lines = [f"{line.partition('via ')[0]}via {via}" if line in chosen else line for line in output()]
+    assert chosen and only(lines, "fabric").status in ("fail", "undeterminable")
 
 
 @pytest.mark.parametrize(
