@@ -5,7 +5,8 @@
 
 A manifest beside the objects has the SHA-256 and the entity tag of each. An object is up to date only if both agree,
 so an object that was changed or lost in the bucket is sent again. Nothing is ever deleted, in either place. Only
-complete checkpoints are sent, the manifest of each after its files, and ``latest`` last.
+complete checkpoints are sent, the manifest of each after its files, and ``latest`` last. A checkpoint that was written
+anew never replaces objects of the earlier one: it gets a folder of its own, which the manifest names once it is whole.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import sys
 import threading
 import time
 import typing as t
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path, PurePosixPath
 
 from ..cli import arguments
@@ -35,7 +36,7 @@ from ..locks.directory import STAGE_NAME as STAGE_LOCK
 from ..locks.directory import TRAIN_NAME as TRAIN_LOCK
 from ..locks.directory import Lock, LockedError, check_below, only_writer
 from . import directory as checkpoint_store
-from .backup_order import rounds, sound
+from .backup_order import checkpoint_of, places, rounds, sound
 from .directory import COMPLETE, INCOMING, REMOVING, STRANGE, TORN
 
 LOGGER = logging.getLogger("mlcluster.data")
@@ -57,13 +58,17 @@ class BackupError(DataError):
 
 @dataclasses.dataclass(frozen=True)
 class Copy:
-    """One file in the manifest: size, SHA-256, entity tag of its object, mode bits, time of change in ns."""
+    """One file in the manifest: size, SHA-256, entity tag of its object, mode bits, time of change in ns.
+
+    ``key``: the name of its object, empty if it is that of the file.
+    """
 
     size: int
     sha256: str
     etag: str
     mode: int
     changed: int
+    key: str = ""
 
     @property
     def sum(self) -> FileSum:
@@ -73,7 +78,7 @@ class Copy:
     @property
     def is_sound(self) -> bool:
         """Return whether every value is of its type."""
-        numbers, texts = (self.size, self.mode, self.changed), (self.sha256, self.etag)
+        numbers, texts = (self.size, self.mode, self.changed), (self.sha256, self.etag, self.key)
         # bool is a subclass of int.
         whole = all(isinstance(value, int) and not isinstance(value, bool) for value in numbers)
         return whole and all(isinstance(value, str) for value in texts)
@@ -176,6 +181,9 @@ class Backup:
         self._guard = threading.Lock()
         # The checksums of files, from the manifests of the checkpoints in the directory.
         self._listed: dict[str, FileSum] = {}
+        # The folder of each checkpoint in the bucket, and its copies that no manifest has yet.
+        self._places: dict[str, str] = {}
+        self._waiting: dict[str, dict[str, Copy]] = {}
 
     def push(self, rehash: bool = False) -> Report:
         """Copy new and changed files. ``rehash`` reads every file again instead of trusting size and time of change.
@@ -190,11 +198,13 @@ class Backup:
         with self._locked():
             copies = self.manifest()
             there = self.prefix.list()
+            self._places = places(self.directory, names, self.prefix, there)
             sums = {} if rehash else self._sums()
-            proved = {name: of for name, of in copies.items() if name in there and there[name].etag == of.etag}
+            etags = {key: remote.etag for key, remote in there.items()}
+            proved = {name: of for name, of in copies.items() if etags.get(of.key or name) == of.etag}
             self.report.problems += self._lost(copies.keys() - proved.keys())
             try:
-                self._rounds(rounds(names), lambda name: self._push_or_gone(name, proved, sums))
+                self._rounds(rounds(names), lambda name: self._push_or_gone(name, there, proved, sums))
             finally:
                 # Proved files are recorded even if the run was interrupted.
                 self._write(copies, proved)
@@ -223,7 +233,7 @@ class Backup:
         begin = time.monotonic()
         copies = self._backed_up()
         there = self.prefix.list()
-        self._rounds([sorted(copies)], lambda name: self._verify(name, copies[name], there.get(name), deep))
+        self._rounds([sorted(copies)], lambda name: self._verify(name, copies[name], there, deep))
         self.report.seconds = time.monotonic() - begin
         return self.report
 
@@ -297,47 +307,74 @@ class Backup:
             if not os.path.lexists(self.directory / name)
         ]
 
-    def _push_or_gone(self, name: str, proved: dict[str, Copy], sums: dict[str, list[t.Any]]) -> str:
+    def _push_or_gone(
+        self, name: str, there: Container[str], proved: dict[str, Copy], sums: dict[str, list[t.Any]]
+    ) -> str:
         # Retention may remove a file meanwhile; nothing may be missing after a restore.
         try:
-            return self._push(name, proved, sums)
+            return self._push(name, there, proved, sums)
         except FileNotFoundError:
             return "gone"
 
-    def _push(self, name: str, proved: dict[str, Copy], sums: dict[str, list[t.Any]]) -> str:
+    def _push(self, name: str, there: Container[str], proved: dict[str, Copy], sums: dict[str, list[t.Any]]) -> str:
         path = self.directory / name
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise BackupError(f"{str(path)!r} has a name that is not UTF-8, as no object in S3 can have: rename it")
         state = path.stat()
         # Also the inode's time of change: tar, rsync and other programs can reset that of the content.
-        key = list(dataclasses.astuple(Signature.of(state)))
+        signature = list(dataclasses.astuple(Signature.of(state)))
         parts = None
         known = sums.get(name)
-        if known and known[:4] == key:
+        if known and known[:4] == signature:
             found = FileSum(state.st_size, known[4])
         else:
             parts = s3.measure(path, self.prefix.part)
             found = parts.whole
         if self._listed.get(name, found) != found:
             raise BackupError(f"{path} differs from its manifest: it was not sent, and an existing copy is kept")
-        before = proved.get(name)
+        folder = checkpoint_of(name, self._places)
+        object_name = f"{self._places[folder]}{name[len(folder) :]}" if folder else name
+        before, etag = proved.get(name), None
+        if before and before.sum == found and (before.key or name) == object_name:
+            etag = before.etag
+        elif object_name in there:
+            # Of a run that was killed before it wrote the manifest.
+            parts = parts or s3.measure(path, self.prefix.part)
+            etag = self.prefix.holding(object_name, parts) if parts.whole == found else None
         result = "same"
-        if before is None or before.sum != found:
-            found, etag = self.prefix.put_file(name, path, parts)
+        if etag is None:
+            found, etag = self.prefix.put_file(object_name, path, parts)
             with self._guard:
                 self.report.bytes += found.size
             result = "copied"
-        else:
-            etag = before.etag
+        key = object_name if object_name != name else ""
         with self._guard:
-            proved[name] = Copy(found.size, found.sha256, etag, state.st_mode & 0o777, state.st_mtime_ns)
+            copy = Copy(found.size, found.sha256, etag, state.st_mode & 0o777, state.st_mtime_ns, key)
+            self._record(name, folder, copy, proved)
             if time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > SETTLED_SECONDS * 1e9:
-                sums[name] = [*key, found.sha256]
+                sums[name] = [*signature, found.sha256]
         return result
+
+    def _record(self, name: str, folder: str, copy: Copy, proved: dict[str, Copy]) -> None:
+        """Add a copy to those that the manifest will list, those of a checkpoint together with its own manifest.
+
+        Files of a checkpoint beside those of an earlier one of that name would be neither.
+        """
+        if not folder:
+            proved[name] = copy
+            return
+        waiting = self._waiting.setdefault(folder, {})
+        waiting[name] = copy
+        if name == f"{folder}/{COMPLETE}":
+            before = proved.get(name)
+            if before is None or before.sum != copy.sum:
+                for other in [other for other in proved if other.startswith(f"{folder}/")]:
+                    del proved[other]
+            proved |= self._waiting.pop(folder)
 
     def _restore(self, top: Directory, name: str, copy: Copy, overwrite: bool) -> str:
         *folders, last = durable.parts_of(name)
-        target = self.directory / name
+        target, key = self.directory / name, copy.key or name
         with top.below(*folders, make=True) as folder:
             state = folder.state(last)
             if folder.is_plain(last) and state and state.st_size == copy.size and folder.digest(last) == copy.sum:
@@ -345,9 +382,9 @@ class Backup:
             if state is not None and not overwrite:
                 raise BackupError(f"{target} is there and differs from the backup: move it away, or allow overwriting")
             with folder.making(last, copy.mode) as file:
-                if self.prefix.fetch(name, file, target) != copy.sum:
+                if self.prefix.fetch(key, file, target) != copy.sum:
                     raise BackupError(
-                        f"{self.prefix.under(name)} has other content than was backed up: it is not restored; "
+                        f"{self.prefix.under(key)} has other content than was backed up: it is not restored; "
                         "check whether the bucket keeps older versions of it"
                     )
                 file.flush()
@@ -356,13 +393,14 @@ class Backup:
             self.report.bytes += copy.size
         return "copied"
 
-    def _verify(self, name: str, copy: Copy, remote: s3.Remote | None, deep: bool) -> str:
-        where = self.prefix.under(name)
+    def _verify(self, name: str, copy: Copy, there: dict[str, s3.Remote], deep: bool) -> str:
+        key = copy.key or name
+        where, remote = self.prefix.under(key), there.get(key)
         if remote is None:
             raise BackupError(f"{where} no longer exists: back up again while the file exists")
         if (remote.size, remote.etag) != (copy.size, copy.etag):
             raise BackupError(f"{where} was changed after the backup: back up again, which sends it anew")
-        if deep and self.prefix.measure(name) != copy.sum:
+        if deep and self.prefix.measure(key) != copy.sum:
             raise BackupError(f"{where} has other content than was backed up: back up again while the file exists")
         return "same"
 

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Container, Iterable
 from pathlib import Path, PurePosixPath
 
+from ..files import durable, s3
 from ..files.durable import FileSum
 from . import directory as checkpoint_store
 from .directory import COMPLETE, LATEST, DirectoryStore, StoreError, TornError
@@ -21,6 +23,31 @@ def rounds(names: Iterable[str]) -> list[list[str]]:
         last = PurePosixPath(name).name
         order[2 if last == LATEST else 1 if last == COMPLETE else 0].append(name)
     return order
+
+
+def places(directory: Path, names: Iterable[str], prefix: s3.Prefix, objects: Container[str]) -> dict[str, str]:
+    """Return the folder in the bucket for each checkpoint among the names, by its own folder. Raises OSError, S3Error.
+
+    A folder in the bucket gets the manifest of one checkpoint only: sending another one over it would leave neither if
+    it is cut short. The other one gets a folder beside it, with digits of its manifest in the name.
+    """
+    found = {}
+    for name in rounds(names)[1]:
+        folder = str(PurePosixPath(name).parent)
+        if checkpoint_store.step_of(PurePosixPath(folder).name) is None:
+            continue
+        # Retention may remove it meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            manifest = durable.read(directory / name)
+            taken = name in objects and prefix.get(name) != manifest
+            again = f".{hashlib.sha256(manifest).hexdigest()[:16]}.again" if taken else ""
+            found[folder] = f"{folder}{again}"
+    return found
+
+
+def checkpoint_of(name: str, folders: Container[str]) -> str:
+    """Return the folder of the checkpoint that a file belongs to, empty for any other file."""
+    return next((str(above) for above in PurePosixPath(name).parents if str(above) in folders), "")
 
 
 def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileSum], list[str]]:

@@ -134,6 +134,24 @@ class Prefix:
         except self._failures as exc:
             raise S3Error(f"{path} could not be sent to {self.under(name)}: {durable.reason(exc)}") from exc
 
+    def holding(self, name: str, parts: Parts) -> str | None:
+        """Return the entity tag of an object that S3 has checked to be this file; None if nothing proves that.
+
+        The object is not read: S3 keeps the SHA-256 that it checked when the object was sent; for an object in parts it
+        is the SHA-256 of those of the parts (Amazon S3 user guide, "Checking object integrity").
+        """
+        try:
+            found = self._client.head_object(Bucket=self.bucket, Key=self.prefix + name, ChecksumMode="ENABLED")
+        except self._failures:
+            return None
+        wanted = bytes.fromhex(parts.whole.sha256)
+        if len(parts.digests) > 1:
+            wanted = hashlib.sha256(b"".join(parts.digests)).digest()
+        # S3 appends the number of parts.
+        checksum = str(found.get("ChecksumSHA256")).partition("-")[0]
+        is_same = checksum == _b64(wanted) and found.get("ContentLength") == parts.whole.size
+        return str(found["ETag"]) if is_same else None
+
     def put(self, name: str, content: bytes) -> str:
         """Send bytes; return the object's entity tag."""
         try:
