@@ -22,12 +22,15 @@ PROBE_PORT = 49152
 PEER_SECONDS = 5
 SOURCE = "EFA needs all traffic from and to its own security group (Amazon EC2 User Guide, Get started with EFA)"
 
-# Runs as python -c SOURCE PORT SECONDS PEER...; all peers at once, so that many silent ones cost no more than one.
+# Runs as python -c SOURCE PORT SECONDS PEER...; all peers at once and until one deadline, so that many silent ones, or
+# names that no server resolves, cost no more than one.
 _CHILD = """
-import json, socket, sys, threading
+import json, socket, sys, threading, time
 answers = {}
 def ask(peer, port, seconds):
     try:
+        socket.getaddrinfo(peer, port, 0, socket.SOCK_STREAM)
+        answers[peer] = "silent: no answer in time"
         socket.create_connection((peer, port), seconds).close()
         answers[peer] = "answered"
     except ConnectionRefusedError:
@@ -37,11 +40,12 @@ def ask(peer, port, seconds):
     except OSError as problem:
         answers[peer] = "silent: " + str(problem)
 port, seconds = int(sys.argv[1]), float(sys.argv[2])
+ends = time.monotonic() + 2 * seconds
 threads = [threading.Thread(target=ask, args=(peer, port, seconds), daemon=True) for peer in sys.argv[3:]]
 for thread in threads:
     thread.start()
 for thread in threads:
-    thread.join(2 * seconds)
+    thread.join(max(0.0, ends - time.monotonic()))
 sys.stdout.write(json.dumps(dict(answers)) + "\\n")
 """
 
@@ -58,7 +62,7 @@ def ask_peers(host: Host, peers: t.Sequence[str]) -> dict[str, str]:
         why = exc.stderr.strip() if isinstance(exc, CommandError) else str(exc)
         return dict.fromkeys(peers, f"unknown: the probe did not end well: {why[-200:]}")
     answers.update({peer: "name: it is empty" for peer in peers if not peer.strip()})
-    return {peer: str(answers.get(peer, "silent: no answer in time")) for peer in peers}
+    return {peer: str(answers.get(peer, "unknown: its name was not resolved in time")) for peer in peers}
 
 
 def verify_peers(answers: t.Mapping[str, str]) -> list[Result]:

@@ -6,8 +6,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 import socket
+import sys
+import threading
+import time
 
+import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import peers as efa_peers
 
 from tests.unit.plugins.module_utils._node.efa.test_plugin import HOST
@@ -24,3 +30,72 @@ def test_refused_connection_is_answer(monkeypatch):
     (nameless,) = efa_peers.ask_peers(HOST, ["no name\u00e9 at all"]).values()
     assert nameless.startswith("name: ")
     assert efa_peers.ask_peers(HOST, []) == {}
+
+
+class Waiting:
+    """A thread whose peer never answers; waiting for it takes all the time that is given."""
+
+    clock = 0.0
+
+    @classmethod
+    def monotonic(cls):
+        return cls.clock
+
+    def __init__(self, target, args, daemon):
+        assert daemon
+
+    def start(self):
+        pass
+
+    def join(self, timeout):
+        Waiting.clock += timeout
+
+
+@pytest.mark.parametrize("number", [1, 2, 1000])
+def test_peers_share_one_deadline(monkeypatch, number):
+    monkeypatch.setattr(Waiting, "clock", 0.0)
+    monkeypatch.setattr(threading, "Thread", Waiting)
+    monkeypatch.setattr(time, "monotonic", Waiting.monotonic)
+    monkeypatch.setattr(sys, "argv", ["-c", "49152", "5", *(f"n{at}" for at in range(number))])
+    output = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", output)
+    exec(efa_peers._CHILD, {})  # noqa: S102
+    waited = Waiting.clock
+    monkeypatch.undo()
+    assert json.loads(output.getvalue()) == {}
+    assert waited == 10.0 < 4 * efa_peers.PEER_SECONDS
+
+
+class Answering:
+    """A host whose probe prints this."""
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def run(self, argv, timeout):
+        return type("Done", (), {"stdout": json.dumps(self.answers)})
+
+
+def test_name_without_answer_in_time_is_undeterminable():
+    """A resolver that hangs proves nothing about a security group."""
+    answers = efa_peers.ask_peers(Answering({"n2": "answered", "n3": "silent: no answer in time"}), ["n1", "n2", "n3"])
+    assert answers["n1"] == "unknown: its name was not resolved in time"
+    states = {one.scope.device: one.status for one in efa_peers.verify_peers(answers)}
+    assert states == {"n1": "undeterminable", "n2": "pass", "n3": "fail"}
+
+
+def test_resolved_peer_without_answer_is_silent(monkeypatch):
+    """The probe records a peer as silent before it connects: the connection may outlast the deadline."""
+    seen = {}
+
+    def connect(place, timeout):
+        seen.update(scope["answers"])
+        raise ConnectionRefusedError
+
+    scope = {}
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *given: [])
+    monkeypatch.setattr(socket, "create_connection", connect)
+    monkeypatch.setattr(sys, "argv", ["-c", "49152", "5", "n1"])
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    exec(efa_peers._CHILD, scope)  # noqa: S102
+    assert (seen, scope["answers"]) == ({"n1": "silent: no answer in time"}, {"n1": "answered"})

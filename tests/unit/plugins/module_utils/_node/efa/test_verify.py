@@ -300,7 +300,8 @@ def test_fabric_manager_is_not_judged_for_one_gpu_or_no_driver():
     [
         ('{"10.0.0.2": "answered"}', "pass", "answers on TCP port 49152"),
         ('{"10.0.0.2": "silent: timed out"}', "fail", "security group"),
-        ("{}", "fail", "no answer in time"),
+        ('{"10.0.0.2": "silent: no answer in time"}', "fail", "no answer in time"),
+        ("{}", "undeterminable", "its name was not resolved in time"),
         ('{"10.0.0.2": "name: unknown"}', "undeterminable", "could not be asked"),
         ("nonsense", "undeterminable", "did not end well"),
         ("[1]", "undeterminable", "did not end well"),
