@@ -181,9 +181,14 @@ def validated(days=14.0, **changes):
         ({"time": "yesterday"}, "the validation has no valid time (time is yesterday)"),
         ({"time": "2026-13-45T12:00:00Z"}, "the validation has no valid time (time is 2026-13-45T12"),
         ({"time": "2026-01-31T12:00:00+99:00"}, "the validation has no valid time"),
-        ({"time": "2001-01-31T12:00:00Z", "days": float("nan")}, "9131 days old and counts for nan days"),
-        ({"time": "2001-01-31T12:00:00Z"}, "9131 days old and counts for 14 days"),
-        ({"time": "2026-01-17T11:00:00Z"}, "14 days old and counts for 14 days"),
+        (
+            {"time": "2001-01-31T12:00:00Z", "days": float("nan")},
+            "9131 days old, more than the nan days for which it counts",
+        ),
+        ({"time": "2001-01-31T12:00:00Z"}, "9131 days old, more than the 14 days for which it counts"),
+        ({"time": "2026-01-17T11:00:00Z"}, "14.05 days old, more than the 14 days for which it counts"),
+        ({"time": "2026-01-17T11:59:59Z"}, "14.01 days old, more than the 14 days for which it counts"),
+        ({"time": "2026-01-17T11:59:59Z", "days": 13.9999}, "14 days old, more than the 13.9999 days"),
         ({"time": "2026-02-03T12:00:00Z"}, "dated in the future (here it is 2026-01-31T12:00:00Z): compare the clocks"),
         ({"time": "2026-01-31T12:11:00Z"}, "dated in the future"),
     ],
@@ -216,7 +221,7 @@ def test_report_of_impossible_time_is_rejected():
 
 
 @pytest.mark.parametrize(
-    "time", ["2026-01-31T12:00:00Z", "2026-01-31T12:09:00Z", "2026-01-17T13:00:00Z", "2026-01-31T14:00:00+02:00"]
+    "time", ["2026-01-31T12:00:00Z", "2026-01-31T12:09:00Z", "2026-01-17T12:00:00Z", "2026-01-31T14:00:00+02:00"]
 )
 def test_recent_validation_of_this_cluster_counts(time):
     assert validated(time=time) == ("pass", "")
