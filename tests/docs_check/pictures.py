@@ -39,7 +39,7 @@ LOGIN = ["login-1", "login-2"]
 # Size of a letter of the terminal, and of a line of it.
 LETTER, LINE, EDGE = 7.3, 17, 14
 COLOURS = {"failed": "#f85149", "not proved": "#d29922", "all proved": "#3fb950", "FAIL": "#f85149"}
-INVENTORY = "a p5.48xlarge with 32 EFA interfaces attached, and it shows 31"
+INVENTORY = "a p5.48xlarge with 32 EFA interfaces attached, and 31 were found"
 
 
 def page() -> str:

@@ -75,7 +75,7 @@ def settings_problem(settings: Mapping[str, Any]) -> str:
         ("type", TYPE, "an instance type, like c5d.large"),
         ("image", IMAGE, "the id of an image, like ami-0123456789abcdef0"),
         ("user", USER, "the login user of the image, like ubuntu or ec2-user"),
-        ("subnet", SUBNET, "the id of a subnet, or nothing for a default subnet"),
+        ("subnet", SUBNET, "the id of a subnet, or an empty string for a default subnet"),
         ("run", RUN, "a name like prove-1 of small letters, digits and hyphens"),
     )
     for name, shape, hint in shapes:
@@ -125,11 +125,11 @@ def account_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str
         )
     image = look["images"][0]
     if str(image.get("platform")).lower() == "windows":
-        return f"nothing was launched: {settings['image']} is an image of Windows; use one of Linux"
+        return f"nothing was launched: {settings['image']} is a Windows image; use a Linux image"
     supported = (facts.get("ProcessorInfo") or {}).get("SupportedArchitectures") or []
     if image.get("architecture") not in supported:
         return (
-            f"nothing was launched: {settings['image']} is for {image.get('architecture')}, and {kind} takes "
+            f"nothing was launched: {settings['image']} is for {image.get('architecture')}, and {kind} supports "
             f"{', '.join(supported) or 'no architecture that EC2 reports'}; set prove_on_aws_image to an image for it"
         )
     if look["taken"]:
@@ -142,7 +142,10 @@ def account_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str
         return f"nothing was launched: {region} has {where}; set prove_on_aws_subnet to one of yours"
     if subnet_of(kind, look) is None:
         zones = ", ".join(sorted({subnet["availability_zone"] for subnet in look["subnets"]}))
-        return f"nothing was launched: no subnet lies where {kind} is offered ({zones} do not); set prove_on_aws_subnet"
+        return (
+            f"nothing was launched: no subnet is in a zone that offers {kind} (their zones: {zones}); set "
+            "prove_on_aws_subnet"
+        )
     if settings["address"] == "public" and not (subnet_of(kind, look) or {}).get("map_public_ip_on_launch"):
         return (
             f"nothing was launched: the subnet for {kind} gives no public addresses; choose another "
@@ -161,7 +164,7 @@ def _price_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str:
     if price is not None and most is not None and price > most:
         return (
             f"nothing was launched: {settings['type']} costs {price:.2f} dollars an hour, more than "
-            f"prove_on_aws_max_dollars_an_hour ({most:g})"
+            f"prove_on_aws_max_dollars_an_hour ({most:g}); raise it, or choose another prove_on_aws_type"
         )
     return ""
 
@@ -199,16 +202,16 @@ def lines(settings: Mapping[str, Any], look: Mapping[str, Any]) -> list[str]:
     price, minutes = price_of(look), int(number(settings["minutes"]) or 0)
     if price is None:
         most = number(settings["max_dollars_an_hour"]) or 0
-        cost = f"price unknown ({_unknown(look)}); at most, as you set it, {most:.2f} dollars an hour, "
+        cost = f"price unknown ({_unknown(look)}); at most {most:.2f} dollars an hour by your limit, "
     else:
         most, cost = price, f"{price:.2f} dollars an hour on demand, "
     return [
         f"run {settings['run']}: one {settings['type']} from {image_name(look['images'][0])} in {settings['region']}",
         f"{cost}{most * minutes / 60:.2f} for all of its {minutes} minutes; its disks and traffic come on top",
-        f"made: a key pair, a security group that lets ssh in from {settings['ssh_cidr']}, the instance with its disks",
-        f"steps: {', '.join(step['name'] for step in STEPS)}; then everything is removed, whatever happened",
-        f"the instance ends itself after {minutes} minutes, also after a stop; while it is stopped it cannot",
-        f"if this machine dies: -e prove_on_aws_sweep={settings['run']} -e prove_on_aws_region={settings['region']}",
+        f"creates: a key pair, a security group that lets ssh in from {settings['ssh_cidr']}, the instance",
+        f"steps: {', '.join(step['name'] for step in STEPS)}; then everything is removed, also after a failure",
+        f"the instance terminates itself after {minutes} minutes, or at its next start if it is stopped then",
+        f"to remove all of it: -e prove_on_aws_sweep={settings['run']} -e prove_on_aws_region={settings['region']}",
     ]
 
 

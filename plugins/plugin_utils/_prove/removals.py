@@ -37,7 +37,7 @@ def problem(run: Any, region: Any = None) -> str:
         return f"nothing was removed: prove_on_aws_region is '{region}'; use a region like us-east-1"
     if isinstance(run, str) and (run == "list" or RUN.match(run)):
         return ""
-    return f"nothing was removed: prove_on_aws_sweep is '{run}'; use the name of a run, or list to see which there are"
+    return f"nothing was removed: prove_on_aws_sweep is '{run}'; use the name of a run, or 'list' to list all runs"
 
 
 def run_of(entry: Mapping[str, Any]) -> str:

@@ -94,7 +94,7 @@ def missing_hardware(
     if role == "nvme_raid0" and is_absent and hardware.disks and not _is_own(options, "expected_disks", "devices"):
         if options.get("layout") == "none":
             return []
-        text = f"{stated} with {hardware.disks} disks of instance store, and it shows none"
+        text = f"{stated} with {hardware.disks} disks of instance store, and none was found"
         return [_lacks("disks", text, hardware.disks, 0, "stop and start the instance, or correct the inventory")]
     if role == "nvidia_gds" and is_absent and hardware.gpus:
         text = f"{stated} with {hardware.gpus} GPUs, and no NVIDIA driver is loaded"
@@ -102,7 +102,7 @@ def missing_hardware(
     if role == "efa_nccl" and hardware.efa and not _is_own(options, "expected_devices"):
         found = 0 if is_absent else _devices(answer)
         if found is not None and found < hardware.efa:
-            text = f"{stated} with {hardware.efa} EFA interfaces attached, and it shows {found}"
+            text = f"{stated} with {hardware.efa} EFA interfaces attached, and {found} were found"
             hint = "look with lspci and dmesg, or correct the inventory"
             return [_lacks("efa", text, hardware.efa, found, hint)]
     return []

@@ -187,7 +187,7 @@ def test_without_consent_only_price_and_plan_are_shown(aws_account, prove, forei
     refused = prove(confirm=None)
     assert refused.status == 2
     assert "add -e prove_on_aws_confirm=c5d.large" in refused.output, refused.output
-    assert "at most, as you set it, 0.20 dollars an hour, 0.40 for all of its 120 minutes" in refused.output
+    assert "at most 0.20 dollars an hour by your limit, 0.40 for all of its 120 minutes" in refused.output
     assert there(aws_account) == foreign
 
 

@@ -153,13 +153,15 @@ class RoleConfig:
         found = []
         if self.safe_mode and self.enroot.conf_owner == "role":
             found.append(
-                "enroot_pyxis_conf_owner: role replaces enroot.conf, which the role did not write: set "
-                "enroot_pyxis_safe_mode: false as well"
+                "enroot_pyxis_conf_owner: role would replace an enroot.conf that this role did not write, and safe "
+                "mode "
+                "forbids it: set enroot_pyxis_safe_mode: false as well"
             )
         if self.safe_mode and self.enroot.duplicates == "remove":
             found.append(
-                "enroot_pyxis_duplicates: remove changes lines that are not of the role: set enroot_pyxis_safe_mode: "
-                "false as well"
+                "enroot_pyxis_duplicates: remove would change lines that this role did not write, and safe mode "
+                "forbids "
+                "it: set enroot_pyxis_safe_mode: false as well"
             )
         return found
 
@@ -177,17 +179,22 @@ def parse_role(raw: t.Mapping[str, t.Any]) -> RoleConfig:
 
 
 def role_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
-    """Return one sentence for each option error; such options work on no node."""
+    """Return one sentence for each option error, with the full variable names; such options work on no node."""
     unreadable = list(argument_types.problems(raw, ROLE_SPEC))
     if unreadable:
         return unreadable
     config = parse_role(raw)
-    found = problems(config.enroot)
+    found = [_with_variable(problem) for problem in problems(config.enroot)]
     found += config.replacements
     for name, checksum in config.checksums.items():
         if not re.fullmatch(r"[0-9a-f]{64}", str(checksum)):
             found.append(f"{name} in enroot_pyxis_checksums is not a sha256: use 64 hexadecimal digits")
     return found
+
+
+def _with_variable(problem: str) -> str:
+    """Return a sentence that begins with an option, with the role's variable instead."""
+    return f"enroot_pyxis_{problem}" if problem.partition(" ")[0] in ROLE_SPEC else problem
 
 
 def config_text(config: EnrootConfig) -> str:
@@ -212,12 +219,12 @@ def problems(config: EnrootConfig) -> list[str]:
     found += enroot_credentials.problems(config.credentials)
     root = config.docker_data_root
     if root not in ("", "auto") and (not root.startswith("/") or ".." in root.split("/") or root == "/"):
-        found.append(f"docker_data_root is {root!r}: use auto, nothing, or an absolute path without '..'")
+        found.append(f"docker_data_root is {root!r}: use auto, an empty string, or an absolute path without '..'")
     if "data-root" in config.docker_daemon:
-        found.append("docker_daemon has data-root: set docker_data_root for that")
+        found.append("docker_daemon has the key data-root: set the directory with docker_data_root instead")
     for hook in config.hooks:
         if hook not in HOOKS:
-            found.append(f"there is no hook {hook} that Enroot ships besides its own: it has {', '.join(HOOKS)}")
+            found.append(f"hooks has {hook}, which is not an optional hook of Enroot: choose from {', '.join(HOOKS)}")
     for name in ("slurm_prefix", "slurm_conf_dir"):
         path = getattr(config, name)
         if path and not re.fullmatch(r"/[A-Za-z0-9._/+-]+", path):
@@ -226,9 +233,11 @@ def problems(config: EnrootConfig) -> list[str]:
         found.append(f"smoke_image is {config.smoke_image!r}: use the absolute path of a .sqsh file")
     if config.smoke_image and not config.smoke_users:
         found.append("smoke_image is set and smoke_users is empty: name at least one ordinary user, better two")
-    found += [f"smoke_users has {user!r}: that is not a user name" for user in config.smoke_users if not _is_user(user)]
+    found += [f"smoke_users has {user!r}: use a user name" for user in config.smoke_users if not _is_user(user)]
     if "root" in config.smoke_users:
-        found.append("smoke_users has root: a container of root does not prove that ordinary users can start one")
+        found.append(
+            "smoke_users has root: use ordinary users, since a container of root does not prove that they can start one"
+        )
     for name, least in (("runtime_min_mib", 0), ("max_user_namespaces", 2), ("smoke_seconds", 5)):
         if getattr(config, name) < least:
             found.append(f"{name} is {getattr(config, name)}: it must be {least} or more")
@@ -243,7 +252,7 @@ def load_config(host: EnrootHost, path: str) -> EnrootConfig:
     """Return the options from enroot.json. Raises NodeError with one sentence if it is missing or invalid."""
     raw = read_config(host, path, "enroot_pyxis")
     if not isinstance(raw, dict) or raw.get("schema") != CONFIG_SCHEMA:
-        raise NodeError(f"{path} is not of {CONFIG_SCHEMA}: run the role enroot_pyxis again to write it")
+        raise NodeError(f"{path} does not have the schema {CONFIG_SCHEMA}: run the role enroot_pyxis again to write it")
     config = parse_config(raw)
     found = problems(config)
     if found:

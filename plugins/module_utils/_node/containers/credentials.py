@@ -41,17 +41,22 @@ def problems(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
         unknown = sorted(set(entry) - set(OPTIONS))
         if unknown:
             found.append(
-                f"credentials for {machine or 'a registry'} have {', '.join(unknown)}: they have machine, login and "
-                "command, the command that prints the password, so that no secret lies on a disk"
+                f"credentials for {machine or 'a registry'} have the unknown keys {', '.join(unknown)}: use "
+                "machine, login and command; the command prints the password, so that no secret is on a disk"
             )
         if not _MACHINE.fullmatch(machine):
             found.append(f"credentials have the machine {machine!r}: use the host name of a registry")
         elif not _ECR.fullmatch(machine) and not (entry.get("login") and entry.get("command")):
-            found.append(f"credentials for {machine} need login and command; only those for ECR are known")
+            found.append(
+                f"credentials for {machine} need login and command: set both, since only those for ECR have defaults"
+            )
         if entry.get("login") and not _LOGIN.fullmatch(str(entry["login"])):
-            found.append(f"credentials for {machine} have a login with characters that netrc does not accept")
+            found.append(
+                f"credentials for {machine} have a login with characters that are not accepted: use letters, "
+                f"digits, '$', '.', '_', '@' and '-'"
+            )
         if any(re.search(r"[\r\n\0]", str(word)) for word in entry.get("command") or []):
-            found.append(f"the command for {machine} has more than one line")
+            found.append(f"the command for {machine} has more than one line: use one line")
     return found
 
 
@@ -78,10 +83,10 @@ def password_of(host: Host, entries: t.Sequence[t.Mapping[str, t.Any]], server: 
         words = " ".join(exc.stderr.split())
         raise NodeError(
             f"asked {command[0]} for the password of {machine} and {why}{f' ({words})' if words else ''}: check "
-            "that this node may ask for it"
+            "that this node has permission to get it"
         ) from None
     if not password.strip():
-        raise NodeError(f"asked {command[0]} for the password of {machine} and it printed nothing")
+        raise NodeError(f"asked {command[0]} for the password of {machine} and it printed nothing: run it on this node")
     return login, password.strip()
 
 

@@ -185,7 +185,7 @@ def verdict(host: EnrootHost, docker: t.Mapping[str, t.Any]) -> Result:
         return undeterminable("docker.version", f"{docker['path']} does not report its version")
     shown = _running_root(host)
     if shown is None:
-        reason = f"Docker {docker['version']} is installed and does not answer now, which only building images needs"
+        reason = f"Docker {docker['version']} is installed and does not answer; only building images needs it"
         return not_applicable("docker.version", reason, hint="look with 'systemctl status docker'")
     return passed("docker.version", f"{docker['version']}, images in {shown}")
 

@@ -74,7 +74,7 @@ def _missing_place(chosen: str, mirror: str, folder: str, files: t.Sequence[str]
     if not files:
         return []
     if chosen == "preinstalled":
-        return [f"the node lacks what {wanted} would bring and enroot_pyxis_source is preinstalled: use another image"]
+        return [f"the node lacks the software in {wanted} and enroot_pyxis_source is preinstalled: use another image"]
     if chosen == "mirror" and not (urlsplit(mirror).scheme in ("http", "https", "s3") and urlsplit(mirror).netloc):
         return [f"enroot_pyxis_mirror_url is {mirror!r}: set the http, https or s3 address of the folder with {wanted}"]
     if chosen == "local" and not folder:

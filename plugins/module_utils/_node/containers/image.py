@@ -106,7 +106,10 @@ def resolve(host: EnrootHost, request: ImageRequest) -> str:
         argv = ["docker", "image", "inspect", "--format", "{{.Id}}", image]
         digest = _query_digest(host, argv, "build the image on this node first")
     if request.digest and digest != request.digest:
-        raise NodeError(f"{request.source} is {digest} and {request.digest} was wanted: nothing was imported")
+        raise NodeError(
+            f"{request.source} has {digest} instead of {request.digest}, so nothing was imported: correct digest or "
+            "source"
+        )
     return digest
 
 
@@ -217,7 +220,8 @@ def _demand_names(host: EnrootHost, answer: t.Mapping[str, t.Any]) -> None:
     needed = [answer[key] for key, action in (("path", "import"), ("link", "link")) if action in answer["actions"]]
     if "link" in answer["actions"] and host.link_target(answer["link"]) is None and host.exists(answer["link"]):
         raise NodeError(
-            f"{answer['link']} is a file and no link, so it was not made here, and a link to {answer['path']} would "
+            f"{answer['link']} is a file instead of a link, so it was not made here, and a link to {answer['path']} "
+            "would "
             "replace it: move it away, or set name"
         )
     taken = [path for path in needed if not host.may_replace(path)]

@@ -71,7 +71,9 @@ def make_plan(facts: Facts, config: RoleConfig) -> Plan:
         if config.slurmd_restart == "idle":
             steps.append(Step("slurmd", "slurmd, when it is idle"))
         else:
-            notes.append("slurmd is not restarted, since enroot_pyxis_slurmd_restart is none: do it when it is idle")
+            notes.append(
+                "slurmd is not restarted, since enroot_pyxis_slurmd_restart is none: restart it when it is idle"
+            )
     ready = facts["prepared"] and facts["unit_enabled"]
     return Plan(
         domain=ROLE,

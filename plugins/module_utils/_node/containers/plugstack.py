@@ -173,6 +173,7 @@ def _find_problems(stack: Stack) -> None:
     if len(stack.pyxis) > 1:
         places = ", ".join(f"{entry.file}:{entry.number}" for entry in stack.pyxis)
         stack.problems.append(
-            f"{PLUGIN_NAME} is listed {len(stack.pyxis)} times ({places}), so each job warns once an option: keep one "
+            f"{PLUGIN_NAME} is listed {len(stack.pyxis)} times ({places}), so each job prints a warning for each "
+            "option: keep one "
             "of the lines, or set enroot_pyxis_duplicates: remove"
         )

@@ -130,7 +130,7 @@ def try_container(host: EnrootHost, bin_dir: str, trial: Trial) -> tuple[Result,
     try:
         outside = _run_step(host, bin_dir, trial, False)
     except CommandError as exc:
-        reason = f"Slurm runs no job at all now, so containers could not be tried: {exc}"
+        reason = f"Slurm starts no job now, so no container was tested: {exc}"
         return undeterminable(check, reason, scope=scope), None
     # The second step must run on the node of the first, or the root directories cannot be compared.
     there = dataclasses.replace(trial, node=trial.node or outside.get("node", ""))
@@ -169,9 +169,9 @@ def _pmix(host: EnrootHost, bin_dir: str, trial: Trial) -> Result:
     except CommandError as exc:
         if "Invalid MPI type" in exc.stderr:
             # srun --mpi=list names the plugin even if the library that it needs is missing.
-            return not_applicable("pyxis.pmix", "this Slurm lists PMIx and cannot load it, container or not")
+            return not_applicable("pyxis.pmix", "this Slurm lists PMIx and cannot load it, also without a container")
         return undeterminable(
-            "pyxis.pmix", f"this Slurm starts nothing with --mpi={trial.mpi}, container or not: {exc}"
+            "pyxis.pmix", f"this Slurm starts nothing with --mpi={trial.mpi}, also without a container: {exc}"
         )
     show = 'test -n "$PMIX_RANK" && test -d "$PMIX_SERVER_TMPDIR" && echo ready'
     try:
@@ -199,7 +199,7 @@ def _devices(seen: t.Mapping[str, str]) -> Result:
     if not seen.get("outside_efa"):
         return not_applicable("pyxis.devices", "the node has no /dev/infiniband")
     if seen.get("efa"):
-        return passed("pyxis.devices", "/dev/infiniband is seen inside")
+        return passed("pyxis.devices", "/dev/infiniband is visible inside the container")
     return failed(
         "pyxis.devices",
         "/dev/infiniband is on the node and not inside the container, so NCCL would use TCP",

@@ -37,13 +37,13 @@ def incomplete(read: Read, size: int | None) -> str | None:
         return "it is missing"
     head = read(0, SUPERBLOCK_SIZE)
     if not head.startswith(MAGIC):
-        return "it does not begin as one"
+        return "it has no squashfs header"
     if len(head) < SUPERBLOCK_SIZE:
         return f"it ends after {len(head)} bytes"
     found = _SUPERBLOCK.unpack(head)
     block, log, ids, version, used, table = found[3], found[6], found[8], found[9:11], found[12], found[13]
     if version != VERSION or log not in BLOCK_LOGS or block != 1 << log:
-        return f"its superblock (version {version[0]}.{version[1]}, blocks of {block} bytes) makes no sense"
+        return f"its superblock (version {version[0]}.{version[1]}, blocks of {block} bytes) is invalid"
     if size < used:
         return f"it has {size} of {used} bytes"
     if ids < 1 or not SUPERBLOCK_SIZE < table <= used - _POINTER.size:

@@ -78,7 +78,7 @@ def _enroot(enroot: t.Mapping[str, t.Any]) -> Result:
 
 def _caps(enroot: t.Mapping[str, t.Any], config: EnrootConfig) -> Result:
     if not config.caps:
-        return not_applicable("enroot.caps", "importing images is not wanted on this node")
+        return not_applicable("enroot.caps", "this node is not to import images")
     if enroot["caps"]:
         return passed("enroot.caps", "ordinary users can import images")
     return failed(
@@ -213,13 +213,11 @@ def _apparmor(host: EnrootHost) -> Result:
         return failed(check, text, hint=RERUN)
     loaded = host.read_text(LOADED_PROFILES)
     if loaded is None:
-        return undeterminable(
-            check, f"{there[0]} is there, and {LOADED_PROFILES} cannot be read", hint="run it as root"
-        )
+        return undeterminable(check, f"{there[0]} exists, and {LOADED_PROFILES} cannot be read", hint="run it as root")
     modes = {name: mode for name, mode in _PROFILE.findall(loaded) if name in enroot_files.APPARMOR_PROFILES}
     if not modes:
         hint = f"load it with 'apparmor_parser --replace {there[0]}', and look with 'systemctl status apparmor'"
-        return failed(check, f"{there[0]} is there, and its profile is not loaded", hint=hint)
+        return failed(check, f"{there[0]} exists, and its profile is not loaded", hint=hint)
     shown = " and ".join(f"{name} ({mode})" for name, mode in sorted(modes.items()))
     # The kernel attaches none of several profiles that match a path equally.
     if len(modes) > 1:

@@ -199,7 +199,10 @@ def role_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
     if strange:
         found.append(f"mount_options has {', '.join(strange)}: use one option an entry, such as noatime")
     if options is not None and "nofail" not in options:
-        found.append("mount_options lacks nofail: without it a node whose file system gives no answer does not boot")
+        found.append(
+            "mount_options lacks nofail: add it, since without it a node does not boot while its file system gives "
+            "no answer"
+        )
     return [_with_variable(problem) for problem in found + _efa_client_problems(raw)]
 
 

@@ -42,7 +42,7 @@ def look(host: Host, config: LustreConfig, mounts: t.Collection[str]) -> list[di
         row: dict[str, t.Any] = {"path": entry.path, "state": "unknown", "differences": [], "why": None}
         if mount is None or mount not in mounts:
             row["why"] = (
-                f"{mount or entry.path} is not proved to be its Lustre file system, and nothing is done below it"
+                f"{mount or entry.path} is not proved to be its Lustre file system, so nothing is done below it"
             )
         else:
             row.update(_directory_state(host, entry, mount, config.timeout))
@@ -81,7 +81,7 @@ def make(host: Host, config: LustreConfig, rows: t.Sequence[t.Mapping[str, t.Any
         for path in missing:
             mount = below(path, [system.path for system in config.file_systems])
             if mount is None:
-                raise NodeError(f"{path} is below no file system: list its file system in file_systems")
+                raise NodeError(f"{path} is not below any file system of file_systems: add its file system there")
             with _top(mount) as top, _lock_mount(host, top, mount):
                 if _make_one(host, top, mount, wanted[path], accounts[path], config.timeout):
                     made.append(path)

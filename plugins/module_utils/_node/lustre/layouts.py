@@ -20,7 +20,7 @@ LAYOUTS: dict[str, list[dict[str, t.Any]]] = {
         {"on": "data", "path": "weights", "class": "weights", "purpose": "model weights to start from"},
         {"on": "data", "path": "images", "class": "weights", "purpose": "container images"},
         {"on": "checkpoints", "path": "{model}/checkpoints", "class": "checkpoint", "purpose": "checkpoints"},
-        {"on": "checkpoints", "path": "{model}/outputs", "class": "weights", "purpose": "what training results in"},
+        {"on": "checkpoints", "path": "{model}/outputs", "class": "weights", "purpose": "results of trainings"},
         {"on": "logs", "path": "{model}/training_logs", "class": "logs", "purpose": "logs of jobs"},
         {"on": "logs", "path": "{model}/tensorboard", "class": "logs", "purpose": "events for TensorBoard"},
     ],
@@ -30,7 +30,7 @@ LAYOUTS: dict[str, list[dict[str, t.Any]]] = {
         {"on": "data", "path": "scripts", "class": "logs", "purpose": "job scripts"},
         {"on": "data", "path": "data", "class": "dataset", "purpose": "data sets, raw and as shards"},
         {"on": "checkpoints", "path": "checkpoints/{model}", "class": "checkpoint", "purpose": "checkpoints"},
-        {"on": "checkpoints", "path": "outputs/{model}", "class": "weights", "purpose": "what training results in"},
+        {"on": "checkpoints", "path": "outputs/{model}", "class": "weights", "purpose": "results of trainings"},
         {"on": "logs", "path": "logs/{model}", "class": "logs", "purpose": "logs of jobs"},
         {"on": "logs", "path": "tensorboard/{model}", "class": "logs", "purpose": "events for TensorBoard"},
     ],
@@ -40,7 +40,7 @@ LAYOUTS: dict[str, list[dict[str, t.Any]]] = {
 CLASSES: dict[str, dict[str, t.Any]] = {
     "dataset": {
         "stripe": [],
-        "purpose": "many files of 100 MB to 1 GB, read by every node; they spread by themselves",
+        "purpose": "many files of 100 MB to 1 GB, read by every node; Lustre distributes whole files over the OSTs",
         "lifetime": "S3 has them; released when space is short, hydrated before a job",
     },
     "checkpoint": {
@@ -55,18 +55,18 @@ CLASSES: dict[str, dict[str, t.Any]] = {
     },
     "optimizer": {
         "stripe": [{"count": -1, "size": "16M"}],
-        "purpose": "the larger part of a checkpoint, needed only to go on",
+        "purpose": "the larger part of a checkpoint, needed only to resume a training",
         "lifetime": "the last ones kept here, not archived",
     },
     "logs": {
         "stripe": [{"count": 1}],
-        "purpose": "small files that grow by lines; one OST costs one lock",
+        "purpose": "small files that grow line by line; a file on one OST needs one lock",
         "lifetime": "archived to S3 when a run is over",
     },
     "temp": {
         "stripe": [],
-        "purpose": "what can be made again; the local NVMe volume is faster",
-        "lifetime": "a job's, never archived",
+        "purpose": "files that can be made again; the local NVMe volume is faster",
+        "lifetime": "the lifetime of the job, never archived",
     },
 }
 PLACES = ("data", "checkpoints", "logs")

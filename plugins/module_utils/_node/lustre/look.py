@@ -208,7 +208,7 @@ def _probe(path: str) -> t.Callable[[Host], list[Result]]:
         try:
             host.write_probe(path)
         except PermissionError:
-            hint = "root squash of FSx does that: add this node's subnet to its exceptions, or probe as a user"
+            hint = "the root squash of FSx denies it: add this node's subnet to its exceptions, or probe as a user"
             return [failed(check, "root may not write there", severity="monitor", hint=hint)]
         except OSError as exc:
             hint = "check with 'lfs df' and 'dmesg'"

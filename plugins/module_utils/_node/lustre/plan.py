@@ -20,7 +20,7 @@ from . import files
 from .config import CONFIG_PATH, RoleConfig
 
 ROLE = "fsx_lustre"
-NOTHING = "no file system of Lustre is named, mounted or in fstab here"
+NOTHING = "no Lustre file system is configured, mounted or in fstab on this node"
 SWITCH = "fsx_lustre_safe_mode"
 # The client's packages by distribution, else by its family. Ubuntu has one package for each kernel: AWS's package
 # without a kernel in its name would install another kernel.

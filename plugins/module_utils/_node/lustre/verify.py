@@ -14,7 +14,7 @@ from ..verdict.result import FAIL, PASS, Result, Scope, failed, not_applicable, 
 from .identity import identify
 from .look import EFA_SOURCE, NFS_TYPES
 
-NO_LUSTRE = "no file system of Lustre is named, mounted or in fstab here"
+NO_LUSTRE = "no Lustre file system is configured, mounted or in fstab on this node"
 _KERNEL_HINT = (
     "install the client of that kernel, or boot one that has it: FSx for Lustre User Guide, client compatibility"
 )
@@ -23,7 +23,7 @@ _MOUNT_HINT = "check 'journalctl -k', and that the security groups allow ports 9
 SHOWN = 4
 _MOUNT_FAILURES = {
     "absent": "nothing is mounted there",
-    "trigger": "the automount was touched and nothing came",
+    "trigger": "systemd's automount was triggered, and nothing was mounted",
     "silent": "the file system gives no answer",
 }
 
@@ -82,11 +82,11 @@ def _module_for(facts: t.Mapping[str, t.Any], check: str, release: str | None, w
 def _held(facts: t.Mapping[str, t.Any]) -> Result:
     check = "lustre.held"
     if facts["packages_asked"] is not True:
-        return not_applicable(check, "the packages to hold are those of the role fsx_lustre, which checks them")
+        return not_applicable(check, "only the role fsx_lustre knows which packages to hold, and checks them")
     if not is_text(facts["package_manager"]):
         return undeterminable(check, "no package manager answered")
     if not facts["packages"]:
-        return not_applicable(check, "no package that is to be held is installed")
+        return not_applicable(check, "none of the packages to hold is installed")
     if facts["unheld_packages"]:
         what = f"an upgrade may separate kernel and client: {', '.join(facts['unheld_packages'])} is not held"
         return failed(check, what, hint="run the role fsx_lustre")
@@ -226,16 +226,18 @@ def _not_tuned(facts: t.Mapping[str, t.Any], check: str, reason: str) -> Result:
         return not_applicable(check, "fsx_lustre_tune is off")
     unknown = [name for name, size in facts["machine"].items() if size is None]
     if unknown:
-        return undeterminable(check, f"{' and '.join(unknown)} of this machine are unknown, and the values follow them")
+        return undeterminable(
+            check, f"{' and '.join(unknown)} of this machine are unknown, and the wanted values depend on them"
+        )
     return not_applicable(check, reason)
 
 
 def _tuning(facts: t.Mapping[str, t.Any]) -> Result:
     check, rows = "lustre.tuning", facts["tuning"]
     if not facts["tuning_wanted"]:
-        return _not_tuned(facts, check, "a machine of this size needs no other values than Lustre's own")
+        return _not_tuned(facts, check, "a machine of this size needs no values other than Lustre's defaults")
     if not rows:
-        return undeterminable(check, "no file system is mounted that has parameters")
+        return undeterminable(check, "no Lustre file system is mounted, so there are no parameters to compare")
     source = "; ".join(dict.fromkeys(row["source"] for row in rows))
     problems = [row["problem"] for row in rows if row["problem"]]
     wrong = [row for row in rows if row["differs"]]
@@ -259,7 +261,7 @@ _TUNING = (
 def _module_options(facts: t.Mapping[str, t.Any]) -> Result:
     check, rows = "lustre.module_options", facts["module_options"]
     if not rows:
-        return _not_tuned(facts, check, "a machine of this size needs no other options than the modules' own")
+        return _not_tuned(facts, check, "a machine of this size needs no options other than the modules' defaults")
     source = "; ".join(dict.fromkeys(row["source"] for row in rows))
     wrong = [row for row in rows if row["found"] not in (None, row["wanted"])]
     if wrong:
@@ -268,7 +270,7 @@ def _module_options(facts: t.Mapping[str, t.Any]) -> Result:
         return failed(check, what, severity="reboot", hint=hint, source=source)
     loaded = [row for row in rows if row["loaded"]]
     if not loaded:
-        return not_applicable(check, "the modules are not loaded yet, and read their options when they are")
+        return not_applicable(check, "the modules are not loaded yet; they read their options when they load")
     unknown = [row["name"] for row in loaded if row["found"] is None]
     if unknown:
         return undeterminable(check, f"the loaded modules do not show {', '.join(unknown)}", source=source)

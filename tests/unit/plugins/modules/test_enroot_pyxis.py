@@ -39,7 +39,7 @@ def test_node_without_slurm(run_module, tmp_path):
 def test_bad_settings_fail_with_all_sentences(run_module, host):
     result = run_module(enroot_pyxis_info, host, hooks=["evil.sh"], conf={"PATH": "/"})
     assert result["failed"]
-    assert "there is no hook evil.sh" in result["msg"]
+    assert "hooks has evil.sh, which is not an optional hook" in result["msg"]
     assert "PATH is not a setting" in result["msg"]
 
 

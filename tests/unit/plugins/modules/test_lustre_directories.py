@@ -109,7 +109,7 @@ def test_no_link_is_followed(host, make, tmp_path, where):
 @pytest.mark.parametrize("kind", ["tmpfs", "nfs", "hangs"])
 def test_nothing_is_created_on_other_file_systems(host, make, kind):
     mount = host.mount("fsx", kind)
-    assert "is not proved to be its Lustre file system, and nothing is done below it" in make(mount, {"a": {}})["msg"]
+    assert "is not proved to be its Lustre file system, so nothing is done below it" in make(mount, {"a": {}})["msg"]
     assert os.listdir(mount) == []
 
 
@@ -128,7 +128,7 @@ def test_nothing_is_created_on_another_lustre(host, run_module, names):
         host.source[mount] = "10.0.1.7@tcp:/fsx"
     entries = [{"path": f"{mount}/a", "owner": ME, "group": MY_GROUP}]
     answer = run_module(module, host, file_systems=[{"path": mount, **names}], directories=entries)
-    assert "is not proved to be its Lustre file system, and nothing is done below it" in answer["msg"]
+    assert "is not proved to be its Lustre file system, so nothing is done below it" in answer["msg"]
     assert os.listdir(mount) == []
 
 

@@ -85,10 +85,10 @@ def test_numeric_strings_are_numbers():
         ({"types": {}}, "us-east-1 offers no c5d.large"),
         ({"types": {"c5d.large": {**FACTS, "InstanceStorageSupported": False}}}, "has neither instance store nor"),
         ({"images": []}, "has no image ami-0123456789abcdef0"),
-        ({"images": [{**IMAGE, "platform": "windows"}]}, "is an image of Windows"),
-        ({"images": [{**IMAGE, "architecture": "arm64"}]}, "is for arm64, and c5d.large takes x86_64"),
+        ({"images": [{**IMAGE, "platform": "windows"}]}, "is a Windows image"),
+        ({"images": [{**IMAGE, "architecture": "arm64"}]}, "is for arm64, and c5d.large supports x86_64"),
         ({"subnets": []}, "us-east-1 has no default subnet"),
-        ({"offered": {}}, "no subnet lies where c5d.large is offered (us-east-1a, us-east-1b do not)"),
+        ({"offered": {}}, "no subnet is in a zone that offers c5d.large (their zones: us-east-1a, us-east-1b)"),
         ({"taken": [{"key_name": "prove-1"}]}, "has a key pair or a security group with the name prove-1"),
         ({"price": {"dollars": None, "reason": "AccessDenied"}}, "price of c5d.large is unknown (AccessDenied)"),
         ({"images": [{**IMAGE, "usage_operation": "RunInstances:0010"}]}, "the image has a price of its own"),
@@ -108,9 +108,9 @@ def test_price_above_limit_is_refused():
 
 def test_unknown_price_is_limited_by_user():
     found = plan.plan({**SETTINGS, "max_dollars_an_hour": 2}, {**LOOK, "price": {"dollars": None, "reason": "no"}})
-    assert (found["problem"], found["lines"][1][:57]) == (
+    assert (found["problem"], found["lines"][1][:64]) == (
         "",
-        "price unknown (no); at most, as you set it, 2.00 dollars ",
+        "price unknown (no); at most 2.00 dollars an hour by your limit, ",
     )
 
 

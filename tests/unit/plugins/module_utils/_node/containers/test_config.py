@@ -45,16 +45,16 @@ def test_build_version_is_empty_for_preinstalled(source: str, built: str) -> Non
     [
         (
             {"conf_owner": "role"},
-            "enroot_pyxis_conf_owner: role replaces enroot.conf, which the role did not write: set en",
+            "enroot_pyxis_conf_owner: role would replace an enroot.conf that this role did not write, and sa",
         ),
         (
             {"duplicates": "remove"},
-            "enroot_pyxis_duplicates: remove changes lines that are not of the role: set enroot",
+            "enroot_pyxis_duplicates: remove would change lines that this role did not write, and",
         ),
         ({"checksums": {"x.deb": "abc"}}, "x.deb in enroot_pyxis_checksums is not a sha256: use 64 hexadecimal"),
         ({"checksums": {"x.deb": "a" * 64 + "\n"}}, "x.deb in enroot_pyxis_checksums is not a sha256"),
         ({"checksums": "x.deb=abc"}, "checksums is 'x.deb=abc', a string; use a dictionary"),
-        ({"hooks": ["evil.sh"]}, "there is no hook evil.sh that Enroot ships"),
+        ({"hooks": ["evil.sh"]}, "enroot_pyxis_hooks has evil.sh, which is not an optional hook"),
         ({"hooks": "50-slurm-pmi.sh"}, "hooks is '50-slurm-pmi.sh', a string; use a list of strings"),
         ({"conf": "ENROOT_RESTRICT_DEV=no"}, "conf is 'ENROOT_RESTRICT_DEV=no', a string; use a dictionary"),
         ({"docker_daemon": "a=b"}, "docker_daemon is 'a=b', a string; use a dictionary"),
@@ -81,10 +81,10 @@ NGC = {"machine": "nvcr.io", "login": "$oauthtoken", "command": ["printf", "%s",
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({**ECR, "password": "hunter2"}, "have password: they have machine, login and command"),
+        ({**ECR, "password": "hunter2"}, "have the unknown keys password: use machine, login and command"),
         ({"machine": "nvcr.io", "login": "x"}, "need login and command"),
         ({"machine": "a b"}, "use the host name of a registry"),
-        ({**NGC, "login": "a b"}, "characters that netrc does not accept"),
+        ({**NGC, "login": "a b"}, "characters that are not accepted"),
         ({**NGC, "command": ["a\nmachine evil"]}, "more than one line"),
     ],
 )
@@ -97,4 +97,4 @@ def test_bad_credentials_are_rejected_without_secrets(entry, words):
 def test_bad_docker_settings_are_rejected():
     message = "; ".join(problems(EnrootConfig(docker_data_root="data", docker_daemon={"data-root": "/x"})))
     assert "docker_data_root is 'data'" in message
-    assert "set docker_data_root for that" in message
+    assert "set the directory with docker_data_root instead" in message

@@ -58,7 +58,7 @@ def test_mirror_precedes_local_folder():
     ("arguments", "words"),
     [
         ({}, "the checksum of enroot_4.1.2-1_amd64.deb is unknown, so it is not installed: run make lock-artifacts"),
-        ({"source": "preinstalled", "checksums": SUM}, "the node lacks what enroot_4.1.2-1_amd64.deb would bring"),
+        ({"source": "preinstalled", "checksums": SUM}, "the node lacks the software in enroot_4.1.2-1_amd64.deb and"),
         ({"mirror": "ftp://host/x", "checksums": SUM}, "set the http, https or s3 address of the folder with enroot_"),
         ({"mirror": "s3:///x", "checksums": SUM}, "set the http, https or s3 address of the folder with enroot_"),
         ({"source": "mirror", "checksums": SUM}, "enroot_pyxis_mirror_url is ''"),

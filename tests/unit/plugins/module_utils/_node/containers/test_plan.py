@@ -186,7 +186,7 @@ def test_unknown_architecture_is_refused(host: rooted.RootedHost) -> None:
 def test_preinstalled_image_without_enroot_is_refused(host: rooted.RootedHost) -> None:
     plan = plan_of(host, source="preinstalled")
     assert (
-        "the node lacks what enroot_4.1.2-1_amd64.deb, enroot+caps_4.1.2-1_amd64.deb would bring" in (plan.refusals[0])
+        "the node lacks the software in enroot_4.1.2-1_amd64.deb, enroot+caps_4.1.2-1_amd64.deb" in (plan.refusals[0])
     )
     assert plan_of(good(host), source="preinstalled").refusals == ()
 

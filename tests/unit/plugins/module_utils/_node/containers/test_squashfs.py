@@ -45,12 +45,12 @@ def test_truncated_image_is_reported(left):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "does not begin as one"),
-        (b"<html>" * 100, "does not begin as one"),
-        (bytes(8192), "does not begin as one"),
-        (changed(28, b"\3\0"), "makes no sense"),
-        (changed(12, b"\0\0\0\0"), "makes no sense"),
-        (changed(22, b"\77\0"), "makes no sense"),
+        (b"", "has no squashfs header"),
+        (b"<html>" * 100, "has no squashfs header"),
+        (bytes(8192), "has no squashfs header"),
+        (changed(28, b"\3\0"), "is invalid"),
+        (changed(12, b"\0\0\0\0"), "is invalid"),
+        (changed(22, b"\77\0"), "is invalid"),
         (changed(26, b"\0\0"), "names no table of ids"),
         (changed(48, bytes(8)), "names no table of ids"),
         (changed(48, b"\xff" * 8), "names no table of ids"),

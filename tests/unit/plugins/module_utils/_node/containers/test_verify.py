@@ -178,7 +178,7 @@ def restrict(judged):
         ("mlcluster-enroot (unconfined)\n", "pass", "the profile mlcluster-enroot (unconfined) is loaded"),
         ("enroot (unconfined)\n", "pass", "the profile enroot (unconfined) is loaded"),
         ("/usr/bin/enroot-nsenter (unconfined)\n", "pass", "/usr/bin/enroot-nsenter (unconfined) is loaded"),
-        ("", "fail", "/etc/apparmor.d/mlcluster-enroot is there, and its profile is not loaded"),
+        ("", "fail", "/etc/apparmor.d/mlcluster-enroot exists, and its profile is not loaded"),
         ("not-enroot (unconfined)\nenroot//child (unconfined)\n", "fail", "its profile is not loaded"),
         ("enroot (enforce)\n", "undeterminable", "enroot (enforce) is loaded, and whether it allows"),
         ("enroot (unconfined)\nmlcluster-enroot (unconfined)\n", "undeterminable", "which of them applies is unknown"),

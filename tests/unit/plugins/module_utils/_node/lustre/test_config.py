@@ -64,7 +64,7 @@ def test_good_options_are_accepted(options: dict[str, t.Any]) -> None:
         ({"mount_options": ["nofail", "noatime\n"]}, "fsx_lustre_mount_options has noatime\n: use one option"),
         (
             {"mount_options": ["noatime"]},
-            "fsx_lustre_mount_options lacks nofail: without it a node whose file system gives no",
+            "fsx_lustre_mount_options lacks nofail: add it, since without it a node does not boot",
         ),
         (
             {"efa_client": "/srv/efa.zip"},

@@ -229,7 +229,7 @@ def test_unknown_fact_is_refused_without_packages(host: Node, unknown: str) -> N
 def test_node_without_lustre_is_skipped(host: Node) -> None:
     plan = plan_of(host)
     assert not plan.concerned
-    assert plan.reason == "no file system of Lustre is named, mounted or in fstab here"
+    assert plan.reason == "no Lustre file system is configured, mounted or in fstab on this node"
     assert plan_of(host, nfs_mounts=["/home"]).concerned
 
 

@@ -71,7 +71,7 @@ def test_node_without_lustre_is_not_applicable(host, judge):
     ("kind", "autofs", "words"),
     [
         ("hangs", False, "the file system gives no answer: stat --file-system"),
-        ("lustre", True, "the automount was touched and nothing came"),
+        ("lustre", True, "systemd's automount was triggered, and nothing was mounted"),
         ("tmpfs", False, "is mounted there and reports the type tmpfs"),
     ],
 )
@@ -372,12 +372,12 @@ def found(facts, check):
         ({"tools": {"lctl": None}}, "lustre.client", "fail", "lctl is not installed"),
         ({"package_manager": ""}, "lustre.held", "undeterminable", "no package manager answered"),
         ({"package_manager": None}, "lustre.held", "undeterminable", "no package manager answered"),
-        ({"packages": []}, "lustre.held", "not_applicable", "no package that is to be held is installed"),
+        ({"packages": []}, "lustre.held", "not_applicable", "none of the packages to hold is installed"),
         ({"unheld_packages": ["a", "b"]}, "lustre.held", "fail", "an upgrade may separate kernel and client: a, b is"),
-        ({"tuning": []}, "lustre.tuning", "undeterminable", "no file system is mounted that has parameters"),
-        ({"tuning_wanted": 0}, "lustre.tuning", "not_applicable", "a machine of this size needs no other values"),
-        ({"module_options": []}, "lustre.module_options", "not_applicable", "a machine of this size needs no other"),
-        ({"packages_asked": False}, "lustre.held", "not_applicable", "the packages to hold are those of the role"),
+        ({"tuning": []}, "lustre.tuning", "undeterminable", "no Lustre file system is mounted, so there are no"),
+        ({"tuning_wanted": 0}, "lustre.tuning", "not_applicable", "a machine of this size needs no values other"),
+        ({"module_options": []}, "lustre.module_options", "not_applicable", "a machine of this size needs no options"),
+        ({"packages_asked": False}, "lustre.held", "not_applicable", "only the role fsx_lustre knows which packages"),
         ({"tuning_wanted": 0, "tune": False}, "lustre.tuning", "not_applicable", "fsx_lustre_tune is off"),
         (
             {"tuning_wanted": 0, "machine": {"memory_kib": None, "cpus": None}},
@@ -513,7 +513,7 @@ def test_file_system_without_efa_has_no_network_verdict(good):
     ("state", "why", "words"),
     [
         ("absent", None, "nothing is mounted there"),
-        ("trigger", None, "the automount was touched and nothing came"),
+        ("trigger", None, "systemd's automount was triggered, and nothing was mounted"),
         ("silent", "no answer in 5 s", "the file system gives no answer: no answer in 5 s"),
         ("other", "x", "127.0.0.1:/fsx is mounted there and reports the type tmpfs"),
     ],
