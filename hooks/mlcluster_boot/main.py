@@ -34,7 +34,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.package_locks import held_lock
 
 from . import unchanged
-from .node import Node, Role, choose_roles, look
+from .node import Node, Role, choose_roles, look, lost_gpus
 from .options import Options, OptionsError, fallback_options, parse_options, read_vars, read_words
 from .play import MARKER, Outcome, RunError, run_playbook
 from .status import OVER, SHIP_SECONDS, Report, prune
@@ -191,9 +191,23 @@ def available_roles() -> list[str]:
 
 
 def configure(report: Report) -> tuple[str, int]:
-    """Look, wait, run the play; return (message, 0) if the node is configured. Raises NoVerdictError."""
+    """Look, wait, run the play; return (message, 0) if the node is configured. Raises NoVerdictError.
+
+    A node with fewer GPUs than its type is configured too, for its diagnosis, and fails.
+    """
     options = report.options
     node = look(options.root, options.node_type)
+    ended = _configure(report, node)
+    lost = lost_gpus(node) if options.phase == "boot" else ""
+    if lost and node.gpus is not None:
+        raise NoVerdictError(lost, 1)
+    if lost:
+        report.warn(lost)
+    return ended
+
+
+def _configure(report: Report, node: Node) -> tuple[str, int]:
+    options = report.options
     given = read_vars(options.vars_file, options.vars_source)
     roles = choose_roles(node, options.roles, options.required, available_roles(), given)
     report.update(

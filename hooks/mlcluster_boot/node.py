@@ -45,7 +45,10 @@ BEST_EFFORT = frozenset({"nvidia_gds"})
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """Facts of the node. ``groups`` are those of the inventory; an unknown id or type is empty."""
+    """Facts of the node. ``groups`` are those of the inventory; an unknown id or type is empty.
+
+    ``gpus``: NVIDIA GPUs on the PCI bus; None if the bus cannot be read.
+    """
 
     kind: str
     source: str
@@ -53,6 +56,7 @@ class Node:
     instance_type: str
     queue: str
     groups: tuple[str, ...]
+    gpus: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,15 +119,49 @@ def hardware_groups(sysfs: Path) -> list[str]:
     groups = []
     if any(_text(path) == INSTANCE_STORE for path in sysfs.glob("class/nvme/*/model")):
         groups.append("instance_store")
-    devices = [
-        (_text(path / "vendor"), _text(path / "device"), _text(path / "class"))
-        for path in sorted(sysfs.glob("bus/pci/devices/*"))
-    ]
-    if any(vendor == EFA_VENDOR and device.startswith(EFA_DEVICE) for vendor, device, _class in devices):
+    devices = _pci_devices(sysfs)
+    if any(vendor == EFA_VENDOR and device.startswith(EFA_DEVICE) for _path, vendor, device, _class in devices):
         groups.append("efa")
-    if any(vendor == GPU_VENDOR and name.startswith(GPU_CLASSES) for vendor, _device, name in devices):
+    if any(vendor == GPU_VENDOR and name.startswith(GPU_CLASSES) for _path, vendor, _device, name in devices):
         groups.append("gpu")
     return groups
+
+
+def _pci_devices(sysfs: Path) -> list[tuple[Path, str, str, str]]:
+    """Return the folder, vendor, device and class of each PCI device."""
+    return [
+        (path, _text(path / "vendor"), _text(path / "device"), _text(path / "class"))
+        for path in sorted(sysfs.glob("bus/pci/devices/*"))
+    ]
+
+
+def gpus_on_bus(sysfs: Path) -> int | None:
+    """Return the number of NVIDIA GPUs that answer on the PCI bus; needs no driver. None if no device is listed."""
+    devices = _pci_devices(sysfs)
+    gpus = [path for path, vendor, _device, name in devices if vendor == GPU_VENDOR and name.startswith(GPU_CLASSES)]
+    return sum(not _is_lost(path) for path in gpus) if devices else None
+
+
+def _is_lost(device: Path) -> bool:
+    """Return whether a PCI device answers every read with ones: it fell off the bus."""
+    try:
+        with (device / "config").open("rb") as stream:
+            return stream.read(4) == b"\xff" * 4
+    except OSError:
+        return False
+
+
+def lost_gpus(node: Node) -> str:
+    """Return a sentence if the node has fewer GPUs than its type, or they could not be counted; empty otherwise."""
+    wanted = instance_types.disks_and_gpus(instance_types.lookup(node.instance_type))[1]
+    if node.gpus is None:
+        return f"the PCI bus cannot be read, so the {wanted} GPUs of {node.instance_type} were not counted" * bool(
+            wanted
+        )
+    if node.gpus >= wanted:
+        return ""
+    hint = "look for Xid 79 with 'dmesg', then stop and start the instance, or replace it"
+    return f"the PCI bus has {node.gpus} of the {wanted} GPUs of {node.instance_type}: {hint}"
 
 
 def expected_groups(instance_type: str) -> list[str]:
@@ -164,6 +202,7 @@ def look(root: Path, node_type: str | None) -> Node:
         instance_type,
         cfn.get("cfn_scheduler_queue_name", ""),
         tuple(groups),
+        gpus_on_bus(root / "sys"),
     )
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from hooks.mlcluster_boot import main, options, play, status
 from hooks.mlcluster_boot import node as hook_node
-from hooks.mlcluster_boot.node import Role
+from hooks.mlcluster_boot.node import Node, Role
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -57,6 +58,32 @@ def test_verdict_by_state_of_play(report, state, sentence, code):
     with pytest.raises(main.NoVerdictError) as raised:
         main.verdict(report, outcome(state))
     assert (str(raised.value), raised.value.code) == (sentence, code)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "phase", "ends"), [(8, "boot", "configured"), (7, "boot", "7 of the 8 GPUs"), (7, "build", "configured")]
+)
+def test_node_with_fewer_gpus_is_configured_and_fails(report, monkeypatch, gpus, phase, ends):
+    report.options = dataclasses.replace(report.options, phase=phase)
+    node = Node("compute", "test", "i-1", "p5.48xlarge", "", (), gpus)
+    seen = []
+    monkeypatch.setattr(main, "look", lambda root, kind: node)
+    monkeypatch.setattr(main, "_configure", lambda report, node: (seen.append(node), ("configured", 0))[1])
+    try:
+        found = main.configure(report)
+    except main.NoVerdictError as exc:
+        found = (str(exc), exc.code)
+    assert ends in found[0] and found[1] == (1 if "GPUs" in ends else 0) and seen == [node]
+
+
+def test_unreadable_bus_is_a_warning(report, monkeypatch):
+    node = Node("compute", "test", "i-1", "p5.48xlarge", "", (), None)
+    monkeypatch.setattr(main, "look", lambda root, kind: node)
+    monkeypatch.setattr(main, "_configure", lambda report, node: ("configured", 0))
+    warned = []
+    monkeypatch.setattr(report, "warn", warned.append)
+    assert main.configure(report) == ("configured", 0)
+    assert warned == ["the PCI bus cannot be read, so the 8 GPUs of p5.48xlarge were not counted"]
 
 
 def test_play_without_role_is_reported_by_its_last_lines(report):

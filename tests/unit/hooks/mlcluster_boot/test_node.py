@@ -44,6 +44,38 @@ def test_groups_by_what_kernel_lists(hardware):
     assert hook_node.hardware_groups(hardware / "nothing") == []
 
 
+def test_gpus_on_bus_are_counted(hardware, tmp_path):
+    assert hook_node.gpus_on_bus(hardware / "sys") == 1
+    assert hook_node.gpus_on_bus(tmp_path / "nothing") is None
+    write(tmp_path, "other/bus/pci/devices/0000:00:00.0/vendor", "0x8086\n")
+    assert hook_node.gpus_on_bus(tmp_path / "other") == 0
+    config = hardware / "sys/bus/pci/devices/0000:00:02.0/config"
+    config.write_bytes(b"\xde\x10\x30\x23")
+    assert hook_node.gpus_on_bus(hardware / "sys") == 1
+    config.write_bytes(b"\xff" * 64)
+    assert hook_node.gpus_on_bus(hardware / "sys") == 0
+    assert "gpu" in hook_node.hardware_groups(hardware / "sys")
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "gpus", "sentence"),
+    [
+        ("p5.48xlarge", 8, ""),
+        ("p5.48xlarge", 9, ""),
+        ("p5.48xlarge", 7, "the PCI bus has 7 of the 8 GPUs of p5.48xlarge: look for Xid 79"),
+        ("g5.xlarge", 0, "the PCI bus has 0 of the 1 GPUs of g5.xlarge: "),
+        ("g5.xlarge", None, "the PCI bus cannot be read, so the 1 GPUs of g5.xlarge were not counted"),
+        ("trn2.48xlarge", 0, ""),
+        ("m7i.large", None, ""),
+        ("", 0, ""),
+    ],
+)
+def test_fewer_gpus_than_type_are_noticed(instance_type, gpus, sentence):
+    node = Node("compute", "test", "", instance_type, "", (), gpus)
+    found = hook_node.lost_gpus(node)
+    assert found.startswith(sentence) and bool(found) is bool(sentence)
+
+
 @pytest.mark.parametrize(
     ("instance_type", "groups"),
     [
