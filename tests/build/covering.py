@@ -18,8 +18,6 @@ from pathlib import Path
 
 import pytest
 
-NO_TESTS = int(pytest.ExitCode.NO_TESTS_COLLECTED)
-
 
 @dataclasses.dataclass(frozen=True)
 class Covered:
@@ -65,17 +63,6 @@ class Recorder:
         self.target.write_text(json.dumps(self.found), encoding="utf-8")
 
 
-class Chosen:
-    """A plugin of pytest that runs only the named tests, in this order."""
-
-    def __init__(self, names: t.Sequence[str]) -> None:
-        self.order = {name: place for place, name in enumerate(names)}
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        known = [item for item in items if item.nodeid in self.order]
-        items[:] = sorted(known, key=lambda item: self.order[item.nodeid])
-
-
 def read(path: Path) -> list[Covered]:
     """Return what a ``Recorder`` wrote."""
     entries = json.loads(path.read_text(encoding="utf-8"))
@@ -103,9 +90,12 @@ def lines_of(tree: ast.AST, place: int) -> range | None:
     return range(node.lineno, max(end, node.lineno) + 1)
 
 
-def choose(covered: t.Sequence[Covered], lines: range | None) -> list[str]:
-    """Return the names of the tests that run one of these lines, the quickest first."""
-    if lines is None:
-        return []
-    wanted = set(lines)
-    return [one.name for one in sorted(covered, key=lambda one: one.seconds) if one.lines & wanted]
+def choose(covered: t.Sequence[Covered], lines: range | None) -> list[Covered]:
+    """Return the tests that run one of these lines, the quickest first."""
+    wanted = set(lines or ())
+    return quickest(one for one in covered if one.lines & wanted)
+
+
+def quickest(covered: t.Iterable[Covered]) -> list[Covered]:
+    """Return the tests, the quickest first."""
+    return sorted(covered, key=lambda one: one.seconds)

@@ -6,9 +6,9 @@
     make mutants MODULE=plugins/module_utils/_node/nccl/table.py ARGS='--number 40 --seed 7'
 
 Changes: a comparison, ``and``/``or``, ``not``, a constant, a returned value, a guard or statement that is deleted, a
-set operation. Each runs in a copy of the checkout. The tests are those of the module's folder in ``tests/unit``, or
-those named with ``--tests``: first the ones that run the changed line (``covering``), then the module's own file. A
-remaining change that is listed in ``equivalents`` does not count. Not part of a suite: it takes minutes.
+set operation. All happens in a copy of the checkout. The tests are those of the module's folder in ``tests/unit``, or
+those named with ``--tests``: first, in memory, the ones of the module's own file that run the changed line (``forks``);
+then, from the import on, all. A change that is listed in ``equivalents`` does not count. Not part of a suite.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ import ast
 import copy
 import dataclasses
 import gc
+import json
+import math
 import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
-import time
+import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -40,7 +41,7 @@ import testinfra.plugin  # noqa: F401  # pylint: disable=unused-import
 import xdist.plugin  # noqa: F401  # pylint: disable=unused-import
 import yaml  # noqa: F401  # pylint: disable=unused-import
 
-from tests.build import covering, equivalents
+from tests.build import covering, equivalents, forks
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -155,23 +156,25 @@ def _return_none(node: ast.AST) -> None:
     node.value = ast.Constant(None)
 
 
-def mutant(tree: ast.AST, place: int, change: Change) -> str:
-    """Return the source of a module with one change."""
+def mutant(tree: ast.Module, place: int, change: Change) -> ast.Module:
+    """Return the tree of a module with one change: the lines stay those of the source."""
     changed = copy.deepcopy(tree)
     change(list(ast.walk(changed))[place])
-    return ast.unparse(ast.fix_missing_locations(changed))
+    return ast.fix_missing_locations(changed)
 
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """A changed module: the line, the name of the change, the source, and the lines that run with it (None: unknown).
+    """A changed module: the line, the name of the change, the source, its code with the lines of the plain source.
 
-    ``excused``: why no test can notice the change, for what can be seen from the source.
+    ``runs``: the lines that run with the change (None: unknown). ``excused``: why no test can notice the change, for
+    what can be seen from the source.
     """
 
     line: int
     name: str
     text: str
+    code: types.CodeType
     runs: range | None
     excused: str | None
 
@@ -182,10 +185,12 @@ def mutants(source: str, number: int | None, seed: int) -> list[Mutant]:
     found, excused = list(spots(tree)), equivalents.of_places(tree)
     if number is not None and number < len(found):
         found = sorted(random.Random(seed).sample(found, number), key=lambda spot: spot[1])
-    return [
-        Mutant(line, name, mutant(tree, place, change), _runs(tree, place, line), excused.get(place))
-        for place, line, name, change in found
-    ]
+    made = []
+    for place, line, name, change in found:
+        changed = mutant(tree, place, change)
+        code = compile(changed, "module", "exec", dont_inherit=True)
+        made.append(Mutant(line, name, ast.unparse(changed), code, _runs(tree, place, line), excused.get(place)))
+    return made
 
 
 def _runs(tree: ast.AST, place: int, line: int) -> range | None:
@@ -203,7 +208,7 @@ def own_tests(module: Path) -> list[Path]:
     return [own, folder] if (CHECKOUT / own).exists() else [folder]
 
 
-def run(copied: Path, tests: Sequence[Path | str], seconds: float, plugin: object = None) -> int:
+def run(copied: Path, tests: Sequence[Path], seconds: float, plugin: object = None) -> int:
     """Return the exit status of the tests in a copy of the checkout; 1 for tests that hang: they noticed the change.
 
     In a fork of this process, which has pytest in memory: to start it anew takes longer than most tests.
@@ -213,19 +218,10 @@ def run(copied: Path, tests: Sequence[Path | str], seconds: float, plugin: objec
     child = os.fork()
     if not child:
         _test(copied, tests, plugin)
-    deadline = time.monotonic() + seconds
-    while True:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > deadline:
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return 1
-        time.sleep(0.02)
+    return forks.wait(child, seconds)
 
 
-def _test(copied: Path, tests: Sequence[Path | str], plugin: object) -> NoReturn:
+def _test(copied: Path, tests: Sequence[Path], plugin: object) -> NoReturn:
     status = 1
     try:
         # A group of its own: what the tests have started ends with it.
@@ -239,7 +235,8 @@ def _test(copied: Path, tests: Sequence[Path | str], plugin: object) -> NoReturn
             del sys.modules[name]
         sys.path[:] = [str(copied), *(path for path in sys.path if path not in ("", str(CHECKOUT)))]
         sys.dont_write_bytecode = True
-        words = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *(str(test) for test in tests)]
+        words = ["-q", "-x", "--tb=no", "-p", "no:cacheprovider", "-m", "not slow", f"--basetemp={copied.parent}/tmp"]
+        words += [str(test) for test in tests]
         status = int(pytest.main(words, plugins=[plugin] if plugin else []))
     finally:
         os._exit(status)
@@ -249,26 +246,30 @@ class Trial:
     """Runs the tests of a module against its mutants."""
 
     def __init__(self, copied: Path, module: Path, tests: Sequence[Path], seconds: float) -> None:
-        """Run the first tests once; raises ``SystemExit`` where they do not pass as they are."""
-        self.copied, self.module, self.seconds = copied, module, seconds
-        self.tests = [[test] for test in tests]
-        record = copied.parent / "covered.json"
-        # To trace every call takes ten times as long: only the first tests are worth it.
-        if run(copied, self.tests[0], 600, covering.Recorder(module, record)):
-            sys.exit(f"the tests of {module} do not pass as they are: repair them first")
-        self.covered = covering.read(record)
+        self.copied, self.module, self.tests, self.seconds = copied, module, tests, seconds
 
-    def lives(self, one: Mutant) -> bool:
-        """Return whether no test notices a mutant."""
-        (self.copied / self.module).write_text(one.text, encoding="utf-8")
-        names = covering.choose(self.covered, one.runs)
-        if names:
-            files = list(dict.fromkeys(name.partition("::")[0] for name in names))
-            status = run(self.copied, files, self.seconds, covering.Chosen(names))
-            if status not in (0, covering.NO_TESTS):
-                return False
-        # State of a shared fixture, or of the import of the module, belongs to no single test.
-        return all(run(self.copied, part, self.seconds) == 0 for part in self.tests)
+    def killed_in_memory(self, made: Sequence[Mutant]) -> set[int]:
+        """Return the places of mutants that the first tests kill; raise ``SystemExit`` if they fail as they are."""
+        target = self.copied.parent / "killed.json"
+        tries = forks.Forks(self.copied, self.module, made, self.seconds, target)
+        if run(self.copied, self.tests[:1], math.inf, tries):
+            self._stop()
+        return set(json.loads(target.read_text(encoding="utf-8")))
+
+    def survivors(self, made: Sequence[Mutant]) -> Iterator[Mutant]:
+        """Yield the mutants that no test notices; raise ``SystemExit`` if a test fails without a change."""
+        killed = self.killed_in_memory(made)
+        left = [one for place, one in enumerate(made) if place not in killed]
+        if left and run(self.copied, self.tests, self.seconds):
+            self._stop()
+        for one in left:
+            # Effects of the import, shared fixtures and the other tests of the folder are judged here alone.
+            forks.write(self.copied / self.module, one.text)
+            if run(self.copied, self.tests, self.seconds) == 0:
+                yield one
+
+    def _stop(self) -> NoReturn:
+        sys.exit(f"the tests of {self.module} do not pass as they are: repair them first")
 
 
 def copy_checkout(folder: Path) -> Path:
@@ -299,19 +300,15 @@ def main() -> int:
     module = args.module.resolve().relative_to(CHECKOUT) if args.module.is_absolute() else args.module
     source = (CHECKOUT / module).read_text(encoding="utf-8")
     tests = args.tests or own_tests(module)
-    lived, same = [], 0
+    lines, lived = [line.strip() for line in source.splitlines()], 0
+    made = mutants(source, args.number, args.seed)
+    wanted = [one for one in made if not (one.excused or equivalents.why(str(module), one.name, lines[one.line - 1]))]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        made = mutants(source, args.number, args.seed)
-        trial = Trial(copy_checkout(Path(folder)), module, tests, args.seconds)
-        for one in made:
-            line = source.splitlines()[one.line - 1].strip()
-            if one.excused or equivalents.why(str(module), one.name, line):
-                same += 1
-            elif trial.lives(one):
-                lived.append(f"{module}:{one.line}: {one.name}: {line[:90]}")
-                print(lived[-1], flush=True)
-    counted = len(made) - same
-    print(f"{module}: {counted - len(lived)} of {counted} mutants killed, {same} equivalent (seed {args.seed})")
+        for one in Trial(copy_checkout(Path(folder)), module, tests, args.seconds).survivors(wanted):
+            lived += 1
+            print(f"{module}:{one.line}: {one.name}: {lines[one.line - 1][:90]}", flush=True)
+    same, counted = len(made) - len(wanted), len(wanted)
+    print(f"{module}: {counted - lived} of {counted} mutants killed, {same} equivalent (seed {args.seed})")
     return int(bool(lived))
 
 

@@ -58,12 +58,13 @@ def test_lines_that_run_with_syntax_node(text, line, lines):
 
 def test_tests_of_line_are_quickest_first():
     covered = [Covered("a", frozenset({5}), 3), Covered("b", frozenset({6, 9}), 1), Covered("c", frozenset({9}), 0)]
-    assert covering.choose(covered, range(5, 8)) == ["b", "a"]
+    assert covering.choose(covered, range(5, 8)) == [covered[1], covered[0]]
     assert covering.choose(covered, None) == covering.choose(covered, range(1, 3)) == []
+    assert covering.quickest(covered) == covered[::-1]
 
 
-def test_recorder_writes_lines_of_each_test(pytester_run):
-    found = {one.name.partition("::")[2]: one.lines for one in covering.read(pytester_run("record"))}
+def test_recorder_writes_lines_of_each_test(recorded):
+    found = {one.name.partition("::")[2]: one.lines for one in recorded}
     assert found == {
         "test_two": {1, 2},
         "test_thread": {1, 2},
@@ -71,42 +72,21 @@ def test_recorder_writes_lines_of_each_test(pytester_run):
     }
 
 
-def test_chosen_tests_run_alone_and_in_their_order(pytester_run):
-    assert pytester_run("chosen") == ["test_thread", "test_two"]
-
-
 @pytest.fixture
-def pytester_run(tmp_path, monkeypatch):
-    """Run pytest in this process on a small module, with a plugin that records or chooses."""
+def recorded(tmp_path, monkeypatch):
+    """Return what a recorder wrote of the tests of a small module, which pytest runs in this process."""
     (tmp_path / "small_module.py").write_text("def double(value):\n    return value * 2\n")
     tests = tmp_path / "test_small.py"
     tests.write_text(
-        "import threading\nfrom small_module import double\nran = []\n"
-        "def test_two():\n    ran.append('test_two')\n    assert double(1) == 2\n"
-        "def test_thread():\n    ran.append('test_thread')\n"
+        "import threading\nfrom small_module import double\n"
+        "def test_two():\n    assert double(1) == 2\n"
+        "def test_thread():\n"
         "    one = threading.Thread(target=double, args=(2,))\n    one.start()\n    one.join()\n"
-        "def test_none():\n    ran.append('test_none')\n"
+        "def test_none():\n    pass\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "small_module", raising=False)
-
-    class Ran:
-        def __init__(self):
-            self.names = []
-
-        def pytest_runtest_call(self, item):
-            self.names.append(item.name)
-
-    def run(what):
-        target, ran = tmp_path / "covered.json", Ran()
-        name = f"{tests.name}::test"
-        plugin = (
-            covering.Recorder(Path("small_module.py"), target)
-            if what == "record"
-            else covering.Chosen([f"{name}_thread", f"{name}_two"])
-        )
-        words = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", f"--rootdir={tmp_path}", str(tests)]
-        assert pytest.main(words, plugins=[plugin, ran]) == 0
-        return target if what == "record" else ran.names
-
-    return run
+    target = tmp_path / "covered.json"
+    words = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", f"--rootdir={tmp_path}", str(tests)]
+    assert pytest.main(words, plugins=[covering.Recorder(Path("small_module.py"), target)]) == 0
+    return covering.read(target)

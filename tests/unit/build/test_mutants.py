@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.build import mutants
+from tests.build import forks, mutants
 
 SOURCE = '''
 def f(a: "str | None", b):
@@ -68,3 +69,116 @@ def test_tests_of_module_come_before_its_folder():
     assert mutants.own_tests(Path("plugins/module_utils/_node/slurm/__init__.py")) == [folder]
     with pytest.raises(SystemExit, match="has no tests"):
         mutants.own_tests(Path("docs/none.py"))
+
+
+SMALL = Path("small_library/small.py")
+FILES = {
+    "pyproject.toml": """\
+[tool.pytest.ini_options]
+pythonpath = ["."]
+addopts = ["--import-mode=importlib"]
+""",
+    f"{SMALL}": """\
+LIMIT = 5
+
+def is_low(value):
+    return value < LIMIT
+
+def is_positive(value):
+    return value > 0
+
+def counted(value):
+    while value:
+        value -= 1
+    return value
+""",
+    "small_library/other.py": "from small_library.small import is_low as low\n",
+    "tests/unit/small_library/test_small.py": """\
+from small_library.other import low
+from small_library.small import counted, is_positive
+
+def test_low():
+    assert low(4) and not low(5)
+
+def test_positive():
+    assert is_positive(2)
+
+def test_counted():
+    assert counted(3) == 0
+""",
+    "tests/unit/small_library/test_other.py": """\
+from small_library.small import is_positive
+
+def test_one():
+    assert is_positive(1)
+""",
+}
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Return a checkout of a small library; a mutant that hangs has one second."""
+    for name, text in FILES.items():
+        path = tmp_path / "small" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "small/.collections/ansible_collections").mkdir(parents=True)
+    monkeypatch.setattr(mutants, "CHECKOUT", tmp_path / "small")
+    monkeypatch.setattr(forks, "LEAST_SECONDS", 1)
+    monkeypatch.setattr(sys, "argv", ["mutants", str(SMALL)])
+    return tmp_path / "small"
+
+
+@pytest.fixture
+def trial(small):
+    return mutants.Trial(mutants.copy_checkout(small.parent / "copy"), SMALL, mutants.own_tests(SMALL), 60)
+
+
+def named(made):
+    return [(one.name, FILES[str(SMALL)].splitlines()[one.line - 1].strip()) for one in made]
+
+
+def test_tests_of_line_kill_mutant_in_memory(trial):
+    made = mutants.mutants(FILES[str(SMALL)], None, 0)
+    killed = named(made[place] for place in sorted(trial.killed_in_memory(made)))
+    assert sorted(killed) == [
+        # Imported by another name in another module.
+        ("comparison", "return value < LIMIT"),
+        # It hangs.
+        ("constant", "value -= 1"),
+        ("returned value", "return value"),
+        ("returned value", "return value < LIMIT"),
+        ("returned value", "return value > 0"),
+        ("statement deleted", "value -= 1"),
+    ]
+
+
+def test_import_and_tests_of_folder_judge_what_is_left(small, capsys):
+    assert mutants.main() == 1
+    printed = capsys.readouterr().out.splitlines()
+    # Neither the changed LIMIT nor the changed 0, which another test of the folder notices.
+    assert printed == [
+        f"{SMALL}:7: comparison: return value > 0",
+        f"{SMALL}: 8 of 9 mutants killed, 0 equivalent (seed 1)",
+    ]
+    assert (small / SMALL).read_text() == FILES[str(SMALL)]
+
+
+@pytest.mark.parametrize("name", ["test_small.py", "test_other.py"])
+def test_tests_that_fail_without_change_stop_the_run(small, name):
+    with (small / "tests/unit/small_library" / name).open("a") as file:
+        file.write("\ndef test_red():\n    assert False\n")
+    with pytest.raises(SystemExit, match="do not pass as they are: repair them first"):
+        mutants.main()
+
+
+def test_tests_that_need_their_order_kill_nothing_in_memory(small, trial):
+    tests = trial.copied / "tests/unit/small_library/test_small.py"
+    # Only the first, which is the slowest, makes the second pass.
+    tests.write_text(
+        "from small_library.small import is_low, is_positive\nfound = []\n"
+        "def test_first():\n    found.append([is_low(one) for one in range(20_000)])\n"
+        "def test_second():\n    assert found and is_positive(2)\n"
+    )
+    made = mutants.mutants(FILES[str(SMALL)], None, 0)
+    assert trial.killed_in_memory(made) == set()
