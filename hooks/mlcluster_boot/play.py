@@ -298,11 +298,11 @@ def run_playbook(
     run = Run(str(playbook), Path(report_dir), stream or sys.stdout, keep, watch)
     stop = threading.Event()
 
-    def beat() -> None:
+    def refresh_display() -> None:
         while not stop.wait(1):
             run.display.tick()
 
-    ticker = threading.Thread(target=beat, name="progress", daemon=True)
+    ticker = threading.Thread(target=refresh_display, name="progress", daemon=True)
     ticker.start()
     private = tempfile.mkdtemp(prefix="runner-", dir=run.directory)
     try:

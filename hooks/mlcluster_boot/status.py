@@ -142,7 +142,7 @@ class Report:
             state = "drained" if policy == "drain" and self._leave_marker(message) else "failed"
         self.update(state=state, message=message, exit_code=exit_code)
         if state != "configured":
-            self._ship()
+            self._copy_logs()
         return code
 
     def _marker(self) -> str:
@@ -170,7 +170,7 @@ class Report:
         except NodeError as exc:
             self.warn(f"the drain marker could not be read: {exc}")
 
-    def _ship(self) -> None:
+    def _copy_logs(self) -> None:
         """Copy log, status and the log of the play below ``--log-prefix``; a failure to copy is a warning."""
         if not self.options.log_prefix:
             return

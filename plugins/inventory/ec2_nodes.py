@@ -273,7 +273,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def __init__(self) -> None:
         super().__init__()
-        self._studies: dict[str, _ec2_expression.Study] = {}
+        self._expression_inputs: dict[str, _ec2_expression.ExpressionInputs] = {}
         self._results: dict[tuple[Any, ...], Any] = {}
         self._plugin_variables: set[str] = set()
         self._option_names: frozenset[str] = frozenset()
@@ -559,9 +559,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             if isinstance(entry, dict):
                 given.append(("keyed_groups", entry.get("prefix") or "", entry.get("key")))
         for option, name, text in given:
-            if isinstance(text, str) and text not in self._studies:
+            if isinstance(text, str) and text not in self._expression_inputs:
                 try:
-                    self._studies[text] = _ec2_expression.study(text)
+                    self._expression_inputs[text] = _ec2_expression.parse_expression(text)
                 except _ec2_expression.ExpressionError as exc:
                     raise _ec2_options.OptionError(f"{option}: the expression of '{name}' is wrong: {exc}") from exc
 
@@ -593,10 +593,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _result_key(self, text: Any, variables: dict[str, Any]) -> tuple[Any, ...] | None:
         """Return a key that is equal for hosts with the same result of an expression; None: ask ansible-core."""
-        study = self._studies.get(text) if isinstance(text, str) else None
-        if study is None or study.inputs is None or not study.roots <= self._plugin_variables:
+        inputs = self._expression_inputs.get(text) if isinstance(text, str) else None
+        if inputs is None or inputs.inputs is None or not inputs.roots <= self._plugin_variables:
             return None
-        return (text, *_ec2_expression.fingerprint(study, variables))
+        return (text, *_ec2_expression.fingerprint(inputs, variables))
 
     def _compose(self, template: Any, variables: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         value = self._cached_compose(template, variables, *args, **kwargs)
@@ -609,7 +609,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         key = self._result_key(template, variables)
         if key is None:
             return super()._compose(template, variables, *args, **kwargs)
-        path = self._studies[template].path
+        path = self._expression_inputs[template].path
         if path is not None:
             value, found = _ec2_expression.lookup(path, variables)
             if found and isinstance(value, _SAME_AS_CORE):

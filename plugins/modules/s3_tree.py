@@ -162,7 +162,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     tree = s3_tree.Tree(
         s3, params["bucket"], params["checksum"], params["part_mib"], params["storage_class"], module.check_mode
     )
-    tree.bring(files, remote, params["threads"])
+    tree.upload_all(files, remote, params["threads"])
     result: dict[str, t.Any] = {
         "changed": bool(tree.uploaded),
         "uploaded": tree.uploaded,

@@ -264,7 +264,7 @@ def is_documentation(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> 
 
 def option_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
     """Return the errors in the options, a sentence each."""
-    found = [*_people_problems(wanted)]
+    found = [*_user_network_problems(wanted)]
     blocks = {}
     for key in ("cidr", "public_cidr", "private_cidr"):
         try:
@@ -284,7 +284,7 @@ def option_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
     return found
 
 
-def _people_problems(wanted: t.Mapping[str, t.Any]) -> t.Iterator[str]:
+def _user_network_problems(wanted: t.Mapping[str, t.Any]) -> t.Iterator[str]:
     for key in ("ssh_cidrs", "grafana_cidrs"):
         for value in wanted[key]:
             try:

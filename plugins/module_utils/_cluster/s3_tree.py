@@ -107,7 +107,7 @@ class Tree:
         self.problems: list[str] = []
         self.resumed_parts = self.sent_bytes = 0
 
-    def bring(self, files: t.Sequence[File], remote: t.Mapping[str, int], threads: int) -> None:
+    def upload_all(self, files: t.Sequence[File], remote: t.Mapping[str, int], threads: int) -> None:
         """Upload every file, several at once; failures are reported at the end and do not stop the others."""
         with concurrent.futures.ThreadPoolExecutor(max_workers=threads) as pool:
             work = {pool.submit(self._file, file, remote): file for file in files}

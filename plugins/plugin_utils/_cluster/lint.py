@@ -154,7 +154,7 @@ def _storage(config: Config) -> Iterator[Problem]:
             )
 
 
-def _queue_habits(config: Config) -> Iterator[Problem]:
+def _queue_problems(config: Config) -> Iterator[Problem]:
     scheduling = _child(config, "Scheduling")
     if scheduling.get("ScalingStrategy") == "best-effort":
         scheduling["ScalingStrategy"] = "all-or-nothing"
@@ -262,7 +262,7 @@ def review(config: Any, offered: Sequence[str] | None = None) -> dict[str, Any]:
         }
     repaired = copy.deepcopy(config)
     found: list[Problem] = []
-    for rule in (_image, _levels, _identifiers, _storage, _queue_habits, _rights, _scripts):
+    for rule in (_image, _levels, _identifiers, _storage, _queue_problems, _rights, _scripts):
         found.extend(rule(repaired))
     found.extend(_offers(repaired, offered))
     types = _cluster_types.names(repaired)

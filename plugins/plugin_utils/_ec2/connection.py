@@ -98,7 +98,7 @@ def heads(records: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]
     return found
 
 
-def _jump(target: str, options: Connection) -> str:
+def _proxy_jump(target: str, options: Connection) -> str:
     host = f"[{target}]" if ":" in target else target
     user = f"{options.bastion_user}@" if options.bastion_user else ""
     port = f":{options.bastion_port}" if options.bastion_port else ""
@@ -117,7 +117,7 @@ def _bastion(record: dict[str, Any], head: dict[str, Any] | None, options: Conne
             through = None
     result = {"ansible_host": address(record, "private_ip")}
     if through:
-        result["ansible_ssh_common_args"] = _jump(through, options)
+        result["ansible_ssh_common_args"] = _proxy_jump(through, options)
     return result
 
 

@@ -72,7 +72,7 @@ class _UnknownPathsError(Exception):
 
 
 @dataclass(frozen=True)
-class Study:
+class ExpressionInputs:
     """The inputs of an expression.
 
     ``path`` is set if it only names a value. ``inputs`` are the paths whose values determine the result, None if
@@ -130,21 +130,21 @@ def _inputs(node: nodes.Node) -> Iterable[Path]:
         yield from _inputs(child)
 
 
-def study(text: str) -> Study:
+def parse_expression(text: str) -> ExpressionInputs:
     """Return the inputs of one expression. Raises ExpressionError if Jinja cannot parse it."""
     try:
         body = _ENVIRONMENT.parse("{{ " + text + " }}").body
     except TemplateSyntaxError as exc:
         raise ExpressionError(str(exc.message)) from exc
     if len(body) != 1 or not isinstance(body[0], nodes.Output) or len(body[0].nodes) != 1:
-        return Study(None, None)
+        return ExpressionInputs(None, None)
     node = body[0].nodes[0]
     path = _path(node)
     try:
         inputs = tuple(dict.fromkeys(_inputs(node)))
     except _UnknownPathsError:
-        return Study(None, None)
-    return Study(path, inputs)
+        return ExpressionInputs(None, None)
+    return ExpressionInputs(path, inputs)
 
 
 _MISSING = "missing"
@@ -171,10 +171,10 @@ def lookup(path: Path, variables: Mapping[str, Any]) -> tuple[Any, bool]:
     return (value, True) if ended else (None, False)
 
 
-def fingerprint(study_: Study, variables: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return a key that is equal for two hosts only if all inputs are equal. ``study_.inputs`` must be known."""
+def fingerprint(inputs: ExpressionInputs, variables: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return a key that is equal for two hosts only if all inputs are equal. ``inputs.inputs`` must be known."""
     result: list[Any] = []
-    for path in study_.inputs or ():
+    for path in inputs.inputs or ():
         value, ended = _follow(path, variables)
         shape = json.dumps(value) if isinstance(value, (dict, list)) else value
         result.append((ended, type(value).__name__, shape))

@@ -77,7 +77,7 @@ class _Unit:
     records: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     failure: str | None = None
-    lasting: bool = True
+    is_permanent: bool = True
     crash: BaseException | None = None
 
     def place(self) -> str:
@@ -131,7 +131,7 @@ def _ask(unit: _Unit, question: Question, errors: Errors) -> None:
         unit.records = _instances(unit, question, errors[-1])
     except errors as exc:
         unit.failure = f"DescribeInstances failed in {unit.place()}: {_ec2_session.reason(exc)}"
-        unit.lasting = _ec2_session.lasting(exc)
+        unit.is_permanent = _ec2_session.is_permanent(exc)
         return
     if not unit.records:
         return
@@ -142,7 +142,7 @@ def _ask(unit: _Unit, question: Question, errors: Errors) -> None:
             known.add(unit.clients[known.service], unit.records, **extra)
         except errors as exc:
             lacking = sum(_ec2_enrich.add_missing_keys(record, name) for record in unit.records)
-            unit.lasting = unit.lasting and _ec2_session.lasting(exc)
+            unit.is_permanent = unit.is_permanent and _ec2_session.is_permanent(exc)
             unit.warnings.append(
                 f"{name} is missing for {lacking} hosts of {unit.place()}: "
                 f"{known.call} failed: {_ec2_session.reason(exc)}"
@@ -264,7 +264,7 @@ def ask(
     facts, more = _hardware(units, question, cache, aws.errors)
     answer = Answer(warnings=warnings, regions=sorted({unit.region for unit in units}))
     answer.warnings += [f"{one}; its hosts are missing from the inventory" for one in refused]
-    answer.complete = all(unit.lasting for unit in units) and all(one.lasting for one in refused)
+    answer.complete = all(unit.is_permanent for unit in units) and all(one.is_permanent for one in refused)
     # Two roles of one account see the same instances.
     found: dict[str, dict[str, Any]] = {}
     for unit in units:

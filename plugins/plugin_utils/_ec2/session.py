@@ -39,11 +39,11 @@ class AccessError(Exception):
 
 
 class RoleError(AccessError):
-    """A denied role or one of several profiles; ``lasting``: a later request would be denied as well."""
+    """A denied role or one of several profiles; ``is_permanent``: a later request would be denied as well."""
 
-    def __init__(self, text: str, lasting: bool) -> None:
+    def __init__(self, text: str, is_permanent: bool) -> None:
         super().__init__(text)
-        self.lasting = lasting
+        self.is_permanent = is_permanent
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def code(error: Exception) -> str | None:
     return response.get("Error", {}).get("Code") if isinstance(response, dict) else None
 
 
-def lasting(error: Exception) -> bool:
+def is_permanent(error: Exception) -> bool:
     """Return whether a later request would be denied as well, so that the answer may be cached without it."""
     return code(error) in LASTING
 
@@ -156,7 +156,7 @@ class Aws:
                 self._check_credentials(session, profile)
                 self._keys.append(self._of_profile(session, profile))
             except AccessError as exc:
-                self._refused.append(exc if isinstance(exc, RoleError) else RoleError(str(exc), lasting=True))
+                self._refused.append(exc if isinstance(exc, RoleError) else RoleError(str(exc), is_permanent=True))
                 continue
             first = first or session
         if first is None:
@@ -169,7 +169,7 @@ class Aws:
             keys = session.get_credentials().get_frozen_credentials()
         except self.errors as exc:
             raise RoleError(
-                f"the credentials of profile '{profile}' cannot be loaded: {reason(exc)}", lasting(exc)
+                f"the credentials of profile '{profile}' cannot be loaded: {reason(exc)}", is_permanent(exc)
             ) from exc
         given = {"aws_access_key_id": keys.access_key, "aws_secret_access_key": keys.secret_key}
         return Credentials(
@@ -233,7 +233,7 @@ class Aws:
         try:
             given = sts.assume_role(**request)["Credentials"]
         except self.errors as exc:
-            raise RoleError(f"the role {role} cannot be assumed: {reason(exc)}", lasting(exc)) from exc
+            raise RoleError(f"the role {role} cannot be assumed: {reason(exc)}", is_permanent(exc)) from exc
         return Credentials(
             label=role,
             keys={

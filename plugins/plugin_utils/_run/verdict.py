@@ -150,11 +150,11 @@ def lines(cells: Table) -> list[str]:
     first = max(map(len, [*hosts_by_states.values(), "verdict"]))
     widths = [max(len(role), *(len(states[index]) for states in rows)) for index, role in enumerate(roles)]
     output.append(_row("verdict", roles, first, widths))
-    output += [_row(hosts_by_states[states], states, first, widths) for states in sorted(rows, key=_gravity)]
+    output += [_row(hosts_by_states[states], states, first, widths) for states in sorted(rows, key=_sort_key)]
     return output + _reason_lines(cells)
 
 
-def _gravity(states: Sequence[str]) -> tuple[int, ...]:
+def _sort_key(states: Sequence[str]) -> tuple[int, ...]:
     order = (FAILED, NOT_PROVED, CHANGED, NOT_APPLICABLE, PROVED, NO_ROLE)
     # A node without any role was not reached.
     found = [order.index(NOT_PROVED) if set(states) == {NO_ROLE} else order.index(state) for state in states]
@@ -184,7 +184,7 @@ def _reason_lines(cells: Table) -> list[str]:
                 is_extra = found.state == FAILED and not found.counts
                 hosts.setdefault((found.state + (" (not required)" if is_extra else ""), role, text), []).append(host)
     roles_by_reason: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for state, role, text in sorted(hosts, key=lambda key: (_gravity([key[0].partition(" (")[0]]), _order(key[1]))):
+    for state, role, text in sorted(hosts, key=lambda key: (_sort_key([key[0].partition(" (")[0]]), _order(key[1]))):
         roles_by_reason.setdefault((state, text, tuple(hosts[state, role, text])), []).append(role)
     return [
         f"  {first_of(names, NAMES)}: {', '.join(named) + ' ' if any(named) else ''}{state}: {text}"

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
                 os.kill(slurmd, signal.SIGKILL)
         elif got == signal.SIGUSR1 and slurmd is None:
             slurmd = start(daemon)
-        elif got == signal.SIGCHLD and slurmd in (dead := buried()):
+        elif got == signal.SIGCHLD and slurmd in (dead := reap_ended()):
             if os.WIFEXITED(dead[slurmd]) and os.WEXITSTATUS(dead[slurmd]):
                 return os.WEXITSTATUS(dead[slurmd])
             slurmd = None
@@ -53,7 +53,7 @@ def start(daemon: list[str]) -> int:
     return pid
 
 
-def buried() -> dict[int, int]:
+def reap_ended() -> dict[int, int]:
     """Reap ended processes, including orphans of jobs; return {pid: status}."""
     dead = {}
     with contextlib.suppress(ChildProcessError):

@@ -77,7 +77,7 @@ def _boot(node: Node, accelerator: str) -> str:
         node.run(f"{WARM_UP}; sync")
         uptime = float(node.run("cat /proc/uptime").out.split()[0])
         problem = clock_problem(uptime, time.monotonic() - started)
-        node.hang_up()
+        node.close_ssh()
         if not problem:
             node.save_snapshot(SNAPSHOT)
         return problem

@@ -26,7 +26,7 @@ BOOT_SECONDS = 900.0
 def ssh_config(folder: Path, port: int, key: Path) -> str:
     """Return an ssh configuration in which every host name means this guest.
 
-    One shared connection saves the guest a key exchange per command. ``hang_up`` has to end it before the guest is
+    One shared connection saves the guest a key exchange per command. ``close_ssh`` has to end it before the guest is
     restored or rebooted; otherwise ssh would hang.
     """
 
@@ -110,14 +110,14 @@ class Node:
 
     def power_cut(self) -> None:
         """End QEMU without a shutdown of the guest."""
-        self.hang_up()
+        self.close_ssh()
         qemu.stop(self.folder)
 
     def power_off(self) -> None:
         """Shut the guest down and wait until QEMU has ended."""
         self.need_running()
         self.run("systemctl poweroff", check=False)
-        self.hang_up()
+        self.close_ssh()
         try:
             qemu.wait_gone(self.folder, timeout=300)
         except RigError as exc:
@@ -129,7 +129,7 @@ class Node:
         """Return the command line that logs in to the guest; a remote command may follow."""
         return ["ssh", "-F", str(self.folder / "ssh_config"), *options, self.folder.name]
 
-    def hang_up(self) -> None:
+    def close_ssh(self) -> None:
         """End the shared ssh connection, before a step that would leave it hanging."""
         if (self.folder / "ssh.sock").exists():
             run(self.ssh_argv("-O", "exit"), "ending the shared ssh connection", check=False, timeout=20)
@@ -160,17 +160,17 @@ class Node:
         argv = ["scp", "-q", "-r", "-F", config, str(source), f"{self.folder.name}:{target}"]
         run(argv, f"copying {source.name} into the guest")
 
-    def boot_id(self, patience: int = 20) -> Optional[str]:
-        """Return the id of the guest's current boot, or None if ssh does not answer for ``patience`` seconds."""
+    def boot_id(self, seconds: int = 20) -> Optional[str]:
+        """Return the id of the guest's current boot, or None if ssh does not answer for ``seconds`` seconds."""
         if not self.running:
             raise self.with_console("the guest's QEMU has ended while the guest was waited for")
-        argv = self.ssh_argv("-o", f"ConnectTimeout={patience}")
+        argv = self.ssh_argv("-o", f"ConnectTimeout={seconds}")
         read = "cat /proc/sys/kernel/random/boot_id"
         try:
-            answer = run([*argv, read], "asking the guest", check=False, timeout=4 * patience)
+            answer = run([*argv, read], "asking the guest", check=False, timeout=4 * seconds)
         except RigError:
             # A shared connection hangs for minutes after the guest has reset itself.
-            self.hang_up()
+            self.close_ssh()
             return None
         return answer.out.strip() if answer.rc == 0 else None
 
@@ -181,10 +181,10 @@ class Node:
         """
 
         # Short timeouts notice an early answer; on a busy host only a longer timeout gets an answer at all.
-        patience = iter(range(4, 1000))
+        limits = iter(range(4, 1000))
 
         def probe() -> Optional[str]:
-            found = self.boot_id(min(20, next(patience)))
+            found = self.boot_id(min(20, next(limits)))
             return None if found == not_boot else found
 
         try:
@@ -204,7 +204,7 @@ class Node:
         # A login during the reset would hang, so none is tried before it.
         with qemu.monitor(self.folder) as connection:
             self.run("systemctl reboot", check=False)
-            self.hang_up()
+            self.close_ssh()
             try:
                 connection.wait_event("RESET", timeout=300)
             except RigError as exc:

@@ -23,7 +23,7 @@ VARIABLES = {"tags": {"a": "x", "items": "y"}, "list": [1, {"b": 2}], "number": 
     ],
 )
 def test_plain_paths_are_recognized(text, path):
-    assert expression.study(text).path == path
+    assert expression.parse_expression(text).path == path
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_plain_paths_are_recognized(text, path):
     ],
 )
 def test_inputs_of_expression_are_found(text, inputs):
-    assert set(expression.study(text).inputs) == inputs
+    assert set(expression.parse_expression(text).inputs) == inputs
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_inputs_of_expression_are_found(text, inputs):
     ],
 )
 def test_uncertain_expression_is_left_to_ansible_core(text):
-    assert expression.study(text).inputs is None
+    assert expression.parse_expression(text).inputs is None
 
 
 @pytest.mark.parametrize("text", ["a b", "a |", "'", "a.["])
 def test_wrong_expression_is_reported(text):
     with pytest.raises(expression.ExpressionError):
-        expression.study(text)
+        expression.parse_expression(text)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_wrong_expression_is_reported(text):
     ],
 )
 def test_only_certain_values_are_looked_up(text, expected):
-    assert expression.lookup(expression.study(text).path, VARIABLES) == expected
+    assert expression.lookup(expression.parse_expression(text).path, VARIABLES) == expected
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,11 @@ def test_only_certain_values_are_looked_up(text, expected):
     ],
 )
 def test_hosts_that_may_differ_have_different_fingerprints(text, change):
-    study = expression.study(text)
-    assert expression.fingerprint(study, VARIABLES) != expression.fingerprint(study, {**VARIABLES, **change})
+    inputs = expression.parse_expression(text)
+    assert expression.fingerprint(inputs, VARIABLES) != expression.fingerprint(inputs, {**VARIABLES, **change})
 
 
 def test_unnamed_variables_do_not_change_fingerprint():
-    study = expression.study("tags.a | default('x') ~ number")
+    inputs = expression.parse_expression("tags.a | default('x') ~ number")
     other = {**VARIABLES, "text": "other", "tags": {"a": "x", "b": "new"}}
-    assert expression.fingerprint(study, VARIABLES) == expression.fingerprint(study, other)
+    assert expression.fingerprint(inputs, VARIABLES) == expression.fingerprint(inputs, other)

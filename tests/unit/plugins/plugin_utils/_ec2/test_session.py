@@ -54,7 +54,7 @@ def test_reason_is_one_line_of_bounded_length():
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "lasting"),
+    ("given", "code", "is_permanent"),
     [
         (error("AccessDenied"), "AccessDenied", True),
         (error("UnauthorizedOperation"), "UnauthorizedOperation", True),
@@ -63,8 +63,8 @@ def test_reason_is_one_line_of_bounded_length():
         (ValueError("AccessDenied"), None, False),
     ],
 )
-def test_only_denial_is_lasting(given, code, lasting):
-    assert (session.code(given), session.lasting(given)) == (code, lasting)
+def test_only_denial_is_permanent(given, code, is_permanent):
+    assert (session.code(given), session.is_permanent(given)) == (code, is_permanent)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_several_profiles_give_keys_of_each(two_profiles):
 def test_denied_profile_leaves_others(two_profiles):
     found, refused = two_profiles(profiles=("lab", "two")).credentials()
     assert [one.label for one in found] == ["profile two"]
-    assert [(str(one), one.lasting) for one in refused] == [
+    assert [(str(one), one.is_permanent) for one in refused] == [
         (
             (
                 "the AWS profile 'lab' does not exist; known are one, two; correct AWS_PROFILE or the option profile, "
@@ -177,7 +177,7 @@ def test_denied_role_is_skipped_if_another_works(aws, monkeypatch):
     yes, no = (f"arn:aws:iam::111122223333:role/{name}" for name in ("yes", "no"))
     found, refused = aws(roles=(no, yes)).credentials()
     assert [one.label for one in found] == [yes] and found[0].keys["aws_session_token"] == "t"
-    assert [(str(one), one.lasting) for one in refused] == [
+    assert [(str(one), one.is_permanent) for one in refused] == [
         (f"the role {no} cannot be assumed: AccessDenied: not you", True)
     ]
     with pytest.raises(session.RoleError, match="cannot be assumed"):
