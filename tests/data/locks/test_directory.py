@@ -73,7 +73,7 @@ def test_same_job_number_of_other_cluster_is_other_job(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     monkeypatch.setenv("SLURM_CLUSTER_NAME", "one")
     other = dataclasses.replace(locks.myself(), host="n7", restart="0", cluster="two")
-    assert locks.myself().lives(other) is None
+    assert locks.myself().is_running(other) is None
 
 
 def test_other_node_without_sign_of_life_loses_lock(tmp_path):

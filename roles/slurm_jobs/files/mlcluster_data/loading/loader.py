@@ -207,7 +207,7 @@ class _Epoch(torch.utils.data.IterableDataset[Any]):
                 start -= shard.samples
                 continue
             given = start
-            with self._mishaps():
+            with self._skip_corrupt():
                 for row in itertools.islice(reader.samples(shard), start, shard.samples):
                     yield row
                     given += 1
@@ -217,7 +217,7 @@ class _Epoch(torch.utils.data.IterableDataset[Any]):
             start = 0
 
     @contextlib.contextmanager
-    def _mishaps(self) -> Iterator[None]:
+    def _skip_corrupt(self) -> Iterator[None]:
         try:
             yield
         except CorruptError as exc:

@@ -67,7 +67,7 @@ class Owner:
     restart: str
     cluster: str = ""
 
-    def lives(self, other: Owner) -> bool | None:
+    def is_running(self, other: Owner) -> bool | None:
         """Return whether ``other`` runs, seen from this process; None if that is unknown, as on another node.
 
         An earlier run of the same Slurm job counts as ended, also while its last process is being ended.
@@ -211,7 +211,7 @@ class Lock:
             return self._read(here) if here else None
 
     def _lives(self, here: durable.Directory, found: Owner) -> bool:
-        alive = self.owner.lives(found)
+        alive = self.owner.is_running(found)
         return self._touched(here, found) if alive is None else alive
 
     def _refusal(self, found: Owner) -> LockedError:

@@ -50,8 +50,8 @@ class S3Lock:
                 if found is None:
                     continue
                 owner, etag = found
-                alive = self.owner.lives(owner)
-                if self._goes_on(owner, etag) if alive is None else alive:
+                alive = self.owner.is_running(owner)
+                if self._is_renewed(owner, etag) if alive is None else alive:
                     raise LockedError(
                         f"{self.prefix.url} is in use by {owner}: wait for its end, or use a prefix of this run alone"
                     )
@@ -116,7 +116,7 @@ class S3Lock:
             where = self.prefix.under(self.name)
             raise LockedError(f"{where} is not a lock of this program: see what it is, and move it away") from exc
 
-    def _goes_on(self, owner: Owner, etag: str) -> bool:
+    def _is_renewed(self, owner: Owner, etag: str) -> bool:
         """Return whether the owner renews the lock within the time after which it counts as abandoned."""
         deadline = time.monotonic() + self.stale_seconds
         while time.monotonic() < deadline:

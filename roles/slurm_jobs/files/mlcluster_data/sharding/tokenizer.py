@@ -255,7 +255,7 @@ class Encoder:
         self._words = _Words()
         self._heads: dict[str, bytes] = {}
         self._characters = 0
-        self._begins = self._beginnings() if self.by_words else np.zeros(0, bool)
+        self._begins = self._begins_with_space() if self.by_words else np.zeros(0, bool)
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
         """Return the ids of each text with the special ids around it, as bytes of ``ids.dtype``. Raises DataError."""
@@ -284,7 +284,7 @@ class Encoder:
             found[at] = b"".join(map(look, words))
             if len(missing) > before:
                 late.append(at)
-        self._learn(sum(map(len, cut.values())))
+        self._add_words(sum(map(len, cut.values())))
         for at in late:
             found[at] = b"".join(map(look, cut[at]))
         for at, head in heads.items():
@@ -311,13 +311,13 @@ class Encoder:
             look = self._words.__getitem__
             encoded = b"".join(map(look, words))
             if self._words.missing:
-                self._learn(len(words))
+                self._add_words(len(words))
                 encoded = b"".join(map(look, words))
             yield encoded
             self._tidy()
             start = end + 1
 
-    def _learn(self, total: int) -> None:
+    def _add_words(self, total: int) -> None:
         """Add the missing words to the table; each is encoded with its leading space.
 
         If too many of ``total`` words are new, the table is not used any more.
@@ -326,12 +326,12 @@ class Encoder:
         self._words.missing.clear()
         for begin in range(0, len(unknown), WORDS_AT_ONCE):
             some = unknown[begin : begin + WORDS_AT_ONCE]
-            self._words.update(zip(some, self._in_a_row(some)))
+            self._words.update(zip(some, self._encode_words(some)))
         self._characters += sum(map(len, unknown))
         if total > 1000 and len(unknown) > UNKNOWN_MOST * total:
             self.by_words = False
 
-    def _in_a_row(self, words: list[str]) -> list[bytes]:
+    def _encode_words(self, words: list[str]) -> list[bytes]:
         """Return the ids of each of these words, encoded as one text, which is much faster than one by one.
 
         Every word begins with a token that begins with a space, and no other token does. If a word contains spaces, the
@@ -344,7 +344,7 @@ class Encoder:
         ends = [*starts.tolist()[1:], len(body)]
         return [body[start:end] for start, end in zip(starts.tolist(), ends)]
 
-    def _beginnings(self) -> np.ndarray:
+    def _begins_with_space(self) -> np.ndarray:
         """Return for each id whether its token begins with a space, bool [ids]."""
         tokens = self.tokenizer.get_vocab(with_added_tokens=True)
         found = np.zeros(max(tokens.values()) + 1, bool)

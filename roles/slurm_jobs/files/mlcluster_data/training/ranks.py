@@ -82,17 +82,17 @@ class StopRequest:
 
     def __init__(self, file: Path | None) -> None:
         self.file = file
-        self._heard = False
+        self._requested = False
         for number in (signal.SIGUSR1, signal.SIGTERM):
-            signal.signal(number, self._hear)
+            signal.signal(number, self._on_signal)
 
-    def _hear(self, number: int, frame: types.FrameType | None) -> None:
-        self._heard = True
+    def _on_signal(self, number: int, frame: types.FrameType | None) -> None:
+        self._requested = True
 
     def __bool__(self) -> bool:
-        if not self._heard and self.file is not None and self.file.exists():
-            self._heard = True
-        return self._heard
+        if not self._requested and self.file is not None and self.file.exists():
+            self._requested = True
+        return self._requested
 
 
 class Step(t.NamedTuple):
@@ -104,7 +104,7 @@ class Step(t.NamedTuple):
     stop: bool
 
 
-class Council:
+class RankSums:
     """Sums over all ranks on the CPU, in a separate process group."""
 
     def __init__(self) -> None:

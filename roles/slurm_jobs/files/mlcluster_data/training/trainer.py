@@ -27,7 +27,7 @@ from ..errors import DataError
 from ..files import durable
 from ..files.journal import Journal
 from . import model as models
-from .ranks import Council, Step, StopRequest
+from .ranks import RankSums, Step, StopRequest
 from .step_times import StepTimes
 
 LOGGER = logging.getLogger("mlcluster.data")
@@ -105,7 +105,7 @@ class Trainer:
         self.device = next(network.parameters()).device
         self.ranks = DistributedDataParallel(network)
         self.optimizer = torch.optim.AdamW(network.parameters(), lr=plan.learning_rate)
-        self.council = Council()
+        self.rank_sums = RankSums()
         self.position = Position()
         self.times = StepTimes(step_file, self.device)
         self._failed = 0
@@ -172,7 +172,7 @@ class Trainer:
         finished = self._epochs()
         if self._saved != self.position.step:
             self._save()
-        self._heed(self.checkpointer.wait(), must=True)
+        self._handle_outcome(self.checkpointer.wait(), must=True)
         self.times.close()
         for log in (self.metrics, self.record):
             if log:
@@ -196,7 +196,7 @@ class Trainer:
                 self.times.batch_is_there()
             tokens = models.learnt(batch["labels"]) if batch else None
             samples = [number for number in batch["ids"].tolist() if number >= 0] if batch else []
-            agreed = self.council.agree(tokens, len(samples), bool(self.stop))
+            agreed = self.rank_sums.agree(tokens, len(samples), bool(self.stop))
             if batch is None:
                 return False
             self._step(batch, agreed)
@@ -229,7 +229,7 @@ class Trainer:
         return self.plan.learning_rate * min(1.0, (self.position.step + 1) / max(self.plan.warmup_steps, 1))
 
     def _log(self, epoch: int, agreed: Step) -> None:
-        loss = self.council.total(float(self._loss)) / max(agreed.tokens, 1)
+        loss = self.rank_sums.total(float(self._loss)) / max(agreed.tokens, 1)
         now = time.monotonic()
         speed = self._learnt / max(now - self._since, 1e-9)
         self._learnt, self._since = 0, now
@@ -272,9 +272,9 @@ class Trainer:
         }
         before = self.checkpointer.save(self.position.step, {"model": network, "optimizer": optimizer}, mine, notes)
         self._saved = self.position.step
-        self._heed(before)
+        self._handle_outcome(before)
 
-    def _heed(self, outcome: Outcome | None, must: bool = False) -> None:
+    def _handle_outcome(self, outcome: Outcome | None, must: bool = False) -> None:
         if outcome is None:
             return
         if self.metrics:
