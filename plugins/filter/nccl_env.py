@@ -34,7 +34,7 @@ def nccl_env(instance_type: str, **options: Any) -> dict[str, Any]:
     """Return the environment for an instance type. Raises AnsibleFilterError."""
     try:
         requested = {key: options.pop(key) for key in _REQUEST if key in options}
-        requested.update({key: _truth(key, requested[key]) for key in _SWITCHES if key in requested})
+        requested.update({key: _boolean(key, requested[key]) for key in _SWITCHES if key in requested})
         if not isinstance(requested.get("extra", {}), Mapping):
             raise NodeError("extra must map names of variables to values")
         return engine.render(_setting("nccl_env", instance_type, options), engine.Options(**requested))
@@ -58,7 +58,7 @@ def nccl_env_problem(variables: Any, instance_type: str | None = None, **options
         return str(exc)
 
 
-def _truth(name: str, value: Any) -> bool:
+def _boolean(name: str, value: Any) -> bool:
     try:
         return bool(boolean(value))
     except TypeError:

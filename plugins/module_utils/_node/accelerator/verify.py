@@ -586,7 +586,7 @@ def _clocks(gpus: t.Sequence[Subject], driver: str | None) -> Result:
         *_reasons(gpus),
         *(field for name in _RUNNING for field in _running(gpus, name)),
         *(field for name in _SETTABLE for field in _settable(gpus, name)),
-        *_boosted(gpus),
+        *_clock_fields(gpus),
         *_power_limits(gpus, driver),
         _field("performance_state", state),
         *(
@@ -622,7 +622,7 @@ def _running(gpus: t.Sequence[Subject], name: str) -> t.Iterator[Field]:
     yield _field(f"clocks_mhz.{name}", within(1, most))
 
 
-def _boosted(gpus: t.Sequence[Subject]) -> t.Iterator[Field]:
+def _clock_fields(gpus: t.Sequence[Subject]) -> t.Iterator[Field]:
     """Yield the evidence on the highest clock that a customer may set; some GPUs have none."""
     name = "clocks_mhz.boost_max"
     most = _highest(gpus, name)

@@ -27,11 +27,11 @@ def rules_for(component: str, versions: Versions, instance_type: str | None, gpu
         if rule["component"] == component
         and ("types" not in rule or (instance_type and re.fullmatch(rule["types"], instance_type)))
         and ("gpus" not in rule or gpu in rule["gpus"])
-        and all(_there_since(versions.get(name), since) for name, since in rule.get("since", {}).items())
+        and all(_is_at_least(versions.get(name), since) for name, since in rule.get("since", {}).items())
     ]
 
 
-def _there_since(found: str | None, since: str) -> bool:
+def _is_at_least(found: str | None, since: str) -> bool:
     want = version_key(since)
     return bool(want) and at_least(version_key(found), want)
 

@@ -13,7 +13,7 @@ import typing as t
 from ..imex import apply, config
 from ..imex.job import look_job
 from ..imex.look import look, look_slurm
-from ..imex.plan import make_plan, unconcerned_node, unknown_machine
+from ..imex.plan import make_plan, no_domain_on_node_reason, unknown_machine
 from ..slurm import drain as slurm_drain
 from ..slurm.client import Slurm, node_name
 from ..slurm.parse import number
@@ -85,7 +85,7 @@ def act(args: argparse.Namespace, host: Host | None = None) -> int:
 def _up(host: Host, slurm: Slurm, options: config.Options) -> list[Result]:
     facts = look(host, options)
     # On other nodes no command of Slurm is run.
-    reason = unconcerned_node(options, facts)
+    reason = no_domain_on_node_reason(options, facts)
     if reason:
         return [not_applicable("imex.domain", reason)]
     if facts["ultraserver"] is None:
@@ -99,7 +99,7 @@ def _down(host: Host, _slurm: Slurm, options: config.Options) -> list[Result]:
     job_id = number(host.variable("SLURM_JOB_ID"))
     if not job_id:
         raise NodeError("no job is named: run this where Slurm sets SLURM_JOB_ID, such as in an Epilog")
-    return apply.take_away(host, options, job_id)
+    return apply.remove_domain(host, options, job_id)
 
 
 def _status(host: Host, slurm: Slurm, options: config.Options) -> list[Result]:

@@ -15,7 +15,7 @@ import sys
 import typing as t
 
 from ..jobs.execute import scratch_directory, task_command, task_variables
-from ..jobs.live import become
+from ..jobs.live import replace_process
 from ..system.host import Host, NodeError
 from ..verdict import result
 from . import streams
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, host: Host | None = None) -> int:
     try:
         scratch = scratch_directory(host, args.scratch, own)
         variables = task_variables(own, scratch, args.ranks, args.spool, args.without)
-        return become(task_command(own, args.command, args.node_rank), variables)
+        return replace_process(task_command(own, args.command, args.node_rank), variables)
     except NodeError as exc:
         # Without a log: the ranks of all nodes would write into it.
         sys.stderr.write(f"job-exec: {exc}\n")

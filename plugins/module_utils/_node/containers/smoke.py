@@ -137,7 +137,7 @@ def try_container(host: EnrootHost, bin_dir: str, trial: Trial) -> tuple[Result,
     try:
         inside = _run_step(host, bin_dir, there, True)
     except CommandError as exc:
-        if exc.rc is None or _gave_up_waiting(exc.stderr):
+        if exc.rc is None or _has_timed_out(exc.stderr):
             return undeterminable(check, f"the container did not start in time: {exc}", scope=scope), None
         text, hint = f"no container starts for {trial.user}: {start_problem(exc.stderr) or exc}", None
         if "account is currently not available" in exc.stderr:
@@ -177,7 +177,7 @@ def _pmix(host: EnrootHost, bin_dir: str, trial: Trial) -> Result:
     try:
         output = host.run(_command(bin_dir, trial, True, show), timeout=trial.seconds + 30).stdout
     except CommandError as exc:
-        if exc.rc is None or _gave_up_waiting(exc.stderr):
+        if exc.rc is None or _has_timed_out(exc.stderr):
             return undeterminable("pyxis.pmix", f"the container did not start in time: {exc}")
         problem = start_problem(exc.stderr)
         if problem:
@@ -222,7 +222,7 @@ def _run_step(host: EnrootHost, bin_dir: str, trial: Trial, container: bool) -> 
     return dict(re.findall(r"\b(node|root|efa)=(\S*)", output))
 
 
-def _gave_up_waiting(stderr: str) -> bool:
+def _has_timed_out(stderr: str) -> bool:
     return "Unable to allocate resources" in stderr or "Immediate execution" in stderr
 
 

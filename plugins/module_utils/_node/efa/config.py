@@ -234,7 +234,7 @@ def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
         *_paths(config),
         *_node(config),
         *_names_and_values(config),
-        *_harm(config),
+        *_variable_problems(config),
     ]
 
 
@@ -358,7 +358,7 @@ def _names_and_values(config: EfaConfig) -> t.Iterator[str]:
         yield f"efa_nccl_environment: {exc}"
 
 
-def _harm(config: EfaConfig) -> t.Iterator[str]:
+def _variable_problems(config: EfaConfig) -> t.Iterator[str]:
     """Yield one sentence for each variable that is harmful or misnamed with any version."""
     for entry in nccl_env.lint(config.environment, nccl_env.Setting(known_type(config.instance_type))):
         if entry["verdict"] == "rename":

@@ -138,7 +138,7 @@ def _look(host: FileHost, request: Request) -> tuple[Outcome, bytes | None]:
     after, changes = before, list[cufile.Change]()
     if request.settings:
         after, changes = cufile.merge(before, request.settings, request.path)
-    after, gone = cufile.take_out(after, request.keys, request.path)
+    after, gone = cufile.remove_settings(after, request.keys, request.path)
     return Outcome(target, before, after, [*changes, *gone], parse(after, request.path).value), data
 
 

@@ -90,7 +90,7 @@ def create(settings: t.Mapping[str, t.Any]) -> tuple[str, list[Change]]:
     return new_text(settings), [Change(".".join(path), None, value) for path, value in leaves(settings)]
 
 
-def take_out(text: str, keys: t.Sequence[str], origin: str) -> tuple[str, list[Change]]:
+def remove_settings(text: str, keys: t.Sequence[str], origin: str) -> tuple[str, list[Change]]:
     """Return the text without the settings of these dotted names, and the changes; missing ones are skipped."""
     changes = []
     for key in keys:

@@ -16,7 +16,7 @@ import secrets
 import typing as t
 
 from ..verdict import result
-from ..verdict.evidence import Field, Subject, above, exactly, is_number, weigh, within
+from ..verdict.evidence import Field, Subject, above, exactly, find_problems, is_number, within
 from .decide import DIRECT
 from .probe import Ended, environment, remove_bounded, run_bounded
 from .probe_child import PREFIX
@@ -117,7 +117,7 @@ def compare(
     unknown = [
         finding.sentence()
         for name, lines in runs.items()
-        for finding in (weigh(_evidence(name, mib), [_subject(name, lines)]).unknown if lines else ())
+        for finding in (find_problems(_evidence(name, mib), [_subject(name, lines)]).unknown if lines else ())
     ]
     if unknown:
         return result.undeterminable("gds.bandwidth", "; ".join(unknown), **fields)

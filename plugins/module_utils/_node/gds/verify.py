@@ -10,7 +10,7 @@ import typing as t
 
 from ..system.versions import is_version
 from ..verdict import result
-from ..verdict.evidence import Field, Subject, decide, exactly, is_text, weigh
+from ..verdict.evidence import Field, Subject, decide, exactly, find_problems, is_text
 from .decide import (
     COMPAT,
     DIRECT,
@@ -170,9 +170,9 @@ def _mode(facts: dict[str, t.Any], mount: dict[str, t.Any], required: t.Sequence
         if facts["library"]["path"] and facts["driver"]["loaded"]:
             return result.failed("gds.mode", f"{NONE}: {reason}", "monitor", found=NONE, **fields)
         return result.not_applicable("gds.mode", reason, message=f"{NONE}: {reason}", found=NONE, **fields)
-    weighed = weigh(_PROOF, [Subject(mount)])
-    if weighed.unknown:
-        doubts = "; ".join(finding.sentence() for finding in weighed.unknown)
+    findings = find_problems(_PROOF, [Subject(mount)])
+    if findings.unknown:
+        doubts = "; ".join(finding.sentence() for finding in findings.unknown)
         return result.undeterminable("gds.mode", f"{mode}: {doubts}", found=mode, **fields)
     return result.passed("gds.mode", mode, message=f"{mode}: {reason}", **fields)
 
@@ -183,7 +183,7 @@ def _prerequisites(mount: dict[str, t.Any], required: t.Sequence[str]) -> result
     ready = [path for path in DIRECT if not lacking[path]]
     text = "; ".join(f"{path}: {', '.join(lacking[path]) or 'nothing'}" for path in DIRECT)
     wanted = [path for path in DIRECT if path in required]
-    if mount["mode"] in DIRECT and not weigh(_PROOF, [Subject(mount)]).unknown:
+    if mount["mode"] in DIRECT and not find_problems(_PROOF, [Subject(mount)]).unknown:
         return result.passed("gds.prerequisites", lacking, message=f"{mount['mode']} has all it needs", scope=scope)
     if not ready or (wanted and not set(wanted) & set(ready)):
         if wanted:

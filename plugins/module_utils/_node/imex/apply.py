@@ -66,9 +66,9 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
         # A drain has room for 200 characters, and the log has more than systemctl.
         error = _log_end(host, log, logged)
         reason = f"the daemon did not start{error}" if error else str(exc)
-        return [_given_up(host, options, job, failed("imex.service", reason, severity="reset"))]
+        return [_record_failure(host, options, job, failed("imex.service", reason, severity="reset"))]
     except NodeError as exc:
-        return [_given_up(host, options, job, failed("imex.service", str(exc), severity="reset"))]
+        return [_record_failure(host, options, job, failed("imex.service", str(exc), severity="reset"))]
     result = wait(host, job, options.service, facts["config"]["path"], deadline)
     if result.status == PASS:
         _record(host, job, "ready")
@@ -76,7 +76,7 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
         return [dataclasses.replace(result, message=message, seconds=round(host.monotonic() - started, 3))]
     if result.severity != "monitor":
         result = dataclasses.replace(result, message=f"{result.message}{_log_end(host, log, logged)}")
-    return [_given_up(host, options, job, result)]
+    return [_record_failure(host, options, job, result)]
 
 
 @contextlib.contextmanager
@@ -88,7 +88,7 @@ def _put(path: str) -> t.Iterator[None]:
         raise NodeError(f"could not write {path} ({exc.strerror or exc}): look with 'df' and 'mount'") from exc
 
 
-def _given_up(host: Host, options: config.Options, job: Job, result: Result) -> Result:
+def _record_failure(host: Host, options: config.Options, job: Job, result: Result) -> Result:
     """Record why a job has no domain here, end a daemon that no job needs, and return the verdict."""
     blame = "peer" if result.status == FAIL and result.severity == "monitor" else "own"
     if options.mode == "required":
@@ -174,7 +174,7 @@ def _log_end(host: Host, path: str, before: int) -> str:
     return f": {' '.join(_PREFIX.sub('', errors[-1]).split())[:200]}" if errors else ""
 
 
-def take_away(host: Host, options: config.Options, job_id: int) -> list[Result]:
+def remove_domain(host: Host, options: config.Options, job_id: int) -> list[Result]:
     """End the domain of a job that has ended here. Without a record of this job, nothing is changed."""
     record = host.read_json(config.RECORD)
     if not isinstance(record, dict) or record.get("schema") != config.SCHEMA or record.get("job_id") != job_id:

@@ -25,7 +25,7 @@ SLURM_CHANNELS = "switch/nvidia_imex"
 
 def make_plan(options: config.Options, job: Job, facts: Facts) -> Plan:
     """Return the plan of a Prolog: files, the daemon's unit, the channel, and the wait for the domain."""
-    reason = unconcerned(options, job, facts)
+    reason = no_domain_reason(options, job, facts)
     if reason:
         return not_concerned(DOMAIN, reason)
     refusals = tuple(obstacles(job, facts))
@@ -46,7 +46,7 @@ def make_plan(options: config.Options, job: Job, facts: Facts) -> Plan:
     )
 
 
-def unconcerned_node(options: config.Options, facts: Facts) -> str:
+def no_domain_on_node_reason(options: config.Options, facts: Facts) -> str:
     """Return why jobs on this node get no domain; empty if they do."""
     if options.mode == "none":
         return "slurm_jobs_imex is none: jobs get no domains"
@@ -65,12 +65,12 @@ def unknown_machine(facts: Facts) -> str:
     )
 
 
-def unconcerned(options: config.Options, job: Job, facts: Facts) -> str:
+def no_domain_reason(options: config.Options, job: Job, facts: Facts) -> str:
     """Return why this job gets no domain; empty if it gets one."""
     if not job.exclusive:
         shared = f"job {job.job_id} shares its nodes: only a job with exclusive nodes (--exclusive) gets a domain"
-        return unconcerned_node(options, facts) or shared
-    return unconcerned_node(options, facts) or other_hands(facts)
+        return no_domain_on_node_reason(options, facts) or shared
+    return no_domain_on_node_reason(options, facts) or other_hands(facts)
 
 
 def other_hands(facts: Facts) -> str:

@@ -243,7 +243,7 @@ def opened_file(path: str, how: int) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | how, 0o644)
 
 
-def become(argv: t.Sequence[str], variables: t.Mapping[str, str]) -> int:
+def replace_process(argv: t.Sequence[str], variables: t.Mapping[str, str]) -> int:
     """Replace this process by another program; return only if that fails, with the status of a shell."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         # Python ignores these signals, and the program would inherit that.

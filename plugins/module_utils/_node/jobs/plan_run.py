@@ -28,7 +28,7 @@ def scripts(judged: Judged, directory: str) -> dict[str, str]:
     }
 
 
-def twice(script_of: t.Mapping[str, str]) -> list[str]:
+def duplicate_scripts(script_of: t.Mapping[str, str]) -> list[str]:
     """Return a message for each script of two models."""
     users: dict[str, list[str]] = {}
     for name, script in script_of.items():
@@ -54,7 +54,7 @@ class PlanRun:
         """Check everything before the first submission. Raises ``NodeError``."""
         judged = slurm_plan.judge(plan)
         script_of = scripts(judged, self.directory)
-        problems = judged["problems"] or twice(script_of)
+        problems = judged["problems"] or duplicate_scripts(script_of)
         if problems:
             raise slurm_request.NotSubmittedError(problems)
         for note in judged["notes"]:

@@ -69,7 +69,7 @@ def _count(value: object) -> int:
     return value
 
 
-def grown(before: Snapshot, after: Snapshot) -> int | None:
+def largest_growth(before: Snapshot, after: Snapshot) -> int | None:
     """Return the growth in bytes of the counter that grew most; None if one went back or a device is missing.
 
     It is not documented whether the counters overlap, so they are not added up.

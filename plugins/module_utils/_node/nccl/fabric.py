@@ -11,7 +11,7 @@ from __future__ import annotations
 import typing as t
 
 from ..verdict import result
-from .counters import Snapshot, grown
+from .counters import Snapshot, largest_growth
 from .log import EFA_NETWORKS, HostChannels, short_host
 from .table import Run
 
@@ -20,7 +20,7 @@ Counters = t.Optional[t.Mapping[str, Snapshot]]
 _LOG_HINT = "Run it with NCCL_DEBUG=INFO, and keep the output of all ranks"
 
 
-def took_part(run: Run, ranks: int | None, nodes: int | None) -> str | None:
+def participation_error(run: Run, ranks: int | None, nodes: int | None) -> str | None:
     """Return why the requested ranks were not in one communicator; None if they were."""
     if not run.where or damaged(run, ranks):
         return None
@@ -64,7 +64,7 @@ def nvlink_groups(hosts: t.Iterable[str], between: t.Mapping[str, HostChannels])
     return sorted(sorted(one) for one in {id(one): one for one in group.values()}.values())
 
 
-def posing(runs: t.Sequence[Run], ranks: int | None, nodes: int | None) -> str | None:
+def separate_runs_error(runs: t.Sequence[Run], ranks: int | None, nodes: int | None) -> str | None:
     """Return the error for several outputs of fewer ranks instead of one of all; None if there is one."""
     if len(runs) < 2 or nodes is None or nodes < 2:
         return None
@@ -188,12 +188,12 @@ def _proved(
             "nvls_channels": run.log.nvls,
             "counted_bytes": counted,
         },
-        message=f"{channels} channels between {len(run.hosts)} hosts over EFA, " + _way(direct, channels),
+        message=f"{channels} channels between {len(run.hosts)} hosts over EFA, " + _rdma_text(direct, channels),
         source="channels logged by every host" + (" and counters of every host's EFA devices" if counted else ""),
     )
 
 
-def _way(direct: int, channels: int) -> str:
+def _rdma_text(direct: int, channels: int) -> str:
     if not direct:
         return "without GPUDirect RDMA: the data goes through the hosts' memory"
     return "all with GPUDirect RDMA" if direct >= channels else f"{direct} with GPUDirect RDMA"
@@ -224,7 +224,7 @@ def _counted(
             message=f"the counters of {_some(absent)} are missing for before or after the run",
             hint="Run mlcluster efa-counters on every node right before and right after the test",
         )
-    sums = {name: grown(first[name], last[name]) for name in names}
+    sums = {name: largest_growth(first[name], last[name]) for name in names}
     lost = [name for name, value in sums.items() if value is None]
     if lost:
         return result.undeterminable(

@@ -182,7 +182,7 @@ class Run:
         if not self.rows:
             return "the table has no rows"
         if self.tool == NCCOM_TEST:
-            return self._miscounted() or self._unlike_average()
+            return self._element_count_error() or self._unlike_average()
         sizes = self.sizes()
         if not sizes:
             return "the header does not announce the sizes of the test"
@@ -198,9 +198,9 @@ class Run:
             for index, size in enumerate(rows):
                 if not sizes[index % len(sizes)] - slack <= size <= sizes[index % len(sizes)]:
                     return f"a row has {size} bytes where the header announces {sizes[index % len(sizes)]}"
-        return self._miscounted() or self._unlike_average()
+        return self._element_count_error() or self._unlike_average()
 
-    def _miscounted(self) -> str | None:
+    def _element_count_error(self) -> str | None:
         """Return the error for a row whose number of elements does not fit its size; None if all fit."""
         for row in self.rows:
             width = (NCCOM_BYTES if self.tool == NCCOM_TEST else TYPE_BYTES).get(row.kind[0])
@@ -260,9 +260,9 @@ class Tables:
         elif self.runs and self.runs[-1].columns:
             self._body(self.runs[-1], line)
         elif _ROW_LIKE.match(line) and parse_row(_COLUMNS, line.split()):
-            self._stray()
+            self._record_misplaced()
 
-    def _stray(self) -> None:
+    def _record_misplaced(self) -> None:
         """Record a misplaced line: the others of its run are missing, or mixed with those of this run."""
         if self.runs:
             self.runs[-1].tangled = True
@@ -299,7 +299,7 @@ class Tables:
         elif self.runs:
             self._part(self.runs[-1], line)
         elif any(part.fullmatch(line) for part in (_RANK, _OUT_OF_BOUNDS, _AVERAGE, _CONCLUDED)):
-            self._stray()
+            self._record_misplaced()
 
     def _part(self, run: Run, line: str) -> None:
         words = line[1:].split()
@@ -382,8 +382,8 @@ def parse_row(columns: list[str], words: list[str]) -> Row | None:
     if not _ROOT.fullmatch(fixed.get("root", "-1")) or fixed.get("redop", "") not in REDUCTIONS:
         return None
     halves = [
-        _half(names[times[0] : times[1]], words[times[0] : times[1]]),
-        _half(names[times[1] :], words[times[1] :]),
+        _placement_figures(names[times[0] : times[1]], words[times[0] : times[1]]),
+        _placement_figures(names[times[1] :], words[times[1] :]),
     ]
     if None in halves:
         return None
@@ -423,7 +423,7 @@ def _half_digit(text: str) -> float:
     return 0.5 * 10 ** -len(digits)
 
 
-def _half(names: list[str], words: list[str]) -> tuple[float, float | None, float] | None:
+def _placement_figures(names: list[str], words: list[str]) -> tuple[float, float | None, float] | None:
     """Return bus bandwidth, wrong values and algorithm bandwidth of one placement, or None."""
     values = dict(zip(names, words))
     busbw, algbw, time = (_number(text) for text in (values.get("busbw", ""), values.get("algbw", ""), words[0]))

@@ -73,7 +73,7 @@ def judge(output: Output, asked: Asked, tool: str | None = None) -> Judged:
     prefix = "nccom" if kind == NCCOM_TEST else "nccl"
     run, problem = select(runs, asked)
     correct = _correct(prefix, runs, run, problem, output, asked)
-    taken = nccl_fabric.took_part(run, asked.ranks, asked.nodes) if run else None
+    taken = nccl_fabric.participation_error(run, asked.ranks, asked.nodes) if run else None
     fabric = _fabric(prefix, runs, run, problem, taken, asked, output)
     bandwidth = _bandwidth(prefix, run, problem, taken, correct, asked)
     domain = None
@@ -344,11 +344,11 @@ def _fabric(
     if run is None:
         # An output of nccom-test names no ranks, so two outputs do not prove that each has fewer ranks.
         tests = [one for one in runs if one.tool == NCCL_TESTS]
-        posing = nccl_fabric.posing(tests, asked.ranks, asked.nodes)
-        if posing:
+        separate_runs_error = nccl_fabric.separate_runs_error(tests, asked.ranks, asked.nodes)
+        if separate_runs_error:
             return result.failed(
                 check,
-                posing,
+                separate_runs_error,
                 reason="separate_runs",
                 expected=f"one run on {asked.nodes} nodes",
                 found=f"{len(runs)} runs",

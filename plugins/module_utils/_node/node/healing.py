@@ -19,7 +19,7 @@ import dataclasses
 import re
 import typing as t
 
-from ..slurm.drain import drained_for, lasting, shortened
+from ..slurm.drain import checks_to_prove, drained_for, shortened
 from ..slurm.states import TAKES
 from ..verdict.result import SEVERITIES
 
@@ -165,7 +165,7 @@ def _due(nodes: t.Sequence[Node]) -> list[tuple[Node, tuple[str, ...], str]]:
     for node in nodes:
         matched = drained_for(node["reason"])
         if matched and "DRAIN" in node["flags"]:
-            found.append((node, lasting(node["reason"]), matched[1]))
+            found.append((node, checks_to_prove(node["reason"]), matched[1]))
     return sorted(found, key=lambda one: (-SEVERITIES.index(one[2]), one[0]["name"]))
 
 

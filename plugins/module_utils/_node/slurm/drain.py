@@ -46,7 +46,7 @@ def _marked(reason: str | None) -> list[str]:
     return mine.group(1).split(",") if mine else []
 
 
-def lasting(reason: str | None) -> tuple[str, ...]:
+def checks_to_prove(reason: str | None) -> tuple[str, ...]:
     """Return the checks of our drain that a healing has to prove: those that failed, all if none did."""
     words = _marked(reason)
     return tuple(name for name in words if not name.endswith(UNPROVED)) or tuple(w.rstrip(UNPROVED) for w in words)

@@ -34,14 +34,14 @@ def ended(job: t.Mapping[str, t.Any]) -> bool:
     return job["state"] in ENDED
 
 
-def stuck(job: t.Mapping[str, t.Any]) -> t.Optional[str]:
+def never_starts_reason(job: t.Mapping[str, t.Any]) -> t.Optional[str]:
     """Return why a waiting job will never start; None if it may."""
     return NEVER_STARTS.get(job["reason"] or "") if job["state"] == "PENDING" else None
 
 
 def settled(jobs: t.Sequence[t.Mapping[str, t.Any]]) -> bool:
     """Return whether there is nothing to wait for: every part has ended or will never start."""
-    return bool(jobs) and all(ended(job) or stuck(job) for job in jobs)
+    return bool(jobs) and all(ended(job) or never_starts_reason(job) for job in jobs)
 
 
 def from_exit_file(job_id: int, text: t.Optional[str]) -> t.Optional[dict[str, t.Any]]:
@@ -100,7 +100,7 @@ def whole(jobs: t.Sequence[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
         if parts and job is not parts[0]:
             continue
         nodes = [one["nodes"] for one in parts if one["nodes"]]
-        worst = next(filter(stuck, parts), None) or _worst(parts or [job])
+        worst = next(filter(never_starts_reason, parts), None) or _worst(parts or [job])
         found.append({**worst, "job_id": job["het_job_id"], "nodes": ",".join(nodes) or None} if parts else dict(job))
     return found
 
@@ -143,8 +143,9 @@ def sentence(result: t.Mapping[str, t.Any], tail: str = "") -> str:
             f"looked for {who} and neither the controller, nor the accounting, nor an exit file knows how it ended: "
             "raise MinJobAge, turn accounting on, or let the script write its exit status to exit_file"
         )
-    if stuck(result):
-        return f"{who} never starts ({result['reason']}): {stuck(result)}; cancel it, or fix that and release it"
+    never = never_starts_reason(result)
+    if never:
+        return f"{who} never starts ({result['reason']}): {never}; cancel it, or fix that and release it"
     how = f"ended {result['state']}"
     if result["signal"]:
         how += f" by signal {result['signal']}"

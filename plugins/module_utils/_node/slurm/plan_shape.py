@@ -83,7 +83,7 @@ def _text(pattern: re.Pattern[str]) -> t.Callable[[t.Any], bool]:
     return lambda value: isinstance(value, str) and bool(pattern.fullmatch(value))
 
 
-def _truth(value: t.Any) -> bool:
+def _is_true(value: t.Any) -> bool:
     return isinstance(value, bool)
 
 
@@ -107,8 +107,8 @@ _MODEL_CHECKS: dict[str, tuple[t.Callable[[t.Any], bool], str]] = {
     "minimum": (_nodes, f"an integer from 1 to {MOST_NODES}"),
     "gpus_per_node": (_positive, "an integer above 0"),
     "memory_mib_per_node": (_positive, "an integer above 0"),
-    "exclusive": (_truth, "true or false"),
-    "one_block": (_truth, "true or false"),
+    "exclusive": (_is_true, "true or false"),
+    "one_block": (_is_true, "true or false"),
     "hours": (_amount, "a number"),
     "script": (lambda value: value is None or _text(_SCRIPT)(value), "the absolute path of a script"),
 }

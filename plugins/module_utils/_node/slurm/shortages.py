@@ -51,7 +51,12 @@ def _problem(options: slurm_request.Options, facts: Mapping[str, Any], resumed: 
         and node["gpus"] >= gpus
         and features <= set(node["features"])
     ]
-    away = {node["name"]: why for node in fitting for why in [_away(node)] if why and node["name"] not in resumed}
+    away = {
+        node["name"]: why
+        for node in fitting
+        for why in [_unavailable_reason(node)]
+        if why and node["name"] not in resumed
+    }
     wanted, left = max(slurm_request.node_count(options), len(named)), len(fitting) - len(away)
     if not away or left >= wanted:
         return None
@@ -64,6 +69,6 @@ def _problem(options: slurm_request.Options, facts: Mapping[str, Any], resumed: 
     )
 
 
-def _away(node: Node) -> str | None:
+def _unavailable_reason(node: Node) -> str | None:
     """Return why no job starts on a node until a person acts; None if jobs start now or later, or may start."""
     return str(node["availability_reason"]) if node["availability"] == states.CLOSED else None

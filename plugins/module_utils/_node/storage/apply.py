@@ -317,14 +317,14 @@ def _create_array(host: Host, action: Action) -> None:
 def _assemble_array(host: Host, action: Action) -> None:
     _load_raid0(host)
     spelled = mdadm_uuid(action["uuid"])
-    _stop_remainders(host, action["uuid"])
+    _stop_inactive_arrays(host, action["uuid"])
     # The members by name: with the UUID alone mdadm would also accept a copied superblock on another disk.
     argv = ["mdadm", "--assemble", f"/dev/md/{action['name']}", f"--uuid={spelled}", *action["devices"]]
     host.run(argv, timeout=120)
     _await_array(host, action["uuid"])
 
 
-def _stop_remainders(host: Host, array_uuid: str) -> None:
+def _stop_inactive_arrays(host: Host, array_uuid: str) -> None:
     """Stop every inactive array with this UUID: members that appeared late leave several, each with some of them."""
     for _remainder in range(MAX_REMAINDERS):
         device = array_device(host, array_uuid)
@@ -399,12 +399,12 @@ def _wipe_old_content(host: Host, device: str) -> None:
         if host.run(argv, timeout=60, check=False).rc == 0:
             return
         for holder in host.listdir(f"{_sysfs(device)}/holders"):
-            _stop_ghost(host, device, holder)
+            _stop_earlier_holder(host, device, holder)
         _settle(host)
     host.run(argv, timeout=60)
 
 
-def _stop_ghost(host: Host, device: str, holder: str) -> None:
+def _stop_earlier_holder(host: Host, device: str, holder: str) -> None:
     entry = _sysfs(holder)
     beside = [name for name in host.listdir(f"{entry}/slaves") if f"/dev/{name}" != device]
     if beside:

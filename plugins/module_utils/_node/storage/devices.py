@@ -272,7 +272,7 @@ def _disk(
         "signatures": device["signatures"],
         "stack_signatures": [{"kname": d["kname"], **s} for d in below for s in d["signatures"]],
         "claimed": claimed,
-        "md": _examine(host, device["path"], tools) if members and kind == "instance_store" else None,
+        "md": _read_superblock(host, device["path"], tools) if members and kind == "instance_store" else None,
         "blank": proof,
         "use": None,
     }
@@ -374,7 +374,7 @@ def _descendants(device: dict[str, t.Any], devices: dict[str, dict[str, t.Any]])
     return found
 
 
-def _examine(host: Host, path: str, tools: dict[str, t.Any]) -> dict[str, t.Any] | None:
+def _read_superblock(host: Host, path: str, tools: dict[str, t.Any]) -> dict[str, t.Any] | None:
     """Return {uuid, name, level, raid_devices, device_uuid} of a member's superblock; None if unreadable."""
     if not tools["mdadm"]:
         return None
@@ -411,7 +411,7 @@ def uuid_of_array(host: Host, kname: str, detail: t.Mapping[str, str] | None = N
         return found
     # mdadm reads it from its map of the arrays that it assembled, and loses that map with /run.
     members = host.listdir(f"/sys/class/block/{kname}/slaves")
-    known = {(_examine(host, f"/dev/{member}", {"mdadm": True}) or {}).get("uuid") for member in members}
+    known = {(_read_superblock(host, f"/dev/{member}", {"mdadm": True}) or {}).get("uuid") for member in members}
     return known.pop() if len(known) == 1 else None
 
 

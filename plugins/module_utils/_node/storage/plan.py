@@ -334,7 +334,7 @@ def _interrupted(node: Node) -> Decision:
     facts, config, disks = node.facts, node.config, node.disks
     intent = t.cast("dict[str, t.Any]", facts["intent"])
     if intent["stage"] not in UNFINISHED:
-        return _all_made(node, intent)
+        return _resume_with_all_filesystems(node, intent)
     wanted = owned_identities(intent).array_uuid
     array = next((a for a in facts["arrays"] if wanted and a["active"] and a["uuid"] == wanted), None)
     if wanted and not array and all(disk["md"] for disk in disks):
@@ -347,11 +347,11 @@ def _interrupted(node: Node) -> Decision:
     made = [bool(use and use["finished"]) for use in uses]
     again = _may_start_over(uses, intent, node)
     if all(made) and not mounted:
-        decision = _all_made(node, intent)
+        decision = _resume_with_all_filesystems(node, intent)
         if decision.situation is not Situation.REFUSED or not again:
             return decision
     elif any(made) and not obstacles and not _other_settings(intent, config):
-        return _some_made(node, intent, made)
+        return _resume_with_some_filesystems(node, intent, made)
     elif any(made) and not again:
         obstacles.append(f"{sum(made)} of its filesystems are finished and may hold files")
     if obstacles:
@@ -369,14 +369,14 @@ def _interrupted(node: Node) -> Decision:
     )
 
 
-def _all_made(node: Node, intent: t.Mapping[str, t.Any]) -> Decision:
+def _resume_with_all_filesystems(node: Node, intent: t.Mapping[str, t.Any]) -> Decision:
     """Return the decision for an interrupted run with all filesystems finished: its intent counts as a record."""
     known = owned_identities(intent)
     claims = tuple(claim(disk, node.facts, known) for disk in node.disks)
     return _ours(dataclasses.replace(node, claims=claims), intent, Situation.ALL_MADE)
 
 
-def _some_made(node: Node, intent: t.Mapping[str, t.Any], made: t.Sequence[bool]) -> Decision:
+def _resume_with_some_filesystems(node: Node, intent: t.Mapping[str, t.Any], made: t.Sequence[bool]) -> Decision:
     """Return the decision for an interrupted run with some filesystems finished: keep those, make the others."""
     missing = [disk for disk, finished in zip(node.disks, made) if not finished]
     return Decision(

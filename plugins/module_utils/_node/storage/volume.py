@@ -341,7 +341,7 @@ def finish_actions(
         actions += [{"action": "unmount", "target": point} for point in volume["elsewhere"]]
         if not volume["mounted"]:
             actions.append(_mount(volume, config))
-        actions += _furnish(volume, facts, config, at_boot)
+        actions += _missing_contents(volume, facts, config, at_boot)
     uuids = {volume["array_uuid"] for volume in volumes if volume["array_uuid"]}
     if uuids and (new or facts["array_config"] != array_config(config.array_name, min(uuids))):
         actions.append({"action": "write_array_config", "name": config.array_name, "uuid": min(uuids)})
@@ -381,7 +381,9 @@ def _mount(volume: t.Mapping[str, t.Any], config: StorageConfig) -> Action:
     }
 
 
-def _furnish(volume: t.Mapping[str, t.Any], facts: Facts, config: StorageConfig, at_boot: bool) -> list[Action]:
+def _missing_contents(
+    volume: t.Mapping[str, t.Any], facts: Facts, config: StorageConfig, at_boot: bool
+) -> list[Action]:
     """Return the directories and the marker that are not as wanted; all of them if the volume is not mounted yet."""
     wanted = [{**entry, "path": f"{volume['path']}/{entry['path']}"} for entry in wanted_directories(config)]
     if volume["owner"] == "ours":

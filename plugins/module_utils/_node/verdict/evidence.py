@@ -120,7 +120,7 @@ class Finding:
 
 
 @dataclasses.dataclass(frozen=True)
-class Weighed:
+class Findings:
     """All findings: the ``bad`` ones, in the order of the fields, and the ``unknown`` ones."""
 
     bad: tuple[Finding, ...]
@@ -136,7 +136,7 @@ def lookup(facts: object, path: str) -> object:
     return facts
 
 
-def weigh(fields: t.Sequence[Field], subjects: t.Sequence[Subject]) -> Weighed:
+def find_problems(fields: t.Sequence[Field], subjects: t.Sequence[Subject]) -> Findings:
     """Return the bad and the unknown findings about these subjects, in their order."""
     bad, unknown = [], []
     for subject in subjects:
@@ -150,7 +150,7 @@ def weigh(fields: t.Sequence[Field], subjects: t.Sequence[Subject]) -> Weighed:
                 state = f"{field.label or field.name} {_state(value, subject.raw.get(field.name))}"
                 text = state if field.unknown is None else field.unknown.format(value)
                 unknown.append(Finding(subject, text, field=field))
-    return Weighed(tuple(bad), tuple(unknown))
+    return Findings(tuple(bad), tuple(unknown))
 
 
 def _state(value: object, raw: str | None) -> str:
@@ -172,14 +172,14 @@ def decide(
     The message names the worst finding of each bad subject. Without subjects or fields nothing is proved. ``more`` are
     further fields of the result (``expected``, ``hint``, ``source``).
     """
-    weighed = weigh(fields, subjects)
-    if weighed.bad:
-        return _failed(check, weighed.bad, more)
-    if weighed.unknown or not subjects or not fields:
-        field = weighed.unknown[0].field if weighed.unknown else None
+    findings = find_problems(fields, subjects)
+    if findings.bad:
+        return _failed(check, findings.bad, more)
+    if findings.unknown or not subjects or not fields:
+        field = findings.unknown[0].field if findings.unknown else None
         hint = {"hint": field.hint} if field and field.hint else {}
         reason = field.reason if field else UNREAD
-        return undeterminable(check, reason, message=_unknown(weighed.unknown), **{**more, **hint})
+        return undeterminable(check, reason, message=_unknown(findings.unknown), **{**more, **hint})
     return passed(check, found, **more)
 
 

@@ -10,7 +10,7 @@ import re
 import typing as t
 
 from ..kind import Kind, Values
-from ..live import LiveWork, become
+from ..live import LiveWork, replace_process
 from ..options import BUCKET, COUNT, COUNT_OR_NONE, WORDS, Option, Type, is_path, match
 from ..step import container_options, srun, with_variables
 from ..work import JobError, Work
@@ -63,7 +63,7 @@ def submit(work: Work, options: t.Sequence[str]) -> int:
     status, tasks = work.answer(*count)
     if status:
         return status
-    return become(("sbatch", f"--array={tasks.strip()}", *options, work.spec.script), work.variables)
+    return replace_process(("sbatch", f"--array={tasks.strip()}", *options, work.spec.script), work.variables)
 
 
 def run(work: Work) -> int:

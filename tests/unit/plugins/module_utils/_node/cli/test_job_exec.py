@@ -23,7 +23,7 @@ def task(monkeypatch):
     became = []
     for name, value in (("SLURM_PROCID", "3"), ("SLURM_LOCALID", "1"), ("SLURM_NTASKS", "8"), ("A", "1")):
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(job_exec, "become", lambda argv, variables: became.append((argv, variables)) or 127)
+    monkeypatch.setattr(job_exec, "replace_process", lambda argv, variables: became.append((argv, variables)) or 127)
     return became
 
 

@@ -134,7 +134,7 @@ def test_node_part_measures_and_leaves_nothing(tmp_path, capsys, monkeypatch, rw
 
 def test_task_program_gets_task_variables(tmp_path, capsys, monkeypatch):
     started = []
-    monkeypatch.setattr(job_exec, "become", lambda argv, variables: started.append((argv, variables)) or 0)
+    monkeypatch.setattr(job_exec, "replace_process", lambda argv, variables: started.append((argv, variables)) or 0)
     for name, value in {"SLURM_PROCID": "9", "SLURM_LOCALID": "1", "SLURM_NTASKS": "16", "SLURM_NODEID": "1",
                         "SLURM_JOB_ID": "7"}.items():  # fmt: skip
         monkeypatch.setenv(name, value)

@@ -15,7 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.cufile_pla
     create,
     merge,
     missing_paths,
-    take_out,
+    remove_settings,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
@@ -152,7 +152,7 @@ def test_name_of_other_type_is_judged_as_string():
 )
 def test_removing_one_of_dependent_pair_is_rejected(properties, gone):
     with pytest.raises(NodeError, match="libcufile refuses the whole file"):
-        take_out(f'{{"properties": {{{properties}}}}}', [f"properties.{gone}"], "f")
+        remove_settings(f'{{"properties": {{{properties}}}}}', [f"properties.{gone}"], "f")
 
 
 def test_dots_in_name_are_rejected():
@@ -247,7 +247,7 @@ def test_existing_contradiction_without_change_is_accepted():
 
 def test_removal_returns_old_values():
     text = '{"properties": {"use_poll_mode": true}, "denylist": {"mounts": []}}'
-    shorter, changes = take_out(text, ["properties.use_poll_mode", "denylist", "fs.lustre"], "f")
+    shorter, changes = remove_settings(text, ["properties.use_poll_mode", "denylist", "fs.lustre"], "f")
     assert changes == [Change("properties.use_poll_mode", True, None), Change("denylist", {"mounts": []}, None)]
     assert shorter == '{"properties": {}}'
 

@@ -220,7 +220,7 @@ def test_record_that_cannot_be_written_starts_no_daemon():
 def test_epilog_takes_domain_away():
     host = FakeImexHost()
     make(host)
-    (result,) = apply.take_away(host, OPTIONS, 7)
+    (result,) = apply.remove_domain(host, OPTIONS, 7)
     assert (result.status, host.unit["ActiveState"]) == ("pass", "inactive")
     assert config.RECORD not in host.files
 
@@ -238,14 +238,14 @@ def test_health_check_during_epilog_finds_nothing_wrong(monkeypatch):
         return done
 
     monkeypatch.setattr(host, "run", watched)
-    apply.take_away(host, OPTIONS, 7)
+    apply.remove_domain(host, OPTIONS, 7)
     assert [(one.id, one.status) for one in seen][:2] == [("imex.service", "pass"), ("imex.domain", "not_applicable")]
 
 
 def test_epilog_of_another_job_leaves_it():
     host = FakeImexHost()
     make(host)
-    (result,) = apply.take_away(host, OPTIONS, 8)
+    (result,) = apply.remove_domain(host, OPTIONS, 8)
     assert (result.status, host.unit["ActiveState"]) == ("not_applicable", "active")
 
 
@@ -253,7 +253,7 @@ def test_record_of_own_fault_outlives_job():
     host = FakeImexHost()
     host.after_restart = None
     make(host)
-    apply.take_away(host, OPTIONS, 7)
+    apply.remove_domain(host, OPTIONS, 7)
     assert record(host)["state"] == "failed"
     (service,) = [one for one in apply.status(host, OPTIONS, Slurm(host)) if one.id == "imex.service"]
     assert (service.status, service.severity) == ("fail", "reset")
@@ -268,7 +268,7 @@ def test_daemon_that_does_not_stop_is_not_taken_away(monkeypatch, after_restart)
     make(host)
     answer, refused = host._answer, CommandResult(1, "", "Failed to stop nvidia-imex.service")
     monkeypatch.setattr(host, "_answer", lambda line: refused if "systemctl stop" in line else answer(line))
-    (result,) = apply.take_away(host, OPTIONS, 7)
+    (result,) = apply.remove_domain(host, OPTIONS, 7)
     assert (result.status, result.severity) == ("fail", "monitor")
 
 

@@ -124,11 +124,11 @@ def test_job_without_domain(options, job, reason):
 
 
 def test_other_types_have_no_domain():
-    assert "p5.48xlarge is not part of an UltraServer" in plan.unconcerned_node(
+    assert "p5.48xlarge is not part of an UltraServer" in plan.no_domain_on_node_reason(
         OPTIONS, {"type": "p5.48xlarge", "ultraserver": False}
     )
-    assert "this machine is not part" in plan.unconcerned_node(OPTIONS, {"type": None, "ultraserver": False})
-    assert plan.unconcerned_node(OPTIONS, {"type": None, "ultraserver": None}) == ""
+    assert "this machine is not part" in plan.no_domain_on_node_reason(OPTIONS, {"type": None, "ultraserver": False})
+    assert plan.no_domain_on_node_reason(OPTIONS, {"type": None, "ultraserver": None}) == ""
 
 
 def test_daemon_of_dra_driver_is_left_unchanged():

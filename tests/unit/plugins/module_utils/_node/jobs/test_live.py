@@ -18,7 +18,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.live impo
     Child,
     LiveWork,
     Signals,
-    become,
+    replace_process,
     write,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.results import Results
@@ -189,8 +189,8 @@ def test_program_takes_place_of_this_one_with_its_usual_signals():
     program = (
         f"import sys; sys.path[:0] = {sys.path!r}\n"
         "from tests.unit.plugins.inventory import finder; finder.install()\n"
-        f"from {become.__module__} import become\n"
-        "sys.exit(become(sys.argv[1:], {'PATH': '/usr/bin:/bin'}))"
+        f"from {replace_process.__module__} import replace_process\n"
+        "sys.exit(replace_process(sys.argv[1:], {'PATH': '/usr/bin:/bin'}))"
     )
     look = "grep SigIgn /proc/self/status"
     done = subprocess.run([sys.executable, "-c", program, "sh", "-c", look], capture_output=True, text=True, check=True)

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import plan_run
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.plan_run import PlanRun, scripts, twice
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.plan_run import (
+    PlanRun,
+    duplicate_scripts,
+    scripts,
+)
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import SlurmError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.request import NotSubmittedError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
@@ -89,9 +93,9 @@ def test_all_problems_are_reported_before_submission(plan):
 def test_script_of_two_models_is_rejected(tmp_path):
     judged = {"submissions": [{"name": "a", "script": None}, {"name": "b", "script": "/d/./a.sbatch"}]}
     assert scripts(judged, "/d") == {"a": "/d/a.sbatch", "b": "/d/./a.sbatch"}
-    (problem,) = twice(scripts(judged, "/d"))
+    (problem,) = duplicate_scripts(scripts(judged, "/d"))
     assert problem.startswith("/d/a.sbatch would run twice, for the models a and b")
-    assert twice({"a": "/d/a.sbatch", "b": "/d/b.sbatch"}) == []
+    assert duplicate_scripts({"a": "/d/a.sbatch", "b": "/d/b.sbatch"}) == []
 
 
 def test_silent_controller_is_rejected(plan, monkeypatch):

@@ -86,7 +86,7 @@ def one_node(host, **fields):
 
 
 @pytest.mark.parametrize(
-    ("lines", "ranks", "nodes", "posing"),
+    ("lines", "ranks", "nodes", "separate_runs_error"),
     [
         (one_node("a") + one_node("b"), 16, 2, True),
         (one_node("a") + one_node("b"), None, 2, True),
@@ -103,8 +103,8 @@ def one_node(host, **fields):
         (without(output() + output(), "#  Rank"), 8, 4, False),
     ],
 )
-def test_separate_outputs_that_pose_as_one(lines, ranks, nodes, posing):
-    assert bool(fabric.posing(parse(lines).runs, ranks, nodes)) == posing
+def test_separate_outputs_that_pose_as_one(lines, ranks, nodes, separate_runs_error):
+    assert bool(fabric.separate_runs_error(parse(lines).runs, ranks, nodes)) == separate_runs_error
 
 
 def test_damaged_lists_of_ranks():
@@ -157,15 +157,15 @@ def test_choice_of_another_way_is_named_without_channels(fields, message):
 
 def test_communicator_of_other_size_did_not_join_all_ranks():
     run = run_of(output())
-    assert fabric.took_part(run, 8, 4) is None
+    assert fabric.participation_error(run, 8, 4) is None
     run.log.ranks.add(2)
-    assert fabric.took_part(run, 8, 4) == "the list has 8 ranks, and NCCL logged communicators of 2"
+    assert fabric.participation_error(run, 8, 4) == "the list has 8 ranks, and NCCL logged communicators of 2"
 
 
 def test_hosts_other_than_asked_are_counted():
     run = run_of(output())
-    assert fabric.took_part(run, 8, 5) == "asked for 5 nodes, and the ranks were on 4"
-    assert fabric.took_part(run, 9, 4) == "asked for 9 ranks, and 8 took part"
+    assert fabric.participation_error(run, 8, 5) == "asked for 5 nodes, and the ranks were on 4"
+    assert fabric.participation_error(run, 9, 4) == "asked for 9 ranks, and 8 took part"
 
 
 @pytest.mark.parametrize("unknown", ["ranks", "nodes"])

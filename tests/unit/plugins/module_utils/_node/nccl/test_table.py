@@ -643,8 +643,8 @@ def test_elements_of_each_type_have_its_bytes(tool, kind, width):
     fits, wrong = (
         nccl_table.Run(tool, NcclLog(), rows=[row_of(size, kind, 101)]) for size in (101 * width, 99 * width)
     )
-    assert fits._miscounted() is None
-    assert wrong._miscounted() == f"a row of {99 * width} bytes has 101 elements of {kind}"
+    assert fits._element_count_error() is None
+    assert wrong._element_count_error() == f"a row of {99 * width} bytes has 101 elements of {kind}"
 
 
 @pytest.mark.parametrize(("size", "whole"), [(1025, False), (1024, True), (960, True), (959, False)])
@@ -707,7 +707,7 @@ def test_broken_and_unfinished_lines_are_damaged():
 )
 def test_bytes_of_all_ranks_fit_elements_of_one(tool, ranks, fits):
     run = Run(tool, NcclLog(), where=dict.fromkeys(range(ranks), "a"), rows=[row_of(200, "int8", 100)])
-    assert (run._miscounted() is None) is fits
+    assert (run._element_count_error() is None) is fits
 
 
 @pytest.mark.parametrize(("average", "fits"), [(0.01, True), (0.011, False)])

@@ -196,7 +196,7 @@ def test_undeterminable_check_that_found_something_applied():
     ],
 )
 def test_healing_proves_what_failed(reason, found):
-    assert health_drain.lasting(reason) == found
+    assert health_drain.checks_to_prove(reason) == found
 
 
 # How the drain of a check of the profiles prolog and full ends, besides a pass.

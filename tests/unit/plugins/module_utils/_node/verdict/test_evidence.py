@@ -17,11 +17,11 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.eviden
     below,
     decide,
     exactly,
+    find_problems,
     is_number,
     is_text,
     lookup,
     never,
-    weigh,
     within,
 )
 
@@ -122,9 +122,9 @@ def test_no_value_is_bad_by_default():
 
 
 def test_weigh_keeps_order():
-    weighed = weigh(BOTH, [subject("gpu0", state="down", errors={"hard": 2}), subject("gpu1", state=None)])
-    assert [finding.text for finding in weighed.bad] == ["had 2 hard errors", "is down"]
-    assert [finding.sentence() for finding in weighed.unknown] == ["gpu1 state is missing"]
+    findings = find_problems(BOTH, [subject("gpu0", state="down", errors={"hard": 2}), subject("gpu1", state=None)])
+    assert [finding.text for finding in findings.bad] == ["had 2 hard errors", "is down"]
+    assert [finding.sentence() for finding in findings.unknown] == ["gpu1 state is missing"]
 
 
 def test_lookup_follows_dotted_path():
