@@ -51,8 +51,8 @@ def test_boot_uses_fallback_then_mounted_volume(host, caplog):
     [
         (None, "did not find it: run the role enroot_pyxis on this node first"),
         ("{", "is not valid JSON"),
-        ("[]", "is not of mlcluster.enroot_config/1"),
-        ('{"schema": "other"}', "is not of mlcluster.enroot_config/1"),
+        ("[]", "does not have the schema mlcluster.enroot_config/1"),
+        ('{"schema": "other"}', "does not have the schema mlcluster.enroot_config/1"),
         (config_text(EnrootConfig(local_dir="x")), "local_dir is 'x'"),
         (config_text(EnrootConfig(fallback_dir="")), "enroot_pyxis_fallback_dir is empty"),
     ],
