@@ -100,7 +100,7 @@ def test_recently_changed_file_is_read_again(source, server):
     assert json.loads((source / backup.SUMS).read_text()) == {}
 
 
-@pytest.mark.parametrize(("age", "kept"), [(2_000_000_000, []), (2_000_000_001, ["a"])])
+@pytest.mark.parametrize(("age", "kept"), [(2_000_000_000, []), (2_000_000_001, ["a"]), (-(10**14), [])])
 def test_sum_is_kept_of_file_older_than_two_seconds(server, tmp_path, monkeypatch, age, kept):
     source = write(tmp_path / "source", a=b"one")
     changed = (source / "a").stat().st_ctime_ns

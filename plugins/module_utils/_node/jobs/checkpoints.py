@@ -44,6 +44,8 @@ _OWN_WORDS = ("mlcluster.checkpoint", '"schema"', '"world_size"', '"created"', '
 _WORDS_LEFT = 3
 # Files read in parallel to prove a checkpoint.
 READERS = 4
+# Errors that prove that nothing can be read at a path; a link that leads to itself never has a file.
+_MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 # The shortest prefix, so that all digits at the end belong to the number.
 _NAME = re.compile(r"(?!\.)(.*?)(\d+)", re.DOTALL)
 # The trainer of slurm_jobs appends eight hexadecimal digits.
@@ -126,8 +128,10 @@ def _is_backed_up(host: Host, path: str) -> bool:
         return False
     try:
         return bool(mark["content"] == content(path))
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as exc:
         # A link has lost its target, or a file was removed meanwhile.
+        if exc.errno not in _MISSING:
+            raise
         return False
 
 
@@ -233,7 +237,9 @@ def _manifest(text: str) -> dict[str, t.Any] | None:
 def _size(path: str) -> int | None:
     try:
         return os.stat(path).st_size
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as exc:
+        if exc.errno not in _MISSING:
+            raise
         return None
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from .errors import FAIL, PASS, USAGE, DataError
+from .errors import FAIL, PASS, USAGE, DataError, one_line
 from .files import durable
 from .files.s3 import S3Error
 from .locks.directory import LockedError
@@ -51,6 +52,9 @@ def overview() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name that is not UTF-8 must not end a command that has done its work.
+        sys.stdout.reconfigure(errors="backslashreplace")
     if not words or words[0] in ("-h", "--help"):
         print(f"usage: python -m mlcluster_data COMMAND [--help] ...\n\n{overview()}")
         return PASS if words else USAGE
@@ -69,12 +73,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module.add_arguments(parser)
         return int(module.run(parser.parse_args(words[1:])))
     except (DataError, LockedError, S3Error) as error:
-        print(f"ERROR: {error}", file=sys.stderr)
+        print(f"ERROR: {one_line(str(error))}", file=sys.stderr)
         return FAIL
     except OSError as error:
         # Such as an unreadable file, a directory instead of a file, or a file in the middle of a path.
         print(
-            f"ERROR: {words[0]} could not continue ({durable.reason(error)}): fix that and start it again",
+            f"ERROR: {words[0]} could not continue ({one_line(durable.reason(error))}): fix that and start it again",
             file=sys.stderr,
         )
         return FAIL

@@ -14,3 +14,8 @@ class DataError(Exception):
 
 class CorruptError(DataError):
     """A file whose content differs from its manifest; the message names the file."""
+
+
+def one_line(text: str) -> str:
+    """Return a text with escapes for what cannot be printed, such as a line feed in the name of a file."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

@@ -27,7 +27,7 @@ from collections.abc import Callable, Container, Iterable
 from pathlib import Path, PurePosixPath
 
 from ..cli import arguments
-from ..errors import FAIL, PASS, DataError
+from ..errors import FAIL, PASS, DataError, one_line
 from ..files import durable, s3
 from ..files.durable import Directory, FileSum, Signature
 from ..locks.directory import JOB_NAME as JOB_LOCK
@@ -492,10 +492,10 @@ def run(args: argparse.Namespace) -> int:
         else:
             report = work.verify(args.deep)
     except OSError as exc:
-        sys.stderr.write(f"ERROR: {durable.reason(exc)}\n")
+        sys.stderr.write(f"ERROR: {one_line(durable.reason(exc))}\n")
         return FAIL
     for problem in report.problems:
-        sys.stderr.write(f"ERROR: {problem}\n")
+        sys.stderr.write(f"ERROR: {one_line(problem)}\n")
     line = json.dumps(dataclasses.asdict(report)) if args.json else report.line(args.verb)
     sys.stdout.write(f"{line}\n")
     return PASS if report.ok else FAIL

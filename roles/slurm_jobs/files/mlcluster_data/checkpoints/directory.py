@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import json
 import logging
@@ -232,7 +233,9 @@ def check_files(directory: Path, files: Mapping[str, FileSum]) -> list[str]:
         path = directory / name
         try:
             found = durable.digest(path) if path.stat().st_size == wanted.size else FileSum(path.stat().st_size, "")
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as exc:
+        except OSError as exc:
+            if not _is_missing(exc):
+                raise
             problems.append(f"{path} cannot be read ({exc.strerror})")
             continue
         if found.size != wanted.size:
@@ -242,11 +245,18 @@ def check_files(directory: Path, files: Mapping[str, FileSum]) -> list[str]:
     return problems
 
 
+def _is_missing(error: OSError) -> bool:
+    """Return whether an error proves that no file can be read there; a link that leads to itself never has one."""
+    return error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
+
+
 def _is_plain(path: Path) -> bool:
     """Return whether a plain file exists. Unlike Path.is_file() it raises OSError if that is unknown."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as exc:
+        if not _is_missing(exc):
+            raise
         return False
 
 
@@ -343,7 +353,9 @@ class DirectoryStore:
         place = self.path / step_name(step)
         try:
             text = durable.read(place / COMPLETE)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as exc:
+        except OSError as exc:
+            if not _is_missing(exc):
+                raise
             raise TornError(f"{place / COMPLETE} cannot be read ({exc.strerror})") from exc
         return Manifest.parse(text, str(place), step)
 

@@ -240,8 +240,9 @@ def run(args: argparse.Namespace) -> int:
     """Collect, and print the result."""
     division, bad = Division(args.document, args.boundary), Bad(args.on_bad)
     files, sets = sources_of(args.source)
-    output = args.output.resolve()
-    if inside := [file for file in files if file.resolve().parent == output]:
+    # Unlike Path.resolve(), it does not raise for a link that leads to itself.
+    output = os.path.realpath(args.output)
+    if inside := [file for file in files if os.path.dirname(os.path.realpath(file)) == output]:
         raise DataError(
             f"{inside[0]} lies in the folder for the inputs, where a file of its name would be replaced: choose "
             "another --output"

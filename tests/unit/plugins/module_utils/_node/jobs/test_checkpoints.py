@@ -180,6 +180,19 @@ def test_link_without_target_hides_no_checkpoint(tmp_path, verb):
     assert verb("--not-backed-up") == (0, [new, str(linked), old])
 
 
+def test_link_to_itself_is_no_file_and_hides_no_checkpoint(tmp_path, verb, capsys):
+    """Unlike a file on a server that is away, it never has content."""
+    folder = tmp_path / "c"
+    old, listed, marked = (make(folder, step) for step in (1, 2, 3))
+    pathlib.Path(listed, "more").symlink_to("more")
+    pathlib.Path(marked, "complete").unlink()
+    pathlib.Path(marked, "complete").symlink_to("complete")
+    checkpoints.end_copy(listed, "s3://b/x", "0" * 64)
+    assert verb("--latest") == (0, [listed])
+    assert verb("--not-backed-up") == (0, [listed, old])
+    assert verb() == (0, [f"{marked}: incomplete", f"{listed}: complete", f"{old}: complete"])
+
+
 def test_directory_without_files_has_no_content(tmp_path):
     assert checkpoints.content(str(tmp_path)) is None
     with pytest.raises(FileNotFoundError):
