@@ -79,3 +79,18 @@ def test_site_lets_role_reject_its_own_variable(run_playbook):
     assert status == 2, output
     assert "value of nvidia_gds_mode must be one of: compat, nvfs, p2pdma, got: fast" in output
     assert f"n2: nvidia_gds: {NOTHING}" in output
+
+
+def test_head_outside_target_has_role_that_looks_itself(run_playbook, tmp_path):
+    groups = {"gpu": {"n1": {}}, "head": {"h1": {"slurm_jobs_dir": str(tmp_path / "jobs")}}}
+    given = {"enroot_pyxis_slurm_prefix": "/opt/no-slurm", "slurm_jobs_slurm_prefix": "/opt/no-slurm"}
+    _status, output = run_playbook("site.yml", groups, target="n1", **given)
+    assert "is undefined" not in output
+    assert "Look at the cluster and decide] [CHECK MODE] ***" in output and "h1: " in output
+    assert output.count("TASK [Look for all roles at once]") == 1
+
+
+def test_run_that_starts_after_the_look_has_role_look(run_playbook):
+    status, output = run_playbook("site.yml", {"gpu": {"n1": {}}}, "--start-at-task", "Apply the role nvidia_gds")
+    assert status == 0, output
+    assert f"n1: {NOTHING}" in output and "Look for all roles at once" not in output
