@@ -40,7 +40,7 @@ LAYOUTS: dict[str, list[dict[str, t.Any]]] = {
 CLASSES: dict[str, dict[str, t.Any]] = {
     "dataset": {
         "stripe": [],
-        "purpose": "many files of 100 MB to 1 GB, read by every node; Lustre distributes whole files over the OSTs",
+        "purpose": "many files of 100 MB to 1 GB, read by every node; the default layout distributes them",
         "lifetime": "S3 has them; released when space is short, hydrated before a job",
     },
     "checkpoint": {
