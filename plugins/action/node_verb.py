@@ -21,7 +21,7 @@ ARGUMENTS: dict[str, Any] = {
     "runtime": {"type": "path"},
     "python": {"type": "path"},
     "stdin": {"type": "str"},
-    "every": {"type": "int", "default": 10},
+    "interval": {"type": "int", "default": 10},
 }
 
 
@@ -34,15 +34,15 @@ class ActionModule(ActionBase):
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         answer: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(argument_spec=ARGUMENTS)
-        if not 1 <= given["every"] <= 300 or not given["verb"]:
-            raise AnsibleActionFail("every has to be 1 to 300 seconds, and verb a list that is not empty")
+        if not 1 <= given["interval"] <= 300 or not given["verb"]:
+            raise AnsibleActionFail("interval must be 1 to 300 seconds, and verb a list that is not empty")
         begin = {key: value for key, value in given.items() if value is not None}
         started = self._execute_module(module_name=MODULE, module_args=begin, task_vars=task_vars)
         if started.get("failed") or "directory" not in started:
             answer.update(started, failed=True)
             return answer
         where = {"directory": started["directory"]}
-        seen = self._follow(where, given["every"], task_vars)
+        seen = self._follow(where, given["interval"], task_vars)
         if seen.get("over"):
             self._look({**where, "forget": True}, task_vars)
         outcome = seen.get("outcome") or {}
@@ -54,11 +54,11 @@ class ActionModule(ActionBase):
             )
         return answer
 
-    def _follow(self, where: dict[str, Any], every: int, task_vars: Any) -> dict[str, Any]:
+    def _follow(self, where: dict[str, Any], interval: int, task_vars: Any) -> dict[str, Any]:
         """Show lines until the verb ends or the node stops answering."""
         offset, answered = 0, time.monotonic()
         while True:
-            seen = self._look({**where, "offset": offset, "every": every}, task_vars)
+            seen = self._look({**where, "offset": offset, "interval": interval}, task_vars)
             if "offset" in seen:
                 offset, answered = seen["offset"], time.monotonic()
                 for line in seen["text"].splitlines():
@@ -70,7 +70,7 @@ class ActionModule(ActionBase):
             elif time.monotonic() - answered > NO_ANSWER_SECONDS:
                 return {"msg": f"the node does not answer: {seen.get('msg')}; submitted jobs continue: run this again"}
             else:
-                time.sleep(every)
+                time.sleep(interval)
 
     def _look(self, arguments: dict[str, Any], task_vars: Any) -> dict[str, Any]:
         try:

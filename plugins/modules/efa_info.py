@@ -265,7 +265,7 @@ nccl_net:
   sample: {"value": "ofi", "source": "/etc/nccl.conf", "names": ["ofi", "libnccl-net-ofi.so"],
            "path": "/opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so",
            "plugin": "/opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so"}
-nccl_leaves_efa:
+efa_blocked_by:
   description: >-
     The first variable that prevents NCCL from using EFA, NCCL_NET or FI_PROVIDER, with its C(name), C(value), C(source)
     and the C(good) values. Null if there is none.

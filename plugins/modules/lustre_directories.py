@@ -49,7 +49,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-made:
+created:
   description: Paths that were created, or would be in check mode, from the top down.
   returned: success
   type: list
@@ -83,13 +83,13 @@ def main() -> None:
         if refused:
             module.fail_json(msg=f"no directory was created: {'; '.join(refused)}")
         missing = [row["path"] for row in rows if row["state"] == "missing"]
-        made = missing if module.check_mode else directories.make(host, config, rows)
+        created = missing if module.check_mode else directories.make(host, config, rows)
     except NodeError as exc:
         module.fail_json(msg=str(exc))
     there = [row["path"] for row in rows if row["state"] == "there"]
     module.exit_json(
-        changed=bool(made),
-        made=made,
+        changed=bool(created),
+        created=created,
         differences=[
             f"{row['path']} exists and was left as it is: {', '.join(row['differences'])}"
             for row in rows
@@ -99,7 +99,7 @@ def main() -> None:
             "before_header": "directories before",
             "after_header": "directories after",
             "before": "".join(f"{path}\n" for path in sorted(there)),
-            "after": "".join(f"{path}\n" for path in sorted(there + made)),
+            "after": "".join(f"{path}\n" for path in sorted(there + created)),
         },
     )
 

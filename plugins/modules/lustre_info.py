@@ -101,7 +101,7 @@ package_manager:
   returned: success
   type: str
   sample: dpkg
-packages_asked:
+packages_requested:
   description: Whether O(packages) names any.
   returned: success
   type: bool

@@ -39,7 +39,7 @@ options:
     description: Standard input of the verb.
     type: str
     default: ""
-  every:
+  interval:
     description: Maximum seconds of one look, 1 to 300; a new line is shown at once.
     type: int
     default: 10
@@ -98,7 +98,7 @@ ARGUMENTS: dict[str, t.Any] = {
     "runtime": {"type": "path", "default": "/usr/local/lib/mlcluster/mlcluster.pyz"},
     "python": {"type": "path", "default": "/usr/bin/python3"},
     "stdin": {"type": "str", "default": ""},
-    "every": {"type": "int", "default": 10},
+    "interval": {"type": "int", "default": 10},
     "directory": {"type": "path"},
     "offset": {"type": "int", "default": 0},
     "forget": {"type": "bool", "default": False},
@@ -158,7 +158,7 @@ def main() -> None:
         detached.forget(directory)
         module.exit_json(changed=False)
     try:
-        module.exit_json(changed=False, **read(directory, module.params["offset"], module.params["every"]))
+        module.exit_json(changed=False, **read(directory, module.params["offset"], module.params["interval"]))
     except OSError as exc:
         module.fail_json(msg=f"{directory} could not be read ({exc.strerror}): run the task again")
 

@@ -159,7 +159,7 @@ job:
     stderr_tail: ""
     source: scontrol
     tasks: []
-taken:
+existing:
   description: Whether C(job) already existed, by O(unique).
   returned: when it was
   type: bool
@@ -276,7 +276,7 @@ class Run:
 
     def use(self, job_id: int, request: slurm_job.Request, done: str) -> int:
         """Follow an existing job instead of submitting one; return its number."""
-        self.result.update(job=slurm_job.unseen(job_id), taken=True)
+        self.result.update(job=slurm_job.unseen(job_id), existing=True)
         self.module.warn(slurm_job.taken_sentence(job_id, request, done))
         return job_id
 

@@ -129,7 +129,7 @@ def test_concurrent_unique_submissions_leave_one_job(run, slurm, script, monkeyp
     first, second = run(**ask), run(**ask)
     number = first["job"]["job_id"]
     try:
-        assert "taken" not in first and (second["taken"], second["job"]["job_id"]) == (True, number)
+        assert "existing" not in first and (second["existing"], second["job"]["job_id"]) == (True, number)
         words = (
             f"job {number}, train, is the same and has not ended, so job {number + 1} was cancelled and job {number}"
         )

@@ -107,7 +107,7 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
         "plugin": choose_plugin(plugins),
         "nccl_net": opened_net(host, libraries, plugins),
         "nccl_tuner": opened_tuner(host),
-        "nccl_leaves_efa": leaving_setting(host),
+        "efa_blocked_by": leaving_setting(host),
         "linker_problem": linker_problem,
         "nccl": _library(host, "libnccl.so.2", libraries),
         "gdrcopy": {

@@ -265,7 +265,7 @@ def _opened(facts: t.Mapping[str, t.Any], plugin: t.Mapping[str, t.Any]) -> Resu
     """Check that NCCL opens that plugin and its tuner: a plugin that is never opened proves nothing."""
     check, scope, net = "efa.plugin", Scope(device=plugin["net"]), facts["nccl_net"]
     set_by = f"NCCL_NET_PLUGIN={net['value']} in {net['source']}" if net["value"] else ""
-    leaving = facts["nccl_leaves_efa"]
+    leaving = facts["efa_blocked_by"]
     if leaving and uses_efa(facts) is not False:
         return failed(
             check,

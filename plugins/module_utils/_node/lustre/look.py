@@ -74,7 +74,7 @@ def look(host: Host, config: LustreConfig, request: Request) -> dict[str, t.Any]
         "tools": {name: host.which(name) for name in TOOLS},
         "version": line(host, "/sys/fs/lustre/version"),
         "package_manager": manager,
-        "packages_asked": bool(request.packages),
+        "packages_requested": bool(request.packages),
         "packages": {name: entry["version"] for name, entry in sorted(chosen.items())},
         "unheld_packages": sorted(name for name, entry in chosen.items() if not entry["held"]),
         "mounts": mounts,

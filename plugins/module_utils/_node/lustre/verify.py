@@ -81,7 +81,7 @@ def _module_for(facts: t.Mapping[str, t.Any], check: str, release: str | None, w
 
 def _held(facts: t.Mapping[str, t.Any]) -> Result:
     check = "lustre.held"
-    if facts["packages_asked"] is not True:
+    if facts["packages_requested"] is not True:
         return not_applicable(check, "only the role fsx_lustre knows which packages to hold, and checks them")
     if not is_text(facts["package_manager"]):
         return undeterminable(check, "no package manager answered")

@@ -54,7 +54,7 @@ def verb(monkeypatch):
 def test_options_of_task_are_documented():
     documented_options = yaml.safe_load(documented.DOCUMENTATION)["options"]
     assert set(node_verb.ARGUMENTS) == set(documented_options) - {"directory", "offset", "forget"}
-    assert documented.ARGUMENTS["every"]["default"] == node_verb.ARGUMENTS["every"]["default"]
+    assert documented.ARGUMENTS["interval"]["default"] == node_verb.ARGUMENTS["interval"]["default"]
 
 
 def test_lines_are_shown_as_they_come(verb):
@@ -62,7 +62,7 @@ def test_lines_are_shown_as_they_come(verb):
     answer, asked, lines = verb([STARTED, *looks], stdin="x")
     assert lines == ["one", "t wo", "three"]
     assert (answer["changed"], answer["rc"], answer["outcome"]) == (True, 0, {"changed": True})
-    assert asked[0] == {"verb": ["validate", "smoke"], "stdin": "x", "every": 10}
+    assert asked[0] == {"verb": ["validate", "smoke"], "stdin": "x", "interval": 10}
     assert [entry.get("offset") for entry in asked[1:4]] == [0, 4, 12]
     assert asked[4] == {"directory": "/tmp/d", "forget": True}
 
@@ -102,7 +102,7 @@ def test_verb_that_did_not_start_is_not_followed(verb):
     assert (answer["failed"], answer["msg"], len(asked)) == (True, "looked for the node runtime", 1)
 
 
-@pytest.mark.parametrize("options", [{"every": 0}, {"every": 301}, {"verb": []}])
+@pytest.mark.parametrize("options", [{"interval": 0}, {"interval": 301}, {"verb": []}])
 def test_invalid_options_are_rejected(verb, options):
     with pytest.raises(AnsibleActionFail):
         verb([STARTED], **options)

@@ -44,8 +44,8 @@ def mode_of(path: str) -> int:
 def test_missing_directories_are_created_with_parents(host, make):
     mount = host.mount("fsx")
     answer = make(mount, {"checkpoints/model1": {"stripe": ALL}, "logs": {"mode": "0750"}})
-    assert answer["made"] == [f"{mount}/checkpoints", f"{mount}/checkpoints/model1", f"{mount}/logs"]
-    assert [mode_of(path) for path in answer["made"]] == [0o2775, 0o2775, 0o750]
+    assert answer["created"] == [f"{mount}/checkpoints", f"{mount}/checkpoints/model1", f"{mount}/logs"]
+    assert [mode_of(path) for path in answer["created"]] == [0o2775, 0o2775, 0o750]
     assert ["lfs", "setstripe", "-c", "-1", "-S", "16M", "."] in host.ran
     assert sum(argv[:2] == ["lfs", "setstripe"] for argv in host.ran) == 1
 
@@ -55,13 +55,13 @@ def test_second_run_changes_nothing_and_finds_no_difference(host, make):
     wanted = {"a": {"stripe": ALL}, "b/c": {"stripe": GROWING}}
     make(mount, wanted)
     answer = make(mount, wanted)
-    assert (answer["changed"], answer["made"], answer["differences"]) == (False, [], [])
+    assert (answer["changed"], answer["created"], answer["differences"]) == (False, [], [])
 
 
 def test_check_mode_predicts_and_creates_nothing(host, make):
     mount = host.mount("fsx")
     answer = make(mount, {"a/b": {}}, check=True)
-    assert (answer["changed"], answer["made"]) == (True, [f"{mount}/a", f"{mount}/a/b"])
+    assert (answer["changed"], answer["created"]) == (True, [f"{mount}/a", f"{mount}/a/b"])
     assert answer["diff"]["after"] == f"{mount}/a\n{mount}/a/b\n"
     assert os.listdir(mount) == []
 
@@ -71,7 +71,7 @@ def test_existing_directory_is_unchanged_and_reported(host, make):
     os.mkdir(f"{mount}/logs", 0o700)
     Path(mount, "logs", "kept").write_text("kept", encoding="utf-8")
     answer = make(mount, {"logs": {"stripe": ALL}, "logs/model1": {}})
-    assert answer["made"] == [f"{mount}/logs/model1"]
+    assert answer["created"] == [f"{mount}/logs/model1"]
     assert mode_of(f"{mount}/logs") == 0o700
     (difference,) = answer["differences"]
     assert difference.startswith(f"{mount}/logs exists and was left as it is: mode is 0700 instead of 2775")

@@ -51,7 +51,7 @@ def module(tmp_path, monkeypatch, capsys):
 def to_the_end(module, **started):
     text, offset = "", 0
     for _look in range(50):
-        seen = module(directory=started["directory"], offset=offset, every=5)
+        seen = module(directory=started["directory"], offset=offset, interval=5)
         text, offset = text + seen["text"], seen["offset"]
         if seen["over"]:
             return text, seen

@@ -682,7 +682,7 @@ def test_version_of_fabric_manager_that_is_not_known_has_reason(facts, problem, 
 
 def test_machine_that_does_not_use_efa_may_leave_it(facts):
     left = {"name": "NCCL_NET", "value": "Socket", "source": "/etc/nccl.conf", "good": ["libfabric"]}
-    assert changed(facts, ("nccl_leaves_efa", left))["efa.plugin"].status == "fail"
+    assert changed(facts, ("efa_blocked_by", left))["efa.plugin"].status == "fail"
     found = changed(facts, ("devices", []), ("pci_devices", {}), ("expected_devices", 0))["efa.plugin"]
     assert found.status == "pass"
     assert changed(facts, ("expected_devices", None))["efa.plugin"].status == "fail"

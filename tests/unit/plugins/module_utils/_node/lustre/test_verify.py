@@ -377,7 +377,7 @@ def found(facts, check):
         ({"tuning": []}, "lustre.tuning", "undeterminable", "no Lustre file system is mounted, so there are no"),
         ({"tuning_wanted": 0}, "lustre.tuning", "not_applicable", "a machine of this size needs no values other"),
         ({"module_options": []}, "lustre.module_options", "not_applicable", "a machine of this size needs no options"),
-        ({"packages_asked": False}, "lustre.held", "not_applicable", "only the role fsx_lustre knows which packages"),
+        ({"packages_requested": False}, "lustre.held", "not_applicable", "only the role fsx_lustre knows which"),
         ({"tuning_wanted": 0, "tune": False}, "lustre.tuning", "not_applicable", "fsx_lustre_tune is off"),
         (
             {"tuning_wanted": 0, "machine": {"memory_kib": None, "cpus": None}},
