@@ -14,7 +14,7 @@ import os
 import sys
 import typing as t
 
-from ..jobs.execute import scratch_directory, task_command, task_variables
+from ..jobs.execute import missing_directory, scratch_directory, task_command, task_variables
 from ..jobs.live import replace_process
 from ..system.host import Host, NodeError
 from ..verdict import result
@@ -56,6 +56,8 @@ def run(args: argparse.Namespace, host: Host | None = None) -> int:
     host, own = host or Host(), dict(os.environ)
     try:
         scratch = scratch_directory(host, args.scratch, own)
+        if warning := missing_directory(host, args.scratch, scratch, own):
+            sys.stderr.write(f"job-exec: {warning}\n")
         variables = task_variables(own, scratch, args.ranks, args.spool, args.without)
         return replace_process(task_command(own, args.command, args.node_rank), variables)
     except NodeError as exc:

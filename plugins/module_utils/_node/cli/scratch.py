@@ -28,8 +28,9 @@ from .report import print_report
 
 LARGEST_ID = 0xFFFFFFFE
 SLURM_SECONDS = 10
-# Creating a directory takes milliseconds; a whole Prolog has to stay below 10 seconds.
-MAKE_SECONDS = 2
+# Creating a directory takes milliseconds, and seconds on a node that is out of memory or CPUs. A Prolog with a health
+# check of 4 seconds has to stay below the 10 seconds of MessageTimeout and BatchStartTimeout (manual of slurm.conf).
+MAKE_SECONDS = 4
 EMPTY_SECONDS = 30
 # Seconds that removing and sweeping may take, in addition to the deadline for emptying the trash.
 QUOTA_SECONDS = 8

@@ -23,6 +23,20 @@ def scratch_directory(host: Host, base: str, variables: t.Mapping[str, str]) -> 
     return path if info and info["is_dir"] and info["uid"] == host.own_uid() else ""
 
 
+def missing_directory(host: Host, base: str, scratch: str, variables: t.Mapping[str, str]) -> str:
+    """Return the warning of the first task of a node whose job has no directory on the local disks, else empty.
+
+    A node without such disks lacks the folder that ``base`` is in, and needs no warning.
+    """
+    above = host.stat(posixpath.dirname(base)) if base and not scratch else None
+    if not above or not above["is_dir"] or variables.get("SLURM_LOCALID", "0") != "0":
+        return ""
+    return (
+        f"node {variables.get('SLURMD_NODENAME', '')} has no directory for job {variables.get('SLURM_JOB_ID', '')} in "
+        f"{base}, so TMPDIR is not on its local disks; /var/log/mlcluster/scratch.log there has the reason"
+    )
+
+
 def task_variables(
     variables: t.Mapping[str, str],
     scratch: str,

@@ -205,6 +205,12 @@ def _epilog(checks: Checks) -> str:
     return f"{text}exit 0\n"
 
 
+MISSING_DIRECTORY = (
+    "mlcluster: node ${SLURMD_NODENAME:-} has no directory for job $SLURM_JOB_ID in $base, so TMPDIR is not on its "
+    "local disks; /var/log/mlcluster/scratch.log there has the reason"
+)
+
+
 def _task_prolog(checks: Checks) -> str:
     text = _head(
         '# Slurm\'s TaskProlog, as the user, before each task: what it prints as "export NAME=VALUE" the task gets.'
@@ -214,7 +220,10 @@ def _task_prolog(checks: Checks) -> str:
         text += f"base={_words([checks['scratch_base']])}\n"
         text += "own=$base/job-$SLURM_JOB_ID/tmp\n"
         text += 'if [ -d "$own" ] && [ -O "$own" ]; then\n'
-        text += '    echo "export TMPDIR=$own"\n    echo "export MLCLUSTER_SCRATCH=$own"\nfi\n'
+        text += '    echo "export TMPDIR=$own"\n    echo "export MLCLUSTER_SCRATCH=$own"\n'
+        # Slurm writes this to the output of the task.
+        text += 'elif [ -d "${base%/*}" ] && [ "${SLURM_LOCALID:-0}" = 0 ]; then\n'
+        text += f'    echo "print {MISSING_DIRECTORY}"\nfi\n'
     return f"{text}exit 0\n"
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -43,6 +44,25 @@ def test_job_exec_outside_step_is_usage_error(task, monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         job_exec.main(["job-exec", "--rank"])
     assert ended.value.code == 3 and task == []
+
+
+@pytest.mark.parametrize(("task_number", "volume", "made"), [
+    ("0", True, False), ("0", True, True), ("1", True, False), ("0", False, False),
+])  # fmt: skip
+def test_job_without_its_directory_is_warned_once(task, monkeypatch, capsys, tmp_path, task_number, volume, made):
+    """The program starts nevertheless."""
+    for name, value in (("SLURM_JOB_ID", "7"), ("SLURM_LOCALID", task_number), ("SLURMD_NODENAME", "n1")):
+        monkeypatch.setenv(name, value)
+    base = tmp_path / "volume" / "jobs"
+    if volume:
+        base.mkdir(parents=True)
+    if made:
+        (base / "job-7" / "tmp").mkdir(parents=True)
+    assert job_exec.main(["job-exec", "--scratch", str(base), "--", "train"]) == 127
+    warned = capsys.readouterr().err
+    assert bool(warned) is (task_number == "0" and volume and not made)
+    assert not warned or warned.startswith(f"job-exec: node n1 has no directory for job 7 in {base}, so TMPDIR is not")
+    assert task[0][1].get("TMPDIR") == (str(base / "job-7" / "tmp") if made else os.environ.get("TMPDIR"))
 
 
 def test_job_exec_imports_no_other_verb(tmp_path):

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import stat
@@ -210,13 +211,33 @@ def test_health_checks_never_pile_up_behind_hanging_one(written, tmp_path):
 
 
 def test_task_gets_tmpdir_only_where_directory_is_its_users(written, tmp_path):
-    text = written()["task_prolog"].replace("base=/scratch/jobs", f"base={tmp_path}")
-    own = tmp_path / "job-7/tmp"
+    text = written()["task_prolog"].replace("base=/scratch/jobs", f"base={tmp_path}/volume/jobs")
+    own = tmp_path / "volume/jobs/job-7/tmp"
     command = ["env", "-i", "SLURM_JOB_ID=7", "sh", "-c", text]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
     own.mkdir(parents=True)
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert output == f"export TMPDIR={own}\nexport MLCLUSTER_SCRATCH={own}\n"
+
+
+@pytest.mark.parametrize("kind", ["missing", "of another user"])
+def test_first_task_of_node_is_warned_without_its_directory(written, tmp_path, kind):
+    """The Prolog has a limit, and a job must not get /tmp without notice. Slurm prints the line into its output."""
+    text = written()["task_prolog"].replace("base=/scratch/jobs", f"base={tmp_path}/volume/jobs")
+    (tmp_path / "volume").mkdir()
+    if kind != "missing":
+        if os.geteuid():
+            pytest.skip("only root gives directories away")
+        (tmp_path / "volume/jobs/job-7/tmp").mkdir(parents=True)
+        os.chown(tmp_path / "volume/jobs/job-7/tmp", 4242, 4242)
+    for task, lines in (("0", 1), ("1", 0)):
+        words = ["env", "-i", "SLURM_JOB_ID=7", "SLURMD_NODENAME=n1", f"SLURM_LOCALID={task}", "sh", "-c", text]
+        output = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+        assert len(output) == lines
+        for line in output:
+            assert line.startswith(
+                f"print mlcluster: node n1 has no directory for job 7 in {tmp_path}/volume/jobs, so "
+            )
 
 
 def test_where_things_are_unless_it_is_reported(written):
