@@ -10,6 +10,7 @@ import ast
 import errno
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -301,6 +302,21 @@ def test_tree_is_removed_without_following_links(tmp_path, victim):
     (tmp_path / "tree" / "link").symlink_to(victim.parent)
     os.mkfifo(tmp_path / "tree" / "pipe")
     durable.remove_tree(tmp_path / "tree")
+    durable.remove_tree(tmp_path / "tree")
+    assert not (tmp_path / "tree").exists() and victim.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("mounted", ["tree", "tree/deep"])
+def test_removed_tree_keeps_what_is_mounted_in_it(tmp_path, victim, mounted):
+    """A bind mount of the same file system, which has the device number of its place."""
+    (tmp_path / mounted).mkdir(parents=True)
+    subprocess.run(["mount", "--bind", victim.parent, tmp_path / mounted], check=True)
+    try:
+        with pytest.raises(OSError, match="busy"):
+            durable.remove_tree(tmp_path / "tree")
+        assert victim.read_bytes() == b"precious"
+    finally:
+        subprocess.run(["umount", tmp_path / mounted], check=True)
     durable.remove_tree(tmp_path / "tree")
     assert not (tmp_path / "tree").exists() and victim.read_bytes() == b"precious"
 

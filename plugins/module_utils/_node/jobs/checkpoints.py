@@ -350,12 +350,7 @@ def remove(entry: Checkpoint) -> bool:
 
 def clear(leaving: str) -> None:
     """Empty a checkpoint that is being deleted. Raises OSError, but not if another process deletes it as well."""
-    directory, name = posixpath.split(leaving)
-    handle = files.open_directory(directory)
-    try:
-        files.remove_tree(handle, name)
-    finally:
-        os.close(handle)
+    files.remove_directory(leaving)
 
 
 def add_verbs(subparsers: t.Any) -> None:

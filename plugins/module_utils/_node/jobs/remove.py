@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-import shutil
 import typing as t
 
 from ..slurm.client import Slurm
 from ..slurm.look import survey
+from ..system.files import remove_directory
 from ..system.host import Host, NodeError
 from ..system.role_file import path_of, read_role_file
 from . import checks as node_checks
@@ -151,6 +151,6 @@ def remove(host: Host, found: t.Mapping[str, t.Sequence[str]]) -> None:
     for path in (*found["scripts"], *found["files"]):
         host.remove(path)
     for path in found["directories"]:
-        shutil.rmtree(path)
+        remove_directory(path)
     for path in found["emptied"]:
         os.rmdir(path)

@@ -185,12 +185,14 @@ def replace_in(
 def remove_tree(directory: int, name: str, deepest: int = DEEPEST) -> None:
     """Remove a directory of an open one with its content, also if another process does the same.
 
-    Nothing is followed or waited for: shutil.rmtree() would open a pipe of that name. Raises OSError, also if it is
-    not a directory.
+    Nothing is followed or waited for: shutil.rmtree() would open a pipe of that name. A file system that is mounted
+    inside is never entered. Raises OSError, also for such a mount point and if it is not a directory.
     """
     if not deepest:
         raise OSError(errno.ENAMETOOLONG, "has too many directories in each other", name)
     with contextlib.suppress(FileNotFoundError):
+        if _is_gone(directory, name):
+            return
         handle = os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
         try:
             for entry in os.listdir(handle):
@@ -202,6 +204,28 @@ def remove_tree(directory: int, name: str, deepest: int = DEEPEST) -> None:
         finally:
             os.close(handle)
         os.rmdir(name, dir_fd=directory)
+
+
+def _is_gone(directory: int, name: str) -> bool:
+    """Remove a directory if it is empty; return whether it was. Raises OSError with EBUSY for a mount point."""
+    try:
+        os.rmdir(name, dir_fd=directory)
+    except OSError as exc:
+        # POSIX allows both.
+        if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
+
+
+def remove_directory(path: AnyPath) -> None:
+    """Remove a directory with its content, as ``remove_tree`` does. Raises OSError."""
+    folder, name = os.path.split(os.fspath(path))
+    handle = open_directory(folder)
+    try:
+        remove_tree(handle, name)
+    finally:
+        os.close(handle)
 
 
 def sync_directory(path: AnyPath) -> None:

@@ -189,9 +189,20 @@ class Directory:
             os.unlink(name, dir_fd=self.descriptor)
 
     def remove_tree(self, name: str, deepest: int = DEEPEST) -> None:
-        """Remove a directory and its content; links are not followed. Raises OSError, also if it is not a directory."""
+        """Remove a directory and its content; links are not followed, and a mounted file system is not entered.
+
+        Raises OSError, also for a mount point inside and if it is not a directory.
+        """
         if not deepest:
             raise OSError(errno.ENAMETOOLONG, "has too many directories in each other", str(self.path / name))
+        try:
+            os.rmdir(name, dir_fd=self.descriptor)
+            return
+        except OSError as exc:
+            # POSIX allows both for a directory that is not empty; EBUSY is a mount point.
+            if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                exc.filename = str(self.path / name)
+                raise
         with self.below(name) as place:
             for entry in os.listdir(place.descriptor):
                 with contextlib.suppress(FileNotFoundError):

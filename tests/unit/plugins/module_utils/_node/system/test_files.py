@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import files
@@ -338,6 +339,23 @@ def test_tree_is_removed_without_following_links(tmp_path):
     finally:
         os.close(handle)
     assert os.listdir(tmp_path) == ["kept"] and os.listdir(tmp_path / "kept") == ["file"]
+
+
+@pytest.mark.parametrize("mounted", ["tree", "tree/deep"])
+def test_removed_tree_keeps_what_is_mounted_in_it(tmp_path, mounted):
+    """A bind mount of the same file system, which has the device number of its place."""
+    (tmp_path / mounted).mkdir(parents=True)
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "file").write_bytes(b"precious")
+    subprocess.run(["mount", "--bind", tmp_path / "theirs", tmp_path / mounted], check=True)
+    try:
+        with pytest.raises(OSError, match="busy"):
+            files.remove_directory(tmp_path / "tree")
+        assert (tmp_path / "theirs" / "file").read_bytes() == b"precious"
+    finally:
+        subprocess.run(["umount", tmp_path / mounted], check=True)
+    files.remove_directory(tmp_path / "tree")
+    assert os.listdir(tmp_path) == ["theirs"]
 
 
 @pytest.mark.parametrize(("depth", "removed"), [(200, True), (201, False)])
