@@ -29,6 +29,12 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         ),
         "a bound on memory, far above what a test prints",
     ),
+    (f"{NODE}/slurm/outcome.py", "comparison", '"signal": code - 128 if 128 < code < 193 else 0,'): (
+        "the status 128 gives the signal 0 either way"
+    ),
+    (f"{NODE}/slurm/outcome.py", "constant", "return _ORDER.index(state) if state in _ORDER else -1"): (
+        "any number below 0 comes first"
+    ),
     (f"{NODE}/nccl/log.py", "constant", "KEPT_TEXTS = 5"): "how much of a long output is kept, for people",
     (f"{NODE}/nccl/log.py", "constant", "KEPT_NAMES = 10_000"): "a bound on memory, above what a cluster has",
     (f"{NODE}/gds/probe.py", "constant", "KILL_SECONDS = 5"): "a limit of time for what hangs",

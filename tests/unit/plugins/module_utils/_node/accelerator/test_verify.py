@@ -758,3 +758,116 @@ def test_two_gpus_can_be_joined_by_nvlinks(count, status):
     facts = accelerator.look(node(), accelerator.Options())
     facts["expected"] = {**facts["expected"], "count": count}
     assert {one.id: one for one in verify(facts)}["gpu.nvlink"].status == status
+
+
+def shown_memory(sizes):
+    """Return the verdict on the memory of eight GPUs; sizes: {number of the GPU: MiB}."""
+    facts = accelerator.look(node(), accelerator.Options())
+    for number, mib in sizes.items():
+        facts["smi"]["gpus"][number]["memory_mib"] = mib
+    return {one.id: one for one in verify(facts)}["gpu.memory"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [({}, "81559 MiB"), ({0: 81000}, "81000 MiB to 81559 MiB"), ({0: 81000, 1: 81200}, "81000 MiB to 81559 MiB")],
+)
+def test_shown_memory_is_least_and_most(sizes, found):
+    assert shown_memory(sizes).found == found
+
+
+@pytest.mark.parametrize(
+    ("scope", "tag", "status"),
+    [
+        ("volatile", "dram_uncorrectable", "fail"),
+        ("volatile", "dram_correctable", "pass"),
+        ("aggregate", "dram_uncorrectable", "pass"),
+        ("aggregate", "dram_correctable", "pass"),
+    ],
+)
+def test_only_uncorrectable_errors_since_reset_count(scope, tag, status):
+    text = eight_gpus()
+    start = text.index(f"<{tag}>", text.index(f"<{scope}>"))
+    text = text[:start] + text[start:].replace(f"<{tag}>0<", f"<{tag}>5<", 1)
+    assert judge(node(text))["gpu.ecc"].status == status
+
+
+def test_histogram_is_read_where_it_is_printed():
+    for word in ("ERR!", "N/A"):
+        text = eight_gpus(row_remapper_histogram_low=word)
+        assert judge(node(text))["gpu.ecc"].status == "undeterminable", word
+    block = re.compile(r"<row_remapper_histogram>.*?</row_remapper_histogram>", re.DOTALL)
+    text = block.sub("<row_remapper_histogram>N/A</row_remapper_histogram>", eight_gpus())
+    assert judge(node(text))["gpu.ecc"].status == "pass"
+
+
+def test_remapped_rows_count_on_gpus_that_retire_pages():
+    text = eight_gpus()
+    for old, new in (
+        ("<product_architecture>Hopper<", "<product_architecture>Turing<"),
+        ("<retired_count>N/A", "<retired_count>0"),
+    ):
+        text = text.replace(old, new)
+    text = text.replace("<pending_blacklist>N/A", "<pending_blacklist>No")
+    text = text.replace("<pending_retirement>N/A", "<pending_retirement>No")
+    assert judge(node(text))["gpu.ecc"].status == "pass"
+    bad = text.replace("<remapped_row_failure>No", "<remapped_row_failure>Yes")
+    assert judge(node(bad))["gpu.ecc"].status == "fail"
+
+
+CLOCK = "clocks_event_reasons_counters_hw_power_brake"
+
+
+@pytest.mark.parametrize(
+    ("architecture", "word", "status"),
+    [
+        ("Hopper", "N/A", "undeterminable"),
+        ("Ampere", "N/A", "pass"),
+        ("Ampere", "Unknown Error", "undeterminable"),
+        ("Hopper", "7 us", "pass"),
+    ],
+)
+def test_counters_of_lowered_clocks(architecture, word, status):
+    text = eight_gpus(**{CLOCK: word}).replace(">Hopper<", f">{architecture}<")
+    assert judge(node(text))["gpu.clocks"].status == status
+
+
+def test_older_driver_prints_no_counters_of_lowered_clocks():
+    assert judge(node(old_driver("570.86.15", CLOCK)))["gpu.clocks"].status == "pass"
+
+
+def test_single_lane_beside_wide_neighbours_fails():
+    assert judge(node(eight_gpus(current_link_width="1x")))["gpu.pcie"].status == "fail"
+
+
+def test_failed_nvlink_command_is_undeterminable():
+    facts = accelerator.look(node(), accelerator.Options())
+    facts["nvlinks"]["problem"] = "nvidia-smi nvlink: no answer"
+    found = {one.id: one for one in verify(facts)}["gpu.nvlink"]
+    assert (found.status, found.reason) == ("undeterminable", "nvidia-smi nvlink: no answer")
+
+
+@pytest.mark.parametrize("source", [None, "a table"])
+def test_gpus_without_switches_name_their_source(source):
+    facts = accelerator.look(node(V100), accelerator.Options(instance_type="p3dn.24xlarge"))
+    facts["expected_source"] = source
+    found = {one.id: one for one in verify(facts)}["gpu.topology"]
+    assert (found.status, found.source) == (
+        "not_applicable",
+        source or "EC2 User Guide, instance type naming conventions",
+    )
+
+
+def test_gpus_of_unknown_type_may_have_switches():
+    facts = accelerator.look(node(), accelerator.Options())
+    facts["type_known"] = False
+    found = {one.id: one for one in verify(facts)}
+    for name in ("gpu.topology", "gpu.fabric"):
+        assert found[name].reason == "whether the GPUs are joined by NVSwitches is not known", name
+
+
+def test_connections_that_topology_lacks_are_counted():
+    facts = accelerator.look(node(), accelerator.Options())
+    facts["topology"]["matrix"]["GPU0"].pop("GPU1")
+    found = {one.id: one for one in verify(facts)}["gpu.topology"]
+    assert found.reason == "nvidia-smi topo shows 55 of 56 connections"

@@ -192,6 +192,7 @@ def test_node_that_most_do_not_reach_is_cut_off(letters, own_fault):
         (RECORD, {"channel": (234, 0, 0o600)}, "fail", "is 234:0 mode 0600"),
         (None, {"channel": (235, 0, 0o666)}, "fail", "is 235:0"),
         (None, {"major": None}, "fail", "the driver has no channels"),
+        (RECORD, {"major": "234", "channel": ("234", 0, 0o666)}, "undeterminable", "major reads '234'"),
         (RECORD, {"switch": "switch/nvidia_imex"}, "not_applicable", "Slurm makes the channels"),
     ],
 )

@@ -104,6 +104,9 @@ def test_part_without_exit_status_comes_after_others():
     # Of equal parts the one with the lowest number counts.
     found = slurm_result.summary([job("LOST", None, job_id=9, reason="b"), job("LOST", 0, job_id=8, reason="a")])
     assert (found["job_id"], found["reason"]) == (8, "a")
+    # No exit status is less than the status 1, and no number less than the number 1.
+    assert slurm_result.summary([job("FAILED", None, job_id=1), job("FAILED", 1, job_id=2)])["exit_code"] == 1
+    assert slurm_result.summary([job("FAILED", job_id=1), job("FAILED", job_id=None)])["job_id"] is None
 
 
 def test_earlier_values_fill_only_gaps():
@@ -166,6 +169,13 @@ def test_components_of_heterogeneous_job_are_one_job(first, second, state, code)
     rows = [f"{7 + at}|7+{at}|{word}|{status}|None|p|n{at + 1}|9|x" for at, (word, status) in ends]
     (one,) = slurm_result.whole(parse.accounted("\n".join(rows)))
     assert (one["job_id"], one["state"], one["exit_code"], one["nodes"]) == (7, state, code, "n1,n2")
+
+
+@pytest.mark.parametrize("components", [1, 3])
+def test_any_number_of_components_is_one_job(components):
+    rows = [f"{7 + at}|7+{at}|COMPLETED|0:0|None|p|n{at}|9|x" for at in range(components)]
+    (one,) = slurm_result.whole(parse.accounted("\n".join(rows)))
+    assert (one["job_id"], one["nodes"]) == (7, ",".join(f"n{at}" for at in range(components)))
 
 
 def test_component_that_never_starts_stops_the_whole_job():

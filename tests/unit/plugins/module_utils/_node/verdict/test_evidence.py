@@ -97,6 +97,8 @@ def test_field_that_does_not_apply_is_not_evidence():
     assert decide("a.b", (field, STATE), [subject(extra=1)], "x").status == "pass"
     assert decide("a.b", (field, STATE), [subject()], "x").status == "undeterminable"
     assert decide("a.b", (field, STATE), [subject(state="down")], "x").message == "gpu0 is down"
+    never_applies = Field("extra", exactly(1), when=lambda facts: False)
+    assert decide("a.b", (never_applies, STATE), [subject()], "x").status == "pass"
 
 
 def test_long_list_is_shortened():
