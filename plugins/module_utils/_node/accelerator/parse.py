@@ -33,6 +33,8 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 _RESET = re.compile(r"\brequires reset\b", re.IGNORECASE)
+# A setting that only an administrator may read: the error is not about the GPU.
+_RESTRICTED = {"power_smoothing": "insufficient permissions"}
 # Names of processes are not values of the GPU.
 _FOREIGN = ("processes", "accounted_processes", "supported_clocks")
 # The list of clocks is not used, and it is most of the document.
@@ -284,7 +286,11 @@ def _gpu(index: int, gpu: ET.Element) -> dict[str, t.Any]:
     facts["throttle_reasons"] = (
         active if None not in facts["clock_reasons"].values() and facts["clock_reasons"] else None
     )
-    errors = {path: text[:80] for path, text in _leaves(gpu) if _ERROR.fullmatch(text)}
+    errors = {
+        path: text[:80]
+        for path, text in _leaves(gpu)
+        if _ERROR.fullmatch(text) and text.lower() != _RESTRICTED.get(path, "")
+    }
     facts["errors"] = dict(list(errors.items())[:MAX_EVENTS])
     facts["requires_reset"] = any(_RESET.search(text) for text in errors.values())
     facts["unreadable"] = unreadable

@@ -589,10 +589,7 @@ def _clocks(gpus: t.Sequence[Subject], driver: str | None) -> Result:
         *_clock_fields(gpus),
         *_power_limits(gpus, driver),
         _field("performance_state", state),
-        *(
-            _field(name, state, when=_printed(name, driver, _SINCE_RESET))
-            for name in ("power_state", "power_state_module")
-        ),
+        *(_field(name, state, when=_unless_gone(name, driver)) for name in ("power_state", "power_state_module")),
         _field("temperature_c", within(*_TEMPERATURES)),
         *(
             _counted(name, _unless_na(name, driver, _SINCE_RECOVERY))
@@ -601,6 +598,12 @@ def _clocks(gpus: t.Sequence[Subject], driver: str | None) -> Result:
         ),
     ]
     return decide("gpu.clocks", evidence, gpus, "not lowered by heat or power")
+
+
+def _unless_gone(name: str, driver: str | None) -> t.Callable[[Facts], bool]:
+    """Return a test of whether a field that drivers from 590 on no longer read is evidence."""
+    there = _printed(name, driver, _SINCE_RESET)
+    return lambda facts: there(facts) and "deprecated" not in facts["unreadable"].get(name, "")
 
 
 def _is_performance_state(word: object) -> bool:
@@ -806,7 +809,7 @@ def _fabric(facts: Facts, gpus: t.Sequence[Subject], driver: str | None) -> Resu
     if facts["expected"]["name"] == "A100":
         return not_applicable(check, "A100 does not report its fabric state")
     hint = "start the fabric manager; look with 'journalctl -u nvidia-fabricmanager'"
-    return decide(check, _fabric_evidence(driver), gpus, "Completed", hint=hint)
+    return decide(check, _fabric_evidence(gpus, driver), gpus, "Completed", hint=hint)
 
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -835,7 +838,7 @@ def _rack_fabric(check: str, gpus: t.Sequence[Subject], driver: str | None) -> R
     )
     found = {"state": "Completed", "cluster_uuid": cluster, "clique": clique}
     hint = "the switches of an UltraServer are AWS's: reboot, then replace the instance"
-    return decide(check, [*_fabric_evidence(driver, _reports_health(driver)), *same], gpus, found, hint=hint)
+    return decide(check, [*_fabric_evidence(gpus, driver, _reports_health(driver)), *same], gpus, found, hint=hint)
 
 
 def _is_shaped(shape: re.Pattern[str], value: object) -> bool:
@@ -862,6 +865,8 @@ _FABRIC_HEALTH = (
     ("incorrect_configuration", "None", _SINCE_REPAIR),
     ("partition_assigned", "True", _SINCE_REPAIR),
 )
+# GB200 and GB300 with driver 580.173 read N/A in them (NVIDIA/k8s-test-infra, recorded documents).
+_SUMMED_UP = ("incorrect_configuration", "partition_assigned")
 _BAD_HEALTH = exactly("Unhealthy", "Limited Capacity", "Degraded", "True", "False")
 
 
@@ -869,7 +874,22 @@ def _other_than(good: str) -> Test:
     return lambda word: word != good and _BAD_HEALTH(word)
 
 
-def _fabric_evidence(driver: str | None, reports_health: bool = False) -> list[Field]:
+def _unless_healthy(name: str, driver: str | None, since: str) -> t.Callable[[Facts], bool]:
+    """Return a test of whether a field of the fabric's health is evidence: two are N/A beside a healthy summary."""
+    there = _printed(f"fabric.health.{name}", driver, since)
+
+    def evidence(facts: Facts) -> bool:
+        health = facts["fabric"]["health"]
+        left_out = name in _SUMMED_UP and health[name] == "N/A" and health["summary"] == "Healthy"
+        return there(facts) and not left_out
+
+    return evidence
+
+
+def _fabric_evidence(gpus: t.Sequence[Subject], driver: str | None, reports_health: bool = False) -> list[Field]:
+    # A GPU that reads N/A where its neighbours have a value is not known to be healthy.
+    healths = [gpu.facts["fabric"]["health"] for gpu in gpus]
+    known = {name for name, _good, _since in _FABRIC_HEALTH if {one[name] for one in healths} - {None, "N/A"}}
     return [
         _field(
             "fabric.state",
@@ -888,11 +908,11 @@ def _fabric_evidence(driver: str | None, reports_health: bool = False) -> list[F
         *(
             _field(
                 f"fabric.health.{name}",
-                exactly(good) if reports_health else exactly(good, "N/A"),
+                exactly(good) if reports_health or name in known else exactly(good, "N/A"),
                 _other_than(good),
                 f"has fabric {name} {{}}",
                 "reset",
-                when=_printed(f"fabric.health.{name}", driver, since),
+                when=_unless_healthy(name, driver, since),
             )
             for name, good, since in _FABRIC_HEALTH
         ),
