@@ -60,9 +60,11 @@ class LookupModule(LookupBase):
     """The lookup ``mlcluster.aws.node_runtime``."""
 
     def run(self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[dict[str, str]]:
-        """Return one dictionary; there is one runtime only, so nothing can be asked for."""
+        """Return one dictionary; there is only one runtime, so terms and options are rejected."""
         if terms or kwargs:
-            raise AnsibleLookupError("mlcluster.aws.node_runtime takes no terms and no options; call it without any")
+            raise AnsibleLookupError(
+                "mlcluster.aws.node_runtime was called with terms or options, and has none; call it without arguments"
+            )
         try:
             return [_runtime.build()]
         except _runtime.RuntimeBuildError as exc:

@@ -17,7 +17,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.session import 
 
 Records = list[dict[str, Any]]
 
-# DescribeInstanceStatus takes at most this many ids; beyond, one sweep through the region is cheaper.
+# DescribeInstanceStatus takes at most this many ids; for more, one listing of the whole region is cheaper.
 IDS_PER_CALL = 100
 GONE = "InvalidInstanceID.NotFound"
 SLURM_TABLE_PREFIX = "parallelcluster-slurm-"
@@ -52,24 +52,24 @@ def _checks(status: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _statuses(client: Any, everything: bool, **request: Any) -> dict[str, dict[str, Any]]:
-    pages = _pages(client, "describe_instance_status", "InstanceStatuses", IncludeAllInstances=everything, **request)
+def _statuses(client: Any, include_all: bool, **request: Any) -> dict[str, dict[str, Any]]:
+    pages = _pages(client, "describe_instance_status", "InstanceStatuses", IncludeAllInstances=include_all, **request)
     return {status["InstanceId"]: _checks(status) for status in pages}
 
 
 def health(client: Any, records: Records) -> None:
     """Add ``health``: checks (system, instance, ebs) and scheduled events; None if EC2 reports nothing."""
     ids = [record["instance_id"] for record in records]
-    everything = any(record["state"] != "running" for record in records)
-    sweep = {"PaginationConfig": {"PageSize": 1000}}
-    narrow = len(ids) <= IDS_PER_CALL
+    include_all = any(record["state"] != "running" for record in records)
+    whole_region = {"PaginationConfig": {"PageSize": 1000}}
+    by_id = len(ids) <= IDS_PER_CALL
     try:
-        found = _statuses(client, everything, **({"InstanceIds": ids} if narrow else sweep))
+        found = _statuses(client, include_all, **({"InstanceIds": ids} if by_id else whole_region))
     except Exception as exc:
-        # A terminated instance makes the call fail for all.
-        if not narrow or code(exc) != GONE:
+        # A terminated instance makes the call by ids fail for all of them.
+        if not by_id or code(exc) != GONE:
             raise
-        found = _statuses(client, everything, **sweep)
+        found = _statuses(client, include_all, **whole_region)
     for record in records:
         record["health"] = found.get(record["instance_id"])
 

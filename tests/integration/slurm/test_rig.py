@@ -166,7 +166,9 @@ def test_failed_daemon_ends_wait_for_it(own_cluster, monkeypatch, role):
             return dataclasses.replace(found, controller=number)
 
         monkeypatch.setattr(record, "choose_ports", ports)
-        with pytest.raises(RigError, match=rf"(?s)in vain: {role} has ended; its log ends:\n.*Address already in use"):
+        with pytest.raises(
+            RigError, match=rf"(?s)without success: {role} has ended; its log ends:\n.*Address already in use"
+        ):
             own_cluster(Spec(nodes=1))
 
 
@@ -197,9 +199,13 @@ def test_configuration_holds_for_next_job_on_pausing_node(own_cluster, tmp_path)
 
 def test_ended_job_ends_wait_for_its_effect(slurm):
     number = jobs.finish(slurm, "echo its last words; exit 3").number
-    with pytest.raises(RigError, match=rf"(?s)job {number} was to be RUNNING and is over; .*its last words"):
+    with pytest.raises(
+        RigError, match=rf"(?s)job {number} was waited for to be RUNNING, and has ended; .*its last words"
+    ):
         jobs.wait(slurm, number, "RUNNING")
-    with pytest.raises(RigError, match=r"waited for a file in vain: it is over: .*state='FAILED'.*its last words"):
+    with pytest.raises(
+        RigError, match=r"waited for a file without success: the job has ended: .*state='FAILED'.*its last words"
+    ):
         wait_for("a file", lambda: False, over=jobs.ended(slurm, number))
     over = jobs.ended(slurm, number)
     assert wait_for("what it did last", lambda: "last words" in jobs.look(slurm, number).output, over=over)

@@ -61,7 +61,7 @@ class Cluster:
             raise RigError("the Slurm rig makes namespaces and host names, which needs root: run it with sudo")
         for path in spec.private:
             if not Path(path).is_dir():
-                raise RigError(f"each node was to have its own {path}, which is not a directory here: make it first")
+                raise RigError(f"{path} is to be private to each node and is not a directory here: create it first")
         programs = PROGRAMS + (("slurmdbd", "mariadbd", "mariadb") if spec.accounting else ())
         missing = [program for program in programs if not shutil.which(program)]
         if missing:

@@ -62,7 +62,7 @@ def ended(cluster: Cluster, number: int) -> Callable[[], str]:
 
     def over() -> str:
         job = look(cluster, number)
-        return f"it is over: {job}" if job.state in ENDED else ""
+        return f"the job has ended: {job}" if job.state in ENDED else ""
 
     return over
 
@@ -78,7 +78,7 @@ def wait(cluster: Cluster, number: int, *states: str, timeout: float = LIMIT) ->
     def there() -> Job | None:
         job = look(cluster, number)
         if job.state in ENDED - wanted:
-            raise RigError(f"job {number} was to be {what} and is over")
+            raise RigError(f"job {number} was waited for to be {what}, and has ended")
         return job if job.state in wanted else None
 
     try:

@@ -143,9 +143,9 @@ def wait_for(
         if found:
             return found
         if why:
-            raise RigError(f"waited for {what} in vain: {why}")
+            raise RigError(f"waited for {what} without success: {why}")
         if time.monotonic() >= deadline:
-            raise RigError(f"waited {timeout:g} s for {what} in vain")
+            raise RigError(f"waited {timeout:g} s for {what} without success")
         time.sleep(poll)
 
 

@@ -49,9 +49,9 @@ class Spec:
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= 64:
-            raise RigError(f"a cluster of {self.nodes} nodes was asked for: use 1 to 64")
+            raise RigError(f"a cluster of {self.nodes} nodes was requested: use 1 to 64")
         if not 0 <= self.gpus <= GPUS_MAX:
-            raise RigError(f"{self.gpus} GPUs a node were asked for: use 0 to {GPUS_MAX}")
+            raise RigError(f"{self.gpus} GPUs a node were requested: use 0 to {GPUS_MAX}")
 
     @property
     def names(self) -> list[str]:

@@ -61,7 +61,7 @@ def _snapshot(args: argparse.Namespace) -> None:
 
 
 def _restore(args: argparse.Namespace) -> None:
-    progress(f"back at {args.snapshot}: ssh after {Guest(args.name).restore(args.snapshot):.1f} s")
+    progress(f"restored {args.snapshot}: ssh after {Guest(args.name).restore(args.snapshot):.1f} s")
 
 
 def _down(args: argparse.Namespace) -> None:
@@ -115,7 +115,7 @@ UNLOCKED: tuple[Callable[[argparse.Namespace], None], ...] = (_build, _ssh, _con
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all verbs."""
     top = argparse.ArgumentParser(prog="python3 -m tests.rig.vm", description="A local guest with EC2's NVMe disks.")
-    top.add_argument("--name", default="demo", help="which guest (several can run at once; default: demo)")
+    top.add_argument("--name", default="demo", help="name of the guest; several can run at once (default: demo)")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
 
     def verb(name: str, does: Callable[[argparse.Namespace], None], text: str) -> argparse.ArgumentParser:
@@ -129,8 +129,12 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--disks", type=int, default=4, choices=plan.DISK_COUNTS, help="instance-store disks (default 4)")
     up.add_argument("--ebs", type=int, default=1, choices=plan.EBS_COUNTS, help="EBS volumes (default 1)")
     up.add_argument("--disk-mb", type=int, default=DISK_MB, help=f"size of a disk in MiB (default {DISK_MB})")
-    up.add_argument("--instance-type", default=qemu.INSTANCE_TYPE, help="what the firmware reports; others boot cold")
-    ssh = verb("ssh", _ssh, "log in, or run a command")
+    up.add_argument(
+        "--instance-type",
+        default=qemu.INSTANCE_TYPE,
+        help="instance type that the firmware reports; others than the default boot without the snapshot",
+    )
+    ssh = verb("ssh", _ssh, "log in by ssh, or run a command")
     ssh.add_argument("command", nargs=argparse.REMAINDER)
     verb("reboot", _reboot, "reboot: all data is kept")
     verb("stop-start", _stop_start, "stop and start: instance-store disks come back blank with new serials")
@@ -138,8 +142,8 @@ def parser() -> argparse.ArgumentParser:
     shuffle = verb("reshuffle", _reshuffle, "change the order in which the disks get their names")
     shuffle.add_argument("--seed", type=int, default=1)
     verb("snapshot", _snapshot, "save memory and disks under a name").add_argument("snapshot")
-    verb("restore", _restore, "go back to a snapshot; `base` is the guest without disks").add_argument("snapshot")
-    verb("prepare", _prepare, "set the disks up as on a real node").add_argument(
+    verb("restore", _restore, "restore a snapshot; `base` is the guest without disks").add_argument("snapshot")
+    verb("prepare", _prepare, "set up the disks as on a real node").add_argument(
         "case", choices=list(prepare.CASES), metavar="CASE", help=", ".join(prepare.CASES)
     )
     verb("down", _down, "end the guest and remove its files")

@@ -29,7 +29,7 @@ def verdict(console: str, errors: str, ended: bool, seconds: float) -> Optional[
     if ended:
         return f"QEMU ended: {errors.strip().splitlines()[-1] if errors.strip() else 'no error output'}"
     if seconds >= PROBE_SECONDS:
-        return f"a kernel did not get far enough in {PROBE_SECONDS:.0f} s"
+        return f"the kernel of the probe did not boot far enough within {PROBE_SECONDS:.0f} s"
     return None
 
 

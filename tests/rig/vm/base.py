@@ -100,7 +100,7 @@ def ensure() -> tuple[Path, str]:
                 break
             progress(f"boot {boot} of at most {BOOTS} is not kept: {problem}")
         else:
-            raise RigError(f"{problem}, in {BOOTS} boots: try again when less runs on this machine")
+            raise RigError(f"{problem}, in {BOOTS} boots: try again when this machine is less busy")
         for name in ("plan.raw", "state.json", "ssh_config", "qemu.err", "console.log"):
             (folder / name).unlink(missing_ok=True)
 

@@ -111,7 +111,7 @@ def wait_for(what: str, probe: Callable[[], Optional[T]], *, timeout: float, pol
             return found
         now = time.monotonic()
         if now - started >= timeout:
-            raise RigError(f"waited {timeout:.0f} s for {what} in vain")
+            raise RigError(f"waited {timeout:.0f} s for {what} without success")
         # The next probe may take as long as this one, and no progress is reported before its end.
         if now - reported + (now - probed) >= PROGRESS_EVERY:
             reported = now

@@ -33,8 +33,8 @@ def base(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"nodes": 0}, "a cluster of 0 nodes was asked for: use 1 to 64"),
-        ({"gpus": 17}, "17 GPUs a node were asked for: use 0 to 16"),
+        ({"nodes": 0}, "a cluster of 0 nodes was requested: use 1 to 64"),
+        ({"gpus": 17}, "17 GPUs a node were requested: use 0 to 16"),
     ],
 )
 def test_impossible_cluster_is_rejected(options, message):
@@ -45,7 +45,7 @@ def test_impossible_cluster_is_rejected(options, message):
 @pytest.mark.skipif(os.geteuid() != 0, reason="the rig needs root, and reports that first")
 def test_private_directory_has_to_exist_only_at_start(base):
     spec = Spec(private=("/none/such",))
-    with pytest.raises(RigError, match="each node was to have its own /none/such, which is not a directory here"):
+    with pytest.raises(RigError, match="/none/such is to be private to each node and is not a directory here"):
         Cluster("c1").up(spec)
     (base / "c1").mkdir()
     record.Record("m", spec, PORTS).save(base / "c1")

@@ -86,7 +86,7 @@ def test_lock_keeps_another_process_out() -> None:
         return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
     with cache.locked("x", "a test"):
-        assert "holds the lock for a test in vain" in other()
+        assert "holds the lock for a test without success" in other()
     assert other() == "in\n"
 
 

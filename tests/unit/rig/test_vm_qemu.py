@@ -48,7 +48,7 @@ def test_missing_monitor_is_error(tmp_path: Path) -> None:
     [
         ("... VFS: Unable to mount root fs on unknown-block(0,0)", "", True, 1.0, "kvm"),
         ("Probing EDD... ok", "", False, 3.0, None),
-        ("Probing EDD... ok", "", False, 21.0, "a kernel did not get far enough in 20 s"),
+        ("Probing EDD... ok", "", False, 21.0, "the kernel of the probe did not boot far enough within 20 s"),
         ("", "KVM internal error. Suberror: 1\nemulation failure", False, 1.0, "the guest stopped with an internal"),
         ("", "qemu: failed to set MSR 0x10a\n", True, 1.0, "QEMU ended: qemu: failed to set MSR 0x10a"),
         ("", "", True, 1.0, "QEMU ended: no error output"),

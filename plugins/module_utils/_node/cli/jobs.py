@@ -114,7 +114,9 @@ def placement(environment: t.Mapping[str, str], host: str) -> dict[str, t.Any]:
     try:
         rank, local = int(environment["SLURM_PROCID"]), int(environment["SLURM_LOCALID"])
     except (KeyError, ValueError):
-        raise NodeError("SLURM_PROCID and SLURM_LOCALID are not set: start it with srun") from None
+        raise NodeError(
+            "SLURM_PROCID and SLURM_LOCALID are not set, so this is not a task of Slurm: start it with srun"
+        ) from None
     return {
         "rank": rank,
         "local": local,

@@ -15,10 +15,10 @@ _NOISE = re.compile(
     r"container was not started successfully by another task|container start failed with error code|"
     r"\[INFO\]|Parallel unsquashfs: |\d+ inodes |created \d+ |\Z"
 )
-_MOST = 600
+_MAX_CHARACTERS = 600
 
 
 def start_problem(stderr: str) -> str:
     """Return the reason that Pyxis and Enroot give, on one line; an empty string if they give none."""
     lines = [" ".join(found.split()) for found in _LINE.findall(stderr)]
-    return "; ".join(dict.fromkeys(line for line in lines if not _NOISE.match(line)))[:_MOST]
+    return "; ".join(dict.fromkeys(line for line in lines if not _NOISE.match(line)))[:_MAX_CHARACTERS]

@@ -16,7 +16,7 @@ RANKS = {"RANK": "SLURM_PROCID", "LOCAL_RANK": "SLURM_LOCALID", "WORLD_SIZE": "S
 def scratch_directory(host: Host, base: str, variables: t.Mapping[str, str]) -> str:
     """Return the directory that the node has made for this job on its local disks, an empty string without one.
 
-    A TaskProlog cannot set it for a container, because Slurm would look for that program inside of the container.
+    A TaskProlog cannot set it for a container, because Slurm would look for the TaskProlog inside the container.
     """
     path = posixpath.join(base, f"job-{variables.get('SLURM_JOB_ID', '')}", "tmp")
     info = host.stat(path) if base else None
@@ -47,7 +47,8 @@ def task_variables(
     """Return the variables of the program. Pure. Raises NodeError outside of a step of Slurm.
 
     ``scratch`` is the directory of the job on the local disks, if any. ``ranks``: add the variables of
-    torch.distributed. ``spool``: where shards are written first, unless the job names a place. ``without``: NAME=VALUE
+    torch.distributed. ``spool``: set MLCLUSTER_SPOOL, where shards are written first, to that directory unless it
+    is set. ``without``: NAME=VALUE
     of variables that are left out if they have exactly that value.
     """
     found = {name: value for name, value in variables.items() if f"{name}={value}" not in without}
@@ -61,12 +62,12 @@ def task_variables(
 
 
 def task_command(variables: t.Mapping[str, str], command: t.Sequence[str], node_rank: bool = False) -> list[str]:
-    """Return the command, with the number of this node as its first option if asked for. Pure. Raises NodeError."""
+    """Return the command, with the number of this node as its first option if requested. Pure. Raises NodeError."""
     own = [f"--node-rank={_slurm(variables, 'SLURM_NODEID')}"] if node_rank else []
     return [command[0], *own, *command[1:]]
 
 
 def _slurm(variables: t.Mapping[str, str], name: str) -> str:
     if not variables.get(name):
-        raise NodeError(f"{name} is not set: start it with srun")
+        raise NodeError(f"{name} is not set, so this is not a task of Slurm: start it with srun")
     return variables[name]

@@ -28,11 +28,13 @@ class Kind:
 
     ``title`` is the question that it answers, ``proves`` its row in the role's README. ``nodes`` is a number or
     ``all``, ``tasks`` is ``one`` or ``gpu`` (one for each GPU) on each node, ``minutes`` the time limit.
-    ``use`` selects the NCCL environment (None: none is set) and ``debug`` is its NCCL_DEBUG.
-    ``container`` is ``never``, ``may`` or ``always``; ``accelerator`` is the only type of node that it fits.
-    ``array``: one task for each of many inputs, which shares its node with others.
+    ``use`` is that of ``environment.Setting`` for the NCCL environment (``mpi`` or ``host``), None to set no environment.
+    ``debug`` is the value of NCCL_DEBUG.
+    ``container`` is ``never``, ``may`` or ``always``; ``accelerator`` is the only accelerator that its nodes may
+    have (``gpu`` or ``neuron``), None for any.
+    ``array``: a Slurm array with a task for each of many inputs; tasks share nodes.
     ``asked`` names the options that the verdict needs, ``tools`` the settings with paths of programs.
-    ``paths`` maps each option with a path to whether steps write there; in a container it is mounted.
+    ``paths`` maps each option whose value is a path to whether steps write there; containers mount these paths.
     ``baseline``: the verdict reads the site's baseline. ``writes`` names the option with a directory that no other job
     may write into. ``example`` is the smallest valid job of the kind.
 

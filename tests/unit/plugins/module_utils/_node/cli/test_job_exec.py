@@ -40,7 +40,10 @@ def test_program_gets_arguments_and_variables(task, tmp_path, whole):
 def test_job_exec_outside_step_is_usage_error(task, monkeypatch, capsys):
     monkeypatch.delenv("SLURM_PROCID")
     assert job_exec.main(WORDS) == 3
-    assert capsys.readouterr().err == "job-exec: SLURM_PROCID is not set: start it with srun\n"
+    assert (
+        capsys.readouterr().err
+        == "job-exec: SLURM_PROCID is not set, so this is not a task of Slurm: start it with srun\n"
+    )
     with pytest.raises(SystemExit) as ended:
         job_exec.main(["job-exec", "--rank"])
     assert ended.value.code == 3 and task == []

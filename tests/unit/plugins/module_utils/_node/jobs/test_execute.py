@@ -24,7 +24,7 @@ def test_ranks_are_those_of_task():
 
 
 def test_ranks_outside_of_step_are_rejected():
-    with pytest.raises(NodeError, match="SLURM_LOCALID is not set: start it with srun"):
+    with pytest.raises(NodeError, match="SLURM_LOCALID is not set, so this is not a task of Slurm: start it with srun"):
         execute.task_variables({**TASK, "SLURM_LOCALID": ""}, "", ranks=True)
     with pytest.raises(NodeError, match="SLURM_NODEID is not set"):
         execute.task_command({}, ["torchrun"], node_rank=True)
