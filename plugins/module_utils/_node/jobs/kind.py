@@ -28,7 +28,7 @@ class Kind:
 
     ``title`` is the question that it answers, ``proves`` its row in the role's README. ``nodes`` is a number or
     ``all``, ``tasks`` is ``one`` or ``gpu`` (one for each GPU) on each node, ``minutes`` the time limit.
-    ``use`` is that of ``environment.Setting`` for the NCCL environment (``mpi`` or ``host``), None to set no environment.
+    ``use`` is that of ``environment.Setting`` for the NCCL environment (``mpi`` or ``host``), None for none.
     ``debug`` is the value of NCCL_DEBUG.
     ``container`` is ``never``, ``may`` or ``always``; ``accelerator`` is the only accelerator that its nodes may
     have (``gpu`` or ``neuron``), None for any.
