@@ -28,11 +28,12 @@ def role_directory(role: str) -> Path:
 def read_defaults(role: str) -> dict[str, Any]:
     """Return ``defaults/main.yml`` of a role, with its expressions marked as templates."""
     path = str(role_directory(role) / "defaults" / "main.yml")
+    # The loader copies what it returns unless it is ``unsafe`` to change: here nothing changes it.
     loader = DataLoader()
     # ansible-core 2.19 and newer template only trusted strings.
     if "trusted_as_template" in inspect.signature(loader.load_from_file).parameters:
-        return dict(loader.load_from_file(path, trusted_as_template=True) or {})
-    return dict(loader.load_from_file(path) or {})
+        return dict(loader.load_from_file(path, unsafe=True, trusted_as_template=True) or {})
+    return dict(loader.load_from_file(path, unsafe=True) or {})
 
 
 class Variables(Mapping[str, Any]):
