@@ -16,35 +16,35 @@ from tests.rig import templating
 from tests.unit.checkout import CHECKOUT
 
 UUID, FSX = "UUID=0f5b4c5e-0000-5000-8000-000000000001", "fs-1.example.com@tcp:/abc"
-# The file of each task, its name, and the line that it takes out.
-TASKS = {
-    "nvme_raid0/tasks/act.yml": ("Act | Remove former mount points from fstab", UUID),
-    "nvme_raid0/tasks/remove.yml": ("Remove | Remove the fstab line and keep the mount", UUID),
-    "fsx_lustre/tasks/remove.yml": ("Remove | Remove the role's fstab lines and keep the mounts", FSX),
-}
+FSTAB = "plan/tasks/fstab.yml"
+# The files that include it.
+USERS = {"nvme_raid0/tasks/act.yml", "nvme_raid0/tasks/remove.yml", "fsx_lustre/tasks/remove.yml"}
 
 
-def removals():
-    """Return every task of a role that takes lines out of a file whose path is that of fstab."""
-    found = {}
+def tasks():
+    """Yield the path and the content of every task of a role."""
     for path in sorted((CHECKOUT / "roles").glob("*/tasks/**/*.yml")):
         for task in templating.load(path) or []:
-            module = task.get("ansible.builtin.lineinfile") or {}
-            if "fstab_path" in module.get("path", "") and module["state"] == "absent":
-                found[path.relative_to(CHECKOUT / "roles").as_posix()] = task
-    return found
+            yield path.relative_to(CHECKOUT / "roles").as_posix(), task
 
 
-def test_every_removal_from_fstab_is_tried():
-    assert set(removals()) == set(TASKS)
+def test_only_shared_task_takes_lines_out_of_fstab():
+    found = {
+        path
+        for path, task in tasks()
+        if "fstab" in (module := task.get("ansible.builtin.lineinfile") or {}).get("path", "")
+        and module["state"] == "absent"
+    }
+    assert found == {FSTAB}
+    included = [(path, task.get("ansible.builtin.include_role") or {}) for path, task in tasks()]
+    assert {path for path, role in included if role.get("tasks_from") == "fstab"} == USERS
     texts = [path.read_text(encoding="utf-8") for path in (CHECKOUT / "roles").glob("*/tasks/**/*.yml")]
     assert not any("absent_from_fstab" in text for text in texts), "it takes every line of the path"
 
 
-@pytest.mark.parametrize("path", TASKS)
-def test_only_line_of_source_and_path_goes(path):
-    task, (name, source) = removals()[path], TASKS[path]
-    assert task["name"] == name
+@pytest.mark.parametrize("source", [UUID, FSX])
+def test_only_line_of_source_and_path_goes(source):
+    (task,) = [task for path, task in tasks() if path == FSTAB]
     variable = task["loop_control"]["loop_var"]
     templar = Templar(loader=DataLoader(), variables={variable: {"src": source, "path": "/data"}})
     pattern = re.compile(templar.template(task["ansible.builtin.lineinfile"]["regexp"]))
