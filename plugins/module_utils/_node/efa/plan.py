@@ -270,12 +270,9 @@ def _installer(facts: Facts, config: EfaConfig, step: str) -> dict[str, t.Any]:
     """Return the arguments of ``apply.install``, and ``downloads``: the files to fetch first."""
     sources = config.sources
     archive, key = f"{WORK}/{config.archive}", f"{WORK}/aws-efa-installer.key"
-    downloads = [{"origin": sources["archive"], "path": archive}]
+    downloads = [_download(sources["archive"], archive)]
     if config.check_signature:
-        downloads += [
-            {"origin": sources["signature"], "path": f"{archive}.sig"},
-            {"origin": sources["key"], "path": key},
-        ]
+        downloads += [_download(sources["signature"], f"{archive}.sig"), _download(sources["key"], key)]
     return {
         "work": WORK,
         "downloads": downloads,
@@ -296,6 +293,12 @@ def _installer(facts: Facts, config: EfaConfig, step: str) -> dict[str, t.Any]:
     }
 
 
+def _download(url: str, path: str) -> dict[str, str]:
+    """Return a file for ``roles/plan/tasks/fetch.yml``; the module checks its sha256 or signature before its use."""
+    name = path.rpartition("/")[2]
+    return {"name": name, "url": url, "file": name, "proved_by": "efa_step"}
+
+
 def _are_tests_due(facts: Facts, config: EfaConfig) -> bool:
     if config.tests != "build" or not config.builds_tests or kind(facts, config) == "neuron":
         return False
@@ -307,7 +310,7 @@ def _tests(config: EfaConfig) -> dict[str, t.Any]:
     archive = f"{TESTS_WORK}/nccl-tests.tar.gz"
     return {
         "work": TESTS_WORK,
-        "downloads": [{"origin": config.tests_url, "path": archive}],
+        "downloads": [_download(config.tests_url, archive)],
         "archive": archive,
         "origin": config.tests_url,
         "sha256": config.tests_checksum,

@@ -233,8 +233,7 @@ def _tool(config: JobsConfig, tool: str) -> Step:
             "work": f"{WORK}-{tool}",
             "place": place,
             "folder": f"fio-fio-{version}" if tool == "fio" else f"{tool}-{version}",
-            "url": row["url"],
-            "sha256": row["sha256"],
+            "sources": {"name": tool, "url": row["url"], "sha256": row["sha256"], "file": "sources.tar.gz"},
             "argv": ["sh", "-c", " && ".join(" ".join(map(files.quote, words)) for words in steps)],
             "needs": NEEDS[tool],
             # Written before the build: an incomplete build differs from this file but still belongs to this role.

@@ -233,11 +233,16 @@ def test_installer_step_has_all_arguments():
     node = Node(bare(), installer_version="1.47.0")
     found = step_of(node, "installer")
     base = "https://efa-installer.amazonaws.com/aws-efa-installer"
-    assert found["downloads"] == [
-        {"origin": f"{base}-1.47.0.tar.gz", "path": "/var/cache/mlcluster/efa/aws-efa-installer-1.47.0.tar.gz"},
-        {"origin": f"{base}-1.47.0.tar.gz.sig", "path": "/var/cache/mlcluster/efa/aws-efa-installer-1.47.0.tar.gz.sig"},
-        {"origin": f"{base}.key", "path": "/var/cache/mlcluster/efa/aws-efa-installer.key"},
+    assert [(file["url"], file["file"], file["proved_by"]) for file in found["downloads"]] == [
+        (f"{base}-1.47.0.tar.gz", "aws-efa-installer-1.47.0.tar.gz", "efa_step"),
+        (f"{base}-1.47.0.tar.gz.sig", "aws-efa-installer-1.47.0.tar.gz.sig", "efa_step"),
+        (f"{base}.key", "aws-efa-installer.key", "efa_step"),
     ]
+    assert (found["work"], found["archive"], found["key"]) == (
+        "/var/cache/mlcluster/efa",
+        "/var/cache/mlcluster/efa/aws-efa-installer-1.47.0.tar.gz",
+        "/var/cache/mlcluster/efa/aws-efa-installer.key",
+    )
     assert (found["version"], found["step"], found["timeout"]) == ("1.47.0", "install", 1800)
     unsigned = step_of(Node(bare(), check_signature=False), "installer")
     assert len(unsigned["downloads"]) == 1 and unsigned["key"] == ""

@@ -197,7 +197,14 @@ def test_tool_that_is_there_needs_no_sum(host: JobsHost) -> None:
     artifacts = {"ior": {**TOOLS["ior"], "sha256": ""}}
     assert plan_of(host, build=["ior"], artifacts=artifacts).differences() == []
     # Another MPI is another build.
-    assert names(plan_of(host, build=["ior"], mpi_home="/opt/mpi")) == ["tool"]
+    plan = plan_of(host, build=["ior"], mpi_home="/opt/mpi")
+    assert names(plan) == ["tool"]
+    assert plan.steps[0].arguments["sources"] == {
+        "name": "ior",
+        "url": TOOLS["ior"]["url"],
+        "sha256": TOOLS["ior"]["sha256"],
+        "file": "sources.tar.gz",
+    }
 
 
 @pytest.mark.parametrize(("name", "text", "is_ours"), [("ior", "theirs", False), (".mlcluster.json", "{}\n", True)])
