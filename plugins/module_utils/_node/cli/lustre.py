@@ -45,14 +45,14 @@ def add_verbs(subparsers: t.Any) -> None:
     tune.set_defaults(handler=tune_verb)
     data = subparsers.add_parser("lustre-data", help="bring files of Lustre from S3, to S3, or free their space here")
     data.add_argument("action", choices=[*lustre_hsm.ACTIONS, "state"], help="what to do")
-    data.add_argument("path", help="a file or a directory")
+    data.add_argument("paths", nargs="+", metavar="PATH", help="a file or a directory")
     data.add_argument(
         "--parallel", type=whole_number(1, MOST_PARALLEL), default=8, help="programs at once (%(default)s)"
     )
     data.add_argument(
-        "--timeout", type=whole_number(1, MOST_SECONDS), default=3600, help="seconds to wait for it (%(default)s)"
+        "--timeout", type=whole_number(1, MOST_SECONDS), default=3600, help="seconds for each path (%(default)s)"
     )
-    data.add_argument("--json", action="store_true", help="print the counts as one JSON object")
+    data.add_argument("--json", action="store_true", help="print the counts of each path as one JSON object")
     data.set_defaults(handler=data_verb)
 
 
@@ -116,27 +116,38 @@ def tune_verb(args: argparse.Namespace, host: Host | None = None) -> int:
 def data_verb(args: argparse.Namespace, host: Host | None = None) -> int:
     """Exit 0: done; 1: files were rejected or skipped; 2: undeterminable, or time ran out.
 
-    With --json the counts also have ``problem``, a sentence that is empty if all is done.
+    With --json it prints ``changed``, ``paths`` (counts by path, with ``problem``, empty if all is done) and
+    ``problem``, all problems with their paths in one sentence.
     """
     host = host or Host()
+    status, counts = result.EXIT_OK, {}
+    for path in args.paths:
+        counts[path], found = _data_of(host, args, path)
+        status = max(status, found)
+        if not args.json and "files" in counts[path]:
+            _print_counts({"path": path, **counts[path]})
+    if args.json:
+        problems = [f"{path}: {entry['problem']}" for path, entry in counts.items() if entry["problem"]]
+        changed = any(entry.get("done") for entry in counts.values())
+        report = {"changed": changed, "paths": counts, "problem": "; ".join(problems)}
+        sys.stdout.write(f"{json.dumps(report, sort_keys=True)}\n")
+    return status
+
+
+def _data_of(host: Host, args: argparse.Namespace, path: str) -> tuple[dict[str, t.Any], int]:
+    """Return the counts of one path with its problem, and the exit status."""
     try:
         if args.action == "state":
-            counts = lustre_hsm.count(host, args.path, args.parallel)
-            _print({**counts, "problem": ""}, args.json)
-            return result.EXIT_OK
-        tally = lustre_hsm.run(host, args.action, args.path, args.parallel, args.timeout, _progress(args.action))
+            return {**lustre_hsm.count(host, path, args.parallel), "problem": ""}, result.EXIT_OK
+        tally = lustre_hsm.run(host, args.action, path, args.parallel, args.timeout, _progress(args.action))
     except NodeError as exc:
         LOGGER.error("lustre-data %s: %s", args.action, exc)
-        if args.json:
-            _print({"problem": str(exc)}, True)
-        return result.EXIT_UNDETERMINABLE
+        return {"problem": str(exc)}, result.EXIT_UNDETERMINABLE
     problem = tally_problem(args.action, tally, args.timeout)
-    _print({**tally.as_dict(), "problem": problem}, args.json)
     if problem:
         LOGGER.error("lustre-data %s: %s", args.action, problem)
-    if tally.waiting:
-        return result.EXIT_UNDETERMINABLE
-    return result.EXIT_FAIL if problem else result.EXIT_OK
+    status = result.EXIT_FAIL if problem else result.EXIT_OK
+    return {**tally.as_dict(), "problem": problem}, result.EXIT_UNDETERMINABLE if tally.waiting else status
 
 
 def tally_problem(action: str, tally: lustre_hsm.Tally, timeout: float) -> str:
@@ -166,8 +177,6 @@ def _progress(action: str) -> t.Callable[[lustre_hsm.Tally], None]:
     return log
 
 
-def _print(counts: t.Mapping[str, t.Any], as_json: bool) -> None:
-    text = json.dumps(counts, sort_keys=True) if as_json else ", ".join(
-        f"{name} {value}" for name, value in counts.items() if not isinstance(value, list)
-    )  # fmt: skip
-    sys.stdout.write(f"{text}\n")
+def _print_counts(counts: t.Mapping[str, t.Any]) -> None:
+    shown = (f"{name} {value}" for name, value in counts.items() if not isinstance(value, list))
+    sys.stdout.write(f"{', '.join(shown)}\n")

@@ -182,9 +182,30 @@ def test_verb_prints_counts_and_sets_exit_status(host, tree, capsys, caplog):
 
     assert run("hydrate", tree, "--json") == 1
     report = json.loads(capsys.readouterr().out)
-    assert (report["done"], report["problem"]) == (2, "1 of 6 files were passed over, since their copy in S3 is lost")
+    problem = "1 of 6 files were passed over, since their copy in S3 is lost"
+    assert (report["changed"], report["problem"]) == (True, f"{tree}: {problem}")
+    assert (report["paths"][tree]["done"], report["paths"][tree]["problem"]) == (2, problem)
     assert run("state", tree) == 0
     assert "released 1" in capsys.readouterr().out
     assert run("hydrate", f"{tree}/a") == 0
     assert run("state", f"{tree}/nothing", "--json") == 2
     assert "could not be read" in json.loads(capsys.readouterr().out.splitlines()[-1])["problem"]
+
+
+def test_verb_reports_each_path_and_worst_status(host, tree, capsys):
+    def run(*words):
+        status = lustre_cli.data_verb(cli.build_parser("1").parse_args(["lustre-data", *words]), host)
+        return status, capsys.readouterr().out
+
+    missing = f"{tree}/nothing"
+    status, text = run("hydrate", tree, missing, f"{tree}/a", "--json")
+    report = json.loads(text)
+    assert (status, list(report["paths"])) == (2, sorted([tree, missing, f"{tree}/a"]))
+    assert [report["paths"][f"{tree}/a"][name] for name in ("files", "done", "problem")] == [1, 0, ""]
+    first, second = report["problem"].split("; ", 1)
+    assert first.startswith(f"{tree}: 1 of 6 files") and second.startswith(f"{missing}: {missing} could not be read")
+    status, text = run("state", f"{tree}/a", f"{tree}/new", "--json")
+    report = json.loads(text)
+    assert (status, report["changed"], report["problem"]) == (0, False, "")
+    status, text = run("state", f"{tree}/a", f"{tree}/new")
+    assert [line.partition(",")[0] for line in text.splitlines()] == [f"path {tree}/a", f"path {tree}/new"]
