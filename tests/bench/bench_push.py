@@ -13,7 +13,8 @@ A module execution is one program that Ansible starts on a node; tasks of the co
 Tasks a node are all that the controller has begun for it, skipped ones too: what they cost is the controller's.
 
 ``python -m tests.bench.bench_push [COMMIT]`` compares this checkout with an earlier one, by default the last to look
-role by role: both run in turn on the same 1 and 10 nodes, and the second run of each, which changes nothing, counts.
+role by role: both run on the same 1 and 10 nodes, and their runs after the first, which change nothing, count. Between
+them, a playbook with one ping shows the least that Ansible itself costs.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ COUNTS = (1, 10, 40)
 # Of the comparison with an earlier checkout.
 COMPARED = (1, 10)
 BEFORE = "74aacc5"
+# Runs of each that change nothing.
+REPEATED = 3
+PING = [{"hosts": "all", "become": True, "gather_facts": False, "tasks": [{"ansible.builtin.ping": {}}]}]
 STRATEGIES = ("linear", "mitogen_linear")
 LOCK = ROOT / "requirements" / "mitogen.txt"
 # An image of a node of a cluster is made this way: everything that needs no hardware is installed.
@@ -69,7 +73,9 @@ def executions(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             path = Path(task["task"].get("path") or "")
             role = path.parts[path.parts.index("roles") + 1] if "roles" in path.parts else "site.yml"
             for node, result in task["hosts"].items():
-                if result["action"].rsplit(".", 1)[-1] not in ON_CONTROLLER | FACTS and result.get("queried", True):
+                # Earlier checkouts name the field ``asked``.
+                is_queried = result.get("queried", result.get("asked", True))
+                if result["action"].rsplit(".", 1)[-1] not in ON_CONTROLLER | FACTS and is_queried:
                     yield from ((role, node) for item in items_of(result) if not item.get("skipped"))
 
 
@@ -81,10 +87,15 @@ def most_a_node(document: Mapping[str, Any]) -> dict[str, int]:
     return most
 
 
+def _nodes(document: Mapping[str, Any]) -> list[str]:
+    """Return the names of the nodes of a run; localhost is the controller."""
+    return [name for name in document["stats"] if name != "localhost"]
+
+
 def tasks_a_node(document: Mapping[str, Any]) -> dict[str, float]:
     """Tasks begun for a node, and how many of them were skipped, on average; each is a process of the controller."""
     outcomes = [result for play in document["plays"] for task in play["tasks"] for result in task["hosts"].values()]
-    nodes_seen = len(document["stats"])
+    nodes_seen = len(_nodes(document))
     skipped = sum(1 for result in outcomes if result.get("skipped"))
     return {"begun": round(len(outcomes) / nodes_seen, 1), "skipped": round(skipped / nodes_seen, 1)}
 
@@ -110,12 +121,14 @@ def _environment(strategy: str, packages: Path, folder: Path, tree: Path) -> dic
     return {**environment, "ANSIBLE_STRATEGY": strategy}
 
 
-def push(inventory: Path, strategy: str, packages: Path, tree: Path = ROOT) -> dict[str, Any]:
-    """One run of the site.yml of a checkout. Raises AssertionError when a node failed or could not be reached."""
+def push(
+    inventory: Path, strategy: str, packages: Path, tree: Path = ROOT, playbook: str | Path = "site.yml"
+) -> dict[str, Any]:
+    """One run of a playbook of a checkout. Raises AssertionError when a node failed or could not be reached."""
     with tempfile.TemporaryDirectory() as scratch:
         cost = Path(scratch) / "cost.json"
         command = [sys.executable, str(Path(__file__).with_name("cost.py")), str(cost)]
-        command += [str(BIN / "ansible-playbook"), "-i", str(inventory), "site.yml", "-e", json.dumps(SETTINGS)]
+        command += [str(BIN / "ansible-playbook"), "-i", str(inventory), str(playbook), "-e", json.dumps(SETTINGS)]
         environment = _environment(strategy, packages, Path(scratch), tree)
         started = time.monotonic()
         done = subprocess.run(
@@ -124,15 +137,15 @@ def push(inventory: Path, strategy: str, packages: Path, tree: Path = ROOT) -> d
         seconds = time.monotonic() - started
         start = done.stdout.find("{\n")
         assert done.returncode == 0 and start >= 0, (
-            f"site.yml ended with {done.returncode}: {done.stdout[-2000:]}{done.stderr}"
+            f"{playbook} ended with {done.returncode}: {done.stdout[-2000:]}{done.stderr}"
         )
         document, _end = json.JSONDecoder().raw_decode(done.stdout[start:])
         cpu = json.loads(cost.read_text(encoding="utf-8"))["cpu_seconds"]
     return {
         "seconds": round(seconds, 1),
-        "controller_cpu_seconds": round(cpu, 1),
+        "controller_cpu_seconds": round(cpu, 2),
         "changed": sum(stats["changed"] for stats in document["stats"].values()),
-        "nodes": len(document["stats"]),
+        "nodes": len(_nodes(document)),
         "tasks_a_node": tasks_a_node(document),
         "module_executions": most_a_node(document),
     }
@@ -174,15 +187,24 @@ def earlier(commit: str) -> Iterator[Path]:
 def compare(commit: str = BEFORE, counts: Sequence[int] = COMPARED) -> dict[str, Any]:
     """Measure the run without changes of an earlier checkout and of this one. Raises AssertionError, ContainerError."""
     rows = []
-    with earlier(commit) as tree:
+
+    def measured(title: str, run: str, *given: Any) -> None:
+        row = push(*given)
+        print(f"  {row['nodes']} nodes, {title}, {run}: {row['seconds']} s, load {os.getloadavg()[0]:.0f}", flush=True)
+        rows.append({"strategy": title, "run": run, **row})
+        assert run == "first" or row["changed"] == 0, f"the {run} run of {title} changed something"
+
+    with earlier(commit) as tree, tempfile.TemporaryDirectory() as scratch:
+        ping = Path(scratch) / "ping.yml"
+        ping.write_text(json.dumps(PING), encoding="utf-8")
         for count in counts:
             with nodes(count) as inventory:
+                # Not in turn: each would write the files of the other one again.
                 for title, checkout in ((commit, tree), ("here", ROOT)):
-                    for run in ("first", "second"):
-                        row = push(inventory, "linear", ROOT, checkout)
-                        print(f"  {count} nodes, {title}, {run}: {row['seconds']} s", flush=True)
-                        rows.append({"strategy": title, "run": run, **row})
-                    assert row["changed"] == 0, f"the second run of {title} changed something"
+                    measured(title, "first", inventory, "linear", ROOT, checkout)
+                    for number in range(2, REPEATED + 2):
+                        measured("ping", str(number), inventory, "linear", ROOT, ROOT, ping)
+                        measured(title, str(number), inventory, "linear", ROOT, checkout)
     return {"bench": "push", "cores": os.cpu_count(), "load": round(os.getloadavg()[1], 1), "runs": rows}
 
 
