@@ -75,7 +75,10 @@ class TrainingHost(Host):
             answer = fake_grammars.answer(argv, answer)
         if isinstance(answer, Exception):
             raise answer
-        return CommandResult(0, answer, "") if isinstance(answer, str) else answer
+        result = CommandResult(0, answer, "") if isinstance(answer, str) else answer
+        if check and result.rc:
+            raise CommandError(argv, result.rc, result.stdout, result.stderr, f"failed with status {result.rc}")
+        return result
 
     def _load(self, library: str) -> CommandResult:
         answer = self.loads.get(library, {"error": f"{library}: cannot open shared object file"})

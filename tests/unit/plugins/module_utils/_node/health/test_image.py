@@ -86,6 +86,18 @@ def test_container_without_report(host, rc, stderr, status, words):
     assert host.gone
 
 
+@pytest.mark.parametrize(
+    ("stderr", "hint"),
+    [
+        ("pyxis: [ERROR] Invalid image format: /fsx/a.sqsh", "check that the file is a complete squashfs image"),
+        ("pyxis: [ERROR] No space left on device", "look with 'mlcluster containers-info'"),
+    ],
+)
+def test_hint_depends_on_error_of_enroot(host, stderr, hint):
+    host.commands[f"{BIN}/srun --quiet"] = CommandResult(1, "", stderr)
+    assert image(host)["container.image"].hint.startswith(hint)
+
+
 OTHER = NODE.replace("n1", "n2").format("IDLE", "")
 
 

@@ -487,6 +487,7 @@ def test_missing_and_refused_directories_fail(good, rows, expected):
         ({"servers": [server(9), {**server(0), "nets": ["tcp"]}]}, "fail", "LNet knows no EFA address of 10.0.1.0@tcp"),
         ({"servers": [server(9), server(0, 2)]}, "undeterminable", "LNet has sent messages to 10.0.1.0@tcp only over"),
         ({"servers": [server(9, 2)]}, "pass", "9 messages over 2 interfaces of EFA to 1 servers"),
+        ({"servers": [server(1)]}, "pass", "1 messages over 2 interfaces of EFA to 1 servers"),
     ],
 )
 def test_data_path_over_efa(good, change, status, words):
@@ -502,6 +503,14 @@ def test_data_path_over_efa(good, change, status, words):
     (one,) = found(good, "lustre.network")
     assert (one.status, one.scope.device) == (status, path)
     assert (one.message or one.reason or one.found).startswith(words)
+
+
+def test_servers_with_efa_are_counted(good):
+    bare = {**server(0), "nets": ["tcp"]}
+    good["mounts"][0].update(efa=True, servers=[server(9), bare, server(8)], servers_problem=None)
+    good.update({"net_problem": None, "efa_wanted": 2, "nets": {"efa": {"nids": 2, "up": 2}}})
+    (one,) = found(good, "lustre.network")
+    assert (one.status, one.expected, one.found) == ("fail", 3, 2)
 
 
 def test_file_system_without_efa_has_no_network_verdict(good):

@@ -184,6 +184,32 @@ def test_other_schema_is_rejected_when_read(data, word):
         result.loads(json.dumps(data))
 
 
+@pytest.mark.parametrize(
+    ("kind", "data", "word"),
+    [
+        (result.Result, [], "result is .*it must be a JSON object"),
+        (result.Report, "x", "report is 'x'; it must be a JSON object"),
+        (result.Result, {**RESULT, "schema": "mlcluster.result/2"}, "reads mlcluster.result/1 only"),
+        (result.Report, {**REPORT, "schema": "mlcluster.result/1"}, "reads mlcluster.report/1 only"),
+        (result.Report, {**REPORT, "colour": 2}, "report has unknown fields colour"),
+    ],
+)
+def test_entry_of_another_type_is_rejected(kind, data, word):
+    with pytest.raises(result.ResultError, match=word):
+        kind.from_dict(data)
+
+
+@pytest.mark.parametrize("name", ["node", "instance_id", "device"])
+def test_part_of_scope_is_text(name):
+    with pytest.raises(result.ResultError, match=f"scope.{name} is 5; it must be text or absent"):
+        result.Scope(**{name: 5})
+
+
+def test_checks_that_do_not_apply_are_no_pass():
+    made = [result.not_applicable("a.b", "there is none")]
+    assert result.overall(made) == result.overall(made * 2) == "not_applicable"
+
+
 def test_result_without_absent_fields_is_read():
     assert result.loads(json.dumps(RESULT)) == result.passed("a", 1)
     assert result.loads(json.dumps({**RESULT, "scope": None})) == result.passed("a", 1)
