@@ -122,7 +122,8 @@ SCRIPT = """
     var items = add(parent, 'ul');
     found.forEach(function (verdict) {
       var item = add(items, 'li'), asks = data.severities[verdict[5]];
-      add(item, 'b', data.words[verdict[0]] + ' ', verdict[0]);
+      var watched = verdict[0] === 'fail' && verdict[5] === 'monitor';
+      add(item, 'b', (watched ? data.watch : data.words[verdict[0]]) + ' ', verdict[0]);
       var device = verdict[2] ? ' (' + verdict[2] + ')' : '';
       item.appendChild(document.createTextNode(verdict[1] + device + ': ' + verdict[3]));
       if (verdict[4]) { add(item, 'div', verdict[4], 'soft'); }
@@ -139,7 +140,7 @@ SCRIPT = """
     made.id = 'detail';
     made.className = 'detail';
     if (inTable) { holder.colSpan = where.cells.length; }
-    add(holder, 'h3', node.name + ': ' + data.words[node.status], node.status);
+    add(holder, 'h3', node.name + ': ' + node.word, node.status);
     if (bad.length) { list(holder, bad); }
     if (rest.length) {
       var folded = add(holder, 'details');
@@ -251,7 +252,9 @@ SCRIPT = """
   data.verdicts.forEach(function (verdict) {
     if (verdict[0] === 'fail' || verdict[0] === 'undeterminable') { checks['=' + verdict[1]] = 1; }
   });
-  field('state', 'State', [['', 'all']].concat(ORDER.map(function (state) { return [state, data.words[state]]; })));
+  field('state', 'State', [['', 'all']].concat(ORDER.map(function (state) {
+    return [state, data.words[state] + (state === 'fail' ? ' or ' + data.watch : '')];
+  })));
   if (Object.keys(queues).length > 1) { field('queue', 'Queue', choices(queues)); }
   if (Object.keys(checks).length) { field('check', 'Not passed', choices(checks)); }
   field('text', 'Text');

@@ -26,21 +26,34 @@ from .assets import SCRIPT, STYLE
 from .document import ORDER, sentence
 
 STATUS_WORDS = {"pass": "good", "fail": "broken", "undeterminable": "not proved", "not_applicable": "not judged"}
-# In the order of the summary sentence.
-SUMMARY_WORDS = {state: STATUS_WORDS[state] for state in ("fail", "undeterminable", "pass", "not_applicable")}
+# Jobs still start on a node with no failure above the severity monitor.
+WATCH = "to watch"
 GLYPHS = {"pass": "✓", "fail": "✕", "undeterminable": "?", "not_applicable": "-"}
 # The action for each severity; details are in docs/guides/failure-catalogue.md.
 SEVERITY_WORDS = {
     "isolate": "keep jobs away from the node and replace it",
     "reboot": "reboot the node, then check it again",
     "reset": "reset the GPU, or reload its driver, then check again",
-    "monitor": "the node can work; watch it",
+    "monitor": "jobs still start on the node; watch it",
     "none": "not about the hardware",
 }
 FIRST_PROBLEMS = 7
 NAMES = 12
 # A table with more rows is not readable, and a page with all of them would not open; the JSON has every one.
 MOST_ROWS = 500
+
+
+def word(status: str, severity: str | None) -> str:
+    """Return the word for a status of a node, verdict or problem with its most drastic severity."""
+    return WATCH if (status, severity) == ("fail", "monitor") else STATUS_WORDS[status]
+
+
+def headline(document: Mapping[str, Any]) -> str:
+    """Return the word for the whole document: nothing is broken if only nodes to watch failed."""
+    failed = [*document["nodes"], *({**job, "severity": "none"} for job in document["jobs"])]
+    failed = [one for one in failed if one["status"] == "fail"]
+    watched = bool(failed) and all(one["severity"] == "monitor" for one in failed)
+    return word(document["status"], "monitor" if watched else None)
 
 
 def page(document: Mapping[str, Any]) -> str:
@@ -126,27 +139,36 @@ def _names(names: Sequence[str], more: str = "") -> str:
     return f"{first} <details><summary>and {len(names) - NAMES:,} more</summary>{rest}</details>"
 
 
-def _verdict(status: str) -> str:
+def _verdict(status: str, severity: str | None = None) -> str:
     order = ORDER.index(status)
-    return f'<td class="{status} state" data-th="" data-v="{order}">{GLYPHS[status]} {STATUS_WORDS[status]}</td>'
+    return f'<td class="{status} state" data-th="" data-v="{order}">{GLYPHS[status]} {word(status, severity)}</td>'
 
 
 def _head(document: Mapping[str, Any]) -> Iterator[str]:
-    counts, total = document["counts"], len(document["nodes"])
-    status = document["status"]
+    total, status = len(document["nodes"]), document["status"]
     yield f"<header><h1>{_text(document['cluster'] or 'Cluster')}</h1>"
     yield f'<p class="headline {status}">{GLYPHS[status]} {_text(summary(document))}</p>'
     yield f'<p class="soft"><time datetime="{_text(document["time"])}">{_text(document["time"])}</time>'
     yield f'<span id="age"></span>, mlcluster.aws {_text(document["version"])}</p>'
     yield '<div class="tiles">'
-    for state in ("fail", "undeterminable", "pass", "not_applicable"):
-        if counts[state] or state != "not_applicable":
-            words = f"<b>{counts[state]:,}</b>{GLYPHS[state]} {STATUS_WORDS[state]}"
-            yield _link(words, f"tile {state}", state=state)
+    for state, label, number in _counted(document):
+        if number or (state != "not_applicable" and label != WATCH):
+            yield _link(f"<b>{number:,}</b>{GLYPHS[state]} {label}", f"tile {state}", state=state)
     outlier_count = len({one["node"] for one in document["outliers"]})
     if outlier_count:
         yield f'<a class="tile" href="#unlike"><b>{outlier_count:,}</b>unlike their neighbours</a>'
     yield _link(f"<b>{total:,}</b>nodes", "tile", state="") + "</div></header>"
+
+
+def _counted(document: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Return status, word and number of nodes, in the order of the summary."""
+    counts = document["counts"]
+    watched = sum(word(node["status"], node["severity"]) == WATCH for node in document["nodes"])
+    return [
+        ("fail", STATUS_WORDS["fail"], counts["fail"] - watched),
+        ("fail", WATCH, watched),
+        *((state, STATUS_WORDS[state], counts[state]) for state in ("undeterminable", "pass", "not_applicable")),
+    ]
 
 
 def summary(document: Mapping[str, Any]) -> str:
@@ -155,7 +177,7 @@ def summary(document: Mapping[str, Any]) -> str:
     unanswered = sum(not node["answered"] for node in document["nodes"])
     if not total:
         return "no node was judged"
-    parts = [f"{counts[state]} {words}" for state, words in SUMMARY_WORDS.items() if counts[state]]
+    parts = [f"{number} {label}" for _state, label, number in _counted(document) if number]
     all_good = "the only node is proved good" if total == 1 else f"all {total} nodes are proved good"
     clauses = [all_good if counts["pass"] == total else f"{', '.join(parts)} of {nodes_text(total)}"]
     clauses += [f"{unanswered} did not answer"] if unanswered else []
@@ -204,7 +226,7 @@ def _map(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for place, there in sorted(places.items()):
         yield f'<div class="place"><span>{_text(" / ".join(place))}</span><div class="cells">'
         for node in there:
-            about = _text(f"{node['name']}: {STATUS_WORDS[node['status']]}")
+            about = _text(f"{node['name']}: {word(node['status'], node['severity'])}")
             target = _text("#" + urllib.parse.urlencode({"node": node["name"]}, errors="replace"))
             yield (
                 f'<a class="{node["status"]}" href="{target}" title="{about}" aria-label="{about}">'
@@ -214,7 +236,7 @@ def _map(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "</div></section>"
 
 
-NODE_HEADINGS = ("", "Node", "Type and place", "Queue", "Broken", "Not proved", "Good", "Seconds")
+NODE_HEADINGS = ("", "Node", "Type and place", "Queue", "Failed", "Not proved", "Good", "Seconds")
 
 
 def _nodes(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -225,17 +247,17 @@ def _nodes(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         seconds = "" if node["seconds"] is None else f"{node['seconds']:.1f}"
         rows.append(
             _row(
-                _verdict(node["status"]),
+                _verdict(node["status"], node["severity"]),
                 _html_cell(_link(_text(node["name"]), node=node["name"]), "Node", "name"),
                 _cell(_about(node), "Type and place"),
                 _cell(node["queue"] or "", "Queue"),
                 *(
                     _html_cell(
                         _link(str(counts[state]), state, node=node["name"]) if counts[state] else "0",
-                        STATUS_WORDS[state].capitalize(),
+                        heading,
                         "number",
                     )
-                    for state in ("fail", "undeterminable", "pass")
+                    for state, heading in zip(("fail", "undeterminable", "pass"), NODE_HEADINGS[4:7])
                 ),
                 _cell(seconds, "Seconds", "number"),
             )
@@ -370,11 +392,17 @@ def _data(time: str, nodes: Sequence[Mapping[str, Any]]) -> str:
             hint = entry["hint"] or "" if verdict.status != "pass" else ""
             key = (verdict.status, verdict.id, verdict.scope.device or "", sentence(verdict), hint, verdict.severity)
             numbers.append(rows.setdefault(key, len(rows)))
-        entries.append(
-            {"name": node["name"], "status": node["status"], "queue": node["queue"] or "", "verdicts": numbers}
-        )
+        entry = {"name": node["name"], "status": node["status"], "queue": node["queue"] or "", "verdicts": numbers}
+        entries.append({**entry, "word": word(node["status"], node["severity"])})
     text = json.dumps(
-        {"words": STATUS_WORDS, "severities": SEVERITY_WORDS, "time": time, "verdicts": list(rows), "nodes": entries},
+        {
+            "words": STATUS_WORDS,
+            "watch": WATCH,
+            "severities": SEVERITY_WORDS,
+            "time": time,
+            "verdicts": list(rows),
+            "nodes": entries,
+        },
         separators=(",", ":"),
         ensure_ascii=True,
     )

@@ -13,7 +13,18 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result
 
 from .._run.names import first_of
 from .charts import number_text, size_text
-from .html import CHANGE_HEADINGS, GLYPHS, MOST_ROWS, NAMES, STATUS_WORDS, change_rows, more_text, summary
+from .html import (
+    CHANGE_HEADINGS,
+    GLYPHS,
+    MOST_ROWS,
+    NAMES,
+    STATUS_WORDS,
+    change_rows,
+    headline,
+    more_text,
+    summary,
+    word,
+)
 
 
 def markdown(document: Mapping[str, Any]) -> str:
@@ -31,7 +42,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
 
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
-    yield f"# {_escaped(document['cluster'] or 'Cluster')}: {STATUS_WORDS[document['status']]}"
+    yield f"# {_escaped(document['cluster'] or 'Cluster')}: {headline(document)}"
     yield ""
     yield f"{summary(document)}. {document['time']}, mlcluster.aws {document['version']}."
     for part in (_problems, _outliers, _bandwidth, _timings, _changes, _nodes):
@@ -41,7 +52,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
 def _problems(document: Mapping[str, Any]) -> Iterator[str]:
     rows = [
         (
-            f"{GLYPHS[problem['status']]} {STATUS_WORDS[problem['status']]}",
+            f"{GLYPHS[problem['status']]} {word(problem['status'], problem['severity'])}",
             problem["id"],
             problem["severity"],
             problem["text"],
@@ -98,10 +109,10 @@ def _changes(document: Mapping[str, Any]) -> Iterator[str]:
 def _nodes(document: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "## Nodes", "")
     yield from _table(
-        ("", "Node", "Type", "Queue", "Broken", "Not proved", "Good"),
+        ("", "Node", "Type", "Queue", "Failed", "Not proved", "Good"),
         [
             (
-                f"{GLYPHS[node['status']]} {STATUS_WORDS[node['status']]}",
+                f"{GLYPHS[node['status']]} {word(node['status'], node['severity'])}",
                 node["name"],
                 node["instance_type"] or "",
                 node["queue"] or "",

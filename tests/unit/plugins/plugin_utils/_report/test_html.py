@@ -74,6 +74,57 @@ def test_first_screen_has_problems_and_hints():
     assert seen.index("Do this first (2)") < seen.index("Map")
 
 
+def warm(name):
+    return scene.node(name, scene.verdict("gpu.clocks", "fail", severity="monitor", message="too hot"))
+
+
+def test_node_to_watch_is_not_called_broken():
+    """Jobs still start on it, as its severity states."""
+    text = page(scene.node("a"), warm("b"))
+    seen = Page(text).text
+    assert "1 to watch, 1 good of 2 nodes" in seen and "broken" not in seen.replace("0 ✕ broken", "")
+    assert "jobs still start on the node; watch it" in seen
+    assert "b: to watch" in {given.get("aria-label") for _tag, given in Page(text).tags}
+    assert '"word":"to watch"' in text
+
+
+def test_node_to_watch_is_counted_apart():
+    document = _report_model.build([scene.broken("a"), warm("b"), warm("c"), scene.node("d")], scene.TIME)
+    assert _report_html.summary(document) == "1 broken, 2 to watch, 1 good of 4 nodes"
+    assert (document["counts"]["fail"], document["exit_code"]) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "job", "shown"),
+    [
+        ((warm("a"),), None, "to watch"),
+        ((warm("a"), scene.broken("b")), None, "broken"),
+        ((warm("a"),), "fail", "broken"),
+        ((scene.node("a"),), "fail", "broken"),
+        ((scene.node("a"),), None, "good"),
+        ((scene.silent("a"),), None, "not proved"),
+    ],
+)
+def test_headline_is_broken_if_anything_is(nodes, job, shown):
+    given = scene.validation(scene.verdict("nccl.correct", job, message="wrong")) if job else None
+    assert _report_html.headline(_report_model.build(list(nodes), scene.TIME, validation=given)) == shown
+
+
+@pytest.mark.parametrize(
+    ("status", "severity", "shown"),
+    [
+        ("fail", "monitor", "to watch"),
+        ("fail", "reset", "broken"),
+        ("fail", "none", "broken"),
+        ("fail", None, "broken"),
+        ("undeterminable", "monitor", "not proved"),
+        ("pass", "none", "good"),
+    ],
+)
+def test_word_follows_status_and_severity(status, severity, shown):
+    assert _report_html.word(status, severity) == shown
+
+
 def test_good_cluster_has_no_other_sections():
     seen = Page(page(scene.node("a"), scene.node("b"))).text
     assert "all 2 nodes are proved good" in seen
