@@ -43,8 +43,17 @@ _SUPPORTED_CLOCKS = re.compile(
     re.DOTALL,
 )
 _END = "</nvidia_smi_log>"
-# A number and at most one word, its unit: 700.00 W, 16x, 640 bank(s).
-_NUMBER = re.compile(r"(-?\d{1,18}(?:\.\d{1,6})?) ?[A-Za-z()]{0,12}")
+# Units by the paths of fields; all others have none.
+_UNITS = (
+    ("fb_memory_usage/", " MiB"),
+    ("_clock", " MHz"),
+    ("_power_limit", " W"),
+    ("gpu_temp", " C"),
+    ("_link_width", "x"),
+    ("clocks_event_reasons_counters_", " us"),
+    ("row_remapper_histogram_", " bank(s)"),
+)
+_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,6})?")
 # "<time> kernel: NVRM: Xid (PCI:0000:b3:00): 79, pid=..., GPU has fallen off the bus."; old drivers leave PCI: out, and
 # with MIG the address is followed by the instance.
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)")
@@ -63,9 +72,10 @@ def _text(node: ET.Element | None, path: str) -> str | None:
 
 
 def _number(node: ET.Element | None, path: str) -> float | None:
-    """Return the number of a field without its unit; None if the field has any other text."""
-    matched = _NUMBER.fullmatch(_text(node, path) or "")
-    return float(matched.group(1)) if matched else None
+    """Return the number of a field without its unit; None if the field has any other text, or another unit."""
+    word, unit = _text(node, path) or "", next((unit for part, unit in _UNITS if part in path), "")
+    word = word[: len(word) - len(unit)] if word.endswith(unit) else ""
+    return float(word) if _NUMBER.fullmatch(word) else None
 
 
 def _whole(node: ET.Element | None, path: str) -> int | None:
@@ -311,6 +321,8 @@ def parse_smi(text: str) -> dict[str, t.Any]:
         raise ValueError("an XML document that declares entities, which nvidia-smi never does")
     end = text.find(_END, start)
     end = end + len(_END) if end >= 0 else len(text)
+    if "<nvidia_smi_log" in text[end:]:
+        raise ValueError("several XML documents: they may contradict each other")
     try:
         root = ET.fromstring(_SUPPORTED_CLOCKS.sub("", text[start:end]))  # noqa: S314 entities are refused above
     except (ET.ParseError, LookupError, ValueError) as exc:
@@ -374,7 +386,7 @@ def parse_nvlink_counters(text: str) -> dict[str, dict[str, int]]:
 def _link_speed(word: str) -> float | None:
     if word.lower() == "<inactive>":
         return 0.0
-    matched = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?) GB/s", word)
+    matched = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) GB/s", word)
     return float(matched.group(1)) if matched else None
 
 

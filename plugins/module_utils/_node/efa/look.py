@@ -17,7 +17,7 @@ from ..accelerator.fabric_manager import joined_by_nvswitch
 from ..accelerator.look import pci_gpus
 from ..accelerator.neuron import look_at_neuron, neuron_wanted
 from ..accelerator.parse import parse_driver_version
-from ..system.ask import ask, line, number
+from ..system.ask import ask, line, number, reliable
 from ..system.host import CommandError, Host
 from ..system.instance import instance_type
 from ..system.linker import parse_ldconfig
@@ -336,7 +336,7 @@ def _mpi(host: Host) -> list[dict[str, t.Any]]:
     """Return Open MPI of the EFA installer, both generations."""
     programs = [f"/opt/amazon/{name}/bin/mpirun" for name in ("openmpi", "openmpi5")]
     return [
-        {"program": program, "version": parse.parse_mpi_version(ask(host, [program, "--version"])[0])}
+        {"program": program, "version": parse.parse_mpi_version(reliable(host, [program, "--version"]))}
         for program in programs
         if host.exists(program)
     ]
@@ -349,7 +349,7 @@ def _units(host: Host, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
     A daemon that was started without its unit is found by the name of its process.
     """
     wanted = list(dict.fromkeys([*names, FABRIC_MANAGER]))
-    shown = parse_units(ask(host, ["systemctl", "show", "-p", _UNIT_FIELDS, "--", *wanted])[0])
+    shown = parse_units(reliable(host, ["systemctl", "show", "-p", _UNIT_FIELDS, "--", *wanted]))
     found = {}
     for name in wanted:
         fields = shown.get(name, {})
@@ -382,7 +382,7 @@ def _fabric_manager(host: Host, units: t.Mapping[str, t.Mapping[str, t.Any]]) ->
         "exists": unit["exists"],
         "active": unit["active"],
         "enabled": unit["enabled"],
-        "version": parse.parse_fabric_manager_version(shown),
+        "version": None if problem else parse.parse_fabric_manager_version(shown),
         "problem": problem,
     }
 

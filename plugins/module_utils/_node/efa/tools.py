@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ..system.ask import ask
+from ..system.ask import reliable
 from ..system.host import Host
 from .parse import parse_libfabric_version
 
@@ -21,4 +21,4 @@ def fi_info_program(host: Host) -> str | None:
 
 def libfabric_version(host: Host, program: str) -> str | None:
     """Return the version of the libfabric that this fi_info uses; None if it does not report it."""
-    return parse_libfabric_version(ask(host, [program, "--version"])[0])
+    return parse_libfabric_version(reliable(host, [program, "--version"]))

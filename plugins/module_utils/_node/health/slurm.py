@@ -38,6 +38,9 @@ def check_slurm(slurm: Slurm, kind: str | None = None) -> list[Result]:
     if not up:
         hint = "start slurmctld on the head node, and look at its log"
         return [failed("slurm.controller", "no controller answers", severity="reset", expected="up", hint=hint)]
+    if ping.rc != 0 and len(up) == len(controllers):
+        why = f"scontrol ping lists only controllers that are up, and ended with status {ping.rc}"
+        return [undeterminable("slurm.controller", why), _node(slurm, kind)]
     return [passed("slurm.controller", f"{', '.join(up)} up"), _node(slurm, kind)]
 
 
@@ -65,6 +68,9 @@ def _node(slurm: Slurm, kind: str | None) -> Result:
             hint = "start slurmd, and compare the host name with NodeName in slurm.conf"
             return failed(check, f"Slurm does not know {name}", severity="reset", hint=hint)
         return not_applicable(check, "Slurm runs no jobs here")
+    if done.rc != 0:
+        why = " ".join(done.stderr.split())[:300] or "no message"
+        return undeterminable(check, f"scontrol shows the node and ended with status {done.rc}: {why}")
     own = [node for node in known if name in (node["name"], node["hostname"])]
     if len(own) != 1:
         shown = ", ".join(node["name"] for node in known)[:300]

@@ -22,7 +22,8 @@ MAX_TABLE_LINE = 4096
 
 # Prefixes of srun --label and mpirun --tag-output; Open MPI 5 begins it with [prterun-HOST-PID@1,0].
 _LABEL = re.compile(r"(?:\[(?:prterun-[\w.@-]{1,300}|\d{1,9}),\d{1,9}\]<std(?:out|err)>: ?|\s{0,6}\d{1,6}: )")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# Sequences of a terminal (ECMA-48): colours, erased lines, titles.
+_COLOUR = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 # The first lines of an output, after any prefix of a launcher, scheduler or log collector.
 _ANCHOR = re.compile(r"# (?:nccl-tests version \S|Collective test starting: \w|nThread \d+ nGpus \d+ minBytes \d)")
 MAX_DECORATION = 200

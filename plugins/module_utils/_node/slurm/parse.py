@@ -20,6 +20,7 @@ _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]*)=")
 _AFTER_REASON = re.compile(r"\s(?:Comment|Extra|InstanceId|InstanceType|ReservationName)=")
 # Author and time of the reason. Only a second line of the reason may follow, or an unknown key.
 _STAMP = re.compile(r"(.*?)\s\[([^\s@\]]+)@([\dT:-]+)\](?:\s+(?![A-Z]\w*=)(\S.*)|\s.*|)", re.DOTALL)
+_CUT_STATE = re.compile(r"\sState=\S*\Z")
 _JOB_NAME = re.compile(r"\sJobName=(.*?)(?=\sUserId=)")
 _JOB_START = re.compile(r"JobId=\d+\s")
 # The script with its arguments, and since 24.05 the whole command line of sbatch. The user chooses both.
@@ -116,11 +117,12 @@ def _reason(line: str) -> tuple[t.Optional[str], t.Optional[str], t.Optional[str
 def nodes(text: str) -> list[dict[str, t.Any]]:
     """Parse the nodes in the output of ``scontrol --details --oneliner show node``."""
     found = []
-    for line in text.splitlines():
+    for line in text.splitlines(keepends=True):
         values = fields(line)
         if "NodeName" not in values:
             continue
-        state, flags = states.split(values.get("State", ""))
+        # Flags may be missing in a state at which the text breaks off: IDLE of IDLE+DRAIN.
+        state, flags = states.split("" if _CUT_STATE.search(line) else values.get("State", ""))
         next_state = absent(values.get("NextState"))
         expected, why = states.availability(state, flags, next_state)
         reason, reason_by, reason_at = _reason(line)

@@ -27,6 +27,12 @@ def ask(host: Host, argv: t.Sequence[str], timeout: float = 30) -> tuple[str, st
     return done.stdout, f"{' '.join(argv)} ended with status {done.rc}: {output or 'no output'}"
 
 
+def reliable(host: Host, argv: t.Sequence[str], timeout: float = 30) -> str:
+    """Return standard output; empty if it is not reliable: text beside an error status proves nothing."""
+    output, problem = ask(host, argv, timeout)
+    return "" if problem else output
+
+
 def number(text: str | None) -> int | None:
     """Return the whole number in a file of the kernel."""
     word = (text or "").strip()

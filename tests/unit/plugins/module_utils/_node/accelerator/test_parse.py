@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 
@@ -210,8 +211,42 @@ def test_invalid_number_is_none_and_not_zero(word):
     assert gpu["ecc"]["volatile"]["uncorrectable"] is None
 
 
+@pytest.mark.parametrize(
+    ("tag", "path", "unit"),
+    [
+        ("total", "memory_mib", " MiB"),
+        ("gpu_temp", "temperature_c", " C"),
+        ("current_link_width", "pcie.width", "x"),
+        ("current_power_limit", "power_watts.limit", " W"),
+        ("sm_clock", "clocks_mhz.sm", " MHz"),
+        ("row_remapper_histogram_max", "remapped_rows.banks.max", " bank(s)"),
+        ("clocks_event_reasons_counters_sw_power_cap", "clock_microseconds.sw_power_cap", " us"),
+        ("replay_counter", "pcie.replays", ""),
+    ],
+)
+def test_number_in_another_unit_is_none(tag, path, unit):
+    def read(word):
+        changed, number = re.subn(rf"<{tag}>[^<]*<", f"<{tag}>{word}<", RECORDED_XML)
+        (gpu,) = parse.parse_smi(changed)["gpus"]
+        assert number
+        return functools.reduce(lambda facts, part: facts[part], path.split("."), gpu)
+
+    assert read(f"40{unit}") == 40
+    for other in (" GiB", " KiB", " F", " kW", " GHz", " ms", "X", "%", " MiB/s", "\u0663", ""):
+        assert other == unit or read(f"40{other}") is None
+    # Digits of other scripts, as Python would read them.
+    assert read(f"\u0664\u0660{unit}") is None
+
+
+@pytest.mark.parametrize("second", [RECORDED_XML, RECORDED_XML[: len(RECORDED_XML) // 2], "<nvidia_smi_log>"])
+def test_second_document_is_no_warning(second):
+    """It may contradict the first, which alone would be judged."""
+    with pytest.raises(ValueError, match="several XML documents: they may contradict each other"):
+        parse.parse_smi(RECORDED_XML + second)
+
+
 def test_huge_number_stays_number():
-    (gpu,) = parse.parse_smi(RECORDED_XML.replace("81559 MiB", "9" * 18))["gpus"]
+    (gpu,) = parse.parse_smi(RECORDED_XML.replace("81559 MiB", "9" * 18 + " MiB"))["gpus"]
     assert gpu["memory_mib"] >= 10**17
 
 

@@ -285,6 +285,23 @@ def test_fabric_manager(fields, version, status, word):
     assert (result.status, word in result.line()) == (status, True)
 
 
+@pytest.mark.parametrize(
+    ("command", "check"),
+    [
+        ("systemctl show", "efa.fabric_manager"),
+        ("nv-fabricmanager --version", "efa.fabric_manager"),
+        ("/opt/amazon/efa/bin/fi_info --version", "versions.libfabric"),
+        ("/opt/amazon/efa/bin/fi_info -p efa", "efa.provider"),
+    ],
+)
+@pytest.mark.parametrize("rc", [1, 255, -9])
+def test_good_text_beside_error_status_is_no_proof(command, check, rc):
+    host = good_node()
+    assert judge(host)[check].status == "pass"
+    host.commands[command] = CommandResult(rc, host.commands[command], "killed")
+    assert judge(host)[check].status == "undeterminable"
+
+
 def test_fabric_manager_is_not_judged_for_one_gpu_or_no_driver():
     assert judge(good_node(1, "p5.4xlarge"))["efa.fabric_manager"].status == "not_applicable"
     host = good_node()

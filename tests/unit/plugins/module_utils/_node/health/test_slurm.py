@@ -76,6 +76,23 @@ def test_node_that_takes_jobs_passes(host):
     assert (found["slurm.node"].found, found["slurm.node"].message) == ("takes jobs", "it takes jobs: IDLE")
 
 
+@pytest.mark.parametrize("rc", [1, 2, 255, -9])
+def test_good_text_beside_error_status_is_no_proof(host, rc):
+    host.commands[f"{BIN}/scontrol --details"] = CommandResult(rc, NODE.format("IDLE", ""), "slurm_load_node error")
+    one = slurm_of(host)["slurm.node"]
+    assert (one.status, one.reason) == (
+        "undeterminable",
+        f"scontrol shows the node and ended with status {rc}: slurm_load_node error",
+    )
+    host.commands[f"{BIN}/scontrol ping"] = CommandResult(rc, UP, "")
+    one = slurm_of(host)["slurm.controller"]
+    assert (one.status, f"ended with status {rc}" in one.reason) == ("undeterminable", True)
+    # The status of a controller that is down, beside its backup.
+    both = f"{UP}Slurmctld(backup) at other is DOWN\n"
+    host.commands[f"{BIN}/scontrol ping"] = CommandResult(rc, both, "")
+    assert slurm_of(host)["slurm.controller"].status == "pass"
+
+
 def test_absent_slurm_is_not_applicable():
     for prefix in (None, WITHOUT_SLURM):
         (one,) = check_slurm(Slurm(TrainingHost(), prefix))

@@ -253,3 +253,21 @@ def test_row_with_host_name_behind_is_whole():
     joined = lines[row] + "node-1.cluster.local:1000:1100 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"
     assert statuses([*lines[:row], joined, *lines[row + 1 :]]) == ["pass"] * 3
     assert len(parse([*lines[:row], joined, *lines[row + 1 :]]).runs[0].rows) == 5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\x1b[K\n"),
+        lambda text: text.replace("\n", "\x1b[0m\x1b[K\n"),
+        lambda text: f"\x1b]0;srun\x07{text}",
+        lambda text: f"\x1b]0;srun\x1b\\{text}",
+        lambda text: text.replace("\n", "\n\x1b[2K\x1b[1G"),
+        lambda text: text.replace("\n", "\x1b[?25l\n"),
+        lambda text: text.replace("NET/Libfabric", "\x1b[1;32mNET/Libfabric\x1b[0m"),
+    ],
+)
+def test_sequences_of_a_terminal_are_no_text(change):
+    text = change("\n".join(output()) + "\n")
+    correct, fabric, _bandwidth = judge(parse(text.splitlines(keepends=True)), Asked(ranks=8, nodes=4, rc=0)).results
+    assert (correct.status, fabric.status) == ("pass", "pass")

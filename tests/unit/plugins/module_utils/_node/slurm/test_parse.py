@@ -553,3 +553,23 @@ def test_name_without_range_counts_as_one():
 )
 def test_exit_status_that_is_not_there_is_not_zero(text, status):
     assert slurm_parse.exit_status(text) == status
+
+
+WHOLE = (
+    "NodeName=n1 CPUTot=8 Gres=gpu:8 State={} ThreadsPerCore=1 Partitions=gpu Reason=bad [root@2026-01-31T12:00:00]\n"
+)
+
+
+@pytest.mark.parametrize(
+    "state", ["IDLE+DRAIN", "MIXED+DRAIN+REBOOT_REQUESTED", "IDLE+POWERING_DOWN", "DOWN*+DRAIN", "IDLE*"]
+)
+def test_node_cut_anywhere_takes_no_jobs(state):
+    """A state that breaks off before its flags would take jobs."""
+    text = WHOLE.format(state)
+    for end in range(len(text) + 1):
+        assert not [one for one in slurm_parse.nodes(text[:end]) if one["availability"] == "takes"], text[:end]
+
+
+def test_whole_state_at_end_of_line_counts():
+    (found,) = slurm_parse.nodes("NodeName=n1 State=IDLE\n")
+    assert found["availability"] == "takes"
