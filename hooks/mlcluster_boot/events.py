@@ -16,6 +16,7 @@ from typing import Any
 COUNTS = ("ok", "changed", "failed", "unreachable", "skipped", "rescued", "ignored")
 # Where Ansible's closing statistics keep each count.
 STATS = dict(zip(COUNTS, ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored")))
+LONGEST_LINE = 1000
 # Messages without a reason; the reason is in the output beside them.
 EMPTY_MESSAGES = re.compile(
     r"(non-zero return code|MODULE FAILURE.*|Module result deserialization failed.*|)", re.DOTALL
@@ -99,7 +100,7 @@ def _tail(text: object, count: int) -> list[str]:
 
 
 def failure_message(res: object) -> str:
-    """Return the message of a task result in at most six lines.
+    """Return the message of a task result in at most six lines of bounded length; a cut line ends with ….
 
     If the message gives no reason, the end of the output is added. Of a loop, the first three failed items are shown.
     """
@@ -116,7 +117,11 @@ def failure_message(res: object) -> str:
         detail = _tail(res.get("stderr") or res.get("module_stderr"), 4) or _tail(res.get("stdout"), 4)
         status = [f"the command ended with {res['rc']}"] if "rc" in res and "stderr" in res else lines[:1]
         lines = status + detail
-    return "\n".join(line[:400] for line in lines) or "the task failed and gave no message"
+    return "\n".join(map(_cut, lines)) or "the task failed and gave no message"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
 
 
 def failure_text(event: Event) -> str:

@@ -13,7 +13,8 @@ description:
   - Shows the progress of a run over many nodes. On a terminal, one line is updated with the role, the task, the number
     of nodes that have finished it, and finally the nodes that are waited for. Elsewhere, each role has one line at its
     end.
-  - A failure is shown at once and in full. Output of C(debug) is shown, once if it is the same on many nodes.
+  - A failure is shown at once, with the first six lines of its message. Output of C(debug) is shown, also of a loop
+    or a variable, once if it is the same on many nodes.
   - Warnings of tasks are shown as the callback C(default) shows them.
   - If a run of roles ends before its verdict, because no node was left, the verdict is shown here.
   - Successful tasks show no line; with C(-v) changed tasks have a line for each node, with C(-vv) all tasks have one.
@@ -25,6 +26,7 @@ requirements:
     E(ANSIBLE_STDOUT_CALLBACK).
 """
 
+import json
 import sys
 import time
 from typing import Any
@@ -54,6 +56,16 @@ def _task_fields(task: Any) -> dict[str, Any]:
         "task": str(task.name or task.action).strip(),
         "action": str(task.action),
     }
+
+
+def _debug_text(item: Any, variable: Any) -> str:
+    """Return the output of one debug: its message, or the variable with its value."""
+    if item.get("skipped"):
+        return ""
+    if variable is not None:
+        return f"{variable}: {json.dumps(item.get(str(variable)), ensure_ascii=False, default=str)}"
+    message = item.get("msg")
+    return "\n".join(map(str, message)) if isinstance(message, (list, tuple)) else str(message or "")
 
 
 class CallbackModule(CallbackBase):
@@ -113,15 +125,16 @@ class CallbackModule(CallbackBase):
         self._handle_result(result, "ok", more=lines)
 
     def _debug_lines(self, result: Any) -> list[str]:
-        """Return the output of a debug task, once for all nodes with the same message."""
+        """Return the output of a debug task, of a loop each item's, once for all nodes with the same message."""
         if result._task.action not in ("debug", "ansible.builtin.debug"):
             return []
-        message = result._result.get("msg")
-        text = "\n".join(map(str, message)) if isinstance(message, (list, tuple)) else str(message or "")
-        if not text or text in self.messages:
-            return []
-        self.messages.add(text)
-        return [f"   {line}" for line in text.splitlines()]
+        lines = []
+        for item in result._result.get("results", [result._result]):
+            text = _debug_text(item, result._task.args.get("var"))
+            if text and text not in self.messages:
+                self.messages.add(text)
+                lines += [f"   {line}" for line in text.splitlines()]
+        return lines
 
     def v2_runner_on_skipped(self, result: Any) -> None:
         self._handle_result(result, "skipped")

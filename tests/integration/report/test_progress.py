@@ -24,6 +24,13 @@ PLAYS = [
         "tasks": [
             {"name": "Change something", "ansible.builtin.command": "true"},
             {"name": "Show something", "ansible.builtin.debug": {"msg": ["the page is", "report.html"]}},
+            {
+                "name": "Show more",
+                "ansible.builtin.debug": {"msg": "item {{ item }}"},
+                "loop": [1, 2, 3],
+                "when": "item != 2",
+            },
+            {"name": "Show a variable", "vars": {"paths": ["/fsx"]}, "ansible.builtin.debug": {"var": "paths"}},
             {"name": "Break", "ansible.builtin.command": "false", "when": "inventory_hostname == 'n2'"},
         ],
     },
@@ -58,12 +65,14 @@ def test_output_without_terminal_is_plain_lines(command, strategy, monkeypatch):
     assert lines[0] == "== Prove it"
     assert "UNREACHABLE lost | Change something" in lines
     assert lines.count("   the page is") == 1 and lines.count("   report.html") == 1
+    assert [line for line in lines if line.startswith("   item ")] == ["   item 1", "   item 3"]
+    assert lines.count('   paths: ["/fsx"]') == 1
     at = lines.index("FAILED n2 | Break")
     assert lines[at + 1] == "    the command ended with 1"
     assert "== No host" in lines and "   no node is in its groups" in lines
     assert lines[-1].startswith("2 of 4 nodes FAILED: lost, n2; 3 changed; ")
     assert "\x1b" not in done.stdout and "\r" not in done.stdout
-    assert len(lines) < 16, done.stdout
+    assert len(lines) < 19, done.stdout
 
 
 def test_terminal_has_one_updated_line(command):

@@ -132,7 +132,8 @@ def test_callback_and_runner_give_same_run(capsys):
         ({}, "the task failed and gave no message"),
         ("text", "text"),
         ({"msg": "\n".join(str(n) for n in range(9))}, "0\n1\n2\n3\n4\n5"),
-        ({"msg": "x" * 999}, "x" * 400),
+        ({"msg": "x" * 1000}, "x" * 1000),
+        ({"msg": "x" * 1001}, "x" * 999 + "…"),
         (
             {
                 "msg": "One or more items failed",
