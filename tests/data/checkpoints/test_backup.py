@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -219,6 +220,25 @@ def test_restore_sets_content_mode_and_time(source, server, tmp_path):
     state = (target / "a").stat()
     assert (state.st_mode & 0o777, state.st_mtime) == (0o750, 1_000_000_000)
     assert sorted(backup.Backup(target, server.prefix()).restore().same) == ["a", "empty", "sub/b"]
+
+
+def test_sparse_file_with_attributes_comes_back_as_documented(server, tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    with open(source / "a", "wb") as file:
+        file.truncate(8 << 20)
+        file.write(b"begin")
+    os.chmod(source / "a", 0o750)  # noqa: S103 - its bits come back
+    os.link(source / "a", source / "b")
+    with contextlib.suppress(OSError):
+        os.setxattr(source / "a", "user.about", b"weights")
+    assert backup.Backup(source, server.prefix()).push().ok
+    assert backup.Backup(tmp_path / "back", server.prefix()).restore().ok
+    for name in "ab":
+        copy = tmp_path / "back" / name
+        assert copy.read_bytes() == b"begin" + bytes((8 << 20) - 5)
+        assert (copy.stat().st_mode & 0o777, copy.stat().st_nlink, os.listxattr(copy)) == (0o750, 1, [])
+        assert copy.stat().st_blocks * 512 >= 8 << 20
 
 
 def test_restore_replaces_files_on_request_only(source, server, tmp_path):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -455,6 +456,23 @@ def test_damaged_staged_file_is_replaced(weights, tmp_path, damage):
     assert found(local) == found(weights)
 
 
+def test_sparse_file_with_attributes_has_its_content(tmp_path):
+    """docs/data.md lists what is not copied."""
+    source = tmp_path / "source"
+    source.mkdir()
+    with open(source / "a", "wb") as file:
+        file.truncate(8 << 20)
+        file.write(b"begin")
+    os.chmod(source / "a", 0o750)  # noqa: S103 - its bits are not copied
+    with contextlib.suppress(OSError):
+        os.setxattr(source / "a", "user.about", b"weights")
+    assert stage.stage(str(source), tmp_path / "local") == 1
+    copy = tmp_path / "local" / "a"
+    assert copy.read_bytes() == b"begin" + bytes((8 << 20) - 5)
+    assert (copy.stat().st_mode & 0o777, copy.stat().st_blocks * 512 >= 8 << 20) == (0o644, True)
+    assert "user.about" not in os.listxattr(copy)
+
+
 def test_mark_lists_new_and_earlier_names(weights, tmp_path):
     local, other = tmp_path / "local", tmp_path / "other"
     other.mkdir()
@@ -555,14 +573,6 @@ def test_free_space_is_checked_to_byte(weights, tmp_path, monkeypatch, free, fit
 def test_only_name_over_300_characters_is_shortened(length, shown):
     (problem,) = stage._problems(["x" * length])
     assert problem.startswith(f"'{shown}', which ")
-
-
-def test_mark_of_earlier_version_confirms_files_by_size(tmp_path):
-    for name in ("changed", "same"):
-        (tmp_path / name).write_bytes(b"abc")
-    (tmp_path / stage.MARK).write_text('{"missing": [3, "x"], "changed": [4, "x"], "same": [3, "x"]}')
-    with durable.Directory.open(tmp_path) as folder:
-        assert list(stage._earlier(folder)) == ["same"]
 
 
 def test_source_with_link_to_folder_is_not_staged_in_part(weights, tmp_path):
