@@ -7,7 +7,7 @@
 
 Changes: a comparison, ``and``/``or``, ``not``, a constant, a returned value, a guard or statement that is deleted, a
 set operation. All happens in a copy of the checkout. The tests are those of the module's folder in ``tests/unit``, or
-those named with ``--tests``: first, in memory, the ones of the module's own file that run the changed line (``forks``);
+those named with ``--tests``: first, in memory, those of its own files that run the changed line (``forks``);
 then, from the import on, all. A change that is listed in ``equivalents`` does not count. Not part of a suite.
 """
 
@@ -199,13 +199,17 @@ def _runs(tree: ast.AST, place: int, line: int) -> range | None:
     return around if around is None or line in around else range(line, line + 1)
 
 
-def own_tests(module: Path) -> list[Path]:
-    """Return a module's own file of unit tests, then their folder. Raises ``SystemExit`` without any."""
+def own_tests(module: Path) -> tuple[list[Path], list[Path]]:
+    """Return a module's own files of unit tests, and them with their folder. Raises ``SystemExit`` without any."""
     folder = Path("tests/unit") / module.parent
+    own = sorted(
+        path.relative_to(CHECKOUT)
+        for path in (CHECKOUT / folder).glob("test_*.py")
+        if f"{path.stem}_".startswith(f"test_{module.stem}_")
+    )
     if not list((CHECKOUT / folder).glob("test_*.py")):
         sys.exit(f"{folder} has no tests of {module}: name some with --tests")
-    own = folder / f"test_{module.name}"
-    return [own, folder] if (CHECKOUT / own).exists() else [folder]
+    return own or [folder], [*own, folder]
 
 
 def run(copied: Path, tests: Sequence[Path], seconds: float, plugin: object = None) -> int:
@@ -245,14 +249,17 @@ def _test(copied: Path, tests: Sequence[Path], plugin: object) -> NoReturn:
 class Trial:
     """Runs the tests of a module against its mutants."""
 
-    def __init__(self, copied: Path, module: Path, tests: Sequence[Path], seconds: float) -> None:
-        self.copied, self.module, self.tests, self.seconds = copied, module, tests, seconds
+    def __init__(
+        self, copied: Path, module: Path, tests: tuple[Sequence[Path], Sequence[Path]], seconds: float
+    ) -> None:
+        self.copied, self.module, self.seconds = copied, module, seconds
+        self.own, self.tests = tests
 
     def killed_in_memory(self, made: Sequence[Mutant]) -> set[int]:
-        """Return the places of mutants that the first tests kill; raise ``SystemExit`` if they fail as they are."""
+        """Return the places of mutants that the own tests kill; raise ``SystemExit`` if they fail as they are."""
         target = self.copied.parent / "killed.json"
         tries = forks.Forks(self.copied, self.module, made, self.seconds, target)
-        if run(self.copied, self.tests[:1], math.inf, tries):
+        if run(self.copied, self.own, math.inf, tries):
             self._stop()
         return set(json.loads(target.read_text(encoding="utf-8")))
 
@@ -299,7 +306,7 @@ def main() -> int:
     args = parser.parse_args()
     module = args.module.resolve().relative_to(CHECKOUT) if args.module.is_absolute() else args.module
     source = (CHECKOUT / module).read_text(encoding="utf-8")
-    tests = args.tests or own_tests(module)
+    tests = (args.tests, args.tests) if args.tests else own_tests(module)
     lines, lived = [line.strip() for line in source.splitlines()], 0
     made = mutants(source, args.number, args.seed)
     wanted = [one for one in made if not (one.excused or equivalents.why(str(module), one.name, lines[one.line - 1]))]

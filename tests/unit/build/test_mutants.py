@@ -64,9 +64,11 @@ def test_annotations_are_left_unchanged():
 
 
 def test_tests_of_module_come_before_its_folder():
-    folder = Path("tests/unit/plugins/module_utils/_node/slurm")
-    assert mutants.own_tests(Path("plugins/module_utils/_node/slurm/states.py")) == [folder / "test_states.py", folder]
-    assert mutants.own_tests(Path("plugins/module_utils/_node/slurm/__init__.py")) == [folder]
+    folder, module = Path("tests/unit/plugins/module_utils/_node/gds"), Path("plugins/module_utils/_node/gds")
+    own = [folder / "test_probe.py", folder / "test_probe_child.py", folder / "test_probe_outcome.py"]
+    assert mutants.own_tests(module / "probe.py") == (own, [*own, folder])
+    assert mutants.own_tests(module / "parse.py")[0] == [folder / "test_parse.py"]
+    assert mutants.own_tests(module / "__init__.py") == ([folder], [folder])
     with pytest.raises(SystemExit, match="has no tests"):
         mutants.own_tests(Path("docs/none.py"))
 
