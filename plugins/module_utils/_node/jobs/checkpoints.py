@@ -191,20 +191,24 @@ def content(path: str) -> str | None:
     Links are followed, as by aws s3. None without files. Raises OSError if a directory or file cannot be read.
     """
     found: list[list[t.Any]] = []
+    for relative in _files(path):
+        at = posixpath.join(path, relative)
+        # A link's own state too: it could lead to another file.
+        states = [os.lstat(at), os.stat(at)] if os.path.islink(at) else [os.lstat(at)]
+        found.append([relative, *([s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns] for s in states)])
+    return hashlib.sha256(json.dumps(sorted(found)).encode()).hexdigest() if found else None
+
+
+def _files(path: str) -> t.Iterator[str]:
+    """Yield the names of all files of a checkpoint but the marks of its copy. Raises OSError."""
     seen: set[tuple[int, int]] = set()
     for folder, folders, names in os.walk(path, onerror=_reraise, followlinks=True):
         identity = _identity(posixpath.join(folder, "."))
         if identity in seen:
             folders.clear()
         seen.add(identity)
-        for name in names:
-            at = posixpath.join(folder, name)
-            relative = posixpath.relpath(at, path)
-            if relative not in (BACKED_UP, BEGUN):
-                # A link's own state too: it could lead to another file.
-                states = [os.lstat(at), os.stat(at)] if os.path.islink(at) else [os.lstat(at)]
-                found.append([relative, *([s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns] for s in states)])
-    return hashlib.sha256(json.dumps(sorted(found)).encode()).hexdigest() if found else None
+        relative = (posixpath.relpath(posixpath.join(folder, name), path) for name in names)
+        yield from (name for name in relative if name not in (BACKED_UP, BEGUN))
 
 
 def _reraise(error: OSError) -> None:
@@ -214,6 +218,12 @@ def _reraise(error: OSError) -> None:
 def is_manifest(text: str | None) -> bool:
     """Return whether a marker lists every file with its SHA-256, so that it belongs to one content only."""
     return _manifest(text or "") is not None
+
+
+def lists_every_file(host: Host, path: str, marker: str) -> bool:
+    """Return whether the manifest of a checkpoint lists all its other files. Raises OSError."""
+    manifest = _manifest(host.read_text(posixpath.join(path, marker)) or "")
+    return manifest is not None and {marker, *map(posixpath.basename, manifest["files"])} >= set(_files(path))
 
 
 def _manifest(text: str) -> dict[str, t.Any] | None:

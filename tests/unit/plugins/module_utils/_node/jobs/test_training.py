@@ -25,8 +25,10 @@ from tests.unit.checkout import CHECKOUT
 from .conftest import NUMBER
 
 HEARS = 'until [ -e "$JOBS/c/checkpoint-now" ]; do sleep 0.05; done\nexit 75'
+# The AWS CLI keeps the mark of a place in S3 and prints it.
+CLAIMS = 'case "$2 $4" in "cp -") cat "$JOBS/claim"; exit ;; cp*begun) cp "$4" "$JOBS/claim"; exit ;; esac; '
 # The AWS CLI where nothing is in S3 yet.
-COPIES = '[ "$2" = ls ] && exit 1; exit 0'
+COPIES = f'{CLAIMS}[ "$2" = ls ] && exit 1; exit 0'
 # Slurm's srun ends its step for TERM, whatever the training does.
 DEAF = "exec sleep 600"
 
@@ -209,7 +211,7 @@ def test_newest_checkpoint_goes_to_s3_first(signalled, batch, events):
 def test_copy_that_is_not_proved_does_not_count(training, batch, events, aws):
     (batch.folder / "c" / "step-1").mkdir(parents=True)
     (batch.folder / "c" / "step-1" / "complete").touch()
-    batch.program("aws-stand-in", f'[ "$2" = ls ] && exit 1; {aws}')
+    batch.program("aws-stand-in", f'{CLAIMS}[ "$2" = ls ] && exit 1; {aws}')
     job = {**training, "backup": "s3://bucket/runs"}
     batch.start(job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
     assert f"NOT backed up: {batch.folder}/c/step-1\n" in events()
@@ -251,6 +253,10 @@ MANIFEST = json.dumps(
 )
 
 
+FILES = {"data": {"size": 5, "sha256": hashlib.sha256(b"mine!").hexdigest()}}
+LISTED = json.dumps({**json.loads(MANIFEST), "files": FILES})
+
+
 @pytest.mark.parametrize("marker", ["", MANIFEST])
 def test_copy_of_another_training_is_not_used_or_replaced(copying, batch, marker):
     """The AWS CLI takes an object of the same size for the copy of an older file."""
@@ -264,9 +270,48 @@ def test_copy_of_another_training_is_not_used_or_replaced(copying, batch, marker
 
 
 def test_checkpoint_restored_from_its_copy_is_backed_up(copying, batch):
-    mine = checkpoint(batch.folder / "c", 1, "mine!", MANIFEST)
-    checkpoint(copying.at, 1, "mine!", MANIFEST)
+    mine = checkpoint(batch.folder / "c", 1, "mine!", LISTED)
+    checkpoint(copying.at, 1, "mine!", LISTED)
     assert f"backed up {mine}" in copying()
+
+
+@pytest.mark.parametrize("name", ["notes", "more/data"])
+def test_file_outside_the_manifest_is_sent_again(copying, batch, name):
+    """The manifest of the copy does not prove it, and neither does its size."""
+    mine = checkpoint(batch.folder / "c", 1, "mine!", LISTED)
+    (mine / name).parent.mkdir(exist_ok=True)
+    (mine / name).write_text("first")
+    assert copying() == [f"backed up {mine}"]
+    (mine / name).write_text("again")
+    assert f"backed up {mine} to " in " ".join(copying())
+    assert [(path.parent / name).read_text() for path in sorted(copying.at.glob("*/complete"))] == ["first", "again"]
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_copy_that_was_begun_never_joins_that_of_another(copying, batch, is_whole):
+    """It was begun with nothing sent; then a training with the same prefix used the place."""
+    mine = checkpoint(batch.folder / "c", 1, "mine!")
+    (batch.folder / "cli" / "CUT").write_text("0")
+    assert copying() == [f"NOT backed up: {mine}"] and not copying.at.exists()
+    (batch.folder / "cli" / "CUT").unlink()
+    other = checkpoint(copying.at, 1, "other")
+    (other / ".backup-begun").write_text("theirs")
+    if not is_whole:
+        (other / "complete").unlink()
+    assert f"backed up {mine} to s3://bucket/runs/t/step-1." in " ".join(copying())
+    assert copies(copying.at) == (["other"] if is_whole else []) + ["mine!"]
+    assert (other / "data").read_text() == "other" and (other / "complete").exists() is is_whole
+
+
+def test_copy_beside_that_of_another_gets_no_marker(copying, batch):
+    """Both found the place empty, and the other one took it last."""
+    mine = checkpoint(batch.folder / "c", 1, "mine!")
+    program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
+    taken = f'[ "$2 $3" = "sync --size-only" ] && echo theirs >{copying.at}/step-1/.backup-begun; {program}'
+    batch.program("aws-stand-in", taken)
+    batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+    assert copies(copying.at) == []
+    assert f"backed up {mine} to s3://bucket/runs/t/step-1." in " ".join(copying())
 
 
 def copies(at, name="data"):
@@ -332,7 +377,7 @@ def test_checkpoint_written_during_its_copy_gets_no_marker(copying, batch):
     program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
     batch.program("aws-stand-in", f'[ "$2" = sync ] && echo again >{mine}/data; {program}')
     batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
-    assert [path.name for path in (copying.at / "step-1").iterdir()] == ["data"]
+    assert sorted(path.name for path in (copying.at / "step-1").iterdir()) == [".backup-begun", "data"]
     assert f"backed up {mine} to " in " ".join(copying())
     assert copies(copying.at) == ["again\n"]
 
@@ -355,9 +400,7 @@ def test_large_copy_that_is_always_cut_comes_to_its_end(copying, batch):
 
 def test_other_time_of_a_file_is_no_reason_to_send_it(copying, batch):
     """As after a restore, or with a clock that was set back: the manifest shows that S3 has this content."""
-    files = {"data": {"size": 5, "sha256": hashlib.sha256(b"mine!").hexdigest()}}
-    manifest = json.dumps({**json.loads(MANIFEST), "files": files})
-    mine = checkpoint(batch.folder / "c", 1, "mine!", manifest)
+    mine = checkpoint(batch.folder / "c", 1, "mine!", LISTED)
     assert f"backed up {mine}" in copying()
     os.utime(mine / "data", (4_000_000_000, 4_000_000_000))
     (batch.folder / "cli" / "CUT").write_text("1")
@@ -369,7 +412,8 @@ def test_other_time_of_a_file_is_no_reason_to_send_it(copying, batch):
 def test_marker_is_copied_after_all_other_files(training, batch, events):
     """A copy that is cut short never looks complete."""
     checkpoint(batch.folder / "c", 1, "mine")
-    batch.program("aws-stand-in", 'echo "$*" >>"$JOBS/aws"; [ "$2" = ls ] && exit 1; [ "$2" = sync ] && exit 1; exit 0')
+    program = '[ "$2" = ls ] && exit 1; [ "$2" = sync ] && exit 1; exit 0'
+    batch.program("aws-stand-in", f'{CLAIMS}echo "$*" >>"$JOBS/aws"; {program}')
     batch.start({**training, "backup": "s3://bucket/runs"}, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
     (sent,) = [line for line in (batch.folder / "aws").read_text().splitlines() if " ls " not in line]
     assert "--exclude complete " in sent
@@ -385,32 +429,33 @@ def test_checkpoint_with_name_of_a_pattern_gets_its_marker_last(copying, batch, 
         (mine / file).write_text("x")
     begun = copying.at / name
     program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
-    batch.program("aws-stand-in", f'[ "$2" = cp ] && exit 1; {program}')
+    batch.program("aws-stand-in", f'case "$2 $4" in cp*complete) exit 1 ;; esac; {program}')
     batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
-    assert sorted(path.name for path in begun.iterdir()) == ["data", "more"]
+    assert sorted(path.name for path in begun.iterdir()) == [".backup-begun", "data", "more"]
     assert (begun / "more" / name / "complete").exists()
     assert f"backed up {mine}" in copying()
-    assert sorted(path.name for path in begun.iterdir()) == ["complete", "data", "more"]
+    assert sorted(path.name for path in begun.iterdir()) == [".backup-begun", "complete", "data", "more"]
 
 
 def test_damaged_checkpoint_does_not_replace_its_good_copy(copying, batch):
-    files = {"data": {"size": 5, "sha256": hashlib.sha256(b"mine!").hexdigest()}}
-    manifest = json.dumps({**json.loads(MANIFEST), "files": files})
-    mine = checkpoint(batch.folder / "c", 1, "mine!", manifest)
+    mine = checkpoint(batch.folder / "c", 1, "mine!", LISTED)
     assert f"backed up {mine}" in copying()
-    checkpoint(batch.folder / "c", 1, "m1ne!", manifest)
+    checkpoint(batch.folder / "c", 1, "m1ne!", LISTED)
     assert f"NOT backed up: {mine}" in copying()
     assert (copying.at / "step-1" / "data").read_text() == "mine!"
 
 
 def test_copy_that_was_begun_goes_on(copying, batch):
     mine = checkpoint(batch.folder / "c", 1, "mine!")
-    (batch.folder / "cli" / "LOSSY").touch()
-    assert f"NOT backed up: {mine}" in copying()
-    (batch.folder / "cli" / "LOSSY").unlink()
-    checkpoint(copying.at, 1, "mi")
-    assert f"backed up {mine}" in copying()
-    assert (copying.at / "step-1" / "data").read_text() == "mine!"
+    cut = batch.folder / "cli" / "CUT"
+    # Each run sends one more: the mark of the place, a file, and the marker of the checkpoint.
+    for sent in ([".backup-begun"], [".backup-begun", "data"]):
+        cut.write_text("1")
+        assert f"NOT backed up: {mine}" in copying()
+        assert sorted(path.name for path in (copying.at / "step-1").iterdir()) == sent
+    cut.write_text("1")
+    assert copying() == [f"backed up {mine}"]
+    assert copies(copying.at) == ["mine!"]
 
 
 def test_place_in_s3_that_cannot_be_listed_is_not_written_to(training, batch, events):
@@ -425,7 +470,8 @@ def test_copy_at_end_goes_on_when_job_is_reported_to_end(training, batch, events
     """Slurm sends TERM to every process of the job."""
     (batch.folder / "c" / "step-1").mkdir(parents=True)
     (batch.folder / "c" / "step-1" / "complete").touch()
-    batch.program("aws-stand-in", '[ "$2" = ls ] && exit 1; kill -TERM $$; kill -TERM $(cat "$JOBS/pid"); exit 0')
+    end = 'kill -TERM $$; kill -TERM $(cat "$JOBS/pid"); exit 0'
+    batch.program("aws-stand-in", f'{CLAIMS}[ "$2" = ls ] && exit 1; {end}')
     done = batch.start({**training, "backup": "s3://bucket/runs"}, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
     assert (done.returncode, batch.status) == (0, "0\n"), done
     assert f" backed up {batch.folder}/c/step-1\n" in events()
@@ -434,8 +480,8 @@ def test_copy_at_end_goes_on_when_job_is_reported_to_end(training, batch, events
 def test_unreadable_checkpoints_stop_training(batch, training, monkeypatch):
     (batch.folder / "c").mkdir()
     (batch.folder / "c" / "step-1").mkdir()
-    # Too long a chain of links: the file system does not report whether the marker exists.
-    (batch.folder / "c" / "step-1" / "complete").symlink_to("complete")
+    # A link to too long a name: the file system does not report whether the marker exists.
+    (batch.folder / "c" / "step-1" / "complete").symlink_to("x" * 300)
     done = batch.start(training)
     assert done.returncode == 2 and "so the checkpoint to resume from is unknown: see that" in done.stderr, done
     assert not (batch.folder / "srun").exists() and (batch.folder / "c" / "step-1").exists()
