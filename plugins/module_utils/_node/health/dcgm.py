@@ -37,7 +37,10 @@ _SAMPLE = re.compile(r"(DCGM_FI_\w+)\{(.*)\}\s+(\S+)(?:\s+(\S.*))?")
 # Seconds for which a sample with a time is evidence: our own choice, ten times the exporter's interval.
 FRESH_SECONDS = 300
 STALE = "a figure of another time"
-_FIGURE = re.compile(r"\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,3})?")
+CUT = "a figure that breaks off"
+_FIGURE = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?")
+# Beginnings of dcgmi's headings that name a field in every release (dcgm_fields.cpp, short names).
+_HEADINGS = {"TMPTR": "temperature", "POWER": "power", "PCIRP": "pcie_replays", "XIDER": "xid"}
 _UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _LABEL = re.compile(rf'[{{,]\s*uuid="({_UUID})"', re.IGNORECASE)
 # Question marks instead of digits stand for a GPU that is not initialised yet.
@@ -192,37 +195,46 @@ def parse_dmon(text: str) -> tuple[Words, set[str]]:
     """Parse the table of dcgmi dmon: lines "GPU 0" with one word for each of ``FIELDS``; return the words and the GPUs.
 
     Columns are identified by position, as their headings differ between releases. Of a line with another number of
-    words only the GPU is used, since its words cannot be assigned to fields.
+    words, an unfinished line, and behind headings in another order, only the GPU is used: its words cannot be assigned
+    to fields.
     """
     found: Words = {field.name: {} for field in FIELDS}
-    gpus = set()
-    for line in text.splitlines():
+    gpus, in_order = set(), True
+    for line in text.splitlines(keepends=True):
+        if line.startswith("#"):
+            in_order = _is_in_order(line.split()[1:])
         row = _ROW.match(line.strip())
         if not row:
             continue
         gpus.add(f"gpu{row.group(1)}")
         words = row.group(2).split()
-        if len(words) == len(FIELDS):
+        if len(words) == len(FIELDS) and in_order and line.endswith("\n"):
             for field, word in zip(FIELDS, words):
                 _keep(found[field.name], row.group(1), word)
     return found, gpus
 
 
+def _is_in_order(headings: t.Sequence[str]) -> bool:
+    """Return whether no heading that names a field stands above another one."""
+    return not any(word in _HEADINGS and field.name != _HEADINGS[word] for field, word in zip(FIELDS, headings))
+
+
 def parse_exporter(text: str, now: datetime.datetime | None = None) -> tuple[Words, set[str]]:
     """Parse the samples of dcgm-exporter, NAME{gpu="0",...} word; for the parts of a GPU (MIG) the worst counts.
 
-    A sample with a time counts only within ``FRESH_SECONDS`` of ``now``.
+    A sample with a time counts only within ``FRESH_SECONDS`` of ``now``, and none of a line that breaks off.
     """
     names = {name: field.name for field in FIELDS for name in field.names}
     found: Words = {field.name: {} for field in FIELDS}
     gpus = set()
-    for line in text.splitlines():
+    for line in text.splitlines(keepends=True):
         sample = _SAMPLE.fullmatch(line.strip())
         gpu = re.search(r'(?:^|,)\s*gpu="(\d+)"', sample.group(2)) if sample else None
         if sample and gpu:
             gpus.add(f"gpu{gpu.group(1)}")
             if sample.group(1) in names:
                 word = sample.group(3) if _is_fresh(sample.group(4), now) else STALE
+                word = word if line.endswith("\n") else CUT
                 _keep(found[names[sample.group(1)]], gpu.group(1), word)
     return found, gpus
 

@@ -27,8 +27,12 @@ LEAST_FOR_MEDIAN = 3
 # than the time between two jobs with the same number.
 SKEW = 300
 # mdtest's table: an operation, then Max, Min, Mean and Std Dev; before 3.4 the operation ends in a colon.
-_NUMBER = r"\d{1,18}(?:\.\d{1,18})?"
-_RATE = re.compile(rf"\s*(File (?:creation|stat|removal))\s*:?\s+{_NUMBER}\s+{_NUMBER}\s+({_NUMBER})\s+{_NUMBER}\s*")
+_NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?"
+_RATE = re.compile(
+    rf"\s*(File (?:creation|stat|removal))\s*:?\s+({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s+{_NUMBER}\s*"
+)
+# No storage moves more in a second, in any unit of these tools.
+_MOST = 1e15
 
 # Printed by every mdtest; older ones write "nodes".
 _LAUNCHED = re.compile(r"mdtest\S* was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node(?:\(s\)|s)")
@@ -197,8 +201,8 @@ def _together(figures: t.Sequence[float], combine: t.Callable[[t.Sequence[float]
 
 
 def _is_no_number(figure: float | str | None) -> bool:
-    """Return whether a figure proves nothing: NaN, infinite, or less than zero."""
-    return isinstance(figure, float) and not (math.isfinite(figure) and figure >= 0)
+    """Return whether a figure proves nothing: NaN, infinite, less than zero, or more than any storage moves."""
+    return isinstance(figure, float) and not 0 <= figure <= _MOST
 
 
 def _unread(check: str, message: str, scope: result.Scope | None = None) -> result.Result:
@@ -281,9 +285,16 @@ def mdtest_problem(text: str | None, nodes: int, tasks: int) -> str:
 
 
 def mdtest_figures(text: str | None) -> Figures:
-    """Return operations/s (the mean) by operation from mdtest's table."""
-    matches = (_RATE.fullmatch(line) for line in (text or "").splitlines())
-    return {found.group(1): float(found.group(2)) for found in matches if found}
+    """Return operations/s (the mean) by operation from mdtest's table; the smallest of several counts.
+
+    A row whose mean is not between its smallest and its largest figure has other columns, and does not count.
+    """
+    figures: Figures = {}
+    for found in filter(None, (_RATE.fullmatch(line) for line in (text or "").splitlines())):
+        most, least, mean = map(float, found.groups()[1:])
+        if least <= mean <= most:
+            figures[found.group(1)] = min(figures.get(found.group(1), mean), mean)
+    return figures
 
 
 def _other_run(check: str, problem: str, found: object = None) -> result.Result:

@@ -174,9 +174,9 @@ def test_missing_dcgm_is_not_applicable(host, words):
 
 def test_worst_mig_part_counts():
     lines = [f'DCGM_FI_DEV_XID_ERRORS{{gpu="0",GPU_I_ID="{at}"}} {value}' for at, value in enumerate((0, 94, 0))]
-    assert health_dcgm.parse_exporter("\n".join(lines))[0]["xid"] == {"gpu0": "94"}
+    assert health_dcgm.parse_exporter("\n".join([*lines, ""]))[0]["xid"] == {"gpu0": "94"}
     lines.append('DCGM_FI_DEV_XID_ERRORS{gpu="0",GPU_I_ID="9"} ERR!')
-    assert health_dcgm.parse_exporter("\n".join(lines))[0]["xid"] == {"gpu0": "ERR!"}
+    assert health_dcgm.parse_exporter("\n".join([*lines, ""]))[0]["xid"] == {"gpu0": "ERR!"}
 
 
 def test_sample_without_gpu_belongs_to_none():
@@ -266,7 +266,7 @@ def test_value_that_one_gpu_lacks_is_no_pass(source, name, word, status):
 
 def test_fields_that_no_gpu_has_are_named():
     rows = [f"GPU {at} {' '.join({**GOOD, 'memory_temperature': 'N/A'}.values())}" for at in range(2)]
-    found = by_id(engine("\n".join(rows)))["dcgm.fields"]
+    found = by_id(engine("\n".join([*rows, ""])))["dcgm.fields"]
     assert (found.status, found.found) == ("pass", "10 of 11 fields of 2 GPUs, without memory_temperature")
 
 
@@ -363,12 +363,12 @@ def test_gpus_are_listed_by_number():
 )
 def test_worst_of_several_words_is_kept(words, kept):
     lines = [f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",GPU_I_ID="{at}"}} {word}' for at, word in enumerate(words)]
-    assert health_dcgm.parse_exporter("\n".join(lines))[0]["power"] == {"gpu0": kept}
+    assert health_dcgm.parse_exporter("\n".join([*lines, ""]))[0]["power"] == {"gpu0": kept}
 
 
 def test_two_xids_take_worse_severity():
     values = [[{**GOOD, "xid": xid}[name] for name in NAMES] for xid in ("48", "79")]
-    text = "\n".join(f"GPU {at} {' '.join(row)}" for at, row in enumerate(values))
+    text = "".join(f"GPU {at} {' '.join(row)}\n" for at, row in enumerate(values))
     found = by_id(engine(text))["dcgm.xid"]
     assert (found.status, found.severity, found.scope.device) == ("fail", "reboot", None)
     assert found.message == "gpu0 last reported Xid 48; gpu1 last reported Xid 79"
@@ -390,7 +390,7 @@ NOW = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.timezone.utc)
     ],
 )
 def test_sample_of_another_time_is_no_figure(rest, word):
-    line = f'DCGM_FI_DEV_XID_ERRORS{{gpu="0",pod="a{{b}}"}} 79{rest}'
+    line = f'DCGM_FI_DEV_XID_ERRORS{{gpu="0",pod="a{{b}}"}} 79{rest}\n'
     assert health_dcgm.parse_exporter(line, NOW)[0]["xid"] == {"gpu0": word}
     assert health_dcgm.figure(health_dcgm.STALE) is None
     assert not rest or health_dcgm.parse_exporter(line)[0]["xid"] == {"gpu0": health_dcgm.STALE}
@@ -399,3 +399,38 @@ def test_sample_of_another_time_is_no_figure(rest, word):
 @pytest.mark.parametrize("word", ["0,5", "0_0", "1_000", "+0", " 0", "0x0", "infinity"])
 def test_word_that_dcgm_does_not_print_is_no_figure(word):
     assert health_dcgm.figure(word) is None
+
+
+@pytest.mark.parametrize(("make", "host"), [(dmon, engine), (exporter, served)], ids=["dcgmi", "exporter"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("temperature", "95"), ("ecc_uncorrected", "12"), ("xid", "79"), ("remap_failure", "10"), ("remap_pending", "10")],
+)
+def test_output_cut_anywhere_hides_no_bad_figure(make, host, name, value):
+    text = make(**{name: value})
+    for end in range(len(text)):
+        found = by_id(host(text[:end]), most_celsius=90)
+        verdict = found.get(f"dcgm.{name}")
+        assert found["dcgm.fields"].status != "pass" or verdict.status != "pass", text[:end]
+
+
+def test_figure_that_breaks_off_is_no_figure():
+    """95 C would be 9 C."""
+    line = 'DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="GPU-1"} 9'
+    text = "\n".join(one for one in exporter().splitlines() if not one.startswith(line[:28])) + f"\n{line}"
+    assert by_id(served(text), most_celsius=90)["dcgm.temperature"].status == "undeterminable"
+    row = dmon().rstrip()
+    assert by_id(engine(row))["dcgm.fields"].status == "undeterminable"
+
+
+def test_columns_in_another_order_are_no_figures():
+    text = dmon()
+    assert by_id(engine(text.replace("TMPTR   MMTMP", "MMTMP   TMPTR")))["dcgm.fields"].status == "undeterminable"
+    assert by_id(engine(text.replace("XIDER   ESVTL", "ESVTL   XIDER")))["dcgm.fields"].status == "undeterminable"
+    # Headings that are not known prove nothing.
+    assert by_id(engine(text.replace("TMPTR", "GPUTEMP").replace("XIDER", "XID")))["dcgm.fields"].status == "pass"
+
+
+@pytest.mark.parametrize("word", ["\u0660", "\uff10", "0x0", "+0", "-0", "0,0", "1_0", "\u00b9"])
+def test_number_in_another_notation_is_no_figure(source, word):
+    assert by_id(source(remap_failure=word))["dcgm.remap_failure"].status == "undeterminable"

@@ -119,6 +119,36 @@ def test_figure_of_ior_and_least_one_are_shown(figure, least, problem, status, f
     assert (one.id, one.status, one.found, one.expected) == ("io.ior.write", status, found, expected)
 
 
+MDTEST = "   File {}     :     {}     {}     {}          0.000\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "figures"),
+    [
+        ([("creation", "30.0", "10.0", "20.0")], {"File creation": 20.0}),
+        # Columns in another order.
+        ([("creation", "10.0", "20.0", "30.0")], {}),
+        ([("creation", "20.0", "30.0", "10.0")], {}),
+        # Two tables: the smaller counts.
+        ([("stat", "30.0", "10.0", "20.0"), ("stat", "9.0", "1.0", "5.0")], {"File stat": 5.0}),
+        ([("stat", "9.0", "1.0", "5.0"), ("stat", "30.0", "10.0", "20.0")], {"File stat": 5.0}),
+        ([("stat", "30,0", "10,0", "20,0")], {}),
+        ([("stat", "-30.0", "-10.0", "-20.0")], {}),
+        ([("stat", "\u0663", "\u0663", "\u0663")], {}),
+    ],
+)
+def test_mdtest_rows_of_other_shapes(rows, figures):
+    assert io.mdtest_figures("".join(MDTEST.format(*row) for row in rows)) == figures
+
+
+@pytest.mark.parametrize("figure", [1e16, 1e300])
+def test_more_than_any_storage_moves_is_no_figure(figure):
+    found = {one.id: one.status for one in io.judge_ior({"write": figure, "read": 5.0}, {"write": 1, "read": 1}, 0)}
+    assert found == {"io.ior.write": "undeterminable", "io.ior.read": "pass"}
+    by_node = {"local read": {"n1": figure, "n2": 5.0, "n3": 5.0}}
+    assert {one.status for one in io.judge_fio(by_node, 10)} == {"undeterminable"}
+
+
 def test_mdtest_of_either_version():
     old = "   File creation     :     845203.634     845203.634     845203.634          0.000\n"
     new = "   File stat                 4513.000      4100.000      4300.500        100.000\n"
