@@ -66,13 +66,13 @@ class ActionModule(ActionBase):
         hosts = [host for host in given["hosts"] if host in self._groups["all"]]
         raw = {host: self._hostvars.raw_get(host) for host in hosts}
         results = self._controller(given["playbooks"])
-        types = {host: raw[host].get("ec2_instance_type") for host in hosts}
-        results += preflight.inventory(hosts, given["groups"], self._groups, types)
+        types = {host: preflight.table_type(raw[host]) for host in hosts}
+        results += preflight.inventory(hosts, given["groups"], self._groups, types, given["playbooks"])
         results += preflight.spelling(
-            names.misnamed_groups(given["groups"], self._groups)
-            + names.unknown_variables(
+            names.misnamed_groups(given["groups"], self._groups),
+            names.unknown_variables(
                 {host: list(raw[host]) for host in hosts}, names.known_variables(), given["own_variables"]
-            )
+            ),
         )
         results += self._variables(raw)
         results += self._artifacts(raw)
@@ -171,7 +171,7 @@ class ActionModule(ActionBase):
         except ImportError:
             return [
                 verdict.undeterminable("preflight.credentials", "no_botocore", hint="install boto3"),
-                *preflight.rights({}, {}, "botocore is not installed"),
+                *preflight.rights({}, {}, "botocore is not installed", "install boto3"),
             ]
         session = botocore.session.Session()
         try:
@@ -179,12 +179,12 @@ class ActionModule(ActionBase):
         except iam.UnreachableError as exc:
             return [
                 verdict.undeterminable("preflight.credentials", str(exc)),
-                *preflight.rights({}, {}, "AWS did not answer"),
+                *preflight.rights({}, {}, "AWS did not answer", "make AWS answer first"),
             ]
         except iam.RightsError as exc:
             return [
                 verdict.failed("preflight.credentials", str(exc)),
-                *preflight.rights({}, {}, "without credentials AWS cannot be asked"),
+                *preflight.rights({}, {}, "without credentials AWS cannot be asked", "log in first"),
             ]
         who = [
             verdict.passed("preflight.credentials", caller["Arn"], message=f"AWS knows the caller as {caller['Arn']}")

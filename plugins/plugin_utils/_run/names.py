@@ -31,13 +31,16 @@ def known_tags(roles: Iterable[str] = ROLES) -> list[str]:
 
 
 def tag_problems(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
-    """Return a sentence for each tag that no task has; ``given`` maps an option (``--tags``) to its tags."""
+    """Return a sentence for each tag that no task has; ``given`` maps an option (``--tags``) to its tags.
+
+    All tags follow only if one of them resembles none.
+    """
     found = []
     for option, tags in given.items():
         for tag in dict.fromkeys(tags):
             if tag not in known:
                 found.append(f"{option} {tag}: no task has that tag{_suggestion(tag, known)}")
-    if found:
+    if not all(text.endswith("?") for text in found):
         found[-1] += f"; the tags are {', '.join(known)}"
     return found
 
@@ -104,6 +107,6 @@ def _variable_text(name: str, hosts: Sequence[str], known: Mapping[str, Collecti
     role = next(role for role in known if name.startswith(f"{role}_"))
     hint = _suggestion(name, known[role]) or f"; ansible-doc -t role mlcluster.aws.{role} lists what it reads."
     return (
-        f"no role reads the variable {name} (of {first_of(hosts, MOST_HOSTS)}){hint} Add a name of your own to "
-        "mlcluster_own_variables"
+        f"no role reads the variable {name} (of {first_of(hosts, MOST_HOSTS)}){hint} Correct it, or add a name of your "
+        "own to mlcluster_own_variables"
     )

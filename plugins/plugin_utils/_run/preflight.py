@@ -60,15 +60,42 @@ def controller(
     for name in sorted(name for name, present in libraries.items() if not present):
         text = f"the Python that runs Ansible cannot import {name}"
         found.append(failed("preflight.controller", text, hint=f"install {name} beside ansible-core"))
-    text = f"ansible-core {core}, {len(collections)} collections, {', '.join(sorted(libraries)) or 'no libraries'}"
+    text = f"ansible-core {core}, {len(collections)} collections, {', '.join(sorted(libraries)) or 'no library needed'}"
     return found or [passed("preflight.controller", core, message=text)]
 
 
+def table_type(given: Mapping[str, Any]) -> str | None:
+    """Return the instance type of a host if its hardware has to be in the collection's table, else None.
+
+    If EC2 itself reports neither accelerators nor EFA, as for most head nodes, no check needs the table.
+    """
+    hardware = given.get("ec2_accelerators")
+    if isinstance(hardware, Mapping) and hardware.get("source") == "api":
+        counted = [hardware.get("count"), hardware.get("efa_attached")]
+        if hardware.get("kind", "") is None and counted == [0, 0]:
+            return None
+    name = given.get("ec2_instance_type")
+    return str(name) if name else None
+
+
 def inventory(
-    hosts: Sequence[str], wanted: Sequence[str], groups: Mapping[str, Sequence[str]], types: Mapping[str, str | None]
+    hosts: Sequence[str],
+    wanted: Sequence[str],
+    groups: Mapping[str, Sequence[str]],
+    types: Mapping[str, str | None],
+    playbooks: Sequence[str] = (),
 ) -> list[Result]:
-    """Check that the playbooks find hosts and that their instance types are known. ``types`` is of every host."""
+    """Check that the playbooks find hosts and that their instance types are known. ``types`` is of every host.
+
+    Before a cluster exists, ``playbooks`` that make it need no node: their inventory has only the controller.
+    """
     present = sorted(set(groups) - {"all", "ungrouped"})
+    if not hosts and playbooks and not present and list(groups.get("all", ())) == ["localhost"]:
+        return [
+            not_applicable(
+                "preflight.inventory", f"only localhost is listed, which runs {', '.join(sorted(playbooks))}"
+            )
+        ]
     if not hosts:
         text = (
             f"none of the groups {', '.join(wanted)} has a host; the inventory has {', '.join(present) or 'no groups'}"
@@ -83,11 +110,12 @@ def inventory(
     return [passed("preflight.inventory", len(hosts), message=f"{nodes_text(len(hosts))}: {counted}")]
 
 
-def spelling(warnings: Sequence[str]) -> list[Result]:
-    """Check tags, variables and groups that nothing reads, as ``names`` finds them."""
-    if not warnings:
-        return [passed("preflight.names", 0, message="every name with a role's prefix is a variable of that role")]
-    return [failed("preflight.names", text, hint="correct the name, or list it as your own") for text in warnings]
+def spelling(groups: Sequence[str], unread: Sequence[str]) -> list[Result]:
+    """Check groups and variables that nothing reads, as ``names`` finds them."""
+    found = [failed("preflight.names", text, hint="rename the group") for text in groups]
+    found += [failed("preflight.names", text) for text in unread]
+    message = "every name with a role's prefix is a variable of that role"
+    return found or [passed("preflight.names", 0, message=message)]
 
 
 def variables(problems: Mapping[str, Sequence[str]], roles: Sequence[str]) -> list[Result]:
@@ -213,17 +241,22 @@ def _python(task: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
+_SIMULATE = "allow iam:SimulatePrincipalPolicy to this user, or compare the user's policies with docs/iam"
+
+
 def rights(
-    decisions: Mapping[str, Mapping[str, str]], unbound: Mapping[str, Iterable[str]], why: str | None = None
+    decisions: Mapping[str, Mapping[str, str]],
+    unbound: Mapping[str, Iterable[str]],
+    why: str | None = None,
+    hint: str = _SIMULATE,
 ) -> list[Result]:
     """Check IAM's decision on the actions of each playbook: allowed, conditional, implicitDeny or explicitDeny.
 
     ``unbound`` are the actions of a playbook that its policy allows for every resource ("*"), so that the decision is
-    final; the others depend on names of the site. ``why`` is the reason if IAM gave no answer.
+    final; the others depend on names of the site. ``why`` is the reason if IAM gave no answer, ``hint`` what to do.
     """
     check = "preflight.rights"
     if why is not None:
-        hint = "allow iam:SimulatePrincipalPolicy to this user, or compare the user's policies with docs/iam"
         return [undeterminable(check, "not_simulated", message=why, hint=hint)]
     found = []
     for playbook, answers in sorted(decisions.items()):

@@ -21,7 +21,9 @@ def aws(monkeypatch):
         monkeypatch.setattr(iam, "identity", identity)
         monkeypatch.setattr(iam, "simulate", simulate)
         action = object.__new__(preflight.ActionModule)
-        return [(entry.id, entry.status) for entry in action._aws(list(playbooks), "us-east-1")]
+        found = action._aws(list(playbooks), "us-east-1")
+        run.hints = [entry.hint for entry in found]
+        return [(entry.id, entry.status) for entry in found]
 
     return run
 
@@ -39,6 +41,7 @@ def test_aws_is_not_queried_without_playbook(aws):
 
 def test_invalid_credentials_prove_no_permission(aws):
     assert aws(refuse) == [("preflight.credentials", "fail"), ("preflight.rights", "undeterminable")]
+    assert aws.hints[1] == "log in first"
 
 
 def test_unreachable_aws_proves_nothing(aws):

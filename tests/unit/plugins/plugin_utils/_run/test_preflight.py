@@ -45,11 +45,47 @@ def test_inventory_is_judged(hosts, types, start):
     assert line.startswith(start)
 
 
+API = {"source": "api", "kind": None, "count": 0, "efa_attached": 0}
+
+
+@pytest.mark.parametrize(
+    ("accelerators", "needed"),
+    [
+        (API, None),
+        ({**API, "source": "table"}, "c9.huge"),
+        ({**API, "kind": "gpu", "count": 8}, "c9.huge"),
+        ({**API, "efa_attached": 1}, "c9.huge"),
+        ({**API, "count": None}, "c9.huge"),
+        ({"source": "api"}, "c9.huge"),
+        (None, "c9.huge"),
+    ],
+)
+def test_type_without_hardware_by_ec2_needs_no_table(accelerators, needed):
+    assert preflight.table_type({"ec2_instance_type": "c9.huge", "ec2_accelerators": accelerators}) == needed
+    assert preflight.table_type({"ec2_instance_type": None}) is None
+
+
+@pytest.mark.parametrize(
+    ("groups", "playbooks", "status"),
+    [
+        ({"all": ["localhost"], "ungrouped": ["localhost"]}, ["create_network"], "not_applicable"),
+        ({"all": ["localhost"], "ungrouped": ["localhost"]}, [], "fail"),
+        ({"all": [], "ungrouped": []}, ["create_network"], "fail"),
+        ({"all": ["localhost"], "web": []}, ["create_network"], "fail"),
+        ({"all": ["localhost", "n1"]}, ["create_network"], "fail"),
+    ],
+)
+def test_playbook_of_controller_needs_no_node(groups, playbooks, status):
+    (entry,) = preflight.inventory([], ["compute"], groups, {}, playbooks)
+    assert entry.status == status
+
+
 def test_names_variables_and_artifacts_are_judged():
-    assert preflight.spelling([])[0].status == "pass"
-    assert lines(preflight.spelling(["no role reads the variable x"]))[0].startswith(
-        "FAIL preflight.names: no role reads the variable x"
-    )
+    assert preflight.spelling([], [])[0].status == "pass"
+    assert lines(preflight.spelling(["no group head"], ["no role reads the variable x"])) == [
+        "FAIL preflight.names: no group head. rename the group",
+        "FAIL preflight.names: no role reads the variable x",
+    ]
     assert preflight.variables({}, [])[0].status == "not_applicable"
     assert preflight.variables({}, ["efa_nccl"])[0].status == "pass"
     wrong = preflight.variables({"efa_nccl_hold is 3": [f"n{at}" for at in range(7)]}, ["efa_nccl"])
