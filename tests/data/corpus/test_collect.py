@@ -350,3 +350,47 @@ def test_named_inputs_of_killed_run_go_unless_changed(tmp_path, change):
         with pytest.raises(DataError, match="no run of collect made it"):
             collect.split(["c", "d"], tmp_path / "out", 2, {})
         assert left.read_bytes() == change
+
+
+def test_text_in_the_folder_of_the_inputs_is_rejected(tmp_path, capsys):
+    """A folder of its own below is none of that, and the folder may be named by a link."""
+    (tmp_path / "in" / "below").mkdir(parents=True)
+    (tmp_path / "in" / "a.txt").write_text("x")
+    (tmp_path / "in" / "below" / "b.txt").write_text("y")
+    (tmp_path / "link").symlink_to("in")
+    for output in ("in", "link"):
+        words = ["collect", str(tmp_path / "in" / "a.txt"), "--inputs", "1", "--output", str(tmp_path / output)]
+        assert command.main(words) == 1
+        assert "a.txt lies in the folder for the inputs, where a file of its name" in capsys.readouterr().err
+    words = ["collect", str(tmp_path / "in" / "below"), "--inputs", "1", "--output", str(tmp_path / "in")]
+    assert command.main(words) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["a.txt"], ["--output", "out"], ["a.txt", "--output", "out", "--inputs", "901"], ["a.txt", "--output", ""]],
+)
+def test_missing_or_impossible_option_is_wrong_usage(tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("x")
+    with pytest.raises(SystemExit) as ended:
+        command.main(["collect", *words])
+    assert ended.value.code == 3 and os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_progress_comes_to_the_size_of_all_files(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("x" * 600)
+    (tmp_path / "b.txt").write_text("y" * 400)
+    words = ["collect", str(tmp_path), "--inputs", "2", "--output", str(tmp_path / "out")]
+    assert command.main(words) == 0
+    assert capsys.readouterr().err.startswith("collect: 100% of 1k, ")
+    assert collect.INPUTS_MOST == 900
+
+
+def test_collected_folder_leaves_nothing_open(tmp_path):
+    """The folder of the unfinished files is removed, and 900 inputs are many open files."""
+    before = len(os.listdir("/proc/self/fd"))
+    collect.split(["one", "two"], tmp_path / "out", 2, {})
+    with pytest.raises(DataError, match="1 documents cannot fill 2 inputs"):
+        collect.split(["one"], tmp_path / "other", 2, {})
+    assert len(os.listdir("/proc/self/fd")) == before

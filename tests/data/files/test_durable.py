@@ -71,6 +71,32 @@ def test_only_durable_opens_files_for_writing():
 def test_unfinished_file_names_its_target(name):
     assert durable.unfinished(durable.aside_of(name)) == name
     assert durable.unfinished(name) is None
+    assert durable.is_aside(durable.aside_of(name)) is True
+    assert durable.is_aside(name) is durable.is_aside(f"{durable.aside_of(name)}x") is False
+
+
+@pytest.mark.parametrize("size", [0, 3, durable.CHUNK, durable.CHUNK + 1])
+def test_copy_has_the_sum_of_its_source(here, tmp_path, size):
+    (tmp_path / "source").write_bytes(b"x" * size)
+    with here.new("copy") as file:
+        found = durable.copy(tmp_path / "source", file)
+    assert found == here.digest("copy") == durable.digest(tmp_path / "source")
+    assert found.size == size
+
+
+def test_content_is_written_before_it_is_synced(here, monkeypatch):
+    """A buffered rest would be on no disk after a power failure."""
+    sizes = []
+    sync = os.fsync
+
+    def watched(descriptor):
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            sizes.append(os.fstat(descriptor).st_size)
+        sync(descriptor)
+
+    monkeypatch.setattr(durable.os, "fsync", watched)
+    here.write("file", b"content")
+    assert sizes == [7]
 
 
 @pytest.mark.parametrize(
