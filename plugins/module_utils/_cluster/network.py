@@ -31,7 +31,7 @@ def _filter(name: str, value: str) -> list[dict[str, t.Any]]:
     return [{"Name": name, "Values": [value]}]
 
 
-def _called(name: str, entries: t.Sequence[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+def _with_tag(name: str, entries: t.Sequence[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
     """Return entries with exactly our tag: in a filter of EC2 the characters * and ? are wildcards."""
     return [entry for entry in entries if aws.tags_of(entry).get(TAG) == name]
 
@@ -73,7 +73,7 @@ def look(ec2: t.Any, name: str, key_name: str, all_foreign: bool = False) -> Loo
         found["key"] = keys[0]["KeyName"] if keys else None
         # A key pair that existed before is not ours, and is never deleted.
         found["key_ours"] = bool(keys) and aws.tags_of(keys[0]).get(TAG) == name
-    vpcs = _called(name, ec2.describe_vpcs(Filters=_filter(f"tag:{TAG}", name))["Vpcs"])
+    vpcs = _with_tag(name, ec2.describe_vpcs(Filters=_filter(f"tag:{TAG}", name))["Vpcs"])
     found["vpcs"] = len(vpcs)
     if len(vpcs) != 1:
         return found
@@ -109,7 +109,7 @@ def look(ec2: t.Any, name: str, key_name: str, all_foreign: bool = False) -> Loo
 def _addresses(ec2: t.Any, name: str) -> list[dict[str, t.Any]]:
     """Return Elastic IP addresses with our tag, ``used`` or not. An unused one is from a run that was killed before
     its NAT gateway."""
-    entries = _called(name, ec2.describe_addresses(Filters=_filter(f"tag:{TAG}", name))["Addresses"])
+    entries = _with_tag(name, ec2.describe_addresses(Filters=_filter(f"tag:{TAG}", name))["Addresses"])
     found = [{"ip": entry["PublicIp"], "used": bool(entry.get("AssociationId"))} for entry in entries]
     return sorted(found, key=lambda entry: str(entry["ip"]))
 
@@ -177,7 +177,7 @@ def _internet_gateway(ec2: t.Any, name: str, vpc: str, foreign: list[str]) -> Lo
     """Return the internet gateway, of which a VPC has at most one: it is used whatever its owner; only one with our tag
     is ours to delete, another is added to ``foreign``."""
     gateways = ec2.describe_internet_gateways(Filters=_filter("attachment.vpc-id", vpc))["InternetGateways"]
-    ours = bool(_called(name, gateways))
+    ours = bool(_with_tag(name, gateways))
     if gateways and not ours:
         foreign.append(f"internet gateway {gateways[0]['InternetGatewayId']}")
     return {"igw": gateways[0]["InternetGatewayId"] if gateways else None, "igw_ours": ours}

@@ -203,7 +203,7 @@ def _connection(get: Callable[[str], Any], access: _ec2_session.Access) -> _ec2_
     )
 
 
-def _usual(enrich: tuple[str, ...], full_record: bool) -> list[str]:
+def _default_fields(enrich: tuple[str, ...], full_record: bool) -> list[str]:
     """Return the fields whose variables are set by default."""
     keys = [*FIELDS, *(key for name in enrich for key in _ec2_enrich.ENRICHMENTS[name].keys)]
     return [*keys, "instance"] if full_record else keys
@@ -228,7 +228,7 @@ def read(get: Callable[[str], Any], given: Container[str] = ("cluster_name",)) -
             if region != "all":
                 _ec2_session.check_region(region)
         enrich, full_record = _enrich(get("enrich")), bool(get("full_record"))
-        usual = _usual(enrich, full_record)
+        usual = _default_fields(enrich, full_record)
         variables = _ec2_variables.choose(
             get("variables"), _ec2_variables.prefix(text(get("hostvars_prefix") or "")), usual, {*usual, *EXTRAS}
         )

@@ -243,7 +243,7 @@ class Backup:
         return {} if text is None else self._parsed(text)
 
     def _parsed(self, text: bytes) -> dict[str, Copy]:
-        where = self.prefix.under(MANIFEST)
+        where = self.prefix.url_of(MANIFEST)
         try:
             found = json.loads(text)
             if found["schema"] != SCHEMA:
@@ -301,7 +301,7 @@ class Backup:
         Only this run reports it, because the manifest lists existing objects only.
         """
         return [
-            f"{self.prefix.under(name)} was changed or lost after the backup, and {self.directory / name} is missing, "
+            f"{self.prefix.url_of(name)} was changed or lost after the backup, and {self.directory / name} is missing, "
             "too: check whether the bucket keeps older versions; the manifest does not list it any more"
             for name in sorted(names)
             if not os.path.lexists(self.directory / name)
@@ -384,7 +384,7 @@ class Backup:
             with folder.making(last, copy.mode) as file:
                 if self.prefix.fetch(key, file, target) != copy.sum:
                     raise BackupError(
-                        f"{self.prefix.under(key)} has other content than was backed up: it is not restored; "
+                        f"{self.prefix.url_of(key)} has other content than was backed up: it is not restored; "
                         "check whether the bucket keeps older versions of it"
                     )
                 file.flush()
@@ -395,7 +395,7 @@ class Backup:
 
     def _verify(self, name: str, copy: Copy, there: dict[str, s3.Remote], deep: bool) -> str:
         key = copy.key or name
-        where, remote = self.prefix.under(key), there.get(key)
+        where, remote = self.prefix.url_of(key), there.get(key)
         if remote is None:
             raise BackupError(f"{where} no longer exists: back up again while the file exists")
         if (remote.size, remote.etag) != (copy.size, copy.etag):
@@ -423,7 +423,7 @@ class Backup:
                 self.prefix.put(MANIFEST, text)
                 return
         raise BackupError(
-            f"{self.prefix.under(MANIFEST)} was changed by others {MANIFEST_TRIES} times in a row: back up again"
+            f"{self.prefix.url_of(MANIFEST)} was changed by others {MANIFEST_TRIES} times in a row: back up again"
         )
 
     def _sums(self) -> dict[str, list[t.Any]]:

@@ -212,7 +212,7 @@ class Checkpointer:
         except FAILURES as exc:  # any error is reported to the training, which can continue
             error = f"checkpoint of step {step} was not published in {self.store.url}: {durable.reason(exc)}"
         shutil.rmtree(target, ignore_errors=True)
-        self._tidy(step, bool(error))
+        self._remove_outdated(step, bool(error))
         self._outcome = Outcome(step, error, blocked, written, time.monotonic() - begin)
 
     def _written(self, future: t.Any) -> None:
@@ -232,7 +232,7 @@ class Checkpointer:
                            durable.reason(exc))  # fmt: skip
             return False
 
-    def _tidy(self, step: int, failed: bool) -> None:
+    def _remove_outdated(self, step: int, failed: bool) -> None:
         """Remove a failed save, or old checkpoints after the remaining ones were read completely."""
         try:
             if not failed:

@@ -114,7 +114,7 @@ class Prefix:
         except self._failures as exc:
             raise S3Error(f"{url} cannot be reached: {exc}") from exc
 
-    def under(self, name: str) -> str:
+    def url_of(self, name: str) -> str:
         """Return the URL of one object, for people."""
         return f"{self.url}/{name}"
 
@@ -132,7 +132,7 @@ class Prefix:
                 return found.whole, self._put(name, content)
             return found.whole, self._put_parts(name, path, found)
         except self._failures as exc:
-            raise S3Error(f"{path} could not be sent to {self.under(name)}: {durable.reason(exc)}") from exc
+            raise S3Error(f"{path} could not be sent to {self.url_of(name)}: {durable.reason(exc)}") from exc
 
     def holding(self, name: str, parts: Parts) -> str | None:
         """Return the entity tag of an object that S3 has checked to be this file; None if nothing proves that.
@@ -157,7 +157,7 @@ class Prefix:
         try:
             return self._put(name, content)
         except self._failures as exc:
-            raise S3Error(f"{self.under(name)} could not be written: {durable.reason(exc)}") from exc
+            raise S3Error(f"{self.url_of(name)} could not be written: {durable.reason(exc)}") from exc
 
     def create(self, name: str, content: bytes) -> str | None:
         """Create a small object; return its entity tag, None if the object exists.
@@ -181,7 +181,7 @@ class Prefix:
         except self._failures as exc:
             if _code(exc) in ("NoSuchKey", "404"):
                 return None
-            raise S3Error(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
+            raise S3Error(f"{self.url_of(name)} could not be read: {durable.reason(exc)}") from exc
 
     def get(self, name: str) -> bytes | None:
         """Return the content of a small object; None if it is missing."""
@@ -191,7 +191,7 @@ class Prefix:
         except self._failures as exc:
             if _code(exc) in ("NoSuchKey", "404"):
                 return None
-            raise S3Error(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
+            raise S3Error(f"{self.url_of(name)} could not be read: {durable.reason(exc)}") from exc
         return b"".join(pieces)
 
     def fetch(self, name: str, file: t.BinaryIO, where: Path) -> FileSum:
@@ -200,7 +200,7 @@ class Prefix:
             return self._stream(name, file.write, lambda: (file.seek(0), file.truncate()))
         except self._failures as exc:
             kind = AbsentError if _code(exc) in ("NoSuchKey", "404") else S3Error
-            raise kind(f"{self.under(name)} could not be fetched to {where}: {durable.reason(exc)}") from exc
+            raise kind(f"{self.url_of(name)} could not be fetched to {where}: {durable.reason(exc)}") from exc
 
     def measure(self, name: str) -> FileSum:
         """Read an object completely and return its sum."""
@@ -208,7 +208,7 @@ class Prefix:
             return self._stream(name, lambda piece: None, lambda: None)
         except self._failures as exc:
             kind = AbsentError if _code(exc) in ("NoSuchKey", "404") else S3Error
-            raise kind(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
+            raise kind(f"{self.url_of(name)} could not be read: {durable.reason(exc)}") from exc
 
     def list(self, below: str = "") -> dict[str, Remote]:
         """Return every object with this prefix."""
@@ -221,7 +221,7 @@ class Prefix:
                 for entry in page.get("Contents", []):
                     found[entry["Key"].removeprefix(self.prefix)] = Remote(entry["Size"], entry["ETag"])
         except self._failures as exc:
-            raise S3Error(f"{self.under(below)} could not be listed: {durable.reason(exc)}") from exc
+            raise S3Error(f"{self.url_of(below)} could not be listed: {durable.reason(exc)}") from exc
         return found
 
     def delete(self, names: Iterable[str]) -> None:
@@ -252,7 +252,7 @@ class Prefix:
                 return None
             if code in ("NotImplemented", "501"):
                 raise ConditionError("the server has no conditional writes") from exc
-            raise S3Error(f"{self.under(name)} could not be written: {durable.reason(exc)}") from exc
+            raise S3Error(f"{self.url_of(name)} could not be written: {durable.reason(exc)}") from exc
 
     def _put(self, name: str, content: bytes) -> str:
         checksum = _b64(hashlib.sha256(content).digest())
@@ -266,7 +266,7 @@ class Prefix:
     def _confirm(self, name: str, done: dict[str, t.Any], checksum: str) -> None:
         if done.get("ChecksumSHA256") != checksum:
             raise S3Error(
-                f"the server did not confirm the SHA-256 of {self.under(name)} (it reported "
+                f"the server did not confirm the SHA-256 of {self.url_of(name)} (it reported "
                 f"{done.get('ChecksumSHA256')}): nothing proves that it arrived, so use a server that checks"
             )
 
@@ -317,7 +317,7 @@ class Prefix:
             except self._failures as exc:
                 if attempt == self.attempts or isinstance(exc, OSError):
                     raise
-        raise S3Error(f"{self.under(name)} ended early {self.attempts} times: check whether a program changes it")
+        raise S3Error(f"{self.url_of(name)} ended early {self.attempts} times: check whether a program changes it")
 
 
 def _code(error: BaseException) -> str:

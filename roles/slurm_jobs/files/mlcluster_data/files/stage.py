@@ -128,7 +128,7 @@ def _marked(folder: Directory) -> tuple[str, dict[str, Staged]]:
         return "", {}
 
 
-def _brought(folder: Directory) -> set[str]:
+def _staged_names(folder: Directory) -> set[str]:
     """Return the names of all files that were staged here, from both lists."""
     found: set[str] = set()
     for name in (NAMES, MARK):
@@ -204,7 +204,7 @@ def stage(source: str, folder: Path) -> int:
 
 
 def _copy(source: str, folder: Directory, wanted: Listing, have: dict[str, Staged], missing: list[str]) -> None:
-    brought = _brought(folder)
+    brought = _staged_names(folder)
     _refuse_obstacles(folder, missing, brought)
     # Written before the first file has its name here, so that the next staging may replace the files of a killed one.
     folder.write(NAMES, json.dumps({"files": sorted(brought.union(wanted))}).encode())

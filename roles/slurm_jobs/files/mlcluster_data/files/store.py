@@ -167,7 +167,7 @@ class Bucket:
 
     def place(self, name: str) -> str:
         """See Store."""
-        return self.prefix.under(name)
+        return self.prefix.url_of(name)
 
 
 def _compare(path: Path, found: FileSum, wanted: FileSum) -> None:

@@ -51,7 +51,7 @@ class Source:
             self._prefix, self._pid = s3.Prefix(self.where), os.getpid()
         content = self._prefix.get(name)
         if content is None:
-            raise DataError(f"{self._prefix.under(name)} is missing: check the prefix, or make it again")
+            raise DataError(f"{self._prefix.url_of(name)} is missing: check the prefix, or make it again")
         return content
 
 

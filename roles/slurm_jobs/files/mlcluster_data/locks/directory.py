@@ -135,7 +135,9 @@ class Lock:
             # A signal may arrive after the lock was made.
             self.release()
             raise
-        self._beating = threading.Thread(target=self._beat, args=(self._here,), name="checkpoint-lock", daemon=True)
+        self._beating = threading.Thread(
+            target=self._renew_repeatedly, args=(self._here,), name="checkpoint-lock", daemon=True
+        )
         self._beating.start()
         return before
 
@@ -281,7 +283,7 @@ class Lock:
             return None
         return state.st_ino, state.st_mtime_ns
 
-    def _beat(self, here: durable.Directory) -> None:
+    def _renew_repeatedly(self, here: durable.Directory) -> None:
         while not self._released.wait(self.stale_seconds / 6):
             # The signs of life continue even if the server does not answer for a while.
             with contextlib.suppress(OSError, LockedError):

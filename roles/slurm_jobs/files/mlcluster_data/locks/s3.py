@@ -66,7 +66,7 @@ class S3Lock:
             LOGGER.warning("%s is not locked (%s): check that no other training uses it", self.prefix.url, exc)
             self._etag = ""
             return None
-        self._beating = threading.Thread(target=self._beat, name="checkpoint-lock", daemon=True)
+        self._beating = threading.Thread(target=self._renew_repeatedly, name="checkpoint-lock", daemon=True)
         self._beating.start()
         return before
 
@@ -113,7 +113,7 @@ class S3Lock:
         try:
             return Owner(**{key: value for key, value in json.loads(found[0]).items() if key != "beats"}), found[1]
         except (ValueError, TypeError, AttributeError) as exc:
-            where = self.prefix.under(self.name)
+            where = self.prefix.url_of(self.name)
             raise LockedError(f"{where} is not a lock of this program: see what it is, and move it away") from exc
 
     def _is_renewed(self, owner: Owner, etag: str) -> bool:
@@ -126,7 +126,7 @@ class S3Lock:
                 return found is not None and found[0] == owner
         return False
 
-    def _beat(self) -> None:
+    def _renew_repeatedly(self) -> None:
         while not self._released.wait(self.stale_seconds / 6):
             # The signs of life continue even if the server does not answer for a while.
             with contextlib.suppress(s3.S3Error):

@@ -166,13 +166,13 @@ def ids_of(tokenizer: tokenizers.Tokenizer, config: dict[str, Any], eos: str = "
     fill = number(chosen, "padding") if chosen else size
     if fill == end:
         raise DataError(f"padding and the end of text are the same token {chosen}: leave out --pad to get one more")
-    before, after = _around(tokenizer)
+    before, after = _special_ids(tokenizer)
     if end not in after:
         after = (*after, end)
     return Ids(before, after, end, fill, max(size, fill + 1))
 
 
-def _around(tokenizer: tokenizers.Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _special_ids(tokenizer: tokenizers.Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the ids that the tokenizer's own post-processor puts before and after a text."""
     bare = tokenizer.encode("a", add_special_tokens=False).ids
     full = tokenizer.encode("a", add_special_tokens=True).ids
@@ -293,7 +293,7 @@ class Encoder:
             probe = min(short[:16], key=lambda at: len(texts[at]))
             if found[probe] != self._whole([texts[probe]])[0]:
                 raise DataError("this tokenizer gives other ids for a text than for its words: use --whole")
-        self._tidy()
+        self._limit_tables()
         for at in set(range(len(texts))).difference(short):
             found[at] = b"".join(self._slices(texts[at]))
         return found
@@ -314,7 +314,7 @@ class Encoder:
                 self._add_words(len(words))
                 encoded = b"".join(map(look, words))
             yield encoded
-            self._tidy()
+            self._limit_tables()
             start = end + 1
 
     def _add_words(self, total: int) -> None:
@@ -351,7 +351,7 @@ class Encoder:
         found[[number for token, number in tokens.items() if token.startswith(SPACE_OF_BYTES)]] = True
         return found
 
-    def _tidy(self) -> None:
+    def _limit_tables(self) -> None:
         known = len(self._words) + len(self._heads)
         if not self.by_words or known > WORDS_MOST or self._characters > WORD_CHARACTERS_MOST:
             self._words.clear()
