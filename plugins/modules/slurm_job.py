@@ -270,13 +270,13 @@ class Run:
             return None
         number = slurm_job.submit(self.slurm, request)
         # The job exists from here on, even if later looks fail.
-        self.result.update(job=slurm_job.unseen(number), changed=True)
+        self.result.update(job=slurm_job.submitted_job(number), changed=True)
         older = slurm_job.give_way(self.slurm, request, number) if request.unique else None
         return number if older is None else self.use(older, request, f"job {number} was cancelled")
 
     def use(self, job_id: int, request: slurm_job.Request, done: str) -> int:
         """Follow an existing job instead of submitting one; return its number."""
-        self.result.update(job=slurm_job.unseen(job_id), existing=True)
+        self.result.update(job=slurm_job.submitted_job(job_id), existing=True)
         self.module.warn(slurm_job.taken_sentence(job_id, request, done))
         return job_id
 
@@ -314,7 +314,7 @@ class Run:
         except NodeError as exc:
             if not self.result["changed"]:
                 raise
-            self.result.setdefault("job", slurm_job.unseen(job_id))
+            self.result.setdefault("job", slurm_job.submitted_job(job_id))
             self.module.warn(str(exc))
 
     def main(self) -> None:

@@ -732,7 +732,7 @@ def _mig(gpus: t.Sequence[Subject], wanted: bool) -> Result:
     return decide("gpu.mig", evidence, gpus, "on" if wanted else "off")
 
 
-def _switched(facts: Facts) -> bool | None:
+def _has_nvswitches(facts: Facts) -> bool | None:
     """Return whether NVSwitches join the GPUs; None if the instance type is unknown."""
     if facts["ultraserver"]:
         return True
@@ -740,7 +740,7 @@ def _switched(facts: Facts) -> bool | None:
 
 
 def _unless_switched(facts: Facts, check: str) -> Result | None:
-    switched = _switched(facts)
+    switched = _has_nvswitches(facts)
     if switched is None:
         return undeterminable(check, "whether the GPUs are joined by NVSwitches is not known")
     why = "the GPUs of this type are not joined by NVSwitches"

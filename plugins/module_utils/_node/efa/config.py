@@ -247,7 +247,7 @@ def known_type(instance_type: str | None) -> str | None:
     return instance_type
 
 
-def _strange(words: t.Iterable[t.Any], pattern: re.Pattern[str]) -> str:
+def _mismatches(words: t.Iterable[t.Any], pattern: re.Pattern[str]) -> str:
     """Return the entries that do not match the pattern, in one line."""
     return ", ".join(repr(word) for word in words if not pattern.fullmatch(str(word)))
 
@@ -263,16 +263,16 @@ def _installer(config: EfaConfig) -> t.Iterator[str]:
             yield f"efa_nccl_{name} is {value!r}: {_SHA256_WANTED}"
     if not re.fullmatch(r"[0-9A-F]{40}", str(config.fingerprint)):
         yield f"efa_nccl_fingerprint is {config.fingerprint!r}: use 40 hexadecimal digits in capitals, no spaces"
-    strange = _strange(config.installer_arguments, _OPTION)
-    if strange:
+    invalid = _mismatches(config.installer_arguments, _OPTION)
+    if invalid:
         yield (
-            f"efa_nccl_installer_arguments has {strange}: use options of efa_installer.sh, one an entry, without "
+            f"efa_nccl_installer_arguments has {invalid}: use options of efa_installer.sh, one an entry, without "
             "--uninstall"
         )
-    strange = _strange(config.tests_arguments, _MAKE_ARGUMENT)
-    if strange:
+    invalid = _mismatches(config.tests_arguments, _MAKE_ARGUMENT)
+    if invalid:
         yield (
-            f"efa_nccl_tests_arguments has {strange}: use variables for make, such as NVCC_GENCODE=...; MPI is always "
+            f"efa_nccl_tests_arguments has {invalid}: use variables for make, such as NVCC_GENCODE=...; MPI is always "
             "on, and its and CUDA's places are efa_nccl_mpi_home and efa_nccl_cuda_home"
         )
     if config.installer_timeout < 60:
@@ -338,9 +338,9 @@ def _node(config: EfaConfig) -> t.Iterator[str]:
         ("needrestart_keep", _DAEMON, "names of services, such as slurmd"),
         ("hold_packages", _HELD, "names of packages, * for anything"),
     ):
-        strange = _strange(getattr(config, name), pattern)
-        if strange:
-            yield f"efa_nccl_{name} has {strange}: use {wanted}"
+        invalid = _mismatches(getattr(config, name), pattern)
+        if invalid:
+            yield f"efa_nccl_{name} has {invalid}: use {wanted}"
     if config.ptrace_scope not in (-1, 0, 1, 2, 3):
         yield f"efa_nccl_ptrace_scope is {config.ptrace_scope}: use 0 to 3, or -1 to leave it alone"
     for name, least, most in _LIMITS:

@@ -209,11 +209,11 @@ def lint(variables: t.Mapping[str, object] | str, setting: Setting) -> list[dict
 def problem(variables: t.Mapping[str, object] | str, setting: Setting) -> str:
     """Return one sentence on the harmful and misnamed variables; empty if there are none."""
     return "; ".join(
-        _complaint(entry) for entry in lint(variables, setting) if entry["verdict"] in ("harmful", "rename")
+        _sentence(entry) for entry in lint(variables, setting) if entry["verdict"] in ("harmful", "rename")
     )
 
 
-def _complaint(entry: t.Mapping[str, t.Any]) -> str:
+def _sentence(entry: t.Mapping[str, t.Any]) -> str:
     if entry["verdict"] == "rename":
         return f"{entry['name']} must be {entry['to']}: {entry['why']}"
     instead = f" (use {entry['to_value']})" if entry["to_value"] else ""

@@ -122,11 +122,11 @@ def parse_bucket(given: t.Any) -> Bucket:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """The outcome of one request: ``trouble`` is None, or denied, bucket, key, credentials, unreachable, tool or other,
+    """The outcome of one request: ``error`` is None, or denied, bucket, key, credentials, unreachable, tool or other,
     with S3's error code.
     """
 
-    trouble: str | None = None
+    error: str | None = None
     code: str = ""
     text: str = ""
 
@@ -153,7 +153,7 @@ class Client:
         """Send one request; verb is list (key: a prefix), read, write (the file ``path``) or remove."""
         for way in self.ways:
             answer = self._ask(way, verb, bucket, key, path)
-            if answer.trouble != "tool":
+            if answer.error != "tool":
                 return answer
         return Answer("tool")
 
@@ -165,7 +165,7 @@ class Client:
             return Answer("unreachable", "no answer in time" if "no answer" in str(exc) else "could not be started")
         if done.rc == 0:
             return Answer(text=done.stdout)
-        return _trouble(done.stderr, verb)
+        return _classify_error(done.stderr, verb)
 
 
 def _cli(verb: str, bucket: str, key: str, path: str) -> list[str]:
@@ -182,26 +182,26 @@ def _cli(verb: str, bucket: str, key: str, path: str) -> list[str]:
     return ["s3api", *more, *limits, *([path] if verb == "read" else [])]
 
 
-def _trouble(stderr: str, verb: str) -> Answer:
+def _classify_error(stderr: str, verb: str) -> Answer:
     matched = _ERROR.search(stderr)
     code = matched.group(1) if matched else ""
     if code == "InvalidRange" and verb == "read":
         # An empty object: it is readable.
         return Answer()
-    for trouble, codes in (
+    for error, codes in (
         ("denied", _DENIED),
         ("bucket", _NO_BUCKET),
         ("key", _NO_KEY),
         ("credentials", _NO_CREDENTIALS),
     ):
         if code in codes:
-            return Answer(trouble, code)
+            return Answer(error, code)
     if code:
         return Answer("other", code)
-    for trouble, words in (("credentials", _NO_CREDENTIALS), ("unreachable", _UNREACHABLE), ("tool", (NO_BOTO3,))):
+    for error, words in (("credentials", _NO_CREDENTIALS), ("unreachable", _UNREACHABLE), ("tool", (NO_BOTO3,))):
         reported = next((word for word in words if word in stderr), None)
         if reported:
-            return Answer(trouble, reported)
+            return Answer(error, reported)
     return Answer("other", "an error without a code")
 
 
@@ -254,11 +254,11 @@ def _write(
     key, path = posixpath.join(place.prefix, PROBE_FOLDER, uuid.uuid4().hex), os.path.join(folder, "probe")
     write_new(path, b"a health check of mlcluster.aws wrote this and removes it\n")
     written = client.ask("write", place.bucket, key, path)
-    if written.trouble:
+    if written.error:
         return _judge("s3.write", place, written, key), None
     back = client.ask("read", place.bucket, key, os.path.join(folder, "back")) if read_back else None
     removed = client.ask("remove", place.bucket, key, "-")
-    if removed.trouble:
+    if removed.error:
         message = f"{key} was written and cannot be removed ({removed.code}): remove it, and allow s3:DeleteObject"
         return failed("s3.write", message, scope=Scope(device=place.url)), back
     return _judge("s3.write", place, written, "a probe, which is removed again"), back
@@ -280,22 +280,22 @@ _ALLOW = {"list": "s3:ListBucket on the bucket", "read": "s3:GetObject", "write"
 def _judge(check: str, place: Bucket, answer: Answer, what: str) -> Result:
     fields: dict[str, t.Any] = {"scope": Scope(device=place.url)}
     right = check.rpartition(".")[2]
-    if answer.trouble is None:
+    if answer.error is None:
         return passed(check, what, **fields)
-    if answer.trouble == "denied":
+    if answer.error == "denied":
         hint = f"allow {_ALLOW[right]} in the policy of the instance's role, and check the bucket's policy"
         return failed(check, f"access is denied ({answer.code})", hint=hint, **fields)
-    if answer.trouble == "bucket":
+    if answer.error == "bucket":
         return failed(check, f"there is no bucket {place.bucket}", hint="check its name and its region", **fields)
-    if answer.trouble == "key":
+    if answer.error == "key":
         return failed(check, f"there is no object {what}", hint="set key to an existing object", **fields)
-    if answer.trouble == "credentials":
+    if answer.error == "credentials":
         hint = "give the instance a role (instance profile), and check that its keys are valid"
         return failed(check, f"this node has no valid credentials ({answer.code})", hint=hint, **fields)
-    if answer.trouble == "unreachable":
+    if answer.error == "unreachable":
         hint = "check the route to S3: its gateway endpoint, the proxy, the name server"
         return undeterminable(check, f"S3 did not answer ({answer.code})", hint=hint, **fields)
-    if answer.trouble == "tool":
+    if answer.error == "tool":
         message = "neither the AWS CLI nor a Python with boto3 is on this node"
         return undeterminable(check, message, hint="install the AWS CLI", **fields)
     hint = f"run 'aws s3 ls {place.url}' on the node"

@@ -218,18 +218,18 @@ def status(host: Host, options: config.Options, slurm: Slurm) -> list[Result]:
         return [not_applicable("imex.service", "slurm_jobs_imex is none: the domains of jobs are not managed")]
     facts = look(host, options)
     if not facts["ultraserver"]:
-        return _weighed(verify.verify(facts), options)
+        return _with_severity(verify.verify(facts), options)
     facts.update(look_slurm(host, slurm))
     record = facts["record"] or {}
     if record.get("state") in _HAS_A_JOB and has_ended(slurm, record):
         # Its Epilog did not run, for example after a killed slurmd: no process on this node needs that domain.
         facts["record"], record = None, {}
     if record.get("state") == "ready" and facts["unit"]["active"] == "active":
-        return _weighed(verify.verify(facts, *look_domain(host, facts["config"]["path"])), options)
-    return _weighed(verify.verify(facts, None, "its daemon does not run"), options)
+        return _with_severity(verify.verify(facts, *look_domain(host, facts["config"]["path"])), options)
+    return _with_severity(verify.verify(facts, None, "its daemon does not run"), options)
 
 
-def _weighed(results: list[Result], options: config.Options) -> list[Result]:
+def _with_severity(results: list[Result], options: config.Options) -> list[Result]:
     """Return the verdicts with the severity for a node on which jobs may start without their domain."""
     if options.mode == "required":
         return results

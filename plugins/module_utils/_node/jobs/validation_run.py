@@ -16,7 +16,7 @@ from ..slurm import request as slurm_request
 from ..slurm.client import Slurm
 from ..slurm.follow import Entry, follow
 from ..slurm.look import survey
-from ..slurm.shortages import waits
+from ..slurm.shortages import find_shortages
 from ..system.host import Host, NodeError
 from .files import JOB_MARK
 from .kinds import JOB_KINDS
@@ -150,7 +150,7 @@ class Validation:
                 problems.append(f"job {spec.name}: {exc}")
         # A job that exists already is only followed, so the current state of the nodes does not matter.
         asked = {run.spec.name: run.asked for run in self.runs if run.taken is None}
-        problems += waits(asked, self.facts, self.options.undrain)
+        problems += find_shortages(asked, self.facts, self.options.undrain)
         if problems:
             raise slurm_request.NotSubmittedError(problems)
 
@@ -214,7 +214,7 @@ class Validation:
         runs = [
             {
                 "name": run.spec.name,
-                "job": run.entry and (run.entry.job or slurm_job.unseen(run.entry.job_id)),
+                "job": run.entry and (run.entry.job or slurm_job.submitted_job(run.entry.job_id)),
                 "report": run.entry and self._report(run.entry),
                 "since": run.since,
                 "message": (run.entry.msg or None) if run.entry else run.message,

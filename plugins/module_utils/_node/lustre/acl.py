@@ -30,9 +30,9 @@ Entry = tuple[int, int, int]
 
 def acl_problem(entries: t.Iterable[t.Any]) -> str:
     """Return why entries are invalid; empty if they are valid."""
-    strange = [repr(entry) for entry in entries if not _ENTRY.fullmatch(str(entry))]
-    if strange:
-        return f"acl has {', '.join(strange)}: use entries such as group:ml:rwx or default:group:ml:r-x"
+    invalid = [repr(entry) for entry in entries if not _ENTRY.fullmatch(str(entry))]
+    if invalid:
+        return f"acl has {', '.join(invalid)}: use entries such as group:ml:rwx or default:group:ml:r-x"
     return ""
 
 

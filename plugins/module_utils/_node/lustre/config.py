@@ -195,9 +195,9 @@ def role_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
     others["file_systems"] = [_without_id(entry) for entry in raw.get("file_systems") or ()]
     found += problems({**others, "directories": directories})
     options = raw.get("mount_options")
-    strange = [str(word) for word in options or () if not _MOUNT_OPTION.fullmatch(str(word))]
-    if strange:
-        found.append(f"mount_options has {', '.join(strange)}: use one option an entry, such as noatime")
+    invalid = [str(word) for word in options or () if not _MOUNT_OPTION.fullmatch(str(word))]
+    if invalid:
+        found.append(f"mount_options has {', '.join(invalid)}: use one option an entry, such as noatime")
     if options is not None and "nofail" not in options:
         found.append(
             "mount_options lacks nofail: add it, since without it a node does not boot while its file system gives "
@@ -233,9 +233,9 @@ def _efa_client_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
         found.append(f"efa_client is {client}: use an absolute path on the controller or an https address")
     if client and not _SHA256.fullmatch(digest):
         found.append("efa_client has no sha256: set fsx_lustre_efa_client_sha256 to 64 hexadecimal digits")
-    strange = [str(word) for word in raw.get("efa_client_arguments") or () if not _ARGUMENT.fullmatch(str(word))]
-    if strange:
-        found.append(f"efa_client_arguments has {', '.join(strange)}: use options of setup.sh, one an entry")
+    invalid = [str(word) for word in raw.get("efa_client_arguments") or () if not _ARGUMENT.fullmatch(str(word))]
+    if invalid:
+        found.append(f"efa_client_arguments has {', '.join(invalid)}: use options of setup.sh, one an entry")
     return found
 
 

@@ -74,9 +74,9 @@ def files_below(path: str) -> list[str]:
                         waiting.append(entry.path)
     except OSError as exc:
         raise NodeError(f"{exc.filename or path} could not be read: {exc.strerror}; fix that and run again") from exc
-    strange = [name for name in found if not name.isprintable()]
-    if strange:
-        raise NodeError(f"{strange[0]!r} has a name with control characters, which lfs does not support: rename it")
+    invalid = [name for name in found if not name.isprintable()]
+    if invalid:
+        raise NodeError(f"{invalid[0]!r} has a name with control characters, which lfs does not support: rename it")
     return found
 
 

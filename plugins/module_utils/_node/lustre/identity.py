@@ -38,10 +38,10 @@ def identify(mount: t.Mapping[str, t.Any]) -> Result | None:
 def _server(mount: t.Mapping[str, t.Any], scope: Scope) -> Result | None:
     name, addresses, source = mount["dns_name"], mount["addresses"], mount["source"]
     shown = servers(source)
-    strange = [server for server in shown if server != name and server not in addresses]
+    invalid = [server for server in shown if server != name and server not in addresses]
     if not shown:
         return undeterminable(CHECK, f"{source} names no server to compare with {name}", scope=scope)
-    if not strange:
+    if not invalid:
         return None
     hint = f"compare with 'getent ahostsv4 {name}' and the primary network interface of the file system"
     fields: dict[str, t.Any] = {"scope": scope, "hint": hint}
@@ -50,11 +50,11 @@ def _server(mount: t.Mapping[str, t.Any], scope: Scope) -> Result | None:
         return undeterminable(
             CHECK, f"whether {source} is {name} is unknown, since DNS did not answer: {why}", **fields
         )
-    if strange == shown and all(IPV4.fullmatch(server) for server in shown):
+    if invalid == shown and all(IPV4.fullmatch(server) for server in shown):
         expected = f"{name}, {', '.join(addresses)}"
         what = f"the file system of another server is mounted there: {source}"
         return failed(CHECK, what, severity="isolate", expected=expected, found=source, **fields)
-    why = f"{', '.join(strange)} in {source} is no address of {name}, which has {', '.join(addresses)}"
+    why = f"{', '.join(invalid)} in {source} is no address of {name}, which has {', '.join(addresses)}"
     return undeterminable(CHECK, why, **fields)
 
 

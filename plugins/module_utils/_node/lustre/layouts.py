@@ -66,7 +66,7 @@ CLASSES: dict[str, dict[str, t.Any]] = {
     "temp": {
         "stripe": [],
         "purpose": "files that can be made again; the local NVMe volume is faster",
-        "lifetime": "the lifetime of the job, never archived",
+        "lifetime": "until the job ends, never archived",
     },
 }
 PLACES = ("data", "checkpoints", "logs")

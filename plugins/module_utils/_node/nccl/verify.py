@@ -141,7 +141,7 @@ def _correct(
     prefix: str, runs: t.Sequence[Run], run: Run | None, problem: str | None, output: Output, asked: Asked
 ) -> result.Result:
     check = f"{prefix}.correct"
-    wrong = max((_wrong(one) for one in ([run] if run else runs)), default=0)
+    wrong = max((_wrong_values(one) for one in ([run] if run else runs)), default=0)
     failures = _failures(runs, output, run)
     if wrong:
         return result.failed(
@@ -171,7 +171,7 @@ def _correct(
     return _whole(check, run, asked)
 
 
-def _wrong(run: Run) -> int:
+def _wrong_values(run: Run) -> int:
     rows = sum(1 for row in run.rows for wrong in (row.wrong, row.in_place_wrong) if wrong is not None and wrong != 0)
     return max(rows, run.out_of_bounds or 0)
 
@@ -394,10 +394,10 @@ def _bandwidth(
         return result.undeterminable(check, "no_ranks", message=unlisted)
     if run.tool == NCCL_TESTS and len(run.where) == 1:
         return result.not_applicable(check, "one_rank", message="one rank moves nothing: its bus bandwidth is 0")
-    strange = _strange(run, asked.instance_type)
-    if strange:
+    other_gpus = _other_gpus_error(run, asked.instance_type)
+    if other_gpus:
         return result.undeterminable(
-            check, "other_type", message=strange, hint="Set the instance type on which the test ran"
+            check, "other_type", message=other_gpus, hint="Set the instance type on which the test ran"
         )
     measured = decide(check, _MEASURED, [Subject(_measured(run, asked))], lowest(run))
     if measured.status != result.PASS:
@@ -470,7 +470,7 @@ def _most_busbw(run: Run, asked: Asked) -> float:
     return min(MOST_BUSBW, _NETWORK_EXCESS * gbit / 8)
 
 
-def _strange(run: Run, instance_type: str | None) -> str | None:
+def _other_gpus_error(run: Run, instance_type: str | None) -> str | None:
     """Return the error for a run on other GPUs than those of this type; None if the ranks have the right ones."""
     table = instance_types.lookup(instance_type)
     chips = table["accelerators"] if table else None

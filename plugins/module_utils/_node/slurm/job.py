@@ -90,7 +90,7 @@ def known(slurm: Slurm, job_id: int) -> bool:
     """Return whether the controller or the accounting knows the job; True if neither answers."""
     if not unknown_job(slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))):
         return True
-    return bool(Follower(slurm, job_id).accounted())
+    return bool(Follower(slurm, job_id).accounting_records())
 
 
 def find(slurm: Slurm, request: Request) -> t.Optional[int]:
@@ -276,13 +276,13 @@ class Follower:
             self._gone_at = now
         self._forget(lambda bundle: True)
         known_parts = {task for task in self.seen if not _is_bundle(task)} | self._missing()
-        accounted = {job["array_task_id"]: job for job in self.accounted()}
+        by_task = {job["array_task_id"]: job for job in self.accounting_records()}
         waiting = False
-        for task in known_parts or (set() if self.seen else set(accounted) or {None}):
+        for task in known_parts or (set() if self.seen else set(by_task) or {None}):
             known = self.seen.get(task)
             if known and slurm_result.ended(known):
                 continue
-            job = accounted.get(task)
+            job = by_task.get(task)
             if job and not slurm_result.ended(job) and now - self._gone_at < ACCOUNTING_LAG:
                 waiting = True
                 continue
@@ -293,14 +293,14 @@ class Follower:
             self.seen[task] = slurm_result.merged(job, known)
         return not waiting
 
-    def accounted(self) -> list[Job]:
+    def accounting_records(self) -> list[Job]:
         """Return the job as recorded by the accounting; empty without accounting."""
         options = ("--allocations", "--noheader", "--parsable2", f"--jobs={self.job_id}")
         try:
             done = self.slurm.run("sacct", *options, f"--format={slurm_parse.SACCT_FORMAT}")
         except NodeError:
             return []
-        return slurm_result.whole(slurm_parse.accounted(done.stdout)) if done.rc == 0 else []
+        return slurm_result.whole(slurm_parse.parse_sacct(done.stdout)) if done.rc == 0 else []
 
     def _from_file(self, task: t.Optional[str], known: t.Optional[Job]) -> Job:
         blank: Job = slurm_result.blank(known["job_id"] if known else self.job_id)
@@ -359,7 +359,7 @@ def tail(slurm: Slurm, job: t.Mapping[str, t.Any], which: str, size: int) -> tup
         return path, ""
 
 
-def unseen(job_id: int) -> dict[str, t.Any]:
+def submitted_job(job_id: int) -> dict[str, t.Any]:
     """Return a submitted job that was not looked at yet, in the format of ``report``."""
     result = slurm_result.summary([{**slurm_result.blank(job_id), "state": "UNKNOWN"}])
     nothing = {"stdout": None, "stdout_tail": "", "stderr": None, "stderr_tail": ""}

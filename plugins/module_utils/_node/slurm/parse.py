@@ -313,7 +313,7 @@ def requeues(text: str) -> bool:
 SACCT_FORMAT = "JobIDRaw,JobID,State,ExitCode,Reason,Partition,NodeList,ElapsedRaw,JobName"
 
 
-def accounted(text: str) -> list[dict[str, t.Any]]:
+def parse_sacct(text: str) -> list[dict[str, t.Any]]:
     """Parse ``sacct --allocations --noheader --parsable2 --format=SACCT_FORMAT`` into the format of ``job``."""
     found = []
     for line in text.splitlines():

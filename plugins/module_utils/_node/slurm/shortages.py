@@ -19,7 +19,7 @@ Node = Mapping[str, Any]
 _ALL_OF = re.compile(r"[\w.-]+(&[\w.-]+)*")
 
 
-def waits(
+def find_shortages(
     asked: Mapping[str, slurm_request.Options], facts: Mapping[str, Any], resumed: Collection[str] = ()
 ) -> list[str]:
     """Return a message for each request that needs more nodes than take jobs, with the jobs that make it.

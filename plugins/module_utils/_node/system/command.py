@@ -84,7 +84,7 @@ def run(argv: t.Sequence[str], env: t.Mapping[str, str], stdin: str, timeout: fl
     outputs = Output(), Output()
     rc: int | None = None
     try:
-        rc = _converse(process, streams, outputs, stdin.encode("utf-8", "replace"), timeout)
+        rc = _exchange(process, streams, outputs, stdin.encode("utf-8", "replace"), timeout)
     finally:
         if rc is None:
             process.kill()
@@ -95,7 +95,7 @@ def run(argv: t.Sequence[str], env: t.Mapping[str, str], stdin: str, timeout: fl
     return Ended(rc, *outputs)
 
 
-def _converse(
+def _exchange(
     process: subprocess.Popen[bytes],
     streams: t.Sequence[t.IO[bytes]],
     outputs: t.Sequence[Output],

@@ -167,14 +167,14 @@ def test_components_of_heterogeneous_job_are_one_job(first, second, state, code)
     assert (one["job_id"], one["state"], one["exit_code"], one["nodes"]) == (7, state, code, "n1,n2")
     ends = enumerate((first, second))
     rows = [f"{7 + at}|7+{at}|{word}|{status}|None|p|n{at + 1}|9|x" for at, (word, status) in ends]
-    (one,) = slurm_result.whole(parse.accounted("\n".join(rows)))
+    (one,) = slurm_result.whole(parse.parse_sacct("\n".join(rows)))
     assert (one["job_id"], one["state"], one["exit_code"], one["nodes"]) == (7, state, code, "n1,n2")
 
 
 @pytest.mark.parametrize("components", [1, 3])
 def test_any_number_of_components_is_one_job(components):
     rows = [f"{7 + at}|7+{at}|COMPLETED|0:0|None|p|n{at}|9|x" for at in range(components)]
-    (one,) = slurm_result.whole(parse.accounted("\n".join(rows)))
+    (one,) = slurm_result.whole(parse.parse_sacct("\n".join(rows)))
     assert (one["job_id"], one["nodes"]) == (7, ",".join(f"n{at}" for at in range(components)))
 
 
@@ -189,7 +189,7 @@ def test_component_that_never_starts_stops_the_whole_job():
 
 def test_other_jobs_stay_apart():
     rows = ["7|7|COMPLETED|0:0|None|p|n1|9|x", "9|8_1|FAILED|1:0|None|p|n2|9|x", "10|8_2|COMPLETED|0:0|None|p|n3|9|x"]
-    found = parse.accounted("\n".join(rows))
+    found = parse.parse_sacct("\n".join(rows))
     assert slurm_result.whole(found) == found and slurm_result.whole([]) == []
 
 

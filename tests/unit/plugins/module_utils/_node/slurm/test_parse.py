@@ -139,11 +139,11 @@ def test_recorded_array():
 
 
 def test_recorded_accounting():
-    jobs = {job["job_id"]: job for job in slurm_parse.accounted(SACCT)}
+    jobs = {job["job_id"]: job for job in slurm_parse.parse_sacct(SACCT)}
     assert (jobs[6]["state"], jobs[6]["exit_code"], jobs[7]["signal"]) == ("FAILED", 3, 9)
     assert (jobs[3]["array_job_id"], jobs[3]["array_task_id"], jobs[1]["name"]) == (2, "0", "a|b=c")
     assert (jobs[8]["state"], jobs[8]["nodes"]) == ("CANCELLED", None)
-    assert slurm_parse.accounted("sacct: error\n\n") == []
+    assert slurm_parse.parse_sacct("sacct: error\n\n") == []
 
 
 # Rows as recorded from 22.05.8, the columns in the order of SACCT_FORMAT.
@@ -272,7 +272,7 @@ def test_any_text_is_parsed_without_error(text):
         slurm_parse.nodes,
         slurm_parse.partitions,
         slurm_parse.jobs,
-        slurm_parse.accounted,
+        slurm_parse.parse_sacct,
         slurm_parse.queue,
         slurm_parse.settings,
         slurm_parse.mpi_types,
@@ -469,9 +469,9 @@ def test_ambiguous_job_is_reported():
 
 def test_accounted_job_without_node():
     row = "7|7|CANCELLED by 0|0:0|None|main|None assigned|0|x\n"
-    (job,) = slurm_parse.accounted(row + "8|torn\n")
+    (job,) = slurm_parse.parse_sacct(row + "8|torn\n")
     assert (job["nodes"], job["restarts"], job["reason"], job["state"]) == (None, 0, None, "CANCELLED")
-    (ran,) = slurm_parse.accounted(row.replace("None assigned", "n[1-2]"))
+    (ran,) = slurm_parse.parse_sacct(row.replace("None assigned", "n[1-2]"))
     assert ran["nodes"] == "n[1-2]"
 
 
@@ -521,7 +521,7 @@ def test_sharing_settings_belong_to_job():
 
 
 def test_accounted_job_has_partition_and_node():
-    (job,) = slurm_parse.accounted("7|7|COMPLETED|0:0|None|main|n1|3|x\n")
+    (job,) = slurm_parse.parse_sacct("7|7|COMPLETED|0:0|None|main|n1|3|x\n")
     assert (job["partition"], job["nodes"], job["elapsed_seconds"]) == ("main", "n1", 3)
     assert (job["array_job_id"], job["array_task_id"]) == (None, None)
 

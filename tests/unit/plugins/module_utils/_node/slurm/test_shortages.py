@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import parse as slurm_parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.shortages import waits
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.shortages import find_shortages
 
 THEN = "resume those that do not, or ask for others or fewer."
 NONE = "1 node was asked for and none of those named takes jobs (g3 is drained)"
@@ -46,7 +46,9 @@ def job(name="nccl", **directives):
 
 
 def shortages(*jobs, resumed=(), **options):
-    return waits({name: {**own, **job(**options)[1]} if options else own for name, own in jobs}, FACTS, resumed)
+    return find_shortages(
+        {name: {**own, **job(**options)[1]} if options else own for name, own in jobs}, FACTS, resumed
+    )
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, "3", "3-6"])
@@ -78,7 +80,7 @@ def test_nodes_without_new_jobs_are_named():
 )
 def test_returning_node_counts(state):
     facts = {**FACTS, "nodes": [node("g1", "IDLE"), node("g2", state)]}
-    assert waits(dict([job()]), facts) == []
+    assert find_shortages(dict([job()]), facts) == []
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_returning_node_counts(state):
 )
 def test_closed_node_is_named(state, why):
     facts = {**FACTS, "nodes": [node("g1", "IDLE"), node("g2", state)]}
-    (found,) = waits(dict([job()]), facts)
+    (found,) = find_shortages(dict([job()]), facts)
     assert f"only 1 of partition gpu takes jobs (g2 is {why})" in found
 
 
@@ -122,7 +124,7 @@ def test_only_fitting_nodes_count(asked, sentence):
 
 def test_job_without_gpus_needs_node_without_gpus():
     facts = {**FACTS, "nodes": [node("c1", "IDLE", "cpu", 0), node("c2", "IDLE+DRAIN", "cpu", 0)]}
-    (found,) = waits(dict([job(partition="cpu")]), facts)
+    (found,) = find_shortages(dict([job(partition="cpu")]), facts)
     assert found == f"nccl: 2 nodes were asked for and only 1 of partition cpu takes jobs (c2 is drained): {THEN}"
 
 

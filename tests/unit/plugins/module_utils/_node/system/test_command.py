@@ -19,9 +19,9 @@ HOST = Host()
 
 
 def test_command_that_does_not_end_is_ended(monkeypatch, tmp_path):
-    real, printed = command._converse, tmp_path / "printed"
+    real, printed = command._exchange, tmp_path / "printed"
     # Its time limit begins after its first output.
-    monkeypatch.setattr(command, "_converse", lambda *given: wait_for("it", printed.exists) and real(*given))
+    monkeypatch.setattr(command, "_exchange", lambda *given: wait_for("it", printed.exists) and real(*given))
     with pytest.raises(CommandError) as failed:
         HOST.run(["sh", "-c", f"echo begun; : >{printed}; exec sleep 60"], timeout=1)
     assert "no answer within 1 seconds: begun" in str(failed.value)
