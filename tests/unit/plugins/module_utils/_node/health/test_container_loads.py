@@ -181,6 +181,8 @@ def test_cuda_init_decides_verdict(image, monkeypatch, init, version, status, wo
     assert found.status == status and words in str(found.found or "") + str(found.message or found.reason)
     assert container_loads.verify_cuda(Host(), None, 0).status == "not_applicable"
     assert container_loads.verify_cuda(Host(), "580.95.05", 0).status == "not_applicable"
+    unread = container_loads.verify_cuda(Host(), None, 8)
+    assert (unread.status, unread.reason) == ("undeterminable", container_loads.UNREAD_DRIVER)
 
 
 def test_invalid_libcuda_fails(image, monkeypatch):
