@@ -29,6 +29,9 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         ),
         "a bound on memory, far above what a test prints",
     ),
+    (f"{NODE}/health/expectations.py", "comparison", 'severity = "isolate" if have < wanted else "monitor"'): (
+        "an equal number has passed before"
+    ),
     (f"{NODE}/verdict/result.py", "returned value", 'return ""'): "what is returned is only tried for truth",
     (f"{NODE}/slurm/outcome.py", "comparison", '"signal": code - 128 if 128 < code < 193 else 0,'): (
         "the status 128 gives the signal 0 either way"

@@ -72,6 +72,28 @@ def test_resolved_types_pass():
     assert health_expect.dropped(health_expect.resolve({"types": {"*": {}}}, None)) == []
 
 
+DROPPED = {"gpus", "disks", "mount", "devices", "type", "service", "version", "held"}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({}, set()),
+        ({"gpus": 0}, {"gpus", "devices"}),
+        ({"disks": 0}, {"disks", "devices"}),
+        ({"mounts": ["/fsx"]}, {"mount", "devices"}),
+        ({"types": {"p5*": {}}}, {"type", "devices"}),
+        ({"services": ["chronyd"]}, {"service"}),
+        ({"versions": {"driver": "1"}}, {"version"}),
+        ({"held": ["nvidia-*"]}, {"held"}),
+    ],
+)
+def test_check_without_expectation_is_dropped(given, kept):
+    found = health_expect.dropped(health_expect.resolve(given, "p5.48xlarge"))
+    assert {one.id for one in found} == {f"expect.{name}" for name in DROPPED - kept}
+    assert {one.status for one in found} == {"not_applicable"}
+
+
 def test_unresolved_types_are_reported():
     found = health_expect.resolve({"types": {"*": {"gpus": 8}}}, None)
     (one,) = health_expect.check_devices(TrainingHost(), found)
