@@ -117,6 +117,12 @@ unit_enabled:
   returned: always
   type: bool
   sample: true
+removable:
+  description: Links to hooks of O(hooks) and folders that the removal of the role deletes; a site's own are left out.
+  returned: always
+  type: list
+  elements: str
+  sample: [/etc/enroot/hooks.d/50-slurm-pmi.sh, /usr/local/lib/mlcluster/pyxis, /etc/mlcluster/enroot]
 results:
   description: Verdicts in the shape C(mlcluster.result/1).
   returned: always
@@ -146,7 +152,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.con
     parse_config,
     problems,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.files import unit_enabled
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.files import removable, unit_enabled
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import EnrootHost as Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.look import survey
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plan import manages_plugstack, refusals
@@ -197,6 +203,7 @@ def main() -> None:
         refusals=refused,
         writes_plugstack=facts["slurm"] is not None and manages_plugstack(config, facts["slurm"]),
         unit_enabled=unit_enabled(host),
+        removable=removable(host, config.hooks),
         results=[result.to_dict() for result in results],
         lines=[result.line() for result in results],
         problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import typing as t
 
 from ..system.units import starts_at_boot
@@ -14,6 +15,7 @@ from . import docker as enroot_docker
 from . import enroot_conf
 from .config import CONFIG_PATH, EnrootConfig, config_text
 from .host import EnrootHost
+from .slurm import OWN_PLUGINS
 
 UNIT = "mlcluster-containers.service"
 UNIT_PATH = f"/etc/systemd/system/{UNIT}"
@@ -106,6 +108,18 @@ def unit_text() -> str:
 def unit_enabled(host: EnrootHost) -> bool:
     """Return whether systemd starts the boot unit at boot."""
     return starts_at_boot(host, UNIT)
+
+
+def removable(host: EnrootHost, hooks: t.Iterable[str]) -> list[str]:
+    """Return what a removal of the role deletes besides the files that it writes: links to hooks, and folders.
+
+    A hook that is a file is a site's own, and so are environ.d, mounts.d and hooks.d, which Enroot reads beside the
+    credentials.
+    """
+    paths = (posixpath.join(HOOKS, hook) for hook in hooks)
+    links = [path for path in paths if (host.link_target(path) or "").startswith(f"{SHIPPED_HOOKS}/")]
+    folder, own = posixpath.split(enroot_credentials.PATH)
+    return [*links, OWN_PLUGINS, *([] if set(host.listdir(folder)) - {own} else [folder])]
 
 
 def slurmd_text(bin_dir: str) -> str:

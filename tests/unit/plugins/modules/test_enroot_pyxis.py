@@ -28,6 +28,7 @@ def test_look_has_all_facts_of_role(run_module, host):
     assert (result["slurm"]["version"], result["enroot"]["version"]) == ("22.05.8", "4.1.2")
     assert (result["plugins"][0]["path"], result["writes_plugstack"], result["refusals"]) == (PLUGIN, True, [])
     assert result["place"]["kind"] == "fallback"
+    assert result["removable"] == ["/usr/local/lib/mlcluster/pyxis", "/etc/mlcluster/enroot"]
     assert len(result["results"]) == len(result["lines"]) > len(result["problems"]) > 0
 
 

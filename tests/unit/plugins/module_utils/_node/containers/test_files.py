@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import slurm as enroot_slurm
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.files import SLURMD_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.files import SLURMD_PATH, removable
 
 from tests.unit.fakes import fake_rooted_host as rooted
 from tests.unit.fakes.fake_containers_role import plan_of, texts
@@ -38,3 +38,14 @@ def test_slurm_of_distribution(tmp_path):
 
 def test_slurmd_path_is_set_only_for_other_prefix(host):
     assert "Environment=PATH=/opt/slurm/bin:" in texts(plan_of(host))[SLURMD_PATH]
+
+
+def test_removal_takes_links_to_hooks_and_an_empty_folder(host):
+    host.make_link("/usr/share/enroot/hooks.d/a.sh", "/etc/enroot/hooks.d/a.sh")
+    host.make_link("/opt/site/b.sh", "/etc/enroot/hooks.d/b.sh")
+    host.write_text("/etc/enroot/hooks.d/c.sh", "exit")
+    host.write_text("/etc/mlcluster/enroot/.credentials", "machine x")
+    hooks, built = ["a.sh", "b.sh", "c.sh", "absent.sh"], "/usr/local/lib/mlcluster/pyxis"
+    assert removable(host, hooks) == ["/etc/enroot/hooks.d/a.sh", built, "/etc/mlcluster/enroot"]
+    host.write_text("/etc/mlcluster/enroot/environ.d/10-site.env", "A=b")
+    assert removable(host, hooks) == ["/etc/enroot/hooks.d/a.sh", built]
