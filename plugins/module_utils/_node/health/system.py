@@ -8,7 +8,6 @@ the versions that a report compares between nodes. Changes nothing.
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 import typing as t
@@ -35,6 +34,7 @@ from ..system.host import Host, NodeError
 from ..system.kernel import kernel_releases
 from ..system.mounts import SHARED_FILESYSTEMS, parse_fstab, read_mounts
 from ..system.units import parse_units
+from ..verdict import unique_json
 from ..verdict.result import (
     FAIL,
     UNDETERMINABLE,
@@ -272,7 +272,7 @@ def check_pcluster_diag(host: Host) -> list[Result]:
 
 def _report_in(text: str) -> list[dict[str, t.Any]] | None:
     try:
-        found = json.loads(text[text.index("{") :])["results"]
+        found = unique_json.loads(text[text.index("{") :])["results"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return found if isinstance(found, list) and all(isinstance(entry, dict) for entry in found) else None
@@ -288,6 +288,8 @@ def _pcluster_verdict(entry: t.Mapping[str, t.Any]) -> Result:
         if isinstance(one, dict)
     )
     status = entry.get("status")
+    if status == "PASSED" and entry.get("errors") not in (None, []):
+        return undeterminable(check, f"it passed, and lists errors: {details or 'unread'}", source="pcluster-diag")
     if status == "PASSED":
         return passed(check, details or "PASSED", source="pcluster-diag")
     if status in ("FAILURE", "WARNING"):

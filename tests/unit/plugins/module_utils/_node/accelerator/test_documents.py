@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator import parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.verify import GPU_CHECKS
 
-from tests.unit.fakes.fake_training_host import DRIVER, eight_gpus
+from tests.unit.fakes.fake_training_host import DRIVER, eight_gpus, nvlinks, topology
 from tests.unit.plugins.module_utils._node.accelerator.test_verify import judge, node, rack
 
 GONE = "Requested functionality has been deprecated"
@@ -157,3 +158,32 @@ def test_rack_of_recorded_driver_passes():
         incorrect_configuration="N/A", partition_assigned="N/A", text=document(product_architecture="Blackwell")
     )
     assert found["gpu.fabric"].status == "pass"
+
+
+def test_document_cut_anywhere_is_no_document():
+    """Whatever is behind the end of the document is behind its proof."""
+    text = re.sub(r">\s+<", "><", eight_gpus(count=1))
+    end = text.index("</nvidia_smi_log>") + len("</nvidia_smi_log>")
+    for at in range(end):
+        with pytest.raises(ValueError, match="XML"):
+            parse.parse_smi(text[:at] if at else "<?xml")
+    assert parse.parse_smi(text[:end])["attached"] == 1
+
+
+def test_links_cut_anywhere_do_not_pass():
+    whole = nvlinks(count=2)
+    for text in (whole, nvlinks(count=2, down=1)):
+        for at in range(len(text)):
+            found = parse.parse_nvlinks(text[:at])
+            up = [one["active"] == 18 and None not in one["gb_per_s"].values() for one in found.values()]
+            # Only the line feed is left.
+            assert up.count(True) < 2 or (text is whole and at >= len(whole) - 1)
+
+
+def test_topology_cut_anywhere_does_not_pass():
+    whole = topology(count=2)
+    for at in range(len(whole)):
+        matrix = parse.parse_topology(whole[:at])
+        joined = [matrix.get(one, {}).get(other) for one, other in (("GPU0", "GPU1"), ("GPU1", "GPU0"))]
+        # Both rows are there up to their last connection.
+        assert joined != ["NV18", "NV18"] or whole[:at].count("NV18") == 2

@@ -270,10 +270,32 @@ def of_diag(output):
 )
 def test_pcluster_diag_status_is_mapped(status, judged):
     error = {"code": "E1", "message": "kefalnd is missing"}
-    entry = {"check_id": "LustreFilesystem", "status": status, "errors": [error], "warnings": None}
+    kind = "infos" if status == "PASSED" else "errors"
+    entry = {"check_id": "LustreFilesystem", "status": status, kind: [error], "warnings": None}
     result = only(of_diag(diag(entry)))
     assert (result.id, result.status) == ("pcluster.lustre_filesystem", judged)
     assert "E1: kefalnd is missing" in (result.message or result.reason or result.found)
+
+
+@pytest.mark.parametrize("errors", [[{"code": "E1", "message": "x"}], [7], {"code": "E1"}, "x"])
+def test_pcluster_check_that_passed_with_errors_is_no_pass(errors):
+    one = only(of_diag(diag({"check_id": "IMDS", "status": "PASSED", "errors": errors})))
+    assert (one.status, "it passed, and lists errors" in one.reason) == ("undeterminable", True)
+
+
+@pytest.mark.parametrize("first", ["FAILURE", "PASSED"])
+def test_pcluster_check_with_two_statuses_is_no_pass(first):
+    other = "PASSED" if first == "FAILURE" else "FAILURE"
+    text = f'{{"results": [{{"check_id": "IMDS", "status": "{first}", "status": "{other}"}}]}}'
+    assert only(of_diag(text)).status == "undeterminable"
+
+
+def test_pcluster_report_twice_is_no_report():
+    text = diag({"check_id": "IMDS", "status": "PASSED"})
+    assert [one.status for one in of_diag(text)] == ["pass"]
+    assert [one.status for one in of_diag(text + text)] == ["undeterminable"]
+    for end in range(len(text)):
+        assert "pass" not in {one.status for one in of_diag(text[:end])}
 
 
 def test_pcluster_diag_report_is_read_despite_exit_status():
