@@ -29,7 +29,7 @@ _ALL_ONES = "\ufffd" * 4
 # Limit of kernel log lines, so that a full log does not delay the look; a boot seldom has more. In a longer log
 # journalctl searches for the lines itself.
 LOG_LINES = 20000
-LOG_PATTERN = "NVRM: Xid|SXid|Linux version"
+LOG_PATTERN = "NVRM.*Xid|SXid|fallen off the bus|Linux version"
 # A log is complete if its first line is at most this long after the boot: a large machine with many messages may lose
 # the first lines, and no driver reports an Xid in that time.
 BOOT_SECONDS = 600

@@ -57,7 +57,8 @@ _NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,6})?")
 # "<time> kernel: NVRM: Xid (PCI:0000:b3:00): 79, pid=..., GPU has fallen off the bus."; old drivers leave PCI: out, and
 # with MIG the address is followed by the instance.
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)")
-_ANY_XID = re.compile(r"NVRM: Xid\b|\bSXid \(")
+# Any other line about an event: not in the driver's format, so it is not known which.
+_ANY_XID = re.compile(r"NVRM\b.*?\bXid\b|\bSXid\b|NVRM\b.*?fallen off the bus", re.IGNORECASE)
 _SXID = re.compile(
     r"(nvidia-nvswitch\d{1,3}): SXid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)"
 )

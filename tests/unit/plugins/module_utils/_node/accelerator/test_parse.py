@@ -789,3 +789,31 @@ def test_clock_reason_with_two_values_has_none(first):
     )
     gpu = gpu_of(f"<clocks_event_reasons>{rows}</clocks_event_reasons>")
     assert gpu["clock_reasons"] == {"hw_slowdown": None} and gpu["throttle_reasons"] is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NVRM:  Xid (PCI:0000:b3:00): 79, x",
+        "NVRM:\tXid (PCI:0000:b3:00): 79, x",
+        "NVRM:\0 Xid (PCI:0000:b3:00): 79, x",
+        "nvrm: xid (pci:0000:b3:00): 79, x",
+        "\x1b[31mNVRM:\x1b[0m Xid (PCI:0000:b3:00): 79, x",
+        "NVRM: Xid: 79, x",
+        "NVRM: Xid (PCI:0000:b3:00): -79, x",
+        "NVRM: GPU 0000:b3:00.0: GPU has fallen off the bus.",
+        "nvidia-nvswitch0: SXid: 20034",
+        "nvidia-nvswitch0: sxid (PCI:0000:b3:00.0): 20034",
+    ],
+)
+def test_event_in_another_format_is_unread(line):
+    found = parse.parse_xids(f"2026-01-31T11:30:00+0000 n kernel: {line}\n")
+    assert (found["xids"], found["sxids"], found["unread"]) == ([], [], 1)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["RPC: bad xid 0x1234", "NVRM: loading NVIDIA UNIX Open Kernel Module", "eth0 has fallen off the bus", "taxid"],
+)
+def test_other_line_of_the_kernel_is_no_event(line):
+    assert parse.parse_xids(f"2026-01-31T11:30:00+0000 n kernel: {line}\n")["unread"] == 0
