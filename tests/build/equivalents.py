@@ -120,6 +120,11 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     ),
     (f"{NODE}/storage/apply.py", "returned value", "return False"): "what is returned is only tried for truth",
     (f"{NODE}/storage/owner.py", "returned value", "return False"): "what is returned is only tried for truth",
+    (
+        f"{NODE}/storage/blank.py",
+        "constant",
+        "((part * step + spread.randrange(max(step, 1))) // BLOCK * BLOCK, _SPREAD_BYTES) for part in range(_SPREAD)",
+    ): "for less than 60 bytes, all of which are one block",
     (f"{NODE}/storage/blank.py", "operator", "*((group * 8192 + 1) * KIB for group in (1, 3, 5)),"): (
         "the block that begins 2 KiB earlier holds the superblock, too"
     ),

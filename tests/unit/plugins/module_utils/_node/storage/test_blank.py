@@ -82,6 +82,21 @@ def test_samples_cover_every_superblock(name, size):
     assert covered(size, SUPERBLOCKS[name](size), 512), SUPERBLOCKS[name](size)
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_samples_begin_at_superblocks_of_small_blocks(size):
+    places = blank.places(size, "s")
+    assert {((group * 8192 + 1) * KIB, 4 * KIB) for group in (1, 3, 5)} <= set(places)
+    assert (size // (256 * KIB) * 256 * KIB - 496 * KIB, 4 * KIB) in places
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_each_thirtieth_of_disk_has_its_sample(size):
+    spread = [offset for offset, length in blank.places(size, "s") if length == 16 * KIB]
+    step = size // 30
+    assert len(spread) == 30
+    assert all(part * step - 4 * KIB < offset < (part + 1) * step for part, offset in enumerate(spread))
+
+
 def test_samples_cover_ninth_group_of_ext():
     assert covered(1900 * 10**9, 9 * 32768 * 4096, 512)
 

@@ -443,9 +443,16 @@ class Head:
 
 
 def superblock(**fields):
-    """Return the first 4 KiB of a new ext4: 1,000 inodes, 11 of them used. No byte of another field is zero."""
-    places = {"inodes": (0, 4), "free": (16, 4), "mounted": (44, 4), "mounts": (52, 2), "magic": (56, 2)}
-    values = {"inodes": 1000, "free": 989, "mounted": 0, "mounts": 0, "magic": 0xEF53, **fields}
+    """Return the first 4 KiB of a new ext4: 1,000 inodes, 11 of them used. Most other bytes are not zero."""
+    places = {
+        "inodes": (0, 4),
+        "blocks": (4, 4),
+        "free": (16, 4),
+        "mounted": (44, 4),
+        "mounts": (52, 2),
+        "magic": (56, 2),
+    }
+    values = {"inodes": 1000, "blocks": 0, "free": 989, "mounted": 0, "mounts": 0, "magic": 0xEF53, **fields}
     head = bytearray(b"\xff" * 4096)
     for name, value in values.items():
         start, size = places[name]
