@@ -29,6 +29,11 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         ),
         "a bound on memory, far above what a test prints",
     ),
+    (
+        f"{NODE}/gds/probe.py",
+        "constant",
+        "file = os.path.join(directory, PREFIX + secrets.token_hex(8)) if directory else None",
+    ): "how many random bytes a name has, above what anybody guesses",
     (f"{NODE}/health/expectations.py", "comparison", 'severity = "isolate" if have < wanted else "monitor"'): (
         "an equal number has passed before"
     ),

@@ -423,6 +423,67 @@ def test_image_needs_its_size_and_spare_space(tmp_path, source, missing, fits):
             ensure(host, given)
 
 
+def test_unknown_size_takes_no_space(tmp_path, monkeypatch):
+    host = ImageHost()
+    host.free = 5
+    run = host.run
+    answer = CommandResult(0, "no number\n", "")
+    monkeypatch.setattr(host, "run", lambda argv, **more: answer if "{{.Size}}" in argv else run(argv, **more))
+    assert ensure(host, image_request(tmp_path, "dockerd://x", spare=5))["actions"] == ["import", "link"]
+
+
+def test_image_has_requested_mode(tmp_path):
+    done = ensure(ImageHost(), image_request(tmp_path, mode=0o640))
+    assert Path(done["path"]).stat().st_mode & 0o777 == 0o640
+
+
+def test_file_that_changes_while_it_is_copied_is_rejected(tmp_path, monkeypatch):
+    source, target = tmp_path / "a.sqsh", tmp_path / "images"
+    source.write_bytes(IMAGE)
+    target.mkdir()
+    host = ImageHost()
+
+    def copy_another(_source, made):
+        Path(made).write_bytes(image(b"another"))
+
+    monkeypatch.setattr(host, "copy_file", copy_another)
+    with pytest.raises(NodeError, match=r"a\.sqsh changed while it was copied, so the copy was deleted: run again"):
+        ensure(host, image_request(target, str(source)))
+    assert not list(target.glob("*.sqsh"))
+
+
+def test_only_a_file_is_asked_for_an_answer(tmp_path):
+    source, target = tmp_path / "a.sqsh", tmp_path / "images"
+    source.write_bytes(IMAGE)
+    target.mkdir()
+    for given, asked in ((str(source), [str(target), str(source)]), ("docker://x", [str(target)])):
+        host = ImageHost()
+        ensure(host, image_request(target, given))
+        assert [argv[-1] for argv in host.ran if argv[0] == "stat"] == asked
+
+
+def test_name_of_another_user_is_not_replaced(tmp_path, monkeypatch):
+    host = ImageHost()
+    monkeypatch.setattr(host, "may_replace", lambda path: path.endswith("/x.sqsh"))
+    with pytest.raises(NodeError, match=f"x-{'a' * 16}.sqsh belongs to another user, and only that user and root"):
+        ensure(host, image_request(tmp_path, name="x"))
+
+
+def test_error_of_writing_is_that_of_the_system(tmp_path, monkeypatch):
+    host = ImageHost()
+    for error, words in (
+        (OSError(28, "No space left on device", "/x"), "No space left on device"),
+        (OSError("odd"), "odd"),
+    ):
+
+        def refuse(path, error=error):
+            raise error
+
+        monkeypatch.setattr(host, "set_time_to_now", refuse)
+        with pytest.raises(NodeError, match=f"^could not write in {tmp_path}: {words}$"):
+            ensure(host, image_request(tmp_path))
+
+
 def test_known_size_is_not_queried(tmp_path):
     host = ImageHost()
     ensure(host, image_request(tmp_path, "dockerd://x", needed=1))

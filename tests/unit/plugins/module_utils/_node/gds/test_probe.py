@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -284,6 +285,7 @@ def test_no_room_for_settings_is_answer(monkeypatch):
     monkeypatch.setattr(gds_probe.tempfile, "mkdtemp", full)
     answer = ask("/none", {}, FORBIDDEN)
     assert (answer["state"], "/tmp/x: No space left on device" in answer["reason"]) == ("unusable", True)
+    assert (answer["io"], answer["seconds"], answer["version"], answer["err"]) == (False, 0.0, None, None)
 
 
 def test_signal_without_name_is_reported():
@@ -368,6 +370,45 @@ def test_ordinary_user_gets_same_answer(built):
         assert not list(place.glob(".mlcluster*"))
     finally:
         shutil.rmtree(place)
+
+
+def test_termination_unwinds_with_status_of_shell():
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as ended, gds_probe._interruptible():
+        signal.raise_signal(signal.SIGTERM)
+    assert (ended.value.code, signal.getsignal(signal.SIGTERM)) == (143, before)
+
+
+def test_interrupted_wait_kills_process(monkeypatch):
+    started = []
+
+    class Interrupted(subprocess.Popen):
+        def wait(self, timeout=None):
+            if timeout == 77:
+                started.append(self)
+                raise KeyboardInterrupt
+            return super().wait(timeout)
+
+    monkeypatch.setattr(gds_probe.subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        gds_probe.run_bounded(["sleep", "600"], 77, gds_probe.environment({}))
+    try:
+        assert started[0].returncode == -signal.SIGKILL
+    finally:
+        started[0].kill()
+
+
+def test_answer_outside_main_thread():
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(ask, "/none", {}, FORBIDDEN, None, 60, None).result()
+    assert (answer["state"], answer["step"]) == ("unusable", "load")
+
+
+def test_hang_without_file_removes_nothing(monkeypatch):
+    monkeypatch.setattr(gds_probe, "run_bounded", lambda *given: gds_probe.Ended(None, "", 1.0))
+    monkeypatch.setattr(gds_probe, "remove_bounded", lambda path: pytest.fail(f"{path} is not ours"))
+    answer = ask("/none", {}, FORBIDDEN)
+    assert (answer["state"], answer["io"], answer["seconds"], answer["version"]) == ("hang", False, 1.0, None)
 
 
 def test_left_child_with_output_does_not_block():

@@ -10,7 +10,7 @@ import json
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import probe as gds_probe
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.probe import Ended, read_outcome
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.probe import Ended, library_version, read_outcome
 
 from tests.unit.fakes.fake_gds_host import FIXTURES, fixture
 
@@ -58,6 +58,24 @@ WHOLE = (
     {"step": "compare", "err": 0, "same": True},
     {"step": "done"},
 )
+
+
+def test_good_answer_has_no_error():
+    answer = read_outcome(Ended(0, "", 0.12345), steps(*WHOLE), "")
+    assert (answer["err"], answer["cu_err"], answer["seconds"]) == (0, 0, 0.123)
+
+
+@pytest.mark.parametrize("last", ["done", "stopped"])
+def test_bad_exit_after_whole_answer_is_crash(last):
+    answer = read_outcome(Ended(3, "x\n", 0.1), steps(*WHOLE[:-1], {"step": last}), "")
+    assert answer["state"] == "crash"
+    assert answer["reason"] == "read ended the process with status 3: x"
+
+
+@pytest.mark.parametrize(("number", "version"), [(None, None), (0, None), (1, "0.0"), (1000, "1.0"), (1190, "1.19")])
+def test_version_of_load(number, version):
+    load = {"step": "load", "absent": [], "version": number}
+    assert read_outcome(Ended(0, "", 0.1), steps({"begin": "load"}, load), "")["version"] == version
 
 
 def test_whole_answer_is_good():
@@ -133,3 +151,11 @@ def test_recorded_log_of_library_without_cuda_gives_its_reason():
 def test_child_that_stopped_after_good_steps_proves_nothing():
     answer = read_outcome(Ended(0, "", 0.1), steps(*WHOLE[:-1], {"step": "stopped"}), "")
     assert brief(answer) == ("crash", "done", None)
+
+
+def test_name_without_version_is_no_version():
+    assert library_version(None, "so") is None
+    assert library_version(None, "1.15") == "1.15"
+    outcome = read_outcome(Ended(0, "", 0.1), steps(*WHOLE), "")
+    assert library_version(outcome, "so") == "1.19"
+    assert library_version(outcome, "1.19.1") == "1.19.1"
