@@ -38,6 +38,7 @@ class ActionModule(ActionBase):
             argument_spec={
                 "own_variables": {"type": "list", "elements": "str", "default": []},
                 "wanted_groups": {"type": "list", "elements": "str", "default": []},
+                "has_tags": {"type": "bool", "default": True},
             }
         )
         # The command line, because the magic variables are "all" by default.
@@ -48,7 +49,8 @@ class ActionModule(ActionBase):
         }
         known = names.known_tags()
         ours = is_ours(arguments.get("args"))
-        if ours and (problems := names.tag_problems(tags, known)):
+        check = names.tag_problems if given["has_tags"] else names.useless_tags
+        if ours and (problems := check(tags, known)):
             raise AnsibleActionFail("; ".join(problems))
         warnings = [] if ours else names.similar_tags(tags, known)
         warnings += names.misnamed_groups(given["wanted_groups"], task_vars["groups"])

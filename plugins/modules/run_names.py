@@ -35,6 +35,10 @@ options:
     type: list
     elements: str
     default: []
+  has_tags:
+    description: Whether tasks of the playbook have tags. Without them, C(--tags) would select nothing, and is rejected.
+    type: bool
+    default: true
 seealso:
   - module: ansible.builtin.assert
 """

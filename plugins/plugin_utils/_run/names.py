@@ -45,6 +45,16 @@ def tag_problems(given: Mapping[str, Sequence[str]], known: Collection[str]) -> 
     return found
 
 
+def useless_tags(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
+    """Return a sentence if ``--tags`` selects no task of a playbook without tags, whatever tags are ``known``."""
+    chosen = set(given.get("--tags", ()))
+    if not chosen or chosen & {"all", "untagged"}:
+        return []
+    return [
+        f"--tags {','.join(sorted(chosen))}: this playbook has no tags, so nothing would run; run it without --tags"
+    ]
+
+
 def similar_tags(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
     """Return a warning for each tag that resembles one of ours; others belong to the importing playbook."""
     return [

@@ -19,6 +19,12 @@ def test_unknown_tag_is_rejected(run_playbook, playbook, option):
     assert f"{option} nvme_riad0: no task has that tag; did you mean nvme_raid0?" in output
 
 
+@pytest.mark.parametrize("playbook", ["preflight", "check_nodes", "run_validation", "create_network"])
+def test_tag_of_playbook_without_tags_is_rejected(run_playbook, playbook):
+    status, output = run_playbook(f"playbooks/{playbook}.yml", CLUSTER, "--tags", "nvme_raid0")
+    assert status == 2 and "--tags nvme_raid0: this playbook has no tags" in output, output
+
+
 @pytest.mark.parametrize("display", ["ansible.builtin.default", "mlcluster.aws.cluster_progress"])
 def test_misspelt_variables_and_groups_are_warnings(run_playbook, display):
     groups = {**CLUSTER, "instance_stores": {"n1": {"nvme_raid0_mount_pont": "/x", "nvme_raid0_mine": 1}}}

@@ -65,7 +65,7 @@ def test_head_node_outside_group_is_accepted(run_playbook, options):
     [
         (
             {"upgrade_nodes_method": "role"},
-            "nothing was upgraded: set -e upgrade_nodes_method=roles, reboot or reimage",
+            "nothing was upgraded: upgrade_nodes_method is 'role'; set -e upgrade_nodes_method=roles",
         ),
         ({"upgrade_nodes_method": "roles", "upgrade_nodes_batches": "ten"}, "upgrade_nodes_batches is 'ten'"),
         pytest.param(

@@ -44,7 +44,7 @@ def look(monkeypatch):
 
 
 def test_every_option_is_documented():
-    assert set(yaml.safe_load(documented.DOCUMENTATION)["options"]) == {"own_variables", "wanted_groups"}
+    assert set(yaml.safe_load(documented.DOCUMENTATION)["options"]) == {"own_variables", "wanted_groups", "has_tags"}
 
 
 def test_run_without_misspelled_name_is_silent(look):
@@ -56,6 +56,18 @@ def test_run_without_misspelled_name_is_silent(look):
 def test_unknown_tag_of_own_playbook_is_rejected(look, playbook):
     with pytest.raises(AnsibleActionFail, match="--skip-tags nope: no task has that tag"):
         look({"n1": {}}, args=(playbook,), tags=("all",), skip_tags=("nope",))
+
+
+@pytest.mark.parametrize("tags", [("all",), ("all", "nope"), ("untagged",)])
+def test_playbook_without_tags_runs(look, tags):
+    assert look({"n1": {}}, {"has_tags": False}, tags=tags, skip_tags=("boot",))["warnings"] == []
+
+
+@pytest.mark.parametrize("tag", ["nope", "nvme_raid0", "always"])
+def test_any_tag_of_playbook_without_tags_is_rejected(look, tag):
+    with pytest.raises(AnsibleActionFail, match=f"--tags {tag}: this playbook has no tags, so nothing would run"):
+        look({"n1": {}}, {"has_tags": False}, tags=(tag,))
+    assert look({"n1": {}}, {"has_tags": False}, args=("/tmp/mine.yml",), tags=(tag,))["warnings"] == []
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,13 @@ def test_unknown_tag_is_named_with_nearest_and_all_tags():
     assert names.tag_problems({"--tags": ["all", "nvme_raid0_verify"], "--skip-tags": []}, names.known_tags()) == []
 
 
+def test_tags_of_playbook_without_tags_are_useless():
+    assert names.useless_tags({"--tags": ["all"], "--skip-tags": ["x"]}, []) == names.useless_tags({}, []) == []
+    assert names.useless_tags({"--tags": ["b", "a"]}, ["a"]) == [
+        "--tags a,b: this playbook has no tags, so nothing would run; run it without --tags"
+    ]
+
+
 def test_foreign_playbook_has_only_misspelt_tags_reported():
     tags = {"--tags": ["my_own", "nvme_riad0"]}
     assert names.similar_tags(tags, names.known_tags()) == [
