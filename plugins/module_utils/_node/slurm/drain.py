@@ -54,8 +54,9 @@ def checks_to_prove(reason: str | None) -> tuple[str, ...]:
 
 def _mark(verdict: Result) -> str:
     """Return the mark of a check that may turn out not to apply: for example it ended late and found nothing at all."""
-    may_not_apply = verdict.status == UNDETERMINABLE and verdict.found is None and verdict.id not in NEEDS_PROOF
-    return UNPROVED if may_not_apply else ""
+    nothing = verdict.status == UNDETERMINABLE and verdict.found is None
+    # A check of a job ends with it anyway.
+    return UNPROVED if nothing and verdict.id not in NEEDS_PROOF | ENDS_WITH_JOB else ""
 
 
 def _ids(blocking: t.Sequence[Result], before: t.Sequence[str] = ()) -> list[str]:

@@ -181,6 +181,11 @@ def test_late_check_of_hardware_needs_a_pass():
     assert undrain(kept, proof)[1] == [["NodeName=n1", "State=UNDRAIN"]]
 
 
+def test_check_of_a_job_has_no_mark():
+    late = undeterminable("imex.domain", "late")
+    assert health_drain.reason_for([late, LATE]) == "mlcluster health: imex.domain,imex.service? (none): late"
+
+
 def test_undeterminable_check_that_found_something_applied():
     found = undeterminable("dcgm.fields", "7 of 8 GPUs", found=7)
     assert health_drain.reason_for([found]) == "mlcluster health: dcgm.fields (none): 7 of 8 GPUs"
