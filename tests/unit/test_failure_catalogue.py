@@ -157,8 +157,7 @@ UNTESTED = {
     *(f"container.{name}" for name in ("cuda", "hosts", "report")),
     *(f"dcgm.{name}" for name in ("ecc_corrected", "pcie_replays")),
     *(f"dcgm.{name}" for name in ("remapped_corrected", "remapped_uncorrected")),
-    *("node.versions", "scratch.quota"),
-    *("versions.installer", "versions.libfabric"),
+    *("node.versions", "scratch.quota", "versions.installer"),
 }
 
 
