@@ -321,7 +321,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             hint = foreign_hint or (f"did you mean {close[0]}?" if close else "")
             wrong.append(f"{name} ({hint})" if hint else name)
         if wrong:
-            raise AnsibleParserError(f"{self.NAME}: no such option: {', '.join(wrong)}; see ansible-doc -t inventory")
+            where = f"see ansible-doc -t inventory {self.NAME}"
+            raise AnsibleParserError(f"{self.NAME}: no such option: {', '.join(wrong)}; {where}")
 
     def _check_switches(self, given: dict[str, Any]) -> None:
         """Raise AnsibleParserError for a switch that is not a boolean, which ansible-core reads as off."""

@@ -32,7 +32,12 @@ KNOWN_FIELDS = frozenset(
 )
 # Options of amazon.aws.aws_ec2 that have another name or form here.
 FOREIGN_OPTIONS = {
-    "access_key": "keys come from the environment, a profile, single sign-on or the instance's role",
+    **dict.fromkeys(
+        ("access_key", "aws_access_key", "aws_access_key_id", "secret_key", "aws_secret_key", "aws_secret_access_key")
+        + ("session_token", "aws_session_token", "aws_security_token", "security_token"),
+        "keys come from the environment, a profile, single sign-on or the instance's role",
+    ),
+    "boto_profile": "use profile",
     "allow_duplicated_hosts": "names that are not unique always get the instance id appended",
     "aws_ca_bundle": "set AWS_CA_BUNDLE in the environment",
     "aws_config": "use max_attempts, retry_mode, connect_timeout and read_timeout",
@@ -44,8 +49,6 @@ FOREIGN_OPTIONS = {
     "iam_role_arn": "use assume_role_arn",
     "include_extra_api_calls": "use enrich",
     "include_filters": "use filters with several values, or include, a JMESPath expression",
-    "secret_key": "keys come from the environment, a profile, single sign-on or the instance's role",
-    "session_token": "keys come from the environment, a profile, single sign-on or the instance's role",
     "strict_permissions": "use strict_regions; a region that is denied is a warning otherwise",
     "use_contrib_script_compatible_ec2_tag_keys": "use compose or keyed_groups over ec2_tags",
     "use_contrib_script_compatible_sanitization": "names of groups have every unusable character replaced by _",

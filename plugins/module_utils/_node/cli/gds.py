@@ -30,7 +30,7 @@ def add_verbs(subparsers: t.Any) -> None:
     gds = subparsers.add_parser(
         "gds", help="print which path of GPUDirect Storage is active on each mount, and what the others lack"
     )
-    gds.add_argument("mounts", nargs="*", default=["/"], metavar="PATH", help="paths to check (%(default)s)")
+    gds.add_argument("mounts", nargs="*", default=["/"], metavar="PATH", help="paths to check (/)")
     gds.add_argument("--active", action="store_true", help="prove it with a temporary file on each mount")
     gds.add_argument(
         "--require", action="append", default=[], choices=("nvfs", "p2pdma", "compat"), help="an accepted mode"

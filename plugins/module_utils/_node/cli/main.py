@@ -61,8 +61,12 @@ def load(words: Sequence[str] = ()) -> list[t.Any]:
     return [importlib.import_module(f"{_ROOMS}.{name}") for name in wanted]
 
 
+def _version_line(version: str) -> str:
+    return f"mlcluster {version} (Python {platform.python_version()})"
+
+
 def _version(args: argparse.Namespace) -> int:
-    sys.stdout.write(f"mlcluster {args.runtime_version} (Python {platform.python_version()})\n")
+    sys.stdout.write(f"{_version_line(args.runtime_version)}\n")
     return result.EXIT_OK
 
 
@@ -70,10 +74,15 @@ def build_parser(version: str, words: Sequence[str] = ()) -> argparse.ArgumentPa
     """Return the parser with every verb, or only with those for ``words``; ``mlcluster version`` prints ``version``."""
     parser = Parser(prog="mlcluster", description="Checks and boot-time work of an mlcluster.aws node.")
     parser.set_defaults(runtime_version=version)
+    parser.add_argument("--version", action="version", version=_version_line(version), help="the same as version")
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for part in load(words):
         part.add_verbs(subparsers)
     subparsers.add_parser(VERSION, help="print the version of this runtime").set_defaults(handler=_version)
+    # The help of a verb begins with the line that the list of verbs has of it.
+    for listed in subparsers._get_subactions():
+        verb = subparsers.choices[listed.dest]
+        verb.description = verb.description or f"{(listed.help or '').capitalize()}."
     return parser
 
 

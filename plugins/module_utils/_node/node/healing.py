@@ -98,6 +98,8 @@ def healed_by(reason: str | None) -> tuple[str, tuple[str, ...]] | None:
 
 def parse_policy(document: t.Any) -> tuple[Policy, list[str]]:
     """Return the policy in a document ``{"schema": "mlcluster.heal/1", …}``, and its errors, a sentence each."""
+    if document is None:
+        return Policy(), ["no policy could be read: write it with monitor_cluster.yml"]
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         return Policy(), [f"the policy has no schema {SCHEMA}: write it again with monitor_cluster.yml"]
     problems = [

@@ -203,6 +203,7 @@ def test_misspelt_option_does_not_select_everything(play, load):
     with pytest.raises(AnsibleParserError) as caught:
         load(regions=EAST, cluster_nmae="train", colour="red")
     assert "no such option: cluster_nmae (did you mean cluster_name?), colour;" in str(caught.value)
+    assert str(caught.value).endswith("; see ansible-doc -t inventory mlcluster.aws.ec2_nodes")
     assert endpoint.calls == []
 
 

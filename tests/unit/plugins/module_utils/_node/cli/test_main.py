@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import subprocess
 import sys
@@ -87,6 +88,21 @@ def test_help_lists_all_verbs(capsys):
     out = capsys.readouterr().out
     for verb in ("storage-boot", "storage-info", "version"):
         assert re.search(rf"^    {verb}\s", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("verb", [verb for verbs in cli.PARTS.values() for verb in verbs])
+def test_help_of_verb_begins_with_its_purpose(verb, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([verb, "--help"])
+    usage, purpose, *_rest = capsys.readouterr().out.split("\n\n")
+    assert usage.startswith(f"usage: mlcluster {verb}") and purpose[0].isupper() and purpose.endswith(".")
+
+
+def test_version_is_an_option_too(capsys):
+    for words in (["version"], ["--version"]):
+        with pytest.raises(SystemExit) if words != ["version"] else contextlib.nullcontext():
+            cli.main(words, version="1.2.3")
+        assert capsys.readouterr().out.startswith("mlcluster 1.2.3 (Python ")
 
 
 def test_parts_register_listed_verbs():

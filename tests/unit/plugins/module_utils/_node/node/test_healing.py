@@ -171,7 +171,8 @@ def test_invalid_policy_is_reported(more, problem):
 def test_policy():
     document = {"schema": "mlcluster.heal/1", "actions": ["reboot"], "most": "10%", "times": 2, "days": 1, "minutes": 5}
     assert healing.parse_policy(document) == (Policy(frozenset({"reboot"}), "10%", 2, 1, 5), [])
-    assert healing.parse_policy(None)[1] == [
+    assert healing.parse_policy(None)[1] == ["no policy could be read: write it with monitor_cluster.yml"]
+    assert healing.parse_policy([])[1] == [
         "the policy has no schema mlcluster.heal/1: write it again with monitor_cluster.yml"
     ]
 
