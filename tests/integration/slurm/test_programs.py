@@ -246,6 +246,11 @@ def test_listing_ends_with_1_where_nothing_is(call, tmp_path):
     assert call("aws", "s3 ls s3://bucket/").returncode == 0
     assert call("aws", "s3 ls s3://bucket/x/a/").returncode == 1
     assert call("aws", "s3 ls s3://bucket/y/").returncode == 1
+    # Without a slash it is the beginning of names.
+    (tmp_path / "data" / "a[1].begun").touch()
+    call("aws", RIGHT["aws"])
+    assert call("aws", "s3 ls s3://bucket/x/a[1].").stdout.endswith(" a[1].begun\n")
+    assert call("aws", "s3 ls s3://bucket/x/b").returncode == 1
 
 
 def test_object_is_printed_or_absent(call, tmp_path):

@@ -33,6 +33,8 @@ LOGGER = logging.getLogger("mlcluster")
 BACKED_UP = ".backed-up"
 # Of a copy that was begun. Earlier versions remove a checkpoint where BACKED_UP exists, whatever its content.
 BEGUN = ".backup-begun"
+# End of the name of an object in S3 that claims a place for one copy.
+CLAIM = ".begun"
 # A checkpoint that is being removed; with this name the rest of an interrupted removal never looks complete.
 REMOVING = ".removing-"
 # The marker that the trainer of slurm_jobs writes is a manifest of this schema.
@@ -152,6 +154,11 @@ def next_place(target: str, content: str) -> str:
     Its name ends in no digit, so that a folder with all copies never has it among its checkpoints.
     """
     return f"{target}.{content[:16]}.again"
+
+
+def claim(target: str, content: str) -> str:
+    """Return the name of the object that claims a place in S3 for the copy of this ``content``."""
+    return f"{target}.{content[:16]}{CLAIM}"
 
 
 def has_copy_at(host: Host, path: str, target: str) -> bool:

@@ -40,14 +40,6 @@ GPU_FIELDS = (
 )
 
 
-class Place(t.NamedTuple):
-    """Where a copy goes in S3, empty for nowhere. ``is_new``: nothing is there; ``is_begun``: this copy was begun."""
-
-    url: str
-    is_new: bool = False
-    is_begun: bool = False
-
-
 class Times(t.NamedTuple):
     left: int
     until_request: t.Optional[int]
@@ -120,10 +112,14 @@ def list_command(spec: Spec, target: str) -> tuple[str, ...]:
     return (spec.tools["aws"], "s3", "ls", f"{target}/")
 
 
-def claim_command(spec: Spec, checkpoint: str, target: str) -> tuple[str, ...]:
-    """Return the command that marks a place in S3 as that of this copy, before its first file."""
-    places = (posixpath.join(checkpoint, checkpoints.BEGUN), f"{target}/{checkpoints.BEGUN}")
-    return (spec.tools["aws"], "s3", "cp", "--only-show-errors", *places)
+def claim_command(spec: Spec, checkpoint: str, claim: str) -> tuple[str, ...]:
+    """Return the command that writes a claim on a place in S3: an object beside it, with a name of this copy alone."""
+    return (spec.tools["aws"], "s3", "cp", "--only-show-errors", posixpath.join(checkpoint, checkpoints.BEGUN), claim)
+
+
+def claims_command(spec: Spec, target: str) -> tuple[str, ...]:
+    """Return the command that lists the claims on a place in S3, and other places beside it."""
+    return (spec.tools["aws"], "s3", "ls", f"{target}.")
 
 
 def send_command(spec: Spec, checkpoint: str, target: str) -> tuple[str, ...]:
@@ -236,7 +232,8 @@ def show(work: Work) -> None:
         checkpoint = posixpath.join(values["checkpoints"], "CHECKPOINT")
         target = copy_target(spec, checkpoint)
         work.run(*list_command(spec, target))
-        work.run(*claim_command(spec, checkpoint, target))
+        work.run(*claim_command(spec, checkpoint, checkpoints.claim(target, "CONTENT")))
+        work.run(*claims_command(spec, target))
         work.run(*send_command(spec, checkpoint, target))
         work.run(*marker_command(spec, checkpoint, target))
         work.run(*rest_command(spec, checkpoint, target))
@@ -459,28 +456,19 @@ class Training:
         path = entry.path
         try:
             before = checkpoints.content(path)
-            place = self._place(entry, before or "")
+            target = self._place(entry, before or "")
         except OSError as exc:
             self.note(f"cannot use {path}: {exc.strerror}")
             return ""
-        target = place.url
         if not target:
             return ""
         # A full disk takes no mark, and this is when a copy is needed most. Without the mark, a copy that is cut short
         # is not continued later.
         with contextlib.suppress(OSError):
             checkpoints.begin_copy(path, target, before)
-        is_claimed = (place.is_new or place.is_begun) and checkpoints.has_begun_copy(
-            self.work.host, path, target, before
-        )
-        if is_claimed and place.is_new and self.work.run(*claim_command(self.spec, path, target)):
-            return ""
         if self.work.run(*send_command(self.spec, path, target)):
             return ""
         try:
-            # Another training may have begun there at the same moment.
-            if is_claimed and not self._has_own_claim(path, target):
-                return ""
             # Files that were written during the copy never get the marker in S3.
             if checkpoints.content(path) != before or self.work.run(*marker_command(self.spec, path, target)):
                 return ""
@@ -492,35 +480,46 @@ class Training:
             return ""
         return target
 
-    def _place(self, entry: checkpoints.Checkpoint, content: str) -> Place:
-        """Return the place for the copy of this content of a checkpoint. Raises OSError.
+    def _place(self, entry: checkpoints.Checkpoint, content: str) -> str:
+        """Return the place for the copy of this content of a checkpoint, empty without one. Raises OSError.
 
         A place never gets files of a second content: where a copy is cut short over an older one, the marker of that
         would make the mixture look complete, and no good copy would be left.
         """
-        host, path, first, nowhere = self.work.host, entry.path, copy_target(self.spec, entry.path), Place("")
-        # The mark here is older than the first file there, and another training may have used the place since.
-        if checkpoints.has_begun_copy(host, path, first, content) and self._has_own_claim(path, first):
-            return Place(first, is_begun=True)
+        host, path, first = self.work.host, entry.path, copy_target(self.spec, entry.path)
+        again = checkpoints.next_place(first, content)
+        if checkpoints.has_begun_copy(host, path, first, content):
+            return first
         status, listed = self.work.answer(*list_command(self.spec, first))
         if status:
-            return Place(first, is_new=True) if status == 1 and not listed.strip() else nowhere
+            is_empty = status == 1 and not listed.strip()
+            return (first if self._has_claimed(path, first, content) else again) if is_empty else ""
         if self._has_same_manifest(first, path):
             # The manifest proves nothing about files that it does not list.
-            is_same = checkpoints.lists_every_file(host, path, self.values["marker"])
-            place = Place(first if is_same else checkpoints.next_place(first, content))
+            place = first if checkpoints.lists_every_file(host, path, self.values["marker"]) else again
         elif checkpoints.has_copy_at(host, path, first):
-            place = Place(checkpoints.next_place(first, content))
+            place = again
         else:
             self.note(f"{first} holds another checkpoint of that name: set backup to a prefix of this training alone")
-            return nowhere
-        return place if self._is_good(entry) else nowhere
+            return ""
+        return place if self._is_good(entry) else ""
 
-    def _has_own_claim(self, path: str, target: str) -> bool:
-        """Return whether a place in S3 is marked as that of the copy that was begun here."""
-        claim = self.work.host.read_text(posixpath.join(path, checkpoints.BEGUN))
-        status, there = self.work.answer(self.spec.tools["aws"], "s3", "cp", f"{target}/{checkpoints.BEGUN}", "-")
-        return status == 0 and there == claim
+    def _has_claimed(self, path: str, first: str, content: str) -> bool:
+        """Claim an empty place in S3; return whether no other copy has ever claimed it.
+
+        Of two that find it empty at the same moment, the later claim sees both. Until the answer is known, the mark is
+        of the place that no other copy can have.
+        """
+        claim = checkpoints.claim(first, content)
+        try:
+            checkpoints.begin_copy(path, checkpoints.next_place(first, content), content)
+        except OSError:
+            return False
+        if self.work.run(*claim_command(self.spec, path, claim)):
+            return False
+        status, listed = self.work.answer(*claims_command(self.spec, first))
+        claims = [line for line in listed.splitlines() if line.endswith(checkpoints.CLAIM)]
+        return status == 0 and len(claims) == 1 and claims[0].endswith(f" {posixpath.basename(claim)}")
 
     def _is_good(self, entry: checkpoints.Checkpoint) -> bool:
         """Return whether a checkpoint may get another copy; False if its content is not that of its manifest."""

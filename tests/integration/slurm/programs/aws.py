@@ -77,9 +77,9 @@ def is_left_out(file: Path, source: Path, patterns: t.Sequence[str]) -> bool:
 
 def list_objects(target: Path, folder: bool) -> int:
     """End with 1 where no object has a name that begins so."""
-    found = sorted(target.iterdir() if folder and target.is_dir() else target.parent.glob(f"{target.name}*"))
-    if folder and not target.is_dir():
-        found = []
+    above = target if folder else target.parent
+    begin = "" if folder else target.name
+    found = sorted(path for path in above.iterdir() if path.name.startswith(begin)) if above.is_dir() else []
     for path in found:
         print(f"                           PRE {path.name}/" if path.is_dir() else f"{path.stat().st_size} {path.name}")
     return 0 if found else 1

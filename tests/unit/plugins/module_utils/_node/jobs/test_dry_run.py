@@ -149,8 +149,9 @@ CASES = {
             "aws s3 ls s3://bucket/runs/x/CHECKPOINT/",
             (
                 "aws s3 cp --only-show-errors /fsx/c/CHECKPOINT/.backup-begun "
-                "s3://bucket/runs/x/CHECKPOINT/.backup-begun"
+                "s3://bucket/runs/x/CHECKPOINT.CONTENT.begun"
             ),
+            "aws s3 ls s3://bucket/runs/x/CHECKPOINT.",
             (
                 "aws s3 sync --size-only --only-show-errors --exclude .backed-up --exclude .backup-begun "
                 "--exclude complete /fsx/c/CHECKPOINT s3://bucket/runs/x/CHECKPOINT"

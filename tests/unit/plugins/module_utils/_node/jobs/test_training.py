@@ -25,8 +25,9 @@ from tests.unit.checkout import CHECKOUT
 from .conftest import NUMBER
 
 HEARS = 'until [ -e "$JOBS/c/checkpoint-now" ]; do sleep 0.05; done\nexit 75'
-# The AWS CLI keeps the mark of a place in S3 and prints it.
-CLAIMS = 'case "$2 $4" in "cp -") cat "$JOBS/claim"; exit ;; cp*begun) cp "$4" "$JOBS/claim"; exit ;; esac; '
+# The AWS CLI keeps the claim on a place in S3 and lists it.
+CLAIM = '"s3 cp "*.begun) echo "1 ${5##*/}" >"$JOBS/claim"; exit ;;'
+CLAIMS = f'case "$*" in {CLAIM} "s3 ls "*.) cat "$JOBS/claim"; exit ;; esac; '
 # The AWS CLI where nothing is in S3 yet.
 COPIES = f'{CLAIMS}[ "$2" = ls ] && exit 1; exit 0'
 # Slurm's srun ends its step for TERM, whatever the training does.
@@ -295,7 +296,6 @@ def test_copy_that_was_begun_never_joins_that_of_another(copying, batch, is_whol
     assert copying() == [f"NOT backed up: {mine}"] and not copying.at.exists()
     (batch.folder / "cli" / "CUT").unlink()
     other = checkpoint(copying.at, 1, "other")
-    (other / ".backup-begun").write_text("theirs")
     if not is_whole:
         (other / "complete").unlink()
     assert f"backed up {mine} to s3://bucket/runs/t/step-1." in " ".join(copying())
@@ -303,15 +303,17 @@ def test_copy_that_was_begun_never_joins_that_of_another(copying, batch, is_whol
     assert (other / "data").read_text() == "other" and (other / "complete").exists() is is_whole
 
 
-def test_copy_beside_that_of_another_gets_no_marker(copying, batch):
-    """Both found the place empty, and the other one took it last."""
+def test_place_claimed_at_the_same_moment_is_left(copying, batch):
+    """Both found it empty; files of equal size would be taken for copies, and either marker would be the last."""
     mine = checkpoint(batch.folder / "c", 1, "mine!")
     program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
-    taken = f'[ "$2 $3" = "sync --size-only" ] && echo theirs >{copying.at}/step-1/.backup-begun; {program}'
-    batch.program("aws-stand-in", taken)
+    claimed = f"{copying.at}/step-1.{'0' * 16}.begun"
+    batch.program("aws-stand-in", f'[ "$2" = cp ] && mkdir -p {copying.at} && echo >{claimed}; {program}')
     batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
-    assert copies(copying.at) == []
-    assert f"backed up {mine} to s3://bucket/runs/t/step-1." in " ".join(copying())
+    (place,) = copying.at.glob("step-*/complete")
+    assert place.parent.name.endswith(".again") and copies(copying.at) == ["mine!"]
+    # Nothing is left to send.
+    assert copying() == [] and mine.exists()
 
 
 def copies(at, name="data"):
@@ -377,7 +379,7 @@ def test_checkpoint_written_during_its_copy_gets_no_marker(copying, batch):
     program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
     batch.program("aws-stand-in", f'[ "$2" = sync ] && echo again >{mine}/data; {program}')
     batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
-    assert sorted(path.name for path in (copying.at / "step-1").iterdir()) == [".backup-begun", "data"]
+    assert [path.name for path in (copying.at / "step-1").iterdir()] == ["data"]
     assert f"backed up {mine} to " in " ".join(copying())
     assert copies(copying.at) == ["again\n"]
 
@@ -406,7 +408,7 @@ def test_other_time_of_a_file_is_no_reason_to_send_it(copying, batch):
     (batch.folder / "cli" / "CUT").write_text("1")
     # The marker only.
     assert copying() == [f"backed up {mine}"]
-    assert [path.name for path in copying.at.iterdir()] == ["step-1"]
+    assert [path.name for path in copying.at.iterdir() if path.is_dir()] == ["step-1"]
 
 
 def test_marker_is_copied_after_all_other_files(training, batch, events):
@@ -431,10 +433,10 @@ def test_checkpoint_with_name_of_a_pattern_gets_its_marker_last(copying, batch, 
     program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
     batch.program("aws-stand-in", f'case "$2 $4" in cp*complete) exit 1 ;; esac; {program}')
     batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
-    assert sorted(path.name for path in begun.iterdir()) == [".backup-begun", "data", "more"]
+    assert sorted(path.name for path in begun.iterdir()) == ["data", "more"]
     assert (begun / "more" / name / "complete").exists()
     assert f"backed up {mine}" in copying()
-    assert sorted(path.name for path in begun.iterdir()) == [".backup-begun", "complete", "data", "more"]
+    assert sorted(path.name for path in begun.iterdir()) == ["complete", "data", "more"]
 
 
 def test_damaged_checkpoint_does_not_replace_its_good_copy(copying, batch):
@@ -448,11 +450,12 @@ def test_damaged_checkpoint_does_not_replace_its_good_copy(copying, batch):
 def test_copy_that_was_begun_goes_on(copying, batch):
     mine = checkpoint(batch.folder / "c", 1, "mine!")
     cut = batch.folder / "cli" / "CUT"
-    # Each run sends one more: the mark of the place, a file, and the marker of the checkpoint.
-    for sent in ([".backup-begun"], [".backup-begun", "data"]):
+    # Each run sends one more: the claim on the place, a file, and the marker.
+    for sent in (0, 1):
         cut.write_text("1")
         assert f"NOT backed up: {mine}" in copying()
-        assert sorted(path.name for path in (copying.at / "step-1").iterdir()) == sent
+        assert len(list(copying.at.glob("step-1.*.begun"))) == 1
+        assert len(list(copying.at.glob("step-1/*"))) == sent
     cut.write_text("1")
     assert copying() == [f"backed up {mine}"]
     assert copies(copying.at) == ["mine!"]
