@@ -23,12 +23,13 @@ USAGE='usage: on_node_configured.sh --bundle SOURCE --sha256 HEX [OPTIONS]
 
 # Name of each option with a value: a pattern, and a description of the value.
 numbers='[0-9]{1,9}(\.[0-9]{1,9})*'
+role='[[:space:]]*([a-z_][a-z0-9_.]*(:(required|best-effort))?[[:space:]]*)?'
 declare -A takes=(
     [bundle]='.*'
     [pointer]='.*'
     [public-key]='.*'
     [vars]='.*'
-    [roles]='.*'
+    [roles]="$role(,$role)* names such as nvme_raid0,nvidia_gds:best-effort"
     [wait-for]='.*'
     [root]='.*'
     [sha256]='([0-9a-f]{64})? 64 hexadecimal digits, small letters'
@@ -215,7 +216,7 @@ parse_options() { # to the end: the failure policy may follow a wrong option
         --help | -h | --version | --dry-run) asked=${asked:-${1#--}} && shift && continue ;;
         esac
         if [[ $1 != --?* || ! ${takes[${1#--}]:-} ]]; then
-            wrong "there is no option '${1%%\?*}': see docs/boot_hook.md"
+            wrong "there is no option '${1%%\?*}': see --help"
             shift
         elif [ $# -lt 2 ]; then
             wrong "$1 needs a value"

@@ -199,7 +199,7 @@ def read_vars(path: Path | None, source: str) -> dict[str, Any]:
         found = json.loads(text)
     except (ValueError, RecursionError) as exc:
         if text.lstrip().startswith("{"):
-            raise OptionsError(f"the variables of {source} are no JSON: {exc}") from None
+            raise OptionsError(f"the variables of {source} are not JSON: {exc}") from None
         found = _read_yaml(text, source)
     if not isinstance(found, dict):
         raise OptionsError(f"the variables of {source} are a {type(found).__name__} and no mapping of names to values")

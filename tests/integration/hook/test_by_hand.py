@@ -52,7 +52,9 @@ def test_version_exits_0_and_touches_nothing(node, proxy):
     "words, sentence",
     [
         ([], "use --bundle with its --sha256, or --pointer"),
-        (["--bundel", "x"], "there is no option '--bundel': see docs/boot_hook.md"),
+        (["--bundel", "x"], "there is no option '--bundel': see --help"),
+        (["--roles", "efa_nccl:maybe"], "--roles takes names such as nvme_raid0,nvidia_gds:best-effort, not"),
+        (["--roles", "NVME"], "--roles takes names such as nvme_raid0"),
         (["--phase", "later"], "--phase takes build or boot, not 'later'"),
         (["--node-type", "gpu"], "--node-type takes head, login, compute or standalone, not 'gpu'"),
         (["--wait-seconds", "soon"], "--wait-seconds takes whole seconds, not 'soon'"),
@@ -86,7 +88,7 @@ def test_wrong_options_exit_3_with_usage_and_touch_nothing(node, proxy, words, s
 def test_wrong_options_of_boot_drain_node(node, parent):
     command = ["bash", "-c", 'bash "$@"; exit $?', parent, str(HOOK), "--root", str(node.root), "--bundel", "x"]
     done = subprocess.run(command, env=node.environment, stdin=subprocess.DEVNULL, check=False)
-    assert done.returncode == 0 and node.reason() == "there is no option '--bundel': see docs/boot_hook.md"
+    assert done.returncode == 0 and node.reason() == "there is no option '--bundel': see --help"
 
 
 @pytest.mark.parametrize("words, environment", [([], BOOT), (["--on-failure", "drain"], {})], ids=["boot", "policy"])

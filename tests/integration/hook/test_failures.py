@@ -242,7 +242,7 @@ def test_old_python_is_named_and_newer_one_is_found(node, bundle, tmp_path, wher
 def test_malformed_variables_are_reported_with_place(node, bundle, tmp_path):
     local = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
     ran = node.run(*local, "--vars", '{"marker_word": "a",')
-    failed(node, ran, "the text of --vars are no JSON", "line 2 column 1")
+    failed(node, ran, "the text of --vars are not JSON", "line 2 column 1")
     assert ran.status["exit_code"] == 3
     path = tmp_path / "vars.json"
     path.write_text('["a"]')
@@ -262,7 +262,7 @@ def test_policy_decides_on_failure(node, wanted, policy, code):
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        (["--bundel", "x"], "there is no option '--bundel': see docs/boot_hook.md"),
+        (["--bundel", "x"], "there is no option '--bundel': see --help"),
         (["--x[$(exit)]", "y"], "there is no option '--x[$(exit)]'"),
         (["--@"], "there is no option '--@'"),
         (["--bundle"], "--bundle needs a value"),

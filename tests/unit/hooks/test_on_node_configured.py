@@ -35,6 +35,24 @@ def call(script: str, *words: str, **environment: str) -> str:
     return done.stdout.rstrip("\n")
 
 
+@pytest.mark.parametrize(
+    ("roles", "taken"),
+    [
+        ("", "yes"),
+        ("nvme_raid0", "yes"),
+        ("nvme_raid0, nvidia_gds:best-effort ,site.own.motd:required,", "yes"),
+        ("efa_nccl:maybe", "no"),
+        ("efa_nccl:", "no"),
+        ("efa-nccl", "no"),
+        ("nvme_raid0 efa_nccl", "no"),
+        ("a,$(touch x)", "no"),
+    ],
+)
+def test_roles_are_checked_before_bundle_is_fetched(roles, taken):
+    script = "form=${takes[roles]}; [[ $1 =~ ^(${form%% *})$ ]] && echo yes || echo no"
+    assert call(script, roles) == taken
+
+
 def test_sourcing_runs_nothing():
     assert call(":") == ""
 

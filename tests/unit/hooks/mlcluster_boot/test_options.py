@@ -135,13 +135,13 @@ def test_no_variables(tmp_path, text):
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        ('{"a": 1,', "the variables of s3://b/vars are no JSON: Expecting property name enclosed in double quotes"),
+        ('{"a": 1,', "the variables of s3://b/vars are not JSON: Expecting property name enclosed in double quotes"),
         ("a: [1\nb: 2\n", "the variables of s3://b/vars are neither JSON nor YAML at line 2, column 2: "),
         (
             "a: !!python/object:os.system {}",
             "the variables of s3://b/vars are neither JSON nor YAML at line 1, column 4",
         ),
-        ('{"a":' * 200000, "the variables of s3://b/vars are no JSON: "),
+        ('{"a":' * 200000, "the variables of s3://b/vars are not JSON: "),
         ("[" * 20000, "the variables of s3://b/vars are nested too deep to be read"),
         ("[1]", "the variables of s3://b/vars are a list and no mapping"),
         ('{"a-b": 1, "2": 2}', "the variables of s3://b/vars have names that Ansible does not take: '2', 'a-b'"),
