@@ -78,7 +78,16 @@ COMPOSED = {
     "efa.": ("full", "role"),
 }
 # Of these some ids stand in the code whole, for another reason than to ask.
-ALWAYS = ("efa.nccl", "efa.nvshmem", "expect.mount", "expect.type", "versions.")
+ALWAYS = (
+    "efa.nccl",
+    "efa.nvshmem",
+    "expect.devices",
+    "expect.disks",
+    "expect.gpus",
+    "expect.mount",
+    "expect.type",
+    "versions.",
+)
 # Characters of a constant on one line, and of a part of a longer one.
 LONGEST, PART = 111, 100
 ORDER = ("prolog", "full", "container", "checklist", "role", "job", "watch", "scratch", "run", "preflight", "report")

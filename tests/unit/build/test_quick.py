@@ -66,7 +66,7 @@ def test_imports_are_followed_through_others_and_through_fakes(tmp_path):
         ("tests/build/parts_of_today.py", ["tests/unit/build"]),
         ("tests/unit/build/test_suite.py", ["tests/unit/build/test_suite.py"]),
         ("docs/bundle.md", ["tests/unit/docs_check"]),
-        ("roles/efa_nccl/README.md", ["tests/unit/docs_check", "tests/unit/roles/test_efa_nccl_step.py"]),
+        ("roles/enroot_pyxis/README.md", ["tests/unit/docs_check", "tests/unit/roles/test_enroot_pyxis_image.py"]),
         ("LICENSE", []),
         ("tests/unit/build/test_gone.py", []),
     ],
