@@ -1,7 +1,12 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Select what a sweep removes: only resources with both the tag of the run and the tag of the project. Pure."""
+"""Select what a sweep removes: resources with the tags of the run and of the project that the run launched. Pure.
+
+"Launch more like this" of EC2 copies the tags of an instance, and may copy them to volumes, so tags prove nothing of
+these: only the record of the run does. EC2 has one key pair, and one group in a VPC, of a name, and the run makes them
+under its own.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +21,32 @@ GONE = ("terminated",)
 ID_KEYS = {"instances": "instance_id", "volumes": "id", "keys": "key_name", "groups": "group_id"}
 
 
-def removals(found: Mapping[str, Iterable[Mapping[str, Any]]], run: str, region: str | None = None) -> dict[str, Any]:
-    """Return names by kind that a sweep of ``run`` removes, ``runs`` with resources left, and ``problem``.
+def removals(
+    found: Mapping[str, Iterable[Mapping[str, Any]]],
+    run: str,
+    region: str | None = None,
+    launched: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return names by kind that a sweep of ``run`` removes, ``kept``, ``runs`` with resources left, and ``problem``.
 
     ``found`` has the results of ec2_instance_info, ec2_vol_info, ec2_key_info and ec2_security_group_info by kind.
+    ``launched``: the ids of instances and volumes that the run recorded. ``kept``: other instances and volumes with the
+    tags of the run, and the key pair and group that they may use.
     """
     there = {kind: [entry for entry in found.get(kind) or () if _is_there(kind, entry)] for kind in ID_KEYS}
-    answer: dict[str, Any] = {
+    tagged = {
         kind: sorted(str(entry[ID_KEYS[kind]]) for entry in entries if RUN.match(run) and run_of(entry) == run)
         for kind, entries in there.items()
     }
+    own = {name for kind in ("instances", "volumes") for name in (launched or {}).get(kind) or ()}
+    kept = [name for kind in ("instances", "volumes") for name in tagged[kind] if name not in own]
+    answer: dict[str, Any] = {kind: [name for name in tagged[kind] if name in own] for kind in ("instances", "volumes")}
+    alone = not kept
+    for kind, key in (("keys", "key_name"), ("groups", "group_name")):
+        named = {str(entry[ID_KEYS[kind]]) for entry in there[kind] if entry.get(key) == run}
+        answer[kind] = [name for name in tagged[kind] if name in named and alone]
+        kept += [name for name in tagged[kind] if name not in answer[kind]]
+    answer["kept"] = kept
     answer["runs"] = sorted({run_of(entry) for entries in there.values() for entry in entries} - {""})
     answer["problem"] = problem(run, region)
     return answer

@@ -112,8 +112,14 @@ def prove(prices, aws_account, play, tmp_path):
 
 
 @pytest.fixture
-def sweep(play):
-    return lambda run=RUN: play("prove_on_aws", prove_on_aws_sweep=run, prove_on_aws_region=REGION)
+def sweep(play, tmp_path):
+    """Return ``sweep(run, **variables)``, which sweeps where the run was started."""
+
+    def start(run=RUN, **variables):
+        given = {"sweep": run, "region": REGION, "folder": str(tmp_path / "runs"), **variables}
+        return play("prove_on_aws", **{f"prove_on_aws_{name}": value for name, value in given.items()})
+
+    return start
 
 
 def tagged(tags):
@@ -128,9 +134,10 @@ def make_volume(ec2, tags):
     """Create an unattached volume, from a snapshot, as moto omits an empty SnapshotId and AWS does not."""
     zone = ec2.describe_availability_zones()["AvailabilityZones"][0]["ZoneName"]
     snapshot = ec2.describe_snapshots()["Snapshots"][0]["SnapshotId"]
-    ec2.create_volume(
+    made = ec2.create_volume(
         AvailabilityZone=zone, Size=1, SnapshotId=snapshot, TagSpecifications=specification("volume", tags)
     )
+    return made["VolumeId"]
 
 
 @pytest.fixture
@@ -283,9 +290,70 @@ def test_sweep_removes_what_killed_controller_left(aws_account, prove, sweep, fo
 
 
 @pytest.mark.slow
-def test_sweep_removes_tagged_volumes_that_stayed(aws_account, sweep, foreign):
+def test_sweep_removes_tagged_volumes_that_stayed(aws_account, sweep, foreign, tmp_path):
     ec2 = aws_account.client("ec2", REGION)
-    make_volume(ec2, TAGS)
+    own, copied = make_volume(ec2, TAGS), make_volume(ec2, TAGS)
+    record(tmp_path, {"instances": ["i-0123456789abcdef0"], "volumes": [own]})
+    swept = sweep()
+    assert swept.status == 0 and f"kept, since the run did not make them: {copied}" in swept.output, swept.output
+    assert there(aws_account)["volumes"] == foreign["volumes"] | {copied}
+
+
+def record(tmp_path, launched):
+    folder = tmp_path / "runs" / RUN
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "launched.json").write_text(json.dumps(launched), encoding="utf-8")
+
+
+def launch_tagged(ec2, count):
+    """Launch instances with the tags of the run, as "Launch more like this" of EC2 does; return their ids."""
+    image = ec2.describe_images()["Images"][0]["ImageId"]
+    made = ec2.run_instances(
+        ImageId=image,
+        MinCount=count,
+        MaxCount=count,
+        InstanceType=TYPE,
+        TagSpecifications=specification("instance", TAGS),
+    )
+    return [one["InstanceId"] for one in made["Instances"]]
+
+
+def test_sweep_keeps_copies_of_the_instance(aws_account, sweep, foreign, tmp_path):
+    own, copy = launch_tagged(aws_account.client("ec2", REGION), 2)
+    before = there(aws_account)
+    lost = sweep()
+    assert lost.status == 2, lost.output
+    assert f"kept {own}, {copy}: " in lost.output or f"kept {copy}, {own}: " in lost.output, lost.output
+    assert there(aws_account) == before
+    record(tmp_path, {"instances": [own]})
+    swept = sweep()
+    assert swept.status == 0 and f"kept, since the run did not make them: {copy}" in swept.output, swept.output
+    # The volume of an instance goes with it.
+    assert there(aws_account)["instances"] == before["instances"] - {own}
+
+
+@pytest.mark.slow
+def test_sweep_without_record_ends_the_given_instance(aws_account, sweep, foreign):
+    own, _copy = launch_tagged(aws_account.client("ec2", REGION), 2)
+    before = there(aws_account)
+    assert sweep(instance=own).status == 0
+    # The volume of an instance goes with it.
+    assert there(aws_account)["instances"] == before["instances"] - {own}
+
+
+@pytest.mark.slow
+def test_run_keeps_a_copy_of_its_instance(aws_account, prove, sweep, foreign):
+    """The controller dies, and a copy is launched before the sweep."""
+    aws_account.kill_at(f"controller {STEP}")
+    assert prove().status == -9
+    aws_account.kill_at("")
+    ec2 = aws_account.client("ec2", REGION)
+    (copy,) = launch_tagged(ec2, 1)
+    swept = sweep()
+    assert swept.status == 0 and f"did not make them: {copy}, {RUN}, sg-" in swept.output, swept.output
+    left = there(aws_account)
+    assert left["instances"] == foreign["instances"] | {copy} and RUN in left["keys"]
+    ec2.terminate_instances(InstanceIds=[copy])
     assert sweep().status == 0
     assert there(aws_account) == foreign
 

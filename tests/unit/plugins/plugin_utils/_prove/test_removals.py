@@ -15,9 +15,12 @@ def found(tags, state="running"):
     return {
         "instances": [{"instance_id": "i-1", "state": {"name": state}, "tags": tags}],
         "volumes": [{"id": "vol-1", "tags": tags}],
-        "keys": [{"key_name": "key", "tags": tags}],
-        "groups": [{"group_id": "sg-1", "tags": tags}],
+        "keys": [{"key_name": "prove-1", "tags": tags}],
+        "groups": [{"group_id": "sg-1", "group_name": "prove-1", "tags": tags}],
     }
+
+
+OWN = {"instances": ["i-1"], "volumes": ["vol-1"]}
 
 
 def names(answer):
@@ -25,8 +28,38 @@ def names(answer):
 
 
 def test_everything_of_run_is_removed():
-    answer = removals.removals(found(OURS), "prove-1")
-    assert (names(answer), answer["runs"]) == (["i-1", "vol-1", "key", "sg-1"], ["prove-1"])
+    answer = removals.removals(found(OURS), "prove-1", launched=OWN)
+    assert (names(answer), answer["runs"]) == (["i-1", "vol-1", "prove-1", "sg-1"], ["prove-1"])
+    assert answer["kept"] == []
+
+
+@pytest.mark.parametrize("launched", [None, {}, {"instances": None}, {"instances": ["i-2"], "volumes": ["vol-2"]}])
+def test_run_without_its_record_removes_nothing(launched):
+    """ "Launch more like this" of EC2 copies the tags."""
+    answer = removals.removals(found(OURS), "prove-1", launched=launched)
+    assert (names(answer), answer["kept"]) == ([], ["i-1", "vol-1", "prove-1", "sg-1"])
+
+
+def test_copy_is_kept_with_its_volume_key_and_group():
+    everything = found(OURS)
+    everything["instances"].append({"instance_id": "i-2", "state": {"name": "stopped"}, "tags": OURS})
+    everything["volumes"].append({"id": "vol-2", "tags": OURS})
+    answer = removals.removals(everything, "prove-1", launched=OWN)
+    assert (names(answer), answer["kept"]) == (["i-1", "vol-1"], ["i-2", "vol-2", "prove-1", "sg-1"])
+
+
+@pytest.mark.parametrize(("kind", "key"), [("keys", "key_name"), ("groups", "group_name")])
+def test_key_or_group_of_another_name_is_kept(kind, key):
+    everything = found(OURS)
+    everything[kind][0][key] = "copy"
+    answer = removals.removals(everything, "prove-1", launched=OWN)
+    assert (answer[kind], len(answer["kept"])) == ([], 1)
+
+
+def test_key_and_group_are_removed_without_an_instance():
+    """Of a run that ended before it launched one."""
+    everything = {**found(OURS, "terminated"), "volumes": []}
+    assert names(removals.removals(everything, "prove-1")) == ["prove-1", "sg-1"]
 
 
 @pytest.mark.parametrize(
@@ -41,27 +74,28 @@ def test_everything_of_run_is_removed():
     ],
 )
 def test_resource_without_both_tags_is_kept(tags):
-    assert names(removals.removals(found(tags), "prove-1")) == []
+    answer = removals.removals(found(tags), "prove-1", launched=OWN)
+    assert names(answer) == [] == answer["kept"]
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "stopping", "stopped", "shutting-down"])
 def test_instance_not_terminated_is_reported_as_left(state):
-    assert removals.removals(found(OURS, state), "prove-1")["instances"] == ["i-1"]
+    assert removals.removals(found(OURS, state), "prove-1", launched=OWN)["instances"] == ["i-1"]
 
 
 def test_terminated_instance_is_gone():
-    assert removals.removals(found(OURS, "terminated"), "prove-1")["instances"] == []
+    assert removals.removals(found(OURS, "terminated"), "prove-1", launched=OWN)["instances"] == []
 
 
 @pytest.mark.parametrize("run", ["*", "", "prove-*", None, "all"])
 def test_invalid_run_name_removes_nothing(run):
-    answer = removals.removals(found({**OURS, plan.RUN_TAG: str(run)}), str(run))
+    answer = removals.removals(found({**OURS, plan.RUN_TAG: str(run)}), str(run), launched=OWN)
     assert names(answer) == [] and answer["problem"].startswith("nothing was removed: prove_on_aws_sweep is ")
 
 
 def test_list_shows_runs_and_removes_nothing():
-    answer = removals.removals(found(OURS), "list")
-    assert (names(answer), answer["runs"], answer["problem"]) == ([], ["prove-1"], "")
+    answer = removals.removals(found(OURS), "list", launched=OWN)
+    assert (names(answer), answer["runs"], answer["problem"], answer["kept"]) == ([], ["prove-1"], "", [])
 
 
 def test_invalid_region_is_rejected():
