@@ -71,7 +71,8 @@ class Training:
         return sorted(path.parent.name for path in self.checkpoints.glob("step-*/complete"))
 
     def saved(self):
-        return sorted(path.name for path in (self.folder / "s3/bucket/runs/train").glob("step-*"))
+        # Without the claims on the places.
+        return sorted(path.name for path in (self.folder / "s3/bucket/runs/train").glob("step-*") if path.is_dir())
 
     def waits_for(self, what):
         self.waits(f"{what!r} in the events", lambda: what in self.events)
