@@ -44,6 +44,18 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     (f"{NODE}/slurm/outcome.py", "constant", "return _ORDER.index(state) if state in _ORDER else -1"): (
         "any number below 0 comes first"
     ),
+    (f"{NODE}/nccl/table.py", "constant", "contradiction = None if None in units else units[0]"): (
+        "the sentence is the same for both units"
+    ),
+    (f"{NODE}/nccl/table.py", "constant", "fixed = dict(zip(names[: times[0]], words))"): (
+        "the values behind the first time are not read here"
+    ),
+    (f"{NODE}/nccl/table.py", "constant", "run.devices.add(device.strip()[:80])"): "how much of a name is kept",
+    (
+        f"{NODE}/containers/image.py",
+        "constant",
+        "times = {name: host.size_and_time(posixpath.join(request.directory, name)) or (0, 0.0) for name in names}",
+    ): "a file that is gone meanwhile is the oldest",
     (f"{NODE}/nccl/log.py", "constant", "KEPT_TEXTS = 5"): "how much of a long output is kept, for people",
     (f"{NODE}/nccl/log.py", "constant", "KEPT_NAMES = 10_000"): "a bound on memory, above what a cluster has",
     (f"{NODE}/gds/probe.py", "constant", "KILL_SECONDS = 5"): "a limit of time for what hangs",

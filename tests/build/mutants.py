@@ -267,7 +267,7 @@ class Trial:
         """Yield the mutants that no test notices; raise ``SystemExit`` if a test fails without a change."""
         killed = self.killed_in_memory(made)
         left = [one for place, one in enumerate(made) if place not in killed]
-        if left and run(self.copied, self.tests, self.seconds):
+        if left and run(self.copied, self.tests, max(self.seconds, forks.RECORD_SECONDS)):
             self._stop()
         for one in left:
             # Effects of the import, shared fixtures and the other tests of the folder are judged here alone.
