@@ -115,7 +115,10 @@ def test_missing_runtime_stops_jobs_only_with_closed_gate(cluster, tmp_path):
         cluster.configure(Prolog=scripts["prolog"])
         number = jobs.submit(cluster, "echo ran", *as_user(cluster, USER, "-wn1"))
         if gate == "open":
-            assert jobs.wait(cluster, number).output == "ran\n"
+            # Without the runtime no directory was made either, which the job reports.
+            output = jobs.wait(cluster, number).output
+            assert "node n1 has no directory for job" in output
+            assert output.endswith("\nran\n")
         else:
             assert drained(cluster) == "Prolog error"
             cluster.run("scancel", str(number))
