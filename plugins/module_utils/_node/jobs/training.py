@@ -113,8 +113,18 @@ def list_command(spec: Spec, target: str) -> tuple[str, ...]:
 
 
 def claim_command(spec: Spec, checkpoint: str, claim: str) -> tuple[str, ...]:
-    """Return the command that writes a claim on a place in S3: an object beside it, with a name of this copy alone."""
-    return (spec.tools["aws"], "s3", "cp", "--only-show-errors", posixpath.join(checkpoint, checkpoints.BEGUN), claim)
+    """Return the command that writes a claim on a place in S3: an object beside it, with a name of this copy alone.
+
+    Only its name matters. Its content is that of the marker, a file that is there also on a full disk.
+    """
+    return (
+        spec.tools["aws"],
+        "s3",
+        "cp",
+        "--only-show-errors",
+        posixpath.join(checkpoint, spec.values["marker"]),
+        claim,
+    )
 
 
 def claims_command(spec: Spec, target: str) -> tuple[str, ...]:
@@ -497,6 +507,9 @@ class Training:
         if self._has_same_manifest(first, path):
             # The manifest proves nothing about files that it does not list.
             place = first if checkpoints.lists_every_file(host, path, self.values["marker"]) else again
+        elif self._has_only_claim(first, content):
+            # A copy that was cut short on a full disk, which took no mark.
+            place = first
         elif checkpoints.has_copy_at(host, path, first):
             place = again
         else:
@@ -508,18 +521,20 @@ class Training:
         """Claim an empty place in S3; return whether no other copy has ever claimed it.
 
         Of two that find it empty at the same moment, the later claim sees both. Until the answer is known, the mark is
-        of the place that no other copy can have.
+        of the place that no other copy can have; a full disk takes no mark.
         """
-        claim = checkpoints.claim(first, content)
-        try:
+        with contextlib.suppress(OSError):
             checkpoints.begin_copy(path, checkpoints.next_place(first, content), content)
-        except OSError:
+        if self.work.run(*claim_command(self.spec, path, checkpoints.claim(first, content))):
             return False
-        if self.work.run(*claim_command(self.spec, path, claim)):
-            return False
+        return self._has_only_claim(first, content)
+
+    def _has_only_claim(self, first: str, content: str) -> bool:
+        """Return whether a copy of this content alone has claimed a place, so that S3 has only its files there."""
         status, listed = self.work.answer(*claims_command(self.spec, first))
         claims = [line for line in listed.splitlines() if line.endswith(checkpoints.CLAIM)]
-        return status == 0 and len(claims) == 1 and claims[0].endswith(f" {posixpath.basename(claim)}")
+        own = posixpath.basename(checkpoints.claim(first, content))
+        return status == 0 and len(claims) == 1 and claims[0].endswith(f" {own}")
 
     def _is_good(self, entry: checkpoints.Checkpoint) -> bool:
         """Return whether a checkpoint may get another copy; False if its content is not that of its manifest."""

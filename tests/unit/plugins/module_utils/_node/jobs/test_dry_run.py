@@ -147,10 +147,7 @@ CASES = {
             ),
             "# for each complete checkpoint that is not backed up, the newest first:",
             "aws s3 ls s3://bucket/runs/x/CHECKPOINT/",
-            (
-                "aws s3 cp --only-show-errors /fsx/c/CHECKPOINT/.backup-begun "
-                "s3://bucket/runs/x/CHECKPOINT.CONTENT.begun"
-            ),
+            ("aws s3 cp --only-show-errors /fsx/c/CHECKPOINT/complete s3://bucket/runs/x/CHECKPOINT.CONTENT.begun"),
             "aws s3 ls s3://bucket/runs/x/CHECKPOINT.",
             (
                 "aws s3 sync --size-only --only-show-errors --exclude .backed-up --exclude .backup-begun "

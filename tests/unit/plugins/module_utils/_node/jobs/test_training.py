@@ -316,6 +316,20 @@ def test_place_claimed_at_the_same_moment_is_left(copying, batch):
     assert copying() == [] and mine.exists()
 
 
+def test_cut_copy_without_its_mark_goes_on_at_its_place(copying, batch):
+    """A full disk takes no mark; here a directory has its name. The claim in S3 is enough."""
+    mine = checkpoint(batch.folder / "c", 1, "mine!")
+    (mine / ".backup-begun").mkdir()
+    # The claim and the data, without the marker.
+    (batch.folder / "cli" / "CUT").write_text("2")
+    assert copying() == [f"NOT backed up: {mine}"]
+    assert [path.name for path in (copying.at / "step-1").iterdir()] == ["data"]
+    (mine / ".backup-begun").rmdir()
+    (batch.folder / "cli" / "CUT").unlink()
+    assert copying() == [f"backed up {mine}"]
+    assert [path.parent.name for path in copying.at.glob("step-1*/complete")] == ["step-1"]
+
+
 def copies(at, name="data"):
     """Return the content of a file in each copy in S3 that has the marker, that of the first place first."""
     return [path.with_name(name).read_text() for path in sorted(at.glob("step-*/complete"))]
@@ -431,7 +445,7 @@ def test_checkpoint_with_name_of_a_pattern_gets_its_marker_last(copying, batch, 
         (mine / file).write_text("x")
     begun = copying.at / name
     program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
-    batch.program("aws-stand-in", f'case "$2 $4" in cp*complete) exit 1 ;; esac; {program}')
+    batch.program("aws-stand-in", f'case "$2 $5" in cp*/complete) exit 1 ;; esac; {program}')
     batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
     assert sorted(path.name for path in begun.iterdir()) == ["data", "more"]
     assert (begun / "more" / name / "complete").exists()
