@@ -575,6 +575,14 @@ def test_only_name_over_300_characters_is_shortened(length, shown):
     assert problem.startswith(f"'{shown}', which ")
 
 
+def test_mark_of_earlier_version_confirms_files_by_size(tmp_path):
+    for name in ("changed", "same"):
+        (tmp_path / name).write_bytes(b"abc")
+    (tmp_path / stage.MARK).write_text('{"missing": [3, "x"], "changed": [4, "x"], "same": [3, "x"]}')
+    with durable.Directory.open(tmp_path) as folder:
+        assert list(stage._staged_earlier(folder)) == ["same"]
+
+
 def test_source_with_link_to_folder_is_not_staged_in_part(weights, tmp_path):
     (weights / "more files").symlink_to(tmp_path)
     with pytest.raises(DataError, match=r"cannot be read \(.*more files: is a link to a folder, which is not followed"):

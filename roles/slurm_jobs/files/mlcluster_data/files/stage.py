@@ -128,12 +128,26 @@ def _marked(folder: Directory) -> tuple[str, dict[str, Staged]]:
         return "", {}
 
 
+def _staged_earlier(folder: Directory) -> dict[str, Staged]:
+    """Return the content of an earlier version's .staged.json, which has sizes only, with the sums of present files."""
+    found = {}
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        for name, about in json.loads(folder.read(MARK)).items():
+            place, last = _open_folder(folder, name)
+            with place:
+                state, (size, _changed) = place.state(last), about
+                if state is not None and state.st_size == size:
+                    found[name] = Staged(about, place.digest(last), Signature.of(state))
+    return found
+
+
 def _staged_names(folder: Directory) -> set[str]:
-    """Return the names of all files that were staged here, from both lists."""
+    """Return the names of all files that were staged here, from both lists, also those of an earlier version."""
     found: set[str] = set()
     for name in (NAMES, MARK):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-            found.update(json.loads(folder.read(name))["files"])
+        with contextlib.suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
+            content = json.loads(folder.read(name))
+            found.update(content.get("files", content))
     return found
 
 
@@ -168,6 +182,7 @@ def _is_good(folder: Directory, name: str, staged: Staged, read: bool) -> bool:
 def staged(folder: Directory, wanted: Listing) -> dict[str, Staged]:
     """Return the files of a listing that are here and unchanged; their sums are checked once a run."""
     run, marked = _marked(folder)
+    marked = marked or _staged_earlier(folder)
     known = {name: of for name, of in marked.items() if wanted.get(name) == of.source}
     with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
         read = run != this_run()
