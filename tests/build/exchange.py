@@ -24,7 +24,8 @@ def functions(module: Path) -> list[types.FunctionType]:
         one
         for one in gc.get_objects()
         # Not isinstance: it runs code of proxies.
-        if type(one) is types.FunctionType and one.__code__.co_filename.endswith(end)
+        if type(one) is types.FunctionType  # pylint: disable=unidiomatic-typecheck
+        and one.__code__.co_filename.endswith(end)
     ]
 
 

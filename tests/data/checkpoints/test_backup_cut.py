@@ -196,7 +196,11 @@ def test_object_without_answer_is_sent_again(server, tmp_path, monkeypatch):
     prefix = server.prefix()
     assert backup.Backup(source, prefix).push().ok
     prefix.delete([backup.MANIFEST])
-    monkeypatch.setattr(prefix._client, "head_object", lambda **_about: (_ for _ in ()).throw(OSError("no")))
+
+    def refuses(**_about):
+        raise OSError("no")
+
+    monkeypatch.setattr(prefix._client, "head_object", refuses)
     assert len(backup.Backup(source, prefix).push().copied) == 5
 
 

@@ -126,12 +126,26 @@ def test_channel_of_misplaced_rank_contradicts():
     assert (nowhere.between(WHERE), nowhere.contradictions) == ({}, 1)
 
 
-@pytest.mark.parametrize(("via", "unread"), [
-        ("XYZ/5/abc", 1), ("P2P", 1), ("lower/case", 1), ("", 1), ("NET/Socket", 1), ("NET/Socket : eth0", 1),
-        ("net/", 1), ("N", 1), ("NET/", 1), ("NET/AWS Socket", 1), ("NET/L", 0), ("NET/Libfabric", 0),
-        ("NET/Libfabric/", 0),        ("NET/AWS Lib", 0), ("NET/Libfabric/0/GDRb:1:2 [0] NCCL INFO x", 0),
+@pytest.mark.parametrize(
+    ("via", "unread"),
+    [
+        ("XYZ/5/abc", 1),
+        ("P2P", 1),
+        ("lower/case", 1),
+        ("", 1),
+        ("NET/Socket", 1),
+        ("NET/Socket : eth0", 1),
+        ("net/", 1),
+        ("N", 1),
+        ("NET/", 1),
+        ("NET/AWS Socket", 1),
+        ("NET/L", 0),
+        ("NET/Libfabric", 0),
+        ("NET/Libfabric/", 0),
+        ("NET/AWS Lib", 0),
+        ("NET/Libfabric/0/GDRb:1:2 [0] NCCL INFO x", 0),
     ],
-)  # fmt: skip
+)
 def test_unknown_transport_is_counted(via, unread):
     found = fed(f"Channel 00/0 : 0[0] -> 2[0] [send] via {via}")
     between = found.between(WHERE)
