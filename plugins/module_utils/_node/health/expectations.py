@@ -317,6 +317,9 @@ def dropped(expect: Expectations) -> list[Result]:
         "expect.service": bool(expect.services),
         "expect.version": bool(expect.versions),
         "expect.held": bool(expect.held),
+        # The look at all places has the name of the first right.
+        "s3.list": bool(expect.buckets),
+        **{f"s3.{right}": any(right in one.rights for one in expect.buckets) for right in ("read", "write")},
     }
     names = [] if expect.unresolved else [name for name, there in made.items() if not there]
     return [none_expected(name, "the site expects none", "the site's expectations") for name in names]

@@ -33,7 +33,7 @@ from ..system.distribution import read_distribution
 from ..system.host import Host, NodeError
 from ..system.kernel import kernel_releases
 from ..system.mounts import SHARED_FILESYSTEMS, parse_fstab, read_mounts
-from ..system.units import parse_units
+from ..system.units import UNITS, parse_units
 from ..verdict import unique_json
 from ..verdict.result import (
     FAIL,
@@ -198,7 +198,9 @@ _LOCAL = ("btrfs", "ext2", "ext3", "ext4", "none", "proc", "swap", "sysfs", "tmp
 
 
 def _mounts_only_local(host: Host) -> bool:
-    """Return whether this node is set up without any network file system: by /etc/fstab, and no automounter waits."""
+    """Return whether this node is set up without any network file system: by /etc/fstab and mount units, and no
+    automounter waits.
+    """
     text = host.read_text("/etc/fstab")
     rows = [row for row in (text or "").splitlines() if row.strip() and not row.lstrip().startswith("#")]
     table = parse_fstab(text or "")
@@ -206,7 +208,19 @@ def _mounts_only_local(host: Host) -> bool:
         one for one in read_mounts(host) if one["fstype"] == "autofs" and not one["target"].startswith("/proc/")
     ]
     known = text is not None and len(table) == len(rows)
-    return known and not automounts and all(entry["fstype"] in _LOCAL for entry in table)
+    units = [name for name in host.listdir(UNITS) if name.endswith(".mount")]
+    return (
+        known
+        and not automounts
+        and all(entry["fstype"] in _LOCAL for entry in table)
+        and all(_is_local_unit(host, f"{UNITS}/{name}") for name in units)
+    )
+
+
+def _is_local_unit(host: Host, path: str) -> bool:
+    """Return whether a site's mount unit is masked, or of a file system of this machine, such as a snap's."""
+    types = re.findall(r"^[ \t]*Type[ \t]*=[ \t]*(\S+)", host.read_text(path) or "", re.MULTILINE)
+    return host.realpath(path) == "/dev/null" or (bool(types) and types[-1] in (*_LOCAL, "squashfs"))
 
 
 # stat prints the number of a type that it has no name for.

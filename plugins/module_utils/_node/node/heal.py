@@ -220,9 +220,11 @@ def resume(slurm: Slurm, name: str, ids: t.Sequence[str], results: t.Sequence[Re
         done += [f"{gone} no longer applies"] if gone else []
         return f"{name} takes jobs again: {'; '.join(done)}"
     if blocking or unproved:
-        reason = drain.reason_for([*blocking, *unproved])
+        # A check that failed and is not proved stays in the reason, without the mark of one that never failed.
+        unsolved = {one.id for one in unproved} | {*missing, *vanished}
+        reason = drain.reason_for([*blocking, *unproved], [one for one in ids if one in unsolved])
     elif missing:
-        reason = f"{drain.PREFIX}{','.join(missing)} (none): the full check has no verdict on it"
+        reason = f"{drain.PREFIX}{','.join([*missing, *vanished])} (none): the full check has no verdict on it"
     else:
         reason = f"{drain.PREFIX}{','.join(vanished)} (none): it failed, and now it does not apply"
     drain.update(slurm, name, SLURM_SECONDS, "State=DRAIN", f"Reason={reason}")

@@ -72,7 +72,10 @@ def test_resolved_types_pass():
     assert health_expect.dropped(health_expect.resolve({"types": {"*": {}}}, None)) == []
 
 
-DROPPED = {"gpus", "disks", "mount", "devices", "type", "service", "version", "held"}
+DROPPED = {
+    *(f"expect.{name}" for name in ("gpus", "disks", "mount", "devices", "type", "service", "version", "held")),
+    *(f"s3.{right}" for right in ("list", "read", "write")),
+}
 
 
 @pytest.mark.parametrize(
@@ -86,11 +89,13 @@ DROPPED = {"gpus", "disks", "mount", "devices", "type", "service", "version", "h
         ({"services": ["chronyd"]}, {"service"}),
         ({"versions": {"driver": "1"}}, {"version"}),
         ({"held": ["nvidia-*"]}, {"held"}),
+        # The look at all places has the name of the first right.
+        ({"buckets": [{"url": "s3://data/in", "rights": ["write"]}]}, {"s3.list", "s3.write"}),
     ],
 )
 def test_check_without_expectation_is_dropped(given, kept):
     found = health_expect.dropped(health_expect.resolve(given, "p5.48xlarge"))
-    assert {one.id for one in found} == {f"expect.{name}" for name in DROPPED - kept}
+    assert {one.id for one in found} == DROPPED - {name if "." in name else f"expect.{name}" for name in kept}
     assert {one.status for one in found} == {"not_applicable"}
 
 

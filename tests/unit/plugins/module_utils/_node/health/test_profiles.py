@@ -206,11 +206,14 @@ def test_dropped_expectation_ends_its_drain():
     host, wanted = processor_node(), {"mounts": ["/fsx"], "types": {"m7i*": {"gpus": 0}}}
     options = health.Options(expectations=wanted)
     gone = {one.id for one in health.dropped(host, options)}
-    assert gone == {"expect.disks", "expect.service", "expect.version", "expect.held"}
+    buckets = {"s3.list", "s3.read", "s3.write"}
+    assert gone == {"expect.disks", "expect.service", "expect.version", "expect.held", *buckets}
     everything = {one.id for one in health.dropped(host, health.Options())}
     assert everything - gone == {"expect.gpus", "expect.mount", "expect.devices", "expect.type"}
     assert all(drain.is_proof(one) for one in health.dropped(host, health.Options()))
     assert health.dropped(TrainingHost(), options) == []
+    kept = {"buckets": [{"url": "s3://data/", "rights": ["read"]}, "s3://more/x"]}
+    assert buckets & {one.id for one in health.dropped(host, health.Options(expectations=kept))} == {"s3.write"}
 
 
 def test_answered_check_passes_by_its_name_only_if_good():

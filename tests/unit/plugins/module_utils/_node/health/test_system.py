@@ -217,6 +217,27 @@ def test_table_of_file_systems_proves_that_none_is_expected(table, mounts, prove
     assert (found.status, is_proof(found)) == ("not_applicable", proved)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "proved"),
+    [
+        ("fsx.mount", "[Mount]\nWhat=10.0.1.5@tcp:/abcd\nWhere=/fsx\nType=lustre\n", False),
+        ("home.mount", "[Mount]\nWhat=head:/home\nWhere=/home\n", False),
+        ("snap-core20-2105.mount", "[Mount]\nWhat=/var/lib/snapd/x.snap\nType = squashfs\n", True),
+        ("tmp.mount", None, True),
+        ("fsx.service", "[Service]\nType=simple\n", True),
+    ],
+)
+def test_unit_of_a_network_mount_is_no_proof_of_none(name, text, proved):
+    made = TrainingHost()
+    made.files.update({"/proc/self/mountinfo": LOCAL, "/etc/fstab": LOCAL_TABLE})
+    if text is None:
+        # A masked unit.
+        made.links[f"/etc/systemd/system/{name}"] = "/dev/null"
+    else:
+        made.files[f"/etc/systemd/system/{name}"] = text
+    assert is_proof(only(system.check_mounts(made))) is proved
+
+
 def test_containers_are_judged_where_role_ran(monkeypatch):
     class Bare(EnrootHost):
         def exists(self, path):

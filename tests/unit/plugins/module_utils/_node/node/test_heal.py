@@ -200,6 +200,18 @@ def test_node_before_its_reboot_is_not_proved(tmp_path, monkeypatch, state, boot
         ((WELL, failed("gpu.count", "gone", severity="reset")), "mlcluster health: gpu.count (reset): gone"),
         ((undeterminable("gpu.xid", "no log"),), "mlcluster health: gpu.xid (none): no log"),
         ((WELL, undeterminable("gpu.xid", "no log")), "mlcluster health: gpu.xid (none): no log"),
+        (
+            (failed("node.root_space", "nearly full", severity="reset"), not_applicable("gpu.xid", "no GPU is here")),
+            "mlcluster health: gpu.xid,node.root_space (reset): nearly full",
+        ),
+        (
+            (failed("node.root_space", "nearly full", severity="reset"),),
+            "mlcluster health: gpu.xid,node.root_space (reset): nearly full",
+        ),
+        (
+            (WELL, failed("node.root_space", "nearly full", severity="reset")),
+            "mlcluster health: node.root_space (reset): nearly full",
+        ),
         ((failed("gpu.xid", "rare", severity="monitor"),), "mlcluster health: gpu.xid (monitor): rare"),
         ((passed("gpu.count", 8),), "mlcluster health: gpu.xid (none): the full check has no verdict on it"),
         ((), "mlcluster health: gpu.xid (none): the full check has no verdict on it"),
@@ -221,6 +233,22 @@ def test_volume_that_no_longer_applies_keeps_drain(tmp_path, monkeypatch):
     _done, sent, _asked = node(head, monkeypatch, WELL, not_applicable("storage.mounted", "no local volume"))
     kept = "mlcluster health: storage.mounted (none): it failed, and now it does not apply"
     assert sent == [["update", "NodeName=n1", "State=DRAIN", f"Reason={kept}"]]
+
+
+def test_check_without_verdict_hides_no_vanished_one(tmp_path, monkeypatch):
+    reason = HEALING.format("reboot", "reboot").replace("gpu.xid", "gpu.xid,storage.mounted")
+    head = Head(tmp_path, n1(reason=reason, booted=BACK))
+    _done, sent, _asked = node(head, monkeypatch, not_applicable("storage.mounted", "no local volume"))
+    kept = "mlcluster health: gpu.xid,storage.mounted (none): the full check has no verdict on it"
+    assert sent[0][-1] == f"Reason={kept}"
+
+
+def test_check_that_failed_and_ends_late_is_not_marked(tmp_path, monkeypatch):
+    head = Head(
+        tmp_path, n1(reason=HEALING.format("reboot", "reboot").replace("gpu.xid", "storage.record"), booted=BACK)
+    )
+    _done, sent, _asked = node(head, monkeypatch, WELL, undeterminable("storage.record", "no answer"))
+    assert sent[0][-1] == "Reason=mlcluster health: storage.record (none): no answer"
 
 
 def test_ended_job_of_a_domain_is_named_and_not_proved(tmp_path, monkeypatch):
