@@ -912,7 +912,9 @@ def _fabric_evidence(gpus: t.Sequence[Subject], driver: str | None, reports_heal
                 _other_than(good),
                 f"has fabric {name} {{}}",
                 "reset",
-                when=_unless_healthy(name, driver, since),
+                when=_printed(f"fabric.health.{name}", driver, since)
+                if name in known
+                else _unless_healthy(name, driver, since),
             )
             for name, good, since in _FABRIC_HEALTH
         ),

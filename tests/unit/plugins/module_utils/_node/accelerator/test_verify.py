@@ -735,6 +735,19 @@ def test_gpu_outside_of_cluster(given, status, expected):
     assert fabric.status == status and expected in (fabric.message or "")
 
 
+@pytest.mark.parametrize("tag", ["incorrect_configuration", "partition_assigned"])
+def test_gpu_without_the_health_of_its_neighbours_is_not_proved(tag):
+    head, _sep, tail = eight_gpus().rpartition("<gpu id=")
+    head = re.sub(f"<{tag}>[^<]*<", f"<{tag}>{HEALTHY[tag]}<", head)
+    text = f"{head}<gpu id={re.sub(f'<{tag}>[^<]*<', f'<{tag}>N/A<', tail)}"
+    for other, healthy in HEALTHY.items():
+        if other != tag:
+            text = re.sub(f"<{other}>[^<]*<", f"<{other}>{healthy}<", text)
+    text = re.sub("<clusterUuid>[^<]*<", f"<clusterUuid>{UUID}<", text)
+    fabric = judge(node(text), instance_type=ULTRA)["gpu.fabric"]
+    assert fabric.status == "undeterminable" and f"gpu7 fabric/health/{tag} reads 'N/A'" in fabric.message
+
+
 def test_older_driver_of_ultraserver_reports_no_health():
     unknown = dict.fromkeys(HEALTHY, "N/A")
     assert rack(text=old_driver("570.172.08"), **unknown)["gpu.fabric"].status == "pass"
