@@ -46,12 +46,14 @@ def tag_problems(given: Mapping[str, Sequence[str]], known: Collection[str]) -> 
 
 
 def useless_tags(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
-    """Return a sentence if ``--tags`` selects no task of a playbook without tags, whatever tags are ``known``."""
-    chosen = set(given.get("--tags", ()))
-    if not chosen or chosen & {"all", "untagged"}:
-        return []
+    """Return a sentence for each option that leaves no task of a playbook without tags, whatever tags are ``known``."""
+    chosen, skipped = set(given.get("--tags", ())), set(given.get("--skip-tags", ()))
+    every = {"all", "untagged"}
+    useless = {"--tags": chosen if not chosen & every else set(), "--skip-tags": skipped if skipped & every else set()}
     return [
-        f"--tags {','.join(sorted(chosen))}: this playbook has no tags, so nothing would run; run it without --tags"
+        f"{option} {','.join(sorted(tags))}: this playbook has no tags, so nothing would run; run it without {option}"
+        for option, tags in useless.items()
+        if tags
     ]
 
 

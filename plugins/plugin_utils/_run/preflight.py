@@ -78,6 +78,12 @@ def table_type(given: Mapping[str, Any]) -> str | None:
     return str(name) if name else None
 
 
+# Playbooks that run on the controller alone.
+NEED_NO_NODE = frozenset(
+    {"build_bundle", "create_cluster", "create_network", "destroy_network", "prove_on_aws", "stage_data"}
+)
+
+
 def inventory(
     hosts: Sequence[str],
     wanted: Sequence[str],
@@ -90,7 +96,8 @@ def inventory(
     Before a cluster exists, ``playbooks`` that make it need no node: their inventory has only the controller.
     """
     present = sorted(set(groups) - {"all", "ungrouped"})
-    if not hosts and playbooks and not present and list(groups.get("all", ())) == ["localhost"]:
+    alone = bool(playbooks) and NEED_NO_NODE.issuperset(playbooks)
+    if not hosts and alone and not present and list(groups.get("all", ())) == ["localhost"]:
         return [
             not_applicable(
                 "preflight.inventory", f"only localhost is listed, which runs {', '.join(sorted(playbooks))}"

@@ -29,6 +29,13 @@ def test_tags_of_playbook_without_tags_are_useless():
     assert names.useless_tags({"--tags": ["b", "a"]}, ["a"]) == [
         "--tags a,b: this playbook has no tags, so nothing would run; run it without --tags"
     ]
+    for skipped in (["all"], ["x", "untagged"]):
+        (sentence,) = names.useless_tags({"--tags": ["all"], "--skip-tags": skipped}, [])
+        assert sentence == (
+            f"--skip-tags {','.join(sorted(skipped))}: this playbook has no tags, so nothing would run; run it without "
+            "--skip-tags"
+        )
+    assert names.useless_tags({"--skip-tags": ["tagged", "always"]}, []) == []
 
 
 def test_foreign_playbook_has_only_misspelt_tags_reported():

@@ -73,6 +73,8 @@ def test_type_without_hardware_by_ec2_needs_no_table(accelerators, needed):
         ({"all": [], "ungrouped": []}, ["create_network"], "fail"),
         ({"all": ["localhost"], "web": []}, ["create_network"], "fail"),
         ({"all": ["localhost", "n1"]}, ["create_network"], "fail"),
+        ({"all": ["localhost"]}, ["create_network", "monitoring"], "fail"),
+        ({"all": ["localhost"]}, ["mount_fsx"], "fail"),
     ],
 )
 def test_playbook_of_controller_needs_no_node(groups, playbooks, status):
