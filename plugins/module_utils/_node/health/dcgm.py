@@ -202,7 +202,7 @@ def parse_dmon(text: str) -> tuple[Words, set[str]]:
     gpus, in_order = set(), True
     for line in text.splitlines(keepends=True):
         if line.startswith("#"):
-            in_order = _is_in_order(line.split()[1:])
+            in_order = in_order and _is_in_order(line.lstrip("#").split()[1:])
         row = _ROW.match(line.strip())
         if not row:
             continue

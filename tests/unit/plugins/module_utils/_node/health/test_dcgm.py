@@ -427,6 +427,11 @@ def test_columns_in_another_order_are_no_figures():
     text = dmon()
     assert by_id(engine(text.replace("TMPTR   MMTMP", "MMTMP   TMPTR")))["dcgm.fields"].status == "undeterminable"
     assert by_id(engine(text.replace("XIDER   ESVTL", "ESVTL   XIDER")))["dcgm.fields"].status == "undeterminable"
+    # A blank behind the mark moves no column.
+    spaced = text.replace("#Entity ", "# Entity ").replace("ID ", "# Id ")
+    assert by_id(engine(spaced))["dcgm.fields"].status == "pass"
+    wrong = spaced.replace("TMPTR   MMTMP", "MMTMP   TMPTR")
+    assert by_id(engine(wrong))["dcgm.fields"].status == "undeterminable"
     # Headings that are not known prove nothing.
     assert by_id(engine(text.replace("TMPTR", "GPUTEMP").replace("XIDER", "XID")))["dcgm.fields"].status == "pass"
 
