@@ -41,6 +41,10 @@ _CUT = re.compile(
 )  # fmt: skip
 # A line without a transport that is known; between hosts it ends the proof.
 _UNREAD = ""
+# The network of a line that another process wrote into a torn one.
+_LOST = re.compile(
+    r"NCCL INFO .*(?:(?:via NET/|Using network )(?!AWS L|Lib|OFI)[\w/]{2}|Selected [Pp]rovider is (?!efa\b)\w)"
+)
 _INTRA = re.compile(r"(P2P|SHM)/[\w /()\[\]]+")
 _UNKNOWN = re.compile(r"(?!(?:NET|P2P|SHM)/)[A-Z][A-Za-z0-9]{1,30}/[\w/()=]{0,60}")
 _PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([^\s,(]+)")
@@ -156,6 +160,8 @@ class NcclLog:
             if not self._failure(text):
                 _keep(self.warnings, text)
             return
+        if "NCCL INFO " in text and _LOST.search(text):
+            self.unread += 1
         begun = _BEGINS.match(text)
         if begun:
             found = _CHANNEL.fullmatch(text)

@@ -176,6 +176,25 @@ def test_channel_line_of_unknown_form_is_unread(text):
     assert (found.between(WHERE), found.unread, found.contradictions) == ({}, 1, 0)
 
 
+@pytest.mark.parametrize("before", ["Channel 00/0 : 0[0] -> 2[0] [send] via NET/Libfabric/0/GDR", "Trees [0] 1/-1"])
+@pytest.mark.parametrize(
+    ("lost", "unread"),
+    [
+        ("Channel 01/0 : 1[0] -> 3[0] [send] via NET/Socket/0", 1),
+        ("Channel 01/0 : 1[0] -> 3[0] [send] via NET/IB/0", 1),
+        ("Using network Socket", 1),
+        ("NET/OFI Selected Provider is tcp", 1),
+        ("Channel 01/0 : 1[0] -> 3[0] [send] via NET/AWS Libfabric/0/GDRDMA", 0),
+        ("Channel 01/0 : 1[0] -> 3[0] [send] via NET/Lib", 0),
+        ("Channel 01/0 : 0[0] -> 1[0] via P2P/CUMEM", 0),
+        ("Using network Libfabric", 0),
+        ("NET/OFI Selected Provider is efa", 0),
+    ],
+)
+def test_line_of_another_network_inside_a_torn_one_is_unread(before, lost, unread):
+    assert fed(f"{before}b:1:2 [0] NCCL INFO {lost}").unread == unread
+
+
 def test_networks_of_host_are_sorted_into_efa_and_others():
     host = nccl_log.HostChannels({"Libfabric": 2, "AWS Libfabric": 1, "Socket": 3, "IB": 1})
     assert (host.efa, host.other) == (3, ["IB", "Socket"])
