@@ -26,19 +26,25 @@ SOURCE = "EFA needs all traffic from and to its own security group (Amazon EC2 U
 # names that no server resolves, cost no more than one.
 _CHILD = """
 import json, socket, sys, threading, time
-answers = {}
+answers, begun = {}, {}
 def ask(peer, port, seconds):
     try:
-        socket.getaddrinfo(peer, port, 0, socket.SOCK_STREAM)
-        answers[peer] = "silent: no answer in time"
-        socket.create_connection((peer, port), seconds).close()
-        answers[peer] = "answered"
-    except ConnectionRefusedError:
-        answers[peer] = "answered"
-    except (socket.gaierror, UnicodeError) as problem:
+        places = [entry[4][:2] for entry in socket.getaddrinfo(peer, port, 0, socket.SOCK_STREAM)]
+    except (OSError, UnicodeError) as problem:
         answers[peer] = "name: " + str(problem)
-    except OSError as problem:
-        answers[peer] = "silent: " + str(problem)
+        return
+    begun[peer] = time.monotonic()
+    for place in places:
+        try:
+            socket.create_connection(place, seconds).close()
+        except ConnectionRefusedError:
+            pass
+        except OSError as problem:
+            why = str(problem)
+            continue
+        answers[peer] = "answered"
+        return
+    answers[peer] = "silent: " + why
 port, seconds = int(sys.argv[1]), float(sys.argv[2])
 ends = time.monotonic() + 2 * seconds
 threads = [threading.Thread(target=ask, args=(peer, port, seconds), daemon=True) for peer in sys.argv[3:]]
@@ -46,7 +52,9 @@ for thread in threads:
     thread.start()
 for thread in threads:
     thread.join(max(0.0, ends - time.monotonic()))
-sys.stdout.write(json.dumps(dict(answers)) + "\\n")
+now, late = time.monotonic(), "unknown: its name was resolved late"
+waiting = {peer: "silent: no answer in time" if now - at >= seconds else late for peer, at in dict(begun).items()}
+sys.stdout.write(json.dumps({**waiting, **dict(answers)}) + "\\n")
 """
 
 

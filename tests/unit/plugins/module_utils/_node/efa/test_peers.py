@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import socket
@@ -84,18 +85,60 @@ def test_name_without_answer_in_time_is_undeterminable():
     assert states == {"n1": "undeterminable", "n2": "pass", "n3": "fail"}
 
 
-def test_resolved_peer_without_answer_is_silent(monkeypatch):
-    """The probe records a peer as silent before it connects: the connection may outlast the deadline."""
-    seen = {}
+class PendingError(BaseException):
+    """A connection that is still waiting at the deadline."""
 
-    def connect(place, timeout):
-        seen.update(scope["answers"])
-        raise ConnectionRefusedError
 
-    scope = {}
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *given: [])
-    monkeypatch.setattr(socket, "create_connection", connect)
-    monkeypatch.setattr(sys, "argv", ["-c", "49152", "5", "n1"])
-    monkeypatch.setattr(sys, "stdout", io.StringIO())
-    exec(efa_peers._CHILD, scope)  # noqa: S102
-    assert (seen, scope["answers"]) == ({"n1": "silent: no answer in time"}, {"n1": "answered"})
+class Running(Waiting):
+    """A thread that runs until it connects."""
+
+    def __init__(self, target, args, daemon):
+        self.run = target, args
+
+    def start(self):
+        target, args = self.run
+        with contextlib.suppress(PendingError):
+            target(*args)
+
+
+def probe(monkeypatch, resolving, connect):
+    """Return what the probe reports on n1, whose name is resolved after some seconds, and the places it connects to."""
+    places = []
+
+    def resolve(*given):
+        Waiting.clock += resolving
+        return [(2, 1, 6, "", ("10.0.0.1", 49152)), (10, 1, 6, "", ("fd00::1", 49152, 0, 0))]
+
+    def connecting(place, timeout):
+        places.append(place)
+        raise connect
+
+    output = io.StringIO()
+    with monkeypatch.context() as patch:
+        patch.setattr(Waiting, "clock", 0.0)
+        patch.setattr(threading, "Thread", Running)
+        patch.setattr(time, "monotonic", Waiting.monotonic)
+        patch.setattr(socket, "getaddrinfo", resolve)
+        patch.setattr(socket, "create_connection", connecting)
+        patch.setattr(sys, "argv", ["-c", "49152", "5", "n1"])
+        patch.setattr(sys, "stdout", output)
+        exec(efa_peers._CHILD, {})  # noqa: S102
+    return json.loads(output.getvalue())["n1"], places
+
+
+@pytest.mark.parametrize(
+    ("resolving", "answer"),
+    [(0, "silent: no answer in time"), (5, "silent: no answer in time"), (6, "unknown: its name was resolved late")],
+)
+def test_peer_is_silent_only_after_its_whole_time(monkeypatch, resolving, answer):
+    """With a name server that does not answer, names are resolved after its time limit."""
+    assert probe(monkeypatch, resolving, PendingError()) == (answer, [("10.0.0.1", 49152)])
+
+
+@pytest.mark.parametrize(
+    ("problem", "answer", "number"),
+    [(ConnectionRefusedError(), "answered", 1), (OSError("no route"), "silent: no route", 2)],
+)
+def test_name_is_resolved_once_for_all_its_addresses(monkeypatch, problem, answer, number):
+    places = [("10.0.0.1", 49152), ("fd00::1", 49152)][:number]
+    assert probe(monkeypatch, 0, problem) == (answer, places)
