@@ -53,7 +53,7 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
     pci = pci_gpus(host)
     wanted = (expected or {}).get("kind")
     has_smi = host.which("nvidia-smi") is not None
-    gpus_expected = bool(pci) or wanted == "gpu" or (has_smi and wanted is None)
+    gpus_expected = bool(pci) or wanted == "gpu" or (has_smi and not _has_none(known, table, pci))
     proc = host.read_text("/proc/driver/nvidia/version") or ""
     neuron = look_at_neuron(host, options.timeout) if neuron_wanted(host, table, bool(pci)) else None
     smi = _smi(host, options) if gpus_expected else None
@@ -78,6 +78,15 @@ def look(host: Host, options: Options) -> dict[str, t.Any]:
         "kernel_log": _kernel_log(host, options) if gpus_expected else None,
         "neuron": neuron,
     }
+
+
+def _has_none(kind: str | None, table: t.Mapping[str, t.Any] | None, pci: t.Sequence[str] | None) -> bool:
+    """Return whether a type has no GPUs, by the table, or by its name if none is on the PCI bus.
+
+    An image for GPU nodes has nvidia-smi also on other nodes, where it finds no driver.
+    """
+    named = bool(parse.EC2_TYPE.fullmatch(kind or "")) and not parse.ACCELERATED.match(kind or "")
+    return table is not None or (named and pci == [])
 
 
 def pci_gpus(host: Host) -> list[str] | None:

@@ -43,6 +43,9 @@ _SUPPORTED_CLOCKS = re.compile(
     re.DOTALL,
 )
 _END = "</nvidia_smi_log>"
+# Names of EC2's accelerated types (EC2 User Guide, instance type naming conventions).
+ACCELERATED = re.compile(r"(?:p|g|gr|trn|inf|dl|vt)\d")
+EC2_TYPE = re.compile(r"[a-z][a-z0-9-]*\d[a-z0-9-]*\.[a-z0-9-]+")
 # Units by the paths of fields; all others have none.
 _UNITS = (
     ("fb_memory_usage/", " MiB"),

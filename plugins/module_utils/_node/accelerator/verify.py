@@ -43,7 +43,7 @@ from ..verdict.result import (
 from .fabric import NO_CLUSTER
 from .fabric_manager import joined_by_nvswitch
 from .neuron import MEMORY_EXCESS_PERCENT, MEMORY_TOLERANCE_PERCENT, verify_neuron
-from .parse import COUNTERS, FIELDS, XID_RECOVERY, is_model
+from .parse import ACCELERATED, COUNTERS, EC2_TYPE, FIELDS, XID_RECOVERY, is_model
 
 # The smallest number of GPUs that can be joined.
 _PAIR = 2
@@ -71,9 +71,6 @@ _SINCE_RESET = "555.42"
 _SINCE_RECOVERY = "575.51"
 _SINCE_REPAIR = "580.159"
 
-# Names of EC2's accelerated types (EC2 User Guide, instance type naming conventions).
-ACCELERATED = re.compile(r"(?:p|g|gr|trn|inf|dl|vt)\d")
-EC2_TYPE = re.compile(r"[a-z][a-z0-9-]*\d[a-z0-9-]*\.[a-z0-9-]+")
 NAMING = "EC2 User Guide, instance type naming conventions"
 
 GPU_CHECKS = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ..accelerator.verify import ACCELERATED
+from ..accelerator.parse import ACCELERATED
 from ..system.distribution import DEBIAN, read_distribution
 from ..system.host import Host
 from ..system.job_steps import running_steps

@@ -457,3 +457,27 @@ def test_start_of_xids_in_future_proves_nothing(since):
     found = judge(host, xid_since=since)["gpu.xid"]
     assert (found.status, found.found) == ("undeterminable", None)
     assert f"Xids count from {since} on, and it is 2026-01-31T12:00:00Z by the node's clock" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "bus", "status"),
+    [
+        ("m7i.large", True, "not_applicable"),
+        ("r5ad.large", True, "not_applicable"),
+        ("r5ad.large", False, "not_applicable"),
+        ("m7i.large", False, "undeterminable"),
+        ("p99.large", True, "undeterminable"),
+        ("other", True, "undeterminable"),
+    ],
+)
+def test_nvidia_smi_on_a_type_without_gpus_is_not_queried(kind, bus, status):
+    """An image for GPU nodes may also run on a head node, where nvidia-smi finds no driver."""
+    host = TrainingHost()
+    firmware(host, kind)
+    host.programs.add("nvidia-smi")
+    if bus:
+        host.files["/sys/bus/pci/devices/0000:00:00.0/vendor"] = "0x8086\n"
+    found = judge(host)
+    assert found["gpu.count"].status == status
+    if status == "not_applicable":
+        assert (list(found), found["gpu.count"].expected, found["gpu.count"].found) == (["gpu.count"], 0, 0)
