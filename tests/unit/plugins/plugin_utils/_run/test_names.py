@@ -38,6 +38,21 @@ def test_tags_of_playbook_without_tags_are_useless():
     assert names.useless_tags({"--skip-tags": ["tagged", "always"]}, []) == []
 
 
+def test_playbook_without_tags_of_its_own_rejects_them():
+    def find(node, key):
+        if isinstance(node, dict):
+            yield from ([node[key]] if key in node else [])
+            node = list(node.values())
+        for part in node if isinstance(node, list) else []:
+            yield from find(part, key)
+
+    for path in CHECKOUT.glob("playbooks/*.yml"):
+        plays = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for options in find(plays, "mlcluster.aws.run_names"):
+            own = {tag for tags in find(plays, "tags") if isinstance(tags, list) for tag in tags}
+            assert options.get("has_tags", True) is bool(own - {"always"}), path.name
+
+
 def test_foreign_playbook_has_only_misspelt_tags_reported():
     tags = {"--tags": ["my_own", "nvme_riad0"]}
     assert names.similar_tags(tags, names.known_tags()) == [
