@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.node import look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node import domains, look
 
 from hooks.mlcluster_boot import unchanged
 from hooks.mlcluster_boot.node import Role
@@ -110,7 +110,8 @@ def test_any_changed_input_is_another_request():
 
 def test_role_that_lost_its_look_starts_play(node, monkeypatch):
     path, _answers, asked = node
-    monkeypatch.delitem(look.DOMAINS, "nvidia_gds")
+    known = {name: domain for name, domain in domains.DOMAINS.items() if name != "nvidia_gds"}
+    monkeypatch.setattr(domains, "DOMAINS", known)
     assert unchanged.look(path, KEY, ROLES, VARIABLES) is None
     assert asked == []
 

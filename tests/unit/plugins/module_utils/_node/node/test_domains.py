@@ -89,6 +89,20 @@ def test_options_are_those_of_role(name):
         assert mine.get("default") == role_has.get("default"), key
 
 
+def test_domains_have_the_order_of_site():
+    """The look of site.yml leaves out the roles after one that changes the node: they look again."""
+    plays = yaml.safe_load((role_docs.CHECKOUT / "playbooks/site.yml").read_text(encoding="utf-8"))
+    included = [
+        task["ansible.builtin.include_role"]["name"].rpartition(".")[2]
+        for play in plays
+        for task in play.get("tasks") or ()
+        if "ansible.builtin.include_role" in task
+    ]
+    order = list(dict.fromkeys(included))
+    assert list(dict.fromkeys(domain.role for domain in DOMAINS.values() if domain.role in order)) == order
+    assert set(order) == set(NAMES)
+
+
 @pytest.mark.parametrize("name", KEYS)
 def test_read_only_and_transient_names_are_options(name):
     domain = DOMAINS[name]
