@@ -115,11 +115,23 @@ class EnrootHost(Host):
         finally:
             shutil.rmtree(path, ignore_errors=True)
 
-    def remove_own_tree(self, path: str) -> None:
-        """Remove a directory of this user with its content; anything else at the path is kept."""
-        info = os.lstat(path)
-        if stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid():
-            shutil.rmtree(path, ignore_errors=True)
+    def remove_own_tree(self, path: str, only: str) -> None:
+        """Remove a directory that ``private_directory`` made for this user and a killed process left with a file.
+
+        It has the mode of such a directory and nothing in it but a plain file ``only``, or nothing. Anything else at
+        the path is kept: a user may have a directory of that name.
+        """
+        with contextlib.suppress(OSError):
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                info, names = os.fstat(handle), os.listdir(handle)
+                plain = all(stat.S_ISREG(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode) for name in names)
+                if info.st_uid == os.geteuid() and info.st_mode & 0o777 == 0o700 and plain and {*names} <= {only}:
+                    for name in names:
+                        os.unlink(name, dir_fd=handle)
+                    os.rmdir(path)
+            finally:
+                os.close(handle)
 
     def copy_file(self, source: str, target: str) -> None:
         """Copy the content of a file."""

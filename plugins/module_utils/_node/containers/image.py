@@ -29,6 +29,8 @@ _REFERENCE = re.compile(r"[A-Za-z0-9$@#/._:+-]+")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 # The name of a file has 255 bytes at most (NAME_MAX of Linux), and a digest and .sqsh come after it.
 _BASE_MOST = 200
+# The name of a file until it is complete.
+_MADE = "image.sqsh"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,7 +214,7 @@ def _leftovers(host: EnrootHost, request: ImageRequest) -> list[str]:
 def _sweep(host: EnrootHost, request: ImageRequest) -> None:
     """Remove leftovers of killed imports, each as large as an image; the lock excludes running imports."""
     for name in _leftovers(host, request):
-        host.remove_own_tree(posixpath.join(request.directory, name))
+        host.remove_own_tree(posixpath.join(request.directory, name), _MADE)
 
 
 def _demand_names(host: EnrootHost, answer: t.Mapping[str, t.Any]) -> None:
@@ -259,7 +261,7 @@ def _surplus(host: EnrootHost, request: ImageRequest, name: str) -> list[str]:
 def _import(host: EnrootHost, request: ImageRequest, digest: str, path: str) -> None:
     _demand_space(host, request)
     with host.private_directory(request.directory, f".{request.base}.") as folder:
-        made = posixpath.join(folder, "image.sqsh")
+        made = posixpath.join(folder, _MADE)
         if request.kind == "file":
             host.copy_file(request.source, made)
         else:

@@ -321,6 +321,29 @@ def test_leftovers_of_killed_import_are_removed(tmp_path):
     assert all(other.is_dir() for other in others)
 
 
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("image.sqsh", 0o755), ("weights.pt", 0o700), ("image.sqsh/weights.pt", 0o700)],
+    ids=["open to others", "other file", "other folder"],
+)
+def test_directory_named_like_a_leftover_is_kept(tmp_path, name, mode):
+    own = tmp_path / ".x.projects" / name
+    own.parent.mkdir(parents=True)
+    (tmp_path / ".x.projects").chmod(mode)
+    own.write_bytes(b"of a user")
+    ensure(ImageHost(), image_request(tmp_path, name="x"))
+    forget(ImageHost(), image_request(tmp_path, name="x"))
+    assert own.read_bytes() == b"of a user"
+
+
+def test_leftover_with_a_link_keeps_its_target(tmp_path):
+    left = tmp_path / ".x.abcdefgh"
+    left.mkdir(0o700)
+    (left / "image.sqsh").symlink_to(tmp_path)
+    ensure(ImageHost(), image_request(tmp_path, name="x"))
+    assert left.is_dir()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 def test_users_do_not_block_or_replace_each_other():
     """A directory of its own, since other users cannot enter pytest's."""
