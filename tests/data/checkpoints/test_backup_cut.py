@@ -131,6 +131,33 @@ def test_interrupted_push_lists_no_half_of_a_checkpoint(server, tmp_path, monkey
     assert restored(server, tmp_path / "back") == before
 
 
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_manifest_written_during_a_push_is_not_sent(server, tmp_path, monkeypatch, is_whole):
+    """Its files were not sent; beside those of the earlier checkpoint it would make the mixture look complete."""
+    source = tmp_path / "source"
+    save(source, b"first")
+    before = kept(DirectoryStore(source))
+    if is_whole:
+        assert backup.Backup(source, server.prefix()).push().ok
+    original = backup.Backup._push
+
+    def written_anew(self, name, *rest):
+        if name.endswith("/complete"):
+            save(source, b"again")
+        return original(self, name, *rest)
+
+    with monkeypatch.context() as during:
+        during.setattr(backup.Backup, "_push", written_anew)
+        report = backup.Backup(source, server.prefix()).push()
+    assert f"step-{1:08d}/complete differs from its manifest: it was not sent" in " ".join(report.problems)
+    if is_whole:
+        assert kept(S3Store(server.prefix())) == restored(server, tmp_path / "during") == before
+    else:
+        assert S3Store(server.prefix()).steps() == []
+    assert backup.Backup(source, server.prefix()).push().ok
+    assert restored(server, tmp_path / "after") == kept(DirectoryStore(source))
+
+
 def test_shards_of_an_earlier_checkpoint_are_not_restored(server, tmp_path):
     """The copy of a checkpoint of two ranks must not get the files of one of four."""
     source = tmp_path / "source"

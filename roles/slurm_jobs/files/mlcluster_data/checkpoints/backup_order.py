@@ -51,7 +51,7 @@ def checkpoint_of(name: str, folders: Container[str]) -> str:
 
 
 def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileSum], list[str]]:
-    """Return the names without damaged checkpoints, the files that the other manifests list, and the problems.
+    """Return the names without damaged checkpoints, the other manifests with the files that they list, and the problems.
 
     A damaged checkpoint would replace its good copy. If there is one, ``latest`` is left out too, since it may name it.
     Content is not read here. Raises OSError.
@@ -67,19 +67,21 @@ def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileS
         if step is None:
             continue
         try:
+            # Before it is read: one that is written anew meanwhile would stand beside files of the earlier checkpoint.
+            itself = durable.digest(place / COMPLETE)
             files = DirectoryStore(place.parent).manifest(step).files
             if other := sorted(file for file, of in files.items() if _size(place / file) != of.size):
                 raise TornError(f"{place / other[0]} is gone or of another size than its manifest lists")
             # Links are passed over, and without such a file the copy would look complete.
             if unsent := sorted(file for file in files if str(PurePosixPath(folder, file)) not in sent):
                 raise TornError(f"{place / unsent[0]} is a link or has a name that is never sent")
-        except (TornError, StoreError) as exc:
+        except (TornError, StoreError, FileNotFoundError) as exc:
             # A checkpoint that retention removes meanwhile is not a failure.
             if (place / COMPLETE).exists():
                 damaged.add(folder)
                 problems.append(f"{exc}: this checkpoint was not sent, and an existing copy is kept")
             continue
-        listed |= {str(PurePosixPath(folder, file)): of for file, of in files.items()}
+        listed |= {name: itself, **{str(PurePosixPath(folder, file)): of for file, of in files.items()}}
     kept = [name for order in rounds(names)[: 2 if damaged else 3] for name in order]
     return [name for name in kept if str(PurePosixPath(name).parent) not in damaged], listed, problems
 
