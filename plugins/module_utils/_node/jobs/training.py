@@ -15,6 +15,7 @@ import os
 import posixpath
 import re
 import shlex
+import shutil
 import subprocess
 import time
 import typing as t
@@ -141,11 +142,9 @@ def send_command(spec: Spec, checkpoint: str, target: str) -> tuple[str, ...]:
     return (spec.tools["aws"], "s3", "sync", "--size-only", "--only-show-errors", *left_out, checkpoint, target)
 
 
-def marker_command(spec: Spec, checkpoint: str, target: str) -> tuple[str, ...]:
-    """Return the command that copies the file that marks a checkpoint complete, after all others."""
-    marker = spec.values["marker"]
-    places = (posixpath.join(checkpoint, marker), f"{target}/{marker}")
-    return (spec.tools["aws"], "s3", "cp", "--only-show-errors", *places)
+def marker_command(spec: Spec, target: str) -> tuple[str, ...]:
+    """Return the command that writes its input as the file that marks a checkpoint complete, after all others."""
+    return (spec.tools["aws"], "s3", "cp", "--only-show-errors", "-", f"{target}/{spec.values['marker']}")
 
 
 def rest_command(spec: Spec, checkpoint: str, target: str) -> tuple[str, ...]:
@@ -245,7 +244,8 @@ def show(work: Work) -> None:
         work.run(*claim_command(spec, checkpoint, checkpoints.claim(target, "CONTENT")))
         work.run(*claims_command(spec, target))
         work.run(*send_command(spec, checkpoint, target))
-        work.run(*marker_command(spec, checkpoint, target))
+        work.note(f"with {posixpath.join(checkpoint, values['marker'])} as input:")
+        work.run(*marker_command(spec, target))
         work.run(*rest_command(spec, checkpoint, target))
     work.note(f"after a request, unless the training ended with 0, at most {values['requeues']} times:")
     work.run("scontrol", "requeue", work.number)
@@ -479,9 +479,11 @@ class Training:
         if self.work.run(*send_command(self.spec, path, target)):
             return ""
         try:
-            # Files that were written during the copy never get the marker in S3.
-            if checkpoints.content(path) != before or self.work.run(*marker_command(self.spec, path, target)):
-                return ""
+            with present_content(posixpath.join(path, self.values["marker"])) as marker:
+                # Files that were written during the copy never get the marker in S3, nor a marker that was written
+                # after this look any files: beside those of the earlier content it would make them look whole.
+                if checkpoints.content(path) != before or not self._has_sent_marker(marker, target):
+                    return ""
             status, left = self.work.answer(*rest_command(self.spec, path, target))
             if status or left.strip() or checkpoints.content(path) != before:
                 return ""
@@ -489,6 +491,11 @@ class Training:
         except OSError:
             return ""
         return target
+
+    def _has_sent_marker(self, marker: int, target: str) -> bool:
+        child = self.work.start(Step(marker_command(self.spec, target)), stdin=marker)
+        self.work.wait_for([child])
+        return child.status == 0
 
     def _place(self, entry: checkpoints.Checkpoint, content: str) -> str:
         """Return the place for the copy of this content of a checkpoint, empty without one. Raises OSError.
@@ -588,6 +595,17 @@ def touch(path: str) -> None:
     """Create an empty file if it is missing. Raises OSError."""
     with contextlib.suppress(FileExistsError):
         os.close(files.open_new(path, 0o644))
+
+
+@contextlib.contextmanager
+def present_content(path: str) -> t.Iterator[int]:
+    """Yield a descriptor of the content that a file has now, whatever is written to it later. Raises OSError."""
+    with os.fdopen(os.memfd_create("content", os.MFD_CLOEXEC), "w+b") as kept:
+        # A pipe would be waited for.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            shutil.copyfileobj(file, kept)
+        kept.seek(0)
+        yield kept.fileno()
 
 
 @contextlib.contextmanager

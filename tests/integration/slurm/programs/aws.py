@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for ``aws s3`` sync, ls and cp of the AWS CLI 2, with a folder for S3. Grammar: its command reference.
 
-cp only prints an object. As documented, sync copies a file whose object is missing, of another size, or older; with
---size-only, not one that is older. A file LOSSY in the program's folder makes sync lose its input and report success. A
-file SLOW makes it wait until that file is removed. A file CUT has the number of objects after which it is killed.
+cp from - writes its input, empty or not, and cp to - prints an object. As documented, sync copies a file whose object
+is missing, of another size, or older; with --size-only, not one that is older. A file LOSSY in the program's folder
+makes it lose its input and report success. A file SLOW makes it wait until that file is removed. A file CUT has the
+number of objects after which it is killed.
 """
 
 from __future__ import annotations
@@ -98,6 +99,15 @@ def show(target: Path, place: str) -> int:
     return 0
 
 
+def write_input(target: Path) -> int:
+    """Write the standard input as an object."""
+    if not (HERE / "LOSSY").exists():
+        be_cut()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(sys.stdin.buffer.read())
+    return 0
+
+
 def upload(args: argparse.Namespace) -> int:
     """Copy what is not current of a directory; or one file."""
     source, target = Path(args.source), object_path(args.target)
@@ -133,6 +143,8 @@ def main() -> int:
         return list_objects(object_path(args.target), args.target.endswith("/"))
     if args.command == "cp" and args.target == "-":
         return show(object_path(args.source), args.source)
+    if args.command == "cp" and args.source == "-":
+        return write_input(object_path(args.target))
     return upload(args)
 
 

@@ -51,7 +51,7 @@ def checkpoint_of(name: str, folders: Container[str]) -> str:
 
 
 def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileSum], list[str]]:
-    """Return the names without damaged checkpoints, the other manifests with the files that they list, and the problems.
+    """Return the names without damaged checkpoints, the other manifests and the files that they list, and problems.
 
     A damaged checkpoint would replace its good copy. If there is one, ``latest`` is left out too, since it may name it.
     Content is not read here. Raises OSError.

@@ -153,7 +153,8 @@ CASES = {
                 "aws s3 sync --size-only --only-show-errors --exclude .backed-up --exclude .backup-begun "
                 "--exclude complete /fsx/c/CHECKPOINT s3://bucket/runs/x/CHECKPOINT"
             ),
-            "aws s3 cp --only-show-errors /fsx/c/CHECKPOINT/complete s3://bucket/runs/x/CHECKPOINT/complete",
+            "# with /fsx/c/CHECKPOINT/complete as input:",
+            "aws s3 cp --only-show-errors - s3://bucket/runs/x/CHECKPOINT/complete",
             (
                 "aws s3 sync --size-only --dryrun --exclude .backed-up --exclude .backup-begun /fsx/c/CHECKPOINT "
                 "s3://bucket/runs/x/CHECKPOINT"

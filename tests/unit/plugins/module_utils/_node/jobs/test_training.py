@@ -398,6 +398,20 @@ def test_checkpoint_written_during_its_copy_gets_no_marker(copying, batch):
     assert copies(copying.at) == ["again\n"]
 
 
+def test_marker_written_while_it_is_sent_joins_no_other_files(copying, batch):
+    """Beside files of equal size it would make them look like a whole copy of the later content."""
+    mine = checkpoint(batch.folder / "c", 1, "mine!", LISTED)
+    later = LISTED.replace(FILES["data"]["sha256"], hashlib.sha256(b"again").hexdigest())
+    (batch.folder / "later").write_text(later)
+    anew = f"printf again >{mine}/data; cp {batch.folder}/later {mine}/complete"
+    program = f'exec {sys.executable} {batch.folder}/cli/aws "$@"'
+    batch.program("aws-stand-in", f'case "$2 $5" in cp*/complete) {anew} ;; esac; {program}')
+    batch.start(copying.job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+    assert (copies(copying.at), copies(copying.at, "complete")) == (["mine!"], [LISTED])
+    assert f"backed up {mine} to s3://bucket/runs/t/step-1." in " ".join(copying())
+    assert (copies(copying.at), copies(copying.at, "complete")) == (["mine!", "again"], [LISTED, later])
+
+
 def test_large_copy_that_is_always_cut_comes_to_its_end(copying, batch):
     """Each run sends one more file, also of the copy of a later content."""
     mine = checkpoint(batch.folder / "c", 1, "first")
