@@ -158,6 +158,47 @@ def test_manifest_written_during_a_push_is_not_sent(server, tmp_path, monkeypatc
     assert restored(server, tmp_path / "after") == kept(DirectoryStore(source))
 
 
+def restored_over(server, folder, monkeypatch, fetched, **options):
+    """Restore into a folder with another checkpoint of that name, where only so many objects can be fetched."""
+    original, left = s3.Prefix.fetch, [fetched]
+
+    def fetch(self, *about):
+        left[0] -= 1
+        if left[0] < 0:
+            raise s3.S3Error("no more")
+        return original(self, *about)
+
+    with monkeypatch.context() as during:
+        during.setattr(s3.Prefix, "fetch", fetch)
+        return backup.Backup(folder, server.prefix(), workers=1).restore(**options)
+
+
+@pytest.mark.parametrize("fetched", range(5))
+def test_restore_over_another_checkpoint_leaves_no_mixture(server, tmp_path, monkeypatch, fetched):
+    """Its files have the same sizes, so with the manifest of the other one they would look whole."""
+    save(tmp_path / "source", b"first")
+    assert backup.Backup(tmp_path / "source", server.prefix()).push().ok
+    place = save(tmp_path / "other", b"again")
+    report = restored_over(server, tmp_path / "other", monkeypatch, fetched, overwrite=True)
+    assert report.ok is (fetched == 4), report
+    # The other one as it was, neither, or the restored one.
+    assert (place / "complete").exists() is (fetched in (0, 4))
+    if fetched in (0, 4):
+        kept(DirectoryStore(tmp_path / "other"))
+    assert backup.Backup(tmp_path / "other", server.prefix()).restore(overwrite=True).ok
+    assert kept(DirectoryStore(tmp_path / "other")) == kept(DirectoryStore(tmp_path / "source"))
+
+
+def test_restore_adds_no_file_to_another_checkpoint(server, tmp_path, monkeypatch):
+    save(tmp_path / "source", b"first")
+    assert backup.Backup(tmp_path / "source", server.prefix()).push().ok
+    place = save(tmp_path / "other", b"again")
+    (place / SHARDS[0]).unlink()
+    report = restored_over(server, tmp_path / "other", monkeypatch, 9)
+    assert f"{place}/complete is there and differs from the backup: move it away" in " ".join(report.problems)
+    assert report.copied == [] and not (place / SHARDS[0]).exists()
+
+
 def test_shards_of_an_earlier_checkpoint_are_not_restored(server, tmp_path):
     """The copy of a checkpoint of two ranks must not get the files of one of four."""
     source = tmp_path / "source"

@@ -168,6 +168,16 @@ def _remove_unfinished(top: Directory, names: Iterable[str]) -> None:
                     folder.remove(entry)
 
 
+def _is_of_another(folder: Directory, whole: Copy | None) -> bool:
+    """Return whether a folder has the manifest of another checkpoint than ``whole``, the one in the backup."""
+    if whole is None or checkpoint_store.step_of(folder.path.name) is None or folder.state(COMPLETE) is None:
+        return False
+    # Another file of the checkpoint may take it away meanwhile.
+    with contextlib.suppress(FileNotFoundError):
+        return not folder.is_plain(COMPLETE) or folder.digest(COMPLETE) != whole.sum
+    return False
+
+
 def _refuse(error: OSError) -> t.NoReturn:
     raise BackupError(f"{error.filename} cannot be read ({error.strerror}): run this as a user who may") from error
 
@@ -223,7 +233,7 @@ class Backup:
         durable.make_directory(self.directory)
         with only_writer(self.directory), Directory.open(self.directory) as top:
             check_below(self.directory)
-            self._rounds(rounds(sorted(copies)), lambda name: self._restore(top, name, copies[name], overwrite))
+            self._rounds(rounds(sorted(copies)), lambda name: self._restore(top, name, copies, overwrite))
             _remove_unfinished(top, copies)
         self.report.seconds = time.monotonic() - begin
         return self.report
@@ -372,15 +382,18 @@ class Backup:
                     del proved[other]
             proved |= self._waiting.pop(folder)
 
-    def _restore(self, top: Directory, name: str, copy: Copy, overwrite: bool) -> str:
+    def _restore(self, top: Directory, name: str, copies: dict[str, Copy], overwrite: bool) -> str:
         *folders, last = durable.parts_of(name)
+        copy = copies[name]
         target, key = self.directory / name, copy.key or name
         with top.below(*folders, make=True) as folder:
             state = folder.state(last)
             if folder.is_plain(last) and state and state.st_size == copy.size and folder.digest(last) == copy.sum:
                 return "same"
-            if state is not None and not overwrite:
-                raise BackupError(f"{target} is there and differs from the backup: move it away, or allow overwriting")
+            mixes = last != COMPLETE and _is_of_another(folder, copies.get(f"{'/'.join(folders)}/{COMPLETE}"))
+            taken = target if state is not None else target.with_name(COMPLETE) if mixes else None
+            if taken and not overwrite:
+                raise BackupError(f"{taken} is there and differs from the backup: move it away, or allow overwriting")
             with folder.making(last, copy.mode) as file:
                 if self.prefix.fetch(key, file, target) != copy.sum:
                     raise BackupError(
@@ -389,6 +402,12 @@ class Backup:
                     )
                 file.flush()
                 os.utime(file.fileno(), ns=(copy.changed, copy.changed))
+                if mixes:
+                    # Before the first of its files is replaced: a mixture of the same sizes would look whole.
+                    os.fsync(file.fileno())
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(COMPLETE, dir_fd=folder.descriptor)
+                    folder.sync()
         with self._guard:
             self.report.bytes += copy.size
         return "copied"
