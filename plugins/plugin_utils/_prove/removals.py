@@ -30,8 +30,8 @@ def removals(
     """Return names by kind that a sweep of ``run`` removes, ``kept``, ``runs`` with resources left, and ``problem``.
 
     ``found`` has the results of ec2_instance_info, ec2_vol_info, ec2_key_info and ec2_security_group_info by kind.
-    ``launched``: the ids of instances and volumes that the run recorded. ``kept``: other instances and volumes with the
-    tags of the run, and the key pair and group that they may use.
+    ``launched``: the region, and the ids of instances and volumes, that the run recorded. ``kept``: other instances and
+    volumes with the tags of the run, and the key pair and group that they may use.
     """
     there = {kind: [entry for entry in found.get(kind) or () if _is_there(kind, entry)] for kind in ID_KEYS}
     tagged = {
@@ -48,7 +48,7 @@ def removals(
         kept += [name for name in tagged[kind] if name not in answer[kind]]
     answer["kept"] = kept
     answer["runs"] = sorted({run_of(entry) for entries in there.values() for entry in entries} - {""})
-    answer["problem"] = problem(run, region)
+    answer["problem"] = problem(run, region) or _elsewhere(run, region, launched or {})
     return answer
 
 
@@ -59,6 +59,14 @@ def problem(run: Any, region: Any = None) -> str:
     if isinstance(run, str) and (run == "list" or RUN.match(run)):
         return ""
     return f"nothing was removed: prove_on_aws_sweep is '{run}'; use the name of a run, or 'list' to list all runs"
+
+
+def _elsewhere(run: str, region: str | None, launched: Mapping[str, Any]) -> str:
+    """Return that the run was in another region, where its instance may still run."""
+    if region is None or launched.get("region") in (None, region):
+        return ""
+    there = launched["region"]
+    return f"nothing was removed: {run} was launched in {there}, not in {region}; add -e prove_on_aws_region={there}"
 
 
 def run_of(entry: Mapping[str, Any]) -> str:

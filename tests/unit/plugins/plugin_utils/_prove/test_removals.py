@@ -100,3 +100,14 @@ def test_list_shows_runs_and_removes_nothing():
 
 def test_invalid_region_is_rejected():
     assert "prove_on_aws_region is ''" in removals.removals({}, "prove-1", "")["problem"]
+
+
+def test_sweep_in_another_region_than_the_run_is_rejected():
+    """It would find nothing, and report that nothing is left."""
+    launched = {**OWN, "region": "us-west-2"}
+    assert removals.removals({}, "prove-1", "us-east-1", launched)["problem"] == (
+        "nothing was removed: prove-1 was launched in us-west-2, not in us-east-1; add -e prove_on_aws_region=us-west-2"
+    )
+    assert removals.removals({}, "prove-1", "us-west-2", launched)["problem"] == ""
+    # A record of an earlier version.
+    assert removals.removals({}, "prove-1", "us-east-1", OWN)["problem"] == ""
