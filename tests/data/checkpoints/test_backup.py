@@ -397,6 +397,52 @@ def test_damaged_checkpoint_never_replaces_its_good_copy(server, tmp_path, damag
     assert [store.check(step, store.manifest(step).files, None) for step in store.steps()] == [[]] * 3
 
 
+def send_in_one_part(server, key, content):
+    """Send the same content again, as a copy to another storage class: the object gets another entity tag."""
+    where = {"Bucket": BUCKET, "Key": key}
+    upload = server.client.create_multipart_upload(**where)["UploadId"]
+    part = server.client.upload_part(**where, UploadId=upload, PartNumber=1, Body=content)
+    sent = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
+    server.client.complete_multipart_upload(**where, UploadId=upload, MultipartUpload=sent)
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_flipped_bit_of_a_checkpoint_is_never_sent(server, tmp_path, settled, monkeypatch, is_lost):
+    """By its signature the file is unchanged, so its sum is that of the last run; its object is to be sent again."""
+    place = listed(tmp_path / "source", 1)
+    assert backup.Backup(tmp_path / "source", server.prefix()).push().ok
+    key = f"run/{place.name}/data"
+    if is_lost:
+        server.client.delete_object(Bucket=BUCKET, Key=key)
+    else:
+        send_in_one_part(server, key, b"weights")
+    states = {path.stat().st_ino: backup.Signature.of(path.stat()) for path in place.iterdir()}
+    turn(place / "data")
+    monkeypatch.setattr(backup.Signature, "of", lambda state: states[state.st_ino])
+    report = backup.Backup(tmp_path / "source", server.prefix()).push()
+    assert f"{place}/data differs from its manifest: it was not sent" in " ".join(report.problems)
+    there = server.client.list_objects_v2(Bucket=BUCKET, Prefix=key).get("Contents", [])
+    assert len(there) == (0 if is_lost else 1)
+    if there:
+        assert server.client.get_object(Bucket=BUCKET, Key=key)["Body"].read() == b"weights"
+        assert backup.Backup(tmp_path / "back", server.prefix()).restore().ok
+        assert (tmp_path / "back" / place.name / "data").read_bytes() == b"weights"
+
+
+def test_object_copied_by_others_stays_listed(server, tmp_path):
+    """As in a bucket that was moved: retention has removed the file here, and the object is as it was."""
+    source = tmp_path / "source"
+    place = listed(source, 1)
+    assert backup.Backup(source, server.prefix()).push().ok
+    send_in_one_part(server, f"run/{place.name}/data", b"weights")
+    shutil.rmtree(place)
+    listed(source, 2)
+    assert backup.Backup(source, server.prefix()).push().ok
+    assert backup.Backup(source, server.prefix()).verify().ok
+    assert backup.Backup(tmp_path / "back", server.prefix()).restore().ok
+    assert (tmp_path / "back" / place.name / "data").read_bytes() == b"weights"
+
+
 def test_checkpoint_removed_by_retention_is_not_failure(server, tmp_path, monkeypatch):
     source = tmp_path / "source"
     place = listed(source, 1)

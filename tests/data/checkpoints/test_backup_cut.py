@@ -213,6 +213,25 @@ def test_shards_of_an_earlier_checkpoint_are_not_restored(server, tmp_path):
     assert kept(S3Store(server.prefix())).keys() == {*SHARDS, "__2_0.distcp"}
 
 
+def test_copied_shard_of_an_earlier_checkpoint_is_not_restored(server, tmp_path):
+    """Another program has sent it anew, with another entity tag."""
+    source = tmp_path / "source"
+    place = save(source, b"first", shards=(*SHARDS, "__2_0.distcp"))
+    assert backup.Backup(source, server.prefix()).push().ok
+    prefix, name = server.prefix(), f"{place.name}/__2_0.distcp"
+    content = prefix.get(name)
+    where = {"Bucket": prefix.bucket, "Key": prefix.prefix + name}
+    upload = prefix._client.create_multipart_upload(**where)["UploadId"]
+    tag = prefix._client.upload_part(**where, UploadId=upload, PartNumber=1, Body=content)["ETag"]
+    parts = {"Parts": [{"PartNumber": 1, "ETag": tag}]}
+    prefix._client.complete_multipart_upload(**where, UploadId=upload, MultipartUpload=parts)
+    (place / "__2_0.distcp").unlink()
+    save(source, b"again")
+    assert backup.Backup(source, server.prefix()).push().ok
+    assert restored(server, tmp_path / "back") == kept(DirectoryStore(source))
+    assert not (tmp_path / "back" / name).exists()
+
+
 def test_earlier_content_that_comes_back_uses_its_copy(server, tmp_path):
     source = tmp_path / "source"
     for content, sent in ((b"first", 5), (b"again", 4), (b"first", 0)):

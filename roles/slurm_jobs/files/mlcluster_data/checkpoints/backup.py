@@ -178,6 +178,10 @@ def _is_of_another(folder: Directory, whole: Copy | None) -> bool:
     return False
 
 
+def _without(copies: dict[str, Copy], names: Container[str]) -> dict[str, Copy]:
+    return {name: of for name, of in copies.items() if name not in names}
+
+
 def _refuse(error: OSError) -> t.NoReturn:
     raise BackupError(f"{error.filename} cannot be read ({error.strerror}): run this as a user who may") from error
 
@@ -212,9 +216,16 @@ class Backup:
             sums = {} if rehash else self._sums()
             etags = {key: remote.etag for key, remote in there.items()}
             proved = {name: of for name, of in copies.items() if etags.get(of.key or name) == of.etag}
-            self.report.problems += self._lost(copies.keys() - proved.keys())
+            gone = {name: of for name, of in copies.items() if not os.path.lexists(self.directory / name)}
+            proved |= self._copied_by_others(_without(gone, proved), there)
+            missing = _without(copies, proved)
+            self.report.problems += self._lost(missing)
             try:
                 self._rounds(rounds(names), lambda name: self._push_or_gone(name, there, proved, sums))
+                left = _without(missing, proved)
+                listed = {name: of for name, of in left.items() if self._is_listed(name, copies, proved)}
+                with contextlib.suppress(s3.S3Error):
+                    proved |= self._copied_by_others(listed, there)
             finally:
                 # Proved files are recorded even if the run was interrupted.
                 self._write(copies, proved)
@@ -305,6 +316,25 @@ class Backup:
                 getattr(self.report, found).append(name)
         return found
 
+    def _copied_by_others(self, copies: dict[str, Copy], there: dict[str, s3.Remote]) -> dict[str, Copy]:
+        """Return the copies that have their content under another entity tag, as in a bucket that was moved.
+
+        Their files are gone here or damaged, so nothing can be sent again, and each object is read. Raises S3Error.
+        """
+        found = {name: of for name, of in copies.items() if (of.key or name) in there}
+        with concurrent.futures.ThreadPoolExecutor(self.workers) as pool:
+            sums = dict(zip(found, pool.map(self.prefix.measure, [of.key or name for name, of in found.items()])))
+        return {
+            name: dataclasses.replace(of, etag=there[of.key or name].etag)
+            for name, of in found.items()
+            if sums[name] == of.sum
+        }
+
+    def _is_listed(self, name: str, copies: dict[str, Copy], proved: dict[str, Copy]) -> bool:
+        """Return whether the manifest still lists the checkpoint of a file, and not a later one of its name."""
+        whole = f"{checkpoint_of(name, self._places)}/{COMPLETE}"
+        return whole not in proved or (whole in copies and proved[whole].sum == copies[whole].sum)
+
     def _lost(self, names: Iterable[str]) -> list[str]:
         """Return a problem for each object that was changed or lost in the bucket and whose file is also gone here.
 
@@ -340,8 +370,7 @@ class Backup:
         else:
             parts = s3.measure(path, self.prefix.part)
             found = parts.whole
-        if self._listed.get(name, found) != found:
-            raise BackupError(f"{path} differs from its manifest: it was not sent, and an existing copy is kept")
+        self._refuse_damaged(name, path, found)
         folder = checkpoint_of(name, self._places)
         object_name = f"{self._places[folder]}{name[len(folder) :]}" if folder else name
         before, etag = proved.get(name), None
@@ -353,6 +382,9 @@ class Backup:
             etag = self.prefix.holding(object_name, parts) if parts.whole == found else None
         result = "same"
         if etag is None:
+            # The sum of an earlier run does not show a bit that a failing disk has flipped since.
+            parts = parts or s3.measure(path, self.prefix.part)
+            self._refuse_damaged(name, path, parts.whole)
             found, etag = self.prefix.put_file(object_name, path, parts)
             with self._guard:
                 self.report.bytes += found.size
@@ -364,6 +396,10 @@ class Backup:
             if time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > SETTLED_SECONDS * 1e9:
                 sums[name] = [*signature, found.sha256]
         return result
+
+    def _refuse_damaged(self, name: str, path: Path, found: FileSum) -> None:
+        if self._listed.get(name, found) != found:
+            raise BackupError(f"{path} differs from its manifest: it was not sent, and an existing copy is kept")
 
     def _record(self, name: str, folder: str, copy: Copy, proved: dict[str, Copy]) -> None:
         """Add a copy to those that the manifest will list, those of a checkpoint together with its own manifest.
