@@ -21,7 +21,7 @@ from mlcluster_data.files import durable
 from tests.data.support.crash import Recorder, lay_out, states
 from tests.data.support.fake_s3 import _server, server
 from tests.data.support.forked import ranks
-from tests.data.support.programs import RESTORED, SIMPLE, LostError, Preprocess, Program, Restore
+from tests.data.support.programs import RESTORED, SIMPLE, LostError, Preprocess, Program, Restore, RestoreOver
 
 __all__ = ["_server", "server"]
 PROGRAMS = Path(durable.__file__).parents[1]
@@ -40,7 +40,7 @@ def fsyncs() -> list[tuple[str, int]]:
 
 
 # The program that first detects a missing fsync in a file; the others are tried after it.
-FIRST = {"collect.py": "collect", "stage.py": "stage", "directory.py": "checkpoints"}
+FIRST = {"collect.py": "collect", "stage.py": "stage", "directory.py": "checkpoints", "backup.py": "restore over"}
 
 
 def judged(program: Program, folder: Path, skip=(), mixed: int = 3) -> int:
@@ -94,16 +94,21 @@ def test_restore_loses_nothing(tmp_path, server):
     assert judged(Restore(server), tmp_path) > 3
 
 
-def test_each_fsync_is_needed(tmp_path):
+def test_restore_over_another_checkpoint_never_mixes(tmp_path, server):
+    assert judged(RestoreOver(server), tmp_path) > 3
+
+
+def test_each_fsync_is_needed(tmp_path, server):
     """Removing a single fsync makes a check fail, so the checks prove what they claim."""
     found = fsyncs()
     assert len(found) >= 10
+    programs = {**{name: program(None) for name, program in SIMPLE.items()}, "restore over": RestoreOver(server)}
     unneeded = []
     for at, (path, line) in enumerate(found):
         first = FIRST.get(Path(path).name, "write")
-        for name in sorted(SIMPLE, key=lambda one: one != first):
+        for name in sorted(programs, key=lambda one: one != first):
             try:
-                judged(SIMPLE[name](None), tmp_path / f"{at}-{name}", {(path, line)})
+                judged(programs[name], tmp_path / f"{at}-{name}", {(path, line)})
             except LostError:
                 break
         else:

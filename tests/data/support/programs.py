@@ -265,6 +265,44 @@ class Restore(Program):
             notes = ("done",)
 
 
+class RestoreOver(Program):
+    """Restore a checkpoint over another one of its name, whose files have the same sizes."""
+
+    NAMES = ("__0_0.distcp", ".metadata")
+
+    def _save(self, folder: Path, content: str) -> None:
+        kept, source = DirectoryStore(folder), folder.parent / "local"
+        kept.prepare()
+        source.mkdir(exist_ok=True)
+        for name in self.NAMES:
+            (source / name).write_bytes(content.encode())
+        files = {self.NAMES[0]: kept.put(1, "t", source / self.NAMES[0])}
+        kept.publish(1, "t", Manifest(1, 1, files, {}), source / self.NAMES[1])
+
+    def _restore(self, back: Path) -> bool:
+        return backup.Backup(back, self.about.prefix("over")).restore(overwrite=True).ok
+
+    def before(self, disk):
+        self.about.prefix("over").delete(list(self.about.prefix("over").list()))
+        source = disk.parent / "backed up"
+        self._save(source, "wanted")
+        need(backup.Backup(source, self.about.prefix("over")).push().ok, "it is not backed up")
+        self._save(disk / "back", "others")
+
+    def run(self, disk, note):
+        need(self._restore(disk / "back"), "it fails")
+        note("done")
+
+    def judge(self, disk, notes):
+        kept = DirectoryStore(disk / "back")
+        need(kept.steps() == [1] or not notes, "the checkpoint is lost")
+        for step in kept.steps():
+            need(checkpoint_store.verify(kept, step) == [], "files of two checkpoints look like one")
+        need(self._restore(disk / "back"), "it cannot be restored again")
+        for name in self.NAMES:
+            need((disk / "back" / step_name(1) / name).read_bytes() == b"wanted", f"{name} is another one")
+
+
 class Push(Program):
     """Back a directory up, each time with other content."""
 

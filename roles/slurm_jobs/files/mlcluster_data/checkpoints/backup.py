@@ -440,7 +440,6 @@ class Backup:
                 os.utime(file.fileno(), ns=(copy.changed, copy.changed))
                 if mixes:
                     # Before the first of its files is replaced: a mixture of the same sizes would look whole.
-                    os.fsync(file.fileno())
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(COMPLETE, dir_fd=folder.descriptor)
                     folder.sync()
