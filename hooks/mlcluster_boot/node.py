@@ -154,10 +154,10 @@ def _is_lost(device: Path) -> bool:
 def lost_gpus(node: Node) -> str:
     """Return a sentence if the node has fewer GPUs than its type, or they could not be counted; empty otherwise."""
     wanted = instance_types.disks_and_gpus(instance_types.lookup(node.instance_type))[1]
+    if not wanted:
+        return ""
     if node.gpus is None:
-        return f"the PCI bus cannot be read, so the {wanted} GPUs of {node.instance_type} were not counted" * bool(
-            wanted
-        )
+        return f"the PCI bus cannot be read, so the {wanted} GPUs of {node.instance_type} were not counted"
     if node.gpus >= wanted:
         return ""
     hint = "look for Xid 79 with 'dmesg', then stop and start the instance, or replace it"
