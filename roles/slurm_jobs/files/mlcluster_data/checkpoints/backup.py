@@ -70,6 +70,10 @@ class Copy:
     changed: int
     key: str = ""
 
+    def object_name(self, name: str) -> str:
+        """Return the name of the object of the file ``name``."""
+        return self.key or name
+
     @property
     def sum(self) -> FileSum:
         """Size and SHA-256."""
@@ -215,7 +219,7 @@ class Backup:
             self._places = places(self.directory, names, self.prefix, there)
             sums = {} if rehash else self._sums()
             etags = {key: remote.etag for key, remote in there.items()}
-            proved = {name: of for name, of in copies.items() if etags.get(of.key or name) == of.etag}
+            proved = {name: of for name, of in copies.items() if etags.get(of.object_name(name)) == of.etag}
             gone = {name: of for name, of in copies.items() if not os.path.lexists(self.directory / name)}
             proved |= self._copied_by_others(_without(gone, proved), there)
             missing = _without(copies, proved)
@@ -321,11 +325,11 @@ class Backup:
 
         Their files are gone here or damaged, so nothing can be sent again, and each object is read. Raises S3Error.
         """
-        found = {name: of for name, of in copies.items() if (of.key or name) in there}
+        found = {name: of for name, of in copies.items() if of.object_name(name) in there}
         with concurrent.futures.ThreadPoolExecutor(self.workers) as pool:
-            sums = dict(zip(found, pool.map(self.prefix.measure, [of.key or name for name, of in found.items()])))
+            sums = dict(zip(found, pool.map(self.prefix.measure, [of.object_name(name) for name, of in found.items()])))
         return {
-            name: dataclasses.replace(of, etag=there[of.key or name].etag)
+            name: dataclasses.replace(of, etag=there[of.object_name(name)].etag)
             for name, of in found.items()
             if sums[name] == of.sum
         }
@@ -374,7 +378,7 @@ class Backup:
         folder = checkpoint_of(name, self._places)
         object_name = f"{self._places[folder]}{name[len(folder) :]}" if folder else name
         before, etag = proved.get(name), None
-        if before and before.sum == found and (before.key or name) == object_name:
+        if before and before.sum == found and before.object_name(name) == object_name:
             etag = before.etag
         elif object_name in there:
             # Of a run that was killed before it wrote the manifest.
@@ -421,7 +425,7 @@ class Backup:
     def _restore(self, top: Directory, name: str, copies: dict[str, Copy], overwrite: bool) -> str:
         *folders, last = durable.parts_of(name)
         copy = copies[name]
-        target, key = self.directory / name, copy.key or name
+        target, key = self.directory / name, copy.object_name(name)
         with top.below(*folders, make=True) as folder:
             state = folder.state(last)
             if folder.is_plain(last) and state and state.st_size == copy.size and folder.digest(last) == copy.sum:
@@ -448,7 +452,7 @@ class Backup:
         return "copied"
 
     def _verify(self, name: str, copy: Copy, there: dict[str, s3.Remote], deep: bool) -> str:
-        key = copy.key or name
+        key = copy.object_name(name)
         where, remote = self.prefix.url_of(key), there.get(key)
         if remote is None:
             raise BackupError(f"{where} no longer exists: back up again while the file exists")
