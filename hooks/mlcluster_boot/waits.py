@@ -127,7 +127,7 @@ def repair_dpkg(root: Path, host: Commands, seconds: float) -> str:
     return ""
 
 
-def end_leftovers(marker: str, seconds: float, proc: Path = Path("/proc")) -> Wait | None:
+def end_leftovers(marker: str, seconds: float) -> Wait | None:
     """Kill the ansible-playbook of a killed run, and wait for the commands that it had started on the node.
 
     ``marker`` is the beginning of the environment entry that marks the processes of earlier runs. The caller holds the
@@ -136,7 +136,7 @@ def end_leftovers(marker: str, seconds: float, proc: Path = Path("/proc")) -> Wa
 
     def left() -> list[tuple[int, bytes]]:
         found = []
-        for folder in proc.glob("[0-9]*"):
+        for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if any(entry.startswith(marker.encode()) for entry in (folder / "environ").read_bytes().split(b"\0")):
                     found.append((int(folder.name), (folder / "cmdline").read_bytes()))

@@ -33,7 +33,6 @@ DATA = CHECKOUT / "plugins" / "module_utils" / "_data"
 KINDS = CHECKOUT / "plugins" / "module_utils" / "_node" / "jobs" / "kinds"
 BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 IMPORTS = re.compile(r"^from \. import .*?^JOB_KINDS", re.DOTALL | re.MULTILINE)
-GIB = 1 << 30
 
 
 def data(name: str) -> ModuleType:

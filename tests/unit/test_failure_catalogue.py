@@ -40,7 +40,6 @@ NO_IDS = {
 }
 # The end of an entry that stands for all of a family: what others name, and what a site lists.
 REST = ".…"
-NCCL = ("correct", "fabric", "bandwidth", "complete", "nodes")
 # Ids that the code composes from parts.
 COMPOSED = {
     *(f"versions.{component}" for component in COMPONENTS),

@@ -17,7 +17,6 @@ from testinfra.host import Host
 STACK = "/opt/slurm/etc/plugstack.conf"
 OWN = f"{STACK}.d/pyxis.conf"
 INFO = "mlcluster containers-info"
-IN_CONTAINER = "runuser -u alice -- srun --chdir=/ --container-image=/srv/images/smoke.sqsh"
 
 
 @pytest.fixture

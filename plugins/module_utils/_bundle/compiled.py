@@ -44,7 +44,6 @@ for name in sys.stdin.read().splitlines():
         print(made)
 """
 SECONDS = 300
-ANSWER_SECONDS = 60
 
 
 def interpreter(python: str) -> str:

@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-ADDRESSES = ("private_ip", "public_ip", "private_dns")
 _FIELDS = {"private_ip": "private_ip_address", "public_ip": "public_ip_address", "private_dns": "private_dns_name"}
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*")

@@ -44,15 +44,13 @@ def wants_docker(variables: Mapping[str, Any]) -> bool:
     return bool(boolean(variables.get("enroot_pyxis_docker_enabled", True), strict=False)) and not only_login
 
 
-def artifact_table(
-    locks: Sequence[Mapping[str, Any]], table: Sequence[Mapping[str, Any]] = ARTIFACTS
-) -> list[dict[str, Any]]:
+def artifact_table(locks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return each artifact of the role by name and platform, with its url and the known sha256 by version.
 
     The node determines the version it needs: that of the installed Enroot, for its capabilities.
     """
     found = []
-    for row in table:
+    for row in ARTIFACTS:
         if row["name"] not in NAMES:
             continue
         known = [

@@ -24,10 +24,10 @@ ALIKE = 0.75
 MOST_HOSTS = 3
 
 
-def known_tags(roles: Iterable[str] = ROLES) -> list[str]:
+def known_tags() -> list[str]:
     """Return every tag of the collection's own playbooks."""
     parts = ("", "_install", "_configure", "_verify")
-    return [*COMMON_TAGS, *(role + part for role in roles for part in parts)]
+    return [*COMMON_TAGS, *(role + part for role in ROLES for part in parts)]
 
 
 def tag_problems(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
@@ -83,11 +83,11 @@ def misnamed_groups(wanted: Iterable[str], present: Collection[str]) -> list[str
     return found
 
 
-def known_variables(collection: Path = COLLECTION, roles: Iterable[str] = ROLES) -> dict[str, frozenset[str]]:
+def known_variables() -> dict[str, frozenset[str]]:
     """Return the variables of each role, from all entry points of its argument specs. Raises OSError."""
     found = {}
-    for role in roles:
-        text = (collection / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
+    for role in ROLES:
+        text = (COLLECTION / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
         specs = yaml_load(text)["argument_specs"]
         found[role] = frozenset(name for spec in specs.values() for name in spec.get("options") or {})
     return found

@@ -31,7 +31,6 @@ from tests.rig.slurm.processes import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
 HOOK = ROOT / "hooks" / "on_node_configured.sh"
-COLLECTION = ROOT / ".collections" / "ansible_collections" / "mlcluster" / "aws"
 MARKER_ROLES = Path(__file__).resolve().parent / "roles"
 QUICK_SITE = Path(__file__).resolve().parent / "quick_site"
 BUCKET = "mlcluster-test"

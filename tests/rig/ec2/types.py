@@ -57,7 +57,6 @@ KINDS = {
     "c6i.4xlarge": Kind(16, 32768, network="Up to 12.5 Gigabit", gbps=12.5),
     "m7g.xlarge": Kind(4, 16384, network="Up to 12.5 Gigabit", gbps=12.5, per_card=4, threads=1, arch="arm64"),
 }
-EFA_TYPES = tuple(name for name, kind in KINDS.items() if kind.efa)
 # Only these types have a topology.
 TOPOLOGY_TYPES = ("p5.48xlarge", "p4d.24xlarge", "trn1.32xlarge")
 

@@ -12,8 +12,6 @@ import pytest
 from tests.rig.vm import accel, qemu
 from tests.rig.vm.command import RigError
 
-MACHINE = qemu.Machine("tcg", "p5.48xlarge", 40022)
-
 
 @pytest.mark.parametrize("name", ["1", "", "a b", "a;b", "-x", "x" * 80])
 def test_ambiguous_snapshot_names_are_rejected(name: str) -> None:

@@ -88,7 +88,7 @@ def _make_directory(directory: str) -> None:
     os.chmod(directory, 0o755)  # noqa: S103
 
 
-def setup(verb: str, directory: str = LOG_DIR, level: int = logging.INFO) -> tuple[logging.Logger, str | None]:
+def setup(verb: str, directory: str = LOG_DIR) -> tuple[logging.Logger, str | None]:
     """Send the ``mlcluster`` logger to ``<directory>/<verb>.log`` and standard error.
 
     Returns the logger and the path of its file, None where there is none. Handlers of an earlier call
@@ -101,7 +101,7 @@ def setup(verb: str, directory: str = LOG_DIR, level: int = logging.INFO) -> tup
         # Closing writes buffered messages, which fails again on a full disk.
         with contextlib.suppress(OSError):
             handler.close()
-    logger.setLevel(level)
+    logger.setLevel(logging.INFO)
     logger.propagate = False
     stream = _QuietStream()
     stream.setFormatter(_OneLine())

@@ -28,7 +28,6 @@ PROOF_SCHEMA = "mlcluster.enroot_proof/1"
 
 # README of NVIDIA/pyxis: it needs Enroot 3.1.0.
 OLDEST_ENROOT = (3, 1, 0)
-ENROOT = "/usr/bin/enroot"
 CAPS_PROGRAM = "/usr/bin/enroot-aufs2ovlfs"
 
 

@@ -140,7 +140,6 @@ def bandwidth(
     mib: int = 1024,
     baseline: float | None = None,
     runner: Run = run_bounded,
-    remover: t.Callable[[str], None] = remove_bounded,
 ) -> result.Result:
     """Write a file with gdsio, read it by cuFile and through the CPU, compare, and remove the file."""
     gdsio = facts["tools"].get("gdsio")
@@ -164,7 +163,7 @@ def bandwidth(
         reason = f"{gdsio} could not be started: {exc.strerror}"
         return result.undeterminable("gds.bandwidth", reason, scope=result.Scope(device=mount["path"]))
     finally:
-        remover(path)
+        remove_bounded(path)
     runs.pop("write", None)
     return compare(mount, runs, baseline, mib)
 

@@ -23,7 +23,6 @@ from ..verdict.result import SEVERITIES, Result, failed, passed, undeterminable
 
 # Parameters of a check that a site may set; its fact and its comparison are fixed.
 PARAMETERS = ("expected", "path", "severity", "skip", "tolerance_percent")
-CHECK_KINDS = ("equal", "version_at_least", "size", "present")
 
 
 def choose(name: str, parameters: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:

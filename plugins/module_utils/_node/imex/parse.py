@@ -38,7 +38,6 @@ NOT_READY = (
     "SHUTTING_DOWN",
     "UNAVAILABLE",
 )
-DOMAIN_STATES = ("UP", "DEGRADED", "DOWN")
 CHANNEL_DRIVER = "nvidia-caps-imex-channels"
 _SETTING = re.compile(r"\s*([A-Z][A-Z0-9_]*)\s*=\s*(.*?)\s*")
 # The daemon that answered has asterisks around its address.

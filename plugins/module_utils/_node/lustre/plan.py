@@ -200,11 +200,6 @@ def unmounted(facts: Facts, config: RoleConfig) -> list[dict[str, str]]:
     return found
 
 
-def own_lines(facts: Facts) -> list[str]:
-    """Return the paths of the role's own lines in fstab."""
-    return [mount["path"] for mount in facts["mounts"] if mount["line"] == "own"]
-
-
 def _directories_due(facts: Facts, mounts: bool) -> bool:
     # Directories below a file system that is not mounted yet are unknown.
     states = {"missing", "unknown"} if mounts else {"missing"}

@@ -21,7 +21,6 @@ GUIDE = "FSx for Lustre User Guide, Performance tips, client instance tuning"
 LARGE_MEMORY_KIB = 64 << 20
 MANY_CPUS = 64
 LRU_PER_CPU = 100
-MODPROBE_PATH = "/etc/modprobe.d/mlcluster-lustre.conf"
 
 
 @dataclasses.dataclass(frozen=True)

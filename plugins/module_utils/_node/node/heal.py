@@ -162,14 +162,12 @@ def _write_metrics(host: Host, path: str, text: str) -> None:
         raise NodeError(f"could not write {path} ({exc.strerror or exc}): look with 'df' and 'mount'") from exc
 
 
-def heal_node(
-    host: Host, slurm: Slurm, name: str, options: profiles.Options, seconds: float | None = None, lock: str = LOCK
-) -> str | None:
+def heal_node(host: Host, slurm: Slurm, name: str, options: profiles.Options) -> str | None:
     """Do this node's part: reset its GPUs if that was decided, and resume it if the full check passes.
 
     Returns what was done, None without an action. Raises ``NodeError``.
     """
-    with host.locked(lock, LOCK_SECONDS):
+    with host.locked(LOCK, LOCK_SECONDS):
         state = drain.state_of(slurm, name, SLURM_SECONDS)
         current = healing.healed_by(state["reason"])
         if current is None or current[0] == healing.ISOLATED or "DRAIN" not in state["flags"]:
@@ -190,7 +188,7 @@ def heal_node(
                 return f"{name} could not reset its GPUs: {problem}"
             # Earlier entries in the kernel's log belong to the fault.
             options = dataclasses.replace(options, xid_since=since)
-        results, _versions = profiles.split(profiles.run_profile(host, "full", options, seconds))
+        results, _versions = profiles.split(profiles.run_profile(host, "full", options))
         return resume(slurm, name, ids, results)
 
 

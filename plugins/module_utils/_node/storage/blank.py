@@ -33,10 +33,6 @@ WRITTEN_LIMIT = (16 << 20) // 512
 # By then the kernel has shown every disk that existed at boot.
 APPEARED_SECONDS = 120
 
-# Bounds of one disk's samples; a test checks them.
-MAX_READS = 64
-MAX_BYTES = 2 << 20
-
 KIB, MIB, TIB = 1 << 10, 1 << 20, 1 << 40
 BLOCK = 4 * KIB
 # Where an md superblock of format 1.1 or 1.2 and its bad-block log end, at the latest.

@@ -27,9 +27,9 @@ def ask(host: Host, argv: t.Sequence[str], timeout: float = 30) -> tuple[str, st
     return done.stdout, f"{' '.join(argv)} ended with status {done.rc}: {output or 'no output'}"
 
 
-def reliable(host: Host, argv: t.Sequence[str], timeout: float = 30) -> str:
+def reliable(host: Host, argv: t.Sequence[str]) -> str:
     """Return standard output; empty if it is not reliable: text beside an error status proves nothing."""
-    output, problem = ask(host, argv, timeout)
+    output, problem = ask(host, argv)
     return "" if problem else output
 
 

@@ -166,13 +166,13 @@ def _xml(text: str) -> str:
     return NO_XML.sub(" ", text)
 
 
-def nhc(reports: t.Sequence[Report], command: str = "/usr/local/bin/mlcluster") -> str:
+def nhc(reports: t.Sequence[Report]) -> str:
     """Return lines for nhc.conf of LBNL's Node Health Check, one for each host.
 
     NHC runs the light check itself: only the host names come from the reports, not their results.
     Source of check_cmd_status and its options: the README of mej/nhc.
     """
-    call = f"check_cmd_status -t {NHC_SECONDS} -r 0 {command} health --profile prolog --fail-open"
+    call = f"check_cmd_status -t {NHC_SECONDS} -r 0 /usr/local/bin/mlcluster health --profile prolog --fail-open"
     return "".join(f"{report.host} || {call}\n" for report in reports if re.fullmatch(r"[\w.-]+", report.host))
 
 

@@ -40,7 +40,6 @@ JOBS = [
     },  # fmt: skip,
 ]
 NODES = [node("n1", "IDLE", "main"), node("n2", "IDLE", "main")]
-BAD = result.failed("nccl.nodes", "n2 fails by itself", severity="isolate", scope=result.Scope(node="n2"))
 
 
 @pytest.fixture

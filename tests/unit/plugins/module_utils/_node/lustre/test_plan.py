@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import files, role
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import CONFIG_PATH, parse_role
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.plan import make_plan, own_lines
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.plan import make_plan
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import Plan
@@ -276,7 +276,8 @@ def test_own_line_is_updated_and_others_are_kept(host: Node) -> None:
         host.files["/etc/fstab"] = f"{source} {path} lustre {words} 0 0\n"
         config = parse_role(options)
         facts = role.look(host, config)
-        return lines(make_plan(facts, config)), own_lines(facts)
+        own = [mount["path"] for mount in facts["mounts"] if mount["line"] == "own"]
+        return lines(make_plan(facts, config)), own
 
     ours = "fs-1.example.com@tcp:/abcdefgh"
     assert with_line(ours, "noatime,flock,_netdev,nofail,x-mlcluster") == ([], [path])

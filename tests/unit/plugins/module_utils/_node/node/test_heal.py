@@ -152,7 +152,7 @@ def test_actions_that_slurm_supports(setting, action):
 def node(head, monkeypatch, *results):
     asked = []
 
-    def run_profile(host, profile, options, seconds):
+    def run_profile(host, profile, options):
         asked.append((profile, options.xid_since))
         return list(results)
 
